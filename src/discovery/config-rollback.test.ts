@@ -44,7 +44,7 @@ async function responsesUntil(
   expected: string,
   change: () => unknown,
 ): Promise<{ seen: object[]; readings: number }> {
-  // Otherwise clusters of the previous version are kept for some time.
+  // Without this, clusters of the previous version would be kept for some time.
   const env = { PILOT_XDS_MAKE_BEFORE_BREAK_TIMEOUT: '0s' };
   const plane = new ControlPlane({ configDir }, {}, undefined, env);
   await plane.ready();
@@ -70,7 +70,7 @@ async function responsesUntil(
   return { seen, readings: countReadings() - readingsBefore };
 }
 
-it('git checkout of all files in the configuration directory causes one reading after it is complete', async () => {
+it('git checkout of the configuration directory causes one reload, after all files are written', async () => {
   const git = (...args: string[]): void => {
     const user = ['-c', 'user.name=test', '-c', 'user.email=test@example.com', '-c', 'gc.auto=0'];
     execFileSync('git', [...user, ...args], { cwd: root, stdio: 'pipe' });
@@ -82,16 +82,16 @@ it('git checkout of all files in the configuration directory causes one reading 
     git('add', '.');
     git('commit', '--quiet', '-m', version);
   }
-  // In a separate process, because this one receives file events while it runs.
+  // Runs in a separate process, so that this one can receive file events in the meantime.
   const checkout = () => promisify(execFile)('git', ['checkout', '--quiet', 'old'], { cwd: root });
   const { seen, readings } = await responsesUntil(join(root, 'mesh'), 'old', checkout);
   expect(seen.at(-1)).toEqual({ old: files });
-  // On a busy machine, git may pause for longer than the debounce time. Without the hold there are 23 readings.
+  // On a busy machine, git may pause for longer than the debounce time. Without waiting for the end of a change, there are 23 reads.
   expect(readings).toBeLessThanOrEqual(maxReadings);
   expect(seen.length).toBeLessThanOrEqual(readings);
 });
 
-it('switching a symbolic link causes one response with the new version', async () => {
+it('switching a symbolic link causes one response, with the new version', async () => {
   for (const version of ['old', 'new']) writeVersion(join(root, version), version);
   symlinkSync('new', join(root, 'mesh'));
   const change = (): void => {
@@ -116,7 +116,7 @@ async function writeSlowly(directory: string, version: string): Promise<number> 
   return maxPauseMs;
 }
 
-it('a version that is written slowly causes one response', async () => {
+it('a version whose files are written slowly causes one response', async () => {
   writeVersion(join(root, 'mesh'), 'new');
   let pauseMs = 0;
   const { seen, readings } = await responsesUntil(join(root, 'mesh'), 'old', async () => {

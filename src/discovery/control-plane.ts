@@ -1,4 +1,4 @@
-/** Composes the control plane from the factory of each folder and the program's chart. */
+/** Composes the control plane from the factories of all folders and the program's chart. */
 import { hostname } from 'node:os';
 import { boundedLogger } from '../runtime/output/bounded-log.ts';
 import type { Logger } from '../runtime/output/log.ts';
@@ -31,11 +31,11 @@ export type ControlPlaneParts = ReturnType<typeof makeControlPlane>;
 
 export function makeControlPlane(program: DiscoveryProgram) {
   const { options, recorder, version } = program;
-  // Bounded, because log lines contain text of clients.
+  // Lines are limited in length, because they contain text from clients.
   const log = boundedLogger(program.log);
   const { cluster, problem } = clusterOf(options, log.scope('cluster'));
   const authenticators: Authenticator[] = [];
-  // Assigned below, because some parts report to others that are created later.
+  // Assigned below, because some parts report to parts that are created later.
   let distribution: DistributionService | undefined;
   let ca: Ca | undefined;
 
@@ -182,7 +182,7 @@ export function makeControlPlane(program: DiscoveryProgram) {
   });
   const secrets = makeSecrets({ access: cluster?.secretAccess, credentials: () => state.context?.credentials });
   const registry = makeRegistry({ state, offers: consul.joinOffersOfConsul(program.registries ?? remotes.offers) });
-  /** Resources for proxies: those of the mesh with its roots, and connections of workloads that register themselves. */
+  /** Serves resources of the mesh with its roots, configuration for other control planes, and connections of workloads that register themselves. */
   const source = () => configServer.withFallback(registration.extend(signing?.roots.addTo(resources) ?? resources));
 
   const stages = makeStages({ options, cluster, problem, config, ca, remotes, mesh, authenticators, log });
@@ -213,12 +213,12 @@ export function makeControlPlane(program: DiscoveryProgram) {
         adsServer: xds.actor({
           ...{ source: source(), recorder, observer: metrics, authenticators, oneShot: monitor.oneShot },
           logger: log.scope('ads'),
-          // Tools such as istioctl expect Istio's component name.
+          // Tools such as istioctl expect the component name of Istio.
           identifier: JSON.stringify({ Component: 'istiod', ID: options.podName || hostname(), Info: { version } }),
           isReady: () => state.context !== undefined,
           credentials: () => portCertificate!.credentials,
           references: push.references,
-          // After the start, which it would delay.
+          // Loads message types after startup, because loading would delay it.
           opened: () => void configServer.load(),
           ...(signing && { unary: signing.service }),
         }),
@@ -235,7 +235,7 @@ export function makeControlPlane(program: DiscoveryProgram) {
   };
 }
 
-/** The first stage of the start reports an invalid cluster. */
+/** The first stage of startup reports an invalid cluster. */
 function clusterOf(
   options: DiscoveryOptions,
   log: Logger,

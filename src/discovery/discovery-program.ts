@@ -11,17 +11,17 @@ export interface DiscoveryProgram {
   readonly options: DiscoveryOptions;
   readonly log: Logger;
   readonly recorder: Recorder;
-  /** One line, for `/version`. */
+  /** Version for `/version`, in one line. */
   readonly version: string;
-  /** Token of protected pages; its creator revokes it. */
+  /** Token of protected pages. The creator of this object revokes it. */
   readonly access: DebuggerAccess;
-  /** Served on every HTTP port; closed by its creator. */
+  /** Trace endpoint on every HTTP port. The creator of this object closes it. */
   readonly trace?: TraceEndpoint;
-  /** In addition to `--registries`. They may change at run time. */
+  /** Registries in addition to `--registries`. They can change at run time. */
   readonly registries?: RegistryOffers;
-  /** By URL scheme, in addition to directories. */
+  /** Sources in addition to directories, by URL scheme. */
   readonly sources?: SourceAdapters;
-  /** PEM roots that verify bundle endpoints instead of Node's, for tests. */
+  /** PEM roots that replace Node's roots for bundle endpoints in tests. */
   readonly bundleAuthorities?: string;
   /** Default: the process. */
   readonly signals?: Pick<NodeJS.Process, 'on' | 'off'>;

@@ -47,7 +47,7 @@ async function serving(env: NodeJS.ProcessEnv = {}): Promise<ControlPlane> {
   return plane;
 }
 
-/** Stream over TLS that verifies the server's certificate. */
+/** Opens a stream over TLS that verifies the server's certificate. */
 function subscribe(plane: ControlPlane, trusted = authority) {
   const secure = credentials.createSsl(Buffer.from(trusted.certificate));
   const stream = plane.client(plane.port('ads.listening'), secure).sotw();
@@ -55,7 +55,7 @@ function subscribe(plane: ControlPlane, trusted = authority) {
   return stream;
 }
 
-it('xDS over TLS is served in addition to the plaintext port, which is opened later', async () => {
+it('xDS over TLS is served before the plaintext port opens', async () => {
   const plane = await serving({ XDS_AUTH: 'false' });
   const { resources } = await subscribe(plane).next();
   expect(resources.map(({ value }) => fromBinary(ClusterSchema, value).name)).toContain(cartCluster);
@@ -73,13 +73,13 @@ it('xDS over TLS requires client authentication', async () => {
   expect((await plane.subscribe()).clusters).toContain(cartCluster);
 });
 
-it('xDS over TLS presents the certificate of the configured file', async () => {
+it('xDS over TLS presents the certificate from the configured file', async () => {
   const plane = await serving({ XDS_AUTH: 'false' });
   const { code, details } = await subscribe(plane, createAuthority()).ended;
   expect([code, details]).toEqual([status.UNAVAILABLE, expect.stringMatching(/certificate/)]);
 });
 
-it('DNS over TLS on DNS_ADDR resolves names of services, and its address is reported', async () => {
+it('DNS over TLS on DNS_ADDR resolves service names, and its address is reported', async () => {
   const plane = await serving({ DNS_ADDR: '127.0.0.1:0' });
   const { address } = await eventually('the DNS server listens', () =>
     plane.records.flatMap((r) => (r.kind === 'event' && r.event.type === 'names.listening' ? [r.event] : [])).at(0),

@@ -1,4 +1,4 @@
-/** Each stage of the start fails once for an external reason, without leaking resources (spec/discovery.md §2). */
+/** Each stage of startup fails once for an external reason, without leaking resources (spec/discovery.md §2). */
 
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
@@ -18,7 +18,7 @@ beforeAll(async () => {
   holder = createServer().listen(0, '127.0.0.1');
   await new Promise((resolve) => holder.once('listening', resolve));
   taken = `127.0.0.1:${(holder.address() as { port: number }).port}`;
-  // Once for all tests, so that a leak of one is not the baseline of the next.
+  // Measured once for all tests, so that a leak in one is not the baseline of the next.
   initialResources = resources();
 });
 
@@ -96,7 +96,7 @@ describe('the start of pilot-discovery', () => {
       /^configuration: \/nonexistent\/mesh: .* → create a directory/,
     ],
     ['xDS server', () => ({ grpcAddr: taken }), /^xDS server: port in use: /],
-  ])('fails in the stage %s', async (_, flags, expected) => {
+  ])('fails at the stage %s', async (_, flags, expected) => {
     const { exitCode, trouble } = await startErrorOf(flags());
     expect(trouble).toMatch(expected);
     expect(exitCode).toBe(1);
@@ -122,7 +122,7 @@ describe('the start of pilot-discovery', () => {
       /^server certificates: .*is not valid PEM/,
     ],
     ['its port is in use', ({ flags }) => ({ ...flags, secureGRPCAddr: taken }), /^secure xDS server: port in use/],
-  ])('fails for the TLS port if %s', async (_, damage, expected) => {
+  ])('fails at the TLS port if %s', async (_, damage, expected) => {
     const root = join(process.env.TMPDIR ?? '/tmp', `chartpilot-start-${process.pid}-${Date.now()}`);
     try {
       const { exitCode, trouble } = await startErrorOf(damage(certificates(root)));
@@ -144,7 +144,7 @@ describe('the start of pilot-discovery', () => {
     },
   );
 
-  it('succeeds with invalid settings, which are reported and replaced by defaults', async () => {
+  it('succeeds with invalid settings, and replaces these by defaults with a report', async () => {
     const plane = ControlPlane.starting({}, ({ root }) => {
       writeFileSync(join(root, 'mesh'), 'connectTimeout: soon\n');
       writeFileSync(join(root, 'meshNetworks'), 'networks: {west: {endpoints: [{fromCidr: everywhere}]}}\n');

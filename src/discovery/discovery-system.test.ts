@@ -1,4 +1,4 @@
-/** The complete control plane in this process, with files as input and gRPC and HTTP as output. */
+/** Tests the complete control plane in this process, with files as input and gRPC and HTTP as output. */
 
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
@@ -24,7 +24,7 @@ import type { TraceLine } from '../runtime/trace/trace.ts';
 afterEach(stopControlPlanes);
 
 describe('pilot-discovery', () => {
-  it('serves the objects of the directory, and a changed service within a second', async () => {
+  it('serves the objects of the directory, and a changed service within 1 s', async () => {
     const plane = await ControlPlane.serving();
     const { stream, clusters } = await plane.subscribe();
     expect(clusters).toContain(cartCluster);
@@ -39,7 +39,7 @@ describe('pilot-discovery', () => {
     );
   });
 
-  it('pushes if only the age of a file’s object changes, which decides a conflict', async () => {
+  it('pushes when only the age of an object in a file changes and this decides a conflict', async () => {
     const rule = (name: string, year: number, seconds: number): string => `
 apiVersion: networking.istio.io/v1
 kind: DestinationRule
@@ -61,7 +61,7 @@ spec: { host: cart.example.com, trafficPolicy: { connectionPool: { tcp: { connec
     expect(timeoutOfCart()).toBe(22n);
   });
 
-  it('pushes endpoints only if no other resource changed', async () => {
+  it('pushes only endpoints if no other resource changed', async () => {
     const plane = await ControlPlane.serving();
     const { stream } = await plane.subscribe();
     stream.send({ typeUrl: typeUrls.CDS, responseNonce: stream.responses[0]!.nonce });
@@ -96,7 +96,7 @@ spec:
     expect(await stream.unexpected()).toEqual([]);
   });
 
-  it('keeps the last valid object if a file is invalid, reports its location, and applies the corrected file', async () => {
+  it('keeps the last valid object of an invalid file, reports the location, and applies the corrected file', async () => {
     const plane = await ControlPlane.serving();
     const { stream } = await plane.subscribe();
     stream.send({ typeUrl: typeUrls.CDS, responseNonce: stream.responses[0]!.nonce });
@@ -112,7 +112,7 @@ spec:
     expect((await plane.subscribe()).clusters).toContain('outbound|81||cart.example.com');
   });
 
-  it('updates all proxies when the mesh configuration changes, unless it is invalid', async () => {
+  it('updates all proxies when the mesh configuration changes and is valid', async () => {
     const plane = await ControlPlane.serving();
     const { stream } = await plane.subscribe();
     stream.send({ typeUrl: typeUrls.CDS, responseNonce: stream.responses[0]!.nonce });
@@ -143,7 +143,7 @@ spec:
   describe('when the mesh configuration contains other sources', () => {
     const moreCluster = 'outbound|80||more.example.com';
 
-    /** A second directory with one service. */
+    /** Creates a second directory with one service. */
     function directory(plane: ControlPlane, name: string, entry = serviceEntry().replaceAll('cart', name)): string {
       mkdirSync(join(plane.root, name));
       writeFileSync(join(plane.root, name, `${name}.yaml`), entry);
@@ -158,7 +158,7 @@ spec:
     const served = async (plane: ControlPlane, cluster: string): Promise<boolean> =>
       (await plane.subscribe()).clusters.includes(cluster);
 
-    it('opens, follows and closes sources at run time', async () => {
+    it('opens, watches and closes these sources at run time', async () => {
       const plane = await ControlPlane.serving();
       const more = directory(plane, 'more');
       use(plane, more);
@@ -173,7 +173,7 @@ spec:
       expect(plane.deviations()).toEqual([]);
     });
 
-    it('removes no object before the replacement source was read', async () => {
+    it('removes no objects before it has read the replacement source', async () => {
       const plane = await ControlPlane.serving();
       use(plane, directory(plane, 'more'));
       await eventually('it is served', () => served(plane, moreCluster));
@@ -205,7 +205,7 @@ spec:
     });
   });
 
-  it('reads the directories in the mesh configuration in addition to that of the flag', async () => {
+  it('reads the directories of the mesh configuration in addition to the directory of the flag', async () => {
     const more = mkdtempSync(join(tmpdir(), 'chartpilot-discovery-'));
     writeFileSync(join(more, 'more.yaml'), serviceEntry().replaceAll('cart', 'more'));
     const plane = ControlPlane.starting({}, ({ root }) =>
@@ -225,7 +225,7 @@ spec:
     rmSync(root, { recursive: true });
   });
 
-  it('closes streams and exits on a signal', async () => {
+  it('closes streams and exits on SIGTERM', async () => {
     const plane = await ControlPlane.serving();
     const { stream } = await plane.subscribe();
     plane.signal();
@@ -240,7 +240,7 @@ spec:
     expect((await plane.get('/ready')).status).toBe(200);
   });
 
-  it('exits if a port is in use, and reports it', async () => {
+  it('exits with an error if a port is in use', async () => {
     const holder = createServer().listen(0, '127.0.0.1');
     await new Promise((resolve) => holder.once('listening', resolve));
     const address = `127.0.0.1:${(holder.address() as { port: number }).port}`;
@@ -252,12 +252,12 @@ spec:
     holder.close();
   });
 
-  it('exits if the configuration directory is missing, and reports it', async () => {
+  it('exits with an error if the configuration directory is missing', async () => {
     const { exitCode, trouble } = await new ControlPlane({ configDir: '/nonexistent/mesh' }).ended;
     expect([exitCode, trouble]).toEqual([1, [expect.stringContaining('/nonexistent/mesh')]]);
   });
 
-  it('matches the sequence diagrams', async () => {
+  it('behaves as the sequence diagrams show', async () => {
     const plane = await ControlPlane.serving();
     const { stream } = await plane.subscribe();
     stream.send({ typeUrl: typeUrls.CDS, responseNonce: stream.responses[0]!.nonce });
@@ -274,7 +274,7 @@ spec:
 });
 
 describe('the pages of pilot-discovery', () => {
-  it('show connected proxies and their sent resources', async () => {
+  it('show connected proxies and the resources sent to them', async () => {
     const plane = await ControlPlane.serving();
     const { stream } = await plane.subscribe();
     const { nonce } = stream.responses[0]!;
@@ -378,7 +378,7 @@ describe('the trace of pilot-discovery', () => {
       .split('\n')
       .map((line) => JSON.parse(line) as TraceLine);
 
-  it('is served on its HTTP ports to clients with the token', async () => {
+  it('is served on the HTTP ports to clients with the token', async () => {
     const plane = await ControlPlane.serving();
     expect((await plane.get('/debug/trace', { headers: {} })).status).toBe(401);
     const response = await plane.watch('?follow=false');
@@ -388,7 +388,7 @@ describe('the trace of pilot-discovery', () => {
     expect(records).toContainEqual(expect.objectContaining({ kind: 'spawn', actor: 'discovery' }));
   });
 
-  it('is sent completely when the control plane exits, without delaying the exit', async () => {
+  it('is sent completely before the control plane exits, without delaying the exit', async () => {
     const plane = await ControlPlane.serving();
     const watched = (await plane.watch()).text();
     const taken = await msWithoutQueueing([process.pid], async () => {
@@ -396,7 +396,7 @@ describe('the trace of pilot-discovery', () => {
       expect(await plane.ended).toMatchObject({ exitCode: 0 });
       await plane.trace.end();
     });
-    // Shorter than --shutdownDuration (2 s), by which a running request would delay the exit.
+    // The exit is faster than --shutdownDuration (2 s), for which it would wait for a running request.
     expect(taken).toBeLessThan(1_000);
     expect(traceLines(await watched).at(-1)).toMatchObject({ kind: 'stop', actor: 'discovery', status: 'done' });
   });

@@ -1,4 +1,3 @@
-/** Runs the control plane with recording until it exits. */
 import type { DiscoveryOutput } from '../../machines/discovery/discovery.machine.ts';
 import type { DiscoverySettings } from '../../machines/discovery/settings.ts';
 import { startRoot, whenDone } from '../runtime/actors/actor-system.ts';
@@ -49,7 +48,7 @@ export async function runDiscovery(program: DiscoveryProgram): Promise<Discovery
   }
 }
 
-/** Each uncaught error ends the stream or request that caused it. Before the control plane serves clients, it ends the program. */
+/** Handles uncaught errors: each ends the stream or request that caused it. Before the control plane serves clients, it ends the program. */
 function handleUncaughtErrors(
   log: Logger,
   { metrics }: ControlPlaneParts,

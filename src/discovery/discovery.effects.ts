@@ -1,4 +1,4 @@
-/** Effects of the chart `discovery`: signals, stages of the start, and the started charts. */
+/** Effects of the chart `discovery`: signals, stages of startup, and started charts. */
 import { fromCallback, fromPromise } from 'xstate';
 import { discoveryMachine, type Preparation } from '../../machines/discovery/discovery.machine.ts';
 import type { PreparedStage, StopSignal } from '../../machines/discovery/protocol.ts';

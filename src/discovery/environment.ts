@@ -1,8 +1,8 @@
-/** Environment variables (spec/discovery.md §1.4). An invalid value is replaced by its default, with a warning; an empty one counts as unset. */
+/** Reads environment variables (spec/discovery.md §1.4). Replaces an invalid value by its default, with a warning. Treats an empty value as unset. */
 import { durationMsOf, maxTimerMs } from '../model/fields/duration.ts';
 import type { LogWarning } from '../runtime/log-events/log-events.ts';
 
-/** 100 years, because certificates that expire after the year 9999 cannot be encoded. */
+/** Maximum of 100 years, because certificates that expire after the year 9999 cannot be encoded. */
 const maxDurationMs = 876_000 * 3_600_000;
 
 interface ParsedVariable<T> {
@@ -70,7 +70,7 @@ export class Environment {
     return this.#orDefault(name, { value: isAllowed ? value : undefined, byDefault, form: 'a number from 0 to 100' });
   }
 
-  /** In Go's notation: `1`, `t`, `true` and `0`, `f`, `false`. */
+  /** A boolean in Go's notation: `1`, `t`, `true` and `0`, `f`, `false`. */
   boolean(name: string, byDefault: boolean): boolean {
     return this.#orDefault(name, { value: booleanOf(this.#env[name] ?? ''), byDefault, form: 'true or false' });
   }
@@ -98,7 +98,7 @@ export function booleanOf(text: string): boolean | undefined {
   return /^(0|f|false)$/i.test(text) ? false : undefined;
 }
 
-/** Variables of Istio without effect here. Setting one is reported. */
+/** Istio's variables that have no effect here. Setting one is reported. */
 export const variablesWithoutEffect: readonly string[] = [
   ...['PILOT_XDS_SEND_TIMEOUT', 'V2_REFRESH', 'PILOT_PUSH_BURST'],
   ...['PILOT_CERT_PROVIDER', 'TOKEN_ISSUER', 'AUDIENCE'],

@@ -1,4 +1,4 @@
-/** Hostile text in each input of a complete control plane: a client of the plaintext port, objects, and file names. */
+/** Sends hostile text to each input of a complete control plane: a client of the plaintext port, objects, and file names. */
 
 import { afterEach, expect, it } from 'vitest';
 import { typeUrls } from '../../test/ads-client.ts';
@@ -29,7 +29,7 @@ async function expectVisiblePages(plane: ControlPlane): Promise<void> {
   expect(plane.lines.filter((line) => line.startsWith('forged'))).toEqual([]);
 }
 
-it('a client that rejects a response adds no control character to the log, the pages or the metrics', async () => {
+it('a client that rejects a response adds no control characters to the log, the pages or the metrics', async () => {
   const plane = await ControlPlane.serving();
   const { stream } = await plane.subscribe();
   const errorDetail = { code: 13, message: `no such filter ${wireText}` };
@@ -41,7 +41,7 @@ it('a client that rejects a response adds no control character to the log, the p
   expect((await plane.get('/debug/syncz')).status).toBe(200);
 });
 
-it('a node with a hostile ID, cluster and metadata adds no control character to the log, the pages or its status', async () => {
+it('a node with a hostile ID, cluster and metadata adds no control characters to the log, the pages or its status', async () => {
   const plane = await ControlPlane.serving();
   const client = plane.client('ads.listening');
   for (const node of [
@@ -65,7 +65,7 @@ it('a node with a hostile ID, cluster and metadata adds no control character to 
   await expectVisiblePages(plane);
 });
 
-it('an object with a hostile kind, name, namespace, host or URI adds no control character to the log or the pages', async () => {
+it('an object with a hostile kind, name, namespace, host or URI adds no control characters to the log or the pages', async () => {
   const plane = await ControlPlane.serving(
     {},
     {

@@ -1,4 +1,4 @@
-/** Names that every JavaScript object inherits are ordinary names if clients or objects use them. */
+/** Names of properties that every JavaScript object inherits are treated as ordinary names if clients or objects use them. */
 
 import { afterEach, expect, it } from 'vitest';
 import { typeUrls } from '../../test/ads-client.ts';
@@ -92,14 +92,14 @@ function objectsWith(k: string): string {
 }
 
 it.each(inherited)(
-  'objects with the name %s are accepted, or rejected without internals in the reason',
+  'objects with the name %s are accepted, or rejected with a reason that contains no internals',
   async (name) => {
     const texts = objectsWith(name)
       .split('---\n')
       .map((text, index) => ({ file: `${index}.yaml`, text }));
     const { problems, unreadable } = await validateFiles([], texts);
     expect(unreadable).toEqual([]);
-    // A missing own-property check results in a function's text or an internal error.
+    // Without an own-property check, the text would be that of a function or an internal error.
     expect(JSON.stringify(problems)).not.toMatch(
       /TypeError|is not a function|native code|function \w*\(|Cannot read|\[object/,
     );
@@ -108,7 +108,7 @@ it.each(inherited)(
 );
 
 it.each(inherited)(
-  'a control plane with such objects serves clients, including one that requests the type %s',
+  'a control plane serves clients while objects have inherited names, even if a client requests the type %s',
   async (name) => {
     const plane = await ControlPlane.serving({}, { 'cart.yaml': serviceEntry(), 'inherited.yaml': objectsWith(name) });
     const { stream, clusters } = await plane.subscribe();

@@ -1,5 +1,5 @@
 /**
- * Requests of istioctl (`proxy-status`, `x internal-debug`, `version`) in the format of its client: `istioctl/pkg/xds/client.go` and
+ * Sends the requests of istioctl (`proxy-status`, `x internal-debug`, `version`) in the format of its client: `istioctl/pkg/xds/client.go` and
  * `pkg/adsc/adsc.go` of Istio.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -33,7 +33,7 @@ afterEach(async () => {
   rmSync(root, { recursive: true });
 });
 
-/** Opens a stream like a tool with a token of service account `default`, and sends a request. */
+/** Opens a stream with a token of service account `default`, like a tool, and sends a request. */
 async function istioctl(namespace: string, typeUrl: string, ...resourceNames: string[]) {
   const order = { namespace, serviceAccount: 'default', audience: 'istio-ca', ttlSeconds: 3_600 };
   const token = await issueToken(localTokenKey(join(root, localTokenFile)), order, new Date());
@@ -50,7 +50,7 @@ async function istioctl(namespace: string, typeUrl: string, ...resourceNames: st
   return stream;
 }
 
-/** A host without a private address has none in its node ID; the nonce is the time of day. */
+/** On a host without a private address, the node ID contains none. The nonce is the time of day. */
 function requestOf(namespace: string, typeUrl: string, resourceNames: string[]) {
   return {
     node: {
@@ -74,7 +74,7 @@ async function pageOf(namespace: string, command: string): Promise<string> {
   return Buffer.from(resources[0]!.value).toString();
 }
 
-it('istioctl proxy-status shows the state and version of each proxy, and the pod of the control plane', async () => {
+it('istioctl proxy-status shows the state and version of each proxy, and its control plane pod', async () => {
   const { resources, controlPlane } = await (await istioctl('istio-system', syncz)).next();
   const configs = resources.map(({ value }) => fromBinary(ClientConfigSchema, value));
   expect(configs.map(({ node }) => node)).toMatchObject([{ id: 'web-0.shop', metadata: { ISTIO_VERSION: '1.30.0' } }]);
@@ -93,7 +93,7 @@ it('istioctl internal-debug shows the pages of the debug port', async () => {
   expect(dump.configs.length).toBeGreaterThan(3);
 });
 
-it('pages, statuses and metrics do not count the stream of a tool as a proxy', async () => {
+it("pages, statuses and metrics do not count a tool's stream as a proxy", async () => {
   const stream = await istioctl('istio-system', syncz);
   await stream.next();
   expect((await plane.get('/debug/connections')).json()).toMatchObject({ totalClients: 1 });
@@ -104,7 +104,7 @@ it('pages, statuses and metrics do not count the stream of a tool as a proxy', a
   expect(connected).toEqual([expect.stringMatching(/^pilot_xds\{version="1\.30\.0"\} 1$/)]);
 });
 
-it('a tool of another namespace can read only its own proxies', async () => {
+it('a tool from another namespace can read only its own proxies', async () => {
   expect(JSON.parse(await pageOf('shop', 'config_dump?proxyID=web-0.shop'))).toHaveProperty('configs');
   for (const [namespace, typeUrl, ...names] of [
     ['other', debug, 'config_dump?proxyID=web-0.shop'],
@@ -116,7 +116,7 @@ it('a tool of another namespace can read only its own proxies', async () => {
   }
 });
 
-it('a tool without an identity is rejected, and tools receive no proxy configuration', async () => {
+it('a tool without identity is rejected, and tools receive no proxy configuration', async () => {
   const plaintext = plane.client('ads.listening').sotw();
   plaintext.send(requestOf('istio-system', syncz, []));
   expect((await plaintext.ended).code).toBe(status.UNAUTHENTICATED);
@@ -125,6 +125,6 @@ it('a tool without an identity is rejected, and tools receive no proxy configura
   expect((await stream.next()).typeUrl).toBe(debug);
 });
 
-it.each(['//version', '/debug//syncz', '//debug/syncz'])('the debug port responds to %s', async (path) => {
+it.each(['//version', '/debug//syncz', '//debug/syncz'])('the debug port responds to the path %s', async (path) => {
   expect(await plane.get(path)).toMatchObject({ status: 200 });
 });

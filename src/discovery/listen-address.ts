@@ -2,9 +2,9 @@
 import { ChartpilotError } from '../runtime/errors.ts';
 
 export interface ListenAddress {
-  /** Empty for all interfaces. */
+  /** Empty means all interfaces. */
   readonly host: string;
-  /** 0 for any free port. */
+  /** 0 selects any free port. */
   readonly port: number;
 }
 

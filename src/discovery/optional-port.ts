@@ -5,12 +5,12 @@ import { messageOf } from '../runtime/errors.ts';
 import { formatAddress, type ListenAddress } from './listen-address.ts';
 
 export interface OptionalPortServer {
-  /** @returns the address with the actual port. Rejects, and closes the socket, if the port cannot be opened */
+  /** @returns the address with the actual port. If the port cannot be opened, closes the socket and rejects. */
   open(): Promise<string>;
   close(): void;
 }
 
-/** @param create called when the port is opened. Its argument `failed` reports a failure of the open socket */
+/** @param create called when the port is opened; its parameter `failed` reports a failure of the open socket */
 export function optionalPort(address: ListenAddress, create: (failed: (error: unknown) => void) => OptionalPortServer) {
   return fromCallback<{ type: never }, undefined>(({ sendBack }) => {
     let isStopped = false;

@@ -1,4 +1,4 @@
-/** Preparatory stages of the start (machines/discovery/discovery.machine.ts). */
+/** Preparatory stages of startup (machines/discovery/discovery.machine.ts). */
 import type { PreparedStage } from '../../machines/discovery/protocol.ts';
 import type { MeshConfig } from '../model/mesh/mesh-config.ts';
 import type { Logger } from '../runtime/output/log.ts';
@@ -9,7 +9,7 @@ import { supportedRegistries } from './registry/registry-names.ts';
 import type { RemoteClusters } from './remote/remote-clusters.effects.ts';
 import type { Authenticator } from './xds/access/authenticator.ts';
 import { makeAuthenticators } from './xds/access/make-authenticators.ts';
-/** The work of each stage; an error is the reason why the start fails. */
+/** The task of each stage. Its error is the reason why startup fails. */
 export type StartStages = Readonly<Record<PreparedStage, () => void | Promise<void>>>;
 
 export interface StageParts {
@@ -21,7 +21,7 @@ export interface StageParts {
   readonly ca: Ca;
   readonly remotes: Pick<RemoteClusters, 'serverOf'>;
   readonly mesh: () => MeshConfig;
-  /** Filled by the last stage. */
+  /** The last stage adds the authenticators. */
   readonly authenticators: Authenticator[];
   readonly log: Logger;
 }
@@ -49,7 +49,7 @@ export function makeStages(parts: StageParts): StartStages {
 }
 
 /**
- * The first stage: identity of this control plane.
+ * First stage: determines the identity of this control plane.
  *
  * @param cluster address of the cluster's API server
  */

@@ -41,7 +41,7 @@ export function alternativeNamesExtension({ uris, dns, ips }: Names, isCritical:
   return extension(id_ce_subjectAltName, isCritical, new SubjectAlternativeName(names));
 }
 
-/** Key usage of a leaf: key encipherment only for RSA (spec/identity.md §3). */
+/** The key usage of a leaf contains key encipherment only for RSA (spec/identity.md §3). */
 export function leafExtensions(key: KeyObject): ExtensionValue[] {
   const encipherment = key.asymmetricKeyType === 'rsa' ? KeyUsageFlags.keyEncipherment : 0;
   return [
@@ -51,7 +51,7 @@ export function leafExtensions(key: KeyObject): ExtensionValue[] {
   ];
 }
 
-/** @param pathLength maximum number of authorities below this one; `undefined` for any number */
+/** @param pathLength maximum number of authorities below this one; unlimited if `undefined` */
 export function authorityExtensions(pathLength: number | undefined): ExtensionValue[] {
   const constraints = { cA: true, ...(pathLength !== undefined && { pathLenConstraint: pathLength }) };
   return [
@@ -73,11 +73,11 @@ export function authorityKeyExtension(keyId: Uint8Array): ExtensionValue {
 }
 
 const maxKeyTypes = 16;
-/** Offset of the key bits by type and size of the key, because OpenSSL writes the same header before them. */
+/** Offset of the key bits by key type and size, for which OpenSSL always writes the same header. */
 const keyBitsOffsets = new Map<string, number>();
 
 function keyBitsOf(publicKey: Uint8Array): Uint8Array {
-  // Includes the headers of the algorithm and of the bits.
+  // The kind includes the headers of the algorithm and of the key bits.
   const kind = `${publicKey.length} ${Buffer.from(publicKey.subarray(0, 24)).toString('hex')}`;
   const cachedOffset = keyBitsOffsets.get(kind);
   if (cachedOffset !== undefined) return publicKey.subarray(cachedOffset);

@@ -1,13 +1,13 @@
-/** Path from a leaf through intermediates to a root (RFC 5280 §6, without policies and name constraints). */
+/** Finds a path from a leaf through intermediates to a root (RFC 5280 §6, without policies and name constraints). */
 
 import type { CertificateCode } from '../runtime/error-codes/certificates.ts';
 import type { Certificate } from './certificate.ts';
 import { type CertificateProblem, problemOf } from './certificate-problem.ts';
 
 export interface PathRequest {
-  /** The leaf, or an intermediate that signs. */
+  /** A leaf, or an intermediate that signs certificates. */
   readonly certificate: Certificate;
-  /** In any order; unneeded ones are ignored. */
+  /** In any order; unneeded intermediates are ignored. */
   readonly intermediates: readonly Certificate[];
   readonly roots: readonly Certificate[];
   readonly at: Date;
@@ -19,7 +19,7 @@ export type PathResult =
 
 /** Maximum number of certificates in a path, including leaf and root. */
 const maxPathLength = 8;
-/** With repeated names, every pair of certificates may have to be verified. */
+/** Limits the cost if names repeat: then every pair of certificates may need verification. */
 const maxVerifications = 100;
 
 /** Returns the first valid path, or the problem of the last path that was tried. */
@@ -46,7 +46,7 @@ export function findPath({ certificate, intermediates, roots, at }: PathRequest)
       problem = inChain(`chain must have at most ${maxPathLength} certificates`);
       return undefined;
     }
-    // Authorities below count against the path length, except self-issued ones.
+    // Intermediates count against the path length, except self-issued ones.
     const below = path.slice(1).filter(({ subject, issuer }) => !areEqual(subject, issuer)).length;
     for (const issuer of [...roots, ...intermediates]) {
       if (path.includes(issuer) || !isIssuer(issuer, last, below)) continue;
@@ -66,12 +66,12 @@ function inChain(message: string): CertificateProblem {
   return problemOf('CERTIFICATE_CHAIN_INVALID', message);
 }
 
-/** Earliest expiry in a path, which no certificate below it may exceed (spec/identity.md §1 #7). */
+/** Returns the earliest expiry in a path, which no issued certificate may exceed (spec/identity.md §1 #7). */
 export function earliestExpiryOf(path: readonly Certificate[]): Date {
   return new Date(Math.min(...path.map(({ notAfter }) => notAfter.getTime())));
 }
 
-/** Reason why a certificate cannot be an authority with this number of authorities below it. */
+/** Returns why a certificate cannot be an authority with this number of authorities below it. */
 export function issuerProblem(issuer: Certificate, below = 0): CertificateProblem | undefined {
   const { basicConstraints, keyUsage } = issuer;
   if (basicConstraints?.isCa !== true) return problemOf('CERTIFICATE_NOT_CA', 'is not a CA certificate');
@@ -89,7 +89,7 @@ export function timeProblem({ notBefore, notAfter }: Certificate, at: Date): Cer
   if (at < notBefore) {
     return problemOf('CERTIFICATE_NOT_YET_VALID', `is not valid before ${notBefore.toISOString()}`);
   }
-  // The last second is valid (RFC 5280 §4.1.2.5).
+  // A certificate is valid during the second of `notAfter` (RFC 5280 §4.1.2.5).
   return at.getTime() >= notAfter.getTime() + 1000
     ? problemOf('CERTIFICATE_EXPIRED', `expired on ${notAfter.toISOString()}`)
     : undefined;
@@ -102,7 +102,7 @@ function criticalProblem({ unknownCritical }: Certificate): CertificateProblem |
     : problemOf('CERTIFICATE_INVALID', `has the unsupported critical extension ${first}`);
 }
 
-/** For display: the last line of the subject, else the serial number. */
+/** Returns the last line of the subject, else the serial number, for display. */
 export function displayNameOf({ x509, serialNumber }: Certificate): string {
   return x509.subject?.split('\n').at(-1) ?? `serial number ${serialNumber}`;
 }

@@ -1,4 +1,4 @@
-/** A problem of a certificate, key, list or bundle. The caller adds the location. */
+/** A problem of a certificate, key, revocation list or bundle. The caller adds the location. */
 
 import type { CertificateCode } from '../runtime/error-codes/certificates.ts';
 import { CodedError, type ErrorFields } from '../runtime/errors.ts';
@@ -9,7 +9,7 @@ export interface CertificateProblem extends Omit<ErrorFields, 'code'> {
   readonly message: string;
 }
 
-/** @param path of the part, such as `keyUsage` */
+/** @param path of the invalid part, such as `keyUsage` */
 export function problemOf(
   code: CertificateCode,
   message: string,
@@ -18,7 +18,7 @@ export function problemOf(
   return { code, message, ...fields };
 }
 
-/** `PART must be EXPECTED, got VALUE`. */
+/** The message is `PART must be EXPECTED, got VALUE`. */
 export function mismatch(code: CertificateCode, path: string, expected: string, got: string): CertificateProblem {
   return { code, message: `${path} must be ${expected}, got ${got}`, path, expected, got };
 }

@@ -1,4 +1,4 @@
-/** Requests that OpenSSL accepts, and invalid ones. */
+/** Tests requests that OpenSSL accepts, and invalid ones. */
 import { execFileSync } from 'node:child_process';
 import { createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto';
 import fc from 'fast-check';
@@ -20,7 +20,7 @@ describe('createRequest', () => {
   it.each([
     ['P-256', ec],
     ['RSA', rsa],
-  ])('creates a request with a %s key, an empty subject and the name, which OpenSSL verifies', (_, key) => {
+  ])('creates a request with a %s key, an empty subject and the given name, which OpenSSL verifies', (_, key) => {
     const text = openssl(createRequest(key, [uri]), 'req', '-verify', '-text', '-noout');
     expect(text).toMatch(/Subject: *\n/);
     expect(text).toContain(`URI:${uri}`);
@@ -36,7 +36,7 @@ describe('createRequest', () => {
 });
 
 describe('verifyRequest', () => {
-  it('accepts a request of OpenSSL, also with the older PEM label', () => {
+  it('accepts a request from OpenSSL, even with the older PEM label', () => {
     const request = makeUnchecked('rsa:2048');
     const theirs = openssl(request, 'req', '-pubkey', '-noout');
     expect(verifyRequest(request).export({ format: 'pem', type: 'spki' })).toBe(theirs);
@@ -66,8 +66,8 @@ describe('verifyRequest', () => {
     );
   });
 
-  // Only the signed bytes matter; unused bits around them are ignored.
-  it('returns no other key for a request with a changed byte, and does not crash', () => {
+  // Only the signed bytes matter; unused bits outside them are ignored.
+  it('never returns another key for a request with a changed byte, and does not throw', () => {
     const results = { same: 0, refused: 0 };
     fc.assert(
       fc.property(fc.nat(der.length - 1), fc.integer({ min: 1, max: 255 }), (at, flip) => {
@@ -89,7 +89,7 @@ describe('verifyRequest', () => {
   });
 });
 
-/** A request that `createRequest` does not create. */
+/** Creates a request that `createRequest` would not create. */
 function makeUnchecked(kind: string, ...options: string[]): string {
   return openssl('', 'req', '-new', '-newkey', kind, ...options, '-nodes', '-keyout', '/dev/null', '-subj', '/');
 }

@@ -18,7 +18,7 @@ import { CertificateError, type CertificateProblem, problemOf } from './certific
 import { pemBlocks, pemOf } from './pem.ts';
 import { algorithmOf, identifierOf, isValidSignature, keyProblem, signatureOf } from './signature-algorithm.ts';
 
-/** The message is a predicate: `signature does not match …`. */
+/** The message is a predicate, such as `signature does not match …`. */
 export class RequestError extends CertificateError {
   override readonly name = 'RequestError';
 
@@ -27,7 +27,7 @@ export class RequestError extends CertificateError {
   }
 }
 
-/** A request with an RSA-4096 key and some names has 2 KB. */
+/** Sufficient for any request: an RSA-4096 key with some names has 2 KB. */
 const maxRequestBytes = 16 * 1024;
 const extensionRequest = '1.2.840.113549.1.9.14';
 
@@ -57,8 +57,8 @@ export function createRequestFor(privateKey: KeyObject, alternativeNames: Names)
 }
 
 /**
- * Returns the key of a request. Other fields are ignored: names come from the caller's identity, never from the request (spec/discovery.md §11). The
- * signature is verified over the received bytes with the key that is certified.
+ * Returns the key of a request, which verifies the signature of the received bytes. Names come from the caller's identity, never from the request
+ * (spec/discovery.md §11).
  *
  * @throws RequestError
  */
@@ -78,7 +78,7 @@ export function verifyRequest(pem: string): KeyObject {
 }
 
 /**
- * Requested names, for an external signer that signs them. The signature proves that the requester has the key.
+ * Returns the names to certify with an external signer. The signature proves that the requester has the private key.
  *
  * @throws RequestError
  */
@@ -120,7 +120,7 @@ function isSigned(data: Uint8Array, algorithm: string, key: KeyObject, signature
   }
 }
 
-/** Length of the first structure including its header; the parser ignores trailing bytes. */
+/** Returns the length of the first structure including its header, because the parser ignores trailing bytes. */
 function lengthOf(der: Uint8Array): number {
   const first = der[1] ?? 0;
   if (first < 0x80) return 2 + first;

@@ -33,7 +33,7 @@ export interface Certificate {
   readonly serialNumber: string;
   readonly notBefore: Date;
   readonly notAfter: Date;
-  /** DER, compared by bytes. */
+  /** DER; names are compared by bytes. */
   readonly subject: Uint8Array;
   readonly issuer: Uint8Array;
   readonly isSubjectEmpty: boolean;
@@ -49,7 +49,7 @@ export interface Certificate {
   readonly unknownCritical: readonly string[];
 }
 
-/** Identifies a root by name and key, as certificates reference their issuer. A root that is renewed with the same key has the same identifier. */
+/** Identifies a root by name and key, as certificates reference their issuer. A root renewed with the same key keeps its identifier. */
 export function rootKeyOf({ subject, publicKey }: Pick<Certificate, 'subject' | 'publicKey'>): string {
   const key = publicKey.export({ type: 'spki', format: 'der' });
   return createHash('sha256').update(subject).update(key).digest('hex');
@@ -65,7 +65,7 @@ export interface AlternativeNames {
   readonly otherNames: number;
 }
 
-/** Name constraints are not implemented: a chain with critical ones is rejected. */
+/** Excludes name constraints, so a chain with critical ones is rejected. */
 const implementedExtensions: ReadonlySet<string> = new Set([
   id_ce_basicConstraints,
   id_ce_keyUsage,
@@ -79,7 +79,7 @@ function invalid(message: string, cause?: unknown): CertificateError {
   return new CertificateError(problemOf('CERTIFICATE_INVALID', message), { cause });
 }
 
-/** Larger than any workload or authority certificate. */
+/** Exceeds the size of any workload or authority certificate. */
 const maxCertificateBytes = 64 * 1024;
 
 /** @throws CertificateError if the certificate is invalid, repeats an extension, or has trailing bytes */
@@ -98,7 +98,7 @@ export function readCertificate(der: Uint8Array): Certificate {
 }
 
 /**
- * Certificates of a PEM text in order.
+ * Parses the certificates of a PEM text, in order.
  *
  * @throws CertificateError or PemError, also for a text without certificates
  */

@@ -8,7 +8,7 @@ export interface DerElement {
 
 const maxLengthBytes = 4;
 
-/** @throws RangeError if there is no complete element at the start */
+/** @throws RangeError if the bytes do not start with a complete element */
 export function firstDerElement(bytes: Uint8Array): DerElement {
   const [tag, first] = bytes;
   if (tag === undefined || first === undefined) throw new RangeError('DER element is truncated');
@@ -21,7 +21,7 @@ export function firstDerElement(bytes: Uint8Array): DerElement {
   return { tag, raw: bytes.subarray(0, end), content: bytes.subarray(2 + lengthBytes, end) };
 }
 
-/** @throws RangeError if the bytes are not complete elements */
+/** @throws RangeError if the bytes are not a sequence of complete elements */
 export function derElements(bytes: Uint8Array): readonly DerElement[] {
   const elements: DerElement[] = [];
   for (let rest = bytes; rest.length > 0; rest = rest.subarray(elements.at(-1)!.raw.length)) {

@@ -1,9 +1,9 @@
 /**
- * The part of DER (X.690) that certificates need, written as bytes. Schema structures cost twenty times as much, which is most of the cost of a
- * certificate (spec/identity.md §7).
+ * Writes the part of DER (X.690) that certificates need. Encoding by schema costs twenty times as much, most of the cost of a certificate
+ * (spec/identity.md §7).
  */
 
-/** Tag, length, content. */
+/** Encodes tag, length and content. */
 export function element(tag: number, ...content: readonly Uint8Array[]): Buffer {
   const body = Buffer.concat(content);
   return Buffer.concat([Buffer.of(tag), lengthOf(body.length), body]);
@@ -24,7 +24,7 @@ export const boolean = (value: boolean): Buffer => element(0x01, Buffer.of(value
 
 export const bitString = (content: Uint8Array, unusedBits = 0): Buffer => element(0x03, Buffer.of(unusedBits), content);
 
-/** A positive integer from big-endian bytes. */
+/** Encodes a positive integer from big-endian bytes. */
 export function integer(bytes: Uint8Array): Buffer {
   let start = 0;
   while (start < bytes.length - 1 && bytes[start] === 0) start++;
@@ -44,7 +44,7 @@ export function objectIdentifier(dotted: string): Buffer {
   return element(0x06, Buffer.from(bytes));
 }
 
-/** Integer seconds: UTCTime until 2049, GeneralizedTime from 2050 (RFC 5280 §4.1.2.5). */
+/** Encodes integer seconds: UTCTime until 2049, GeneralizedTime from 2050 (RFC 5280 §4.1.2.5). */
 export function time(date: Date): Buffer {
   const digits = date.toISOString().replace(/[-:T]/g, '').slice(0, 14);
   return date.getUTCFullYear() < 2050
@@ -52,7 +52,7 @@ export function time(date: Date): Buffer {
     : element(0x18, Buffer.from(`${digits}Z`));
 }
 
-/** @throws RangeError for characters outside of ASCII */
+/** @throws RangeError for non-ASCII characters */
 export function ia5(text: string): Buffer {
   for (let i = 0; i < text.length; i++) if (text.charCodeAt(i) > 0x7f) throw new RangeError('must be ASCII');
   return Buffer.from(text, 'latin1');

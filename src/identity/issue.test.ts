@@ -67,7 +67,7 @@ function verified(leaf: Certificate, roots: string, intermediates = ''): string 
 }
 
 describe('an issued certificate', () => {
-  it.each(['ec', 'rsa'] as const)('passes the strictest verification of OpenSSL, with %s keys', (type) => {
+  it.each(['ec', 'rsa'] as const)("passes OpenSSL's strictest verification with %s keys", (type) => {
     const root = rootOf('root', type);
     const leaf = leafOf(root, life(24), keyOf(type));
     expect(verified(leaf, root.certificate.pem)).toContain('OK');
@@ -78,7 +78,7 @@ describe('an issued certificate', () => {
     expect(leaf.keyUsage?.flags.has('keyEncipherment')).toBe(type === 'rsa');
   });
 
-  it('chains through an intermediate, and expires with the first certificate of its chain that expires', () => {
+  it('is chained through an intermediate, and expires with the first expiring certificate of its chain', () => {
     const root = rootOf('root');
     const intermediate = below(root, life(2));
     const leaf = leafOf(intermediate, life(24));
@@ -93,8 +93,8 @@ describe('an issued certificate', () => {
     expect(earliestExpiryOf([leaf, intermediate.certificate, root.certificate])).toEqual(hours(2));
   });
 
-  // spec/identity.md §1 #4: without key IDs, one order of the bundle rejects every client.
-  it('is verified beside another root with the same subject, in each order of the bundle', () => {
+  // spec/identity.md §1 #4: without key IDs, verification fails for every client with one of the two orders.
+  it('is verified even if another root has the same subject, in either order of the bundle', () => {
     const [old, fresh] = [rootOf('root'), rootOf('root')];
     for (const issuer of [old, fresh]) {
       const leaf = leafOf(issuer);
@@ -114,7 +114,7 @@ describe('an issued certificate', () => {
     for (const number of numbers) expect(number).toMatch(/^[4-7][0-9A-F]{31}$/);
   });
 
-  it("equals the schema's encoding byte for byte, for each signer and key type", () => {
+  it('equals the encoding by the schema byte for byte, for each signer and key type', () => {
     const p384 = generateKeyPairSync('ec', { namedCurve: 'P-384' }).privateKey;
     const issuers = [
       rootOf('one', 'ec'),
@@ -156,7 +156,7 @@ describe('a revocation list', () => {
       revoked: revoked.map((serialNumber) => ({ serialNumber, at: now })),
     });
 
-  it('revokes only the certificates that it contains, while another root has an empty list', () => {
+  it('revokes only the certificates that it contains, and a list of another root stays empty', () => {
     const [old, fresh] = [rootOf('old'), rootOf('fresh')];
     const [revoked, kept, other] = [leafOf(old), leafOf(old), leafOf(fresh)];
     const lists = fileOf('lists.pem', list(old, [revoked.serialNumber]) + list(fresh, []));
@@ -222,10 +222,10 @@ describe('findPath', () => {
     expect(question()).toEqual({ code, problem: expect.stringContaining(problem) });
   });
 
-  it('verifies a limited number of certificates with one name', () => {
+  it('verifies a limited number of certificates with the same name', () => {
     const many = Array.from({ length: 40 }, () => below(root).certificate);
     const privateKey = keyOf('ec');
-    // References no key, so every authority with this name could be its issuer.
+    // A leaf of this authority references no key, so every authority with this name could be its issuer.
     const withoutKeyId = { privateKey, certificate: { ...below(root).certificate, subjectKeyId: undefined } };
     const twice = [...many, ...many.map((one) => ({ ...one }))];
     const taken = cpuMs(() => {
@@ -238,7 +238,7 @@ describe('findPath', () => {
 describe('TrustBundle', () => {
   const [one, other] = [rootOf('one').certificate, rootOf('other').certificate];
 
-  it('has the same hash regardless of order, line ends and comments', () => {
+  it('has the same hash regardless of order, line endings and comments', () => {
     const bundle = TrustBundle.fromPem('cluster.local', one.pem + other.pem);
     const text = `# comment\r\n${(other.pem + one.pem + other.pem).replaceAll('\n', '\r\n')}`;
     const again = TrustBundle.fromPem('cluster.local', text);
@@ -247,7 +247,7 @@ describe('TrustBundle', () => {
     expect(again.roots).toHaveLength(2);
   });
 
-  it('has another hash with another root', () => {
+  it('has a different hash if a root differs', () => {
     const bundle = new TrustBundle('cluster.local', [one]);
     expect(bundle.with(other).hash).not.toBe(bundle.hash);
     expect(bundle.with(other).without(one).roots).toEqual([other]);

@@ -37,7 +37,7 @@ export interface Lifetime {
   readonly notAfter: Date;
 }
 
-/** Certificates are valid this much earlier, because clocks of other hosts may be behind (spec/discovery.md §11). */
+/** Certificates become valid this long before their issue, because clocks of other hosts may be behind (spec/discovery.md §11). */
 export const backdatedMs = 2 * 60_000;
 
 export interface Issuer {
@@ -72,7 +72,7 @@ export function issueRoot(privateKey: KeyObject, subject: RootSubject, lifetime:
   });
 }
 
-/** Issues an authority below another one, which signs only leaves. DER. */
+/** Issues an authority below another one; it can sign only leaves. DER. */
 export function issueIntermediate(
   issuer: Issuer,
   publicKey: KeyObject,
@@ -107,7 +107,7 @@ export function issueLeaf(issuer: Issuer, publicKey: KeyObject, names: Names, li
 }
 
 export interface Revocations {
-  /** Increases with each list of an issuer. */
+  /** Increases with each list of the issuer. */
   readonly number: number;
   readonly thisUpdate: Date;
   readonly nextUpdate: Date;
@@ -145,7 +145,7 @@ export function issueRevocationList(issuer: Issuer, list: Revocations): string {
 }
 
 interface Contents {
-  /** DER of the names. */
+  /** DER of the issuer's name. */
   readonly issuer: Uint8Array;
   readonly subject: Uint8Array;
   /** DER. */
@@ -177,7 +177,7 @@ function signed(key: KeyObject, { issuer, subject, publicKey, lifetime, extensio
   return new Uint8Array(der.sequence(tbs, algorithm, der.bitString(new Uint8Array(signatureOf(tbs, key)))));
 }
 
-/** Cached by key type, because it is the same for each certificate. */
+/** Algorithm identifiers by key type, because they are the same for all certificates. */
 const identifiers = new Map<string, Uint8Array>();
 
 function identifierDerOf(key: KeyObject): Uint8Array {
@@ -192,7 +192,7 @@ function identifierDerOf(key: KeyObject): Uint8Array {
 const subjectKeyIdentifier = der.objectIdentifier('2.5.29.14');
 const subjectAltName = der.objectIdentifier('2.5.29.17');
 
-/** Workload certificates contain only URIs and are frequent, so only other names use the slower schema. */
+/** Uses the slower schema only for other names than URIs: workload certificates are frequent and contain only URIs. */
 function alternativeNamesOf(names: Names): Uint8Array {
   const { uris, dns, ips } = names;
   if (dns.length > 0 || ips.length > 0) return encodedAll([alternativeNamesExtension(names, true)])[0]!;
@@ -212,7 +212,7 @@ function fixedExtensionsOf(publicKey: KeyObject): readonly Uint8Array[] {
 
 const issuerKeys = new WeakMap<Certificate, readonly Uint8Array[]>();
 
-/** Cached {@link keyOfIssuer}. */
+/** Caches {@link keyOfIssuer}. */
 function issuerKeyOf(issuer: Issuer): readonly Uint8Array[] {
   const cached = issuerKeys.get(issuer.certificate);
   if (cached !== undefined) return cached;
@@ -244,7 +244,7 @@ function randomSerialNumber(): Uint8Array {
   return bytes;
 }
 
-/** ASN.1 integers need a leading zero if the first bit is set, which would make them negative. */
+/** Adds a leading zero if the first bit is set, because the ASN.1 integer would be negative without it. */
 function asPositiveInteger(bytes: Uint8Array): Uint8Array {
   return bytes.length === 0 || bytes[0]! >= 0x80 ? new Uint8Array([0, ...bytes]) : new Uint8Array(bytes);
 }

@@ -1,4 +1,4 @@
-/** An example for each possible deviation of a leaf from its request. */
+/** Tests each possible deviation of a leaf from its request. */
 import { execFileSync } from 'node:child_process';
 import { createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -30,7 +30,7 @@ const names = (...uris: string[]) => ({ uris, dns: [], ips: [] });
 const good = (): Uint8Array => issueLeaf(issuer, key, names(uri), lifetime);
 const later = (date: Date): Date => new Date(date.getTime() + 1_000);
 
-/** A check that has parsed a leaf of the key type completely, so that only OpenSSL's fields are checked next. */
+/** Returns a check that has already parsed a leaf of this key type completely, so that it next checks only OpenSSL's fields. */
 function checkAfterFirstLeaf(): LeafCheck {
   const check = new LeafCheck(issuer);
   check.serialNumberOf(good(), expectedLeaf);
@@ -79,18 +79,18 @@ describe('a leaf', () => {
       /CA certificate/,
     ],
     ['with trailing bytes', () => Buffer.concat([good(), Buffer.of(0)]), /trailing data after the certificate/],
-  ])('%s is rejected by the first check and by later ones', (_, createLeaf, reason) => {
+  ])('is rejected by the first check and later checks: %s', (_, createLeaf, reason) => {
     expect(() => checkAfterFirstLeaf().serialNumberOf(createLeaf(), expectedLeaf)).toThrow(reason);
     expect(() => new LeafCheck(issuer).serialNumberOf(createLeaf(), expectedLeaf)).toThrow(reason);
   });
 
-  it('that is damaged is rejected', () => {
+  it('is rejected if it is damaged', () => {
     expect(() => checkAfterFirstLeaf().serialNumberOf(good().subarray(0, -20), expectedLeaf)).toThrow();
   });
 });
 
 describe('a property that OpenSSL does not expose', () => {
-  /** Created by OpenSSL without checks, and self-signed, so it is its own issuer. */
+  /** Creates a leaf with OpenSSL, which checks nothing; it is self-signed, so it is its own issuer. */
   function createLeaf(
     changes: Record<string, string>,
     subject = '/',
@@ -112,7 +112,7 @@ describe('a property that OpenSSL does not expose', () => {
     const ofItself = { ...issuer, certificate: certificate! };
     return { der, request: { ...expectedLeaf, lifetime: { notBefore, notAfter } }, check: new LeafCheck(ofItself) };
   }
-  it('is checked by the second parser', () => {
+  it('is checked by a second parser', () => {
     const { der, request: expectedRequest, check } = createLeaf({ extendedKeyUsage: 'serverAuth' });
     expect(() => check.serialNumberOf(der, expectedRequest)).toThrow(
       /extended key usage must be .*extendedKeyUsage must be/,
@@ -131,12 +131,12 @@ describe('a property that OpenSSL does not expose', () => {
       { keyUsage: 'critical,digitalSignature,cRLSign' },
       /keyUsage must be without cRLSign/,
     ],
-  ])('is checked in the first leaf of a key type: %s', (_, changes, reason) => {
+  ])('is checked in the first leaf of each key type: %s', (_, changes, reason) => {
     const { der, request: expectedRequest, check } = createLeaf(changes);
     expect(() => check.serialNumberOf(der, expectedRequest)).toThrow(reason);
-    // The next leaf is parsed completely, too, until one is valid.
+    // Every leaf is parsed completely until one is valid.
     expect(() => check.serialNumberOf(der, expectedRequest)).toThrow(reason);
-    // Valid, except that a leaf cannot be its own issuer.
+    // This leaf is valid, except that a leaf cannot be its own issuer.
     const { der: fine, request: same, check: other } = createLeaf({});
     expect(() => other.serialNumberOf(fine, same)).toThrow(isOfAnother);
   });

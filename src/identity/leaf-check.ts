@@ -1,7 +1,7 @@
 /**
- * Verifies an issued leaf with another parser than the one that encoded it. OpenSSL checks the fields that differ between leaves. Fields that OpenSSL
- * does not expose (criticality, key usage) are the same bytes for an issuer and key type, so chartpilot's parser checks only the first and every
- * hundredth leaf: parsing costs as much as the rest of a signature.
+ * Verifies an issued leaf with a different parser from the one that encoded it. OpenSSL checks the fields that differ between leaves. The fields that
+ * OpenSSL does not expose (criticality, key usage) are the same for all leaves of an issuer and key type, so chartpilot's parser checks only the
+ * first and every hundredth leaf: parsing costs as much as issuing.
  */
 import { type KeyObject, X509Certificate } from 'node:crypto';
 import { readCertificate } from './certificate.ts';
@@ -16,7 +16,7 @@ export interface LeafRequest {
 }
 
 const serverAndClient = ['1.3.6.1.5.5.7.3.1', '1.3.6.1.5.5.7.3.2'];
-/** One leaf of this number is parsed completely, starting with the first. */
+/** Parses one of this many leaves completely, starting with the first. */
 const fullCheckInterval = 100;
 
 export class LeafCheck {
@@ -28,8 +28,8 @@ export class LeafCheck {
   }
 
   /**
-   * @returns serial number in OpenSSL's notation
-   * @throws CertificateError for an invalid certificate, or one that differs from the request
+   * @returns the serial number in OpenSSL's notation
+   * @throws CertificateError if the certificate is invalid or differs from the request
    */
   serialNumberOf(der: Uint8Array, request: LeafRequest): string {
     const x509 = new X509Certificate(der);
@@ -65,7 +65,7 @@ export class LeafCheck {
     const count = this.#counts.get(kind) ?? 0;
     const problems =
       count % fullCheckInterval === 0 ? svidProblems(readCertificate(der)).map(({ message }) => message) : [];
-    // After an invalid leaf, the next one is parsed completely.
+    // Counts only valid leaves, so the leaf after an invalid one is parsed completely.
     if (problems.length === 0) this.#counts.set(kind, count + 1);
     return problems;
   }

@@ -2,7 +2,7 @@ import { X509Certificate } from 'node:crypto';
 import { CertificateError, problemOf } from './certificate-problem.ts';
 
 export interface PemBlock {
-  /** `CERTIFICATE`, `PRIVATE KEY`, … */
+  /** Such as `CERTIFICATE` or `PRIVATE KEY`. */
   readonly label: string;
   readonly der: Uint8Array;
   readonly text: string;
@@ -16,11 +16,11 @@ export class PemError extends CertificateError {
   }
 }
 
-/** More than any chain or bundle of a mesh. */
+/** Exceeds any chain or bundle of a mesh. */
 const maxBlocks = 1000;
 
 /**
- * Text between blocks is ignored.
+ * Parses the blocks; text between them is ignored.
  *
  * @throws PemError for an incomplete block, invalid base64, or too many blocks
  */
@@ -45,7 +45,7 @@ export function pemBlocks(text: string): PemBlock[] {
 }
 
 /**
- * Certificates in order; other blocks are ignored. {@link readCertificates} parses more fields, but loads more code.
+ * Returns the certificates in order and ignores other blocks. {@link readCertificates} parses more fields, but loads more code.
  *
  * @throws PemError, or OpenSSL's error for an invalid certificate
  */
@@ -55,7 +55,7 @@ export function certificatesIn(text: string): X509Certificate[] {
     .map(({ der }) => new X509Certificate(der));
 }
 
-/** One block with 64 characters per line and a final newline. */
+/** Encodes one block with 64 characters per line and a final newline. */
 export function pemOf(label: string, der: Uint8Array): string {
   const lines =
     Buffer.from(der)

@@ -98,7 +98,7 @@ describe('a revocation list', () => {
     expect(problems.at(-1)).toMatchObject(rootMissing);
   });
 
-  it('is required for every authority of a chain', () => {
+  it('is required for every authority in a chain', () => {
     const { usable, problems } = check(listOf(root), [intermediate, root]);
     expect(usable).toEqual([]);
     expect(problems).toMatchObject([{ code: 'REVOCATION_LIST_MISSING', got: 'CN=intermediate' }]);
@@ -108,13 +108,13 @@ describe('a revocation list', () => {
     expect(check(`${listOf(root)}${listOf(intermediate)}`, [intermediate, root])).toMatchObject({ problems: [] });
   });
 
-  it('applies to clients of one root even if another root has no list', () => {
+  it('applies to clients of its root even if another root has no list', () => {
     const { usable, problems } = check(listOf(root), [root, other]);
     expect(usable).toMatchObject([{ authority: root.certificate.sha256 }]);
     expect(problems).toMatchObject([{ code: 'REVOCATION_LIST_MISSING', got: 'CN=other' }]);
   });
 
-  it('is unusable if the chain of the authorities does not end at a root', () => {
+  it('is unusable if the chain of its authority does not end at a root', () => {
     const { problems } = check(listOf(intermediate), [intermediate]);
     expect(problems).toMatchObject([
       {
@@ -124,7 +124,7 @@ describe('a revocation list', () => {
     ]);
   });
 
-  it('replaces the previous list only if it is usable', () => {
+  it('replaces the previous list only if the new list is usable', () => {
     const first = check(`${listOf(root, { revoked: ['0a'] })}${listOf(intermediate)}`, [intermediate, root]);
     const second = check(`${listOf(intermediate, { revoked: ['0b'] })}garbage`, [intermediate, root], first.usable);
     expect(second.problems).toMatchObject([
@@ -136,13 +136,13 @@ describe('a revocation list', () => {
     expect(check('garbage', [other], first.usable).usable).toEqual([]);
   });
 
-  it('is replaced by an older list that the user provides', () => {
+  it('can be replaced by an older list from the user', () => {
     const newer = check(listOf(root, { revoked: ['0a'] })).usable;
     const older = listOf(root, { from: hours(-5) });
     expect(check(older, [root], newer).usable).toMatchObject([{ pem: older }]);
   });
 
-  it('may have thousands of entries', () => {
+  it('can have thousands of entries', () => {
     const revoked = Array.from({ length: 20_000 }, (_, index) => (0x1000_0000 + index).toString(16));
     const text = listOf(root, { revoked });
     expect(cpuMs(() => expect(check(text).problems).toEqual([]))).toBeLessThan(500);

@@ -1,6 +1,6 @@
 /**
- * Checks user-provided CRLs (RFC 5280 §5) before they are sent to proxies: as soon as Envoy has any CRL, it rejects every client unless each
- * authority of the client's chain has a valid one.
+ * Checks user-provided CRLs (RFC 5280 §5) before proxies receive them: with any CRL, Envoy rejects every client unless each authority of the client's
+ * chain has a valid one.
  */
 import { AsnConvert } from '@peculiar/asn1-schema';
 import { AlgorithmIdentifier, Extension, IssuingDistributionPoint, Time } from '@peculiar/asn1-x509';
@@ -15,7 +15,7 @@ import { isValidSignature } from './signature-algorithm.ts';
 /** A well-formed list, signed by its authority, and valid at the time of the check. */
 export interface RevocationList {
   readonly pem: string;
-  /** SHA-256 of the certificate of the authority that signed it. */
+  /** SHA-256 of the certificate of the signing authority. */
   readonly authority: string;
   readonly thisUpdate: Date;
   /** Envoy rejects every client from this time on; `undefined` if the list does not expire. */
@@ -23,14 +23,14 @@ export interface RevocationList {
 }
 
 export interface RevocationLists {
-  /** At most one per authority; empty if Envoy would reject every client with them. */
+  /** At most one per authority; empty if Envoy would reject every client with these lists. */
   readonly usable: readonly RevocationList[];
   readonly problems: readonly CertificateProblem[];
   /** Next time at which a list becomes valid or expires, which may change the result, else `undefined`. */
   readonly recheckAt?: Date | undefined;
 }
 
-/** Days before its expiry at which a list is reported. */
+/** A list is reported this many days before it expires. */
 export const crlExpiryWarningDays = 7;
 
 const dayMs = 24 * 60 * 60 * 1_000;
@@ -56,7 +56,7 @@ export function checkRevocationLists(
   const previousLists = previous.flatMap(({ pem }) => listsIn(pem, authorities, at, []));
   const usable = new Map<string, RevocationList>();
   for (const list of [...previousLists, ...found]) {
-    // The newest list of an authority in the text has priority, and any of them has priority over a previous one.
+    // A list in the text has priority over a previous one, and a newer list over an older one.
     const other = usable.get(list.authority);
     if (other === undefined || !found.includes(other) || list.thisUpdate >= other.thisUpdate) {
       usable.set(list.authority, list);
@@ -138,14 +138,14 @@ interface Checked {
   readonly usable: readonly RevocationList[];
 }
 
-/** Missing list of an authority. Envoy checks the complete chain (`X509_V_FLAG_CRL_CHECK_ALL`), including the root. */
+/** Problem of an authority without list. Envoy checks the complete chain (`X509_V_FLAG_CRL_CHECK_ALL`), including the root. */
 function missingListOf(authority: Certificate, { authorities, found, usable }: Checked): Gap | undefined {
   const name = displayNameOf(authority);
   if (!isRoot(authority) && !authorities.some((other) => isIssuedBy(authority, other))) {
     const message = `issuer of CA certificate ${name} is missing: Envoy checks revocation lists up to the root`;
     return { problem: problemOf('REVOCATION_LIST_MISSING', message, { got: name }), refusesClients: true };
   }
-  // Two certificates of one authority share its lists.
+  // Two certificates of one authority share its CRL.
   const same = authorities.filter((one) => isSameAuthority(one, authority)).map(({ sha256 }) => sha256);
   const hasListIn = (lists: readonly RevocationList[]): boolean => lists.some((list) => same.includes(list.authority));
   if (hasListIn(found)) return undefined;
@@ -167,7 +167,7 @@ function isRoot(certificate: Certificate): boolean {
   return certificate.x509.checkIssued(certificate.x509);
 }
 
-/** A self-signed root does not count as issued. */
+/** Returns false for a self-signed root. */
 function isIssuedBy(certificate: Certificate, issuer: Certificate): boolean {
   return certificate !== issuer && !isRoot(certificate) && certificate.x509.checkIssued(issuer.x509);
 }
@@ -177,7 +177,7 @@ function isSameAuthority(one: Certificate, other: Certificate): boolean {
 }
 
 interface ParsedList {
-  /** The signed bytes. */
+  /** The bytes that the signature covers. */
   readonly signed: Uint8Array;
   readonly issuer: Uint8Array;
   readonly thisUpdate: Date;
@@ -186,7 +186,7 @@ interface ParsedList {
   readonly signature: Uint8Array;
 }
 
-/** Revoked entries are skipped, because an ASN.1 schema rejects lists with thousands of them. */
+/** Parses a list without its revoked entries, because an ASN.1 schema rejects lists with thousands of them. */
 function readList(der: Uint8Array): ParsedList {
   let parts: readonly DerElement[];
   let fields: readonly DerElement[];
@@ -198,7 +198,7 @@ function readList(der: Uint8Array): ParsedList {
   } catch (error) {
     throw invalid('is not a certificate revocation list', error);
   }
-  // version is optional (version 1 has none)
+  // Version is optional (absent in version 1).
   const [, issuer, thisUpdate, next, ...rest] = fields[0]?.tag === tags.integer ? fields.slice(1) : fields;
   const isTime = (one: DerElement | undefined): boolean =>
     one?.tag === tags.utcTime || one?.tag === tags.generalizedTime;
@@ -223,7 +223,7 @@ function timeOf({ raw }: DerElement): Date {
   return AsnConvert.parse(raw, Time).getTime();
 }
 
-/** A delta or indirect CRL does not replace a complete list of its issuer. */
+/** Rejects delta and indirect CRLs, which cannot replace a complete list of their issuer. */
 function rejectCriticalExtensions(extensions: DerElement | undefined): void {
   if (extensions === undefined) return;
   for (const { raw } of derElements(firstDerElement(extensions.content).content)) {

@@ -1,4 +1,4 @@
-/** Signature algorithm of a key in X.509 (RFC 5480, RFC 4055, RFC 8410). */
+/** Signature algorithms of X.509 by key (RFC 5480, RFC 4055, RFC 8410). */
 import { type KeyObject, sign, verify } from 'node:crypto';
 import { AlgorithmIdentifier } from '@peculiar/asn1-x509';
 import { type CertificateProblem, mismatch } from './certificate-problem.ts';
@@ -28,7 +28,7 @@ const ecdsa: readonly Algorithm[] = [
 
 const derNull = new Uint8Array([5, 0]).buffer;
 const minRsaBits = 2048;
-/** A longer key takes tens of milliseconds of CPU time, which a client must not control. */
+/** Longer keys cost tens of milliseconds of CPU time, which a client must not control. */
 const maxRsaBits = 4096;
 /** With a public exponent as long as the key, a verification costs as much as a signature. */
 const maxRsaExponent = 2n ** 32n;
@@ -37,7 +37,7 @@ function unsupported(path: string, expected: string, got: string): CertificatePr
   return mismatch('KEY_UNSUPPORTED', path, expected, got);
 }
 
-/** Reason not to certify a key: Envoy would reject it, or it is too expensive. */
+/** Returns why a key must not be certified: Envoy would reject it, or it is too expensive. */
 export function keyProblem(key: KeyObject): CertificateProblem | undefined {
   const { modulusLength = 0, publicExponent = 0n, namedCurve = '' } = key.asymmetricKeyDetails ?? {};
   switch (key.asymmetricKeyType) {

@@ -22,7 +22,7 @@ const entry = (der: Uint8Array, more: object = {}): object => ({
   ...more,
 });
 const bundle = (keys: unknown, more: object = {}): string => JSON.stringify({ keys, ...more });
-/** Slightly later, because OpenSSL's certificates start at their creation. */
+/** Validity is checked slightly later, because OpenSSL's certificates become valid at their creation. */
 const read = (text: string) => readSpiffeBundle(text, ['shop.test'], new Date(Date.now() + 2_000));
 
 describe('a bundle', () => {
@@ -45,7 +45,7 @@ describe('a bundle', () => {
     expect([sequence, refreshHintSeconds]).toEqual([12, 60]);
   });
 
-  it('ignores invalid roots as long as one is valid', () => {
+  it('ignores invalid roots if at least one is valid', () => {
     const { roots, ignoredEntries: passedOver } = read(
       bundle([entry(rootOf('ended', -2, -1)), entry(rootOf('to come', 1, 2)), entry(root)]),
     );
@@ -85,7 +85,7 @@ describe('a bundle', () => {
       bundle([entry(root)], { spiffe_refresh_hint: 0.5 }),
       /spiffe_refresh_hint must be .*got 0.5/,
     ],
-  ])('with %s is rejected', (_, text, reason) => {
+  ])('is rejected if it is %s', (_, text, reason) => {
     expect(() => read(text)).toThrow(
       expect.objectContaining({ code: 'TRUST_BUNDLE_INVALID', message: expect.stringMatching(reason) }),
     );
@@ -93,14 +93,14 @@ describe('a bundle', () => {
 });
 
 describe('a root', () => {
-  /** Created by OpenSSL, because chartpilot's roots contain no URI. */
+  /** Creates a root with OpenSSL, because chartpilot's roots contain no URI. */
   const named = (uri: string): Uint8Array => {
     const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-keyout', '/dev/null'];
     const parts = ['req', '-x509', ...key, '-subj', '/CN=named', '-addext', `subjectAltName=URI:${uri}`];
     return readCertificates(execFileSync('openssl', parts, { encoding: 'utf8', stdio: 'pipe' }))[0]!.der;
   };
 
-  it('may contain the trust domain, or none', () => {
+  it('can contain the trust domain as a URI, or no URI', () => {
     expect(read(bundle([entry(named('spiffe://shop.test')), entry(root)])).roots).toHaveLength(2);
   });
 
@@ -113,7 +113,7 @@ describe('a root', () => {
     expect(() => read(bundle([entry(named(uri))]))).toThrow(reason);
   });
 
-  it('is rejected if it may not sign, like a workload certificate', () => {
+  it('is rejected if it must not sign, like a workload certificate', () => {
     const issuer = { certificate: readCertificate(root), privateKey: rootKey.privateKey };
     const names = { uris: ['spiffe://shop.test/ns/a/sa/b'], dns: [], ips: [] };
     const leaf = issueLeaf(issuer, newKey().publicKey, names, { notBefore: later(-1), notAfter: later(1) });

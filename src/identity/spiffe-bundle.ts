@@ -10,7 +10,6 @@ export interface SpiffeBundle {
   readonly roots: readonly Certificate[];
   /** Increases with each change; `undefined` if the publisher sends none. */
   readonly sequence: number | undefined;
-  /** Refresh interval that the publisher suggests. */
   readonly refreshHintSeconds: number | undefined;
   readonly ignoredEntries: readonly string[];
 }
@@ -23,13 +22,13 @@ export class BundleError extends CertificateError {
   }
 }
 
-/** More than the roots of any trust domain, including rotations. */
+/** Exceeds the roots of any trust domain, including rotations. */
 const maxEntries = 100;
 
 /**
  * Parses a bundle. Entries for other purposes are ignored. An invalid certificate makes the bundle invalid, because it may be the signing one.
  *
- * @param trustDomains for whose workloads the roots may sign; a root that names another trust domain is ignored
+ * @param trustDomains domains for whose workloads the roots may sign; roots that name other domains are ignored
  * @throws BundleError if the bundle is invalid, or contains no currently valid authority
  */
 export function readSpiffeBundle(text: string, trustDomains: readonly string[], at: Date): SpiffeBundle {
@@ -89,7 +88,7 @@ function certificateIn(key: unknown, i: number): Certificate | undefined {
 }
 
 /**
- * Reason why a root does not belong to these trust domains. A root may contain its trust domain (X509-SVID.md §3.2); otherwise the configuration
+ * Returns why a root does not belong to these trust domains. A root may name its trust domain (X509-SVID.md §3.2); otherwise the configuration
  * decides.
  */
 export function ownerProblem(

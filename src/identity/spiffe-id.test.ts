@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { parseSpiffeId, singleWorkloadOf, spiffeUriOf, uriInMesh, workloadIdentityOf } from './spiffe-id.ts';
 
-it('the parser accepts the SPIFFE ID of an Istio workload', () => {
+it("the parser accepts an Istio workload's SPIFFE ID", () => {
   const uri = 'spiffe://cluster.local/ns/shop/sa/cart.v1';
   const identity = { trustDomain: 'cluster.local', namespace: 'shop', serviceAccount: 'cart.v1' };
   expect(workloadIdentityOf(uri)).toEqual(identity);
@@ -16,11 +16,11 @@ it.each([
   'spiffe://a/NS/b/sa/c',
   'a/ns/b/sa/c',
   '',
-])('%j is not the SPIFFE ID of a workload', (uri) => {
+])("the parser rejects %j as a workload's SPIFFE ID", (uri) => {
   expect(workloadIdentityOf(uri)).toBeUndefined();
 });
 
-it('the parser limits the length of a SPIFFE ID', () => {
+it('the parser limits the length of SPIFFE IDs', () => {
   expect(parseSpiffeId(`spiffe://a/${'b'.repeat(2048)}`)).toEqual({ problem: 'must have at most 2048 bytes' });
   expect(parseSpiffeId(`spiffe://${'a'.repeat(256)}/b`)).toHaveProperty('problem');
 });
@@ -31,11 +31,11 @@ it.each([
   { trustDomain: 'a', namespace: 'b', serviceAccount: '..' },
   { trustDomain: 'a/ns/b/sa/c#', namespace: 'b', serviceAccount: 'c' },
   { trustDomain: '', namespace: 'b', serviceAccount: 'c' },
-])('no SPIFFE ID is built from %j', (identity) => {
+])('the builder rejects %j', (identity) => {
   expect(() => spiffeUriOf(identity)).toThrow(RangeError);
 });
 
-it('a workload with an alias trust domain has the ID of the trust domain of the mesh', () => {
+it("a workload in an alias trust domain has an ID in the mesh's trust domain", () => {
   const by = (trustDomain: string) => uriInMesh({ trustDomain, namespace: 'n', serviceAccount: 's' }, ['own', 'alias']);
   expect([by('own'), by('alias'), by('other'), by('')]).toEqual([
     'spiffe://own/ns/n/sa/s',

@@ -16,7 +16,7 @@ const scheme = 'spiffe://';
 const maxIdBytes = 2048;
 const maxTrustDomainBytes = 255;
 
-/** Parses like go-spiffe: no percent-encoding, port, query or user, and no normalization. */
+/** Parses as go-spiffe does: without percent-encoding, port, query, user or normalization. */
 export function parseSpiffeId(text: string): SpiffeId | { readonly problem: string } {
   if (!text.startsWith(scheme)) return { problem: 'must start with spiffe://' };
   if (Buffer.byteLength(text) > maxIdBytes) return { problem: `must have at most ${maxIdBytes} bytes` };
@@ -48,7 +48,7 @@ function pathProblem(path: string): string | undefined {
   return undefined;
 }
 
-/** `undefined` for a URI that does not identify a workload. */
+/** Returns `undefined` for a URI that does not identify a workload. */
 export function workloadIdentityOf(uri: string): WorkloadIdentity | undefined {
   const id = parseSpiffeId(uri);
   if ('problem' in id) return undefined;
@@ -57,7 +57,7 @@ export function workloadIdentityOf(uri: string): WorkloadIdentity | undefined {
   return { trustDomain: id.trustDomain, namespace, serviceAccount };
 }
 
-/** The workload identity of a caller; `undefined` unless exactly one URI is one. */
+/** Returns the workload identity of a caller; `undefined` unless exactly one URI identifies a workload. */
 export function singleWorkloadOf(uris: readonly string[]): WorkloadIdentity | undefined {
   const identities = uris.flatMap((uri) => workloadIdentityOf(uri) ?? []);
   return identities.length === 1 ? identities[0] : undefined;
@@ -75,7 +75,7 @@ export function spiffeUriOf({ trustDomain, namespace, serviceAccount }: Workload
 }
 
 /**
- * URI of a workload in its mesh: an alias is replaced by the trust domain of the mesh.
+ * Returns the URI of a workload in its mesh, with the mesh's trust domain instead of an alias.
  *
  * @param trustDomains of the mesh, followed by its aliases
  * @returns `undefined` for a workload of another mesh

@@ -11,7 +11,7 @@ export class TrustBundle {
   readonly trustDomain: string;
   /** Unique, sorted by hash. */
   readonly roots: readonly Certificate[];
-  /** Hash of the set; two peers compare their trusted roots by it. */
+  /** Hash of the set, by which two peers compare their trusted roots. */
   readonly hash: string;
 
   constructor(trustDomain: string, roots: readonly Certificate[]) {
@@ -23,7 +23,7 @@ export class TrustBundle {
       .digest('hex');
   }
 
-  /** @throws CertificateError or PemError without certificates, or for an invalid one or one that is not an authority */
+  /** @throws CertificateError or PemError if the text has no certificates, or one that is invalid or not an authority */
   static fromPem(trustDomain: string, pem: string): TrustBundle {
     const roots = readCertificates(pem);
     for (const root of roots) {

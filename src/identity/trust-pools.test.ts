@@ -46,8 +46,8 @@ const pools = new TrustPools(
 );
 const isAccepted = (...chain: Uint8Array[]): boolean => pools.isOfAlias(chain, now);
 
-describe('a root of an alias', () => {
-  it('verifies workloads of this alias', () => {
+describe('a root of an alias trust domain', () => {
+  it('verifies workloads of its alias', () => {
     expect(isAccepted(leaf(theirs, 'old.test'))).toBe(true);
     const between = below(theirs);
     expect(isAccepted(leaf(between, 'old.test'), between.certificate.der)).toBe(true);
@@ -64,7 +64,7 @@ describe('a root of an alias', () => {
   });
 });
 
-describe('a chain', () => {
+describe('a certificate chain', () => {
   const client = { uris: ['spiffe://old.test/ns/a/sa/b', 'spiffe://shop.test/ns/a/sa/b'], dns: [], ips: [] };
   it.each([
     ['that is empty', []],
@@ -75,7 +75,7 @@ describe('a chain', () => {
     ['of a leaf with two identities', [issueLeaf(theirs, createPublicKey(newKey()), client, life(60_000))]],
     ['of a root without a leaf', [theirs.certificate.der]],
     ['of a root of the mesh, which TLS verifies', [leaf(mine, 'shop.test')]],
-  ])('%s is rejected', (_, chain) => {
+  ])('is rejected if it is one %s', (_, chain) => {
     expect(isAccepted(...chain)).toBe(false);
   });
 });

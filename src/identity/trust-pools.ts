@@ -1,5 +1,5 @@
 /**
- * Roots that verify certificates: one pool per trust domain of a mesh, never merged. The SPIFFE ID of a certificate selects its pool (spiffe/spiffe
+ * Roots that verify certificates, in one pool per trust domain of a mesh, never merged. A certificate's SPIFFE ID selects its pool (spiffe/spiffe
  * standards/SPIFFE_Trust_Domain_and_Bundle.md §3).
  */
 import { type Certificate, readCertificate } from './certificate.ts';
@@ -7,11 +7,11 @@ import { findPath } from './certificate-path.ts';
 import type { TrustBundle } from './trust-bundle.ts';
 import { svidOf, svidProblems } from './x509-svid.ts';
 
-/** A longer chain is an attack on CPU time. */
+/** Bounds the CPU time that a client can cause. */
 const maxChainLength = 10;
 
 export class TrustPools {
-  /** Pool of the mesh's trust domain, which TLS uses. Its roots also sign for aliases, which are the same mesh. */
+  /** Pool of the mesh's trust domain, which TLS uses. Its roots also sign for aliases, which belong to the same mesh. */
   readonly meshBundle: TrustBundle;
   readonly #ofAliases: ReadonlyMap<string, readonly Certificate[]>;
 
@@ -26,7 +26,7 @@ export class TrustPools {
   }
 
   /**
-   * Whether the roots of an alias verify a chain that no root of the mesh verifies, for a workload of this alias.
+   * Whether a root that signs only for an alias verifies the chain of a workload of this alias.
    *
    * @param chain DER, leaf first
    */

@@ -1,4 +1,4 @@
-/** Each rule of an X.509-SVID, with a certificate that violates only this one. */
+/** Tests each rule of an X.509-SVID with a certificate that violates only this rule. */
 import { execFileSync } from 'node:child_process';
 import { createPublicKey, generateKeyPairSync } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -20,7 +20,7 @@ const good = {
   basicConstraints: 'critical,CA:FALSE',
 };
 
-/** Created by OpenSSL without checks. */
+/** Creates a leaf with OpenSSL, which checks nothing. */
 function createLeaf(
   changes: Partial<Record<keyof typeof good, string>> & { more?: string; key?: string[] },
 ): Certificate {
@@ -37,7 +37,7 @@ function createLeaf(
   return readCertificates(execFileSync('openssl', parts, { encoding: 'utf8', stdio: 'pipe' }))[0]!;
 }
 
-it('a certificate that satisfies all rules is an X.509-SVID', () => {
+it('a certificate is an X.509-SVID if it satisfies all rules', () => {
   expect(svidProblems(createLeaf({}))).toEqual([]);
 });
 
@@ -158,7 +158,7 @@ it.each<[string, Parameters<typeof createLeaf>[0], Partial<CertificateProblem>]>
   ]);
 });
 
-it('an X.509-SVID may have key encipherment for RSA, and no extended key usage', () => {
+it('an X.509-SVID can have key encipherment for RSA, and does not require an extended key usage', () => {
   expect(
     svidProblems(createLeaf({ keyUsage: 'critical,digitalSignature,keyEncipherment', key: ['rsa:2048'] })),
   ).toEqual([]);
@@ -174,7 +174,7 @@ it('a certificate with trailing bytes or repeated extensions is rejected', () =>
   );
   const issuer = { privateKey, certificate: readCertificate(der) };
   const leaf = issueLeaf(issuer, createPublicKey(privateKey), { uris: ['spiffe://a/b'], dns: [], ips: [] }, lifetime);
-  // basicConstraints (2.5.29.19) → a second key usage (2.5.29.15)
+  // Changes basicConstraints (2.5.29.19) to a second key usage (2.5.29.15).
   const at = Buffer.from(leaf).indexOf(Buffer.from([0x06, 0x03, 0x55, 0x1d, 0x13]));
   const twice = new Uint8Array(leaf);
   twice[at + 4] = 0x0f;

@@ -21,7 +21,7 @@ function nameOfUsage(id: string): string {
   return id === serverAuth ? 'serverAuth' : id === clientAuth ? 'clientAuth' : id;
 }
 
-/** The ID of a leaf if it has exactly one, and that is valid. */
+/** Returns the SPIFFE ID of a leaf that has exactly one valid ID. */
 export function svidOf(leaf: Certificate): SpiffeId | { readonly problem: string } {
   const names = leaf.alternativeNames;
   const uris = names?.uris ?? [];
@@ -29,7 +29,7 @@ export function svidOf(leaf: Certificate): SpiffeId | { readonly problem: string
   return parseSpiffeId(uris[0]!);
 }
 
-/** All violations of X.509-SVID, RFC 5280 and RFC 8813, which leaves issued by chartpilot must avoid. Chain and validity are not checked. */
+/** All violations of X.509-SVID, RFC 5280 and RFC 8813, which issued leaves must avoid. Does not check chain and validity. */
 export function svidProblems(leaf: Certificate): CertificateProblem[] {
   const problems = spiffeViolations(leaf);
   if (leaf.isSubjectEmpty && leaf.alternativeNames?.isCritical === false) {

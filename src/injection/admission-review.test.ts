@@ -24,7 +24,7 @@ const review = (object: unknown, apiVersion = 'admission.k8s.io/v1') => ({
 });
 
 test.each(['admission.k8s.io/v1', 'admission.k8s.io/v1beta1'])(
-  'a review of %s has a response of the same version and uid',
+  'a review of %s gets a response with the same version and uid',
   (version) => {
     const reviewed = reviewInjection(review(pod, version), injector);
     expect(reviewed).toMatchObject({ outcome: 'injected', pod: 'pod shop/web-***' });
@@ -37,13 +37,13 @@ test.each(['admission.k8s.io/v1', 'admission.k8s.io/v1beta1'])(
   },
 );
 
-test('§1.5 no patch contains managed fields', () => {
+test('a patch contains no managed fields (§1.5)', () => {
   const metadata = { name: 'p', managedFields: [{ manager: 'x', fieldsV1: { 'f:spec': {} } }] };
   const { patch } = reviewInjection(review({ ...pod, metadata }), injector).review.response;
   expect(Buffer.from(patch!, 'base64').toString()).not.toMatch(/managedFields|fieldsV1/);
 });
 
-test('§1.2 the namespace is that of the pod, else that of the request', () => {
+test('the namespace is taken from the pod, or else from the request (§1.2)', () => {
   const outcomeOf = (namespace: string | undefined, requestNamespace: string) =>
     reviewInjection(
       {
@@ -68,7 +68,7 @@ test('a pod that is skipped is allowed without a patch', () => {
   expect(reviewed).toMatchObject({ outcome: 'skipped', reason: 'label sidecar.istio.io/inject is "false"' });
 });
 
-test('a value that is neither true nor false causes a warning to the client of the API server', () => {
+test('a value that is neither true nor false causes a warning to the API client', () => {
   const { response } = reviewInjection(
     review({ ...pod, metadata: { labels: { 'sidecar.istio.io/inject': 'ture' } } }),
     injector,
@@ -76,7 +76,7 @@ test('a value that is neither true nor false causes a warning to the client of t
   expect(response).toMatchObject({ allowed: true, warnings: [expect.stringContaining('"ture"')] });
 });
 
-test('a rejection names the pod, the annotation and the value', () => {
+test('a rejection names pod, annotation and value', () => {
   const annotations = { 'sidecar.istio.io/proxyCPU': 'many' };
   const { response } = reviewInjection(review({ ...pod, metadata: { name: 'p', annotations } }), injector).review;
   expect(response).toMatchObject({ allowed: false, status: { code: 422 } });
@@ -87,7 +87,7 @@ test('a rejection names the pod, the annotation and the value', () => {
 
 const numRuns = sized({ quick: 100, short: 100, full: 100_000 });
 
-test(`reviews ${3 * numRuns} random texts and pods without an exception`, { timeout: 1_200_000 }, () => {
+test(`a review never throws for ${3 * numRuns} random texts and pods`, { timeout: 1_200_000 }, () => {
   fc.assert(
     fc.property(fc.jsonValue(), (value) => void reviewInjection(value, injector)),
     { numRuns },
@@ -114,6 +114,6 @@ test.each([
   ['/inject/a%20b/c', undefined],
   ['/inject/%zz/c', undefined],
   ['/other', undefined],
-])('the path %s adds variables to the proxy', (path, environment) => {
+])('the path %s adds environment variables to the proxy', (path, environment) => {
   expect(environmentOfPath(path)).toEqual(environment);
 });

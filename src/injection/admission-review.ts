@@ -1,4 +1,4 @@
-/** Reviews the creation of pods: response of the injection webhook (spec/injection.md §1.5). */
+/** Reviews the creation of pods and builds the response of the injection webhook (spec/injection.md §1.5). */
 import * as E from 'fp-ts/lib/Either.js';
 import { describeFieldErrors } from '../model/mesh/proxy-config.ts';
 import { ownValue } from '../runtime/json-object.ts';
@@ -18,13 +18,13 @@ import {
 export interface ReviewedInjection {
   readonly review: AdmissionReview;
   readonly outcome: 'injected' | 'skipped' | 'rejected';
-  /** `pod shop/web-7d9-***`; empty if the request contains no pod. */
+  /** Such as `pod shop/web-7d9-***`; empty if the request contains no pod. */
   readonly pod: string;
   readonly reason: string;
 }
 
 /**
- * Responds to every input: a body that is no AdmissionReview is rejected with an empty `uid`.
+ * Responds to every input: a body that is not an AdmissionReview is rejected with an empty `uid`.
  *
  * @param addedEnvironment from the URL ({@link environmentOfPath})
  */
@@ -86,9 +86,9 @@ function rejected(about: ReviewContext, message: string): ReviewedInjection {
 const variables: Readonly<Record<string, string>> = { cluster: 'ISTIO_META_CLUSTER_ID', net: 'ISTIO_META_NETWORK' };
 
 /**
- * Environment of the proxy from the path of the webhook: `/inject/cluster/west/net/n1`. A last key without value is ignored.
+ * Parses the proxy's environment from the path of the webhook, such as `/inject/cluster/west/net/n1`. A last key without value is ignored.
  *
- * @returns `undefined` for a path that is not one of the webhook, or whose keys are not names of variables
+ * @returns `undefined` if the path is not the webhook's or a key is not a variable name
  */
 export function environmentOfPath(path: string): Texts | undefined {
   const [first, ...parts] = path.split('/').filter((part) => part !== '');
@@ -105,7 +105,7 @@ export function environmentOfPath(path: string): Texts | undefined {
   return Object.fromEntries(environment);
 }
 
-/** Values contain slashes as `--slash--`. */
+/** Decodes `--slash--`, the slash in values. */
 function decoded(part: string): string | undefined {
   try {
     return decodeURIComponent(part).replaceAll('--slash--', '/');

@@ -39,7 +39,7 @@ const web: Json = {
 
 const names = (containers: readonly Container[] = []): string[] => containers.map(({ name }) => name);
 
-test('a native sidecar runs before the init containers of the pod and after the setup of redirection', () => {
+test("a native sidecar runs before the pod's init containers and after the redirection setup", () => {
   const { spec } = injected(web);
   expect(names(spec.initContainers)).toEqual(['istio-init', 'istio-proxy', 'migrate']);
   expect(names(spec.containers)).toEqual(['app']);
@@ -52,7 +52,7 @@ test('a native sidecar runs before the init containers of the pod and after the 
   expect(containerOf(injected(web), 'istio-init')).not.toHaveProperty('restartPolicy');
 });
 
-test('a sidecar that is not native is the last container, or the first one if the application waits for it', () => {
+test('a sidecar that is not native is the last container, or the first if the application waits for it', () => {
   const plain = injected(web, { nativeSidecars: false });
   expect(names(plain.spec.initContainers)).toEqual(['migrate', 'istio-init']);
   expect(names(plain.spec.containers)).toEqual(['app', 'istio-proxy']);
@@ -94,7 +94,7 @@ test('labels, annotations and environment name the workload, not its ReplicaSet'
   });
 });
 
-test('probes are sent to the agent, with the original port and without a host', () => {
+test('probes are redirected to the agent, with the original port and without a host', () => {
   const pod = injected(web);
   expect(containerOf(pod, 'app').readinessProbe).toEqual({
     httpGet: { path: '/app-health/app/readyz', port: 15020, scheme: 'HTTP' },
@@ -105,7 +105,7 @@ test('probes are sent to the agent, with the original port and without a host', 
   });
 });
 
-test('a probe of an undeclared port, of the status port or by a command is not changed', () => {
+test('a probe is unchanged if it uses an undeclared port, the status port or a command', () => {
   const probes = {
     readinessProbe: { httpGet: { port: 'nowhere' } },
     livenessProbe: { tcpSocket: { port: 'status' } },
@@ -117,7 +117,7 @@ test('a probe of an undeclared port, of the status port or by a command is not c
   expect(environmentOf(pod)).not.toHaveProperty('ISTIO_KUBE_APP_PROBERS');
 });
 
-test('fields of a user-written container istio-proxy override those of the template, and are stored', () => {
+test('fields of a user-written container istio-proxy override those of the template, and are saved', () => {
   const userProxy = {
     name: 'istio-proxy',
     image: 'auto',
@@ -131,7 +131,7 @@ test('fields of a user-written container istio-proxy override those of the templ
   expect(JSON.parse(pod.metadata.annotations!['proxy.istio.io/overrides']!)).toEqual({ containers: [userProxy] });
 });
 
-test('the pull policy that the API server sets for the image auto does not apply to the image of the template', () => {
+test("the pull policy that the API server sets for image auto does not apply to the template's image", () => {
   const withPolicy = (image: string, imagePullPolicy: string, settings: Partial<InjectionValues> = {}) =>
     containerOf(injected({ spec: { containers: [{ name: 'istio-proxy', image, imagePullPolicy }] } }, settings));
   expect(withPolicy('auto', 'Always')).not.toHaveProperty('imagePullPolicy');
@@ -142,19 +142,19 @@ test('the pull policy that the API server sets for the image auto does not apply
   });
 });
 
-test('redirection excludes the user that the owner of the pod sets for the proxy', () => {
+test('redirection excludes the user that a pod sets for its proxy', () => {
   const userProxy = { name: 'istio-proxy', image: 'auto', securityContext: { runAsUser: 2000 } };
   const { args = [] } = containerOf(injected({ spec: { containers: [{ name: 'app' }, userProxy] } }), 'istio-init');
   expect(args[args.indexOf('-u') + 1]).toBe('2000');
 });
 
-test('redirection uses nft where the values request it', () => {
+test('redirection uses nft if the values request it', () => {
   const argsOf = (changed: Partial<InjectionValues>) => containerOf(injected(web, changed), 'istio-init').args;
   expect(argsOf({})).not.toContain('--native-nftables');
   expect(argsOf({ nativeNftables: true })).toContain('--native-nftables');
 });
 
-test('with TPROXY the proxy runs as root with NET_ADMIN, and redirection excludes its group', () => {
+test('redirection with TPROXY runs the proxy as root with NET_ADMIN, and excludes its group', () => {
   const pod = injected({
     metadata: { annotations: { 'sidecar.istio.io/interceptionMode': 'TPROXY' } },
     spec: { containers: [{ name: 'app' }] },
@@ -169,7 +169,7 @@ test('with TPROXY the proxy runs as root with NET_ADMIN, and redirection exclude
   expect([args[args.indexOf('-u') + 1], args[args.indexOf('-m') + 1]]).toEqual(['1337', 'TPROXY']);
 });
 
-test('a gateway has no redirection and the role router', () => {
+test('a gateway has the role router and no redirection', () => {
   const pod = injected({
     metadata: { annotations: { 'inject.istio.io/templates': 'gateway' } },
     spec: { containers: [{ name: 'istio-proxy', image: 'auto', ports: [{ containerPort: 80 }] }] },
@@ -183,7 +183,7 @@ test('a gateway has no redirection and the role router', () => {
   });
 });
 
-test('every invalid annotation is reported with its name', () => {
+test('invalid annotations are each reported by name', () => {
   const annotations = {
     'traffic.sidecar.istio.io/excludeInboundPorts': '80,http',
     'traffic.sidecar.istio.io/includeOutboundIPRanges': '10.0.0.0/99',
@@ -224,7 +224,7 @@ test.each([
   },
 );
 
-test('a volume with a name of the sidecar, an unknown template and a port of the sidecar for metrics are rejected', () => {
+test('a pod is rejected if a volume has a sidecar name, a template is unknown, or metrics use a sidecar port', () => {
   const spec = { containers: [{ name: 'app' }] };
   const volumes = [{ name: 'istio-token', emptyDir: {} }];
   expect(errorsOf({ spec: { ...spec, volumes } })).toEqual([
@@ -239,7 +239,7 @@ test('a volume with a name of the sidecar, an unknown template and a port of the
   ]);
 });
 
-test('§4.3 a probe, hook or variable of a user-written istio-proxy replaces that of the template completely', () => {
+test('a probe, hook or variable of a user-written istio-proxy completely replaces that of the template (§4.3)', () => {
   const userProxy = {
     name: 'istio-proxy',
     image: 'auto',
@@ -257,12 +257,12 @@ test('§4.3 a probe, hook or variable of a user-written istio-proxy replaces tha
   expect(containerOf(pod).env?.filter(({ name }) => name === 'CA_ADDR')).toEqual(userProxy.env);
 });
 
-test('a pod of a proxy alone does not get a native sidecar, which would leave it without containers', () => {
+test('a pod that contains only a proxy gets no native sidecar, because it would have no containers left', () => {
   const { spec } = injected({ spec: { containers: [{ name: 'istio-proxy', image: 'auto' }] } });
   expect(names(spec.containers)).toEqual(['istio-proxy']);
 });
 
-test('§2.1 NativeSidecars are used if a setting enables them, otherwise if the kubelet of the pod supports them', () => {
+test("NativeSidecars are used if a setting enables them or, without a setting, if the pod's kubelet supports them (§2.1)", () => {
   const old = { supportsNativeSidecars: (node: string | undefined) => node === 'new' };
   const isNative = (...args: Parameters<typeof request>): boolean =>
     names(injected(...args).spec.initContainers).includes('istio-proxy');
@@ -274,7 +274,7 @@ test('§2.1 NativeSidecars are used if a setting enables them, otherwise if the 
   expect(isNative({ ...nativeAnnotation, spec: { containers } }, {}, old)).toBe(true);
 });
 
-test('a container with the name of an init container of the sidecar, a mount without a volume and an invalid variable are rejected', () => {
+test('a pod is rejected if a container has the name of a sidecar init container, a mount has no volume, or a variable is invalid', () => {
   expect(errorsOf({ spec: { containers: [{ name: 'app' }, { name: 'istio-init' }] } })).toEqual([
     { path: 'spec.containers[istio-init].name', code: 'FIELD_NOT_ALLOWED' },
   ]);
@@ -295,7 +295,7 @@ test('a container with the name of an init container of the sidecar, a mount wit
   ]);
 });
 
-test('templates of the mesh and built-in ones are merged in the order of the annotation', () => {
+test('templates from the mesh and built-in ones are merged in the order of the annotation', () => {
   const templates = { extra: { spec: { containers: [{ name: 'istio-proxy', env: [{ name: 'X', value: '1' }] }] } } };
   const settings = {
     config: { ...defaultInjectionConfig, templates, aliases: { both: ['sidecar', 'extra'] } },
@@ -399,7 +399,7 @@ const mine = {
 
 const runs = sized({ short: 500, full: 10_000 });
 
-test('injecting a pod twice has the same result as injecting it once, for any pod, template list, status port and revision', {
+test('injecting a pod twice has the same result as once, for any pod, template list, status port and revision', {
   timeout: 600_000,
 }, () => {
   let count = 0;
@@ -423,7 +423,7 @@ test('injecting a pod twice has the same result as injecting it once, for any po
         count++;
         for (const pod of [once.right, earlier.right]) {
           const again = inject(pod, secondValues);
-          // toEqual costs ten times as much.
+          // Calls `toEqual` only for a difference, because it costs ten times as much.
           if (!isDeepStrictEqual(again, once)) expect(again).toEqual(once);
         }
       },

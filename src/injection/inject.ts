@@ -51,20 +51,20 @@ import { builtInTemplates } from './template/templates.ts';
 
 export interface InjectionRequest {
   readonly pod: Pod;
-  /** Namespace of the pod, else of the request. */
+  /** Namespace of the pod, else that of the request. */
   readonly namespace: string;
   readonly settings: InjectionSettings;
   readonly mesh: MeshConfig;
-  /** Merges the mesh default, ProxyConfig objects that apply to the pod, and its annotation. */
+  /** Merges the mesh default, the ProxyConfig objects that apply to the pod, and the pod's annotation. */
   readonly proxyConfigFor: ProxyConfigSource;
   /** Environment from the URL of the webhook, such as `/inject/cluster/west/net/n1`. */
   readonly addedEnvironment?: Texts;
-  /** User and group of the proxy. Default 1337; OpenShift assigns a range to each namespace. */
+  /** User and group of the proxy. Default 1337; OpenShift assigns each namespace a range. */
   readonly proxyUid?: number;
   readonly proxyGid?: number;
-  /** Default: pods with a Go template are rejected. */
+  /** Without it, pods with a Go template are rejected. */
   readonly renderGoTemplate?: RenderGoTemplate;
-  /** Whether kubelets support native sidecars, if no setting decides. Default: true. */
+  /** Whether kubelets support native sidecars, used if no setting decides. Default: true. */
   readonly supportsNativeSidecars?: (nodeName: string | undefined) => boolean;
 }
 
@@ -77,7 +77,7 @@ export const defaultProxyUid = 1337;
 /**
  * Merges the templates into the pod. Injecting the result again returns the same pod.
  *
- * @returns all errors that prevent injection; the API server shows them in the events of the ReplicaSet
+ * @returns the pod, or all errors; the API server shows them in the events of the ReplicaSet
  */
 export function injectPod(request: InjectionRequest): Decoded<Pod> {
   const [invalid, ...remaining] = annotationErrors(request.pod);
@@ -101,7 +101,7 @@ export function injectPod(request: InjectionRequest): Decoded<Pod> {
   }
 }
 
-/** @param pristine the pod without earlier injection */
+/** @param pristine the pod without an earlier injection */
 function templateInputOf(request: InjectionRequest, pristine: Pod): TemplateInput {
   const { settings, mesh, namespace } = request;
   const annotated = parsedProxyConfig(annotationOf(request.pod, 'proxy.istio.io/config') ?? '');
@@ -117,7 +117,7 @@ function templateInputOf(request: InjectionRequest, pristine: Pod): TemplateInpu
   const proxyUid = request.proxyUid ?? defaultProxyUid;
   const isNative =
     booleanAnnotationOrSetting(pod, 'sidecar.istio.io/nativeSidecar', nativeByDefault(request)) &&
-    // Without another container, no container would remain.
+    // A pod needs at least one regular container.
     pod.spec.containers.some(({ name }) => name !== proxyContainerName);
   return {
     ...{ pod, namespace, settings, mesh, proxyUid, isNative, statusPort },
@@ -132,7 +132,7 @@ function nativeByDefault({ pod, settings, supportsNativeSidecars = () => true }:
   return nativeSidecars === 'auto' ? supportsNativeSidecars(pod.spec.nodeName) : nativeSidecars;
 }
 
-/** Moves containers that override those of the sidecar to the end, so that the order does not depend on earlier injections. */
+/** Moves containers that override those of the sidecar to the end, so that earlier injections do not affect the order. */
 function withSidecarLast(pod: Pod): Pod {
   const { containers, initContainers } = pod.spec;
   const key = (container: Container): string => (isOfSidecar(container) ? container.name : '');
@@ -148,7 +148,7 @@ function withSidecarLast(pod: Pod): Pod {
   };
 }
 
-/** Template names of the annotation, else the default ones. An alias stands for several templates. */
+/** Returns the templates of the annotation, else the default ones. An alias names several templates. */
 function templateNamesOf(pod: Pod, { config }: InjectionSettings): readonly string[] {
   const written = annotationOf(pod, 'inject.istio.io/templates');
   const names = written === undefined ? config.defaultTemplates : written.split(',').map((name) => name.trim());
@@ -212,8 +212,8 @@ function withoutContainers(pod: Pod, { containers, initContainers }: ContainerOv
 }
 
 /**
- * Removes identities of the proxy that cannot work. TPROXY needs root (istio#51012), and an application with the proxy's user would bypass the proxy
- * (istio#52614; OpenShift assigns one user to all containers).
+ * Removes users and groups that cannot work for the proxy. TPROXY needs root (istio#51012), and an application with the same user would bypass the
+ * proxy (istio#52614; OpenShift assigns one user to all containers).
  */
 function withUsableUser({ containers, initContainers }: ContainerOverrides, input: TemplateInput): ContainerOverrides {
   const { pod } = input;
@@ -242,7 +242,7 @@ function withUserOverrides(pod: Pod, { containers, initContainers }: ContainerOv
   });
 }
 
-/** The API server sets `Always` for an image without tag, such as `auto`; that is not the user's choice for the image of the template. */
+/** Ignores the pull policy `Always` of an image without tag, such as `auto`: the API server sets it, not the user. */
 function withoutAutomaticImage(container: Container): Partial<Container> {
   const { image, imagePullPolicy, ...fields } = container;
   if (image && image !== 'auto') return container;
@@ -253,7 +253,7 @@ function withoutAutomaticImage(container: Container): Partial<Container> {
 
 const handlers: ReadonlySet<string> = new Set(['exec', 'httpGet', 'tcpSocket', 'grpc', 'sleep']);
 
-/** Removes alternatives of which Kubernetes allows only one: the handler of a probe or hook, and the source of a variable. */
+/** Removes alternatives of which Kubernetes allows only one, such as the handlers of a probe or hook and the sources of a variable. */
 function withoutReplacedParts(container: Container, override: Container): Container {
   const without = (base: unknown, by: unknown): unknown =>
     isObject(base) && isObject(by) && Object.keys(by).some((key) => handlers.has(key))
@@ -277,7 +277,7 @@ function withoutReplacedParts(container: Container, override: Container): Contai
   };
 }
 
-/** Kubernetes rejects privileged containers with `allowPrivilegeEscalation: false`, which the template sets. */
+/** Removes `allowPrivilegeEscalation: false` of the template from privileged containers, because Kubernetes rejects the combination. */
 function withoutContradiction(
   context: SecurityContext,
   { privileged, capabilities }: SecurityContext,
@@ -341,7 +341,7 @@ function withStoredProbes(pod: Pod, probes: RedirectedProbes): Pod {
   return withProxyEnvironment(pod, { [probesVariable]: JSON.stringify(sorted) });
 }
 
-/** Excludes the actual user of the proxy from redirection, if the owner of the pod changed it. */
+/** Excludes the proxy's actual user from redirection, if the owner of the pod changed it. */
 function withRedirectedUser(pod: Pod, input: TemplateInput): Pod {
   const proxy = allContainersOf(pod).find(({ name }) => name === proxyContainerName);
   const { runAsUser, runAsGroup } = proxy?.securityContext ?? {};
@@ -358,8 +358,8 @@ function withRedirectedUser(pod: Pod, input: TemplateInput): Pod {
 }
 
 /**
- * Redirection is checked first and set up last. A native proxy runs before the user's init containers, which then have network access. Containers of
- * the pod keep their order and precede those of templates.
+ * Orders init containers: the check of redirection is first, its setup last. A native proxy runs before the user's init containers, which then have
+ * network access. Containers of the pod keep their order and precede those of templates.
  */
 function orderContainers(pod: Pod, { isNative, proxyConfig, pod: original }: TemplateInput): Pod {
   const isFirst = !isNative && proxyConfig.holdApplicationUntilProxyStarts === true;
@@ -389,7 +389,7 @@ function orderContainers(pod: Pod, { isNative, proxyConfig, pod: original }: Tem
   };
 }
 
-/** Annotations that record the injection, so that it can be undone and repeated. */
+/** Adds annotations that record the injection, so that it can be undone and repeated. */
 function withReportedInjection(
   pod: Pod,
   template: TemplatePod,
@@ -434,7 +434,7 @@ function savedOverrides({ containers, initContainers }: ContainerOverrides): Jso
   };
 }
 
-/** Sorts the fields, so that a pod that is injected again gets the same annotation. */
+/** Sorts the fields, so that repeated injection writes the same annotation. */
 function sortKeys(_key: string, value: unknown): unknown {
   return isObject(value) ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))) : value;
 }

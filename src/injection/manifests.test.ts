@@ -43,7 +43,7 @@ function containersOf(template: unknown): string[] {
   return (template as { spec: { containers: { name: string }[] } }).spec.containers.map(({ name }) => name);
 }
 
-test('all bytes outside of pod templates are unchanged', () => {
+test('bytes outside of pod templates are unchanged', () => {
   const { text, errors, skipped } = injectManifests(`${service}---\n${deployment}---\n${service}`, injector, 'shop');
   expect([errors, skipped]).toEqual([[], []]);
   const [unchanged, changed, behind] = text.split('---\n');
@@ -64,7 +64,7 @@ test('injecting injected manifests changes nothing', () => {
   expect(injectManifests(text, injector, 'shop').text).toBe(text);
 });
 
-test('a list, a CronJob, JSON and a pod are injected; an unknown kind and a skipped pod are unchanged', () => {
+test('a list, a CronJob, JSON and a pod are injected, but an unknown kind and a skipped pod are unchanged', () => {
   const pod = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'p' }, spec: { containers: [{ name: 'app' }] } };
   const cron = {
     apiVersion: 'batch/v1',
@@ -84,7 +84,7 @@ test('a list, a CronJob, JSON and a pod are injected; an unknown kind and a skip
   expect(containersOf(items[3])).toEqual(['app', 'istio-proxy']);
 });
 
-test('a document that cannot be injected is reported with its line and is unchanged', () => {
+test('a document that cannot be injected is unchanged and reported with its line', () => {
   const broken = 'kind: Pod\nspec: {containers: [';
   const invalid = `apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: x}\n`;
   const { text, errors } = injectManifests(`${invalid}---\n${broken}`, injector, 'shop');
@@ -97,7 +97,7 @@ test('a document that cannot be injected is reported with its line and is unchan
 
 test.each([
   ...['ReplicationController', 'ReplicaSet', 'Deployment', 'DaemonSet', 'StatefulSet', 'Job', 'DeploymentConfig'],
-])('§4.6 the pod template of a %s is injected', (kind) => {
+])('the pod template of a %s is injected (§4.6)', (kind) => {
   const object = {
     apiVersion: 'v1',
     kind,
@@ -108,7 +108,7 @@ test.each([
   expect(containersOf((JSON.parse(text) as typeof object).spec.template)).toEqual(['app', 'istio-proxy']);
 });
 
-test('§4.6 an injected pod is injected again with the current settings', () => {
+test('a pod that is already injected is injected again with the current settings (§4.6)', () => {
   const { text } = injectManifests(deployment, injector, 'shop');
   const values = { ...injector.settings.values, tag: '2' };
   const again = injectManifests(text, { ...injector, settings: { ...injector.settings, values } }, 'shop');

@@ -1,4 +1,4 @@
-/** Injects the pods of manifests: YAML or JSON documents of pods and of controllers that create pods (spec/injection.md §4.6). */
+/** Injects manifests: YAML or JSON documents of pods and of controllers that create pods (spec/injection.md §4.6). */
 import * as E from 'fp-ts/lib/Either.js';
 import { isMap, isSeq, type Node, parseDocument } from 'yaml';
 import { podTemplatePaths } from '../model/kinds/kubernetes/pod-template-paths.ts';
@@ -13,7 +13,7 @@ export interface InjectedManifests {
   /** Documents without a pod are unchanged. */
   readonly text: string;
   readonly skipped: readonly ManifestMessage[];
-  /** Documents that cannot be injected and are unchanged. */
+  /** Errors of documents that cannot be injected and are unchanged. */
   readonly errors: readonly ManifestMessage[];
 }
 
@@ -23,7 +23,6 @@ export interface ManifestMessage {
   readonly message: string;
 }
 
-/** Path of the pod in each kind. */
 const podPaths: Readonly<Record<string, readonly string[]>> = { Pod: [], ...podTemplatePaths };
 
 interface Replacement {
@@ -31,7 +30,7 @@ interface Replacement {
   readonly value: Json;
 }
 
-/** @param namespace default for objects without namespace */
+/** @param namespace for objects without a namespace */
 export function injectManifests(text: string, injector: SidecarInjector, namespace: string): InjectedManifests {
   const messages = { skipped: [] as ManifestMessage[], errors: [] as ManifestMessage[] };
   let injected = '';
@@ -111,7 +110,7 @@ function injectedObject(
   return { path: [...path, ...podPath], value };
 }
 
-/** A pod template has no owner; adds the object that contains it. */
+/** Adds the containing object as owner, because a pod template has none. */
 function withOwner(pod: Pod, kind: string, object: Json, name: string): Pod {
   const owner = { apiVersion: String(object.apiVersion), kind, name, controller: true };
   return { ...pod, metadata: { ...pod.metadata, generateName: `${name}-`, ownerReferences: [owner] } };
@@ -136,7 +135,7 @@ function withReplacements(text: string, replacements: readonly Replacement[]): s
   return replaced;
 }
 
-/** YAML block at the column of the node, or JSON in flow style. */
+/** Formats a YAML block at the column of the node, or JSON in flow style. */
 function formatNode(value: Json, text: string, start: number, node: Node): string {
   if ((isMap(node) || isSeq(node)) && node.flow === true) return JSON.stringify(value, null, 2);
   const column = start - (text.lastIndexOf('\n', start - 1) + 1);

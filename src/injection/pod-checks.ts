@@ -1,4 +1,4 @@
-/** Checks a pod together with its templates, for configurations that would leave the pod without protection or unable to start. */
+/** Rejects pods that would be unprotected or unable to start with their templates. */
 import type { FieldError } from '../model/fields/decode.ts';
 import * as violation from '../model/fields/violation.ts';
 import {
@@ -17,7 +17,7 @@ import { interceptionModeOf, type TemplateInput, type TemplatePod } from './temp
 import { proxyImageOf } from './template/templates.ts';
 
 /**
- * Errors before the templates are merged.
+ * Errors that exist before the templates are merged.
  *
  * @param injectedVolumes volumes that an earlier injection added
  */
@@ -43,7 +43,7 @@ export function redirectsTraffic({ spec }: TemplatePod): boolean {
   return (initContainers ?? []).some(({ name }) => name === initContainerName || name === validationContainerName);
 }
 
-/** Merging would combine two sources of one volume, which Kubernetes rejects with a message about neither. */
+/** Rejects volumes with the name of a template's volume, because Kubernetes' message about the merged volume would name neither. */
 function volumeErrors({ spec }: Pod, template: TemplatePod, injectedVolumes: ReadonlySet<string>): FieldError[] {
   const { volumes = [] } = (template.spec ?? {}) as { readonly volumes?: readonly { readonly name: string }[] };
   const reserved = new Set(volumes.map(({ name }) => name));
@@ -61,7 +61,7 @@ function volumeErrors({ spec }: Pod, template: TemplatePod, injectedVolumes: Rea
 
 const mountAnnotation = 'sidecar.istio.io/userVolumeMount';
 
-/** Volume mounts of the annotation need a volume. The annotation is valid JSON here. */
+/** Rejects annotated mounts without a volume. The annotation is already valid JSON. */
 function mountErrors(pod: Pod, template: TemplatePod): FieldError[] {
   const mounts = JSON.parse(annotationOf(pod, mountAnnotation) || '{}') as Readonly<Record<string, unknown>>;
   const { volumes = [] } = (template.spec ?? {}) as { readonly volumes?: readonly { readonly name: string }[] };
@@ -73,7 +73,10 @@ function mountErrors(pod: Pod, template: TemplatePod): FieldError[] {
     );
 }
 
-/** An init container of the sidecar is overridden in its list. Only the proxy is moved between lists, because its list depends on the mesh. */
+/**
+ * Rejects regular containers with the name of a sidecar's init container. Only the proxy can be overridden in either list, because the mesh
+ * determines its list.
+ */
 function reservedNameErrors({ spec }: Pod, template: TemplatePod): FieldError[] {
   const { initContainers = [] } = (template.spec ?? {}) as { readonly initContainers?: readonly Container[] };
   const reserved = new Set(initContainers.map(({ name }) => name).filter((name) => name !== proxyContainerName));
@@ -122,7 +125,7 @@ function excludedUserErrors(input: TemplateInput): FieldError[] {
   });
 }
 
-/** Errors of the merged pod: a template may add a container to one list while the other list contains one with that name. */
+/** Rejects two containers with one name: a template may add one to the list that does not contain the other. */
 export function duplicateErrors(pod: Pod): FieldError[] {
   const seen = new Set<string>();
   return allContainersOf(pod).flatMap(({ name }) => {

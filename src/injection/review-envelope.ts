@@ -1,7 +1,7 @@
 /** AdmissionReview of Kubernetes, without the reviewed object (spec/injection.md §1.5). */
 import { isObject } from '../runtime/json-object.ts';
 
-/** Supported versions of `admission.k8s.io`. A response has the version of its request. */
+/** Supported versions of `admission.k8s.io`. A response repeats the version of its request. */
 const versions: ReadonlySet<unknown> = new Set(['admission.k8s.io/v1', 'admission.k8s.io/v1beta1']);
 
 export interface AdmissionReview {
@@ -32,14 +32,14 @@ export interface ReviewRequest {
   readonly request: Readonly<Record<string, unknown>>;
 }
 
-/** @returns `undefined` if the body is no AdmissionReview */
+/** @returns `undefined` if the body is not an AdmissionReview */
 export function readReview(body: unknown): ReviewRequest | undefined {
   const { apiVersion, kind, request } = isObject(body) ? body : {};
   if (kind !== 'AdmissionReview' || !versions.has(apiVersion) || !isObject(request)) return undefined;
   return { version: String(apiVersion), uid: textOf(request.uid), request };
 }
 
-/** Placeholder for a body that is no AdmissionReview. */
+/** Placeholder for a body that is not an AdmissionReview. */
 export const noRequest: ReviewRequest = { version: 'admission.k8s.io/v1', uid: '', request: {} };
 export const noReviewMessage = 'the body must be an AdmissionReview of admission.k8s.io/v1 with a request';
 
@@ -63,7 +63,7 @@ export function unavailableReview(request: Pick<ReviewRequest, 'version' | 'uid'
   return reviewOf(request, { allowed: false, status: { message, reason: 'ServiceUnavailable', code: 503 } });
 }
 
-/** `/validate` always rejects an object with this annotation, by which the control plane tests whether the webhook is called. */
+/** `/validate` always rejects an object with this annotation. The control plane uses it to test whether the API server calls the webhook. */
 export const alwaysRejectAnnotation = 'internal.istio.io/webhook-always-reject';
 
 export function textOf(value: unknown): string {

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { decodeInjectionConfig, decodeInjectionValues } from './settings.decode.ts';
 import { defaultInjectionConfig, defaultInjectionValues } from './settings.ts';
 
-test('empty settings have the defaults of the chart', () => {
+test("empty settings have the chart's defaults", () => {
   expect(decodeInjectionConfig('')).toEqual(E.right({ settings: defaultInjectionConfig, warnings: [] }));
   const image = { hub: 'example.com', tag: '1' };
   expect(decodeInjectionValues('global: {hub: example.com, tag: "1"}')).toEqual(
@@ -20,7 +20,7 @@ test('the image is required, because none is published', () => {
   expect(E.isRight(decodeInjectionValues(complete))).toBe(true);
 });
 
-test('values have the names of the chart, as numbers or strings', () => {
+test("values have the chart's names and can be numbers or strings", () => {
   const values = decodeInjectionValues(`
 global:
   hub: example.com
@@ -41,7 +41,7 @@ pilot: {cni: {enabled: true}, env: {ENABLE_NATIVE_SIDECARS: false}}
   );
 });
 
-test('a template is YAML or a Go template, and invalid YAML is an error with the name of the template', () => {
+test("a template is YAML or a Go template, and invalid YAML causes an error with the template's name", () => {
   const config = decodeInjectionConfig(`
 template: old
 templates:
@@ -63,7 +63,7 @@ test.each([
     'neverInjectSelector[0].matchExpressions[0].operator',
   ],
   ['polcy: enabled', 'polcy'],
-])('the setting %s is an error at field %s', (yaml, path) => {
+])('the setting %s causes an error at field %s', (yaml, path) => {
   const decoded = decodeInjectionConfig(yaml);
   expect(E.isLeft(decoded) && decoded.left.map((error) => error.path)).toEqual([path]);
 });

@@ -41,7 +41,7 @@ const configFields = struct<
   injectedAnnotations: withDefault(dictionary(text), {}),
 });
 
-/** Settings with ignored fields, for the log. */
+/** Settings, with warnings about ignored fields for the log. */
 export interface DecodedSettings<Settings> {
   readonly settings: Settings;
   readonly warnings: readonly FieldError[];
@@ -67,7 +67,7 @@ export function decodeInjectionConfig(yaml: string): Decoded<DecodedSettings<Inj
   return E.right({ settings: { ...decoded.right, ...templates.right }, warnings });
 }
 
-/** A template is a strategic merge patch in YAML, or a Go template that outputs one. */
+/** Decodes templates: strategic merge patches in YAML, or Go templates that output such patches. */
 function templatesOf(
   templates: Readonly<Record<string, string>>,
 ): Decoded<Pick<InjectionConfig, 'templates' | 'goTemplates'>> {
@@ -95,7 +95,7 @@ const port = (byDefault: number): ReturnType<typeof withDefault<number>> =>
 const word = (byDefault: string): ReturnType<typeof withDefault<string>> => withDefault(text, byDefault);
 const object: Decoder<Json> = dictionary(anything);
 
-/** A decoder that ignores unknown fields, because other components read the chart's values, too. */
+/** Returns a decoder that ignores unknown fields, because other components also read the chart's values. */
 function decoderOfKnownFields<T extends object>(fields: Parameters<typeof struct<T>>[0]): Decoder<T> {
   const decoder = struct<T>(fields);
   const names = new Set(Object.entries(fields).map(([name, field]) => (field as { from?: string }).from ?? name));
@@ -177,7 +177,7 @@ const valuesFields = decoderOfKnownFields({
   ),
 });
 
-/** Chart values are often numbers or booleans in place of strings, such as the tag `1.24`. */
+/** Accepts any scalar as text, because chart values such as the tag `1.24` are often numbers or booleans. */
 function anyScalar(): Decoder<string> {
   return (value, path) =>
     ['string', 'number', 'boolean'].includes(typeof value)
@@ -202,14 +202,14 @@ export function decodeInjectionValues(yaml: string): Decoded<InjectionValues> {
   return missing === undefined ? E.right(values) : E.left([missing, ...otherValues]);
 }
 
-/** As {@link decodeInjectionValues}, with the original values, which Go templates read. */
+/** Decodes key `values` like {@link decodeInjectionValues}, and keeps the original values for Go templates. */
 export function decodeWrittenValues(yaml: string): Decoded<Pick<InjectionSettings, 'values' | 'writtenValues'>> {
   const values = decodeInjectionValues(yaml);
   if (E.isLeft(values)) return values;
   return E.map((writtenValues: Json) => ({ values: values.right, writtenValues }))(parseYamlObject(yaml, ''));
 }
 
-/** There is no default, because no image is published. */
+/** Requires an image, because none is published as a default. */
 function imageErrors({ hub, tag, image, initImage }: InjectionValues): FieldError[] {
   if (image.includes('/') && initImage.includes('/')) return [];
   const parts = [

@@ -12,7 +12,7 @@ export const injectorMapName = (revision: string): string =>
 export interface InjectionConfig {
   readonly policy: string;
   readonly defaultTemplates: readonly string[];
-  /** Strategic merge patches by name. A template with the name of a built-in one replaces it. */
+  /** Strategic merge patches by name. A template with a built-in name replaces the built-in one. */
   readonly templates: Readonly<Record<string, Json>>;
   readonly goTemplates: Readonly<Record<string, string>>;
   readonly aliases: Readonly<Record<string, readonly string[]>>;
@@ -57,13 +57,13 @@ export interface InjectionValues {
   readonly readiness: ReadinessTimes;
   readonly startupFailureThreshold: number;
   readonly startupProbe: boolean;
-  /** Replaces the lifecycle hooks of the proxy; without it, `holdApplicationUntilProxyStarts` applies. */
+  /** Replaces the lifecycle hooks of the proxy. If absent, `holdApplicationUntilProxyStarts` applies. */
   readonly lifecycle?: Json;
   readonly resources: Json;
   readonly rewriteAppHTTPProbe: boolean;
   readonly cni: { readonly enabled: boolean; readonly provider: string };
   readonly gateways: { readonly securityContext?: Json; readonly seccompProfile?: Json };
-  /** Whether the proxy is a native sidecar, unless the pod's annotation decides. `auto`: if kubelets support them. */
+  /** Whether the proxy is a native sidecar, unless the pod's annotation decides. `auto` depends on the kubelets' support. */
   readonly nativeSidecars: boolean | 'auto';
   /** Environment of each proxy, appended to that of the template. */
   readonly proxyEnvironment: Texts;

@@ -7,7 +7,7 @@ import type { Json } from './pod/pod.ts';
 
 /**
  * @param path of the text, for errors
- * @returns `undefined` for an empty text; the line of an error is that within the text
+ * @returns `undefined` for an empty text; errors have the line within the text
  */
 export function parseYamlText(text: string, path: string): Decoded<unknown> {
   const { value, errors } = parseYamlDocument({ text, line: 1 });
@@ -17,7 +17,7 @@ export function parseYamlText(text: string, path: string): Decoded<unknown> {
   return fail(path, violation.malformed(`line ${broken.line}: ${message}`));
 }
 
-/** As {@link parseYamlText}, for a text that must be an object; an empty text is an empty object. */
+/** Like {@link parseYamlText}, but the value must be an object; an empty text is an empty object. */
 export function parseYamlObject(text: string, path: string): Decoded<Json> {
   const parsed = parseYamlText(text, path);
   if (E.isLeft(parsed)) return parsed;

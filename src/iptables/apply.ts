@@ -28,7 +28,7 @@ export function dryRunText(order: InterceptionOrder): string {
 }
 
 /**
- * Applies rules. Running it again with the same flags changes nothing.
+ * Applies the rules. Repeating it with the same flags changes nothing.
  *
  * @throws ChartpilotError IPTABLES_FAILED with the command, its exit code and its error output
  */
@@ -55,7 +55,7 @@ export async function applyInterception(order: InterceptionOrder, { print, log }
   else log('redirection.applied', { rules: await appliedRules(order) });
 }
 
-/** After a failed step, all added rules are removed, except with `--force-apply`, because earlier rules may exist. */
+/** Removes all added rules after a failed step, except with `--force-apply`, because earlier rules may exist. */
 async function addAll(order: InterceptionOrder): Promise<void> {
   const { interception, networkNamespace, nativeNftables } = order;
   try {
@@ -87,8 +87,8 @@ async function addFamilies({ interception, restoreFormat, networkNamespace }: In
 }
 
 /**
- * Without rules, all traffic would bypass the proxy: if the new rules cannot be applied, the previous ones are restored. nft applies its rules in one
- * transaction.
+ * Restores the previous rules if the new ones cannot be applied, because without rules all traffic would bypass the proxy. nft applies its rules in
+ * one transaction.
  */
 async function replaceRules(order: InterceptionOrder, log: Terminal['log']): Promise<void> {
   const { interception, networkNamespace, nativeNftables } = order;
@@ -102,7 +102,7 @@ async function replaceRules(order: InterceptionOrder, log: Terminal['log']): Pro
       await removeAllRules(order);
       await addFamilies(order);
     } catch (error) {
-      // The saved rules do not include tables that did not exist before.
+      // The saved rules cannot restore tables that did not exist before.
       await removeAllRules(order).catch(() => {});
       for (const [i, family] of ipFamilies.entries()) await restoreTables(order, family, saved[i]!);
       log('redirection.restored');
@@ -122,7 +122,7 @@ async function restoreTables({ networkNamespace }: InterceptionOrder, family: Ip
   await runOrThrow(inNetworkNamespace(networkNamespace, { program, args: [] }), { input: `${saved}\n` });
 }
 
-/** A restarted init container finds its own rules. nft replaces its tables, so only rules of iptables are checked. */
+/** Detects the rules of a restarted init container. nft replaces its tables, so only iptables rules are checked. */
 async function presentInterception(order: InterceptionOrder): Promise<'all' | 'some' | 'none'> {
   const { interception, networkNamespace, nativeNftables } = order;
   if (nativeNftables) return isRedirected(await presentIn(order)) ? 'some' : 'none';
@@ -134,7 +134,7 @@ async function presentInterception(order: InterceptionOrder): Promise<'all' | 's
   return presentByFamily.every((one) => one === presentByFamily[0]) ? presentByFamily[0]! : 'some';
 }
 
-/** Whether exactly these rules, and no others of a redirection, exist. */
+/** Whether exactly these rules exist, without other rules of a redirection. */
 async function presentRules(order: InterceptionOrder, family: IpFamily): Promise<'all' | 'some' | 'none'> {
   const { interception, networkNamespace } = order;
   const saved = await savedRules(order, family);

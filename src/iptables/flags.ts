@@ -1,12 +1,12 @@
-/** Flags of `istio-iptables` with their environment and defaults (spec/agent.md §10.1). */
+/** Flags of `istio-iptables` with their environment variables and defaults (spec/agent.md §10.1). */
 
 export interface InterceptionFlag {
-  /** In commander's syntax: `-p, --envoy-port <port>`; a switch has `[true|false]`. */
+  /** In commander's syntax, such as `-p, --envoy-port <port>`; a switch has `[true|false]`. */
   readonly syntax: string;
   readonly variable: string;
   readonly byDefault: string;
   readonly meaning: string;
-  /** Hidden in `--help`. */
+  /** Omitted in `--help`. */
   readonly rare?: boolean;
 }
 
@@ -17,19 +17,19 @@ const flag = (syntax: string, byDefault: string, meaning: string, variable = var
   meaning,
 });
 
-/** `-p, --envoy-port <port>` → `ENVOY_PORT`. */
+/** Converts `-p, --envoy-port <port>` to `ENVOY_PORT`. */
 function variableOf(syntax: string): string {
   return nameOf(syntax).toUpperCase().replaceAll('-', '_');
 }
 
-/** `-p, --envoy-port <port>` → `envoy-port`. */
+/** Converts `-p, --envoy-port <port>` to `envoy-port`. */
 function nameOf(syntax: string): string {
   return /--([a-z0-9-]+)/.exec(syntax)![1]!;
 }
 
 const rare = (row: InterceptionFlag): InterceptionFlag => ({ ...row, rare: true });
 
-/** By key of {@link GivenFlags}. */
+/** Keys are those of {@link GivenFlags}. */
 export const interceptionFlags = {
   envoyPort: flag('-p, --envoy-port <port>', '15001', 'Port that outbound connections are redirected to'),
   inboundCapturePort: flag('-z, --inbound-capture-port <port>', '15006', 'Port for inbound connections'),
@@ -89,7 +89,7 @@ export const interceptionFlags = {
 
 export type FlagName = keyof typeof interceptionFlags;
 
-/** Flags of the command line by key; a switch without value is `true`. */
+/** Flags of the command line by key. A switch without value is `true`. */
 export type GivenFlags = Readonly<Partial<Record<FlagName, string | boolean>>>;
 
 export function flagSyntax(name: FlagName): string {

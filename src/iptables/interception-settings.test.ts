@@ -32,25 +32,25 @@ function resolve(
 const all: GivenFlags = { redirectDns: true, captureAllDns: true };
 const both = [true, true];
 
-describe('the source of a value (§10.1)', () => {
-  test('is the flag, then the variable, then the default; an empty variable is ignored', () => {
+describe('a setting (§10.1)', () => {
+  test('is read from the flag, or else the variable, or else the default, ignoring an empty variable', () => {
     const portOf = (flags: GivenFlags, env: NodeJS.ProcessEnv): number => resolve(flags, env).interception.proxyPort;
     expect(portOf({ envoyPort: '1' }, { ENVOY_PORT: '2' })).toBe(1);
     expect(portOf({}, { ENVOY_PORT: '2' })).toBe(2);
     expect(portOf({}, { ENVOY_PORT: '' })).toBe(15001);
   });
 
-  test('is a variable named after its flag, with exceptions', () => {
+  test('has a variable named after its flag, with exceptions', () => {
     expect(interceptionFlags.inboundPortsExclude.variable).toBe('ISTIO_LOCAL_EXCLUDE_PORTS');
     expect(resolve({}, { ISTIO_META_DNS_CAPTURE: 'true', CAPTURE_ALL_DNS: '1' }).interception.redirectDns).toBe(true);
     expect(resolve({}, { INVALID_DROP: 'T' }).interception.dropInvalid).toBe(true);
   });
 
-  test('an empty flag overrides the variable', () => {
+  test('is overridden by an empty flag, even if the variable is set', () => {
     expect(resolve({ inboundPorts: '' }, { ISTIO_INBOUND_PORTS: '*' }).interception.inboundPorts).toEqual([]);
   });
 
-  test('the user of the proxy is the configured one, $ENVOY_USER, istio-proxy or 1337, and so is its group', () => {
+  test("defaults, for the proxy's user and group, to $ENVOY_USER, then istio-proxy, then 1337", () => {
     const files = {
       '/etc/passwd': 'root:x:0:0::/:/bin/sh\nistio-proxy:x:1400:1400::/:/bin/sh\nme:x:7:7::/:/bin/sh\nbad:x\n',
     };
@@ -65,7 +65,7 @@ describe('the source of a value (§10.1)', () => {
     expect(ownersOf({ proxyUid: '1,2', proxyGid: '3' }, {}, { files })).toEqual([['1', '2'], ['3']]);
   });
 
-  test('IPv6 is enabled if the first address is IPv6, for both families, or by flag', () => {
+  test('enables IPv6 if the first address is IPv6, for both address families, or by flag', () => {
     const ipv6 = (flags: GivenFlags, addresses: readonly string[]): boolean =>
       resolve(flags, {}, { addresses }).interception.ipv6;
     expect(ipv6({}, ['10.0.0.1', 'fd00::1'])).toBe(false);
@@ -80,7 +80,7 @@ describe('the source of a value (§10.1)', () => {
   });
 });
 
-test('another network namespace uses its addresses; if they are unknown, both families are captured', () => {
+test('another network namespace uses its own addresses, or both address families if these are unknown', () => {
   const ipv6 = (flags: GivenFlags, there: readonly string[] | undefined): boolean =>
     resolveInterception(
       { networkNamespace: '/proc/7/ns/net', ...flags },
@@ -97,7 +97,7 @@ test('another network namespace uses its addresses; if they are unknown, both fa
   expect(ipv6({ forceIpv6: 'false' }, undefined)).toBe(false);
 });
 
-describe('§10.1 flags', () => {
+describe('interception flags', () => {
   test.each<[flag: string, said: GivenFlags, seen: (order: InterceptionOrder) => unknown, expected: unknown]>([
     ['--envoy-port', { envoyPort: '1' }, (o) => o.interception.proxyPort, 1],
     ['--inbound-capture-port', { inboundCapturePort: '1' }, (o) => o.interception.inboundCapturePort, 1],
@@ -136,12 +136,12 @@ describe('§10.1 flags', () => {
     ['--probe-timeout', { probeTimeout: '7s' }, (o) => o.probeTimeoutMs, 7_000],
     ['--output-paths', { outputPaths: '/o' }, (o) => o.outputPath, '/o'],
     ['--network-namespace, --cni-mode', { networkNamespace: '/n', cniMode: true }, (o) => o.networkNamespace, '/n'],
-  ])('§10.1 the flag sets a field of the interception: %s', (_, flags, seen, expected) => {
+  ])('set a field of the interception (§10.1): %s', (_, flags, seen, expected) => {
     expect(seen(resolve(flags))).toEqual(expected);
     expect(seen(resolve({}))).not.toEqual(expected);
   });
 
-  test('§10.1 --host-nsenter-exec is rejected, and so is --cni-mode without a network', () => {
+  test('must not include --host-nsenter-exec, or --cni-mode without a network (§10.1)', () => {
     expect(() => resolve({ hostNsenterExec: true })).toThrow(
       errorWith({ code: 'FIELD_UNSUPPORTED', path: '--host-nsenter-exec' }),
     );
@@ -149,14 +149,14 @@ describe('§10.1 flags', () => {
     expect(() => resolve({ cniMode: true })).toThrow('requires --network-namespace');
   });
 
-  test('§10.1 ISTIO_OUTBOUND_OWNER_GROUPS, ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE', () => {
+  test('include groups by ISTIO_OUTBOUND_OWNER_GROUPS, and exclude groups by ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE (§10.1)', () => {
     const groupsOf = (env: NodeJS.ProcessEnv): unknown => resolve({}, env).interception.ownerGroups;
     expect(groupsOf({ ISTIO_OUTBOUND_OWNER_GROUPS: '1,2' })).toEqual({ captured: 'only', groups: ['1', '2'] });
     expect(groupsOf({ ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE: '3' })).toEqual({ captured: 'all-but', groups: ['3'] });
   });
 });
 
-describe('errors name the flag and its value', () => {
+describe('flag validation', () => {
   test.each<[FlagName, string]>([
     ['envoyPort', '0'],
     ['envoyPort', ''],
@@ -180,7 +180,7 @@ describe('errors name the flag and its value', () => {
     ['generation', 'g5'],
     ['probeTimeout', 'soon'],
     ['forceIpv6', 'maybe'],
-  ])('flag %s with value %j is rejected', (name, value) => {
+  ])('rejects flag %s with value %j', (name, value) => {
     const item = value.split(',').at(-1)!;
     const got = item === '1338' || item === '1337' ? String(item) : JSON.stringify(item);
     expect(() => resolve({ [name]: value })).toThrow(errorWith({ path: flagSyntax(name), got }));
@@ -188,7 +188,7 @@ describe('errors name the flag and its value', () => {
     if (value !== '') expect(() => resolve({}, { [variable]: value })).toThrow(errorWith({ path: variable, got }));
   });
 
-  test('all errors are reported at once', () => {
+  test('reports all errors together', () => {
     expect(() => resolve({ envoyPort: 'x', mode: 'y', inboundPorts: 'z' })).toThrow(
       errorWith(
         { path: '--envoy-port', code: 'FIELD_OUT_OF_RANGE', got: '"x"' },
@@ -198,7 +198,7 @@ describe('errors name the flag and its value', () => {
     );
   });
 
-  test('an invalid range is ignored with a warning', () => {
+  test('ignores an invalid range with a warning', () => {
     const { interception, warnings } = resolve({
       outboundRanges: '10.0.0.0/8,10.0.0.1,*,10.0.0.0/33,fe80::1%eth0/64,;ls,::/0',
     });
@@ -207,7 +207,7 @@ describe('errors name the flag and its value', () => {
     expect(warnings[0]).toBe('--istio-service-cidr: must be a range such as 10.0.0.0/8, got "10.0.0.1"; ignoring it');
   });
 
-  test('at most 64 owner groups are included, and an empty list does not mean all', () => {
+  test('accepts at most 64 owner groups, and does not treat an empty list as all', () => {
     const groups = (count: number): string => Array.from({ length: count }, (_, i) => `${i}`).join(',');
     const env = (text: string): NodeJS.ProcessEnv => ({ ISTIO_OUTBOUND_OWNER_GROUPS: text });
     expect(resolve({}, env(groups(64))).interception.ownerGroups.groups).toHaveLength(64);
@@ -219,7 +219,7 @@ describe('errors name the flag and its value', () => {
     expect(resolve({}, env('')).interception.ownerGroups).toEqual({ captured: 'all-but', groups: [] });
   });
 
-  test('a required resolv.conf that is missing is an error, and one without servers is reported', () => {
+  test('rejects a missing required resolv.conf, and reports one without servers', () => {
     expect(() => resolve({ redirectDns: true })).toThrow('no /etc/resolv.conf');
     expect(resolve({ redirectDns: true, captureAllDns: true }).warnings).toEqual([]);
     const warnings: string[] = [];
@@ -231,7 +231,7 @@ describe('errors name the flag and its value', () => {
   });
 });
 
-test('any accepted input is exactly one word of a rule', () => {
+test('accepted input is always exactly one word of a rule', () => {
   const nasty = fc.oneof(
     fc.string(),
     fc.constantFrom(
@@ -270,7 +270,7 @@ test('any accepted input is exactly one word of a rule', () => {
         expect(rule.chain).toMatch(/^[A-Z_]+$/);
         for (const word of ruleWords(rule)) expect(word).toMatch(/^[\w.:/@+,>%!-]+$/);
       }
-      // A quoted name never ends its quotes: each line of nft is one rule with known words.
+      // A quoted name must not end its quotes: each line of nft must be one rule with known words.
       for (const line of nftText(order.interception).split('\n')) expect(line).toMatch(nftLine);
     }),
     { numRuns: 3000 },

@@ -18,9 +18,9 @@ import { OptionErrors } from '../runtime/option-errors.ts';
 import { type FlagName, flagSyntax, type GivenFlags, interceptionFlags } from './flags.ts';
 import type { AllOr, Interception, InterceptionMode, IpFamily, OwnerGroups, RuleGeneration } from './interception.ts';
 
-/** State of this host that the rules depend on, read only if needed. */
+/** State of this host that the rules depend on; read only if needed. */
 export interface InterceptionHost {
-  /** Addresses except loopback in the kernel's order, of the given network namespace, else of the process's namespace; `undefined` if unavailable. */
+  /** Returns non-loopback addresses of a network namespace (default: that of the process) in the kernel's order; `undefined` if unavailable. */
   readonly addresses: (networkNamespace: string | undefined) => readonly string[] | undefined;
   readonly readFile: (path: string) => string;
 }
@@ -32,19 +32,19 @@ export interface InterceptionOrder {
   readonly nativeNftables: boolean;
   readonly skipRuleApply: boolean;
   readonly cleanupOnly: boolean;
-  /** Replaces rules of other flags, which are otherwise an error. */
+  /** Replaces rules of other flags, which otherwise cause an error. */
   readonly reconcile: boolean;
   readonly forceApply: boolean;
   readonly runValidation: boolean;
   readonly probePort: number;
   readonly probeTimeoutMs: number;
   readonly outputPath: string | undefined;
-  /** A file such as `/proc/1/ns/net`, or `/var/run/netns/name`. */
+  /** A file such as `/proc/1/ns/net` or `/var/run/netns/name`. */
   readonly networkNamespace: string | undefined;
   readonly warnings: readonly string[];
 }
 
-/** Istio's limit of included groups, because one rule must contain all. */
+/** Istio's limit of included groups, which must all be in one rule. */
 const maxOwnerGroups = 64;
 
 /** @throws ChartpilotError FLAG_INVALID with all invalid flags and variables; errors of reading the host */
@@ -118,13 +118,13 @@ export function resolveInterception(
 function usesIpv6(values: GivenValues, networkNamespace: string | undefined, { addresses }: InterceptionHost): boolean {
   if (values.text('forceIpv6') !== '') return values.switch('forceIpv6');
   if (values.switch('dualStack')) return true;
-  // An IPv6-only pod may have an IPv4 link-local address, by which it leaves the cluster.
+  // An IPv6-only pod may have an IPv4 link-local address, through which it reaches hosts outside the cluster.
   const [first = ''] = (addresses(networkNamespace) ?? []).filter((address) => !isLinkLocal(address));
-  // If the other network is unknown, its IPv6 traffic must not bypass the proxy.
+  // If the other network namespace is unknown, its IPv6 traffic must not bypass the proxy.
   return networkNamespace === undefined ? isIPv6(first) : !isIPv4(first);
 }
 
-/** Values from flags, then variables, then defaults; an empty variable is ignored. */
+/** Values from flags, else from variables, else defaults. Empty variables are ignored. */
 class GivenValues {
   readonly errors = new OptionErrors();
   readonly warnings: string[] = [];
@@ -154,7 +154,7 @@ class GivenValues {
     return value;
   }
 
-  /** Native nftables supports only rules of G4, which is its default. */
+  /** Native nftables supports only rules of G4, so it defaults to G4. */
   generation(): RuleGeneration {
     if (!this.switch('nativeNftables')) return this.word('generation', ['g3', 'g4']) as RuleGeneration;
     const isNamed = this.#flags.generation !== undefined || !!this.#env[interceptionFlags.generation.variable];
@@ -164,7 +164,7 @@ class GivenValues {
     return 'g4';
   }
 
-  /** One IPv4 range, only from its variable: Istio has no flag for it. */
+  /** Returns one IPv4 range from its variable, because Istio has no flag for it. */
   loopbackRange(env: NodeJS.ProcessEnv): string {
     const range = env.ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR?.trim() || '127.0.0.1/32';
     if (!isCidr(range) || !isIPv4(addressOf(range))) {
@@ -199,7 +199,7 @@ class GivenValues {
     return this.#list(name, (item) => /^\d{1,5}$/.test(item) && Number(item) <= 65535, 'a port').map(Number);
   }
 
-  /** Kernel interface names have at most 15 characters; `eth+` matches every name with this prefix. */
+  /** Accepts names of at most 15 characters, as the kernel does; `eth+` matches every name with this prefix. */
   interfaces(name: FlagName): string[] {
     return this.#list(
       name,
@@ -238,17 +238,17 @@ class GivenValues {
     if (captured === 'only' && groups.length > maxOwnerGroups) {
       this.errors.flag(variable, tooLarge(maxOwnerGroups, groups.length, 'groups'));
     }
-    // A list with only commas names no group, so no traffic would be captured.
+    // A list of only commas includes no group, so no traffic would be captured.
     if (captured === 'only' && groups.length === 0) {
       this.errors.flag(variable, mustBe('* or a list of groups', include));
     }
     return { captured, groups };
   }
 
-  /** Ignores invalid ranges with a warning, as Istio does. */
+  /** Skips invalid ranges with a warning, as Istio does. */
   #rangesByFamily(name: FlagName): Record<IpFamily, string[]> {
     const good = listItems(this.text(name)).filter((item) => {
-      // Node accepts a zone, iptables does not.
+      // Node accepts a zone, but iptables does not.
       const readable = isCidr(item) && !item.includes('%');
       if (!readable) {
         this.warnings.push(
@@ -285,7 +285,7 @@ function addressOf(range: string): string {
   return range.slice(0, range.indexOf('/'));
 }
 
-/** Ignores empty items, which templates produce. */
+/** Omits empty items, which templates produce. */
 function listItems(list: string): string[] {
   return list
     .split(',')
@@ -293,7 +293,7 @@ function listItems(list: string): string[] {
     .filter((item) => item !== '');
 }
 
-/** A user or group by ID or name; iptables resolves names. */
+/** Accepts a user or group by ID or name, because iptables resolves names. */
 function isOwner(text: string): boolean {
   return /^\d+$/.test(text) ? Number(text) < 0xffff_ffff : /^[A-Za-z_][\w.-]{0,31}$/.test(text);
 }
@@ -312,7 +312,7 @@ function defaultUid(env: NodeJS.ProcessEnv, { readFile }: InterceptionHost): str
   return '1337';
 }
 
-/** By family, without duplicates. A zone (`fe80::1%eth0`) selects an interface and is not part of the address. */
+/** Returns name servers by family, without duplicates. A zone (`fe80::1%eth0`) selects an interface and is not part of the address. */
 export function nameServers(
   path: string,
   { readFile }: Pick<InterceptionHost, 'readFile'>,

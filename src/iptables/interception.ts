@@ -6,19 +6,19 @@ export const ipFamilies: readonly IpFamily[] = ['v4', 'v6'];
 /** Rules of Istio 1.16 (`g3`), or of current versions (`g4`). */
 export type RuleGeneration = 'g3' | 'g4';
 
-/** How inbound connections reach Envoy: with a rewritten destination, or unchanged (needs NET_ADMIN in Envoy). */
+/** How inbound connections reach Envoy. `REDIRECT` rewrites the destination; `TPROXY` keeps it and needs NET_ADMIN in Envoy. */
 export type InterceptionMode = 'REDIRECT' | 'TPROXY';
 
-/** `*`, or an exclusive list. */
+/** `*` for all, or only the listed items. */
 export type AllOr<Item> = '*' | readonly Item[];
 
-/** Captured outbound connections: of all groups except some, or only of some. */
+/** Captures outbound connections of all groups except some, or only of some. */
 export interface OwnerGroups {
   readonly captured: 'all-but' | 'only';
   readonly groups: readonly string[];
 }
 
-/** Validated: each value is at most one word of a rule. */
+/** Validated, so each value is at most one word of a rule. */
 export interface Interception {
   readonly generation: RuleGeneration;
   readonly proxyPort: number;
@@ -39,16 +39,16 @@ export interface Interception {
   readonly outboundPorts: readonly number[];
   readonly outboundPortsExclude: readonly number[];
   readonly ownerGroups: OwnerGroups;
-  /** IPv4 range of the application's traffic to itself on loopback (`ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR`); `::1/128` for IPv6. */
+  /** IPv4 range for the application's connections to itself on loopback (`ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR`). For IPv6, it is `::1/128`. */
   readonly loopbackRange: string;
   readonly tproxyMark: number;
   readonly tproxyRouteTable: number;
   readonly dropInvalid: boolean;
   readonly redirectDns: boolean;
-  /** Captures port 53 of every name server instead of those in resolv.conf. */
+  /** Captures port 53 of every name server instead of only those in resolv.conf. */
   readonly captureAllDns: boolean;
   readonly dnsServers: Readonly<Record<IpFamily, readonly string[]>>;
-  /** Logs packets to netfilter's log before each rule that they match. */
+  /** Adds a rule before each rule that logs matching packets to netfilter's log. */
   readonly traceLogging: boolean;
   readonly ipv6: boolean;
 }

@@ -1,4 +1,4 @@
-/** Adds addresses and routes for the rules (spec/agent.md §10.4). Each is added once, however often the command runs. */
+/** Adds addresses and routes for the rules (spec/agent.md §10.4). Repeated runs add no duplicates. */
 import { type Interception, type IpFamily, ipFamilies } from './interception.ts';
 import type { CommandLine } from './rule-list.ts';
 import { inNetworkNamespace, run, runOrThrow } from './run-command.ts';
@@ -11,7 +11,7 @@ const existsError = /File exists|address already assigned/i;
 /** A policy rule that selects a routing table for marked packets. */
 interface MarkRule {
   readonly mark: number;
-  /** Number, or name if the host names its tables (`/etc/iproute2/rt_tables`). */
+  /** Number, or a name if the host names its tables (`/etc/iproute2/rt_tables`). */
   readonly table: string;
 }
 
@@ -26,7 +26,7 @@ export async function addRoutes(interception: Interception, network: Network): P
   if (ipv6) await add(ip('v6', 'addr', 'add', ...passthroughAddress));
   if (mode !== 'TPROXY') return;
   for (const family of ipv6 ? ipFamilies : (['v4'] as const)) {
-    // Older kernels accept a second equal rule.
+    // Older kernels would accept a duplicate rule.
     const isPresent = (await markRules(family, network)).some((rule) => rule.mark === mark && rule.table === table);
     if (!isPresent) await add(ip(family, 'rule', 'add', ...markRuleWords({ mark, table })));
     await add(ip(family, 'route', 'add', ...localRoute(table)));
@@ -37,7 +37,7 @@ export async function addRoutes(interception: Interception, network: Network): P
  * Removes the routes for TPROXY's packets, and `::6/128`. A policy rule belongs to the redirection if its mark does and its table has no other route.
  *
  * @param marks of the removed redirection
- * @param table from this call's flags; its route is removed even without a policy rule
+ * @param table from the current flags; its route is removed even without a policy rule
  */
 export async function removeRoutes(
   marks: readonly number[],
@@ -72,7 +72,7 @@ async function redirectionMarkRules(family: IpFamily, marks: readonly number[], 
   return marked.filter((_, i) => areOurs[i]);
 }
 
-/** Policy rules with a complete mark. Empty if `ip` cannot list them, such as without IPv6 in the kernel. */
+/** Returns policy rules that match a mark completely; empty if `ip` cannot list rules, such as without IPv6 in the kernel. */
 async function markRules(family: IpFamily, network: Network): Promise<MarkRule[]> {
   return (await listWithIp(family, ['rule', 'show'], network)).flatMap((line) => {
     const [, mark, table] = /\bfwmark (0x[0-9a-f]+|\d+) .*?\blookup (\S+)/.exec(line) ?? [];
@@ -85,7 +85,7 @@ async function hasLocalRouteOnly(family: IpFamily, table: string, network: Netwo
   return routes.every((line) => /^local default dev lo\b/.test(line));
 }
 
-/** Text output, because busybox's `ip` in the image cannot print JSON. */
+/** Parses text output, because busybox's `ip` in the image cannot print JSON. */
 async function listWithIp(family: IpFamily, words: string[], network: Network): Promise<string[]> {
   const { exitCode, stdout } = await run(inNetworkNamespace(network, ip(family, ...words)));
   return exitCode === 0 ? stdout.split('\n').filter((line) => line.trim() !== '') : [];
@@ -99,7 +99,7 @@ function markRuleWords({ mark, table }: MarkRule): string[] {
   return ['fwmark', `${mark}`, 'lookup', table];
 }
 
-/** Makes marked packets local regardless of their destination, so that a socket of this host receives them. */
+/** Returns a route that makes all marked packets local, so that a socket of this host receives them. */
 function localRoute(table: string): string[] {
   return ['local', 'default', 'dev', 'lo', 'table', table];
 }

@@ -1,6 +1,6 @@
 /**
- * Empty chains that record rules which could also belong to other programs. With them, `istio-clean-iptables` removes these rules without their
- * original flags and keeps equal rules of other programs.
+ * Empty chains that record rules which other programs could also create. With them, `istio-clean-iptables` removes only its own rules, without their
+ * original flags.
  */
 import type { Interception } from './interception.ts';
 import type { SavedChain } from './saved-rules.ts';
@@ -9,14 +9,14 @@ const excludedPrefix = 'ISTIO_NIC_';
 const virtualMachinePrefix = 'ISTIO_VM_';
 const dropInvalidChain = 'ISTIO_DROP_INVALID';
 
-/** Rules that neither a name, a port nor a mark identifies. */
+/** Rules that no name, port or mark identifies. */
 export interface MarkedRules {
   readonly excludedInterfaces: readonly string[];
   readonly kubevirtInterfaces: readonly string[];
   readonly dropInvalid: boolean;
 }
 
-/** Chains of table `nat` that record these rules. The kernel limits a chain's name to 28 characters, an interface's to 15. */
+/** Returns the chains of table `nat` that record these rules. The kernel limits chain names to 28 characters, interface names to 15. */
 export function markersFor({ excludeInterfaces, kubevirtInterfaces, dropInvalid, generation }: Interception): string[] {
   return [
     ...new Set([

@@ -3,7 +3,7 @@ import { inNetworkNamespace, run, runOrThrow } from './run-command.ts';
 
 type Network = string | undefined;
 
-/** Names such as `inet istio-proxy-nat` of existing tables; empty if nft is not installed. */
+/** Lists existing tables by names such as `inet istio-proxy-nat`; empty if nft is not installed. */
 export async function presentNftTables(network: Network): Promise<string[]> {
   const { exitCode, stdout } = await run(inNetworkNamespace(network, { program: 'nft', args: ['list', 'tables'] }));
   if (exitCode !== 0) return [];
@@ -12,7 +12,7 @@ export async function presentNftTables(network: Network): Promise<string[]> {
     .map(([, table]) => table!);
 }
 
-/** Marks that TPROXY sets in these tables. */
+/** Lists the marks that TPROXY sets in these tables. */
 export async function presentNftMarks(tables: readonly string[], network: Network): Promise<number[]> {
   const texts = await Promise.all(tables.map((table) => nftTableText(table, network)));
   return texts.flatMap((text) =>

@@ -1,6 +1,6 @@
 /**
  * Renders rules for `nft -f -` (`--native-nftables`, Istio 1.27 and later): tables `istio-proxy-nat`, `-mangle` and `-raw` of family `inet`, chains
- * in lower case with hyphens. One transaction replaces all tables, so a part of the rules is never active alone, and a second run changes nothing.
+ * in lower case with hyphens. One transaction replaces all tables, so the rules are never partly active and a second run changes nothing.
  */
 import { type Interception, type IpFamily, ipFamilies } from './interception.ts';
 import { type Action, isBuiltIn, type Match, ofFamily, type Rule, type Table, tables } from './rule.ts';
@@ -9,20 +9,20 @@ import { interceptionRules } from './rules.ts';
 
 export const nftTables: readonly string[] = tables.map(nftTable);
 
-/** Type and priority of the base chains. A changed mark reroutes packets only in a chain of type `route`. */
+/** Type and priority of the base chains. Changing a mark reroutes packets only in a chain of type `route`. */
 const hooks: Readonly<Record<Table, Readonly<Record<string, { type: string; priority: number }>>>> = {
   mangle: { PREROUTING: { type: 'filter', priority: -150 }, OUTPUT: { type: 'route', priority: -150 } },
   nat: { PREROUTING: { type: 'nat', priority: -100 }, OUTPUT: { type: 'nat', priority: -100 } },
   raw: { PREROUTING: { type: 'filter', priority: -300 }, OUTPUT: { type: 'filter', priority: -300 } },
 };
 
-/** Input of `nft -f -` that replaces the content of the tables. */
+/** Returns input for `nft -f -` that replaces the content of the tables. */
 export function nftText(interception: Interception): string {
   const rules = interceptionRules(interception).filter(({ family }) => family !== 'v6' || interception.ipv6);
   return removalOf(nftTables) + tables.map((table) => tableText(table, rules, interception)).join('');
 }
 
-/** Input of `nft -f -` that removes these tables of family `inet`, whether they exist or not. */
+/** Returns input for `nft -f -` that removes these tables of family `inet`, even if they do not exist. */
 export function removalOf(names: readonly string[]): string {
   return names.map((name) => `add table inet ${name}\ndelete table inet ${name}\n`).join('');
 }
@@ -48,7 +48,7 @@ function chainText(chain: string, rules: readonly Rule[], interception: Intercep
   return `  chain ${nftChain(chain)} {\n${hookText(rules[0]!.table, chain)}${lines.join('')}  }\n`;
 }
 
-/** Orders rules as iptables does: an insert position counts the rules of each family that the rule applies to. */
+/** Orders rules as iptables does: an insert position counts only rules of the same family. */
 function orderRules(rules: readonly Rule[]): Rule[] {
   const ordered: Rule[] = [];
   for (const rule of rules) {
@@ -58,7 +58,7 @@ function orderRules(rules: readonly Rule[]): Rule[] {
   return ordered;
 }
 
-/** First index after this number of rules of each of the rule's families. */
+/** Returns the first index with this number of preceding rules in each family of the rule. */
 function indexOf(ordered: readonly Rule[], { family }: Rule, preceding: number): number {
   const families = family === undefined ? ipFamilies : [family];
   const ends = families.map((one) => {
@@ -68,7 +68,7 @@ function indexOf(ordered: readonly Rule[], { family }: Rule, preceding: number):
   return Math.max(...ends);
 }
 
-/** @param v4Only excludes IPv6: in base chains without IPv6 rules, its packets pass unchanged */
+/** @param v4Only excludes IPv6: in base chains without IPv6 rules, IPv6 packets pass unchanged */
 function ruleText({ family, matches, action }: Rule, v4Only: boolean): string {
   const hasAddress = matches.some(({ kind }) => kind === 'address');
   const restricted: IpFamily | undefined = v4Only ? 'v4' : family;
@@ -138,7 +138,7 @@ function nftTable(table: Table): string {
   return `istio-proxy-${table}`;
 }
 
-/** `ISTIO_OUTPUT_DNS` → `istio-output-dns`, `PREROUTING` → `prerouting`. */
+/** Converts `ISTIO_OUTPUT_DNS` to `istio-output-dns`, and `PREROUTING` to `prerouting`. */
 function nftChain(chain: string): string {
   return chain.toLowerCase().replaceAll('_', '-');
 }

@@ -7,7 +7,7 @@ import { ofFamily } from './rule.ts';
 import { restoreText } from './rule-list.ts';
 import { interceptionRules } from './rules.ts';
 
-/** Effect of the rules of these flags on an owner, with iptables and with nft. */
+/** Returns the effect of these flags on the owner's connections, with iptables and with nft. */
 function redirections(flags: GivenFlags, [uid, gid]: readonly [number, number], env = {}): OwnRedirection[] {
   const { interception } = resolveInterception({ ...flags, generation: 'g4' }, env, {
     addresses: () => ['10.0.0.1'],
@@ -23,7 +23,7 @@ function redirections(flags: GivenFlags, [uid, gid]: readonly [number, number], 
 
 const everything: GivenFlags = { outboundRanges: '*', inboundPorts: '*', redirectDns: true, captureAllDns: true };
 
-describe('connections of a process are redirected to its own Envoy', () => {
+describe('the Envoy of a process', () => {
   test.each<[string, GivenFlags, readonly [number, number], object?]>([
     ['root, if all traffic is redirected', everything, [0, 0]],
     ['another user, if all traffic is redirected', everything, [1000, 1000]],
@@ -32,14 +32,14 @@ describe('connections of a process are redirected to its own Envoy', () => {
     ['root, if only DNS is redirected', { redirectDns: true, captureAllDns: true }, [0, 0]],
     ['the default user, if others are excluded', { ...everything, proxyUid: '1338' }, [1337, 1337]],
     ['an included group', everything, [0, 2000], { ISTIO_OUTBOUND_OWNER_GROUPS: '2000,3000' }],
-  ])('%s', (_, flags, sender, env) => {
+  ])('receives the connections of %s', (_, flags, sender, env) => {
     const uid = flags.proxyUid ?? '1337';
     const loop = { kind: 'loop', excluded: expect.arrayContaining([`uid ${uid}`, `gid ${uid}`]) };
     expect(redirections(flags, sender, env)).toEqual([loop, loop]);
   });
 });
 
-describe('connections of a process are not redirected to its own Envoy', () => {
+describe('the Envoy of an excluded process', () => {
   test.each<[string, GivenFlags, readonly [number, number], object?]>([
     ['the excluded user', everything, [1337, 0]],
     ['the excluded group', everything, [0, 1337]],
@@ -47,11 +47,11 @@ describe('connections of a process are not redirected to its own Envoy', () => {
     ['an excluded group', everything, [0, 2000], { ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE: '2000' }],
     ['a group that is not included', everything, [0, 0], { ISTIO_OUTBOUND_OWNER_GROUPS: '2000,3000' }],
     ['root, if only inbound traffic is redirected', { inboundPorts: '*' }, [0, 0]],
-  ])('%s', (_, flags, sender, env) => {
+  ])('does not receive the connections of %s', (_, flags, sender, env) => {
     expect(redirections(flags, sender, env)).toEqual([{ kind: 'none' }, { kind: 'none' }]);
   });
 
-  test('root, if rules of another program redirect', () => {
+  test('does not receive the connections of root if rules of another program redirect them', () => {
     const saved = '*nat\n-A OUTPUT -p tcp -m tcp --dport 80 -j REDIRECT --to-ports 3128\nCOMMIT\n';
     expect(redirectionOf([iptablesRules(saved, { uid: 0, gid: 0 })])).toEqual({ kind: 'none' });
   });

@@ -1,6 +1,6 @@
 /**
- * Detects whether connections of this process are redirected to its own Envoy. Envoy would open such a connection to itself repeatedly until it has
- * no file descriptors left.
+ * Detects whether this process's connections are redirected to its own Envoy. Envoy would then repeatedly connect to itself until it has no file
+ * descriptors left.
  */
 import type { OwnerKind } from './rule.ts';
 import { isNotInstalled, run } from './run-command.ts';
@@ -13,20 +13,19 @@ export interface Sender {
 
 export type OwnRedirection =
   | { readonly kind: 'none' }
-  /** Lists the owners whose connections are not redirected: `uid 1337`. */
+  /** `excluded` lists the owners whose connections are not redirected, such as `uid 1337`. */
   | { readonly kind: 'loop'; readonly excluded: readonly string[] }
   | { readonly kind: 'unknown'; readonly reason: string };
 
 /** Whether a condition applies to all, some or none of the sender's TCP connections to another host. */
 type Applicability = 'always' | 'sometimes' | 'never';
 
-/** A rule as it applies to one sender. */
 interface SenderRule {
   readonly chain: string;
   readonly holds: Applicability;
   /** `return`, `accept`, `drop`, `redirect`, or a chain. */
   readonly target: string;
-  /** Owner that the rule matches, if that is its only condition. */
+  /** Owner that the rule matches; `undefined` if it has another condition. */
   readonly owner: string | undefined;
 }
 
@@ -52,7 +51,7 @@ export function redirectionOf(rulesOfPrograms: readonly (readonly SenderRule[])[
   return { kind: 'loop', excluded: [...new Set(excluded)] };
 }
 
-/** Follows the rules like a packet. A rule that applies to some connections is both followed and skipped. */
+/** Evaluates the rules as for a packet. A rule that applies to some connections is both applied and skipped. */
 function outcomeOf(chain: string, rules: readonly SenderRule[]): 'redirected' | 'decided' | 'undecided' {
   for (const { holds, target } of rules.filter((rule) => rule.chain === chain && rule.holds !== 'never')) {
     if (target === 'redirect') {
@@ -67,7 +66,7 @@ function outcomeOf(chain: string, rules: readonly SenderRule[]): 'redirected' | 
   return 'undecided';
 }
 
-/** Rules of table nat in the format of iptables-save. */
+/** Parses rules of table nat from the output of iptables-save. */
 export function iptablesRules(saved: string, sender: Sender): SenderRule[] {
   return parseSavedRules(saved)
     .rules.filter(({ table }) => table === 'nat')
@@ -92,7 +91,7 @@ function iptablesCondition(word: string, sender: Sender): Applicability {
   return 'sometimes';
 }
 
-/** Rules in the format of `nft list table`. */
+/** Parses rules from the output of `nft list table`. */
 export function nftRules(listed: string, sender: Sender): SenderRule[] {
   const rules: SenderRule[] = [];
   let chain = '';
@@ -125,7 +124,7 @@ function nftCondition(word: string, sender: Sender): Applicability {
   return 'sometimes';
 }
 
-/** @param value an ID, or a range of IDs; names are not resolved */
+/** @param value ID or ID range; names are not resolved */
 function isOwner(value: string, kind: OwnerKind, sender: Sender): Applicability {
   const [first, last] = /^(\d+)(?:-(\d+))?$/.exec(value)?.slice(1) ?? [];
   if (first === undefined) return 'sometimes';
@@ -143,7 +142,7 @@ function all(conditions: readonly Applicability[]): Applicability {
   return conditions.includes('sometimes') ? 'sometimes' : 'always';
 }
 
-/** `ISTIO_OUTPUT` and `istio-output` are the same chain in the two programs. */
+/** Unifies the chain names of both programs, such as `ISTIO_OUTPUT` and `istio-output`. */
 function commonName(name: string): string {
   return name.toLowerCase().replaceAll('_', '-');
 }

@@ -5,7 +5,7 @@ import { parseSavedRules } from './saved-rules.ts';
 
 const named = { tproxyMark: 1337 };
 
-/** Removal text of a table without its header. */
+/** Returns the removal text of a table without its header. */
 function removalOf(
   table: string,
   lines: readonly string[],
@@ -15,7 +15,7 @@ function removalOf(
   return removalText(presentRedirection(saved, names)).split('\n').slice(1, -2);
 }
 
-test('rules of other programs are never removed, however similar', () => {
+test('rules of other programs are never removed, however similar they are', () => {
   for (const [table, line] of [
     ['nat', '-A OUTPUT -p udp -m udp --dport 53 -m owner --uid-owner 1337 -j RETURN'],
     ['nat', '-A OUTPUT -p udp -m udp --dport 53 -j REDIRECT --to-ports 5353'],
@@ -52,12 +52,12 @@ test('jumps are deleted before chains are flushed, and chains are flushed before
   ]);
 });
 
-test('a chain that a rule of another program jumps to is flushed but not deleted', () => {
+test('a chain is flushed but not deleted if a rule of another program jumps to it', () => {
   const lines = [':ISTIO_REDIRECT - [0:0]', ':FOREIGN - [0:0]', '-A FOREIGN -p tcp -g ISTIO_REDIRECT'];
   expect(removalOf('nat', lines)).toEqual(['-F ISTIO_REDIRECT']);
 });
 
-test('of equal rules, the appended one is deleted by number', () => {
+test('an appended rule is deleted by number if equal rules exist', () => {
   const lines = [
     ':ISTIO_NIC_eth1 - [0:0]',
     '-A OUTPUT -o eth1 -j RETURN',

@@ -1,6 +1,6 @@
 /**
- * Finds the rules of a family that redirect a pod's traffic to Envoy, for any flags and generation of Istio. They are recognized by chain, port, mark
- * and `markers.ts`, never by form alone. All others belong to other programs.
+ * Finds the rules of a family that redirect a pod's traffic to Envoy, for any flags and generation of Istio. Chain, port, mark or `markers.ts`
+ * identify them, never the form alone. Others belong to other programs.
  */
 import { dnsCapturePort } from './interception.ts';
 import { isMarker, type MarkedRules, markedRules } from './markers.ts';
@@ -11,7 +11,7 @@ import type { SavedChain, SavedRule, SavedRules } from './saved-rules.ts';
 
 export interface PresentRedirection {
   readonly chains: readonly SavedChain[];
-  /** Rules in built-in chains. */
+  /** Rules of the redirection in built-in chains. */
   readonly rules: readonly SavedRule[];
   /** Rules in chains of other programs that jump to chains of the redirection. */
   readonly references: readonly SavedRule[];
@@ -21,7 +21,7 @@ export interface PresentRedirection {
 /** Values of this call's flags, in addition to the recognized ones. */
 export interface NamedRedirection {
   readonly tproxyMark: number;
-  /** Rules to remove although no marker records them, if the chains were created by Istio. */
+  /** Rules to remove without a marker that records them, if Istio created the chains. */
   readonly unrecorded?: MarkedRules;
 }
 
@@ -71,7 +71,7 @@ function rulesOfChain({ rules }: SavedRules, table: string, chain: string): Save
   return rules.filter((rule) => rule.table === table && rule.chain === chain);
 }
 
-/** Rules of `--iptables-trace-logging`: a prefix with the chain's name, in a separate log group. */
+/** Whether `--iptables-trace-logging` added the rule: a prefix with the chain's name, in a separate log group. */
 function isLog({ chain, text }: SavedRule): boolean {
   return text.includes(`-j NFLOG --nflog-prefix "${chain}>`) && text.includes(`--nflog-group ${logGroup}`);
 }
@@ -95,7 +95,7 @@ function dnsRules(saved: SavedRules): SavedRule[] {
   return [...natDnsRules(saved, proxies), ...responses, ...queries, ...serverZones(rawOutput, rawPrerouting, proxies)];
 }
 
-/** Conntrack zones of queries to and responses from a name server, which form pairs with those of the agent. */
+/** Returns the conntrack zones of queries to and responses from name servers, which form pairs with those of the agent. */
 function serverZones(output: SavedRule[], prerouting: SavedRule[], proxies: ReadonlySet<string>): SavedRule[] {
   if (proxies.size === 0) return [];
   const servers = (rules: SavedRule[], zone: RegExp): Map<string, SavedRule> =>
@@ -113,7 +113,7 @@ function serverZones(output: SavedRule[], prerouting: SavedRule[], proxies: Read
 }
 
 /**
- * The owners of the agent's queries are those of ISTIO_OUTPUT and of the zones. If an earlier cleanup removed only ISTIO_OUTPUT, the rules directly
+ * The owners of the agent's queries are those in ISTIO_OUTPUT and the zones. If an earlier cleanup removed only ISTIO_OUTPUT, the rules directly
  * before the redirection of queries belong to it.
  */
 function natDnsRules(saved: SavedRules, proxies: ReadonlySet<string>): SavedRule[] {
@@ -169,14 +169,14 @@ function isTproxyRule(rule: SavedRule, marks: readonly number[]): boolean {
   );
 }
 
-/** One rule for each marker, so that an equal rule of another program stays. */
+/** Returns one rule for each marker, so that an equal rule of another program stays. */
 function markedRulesOf(saved: SavedRules, { unrecorded }: NamedRedirection): SavedRule[] {
   const hasRecords = saved.chains.some(({ chain }) => isMarker(chain));
   const isUnrecorded = !hasRecords && saved.chains.some(({ chain }) => chainNames.has(chain));
   const { excludedInterfaces, kubevirtInterfaces, dropInvalid } =
     isUnrecorded && unrecorded !== undefined ? unrecorded : markedRules(saved.chains);
   const found: SavedRule[] = [];
-  // The redirection appended its rule, so it is the last of equal ones.
+  // The redirection appended its rule, so the last of equal rules is its own.
   const addRule = (table: string, chain: string, text: string): void => {
     const rule = rulesOfChain(saved, table, chain).findLast((one) => one.text === text && !found.includes(one));
     if (rule !== undefined) found.push(rule);
@@ -189,7 +189,7 @@ function markedRulesOf(saved: SavedRules, { unrecorded }: NamedRedirection): Sav
     }
   }
   for (const name of kubevirtInterfaces) {
-    // The redirection inserted its rule, so it is the first.
+    // The redirection inserted its rule, so the first of equal rules is its own.
     const rule = rulesOfChain(saved, 'nat', 'PREROUTING').find(({ text }) => text === `-i ${name} -j RETURN`);
     if (rule !== undefined) found.push(rule);
   }

@@ -1,4 +1,4 @@
-/** Removes the existing redirection, whatever flags created it (spec/agent.md §10.6). */
+/** Removes the existing redirection, independent of its flags (spec/agent.md §10.6). */
 
 import { ChartpilotError } from '../runtime/errors.ts';
 import type { Logger } from '../runtime/output/log.ts';
@@ -61,7 +61,7 @@ export async function removeInterception(order: InterceptionOrder, { print, log 
 
 export interface PresentState {
   readonly families: Readonly<Record<IpFamily, PresentRedirection>>;
-  /** `inet istio-proxy-nat`. */
+  /** Names such as `inet istio-proxy-nat`. */
   readonly nftTables: readonly string[];
   /** Marks that TPROXY sets. */
   readonly marks: readonly number[];
@@ -88,7 +88,7 @@ function namedBy(interception: Interception): NamedRedirection {
 }
 
 /**
- * Rules of one family. Empty if only the other program is installed (a host with nft only, or without ip6tables), or without IPv6 in the kernel.
+ * Reads the rules of one family; empty without IPv6 in the kernel, or without its iptables program (only nft, or no ip6tables).
  *
  * @throws ChartpilotError IPTABLES_FAILED if the rules of IPv4 cannot be read
  */
@@ -125,7 +125,7 @@ async function removePresent(order: InterceptionOrder, present: PresentState): P
 }
 
 /**
- * Removes the rules of iptables in both families.
+ * Removes the iptables rules of both families.
  *
  * @throws ChartpilotError IPTABLES_FAILED with the first failure, after both families
  */

@@ -1,4 +1,4 @@
-/** Renders rules for iptables: lines of iptables-restore, or one command for each rule. */
+/** Renders rules for iptables as lines of iptables-restore, or as one command for each rule. */
 import type { IpFamily } from './interception.ts';
 import { type Action, chainsOf, type Match, type Rule, tables } from './rule.ts';
 
@@ -8,7 +8,7 @@ export interface CommandLine {
   readonly args: readonly string[];
 }
 
-/** Input of `iptables-restore --noflush`; empty without rules. */
+/** Returns input for `iptables-restore --noflush`; empty without rules. */
 export function restoreText(rules: readonly Rule[]): string {
   return textOf(rules, (ofTable) => [
     ...chainsOf(ofTable).map(({ chain }) => `-N ${chain}`),
@@ -16,7 +16,7 @@ export function restoreText(rules: readonly Rule[]): string {
   ]);
 }
 
-/** Input of `iptables-restore --noflush` that changes nothing, and fails unless all rules are present. */
+/** Returns input for `iptables-restore --noflush` that changes nothing, and fails unless all rules are present. */
 export function checkText(rules: readonly Rule[]): string {
   return textOf(rules, (ofTable) => ofTable.map((rule) => ['-C', rule.chain, ...ruleWords(rule)].join(' ')));
 }
@@ -72,7 +72,7 @@ function matchWords(match: Match): string[] {
   }
 }
 
-/** Target as iptables spells it. */
+/** Returns the target in iptables' spelling. */
 export function targetOf(action: Action): string {
   switch (action.kind) {
     case 'jump':
@@ -121,7 +121,7 @@ function targetOptions(action: Action, matches: readonly Match[]): string[] {
 
 /** Netfilter log group of `--iptables-trace-logging`. */
 export const logGroup = 1337;
-/** Bytes of each logged packet: an IPv4 header. */
+/** Number of logged bytes per packet: an IPv4 header. */
 export const logBytes = 20;
 
 export function programOf(family: IpFamily): string {

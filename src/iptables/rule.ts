@@ -8,10 +8,10 @@ export type Table = (typeof tables)[number];
 export type TransportProtocol = 'tcp' | 'udp';
 export type OwnerKind = 'uid' | 'gid';
 
-/** A condition; all conditions of a rule must match. `not` inverts it. */
+/** A condition; a rule applies if all its conditions match. `not` inverts a condition. */
 export type Match =
   | { readonly kind: 'protocol'; readonly protocol: TransportProtocol }
-  /** Requires a preceding protocol match. Matches if any of the ports does. */
+  /** Requires a preceding protocol match. Matches any of the ports. */
   | { readonly kind: 'port'; readonly side: 'd' | 's'; readonly ports: readonly number[]; readonly not?: boolean }
   /** A CIDR range of the rule's family. */
   | { readonly kind: 'address'; readonly side: 'd' | 's'; readonly range: string; readonly not?: boolean }
@@ -37,7 +37,7 @@ export interface Rule {
   readonly chain: string;
   /** 1-based insert position; without it, the rule is appended. */
   readonly position?: number;
-  /** The only family that the rule applies to; absent for both. */
+  /** The only family that the rule applies to; absent if it applies to both. */
   readonly family?: IpFamily;
   readonly matches: readonly Match[];
   readonly action: Action;
@@ -49,7 +49,7 @@ export function ofFamily(rules: readonly Rule[], family: IpFamily): Rule[] {
 
 const builtInChains: ReadonlySet<string> = new Set(['PREROUTING', 'INPUT', 'FORWARD', 'OUTPUT', 'POSTROUTING']);
 
-/** Built-in chains of the kernel are never created, flushed or deleted. */
+/** Whether the kernel provides the chain; such chains are never created, flushed or deleted. */
 export function isBuiltIn(chain: string): boolean {
   return builtInChains.has(chain);
 }

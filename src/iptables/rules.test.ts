@@ -1,4 +1,4 @@
-/** Rules compared with the rows of spec/agent.md §10.2. Their effect is tested in test/e2e/istio-iptables.test.ts. */
+/** Compares rules with the rows of spec/agent.md §10.2. test/e2e/istio-iptables.test.ts tests their effect. */
 import { expect, test } from 'vitest';
 import { errorWith } from '../../test/fixtures/error-details.ts';
 import { dryRunText } from './apply.ts';
@@ -18,7 +18,7 @@ function rulesOf(flags: GivenFlags, env: NodeJS.ProcessEnv = {}): string[] {
     .split('\n');
 }
 
-/** Lines of a command of one family, or of a table. */
+/** Returns the lines of one table and family. */
 function section(lines: readonly string[], table: string, family = 'iptables'): string[] {
   const from = lines.indexOf(`* ${table}`, lines.indexOf(`# ${family}-restore --noflush`));
   return from < 0 ? [] : lines.slice(from + 1, lines.indexOf('COMMIT', from));
@@ -26,7 +26,7 @@ function section(lines: readonly string[], table: string, family = 'iptables'): 
 
 const appended = (lines: readonly string[]): string[] => lines.filter((line) => !line.startsWith('-N'));
 
-test('without flags, there are twelve rules (§10.3)', () => {
+test('default flags result in twelve rules (§10.3)', () => {
   expect(rulesOf({})).toEqual([
     '# iptables-restore --noflush',
     '* nat',
@@ -50,7 +50,7 @@ test('without flags, there are twelve rules (§10.3)', () => {
   ]);
 });
 
-test('IPv6 has the same rules with its addresses, after those of IPv4', () => {
+test('IPv6 rules equal the IPv4 rules with IPv6 addresses, and follow them', () => {
   const lines = rulesOf({ forceIpv6: 'true' });
   const v6 = section(lines, 'nat', 'ip6tables');
   expect(v6.map((line) => line.replace('::6/128', '127.0.0.6/32').replace('::1/128', '127.0.0.1/32'))).toEqual(
@@ -60,7 +60,7 @@ test('IPv6 has the same rules with its addresses, after those of IPv4', () => {
   expect(lines.indexOf('# ip6tables-restore --noflush')).toBeGreaterThan(lines.indexOf('# iptables-restore --noflush'));
 });
 
-test('flags of the injector capture all ports but some, and all destinations but some ranges (§10.2 rows 4, 6, 7, 8, 9, 10, 11, 12, 15, 16, 17, 18)', () => {
+test("the injector's flags capture all ports and destinations except some (§10.2 rows 4, 6, 7, 8, 9, 10, 11, 12, 15, 16, 17, 18)", () => {
   const lines = rulesOf({
     ...{ inboundPorts: '*', inboundPortsExclude: '15090,15021,,', outboundRanges: '*', outboundPortsExclude: '25' },
     ...{ outboundRangesExclude: '10.1.0.0/16,fd00::/8', outboundPorts: '3306', proxyUid: '1337', forceIpv6: 'true' },
@@ -90,7 +90,7 @@ test('flags of the injector capture all ports but some, and all destinations but
   expect(section(lines, 'nat', 'ip6tables')).toContain('-A ISTIO_OUTPUT -d fd00::/8 -j RETURN');
 });
 
-test("lists of ports and ranges (§10.2 rows 7', 18'): each of them, then a RETURN", () => {
+test("lists of ports and ranges result in one rule for each item, followed by a RETURN (§10.2 rows 7', 18')", () => {
   const lines = section(
     rulesOf({ inboundPorts: '80,443', inboundPortsExclude: '9', outboundRanges: '10.0.0.0/8,172.16.0.0/12,fd00::/8' }),
     'nat',
@@ -108,14 +108,14 @@ test("lists of ports and ranges (§10.2 rows 7', 18'): each of them, then a RETU
   expect(lines.join()).not.toContain('--dport 9 ');
 });
 
-test('connections of other senders to an included loopback range are captured (§10.2 row 11b)', () => {
+test('connections from other senders to an included loopback range are captured (§10.2 row 11b)', () => {
   for (const range of ['127.1.2.0/24', '::1/128']) {
     const lines = rulesOf({ outboundRanges: `10.0.0.0/8,${range}` });
     expect(lines.filter((line) => line.includes('! --uid-owner') || line.includes('! --gid-owner'))).toEqual([]);
   }
 });
 
-test('rules of excluded interfaces are first, and those of virtual machines are inserted (§10.2 rows 1, 2, 18)', () => {
+test('rules for excluded interfaces come first, and those for virtual machines are inserted (§10.2 rows 1, 2, 18)', () => {
   const flags: GivenFlags = { excludeInterfaces: 'net1, net2', kubevirtInterfaces: 'vnet0,vnet1' };
   expect(
     section(rulesOf({ ...flags, outboundRanges: '*' }), 'nat').filter((line) => /(-i|-o) v?net/.test(line)),
@@ -138,7 +138,7 @@ test('rules of excluded interfaces are first, and those of virtual machines are 
   ]);
 });
 
-test('TPROXY uses table mangle, before nat (§10.2 rows 1, 3, 5, 6, 7, 20)', () => {
+test('TPROXY uses table mangle before nat (§10.2 rows 1, 3, 5, 6, 7, 20)', () => {
   const lines = rulesOf({
     ...{ mode: 'TPROXY', inboundPorts: '*', inboundPortsExclude: '22', excludeInterfaces: 'net1', dropInvalid: true },
     ...{ tproxyMark: '0x539', proxyUid: '1337', proxyGid: '0' },
@@ -173,7 +173,7 @@ test('TPROXY uses table mangle, before nat (§10.2 rows 1, 3, 5, 6, 7, 20)', () 
   );
 });
 
-test('DNS to the servers in resolv.conf is captured by family (§10.2 rows 11, 14, 19)', () => {
+test('DNS to the servers in resolv.conf is captured by address family (§10.2 rows 11, 14, 19)', () => {
   const lines = rulesOf({ redirectDns: true, forceIpv6: 'true' }, { ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE: '2000,java' });
   expect(appended(section(lines, 'nat')).slice(4)).toEqual([
     '-A ISTIO_OUTPUT -o lo -s 127.0.0.6/32 -j RETURN',
@@ -209,7 +209,7 @@ test('DNS to the servers in resolv.conf is captured by family (§10.2 rows 11, 1
   ]);
 });
 
-test('DNS to every server is captured, and included groups are one rule (§10.2 rows 13, 14, 19)', () => {
+test('DNS to all servers is captured, and included groups share one rule (§10.2 rows 13, 14, 19)', () => {
   const lines = rulesOf({ redirectDns: true, captureAllDns: true }, { ISTIO_OUTBOUND_OWNER_GROUPS: '1,2' });
   const nat = section(lines, 'nat');
   expect(nat).toContain('-A ISTIO_OUTPUT -m owner ! --gid-owner 1 -m owner ! --gid-owner 2 -j RETURN');
@@ -224,7 +224,7 @@ test('DNS to every server is captured, and included groups are one rule (§10.2 
   ]);
 });
 
-test('G4 sends all protocols through ISTIO_OUTPUT, and does not return HBONE to the proxy (§10.2 rows 8, 11)', () => {
+test('G4 routes all protocols through ISTIO_OUTPUT, and does not return HBONE to the proxy (§10.2 rows 8, 11)', () => {
   const nat = section(rulesOf({ generation: 'g4' }), 'nat');
   expect(nat).toContain('-A OUTPUT -j ISTIO_OUTPUT');
   for (const owner of ['uid', 'gid']) {
@@ -288,7 +288,7 @@ test('G4 excludes outbound ports for UDP too, and drops invalid packets in a sep
   ]);
 });
 
-test('ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR replaces 127.0.0.1/32 in all IPv4 rules and in no others', () => {
+test('ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR replaces 127.0.0.1/32 in all IPv4 rules and only there', () => {
   const flags: GivenFlags = { mode: 'TPROXY', inboundPorts: '*', outboundRanges: '*', forceIpv6: 'true' };
   const byDefault = rulesOf(flags);
   const lines = rulesOf(flags, { ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR: '127.0.0.0/8' });
@@ -301,7 +301,7 @@ test('ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR replaces 127.0.0.1/32 in all IPv4 rules 
   }
 });
 
-test('native nftables has the rules of G4 for both families in one table', () => {
+test('native nftables has the G4 rules for both address families in one table', () => {
   const flags: GivenFlags = { nativeNftables: true, inboundPorts: '*', outboundRanges: '*', forceIpv6: 'true' };
   const lines = rulesOf({ ...flags, kubevirtInterfaces: 'vnet+' }).map((line) => line.trim());
   const chain = (name: string): string[] =>
@@ -321,7 +321,7 @@ test('native nftables has the rules of G4 for both families in one table', () =>
     'oifname "lo" meta skuid != 1337 counter return',
     'meta skuid 1337 counter return',
   ]);
-  // Without IPv6, its packets enter none of the redirection's chains.
+  // If IPv6 is off, its packets enter none of the redirection's chains.
   const v4 = rulesOf({ ...flags, forceIpv6: 'false' });
   expect(v4.filter((line) => /hook|nfproto/.test(line)).map((line) => line.trim())).toEqual([
     'type nat hook prerouting priority -100; policy accept;',

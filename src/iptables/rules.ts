@@ -1,6 +1,6 @@
 /**
- * Rules that redirect a pod's traffic to Envoy, in the order of spec/agent.md §10.2 (row numbers in comments). The order matters, because the kernel
- * applies the first matching rule.
+ * Rules that redirect a pod's traffic to Envoy, in the order of spec/agent.md §10.2 (row numbers in comments), because the kernel applies the first
+ * matching rule.
  */
 import { isLoopback } from '../runtime/addresses/loopback.ts';
 import { dnsCapturePort, type Interception, type IpFamily, ipFamilies } from './interception.ts';
@@ -62,7 +62,7 @@ function perFamily(rulesOf: (family: IpFamily) => Rule | readonly Rule[]): Rule[
   return ipFamilies.flatMap((family) => [rulesOf(family)].flat().map((rule): Rule => ({ ...rule, family })));
 }
 
-/** Rules of both families, including IPv6 if `ipv6` is off; `ofFamily` selects those of one. */
+/** Returns the rules of both families, even if `ipv6` is off; `ofFamily` selects those of one family. */
 export function interceptionRules(interception: Interception): Rule[] {
   const { generation, kubevirtInterfaces, outboundPortsExclude } = interception;
   const localhost = localhostOf(interception);
@@ -92,12 +92,12 @@ export function interceptionRules(interception: Interception): Rule[] {
   return interception.traceLogging ? rules.flatMap(withLogRule) : rules;
 }
 
-/** Addresses of an application's traffic to itself, which is neither redirected nor treated as the proxy's connection to its own pod. */
+/** Addresses that an application uses to connect to itself: neither redirected, nor treated as the proxy's connection to its own pod. */
 function localhostOf({ loopbackRange }: Interception): Readonly<Record<IpFamily, string>> {
   return { v4: loopbackRange, v6: '::1/128' };
 }
 
-/** G4 sends all protocols through ISTIO_OUTPUT, because of DNS over UDP. */
+/** G4 sends all protocols through ISTIO_OUTPUT, as DNS over UDP requires. */
 function protocolsOf({ generation }: Interception): Match[] {
   return generation === 'g3' ? [tcp] : [tcp, udp];
 }
@@ -111,7 +111,7 @@ function excludedInterfaces({ excludeInterfaces, mode }: Interception): Rule[] {
   return mode === 'TPROXY' ? [...within('nat'), ...within('mangle')] : within('nat');
 }
 
-/** The kernel would reset the application's connection on out-of-window packets. */
+/** Drops out-of-window packets, on which the kernel would reset the application's connection. */
 function dropInvalid({ dropInvalid: isEnabled, generation }: Interception): Rule[] {
   if (!isEnabled) return [];
   const invalid: Match = { kind: 'connectionState', states: ['INVALID'] };
@@ -131,7 +131,7 @@ function inboundRules(interception: Interception): Rule[] {
   const { mode, inboundPorts, inboundPortsExclude } = interception;
   if (inboundPorts.length === 0) return [];
   const into = mode === 'TPROXY' ? mangle : nat;
-  // Established connections have their socket already: only their first packet needs the proxy's port.
+  // Established connections already have a socket: only their first packet needs the proxy's port.
   const capture = (...port: Match[]): Rule[] =>
     mode === 'TPROXY'
       ? [mangle(inbound, [tcp, ...port, established], jump(divert)), mangle(inbound, [tcp, ...port], jump(tproxy))]
@@ -164,8 +164,8 @@ function owners({ proxyUids, proxyGids }: Interception): Owner[] {
 }
 
 /**
- * Rules for traffic on loopback and for traffic of the proxy. A connection of the application to itself by its Service address returns through the
- * proxy's inbound listener; by localhost or pod address it does not. Connections of the proxy are not redirected to the proxy again.
+ * Rules for loopback traffic and the proxy's traffic. An application's connection to itself passes the proxy's inbound listener with its Service
+ * address, but not with localhost or the pod address. The proxy's connections are not redirected to the proxy again.
  */
 function proxyTraffic(interception: Interception, owner: Owner): Rule[] {
   const { redirectDns, outboundRanges: ranges } = interception;
@@ -184,13 +184,13 @@ function proxyTraffic(interception: Interception, owner: Owner): Rule[] {
         jump(inboundRedirect),
       ),
     ),
-    // Queries to a name server on loopback go through the agent like any others.
+    // Queries to a name server on loopback go through the agent like all other queries.
     ...(hasLoopbackRange ? [] : [nat(output, [viaLoopback, ...notDns, notOwnedBy(owner)], returns)]),
     nat(output, [ownedBy(owner)], returns),
   ];
 }
 
-/** The agent's queries to a name server of this pod bypass Envoy; G3 has no such exception for groups. */
+/** Exempts the agent's queries to a name server of this pod from Envoy; G3 has no such exception for groups. */
 function selfTrafficMatches({ generation, redirectDns, inboundTunnelPort }: Interception, kind: OwnerKind): Match[] {
   if (generation === 'g4') return [tcp, notDport(...(redirectDns ? [53] : []), inboundTunnelPort)];
   return redirectDns && kind === 'uid' ? [tcp, notDport(53)] : [];
@@ -239,13 +239,13 @@ function dnsRules(interception: Interception): Rule[] {
   ];
 }
 
-/** A jump to a chain without rules would fail in a family without name servers. */
+/** Omits the rule in a family without name servers, because it would jump to a chain without rules. */
 function ifServers(interception: Interception, rule: Rule): Rule[] {
   if (interception.captureAllDns) return [rule];
   return perFamily((family) => (interception.dnsServers[family].length === 0 ? [] : rule));
 }
 
-/** The agent's queries are not redirected. */
+/** Redirects DNS over UDP, except the agent's queries. */
 function dnsOverUdp(interception: Interception): Rule[] {
   return [
     ...owners(interception).map((owner) => nat('OUTPUT', [...overUdp, ownedBy(owner)], returns)),
@@ -256,8 +256,8 @@ function dnsOverUdp(interception: Interception): Rule[] {
 }
 
 /**
- * Queries of the application and of the agent have the same addresses and ports. Without zones, connection tracking would merge them, and responses
- * would be lost.
+ * Separates the queries of application and agent, which have the same addresses and ports. Without zones, connection tracking would merge them, and
+ * responses would be lost.
  */
 function connectionZones(
   interception: Interception,
@@ -313,9 +313,9 @@ function tproxyMarks(interception: Interception): Rule[] {
   ];
 }
 
-/** Logs each packet that the rule matches to netfilter's log group, with the rule's chain and target. */
+/** Logs each packet that the rule matches to netfilter's log group, with the chain and target of the rule. */
 function withLogRule(rule: Rule): Rule[] {
-  // Insert positions do not count log rules, so inserted rules are not logged.
+  // Log rules would shift insert positions, so inserted rules are not logged.
   if (rule.position !== undefined) return [rule];
   return [{ ...rule, action: { kind: 'log', prefix: `${rule.chain}>${targetOf(rule.action)}` } }, rule];
 }

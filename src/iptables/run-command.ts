@@ -11,7 +11,7 @@ export interface CommandResult {
   readonly stderr: string;
 }
 
-/** The programs wait only for the lock, which has a separate limit. */
+/** Programs wait only for the lock, whose timeout is separate. */
 const maxCommandMs = 30_000;
 const maxLockMs = 10_000;
 const firstPauseMs = 100;
@@ -44,7 +44,7 @@ interface RunOptions {
   readonly input?: string;
 }
 
-/** Runs a command until it exits, whatever its exit code; waits while another process has the lock of iptables. */
+/** Runs a command until it exits, with any exit code; waits while another process has the iptables lock. */
 export async function run(command: CommandLine, input?: string): Promise<CommandResult> {
   const begin = performance.now();
   for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(2 * pauseMs, maxPauseMs)) {
@@ -76,13 +76,13 @@ export function failed(command: CommandLine, finished: CommandResult): Chartpilo
 
 const netAdmin = 1n << 12n;
 
-/** A container may have the capability without being root, and root may lack it. */
+/** Checks the capability, because a container may have it without being root, and root may lack it. */
 export function hasNetAdmin(): boolean {
   const capabilities = /^CapEff:\s*([\da-f]+)$/im.exec(ownStatus())?.[1] ?? '0';
   return (BigInt(`0x${capabilities}`) & netAdmin) !== 0n;
 }
 
-/** Empty without /proc, as on macOS. */
+/** Returns an empty text without /proc, as on macOS. */
 function ownStatus(): string {
   try {
     return readFileSync('/proc/self/status', 'utf8');

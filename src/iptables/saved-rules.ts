@@ -13,7 +13,7 @@ export interface SavedRule extends SavedChain {
 
 export interface SavedRules {
   readonly chains: readonly SavedChain[];
-  /** In the order in which the kernel applies them. */
+  /** In the order in which the kernel applies the rules. */
   readonly rules: readonly SavedRule[];
 }
 

@@ -11,12 +11,12 @@ async function given() {
   return { probePort, order: resolveInterception(flagValues, {}, { addresses: () => [], readFile: () => '' }) };
 }
 
-test('§10.5 validation fails if no redirection exists', async () => {
+test('validation fails if no redirection exists (§10.5)', async () => {
   const { order } = await given();
   await expect(validateInterception(order)).rejects.toThrow(/127\.0\.0\.6:\d+: no connection arrived within 500 ms/);
 });
 
-test('§10.5 validation fails if another program responds', async () => {
+test('validation fails if another program accepts the connection (§10.5)', async () => {
   const { order, probePort } = await given();
   const other = createServer((socket) => socket.on('error', () => {}));
   other.listen(probePort, '127.0.0.6');

@@ -1,4 +1,4 @@
-/** Verifies, as the user of the proxy, that connections are captured (spec/agent.md §10.5). */
+/** Verifies that connections of the proxy's user are captured (spec/agent.md §10.5). */
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -12,10 +12,10 @@ const byFamily = {
 } as const;
 
 /**
- * Connects to an unused address and port: an accepted connection was redirected, which the kernel's original destination confirms. On loopback only
+ * Connects to an unused address and port: if the connection is accepted, it was redirected, which its original destination confirms. On loopback only
  * connections of the proxy are captured, so root switches to the proxy's user.
  *
- * @throws ChartpilotError REDIRECTION_ABSENT after the limit; PORT_IN_USE if a program listens on the proxy's ports
+ * @throws ChartpilotError REDIRECTION_ABSENT after the timeout; PORT_IN_USE if a program listens on the proxy's ports
  */
 export async function validateInterception({
   interception,
@@ -73,7 +73,7 @@ interface Try {
   readonly limitMs: number;
 }
 
-/** `undefined` if the connection reached one of the servers, else its error. */
+/** Returns `undefined` if the connection reached one of the servers, else its error. */
 async function tryOnce({ servers, from, to, port, limitMs }: Try): Promise<string | undefined> {
   const stop = new AbortController();
   const limit = AbortSignal.any([stop.signal, AbortSignal.timeout(Math.max(1, Math.ceil(limitMs)))]);
@@ -83,7 +83,7 @@ async function tryOnce({ servers, from, to, port, limitMs }: Try): Promise<strin
     hasResponse = true;
   });
   try {
-    // Connections of other clients to the proxy's ports prove nothing; the test connection is identified by its source port.
+    // The source port identifies the test connection, because other clients may connect to the proxy's ports.
     const arrived = Promise.any(
       servers.map(async (server) => {
         for (;;) {
@@ -96,7 +96,7 @@ async function tryOnce({ servers, from, to, port, limitMs }: Try): Promise<strin
       }),
     );
     client.on('error', () => {});
-    // `error` is emitted before `close`, and rejects.
+    // `error` is emitted before `close`, and rejects the promise.
     await Promise.race([arrived, once(client, 'close', { signal: limit }).then(() => arrived)]);
     return undefined;
   } catch {
@@ -107,7 +107,7 @@ async function tryOnce({ servers, from, to, port, limitMs }: Try): Promise<strin
   }
 }
 
-/** Sockets belong to the user of the process at their creation. */
+/** Switches the user, because sockets belong to the user of the process at their creation. */
 async function asProxy(uid: string, work: () => Promise<void>): Promise<void> {
   if (process.geteuid?.() !== 0 || uid === '0') return work();
   const user = /^\d+$/.test(uid) ? Number(uid) : uid;

@@ -78,7 +78,7 @@ export {
   wasTried,
 };
 
-/** Limits which resource names a change affects: names with the same subject as the changed object. */
+/** Limits the resource names that a change affects to names with the same subject as the changed object. */
 export interface Narrowing {
   /** Kinds whose objects have exactly one subject. A change of another kind may affect any name. */
   readonly kinds: ReadonlySet<string>;
@@ -88,9 +88,9 @@ export interface Narrowing {
 
 /** Composes lists from resources of many shapes and resources that differ. */
 export interface Sharing {
-  /** Common shapes whose lists a shape's list may be composed from, the most common first. */
+  /** Returns common shapes from whose lists a shape's list may be composed, most common first. */
   readonly commonShapes: (shape: ProxyShape, push: PushContext) => readonly ProxyShape[];
-  /** Subjects with different resources in shape and common shape. `undefined` if there are too many. */
+  /** Returns subjects whose resources differ between shape and common shape; `undefined` if there are too many. */
   readonly differing: (shape: ProxyShape, common: ProxyShape, push: PushContext) => ReadonlySet<string> | undefined;
 }
 
@@ -105,17 +105,16 @@ type BuildDiffering = (
 
 interface Untouched {
   /**
-   * The properties of a shape that its list depends on (or the precomputed part of the list). If absent, the list
-   * depends on all properties, and nothing is precomputed.
+   * The properties of a shape on which its list (or the precomputed part) depends. If absent, it depends on all properties, and nothing is
+   * precomputed.
    */
   readonly projection?: Projection;
   /** Whether a change has no effect on the type, although the dependency tables list its kind. */
   readonly isUntouched?: IsUntouched;
   /**
-   * Precomputes shared resources into the memory step by step, so that the list is built quickly. Absent if that is
-   * unnecessary.
+   * Precomputes shared resources into the memory step by step, so that the list is built quickly. Absent if that is unnecessary.
    *
-   * @returns what must be encoded after each step, if anything
+   * @returns resources to encode after each step, if any
    */
   readonly precompute?: (
     shape: ProxyShape,
@@ -125,12 +124,12 @@ interface Untouched {
   ) => Iterator<PartToEncode | undefined>;
 }
 
-/** `all`: a proxy receives all resources of the type. `named`: it receives those that it requests. */
+/** With `all`, a proxy receives all resources of the type; with `named`, it receives those that it requests. */
 export type Generator =
   | (Untouched & {
       readonly scope: 'all';
       readonly build: (shape: ProxyShape, push: PushContext, memory?: Memory) => EnvoyResource[];
-      /** As {@link build}, but yields regularly. Absent if building is fast, or slow parts are precomputed. */
+      /** Like {@link build}, but yields regularly. Absent if building is fast, or slow parts are precomputed. */
       readonly building?: (
         shape: ProxyShape,
         push: PushContext,
@@ -147,9 +146,9 @@ export type Generator =
         memory?: Memory,
       ) => EnvoyResource[];
       /**
-       * As {@link build}, but yields regularly. Absent if building is fast.
+       * Like {@link build}, but yields regularly. Absent if building is fast.
        *
-       * @returns what must be encoded before each step, if anything
+       * @returns resources to encode before each step, if any
        */
       readonly building?: (
         shape: ProxyShape,
@@ -173,10 +172,7 @@ const byHost: Narrowing = {
 
 const byHosts: Sharing = { commonShapes, differing: differingHosts };
 
-/**
- * Any credential may refer to the Secret or ConfigMap of a name with or without the suffix `-cacert`, so all of these
- * are one subject.
- */
+/** Treats Secrets and ConfigMaps with and without the suffix `-cacert` as one subject, because any credential may refer to each. */
 const byCredential: Narrowing = {
   kinds: new Set(['Secret', 'ConfigMap']),
   subjectOfName: subjectOfCredential,

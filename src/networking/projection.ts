@@ -1,6 +1,6 @@
 /**
- * Properties of a shape that the lists of a type depend on. Shapes with equal projections share a list. Workloads of
- * a namespace mostly differ in labels, which few outbound resources depend on.
+ * Selects the properties of a shape on which the lists of a type depend; shapes with equal projections share a list. Workloads of a namespace mostly
+ * differ in labels, on which few outbound resources depend.
  */
 import { identityText } from '../model/collections/weak-values.ts';
 import type { ProxyShape } from '../model/proxy/proxy-shape.ts';
@@ -16,7 +16,7 @@ import { destinationsOfAll, labelsIfMatched, namespaceIfMatched } from './routes
 import { commonShapes } from './sharing/common-shape.ts';
 import { differingHosts } from './sharing/differing-hosts.ts';
 
-/** `undefined` if the shape shares its list with no other shape. */
+/** Returns `undefined` if the shape shares its list with no other shape. */
 export type Projection = (shape: ProxyShape, push: PushContext) => string | undefined;
 
 export const endpointProjection: Projection = (shape, push) => {
@@ -39,8 +39,7 @@ export const routeProjection: Projection = (shape, push) => {
 };
 
 /**
- * Inputs of a gateway's routes: servers, VirtualServices and destinations. Gateways with different labels and
- * namespaces often have equal ones.
+ * Inputs of a gateway's routes: servers, VirtualServices and destinations. They are often equal for gateways with different labels and namespaces.
  */
 function gatewayRoutesText(shape: ProxyShape, push: PushContext): string {
   const { configNamespace } = shape;
@@ -50,7 +49,7 @@ function gatewayRoutesText(shape: ProxyShape, push: PushContext): string {
   const namespace = bound.map((services) => namespaceIfMatched(services, configNamespace)).find(Boolean);
   const [meshShape] = commonShapes(shape, push);
   const differing = meshShape && differingHosts(shape, meshShape, push);
-  // Few hosts resolve differently in a namespace than in the mesh, and few of these are destinations.
+  // Few hosts resolve in a namespace differently than in the mesh, and few of these are destinations.
   const leadsToDiffering =
     differing === undefined ||
     [...differing].some((host) => bound.some((services) => destinationsOfAll(services).has(host)));

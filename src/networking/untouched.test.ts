@@ -39,7 +39,7 @@ it.each<[string, object, object, 'stays' | 'changes']>([
   ],
   ['removed TLS routes', { ...requests, ...connections }, requests, 'changes'],
 ])(
-  'a gateway only rebuilds its listener if the connections of its VirtualService change: %s',
+  'a gateway rebuilds its listener only if the connections of its VirtualService change: %s',
   (_, previous, after, expected) => {
     const world = new GivenWorld([gateway, entry, routes(previous)]);
     const node = world.connect('10.9.0.1', { namespace: 'edge', type: 'router' });

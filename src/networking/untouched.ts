@@ -1,6 +1,6 @@
 /**
- * Changes that do not affect a type although the tables of spec/discovery.md §6.5 list them. Most VirtualServices
- * only route requests, so they affect neither clusters nor listeners.
+ * Excludes changes that do not affect a type although the tables of spec/discovery.md §6.5 list them. Most VirtualServices only route requests and
+ * affect neither clusters nor listeners.
  */
 
 import { sameItems } from '../model/collections/same-items.ts';
@@ -12,7 +12,7 @@ import type { SidecarScope } from '../model/push-context/sidecar-scope.ts';
 import { gatewayName } from './gateway/placed-server.ts';
 import { mayAffectConnections, virtualServicesOfConnections } from './listeners/ruled-connections.ts';
 
-/** `false` unless the change certainly affects no resource of the type for this shape. */
+/** Returns `false` unless the change certainly affects no resource of the type for this shape. */
 export type IsUntouched = (
   changes: readonly ConfigKey[],
   shape: ProxyShape,
@@ -33,7 +33,7 @@ export const untouchedEndpoints: IsUntouched = (changes, shape, now, previous) =
   return sameItems(now.sidecarScopeFor(shape).services, previous.sidecarScopeFor(shape).services);
 };
 
-/** Listeners contain no HTTP routes, and only settings for TCP and TLS connections of DestinationRules. */
+/** Listeners contain no HTTP routes. Of DestinationRules, they contain only settings for TCP and TLS connections. */
 export const untouchedListeners: IsUntouched = (changes, shape, now, previous) => {
   const rules = changes.filter(({ kind }) => kind === 'DestinationRule');
   if (!onlyVirtualServices(changes.filter((key) => !rules.includes(key)))) return false;
@@ -58,7 +58,7 @@ export const untouchedListeners: IsUntouched = (changes, shape, now, previous) =
   );
 };
 
-/** HTTP routes of a gateway are not part of its listeners, which may have thousands of hosts. */
+/** Ignores HTTP routes, which are not part of a gateway's listeners; these may have thousands of hosts. */
 function sameGatewayConnections(shape: ProxyShape, now: PushContext, previous: PushContext): boolean {
   const gateways = now.gatewaysFor(shape);
   if (gateways !== previous.gatewaysFor(shape)) return false;

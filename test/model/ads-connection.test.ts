@@ -50,8 +50,8 @@ function meshWorld(options: AdsWorldOptions = {}): AdsWorld {
   return world;
 }
 
-describe('the node of the client', () => {
-  test('is that of its first request', () => {
+describe("a client's node", () => {
+  test('is taken from the first request', () => {
     const world = meshWorld();
     expect(world.state()).toBe('awaiting node');
     world.sotw({ typeUrl: clusterType });
@@ -60,7 +60,7 @@ describe('the node of the client', () => {
     expect(namesOf(world.read())).toEqual(['a', 'b']);
   });
 
-  test('ends the stream when the client does not identify itself within 10 s', () => {
+  test('must be sent within 10 s, or the stream ends', () => {
     const world = new AdsWorld();
     expect(world.state()).toBe('awaiting node');
     world.clock.advance(9_999);
@@ -69,7 +69,7 @@ describe('the node of the client', () => {
     expect(world.state()).toMatch(/^clos/);
   });
 
-  test('is required, so a request without one ends the stream with INVALID_ARGUMENT', () => {
+  test('is required, and a request without it ends the stream with INVALID_ARGUMENT', () => {
     const world = meshWorld({ node: '' });
     world.sotw({ typeUrl: clusterType });
     expect(world.call.status).toMatchObject({
@@ -86,7 +86,7 @@ describe('the node of the client', () => {
     expect(world.call.status).toEqual({ code: 3, details: 'node id has 2 parts, not 4 [NODE_INVALID]' });
   });
 
-  test('may arrive after a health report, which gets no response', () => {
+  test('can be sent after a health report, which gets no response', () => {
     const world = meshWorld();
     world.sotw({ typeUrl: healthType, node: { id: '' } });
     expect(world.state()).toBe('awaiting node');
@@ -110,7 +110,7 @@ describe('an invalid or unknown request', () => {
     expect(world.call.status).toMatchObject({ code: 3, details: expect.stringContaining('missing type_url') });
   });
 
-  test('ends the stream of a separate service if it has another type than the method', () => {
+  test("ends a stream of a single-type service if its type differs from the method's", () => {
     const world = meshWorld({ onlyType: clusterType });
     world.sotw({});
     expect(brief(world.read()!)).toBe('Cluster a b');
@@ -118,14 +118,14 @@ describe('an invalid or unknown request', () => {
     expect(world.call.status).toMatchObject({ code: 3, details: expect.stringContaining(endpointType) });
   });
 
-  test('row 12: gets no response if its type is unknown, and the stream stays open', () => {
+  test('gets no response if its type is unknown, and the stream stays open (row 12)', () => {
     const world = meshWorld();
     world.sotw({ typeUrl: 'nobody.makes/This' });
     expect(world.waiting).toBe(0);
     expect(world.state()).toBe('streaming.delivery.up to date');
   });
 
-  test('gets no response while its resources cannot be generated, and the client keeps its resources', () => {
+  test('gets no response while its resources cannot be generated, so that the client keeps its resources', () => {
     const world = meshWorld();
     world.sotw({ typeUrl: clusterType });
     ackSotw(world, world.read()!, []);
@@ -140,7 +140,7 @@ describe('an invalid or unknown request', () => {
 });
 
 describe('a state-of-the-world stream', () => {
-  test('row 3: counts a rejection and records its reason', () => {
+  test('counts a rejection and records its reason (row 3)', () => {
     const world = meshWorld();
     world.sotw({ typeUrl: clusterType });
     const { nonce } = world.read()!;
@@ -154,7 +154,7 @@ describe('a state-of-the-world stream', () => {
     expect(world.waiting).toBe(0);
   });
 
-  test('row 5: counts and ignores a late acknowledgement', () => {
+  test('counts and ignores a late ACK (row 5)', () => {
     const world = meshWorld();
     world.sotw({ typeUrl: endpointType, resourceNames: ['a'] });
     const first = world.read()!;
@@ -165,7 +165,7 @@ describe('a state-of-the-world stream', () => {
     expect(world.judged).toEqual([`stale ${endpointType}`]);
   });
 
-  test('row 15: sends only changed endpoints, and nothing of other types', () => {
+  test('sends only changed endpoints, and no other types (row 15)', () => {
     const world = meshWorld();
     world.sotw({ typeUrl: clusterType });
     ackSotw(world, world.read()!, []);
@@ -176,7 +176,7 @@ describe('a state-of-the-world stream', () => {
     expect(world.readAll().map(brief)).toEqual(['ClusterLoadAssignment b']);
   });
 
-  test('row 18: does not push unchanged resources', () => {
+  test('does not push unchanged resources (row 18)', () => {
     const world = meshWorld();
     world.sotw({ typeUrl: clusterType });
     ackSotw(world, world.read()!, []);
@@ -184,7 +184,7 @@ describe('a state-of-the-world stream', () => {
     expect(world.waiting).toBe(0);
   });
 
-  test('sends all clusters when one changes, without removed ones', () => {
+  test('sends all clusters except removed ones when one changes', () => {
     const world = meshWorld();
     world.sotw({ typeUrl: clusterType });
     ackSotw(world, world.read()!, []);
@@ -193,7 +193,7 @@ describe('a state-of-the-world stream', () => {
     expect(namesOf(world.read())).toEqual(['b']);
   });
 
-  test('sends the unchanged endpoints of a changed cluster after it', () => {
+  test('sends the unchanged endpoints of a changed cluster after the cluster', () => {
     const world = meshWorld();
     world.sotw({ typeUrl: clusterType });
     ackSotw(world, world.read()!, []);
@@ -204,7 +204,7 @@ describe('a state-of-the-world stream', () => {
     expect(world.readAll().map(brief)).toEqual(['Cluster a b', 'ClusterLoadAssignment b']);
   });
 
-  test('sends endpoints that changed with their cluster once', () => {
+  test('sends endpoints once if they and their cluster change', () => {
     const world = meshWorld();
     world.sotw({ typeUrl: clusterType });
     ackSotw(world, world.read()!, []);
@@ -222,7 +222,7 @@ describe('a state-of-the-world stream', () => {
 });
 
 describe('a delta stream', () => {
-  test('row 10: sends endpoints again after clusters if they were requested before', () => {
+  test('sends endpoints again after their clusters if the endpoints were requested first (row 10)', () => {
     const world = meshWorld({ delta: true });
     world.delta({ typeUrl: endpointType, resourceNamesSubscribe: ['a', 'b'] });
     ackDelta(world, world.read()!);
@@ -230,7 +230,7 @@ describe('a delta stream', () => {
     expect(world.readAll().map(brief)).toEqual(['Cluster a b', 'ClusterLoadAssignment a b']);
   });
 
-  test('row 20: lists removed resources by name', () => {
+  test('lists removed resources by name (row 20)', () => {
     const world = meshWorld({ delta: true });
     world.delta({ typeUrl: clusterType });
     ackDelta(world, world.read()!);
@@ -241,7 +241,7 @@ describe('a delta stream', () => {
     expect([namesOf(seen), seen.removed]).toEqual([['c'], ['a']]);
   });
 
-  test('reports a missing resource as removed at once, and sends it when it exists', () => {
+  test('reports a missing resource as removed immediately, and sends it when it exists', () => {
     const world = meshWorld({ delta: true });
     world.delta({ typeUrl: endpointType, resourceNamesSubscribe: ['a', 'x'] });
     const seen = world.read()!;
@@ -252,7 +252,7 @@ describe('a delta stream', () => {
     expect(namesOf(world.read())).toEqual(['x']);
   });
 
-  test('reports a missing resource of another server as removed', () => {
+  test('reports a resource from another server as removed if it does not exist', () => {
     const world = meshWorld({ delta: true });
     world.delta({ typeUrl: clusterType, initialResourceVersions: { a: 'another', old: '1' } });
     const seen = world.read()!;
@@ -264,7 +264,7 @@ describe('a delta stream', () => {
     Object.fromEntries([...world.source.types.get(typeUrl)!.values()].map(({ name, version }) => [name, version]));
 
   test.each([clusterType, endpointType, listenerType, routeType])(
-    'sends only changed and removed resources to a client that reconnects: %s',
+    'sends only changed and removed resources to a reconnecting client: %s',
     (typeUrl) => {
       const world = meshWorld({ delta: true });
       for (const name of ['a', 'b', 'c']) world.source.set(typeUrl, name);
@@ -291,7 +291,7 @@ describe('a delta stream', () => {
     },
   );
 
-  test('sends an empty response to a client that reconnects with current resources', () => {
+  test('sends an empty response to a reconnecting client with current resources', () => {
     const world = meshWorld({ delta: true });
     for (const typeUrl of [clusterType, endpointType]) {
       const has = versionsOf(world, typeUrl);
@@ -319,7 +319,7 @@ describe('a delta stream', () => {
     expect(world.readAll().map(brief)).toEqual(['Cluster b', 'ClusterLoadAssignment b']);
   });
 
-  test('sends endpoints again to a client that waits for them and does not subscribe to clusters', () => {
+  test('sends endpoints again to a client that waits for them without subscribing to clusters', () => {
     const world = meshWorld({ delta: true });
     const has = versionsOf(world, endpointType);
     world.delta({ typeUrl: endpointType, initialResourceVersions: has, resourceNamesSubscribe: Object.keys(has) });
@@ -330,7 +330,7 @@ describe('a delta stream', () => {
     expect(namesOf(bare.read())).toEqual([]);
   });
 
-  test('uses the versions of the first request of a type on a stream', () => {
+  test('uses only the resource versions in the first request for a type on the stream', () => {
     const world = meshWorld({ delta: true });
     world.delta({ typeUrl: clusterType });
     ackDelta(world, world.read()!);
@@ -340,7 +340,7 @@ describe('a delta stream', () => {
     expect(namesOf(world.read())).toEqual(['a']);
   });
 
-  test('does not send an unsubscribed resource again, nor its removal', () => {
+  test('does not send an unsubscribed resource again, or its removal', () => {
     const world = meshWorld({ delta: true });
     world.delta({ typeUrl: endpointType, resourceNamesSubscribe: ['a', 'b'] });
     ackDelta(world, world.read()!);
@@ -352,7 +352,7 @@ describe('a delta stream', () => {
     expect(world.waiting).toBe(0);
   });
 
-  test('sends a change that happens during a subscription request', () => {
+  test('sends a change that occurs during a subscription request', () => {
     const world = meshWorld({ delta: true });
     world.delta({ typeUrl: endpointType, resourceNamesSubscribe: ['a'] });
     ackDelta(world, world.read()!);
@@ -366,8 +366,8 @@ describe('a delta stream', () => {
   });
 });
 
-describe('a client that sends no acknowledgement', () => {
-  test('receives changes after the acknowledgement timeout, which applies again to the next response', () => {
+describe('a client that sends no ACK', () => {
+  test('receives changes after the ACK timeout, which also applies to the next response', () => {
     const world = meshWorld();
     world.sotw({ typeUrl: clusterType });
     world.read();
@@ -384,7 +384,7 @@ describe('a client that sends no acknowledgement', () => {
     expect(world.waiting).toBe(0);
   });
 
-  test('may still send its acknowledgement late', () => {
+  test('can still send its ACK late', () => {
     const world = meshWorld();
     world.sotw({ typeUrl: clusterType });
     const first = world.read()!;
@@ -395,7 +395,7 @@ describe('a client that sends no acknowledgement', () => {
     expect(world.waiting).toBe(0);
   });
 
-  test('starts no timer while nothing is pending', () => {
+  test('starts no timer while no response is pending', () => {
     const world = meshWorld();
     world.sotw({ typeUrl: clusterType });
     expect(world.clock.pending()).toEqual([]);
@@ -407,7 +407,7 @@ describe('a client that sends no acknowledgement', () => {
 });
 
 describe('a client that does not read', () => {
-  test('pauses reading of its requests while a response waits, until it has read that response', () => {
+  test('has its requests left unread while a response waits, until it reads that response', () => {
     const world = meshWorld();
     world.source.set(clusterType, 'big', 100_000);
     world.sotw({ typeUrl: clusterType });
@@ -425,7 +425,7 @@ describe('a client that does not read', () => {
     expect(world.call.unread).toBe(0);
   });
 
-  test('receives the state of the time when its response was ordered', () => {
+  test('receives the state from the time when its response was ordered', () => {
     const world = meshWorld();
     world.source.set(clusterType, 'big', 100_000);
     world.sotw({ typeUrl: clusterType });
@@ -449,7 +449,7 @@ describe('a client that does not read', () => {
 });
 
 describe('the end of a stream', () => {
-  test('has status OK after a half-close by the client', () => {
+  test('has status OK after the client half-closes', () => {
     const world = meshWorld();
     world.sotw({ typeUrl: clusterType });
     world.call.emit('end');
@@ -458,7 +458,7 @@ describe('the end of a stream', () => {
     expect(world.source.nodes).toEqual([]);
   });
 
-  test('has status OK after a half-close before any message', () => {
+  test('has status OK if the client half-closes before any message', () => {
     const world = new AdsWorld();
     world.call.emit('end');
     expect(world.call.status).toEqual({ code: 0, details: '' });
@@ -472,7 +472,7 @@ describe('the end of a stream', () => {
     expect(world.source.nodes).toEqual([]);
   });
 
-  test('is immediate in a drain if the stream is idle', () => {
+  test('is immediate during a drain if the stream is idle', () => {
     const world = meshWorld();
     world.sotw({ typeUrl: clusterType });
     ackSotw(world, world.read()!, []);
@@ -481,7 +481,7 @@ describe('the end of a stream', () => {
     expect(world.state()).toBe('closed');
   });
 
-  test('waits in a drain for the acknowledgement of the last response, without further pushes', () => {
+  test('is delayed during a drain until the last response is acknowledged, without further pushes', () => {
     const world = meshWorld();
     world.sotw({ typeUrl: clusterType });
     world.drain(10_000);
@@ -493,7 +493,7 @@ describe('the end of a stream', () => {
     expect(world.waiting).toBe(0);
   });
 
-  test('happens at the deadline of a drain', () => {
+  test('occurs at the deadline of a drain', () => {
     const world = meshWorld();
     world.sotw({ typeUrl: clusterType });
     world.drain(10_000);
@@ -503,7 +503,7 @@ describe('the end of a stream', () => {
     expect(world.state()).toBe('closed');
   });
 
-  test('is immediate in a drain if the client has not identified itself', () => {
+  test('is immediate during a drain if the client has not identified itself', () => {
     const world = new AdsWorld();
     world.drain(10_000);
     expect(world.call.status).toMatchObject({ code: 14 });
@@ -550,7 +550,7 @@ describe('every state', () => {
     leavesOf(adsConnectionMachine.root)
       .filter(({ type }) => type !== 'final')
       .map((node) => [node.path.join('.'), node] as const),
-  )('handles or ignores each possible event explicitly: %s', (state, node) => {
+  )('handles or explicitly ignores each possible event: %s', (state, node) => {
     expect(events.filter((type) => !spokenOf(node).includes(type)).sort()).toEqual(impossible(state).sort());
   });
 });

@@ -43,25 +43,25 @@ function toldOf(...events: ExchangeEvent[]): string[][] {
   });
 }
 
-describe('the chart receives', () => {
-  test('no event for a request, a response, or a push that is acknowledged', () => {
+describe('the exchange chart', () => {
+  test('receives no event for a request, a response, or an acknowledged push', () => {
     const run = [request(clusterType), sent(clusterType, '1'), request(clusterType, '1')];
     const pushed = [push(clusterType), sent(clusterType, '2'), request(clusterType, '2')];
     expect(toldOf(...run, ...pushed).flat()).toEqual([]);
   });
 
-  test('one event when changes are held back, however many there are, and one when none is left', () => {
+  test('receives one event when changes are held back, however many, and one when all are released', () => {
     const held = [request(clusterType), sent(clusterType, '1'), push(clusterType), push(clusterType)];
     expect(toldOf(...held, request(clusterType, '1'))).toEqual([[], [], ['changes.held'], [], ['changes.released']]);
   });
 
-  test('another event for held-back changes after the client reads again', () => {
+  test('receives another event for held-back changes after the client reads again', () => {
     const held = [request(clusterType), sent(clusterType, '1'), push(clusterType)];
     const told = toldOf(...held, { type: 'stream.congested' }, { type: 'stream.resumed' });
     expect(told.slice(2)).toEqual([['changes.held'], ['stream.congested'], ['stream.resumed', 'changes.held']]);
   });
 
-  test('no event for changes that it orders to be released, unless some are still held back', () => {
+  test('receives no event for changes that it orders to be released unless some are still held back', () => {
     const held = [request(clusterType), sent(clusterType, '1'), push(clusterType)];
     expect(toldOf(...held, { type: 'changes.release' }).at(-1)).toEqual([]);
     // The order that would send them is pending.
@@ -69,7 +69,7 @@ describe('the chart receives', () => {
     expect(toldOf(...ordered, { type: 'changes.release' })).toEqual([[], ['changes.held'], ['changes.held']]);
   });
 
-  test('an event when the client has acknowledged, and no changes while the stream drains', () => {
+  test('receives an event for an ACK during a drain, but none for changes', () => {
     expect(
       toldOf(request(clusterType), sent(clusterType, '1'), request(clusterType, '1'), { type: 'stream.drain' }),
     ).toEqual([[], [], [], ['client.idle']]);
@@ -84,7 +84,7 @@ describe('the chart receives', () => {
     ]);
   });
 
-  test('an event for each unusual request: a rejection, a late acknowledgement, an unknown type, too many names', () => {
+  test('receives an event for each rejection, late ACK, unknown type and excess of names', () => {
     const names = Array.from({ length: 11 }, (_, i) => `${i}`);
     const told = toldOf(
       request(clusterType),
@@ -95,7 +95,7 @@ describe('the chart receives', () => {
     expect(told).toEqual([[], ['request.classified'], ['request.classified'], ['subscription-limit.exceeded']]);
   });
 
-  test('an event for each request that is not about a watched type', () => {
+  test('receives an event for each request of a type that is not watched', () => {
     const isOf = (typeUrl: string, onlyType: string | null = null): boolean =>
       isOfExchange({ protocol: 'sotw', typeUrl, nonce: '', names: [], rejection: null }, onlyType);
     expect([clusterType, 'no/Type'].map((typeUrl) => isOf(typeUrl))).toEqual([true, true]);
@@ -131,7 +131,7 @@ function believed(before: string, { type }: ExchangeReport | { type: 'timer' }):
   return type === 'changes.released' || type === 'stream.resumed' || type === 'timer' ? 'caught up' : before;
 }
 
-test('the chart knows in any run whether changes are held back, and a drained stream settles after the last acknowledgement', () => {
+test('the chart always knows whether changes are held back, and a drained stream settles after the last ACK', () => {
   fc.assert(
     fc.property(fc.array(happening, { minLength: 5, maxLength: 60 }), (steps) => {
       let exchange: Exchange = newExchange;
@@ -199,7 +199,7 @@ describe.each([
   ['state of the world', false],
   ['delta', true],
 ] as const)('%s', (_, delta) => {
-  test('an acknowledged push causes no event of the chart, however often it happens', () => {
+  test('an acknowledged push never causes an event of the chart', () => {
     const world = givenClient(delta, false);
     const before = world.inspections;
     for (let i = 0; i < 20; i++) {
@@ -211,7 +211,7 @@ describe.each([
     expect(world.inspections - before).toBe(0);
   });
 
-  test('a push that waits for the client causes two events, however many wait with it', () => {
+  test('a push that waits for the client causes two events, however many pushes wait', () => {
     const world = givenClient(delta, false);
     const records = world.records.length;
     world.source.set(endpointType, 'a');
@@ -225,7 +225,7 @@ describe.each([
     expect(events.map(({ event }) => event.type)).toEqual(['changes.held', 'changes.released']);
   });
 
-  test('a detailed trace contains each message and the state after it', () => {
+  test('a detailed trace contains each message and the resulting state', () => {
     const world = givenClient(delta, true);
     const records = world.records.length;
     world.source.set(endpointType, 'a');
@@ -246,7 +246,7 @@ describe.each([
     expect(world.actor.getSnapshot().context.watches).toEqual(world.watches);
   });
 
-  test('a detailed trace does not change behaviour', () => {
+  test('a detailed trace does not change behavior', () => {
     const worlds = [givenClient(delta, true), givenClient(delta, false)] as const;
     const states = worlds.map((world) => {
       const seen: string[] = [];

@@ -55,7 +55,7 @@ describe('a type with the name of an Object.prototype property', () => {
     },
   );
 
-  test.each(inherited)('matches no resource: %s in the names and in the metadata', (name) => {
+  test.each(inherited)('matches no resource, as a name and in metadata: %s', (name) => {
     const world = givenWorld();
     const metadata = JSON.parse(`{"${name}": {"${name}": "x"}, "LABELS": {"${name}": "y"}}`);
     world.sotw({ typeUrl: endpointType, resourceNames: [name, 'a'], node: { id: 'n', metadata } });
@@ -68,7 +68,7 @@ describe('a type with the name of an Object.prototype property', () => {
 describe('resource versions in a first delta request', () => {
   const versionOf = (world: AdsWorld, name: string): string => world.source.types.get(clusterType)!.get(name)!.version;
 
-  test('match no resource if they are of another resource, empty, in another case, or too long', () => {
+  test('match no resource if they belong to another resource, are empty or too long, or differ in case', () => {
     const world = givenWorld({ delta: true });
     const versions = ['', ' ', versionOf(world, 'b'), `${versionOf(world, 'a')} `, 'x'.repeat(1_000_000), '\uFFFF'];
     for (const version of versions) {
@@ -78,7 +78,7 @@ describe('resource versions in a first delta request', () => {
     }
   });
 
-  test.each(inherited)('of %s are treated as those of a missing resource', (name) => {
+  test.each(inherited)('are treated as those of a missing resource for the name %s', (name) => {
     const world = givenWorld({ delta: true });
     const initialResourceVersions = JSON.parse(`{"${name}": "1", "a": "${versionOf(world, 'a')}"}`);
     world.delta({ typeUrl: clusterType, initialResourceVersions });
@@ -86,14 +86,14 @@ describe('resource versions in a first delta request', () => {
     expect([[...seen.resources.keys()], seen.removed]).toEqual([['b'], [name]]);
   });
 
-  test('of too many names end the stream', () => {
+  test('end the stream if they have too many names', () => {
     const world = givenWorld({ delta: true });
     const versions = Object.fromEntries(Array.from({ length: 200_001 }, (_, i) => [`n${i}`, '1']));
     world.delta({ typeUrl: clusterType, initialResourceVersions: versions });
     expect(world.call.status?.code).toBe(8);
   });
 
-  test('of a rejected type get an empty response, whether they are valid or not', () => {
+  test('get an empty response for a rejected type, whether they are valid or not', () => {
     const world = givenWorld({ delta: true });
     world.source.set(secretType, 'kubernetes://cert');
     const [[name, { version }]] = [...world.source.types.get(secretType)!] as [[string, EncodedResource]];
@@ -105,7 +105,7 @@ describe('resource versions in a first delta request', () => {
 });
 
 describe('types without a generator', () => {
-  test('are not stored, however many there are, and are logged once', () => {
+  test('are not stored, however many there are, and are logged only once', () => {
     const { logger, lines } = givenLog();
     const world = givenWorld({ logger });
     for (let i = 0; i < 5_000; i++) world.sotw({ typeUrl: `unknown.Type${i}`, resourceNames: [`${i}`] });
@@ -120,7 +120,7 @@ describe('resource names', () => {
   const name = (i: number): string => `outbound|80||s${i}.shop.svc.cluster.local`;
   const names = (count: number, from = 0): string[] => Array.from({ length: count }, (_, i) => name(from + i));
 
-  test('of a large mesh are accepted: 100,000 in one request, and again in the next', () => {
+  test('are accepted for a large mesh: 100,000 in one request, and again in the next', () => {
     const world = givenWorld();
     world.sotw({ typeUrl: endpointType, resourceNames: names(100_000) });
     expect(world.watch(endpointType)?.names).toHaveLength(100_000);
@@ -134,7 +134,7 @@ describe('resource names', () => {
     ['too many in one request', { maxNames: 1_000 }, false],
     ['too many, few at a time', { maxNames: 1_000 }, true],
     ['too long together', { maxNameChars: 40_000 }, true],
-  ])('%s: the stream ends with a reason', (_, limits, delta) => {
+  ])('end the stream with a reason if they are %s', (_, limits, delta) => {
     const world = givenWorld({ delta, limits });
     for (let i = 0; i < 11 && world.call.status === undefined; i++) {
       if (delta) world.delta({ typeUrl: endpointType, resourceNamesSubscribe: names(100, i * 100) });
@@ -148,7 +148,7 @@ describe('resource names', () => {
     });
   });
 
-  describe('of a gRPC program without a proxy', () => {
+  describe('a gRPC program without a proxy', () => {
     const grpc = { metadata: { GENERATOR: 'grpc' } };
     const status = {
       code: 8,
@@ -156,7 +156,7 @@ describe('resource names', () => {
         'the limit of 10000 resource names (1048576 characters in total) of one stream of a gRPC program is exceeded [STREAM_NAMES_EXHAUSTED]',
     };
 
-    test('are accepted up to 10,000, and one more ends the stream', () => {
+    test('can subscribe to 10,000 resource names, and one more ends its stream', () => {
       const world = givenWorld(grpc);
       world.sotw({ typeUrl: listenerType, resourceNames: names(2_000) });
       world.sotw({ typeUrl: endpointType, resourceNames: names(8_000) });
@@ -170,20 +170,20 @@ describe('resource names', () => {
       ['too many names', names(10_001)],
       ['more names than the server reads', names(200_001)],
       ['too many characters', ['x'.repeat(1024 * 1024), 'y']],
-    ])('end the stream if the first request has %s', (_, resourceNames) => {
+    ])('ends its stream if the first request has %s', (_, resourceNames) => {
       const world = givenWorld(grpc);
       world.sotw({ typeUrl: listenerType, resourceNames });
       expect(world.call.status).toEqual(status);
     });
 
-    test('have the limit of the operator if it is lower', () => {
+    test("has the operator's limit of resource names if that is lower", () => {
       const world = givenWorld({ ...grpc, limits: { maxNames: 100 } });
       world.sotw({ typeUrl: listenerType, resourceNames: names(101) });
       expect(world.call.status?.details).toMatch(/^the limit of 100 resource names .* of one stream of a gRPC program/);
     });
   });
 
-  test('do not count after they are unsubscribed', () => {
+  test('are not counted after they are unsubscribed', () => {
     const world = givenWorld({ delta: true, limits: { maxNames: 150 } });
     for (let i = 0; i < 20; i++) {
       const gone = i === 0 ? [] : names(100, (i - 1) * 100);
@@ -197,14 +197,14 @@ describe('resource names', () => {
   });
 });
 
-describe('texts of a client', () => {
+describe('texts from a client', () => {
   const megabyte = 'x'.repeat(1_000_000);
 
   test.each([
     ['id', { id: megabyte }],
     ['cluster', { id: 'n', cluster: megabyte }],
     ['metadata', { id: 'n', metadata: { text: megabyte } }],
-  ])('with megabytes in the node are rejected: %s', (_, node) => {
+  ])('are rejected if a node field has megabytes: %s', (_, node) => {
     const { logger, lines } = givenLog();
     const world = givenWorld({ logger });
     world.sotw({ typeUrl: clusterType, node });
@@ -217,7 +217,7 @@ describe('texts of a client', () => {
     expect(JSON.stringify(lines).length).toBeLessThan(500);
   });
 
-  test('in a rejection are stored and logged up to a readable length', () => {
+  test('are stored and logged up to a readable length if they are in a rejection', () => {
     const { logger, lines } = givenLog();
     const world = givenWorld({ logger });
     world.sotw({ typeUrl: clusterType });
@@ -227,7 +227,7 @@ describe('texts of a client', () => {
     expect(JSON.stringify(lines).length).toBeLessThan(1_000);
   });
 
-  test('in many rejections are logged in one line per minute with their number', () => {
+  test('are logged in one line per minute with their number if they are in many rejections', () => {
     const { logger, lines } = givenLog();
     const world = givenWorld({ logger });
     world.sotw({ typeUrl: clusterType });
@@ -244,7 +244,7 @@ describe('texts of a client', () => {
     expect(lines).toHaveLength(3);
   });
 
-  test('with megabytes in type, nonce or name are truncated before they are used', () => {
+  test('are truncated before use if type, nonce or name has megabytes', () => {
     const world = givenWorld();
     world.sotw({ typeUrl: megabyte, responseNonce: megabyte });
     const events = world.records.filter((record) => record.kind === 'event');
@@ -253,7 +253,7 @@ describe('texts of a client', () => {
 });
 
 describe('a node without subscriptions', () => {
-  test('records a change for its next subscription', () => {
+  test('records changes for its next subscription', () => {
     const world = givenWorld();
     world.sotw({ typeUrl: endpointType, resourceNames: [''] });
     world.push(clusterType);

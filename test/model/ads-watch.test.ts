@@ -124,14 +124,14 @@ function settledDelta(typeUrl: string, subscribe: string[]): Stream {
 }
 
 describe('a state-of-the-world request', () => {
-  test('row 1: a first CDS request without names receives everything (S3)', () => {
+  test('receives everything if it is the first CDS request and has no names (row 1, S3)', () => {
     expect(new Stream().request(sotw(clusterType, []))).toEqual({
       requestClass: 'subscription',
       orders: [all(clusterType, '*')],
     });
   });
 
-  test('row 2: an acknowledgement gets no response and is recorded (S6)', () => {
+  test('gets no response if it is an ACK, which is recorded (row 2, S6)', () => {
     const stream = new Stream();
     stream.request(sotw(clusterType, []));
     expect(isOutstanding(stream.watch(clusterType))).toBe(true);
@@ -140,7 +140,7 @@ describe('a state-of-the-world request', () => {
     expect(isOutstanding(stream.watch(clusterType))).toBe(false);
   });
 
-  test('row 3: a rejection gets no response and keeps the acknowledged version (S1)', () => {
+  test('gets no response if it is a NACK, and keeps the acknowledged version (row 3, S1)', () => {
     const stream = settled(clusterType, []);
     stream.push(clusterType);
     const names = ['another', 'list'];
@@ -158,7 +158,7 @@ describe('a state-of-the-world request', () => {
     });
   });
 
-  test('a request with the rejected version accepts it after all, and one with an earlier version does not', () => {
+  test('accepts a rejected version if it contains that version, but not if it contains an earlier one', () => {
     const stream = new Stream();
     stream.request(sotw(extensionType, ['a']));
     stream.request({ ...sotw(extensionType, ['a'], 'n1', 'no module') });
@@ -169,7 +169,7 @@ describe('a state-of-the-world request', () => {
     expect(stream.watch(extensionType)).toMatchObject({ nonceAcked: 'n1', versionAcked: 'v1', lastError: '' });
   });
 
-  test('row 4: a change after a rejection is pushed, and its acknowledgement clears the rejection', () => {
+  test('clears a rejection if it acknowledges a change that was pushed after the rejection (row 4)', () => {
     const stream = settled(clusterType, []);
     stream.push(clusterType);
     stream.request(sotw(clusterType, [], 'n2', 'bad cluster'));
@@ -178,7 +178,7 @@ describe('a state-of-the-world request', () => {
     expect(stream.watch(clusterType)).toMatchObject({ nonceAcked: 'n3', lastError: '' });
   });
 
-  test('row 5: an acknowledgement of a response that is not the last one is ignored (S4)', () => {
+  test('is ignored if it acknowledges a response before the last one (row 5, S4)', () => {
     const stream = settled(endpointType, ['a']);
     stream.push(endpointType);
     const before = stream.watch(endpointType);
@@ -187,7 +187,7 @@ describe('a state-of-the-world request', () => {
     expect(stream.watch(endpointType)).toBe(before);
   });
 
-  test('row 6: names added by an acknowledgement are sent alone (S8)', () => {
+  test('receives only the names that an ACK adds (row 6, S8)', () => {
     const stream = new Stream();
     stream.request(sotw(endpointType, ['a', 'b']));
     expect(stream.request(sotw(endpointType, ['a', 'b', 'c'], 'n1'))).toEqual({
@@ -197,38 +197,38 @@ describe('a state-of-the-world request', () => {
     expect(stream.watch(endpointType).nonceAcked).toBe('n1');
   });
 
-  test('replaced names receive the new resources', () => {
+  test('receives the new resources if it replaces names', () => {
     expect(settled(routeType, ['80', '81']).request(sotw(routeType, ['82', '80'], 'n1')).orders).toEqual([
       asked(routeType, ['82', '80'], ['82']),
     ]);
   });
 
-  test('row 7: removed names get no response (S7)', () => {
+  test('gets no response if it only removes names (row 7, S7)', () => {
     const stream = settled(endpointType, ['a', 'b', 'c']);
     expect(stream.request(sotw(endpointType, ['a'], 'n1'))).toEqual({ requestClass: 'unsubscription', orders: [] });
     expect(stream.watch(endpointType).names).toEqual(['a']);
   });
 
-  test('row 8: EDS without names ends the subscription, and no change is pushed (S2)', () => {
+  test('ends the subscription if it is for EDS without names, and no change is pushed (row 8, S2)', () => {
     const stream = settled(endpointType, ['a']);
     expect(stream.request(sotw(endpointType, [], 'n1'))).toEqual({ requestClass: 'unsubscription', orders: [] });
     expect(isSubscribed(stream.watch(endpointType))).toBe(false);
     expect(stream.push(endpointType)).toEqual([]);
   });
 
-  test('EDS without names as a very first request leaves no watch (S2)', () => {
+  test('leaves no watch if it is the very first one and for EDS without names (S2)', () => {
     const stream = new Stream();
     expect(stream.request(sotw(endpointType, []))).toEqual({ requestClass: 'unsubscription', orders: [] });
     expect(stream.watches).toEqual({});
   });
 
-  test("row 9: a first request with another server's nonce is served like any first request (S3)", () => {
+  test("is served as a first request if it has another server's nonce (row 9, S3)", () => {
     expect(new Stream().request(sotw(endpointType, ['a', 'b'], 'elsewhere')).orders).toEqual([
       all(endpointType, ['a', 'b']),
     ]);
   });
 
-  test('row 11: a name added before the acknowledgement is sent alone', () => {
+  test('receives only the name that is added before the ACK (row 11)', () => {
     const stream = new Stream();
     stream.request(sotw(routeType, ['80']));
     expect(stream.request(sotw(routeType, ['80', '81'], 'n1')).orders).toEqual([
@@ -239,13 +239,13 @@ describe('a state-of-the-world request', () => {
     expect(stream.request(sotw(routeType, ['80', '81'], 'n2')).requestClass).toBe('acknowledgement');
   });
 
-  test('an empty nonce restarts the subscription, and everything is sent again (S3)', () => {
+  test('restarts the subscription if its nonce is empty, and receives everything again (S3)', () => {
     expect(settled(endpointType, ['a', 'b']).request(sotw(endpointType, ['b'])).orders).toEqual([
       all(endpointType, ['b']),
     ]);
   });
 
-  test('equal sets of names in another order or with duplicates are no change', () => {
+  test('changes nothing if its names only have another order or duplicates', () => {
     const stream = settled(endpointType, ['a', 'b', 'c']);
     expect(stream.request(sotw(endpointType, ['c', 'b', 'b', 'a'], 'n1'))).toEqual({
       requestClass: 'acknowledgement',
@@ -253,34 +253,34 @@ describe('a state-of-the-world request', () => {
     });
   });
 
-  test('a first CDS request with names subscribes to these', () => {
+  test('subscribes to its names if it is the first CDS request', () => {
     expect(new Stream().request(sotw(clusterType, ['a', 'b'])).orders).toEqual([all(clusterType, ['a', 'b'])]);
   });
 
-  test('a CDS request with more names receives the whole subscription', () => {
+  test('receives the whole subscription if it adds names to CDS', () => {
     expect(settled(clusterType, ['a']).request(sotw(clusterType, ['a', 'b'], 'n1')).orders).toEqual([
       all(clusterType, ['a', 'b']),
     ]);
   });
 
-  test('a CDS request with fewer names gets no response', () => {
+  test('gets no response if it removes names from CDS', () => {
     expect(settled(clusterType, ['a', 'b']).request(sotw(clusterType, ['a'], 'n1')).orders).toEqual([]);
   });
 
-  test('S9: names that replace a wildcard receive a response', () => {
+  test('receives a response if its names replace a wildcard (S9)', () => {
     expect(settled(listenerType, []).request(sotw(listenerType, ['a'], 'n1')).orders).toEqual([
       all(listenerType, ['a']),
     ]);
   });
 
-  test('the star subscribes to everything, also beside names', () => {
+  test('subscribes to everything if it contains a star, even with other names', () => {
     expect(settled(listenerType, ['a']).request(sotw(listenerType, ['a', '*'], 'n1')).orders).toEqual([
       all(listenerType, '*'),
     ]);
   });
 
   test.each([clusterType, listenerType, routeType, endpointType])(
-    'the list of one empty name ends a subscription and is no wildcard: %s',
+    'ends a subscription, and is no wildcard, if its only name is empty: %s',
     (typeUrl) => {
       const stream = settled(typeUrl, ['a']);
       expect(stream.request(sotw(typeUrl, [''], 'n1'))).toEqual({ requestClass: 'unsubscription', orders: [] });
@@ -289,26 +289,26 @@ describe('a state-of-the-world request', () => {
     },
   );
 
-  test('an empty list after a list of names is not a wildcard', () => {
+  test('is no wildcard if its list of names is empty after one that was not', () => {
     const stream = settled(clusterType, ['a']);
     expect(stream.request(sotw(clusterType, [], 'n1')).orders).toEqual([]);
     expect(isSubscribed(stream.watch(clusterType))).toBe(false);
   });
 
-  test('after an unsubscription the last nonce still counts', () => {
+  test('must have the last nonce even after an unsubscription', () => {
     const stream = settled(endpointType, ['a']);
     stream.request(sotw(endpointType, [''], 'n1'));
     expect(stream.request(sotw(endpointType, ['a'], 'other')).requestClass).toBe('stale');
     expect(stream.request(sotw(endpointType, ['a'], 'n1')).orders).toEqual([asked(endpointType, ['a'], ['a'])]);
   });
 
-  test('a rejection without a previous response leaves no watch', () => {
+  test('leaves no watch if it is a NACK without a previous response', () => {
     const stream = new Stream();
     expect(stream.request(sotw(clusterType, [], 'n1', 'no'))).toEqual({ requestClass: 'rejection', orders: [] });
     expect(stream.watches).toEqual({});
   });
 
-  test('a rejection of an earlier response does not settle the last one', () => {
+  test('does not settle the last response if it rejects an earlier one', () => {
     const stream = settled(clusterType, []);
     stream.push(clusterType);
     stream.request(sotw(clusterType, [], 'n1', 'late'));
@@ -317,15 +317,15 @@ describe('a state-of-the-world request', () => {
 });
 
 describe('a delta request', () => {
-  test('row 1, D2: a first CDS request that subscribes to nothing subscribes to everything', () => {
+  test('subscribes to everything if it is the first CDS request and subscribes to nothing (row 1, D2)', () => {
     expect(new Stream().request(delta(clusterType)).orders).toEqual([all(clusterType, '*')]);
   });
 
-  test('D2: a first request may list names', () => {
+  test('can list names if it is the first one (D2)', () => {
     expect(new Stream().request(delta(clusterType, { subscribe: ['a'] })).orders).toEqual([all(clusterType, ['a'])]);
   });
 
-  test('D2: resources that a client has from another server are subscribed to and looked up', () => {
+  test('subscribes to and looks up resources that the client has from another server (D2)', () => {
     expect(new Stream().request(delta(endpointType, { subscribe: ['a'], known: ['a', 'b'] })).orders).toEqual([
       { ...all(endpointType, ['a', 'b']), returning: true },
     ]);
@@ -334,7 +334,7 @@ describe('a delta request', () => {
     ]);
   });
 
-  test('initial versions apply to the first response only', () => {
+  test('has initial versions that apply only to the first response', () => {
     const has = { names: ['a', 'b'], versions: ['1', '2'] };
     const known = { known: has.names, knownVersions: has.versions };
     const stream = new Stream();
@@ -345,14 +345,14 @@ describe('a delta request', () => {
     expect(stream.push(clusterType)).toEqual([changed(clusterType, '*')]);
   });
 
-  test('row 21: a star that is subscribed to and unsubscribed from in one request has no effect', () => {
+  test('has no effect if it subscribes to and unsubscribes from a star (row 21)', () => {
     const stream = new Stream();
     const request = delta(clusterType, { subscribe: ['*'], unsubscribe: ['*'] });
     expect(stream.request(request)).toEqual({ requestClass: 'unsubscription', orders: [] });
     expect(stream.push(clusterType)).toEqual([]);
   });
 
-  test('row 2: an acknowledgement gets no response', () => {
+  test('gets no response if it is an ACK (row 2)', () => {
     const stream = new Stream();
     stream.request(delta(endpointType, { subscribe: ['a'] }));
     expect(stream.request(delta(endpointType, { nonce: 'n1' }))).toEqual({
@@ -362,7 +362,7 @@ describe('a delta request', () => {
     expect(stream.watch(endpointType)).toMatchObject({ nonceAcked: 'n1', versionAcked: 'v1' });
   });
 
-  test('row 3, D1: a rejection gets no response', () => {
+  test('gets no response if it is a NACK (row 3, D1)', () => {
     const stream = new Stream();
     stream.request(delta(endpointType, { subscribe: ['a'] }));
     const request = delta(endpointType, { nonce: 'n1', rejection: 'bad' });
@@ -370,7 +370,7 @@ describe('a delta request', () => {
     expect(stream.watch(endpointType)).toMatchObject({ names: ['a'], nonceAcked: '', lastError: 'bad' });
   });
 
-  test('may reject and subscribe in one message, and the subscription gets one response', () => {
+  test('can be a NACK with a subscription, which gets one response', () => {
     const stream = new Stream();
     stream.request(delta(endpointType, { subscribe: ['a'] }));
     const request = delta(endpointType, { nonce: 'n1', rejection: 'bad', subscribe: ['b'], unsubscribe: ['a'] });
@@ -381,21 +381,21 @@ describe('a delta request', () => {
     expect(stream.watch(endpointType)).toMatchObject({ names: ['b'], nonceAcked: '', lastError: 'bad' });
   });
 
-  test('row 4: a change after a rejection is pushed', () => {
+  test('does not prevent the next push if it is a NACK (row 4)', () => {
     const stream = new Stream();
     stream.request(delta(endpointType, { subscribe: ['a'] }));
     stream.request(delta(endpointType, { nonce: 'n1', rejection: 'bad' }));
     expect(stream.push(endpointType)).toEqual([changed(endpointType, ['a'])]);
   });
 
-  test('row 5, D3: an acknowledgement of an earlier response does not count', () => {
+  test('is not counted as an ACK if it acknowledges an earlier response (row 5, D3)', () => {
     const stream = settledDelta(endpointType, ['a']);
     stream.push(endpointType);
     expect(stream.request(delta(endpointType, { nonce: 'n1' }))).toEqual({ requestClass: 'stale', orders: [] });
     expect(isOutstanding(stream.watch(endpointType))).toBe(true);
   });
 
-  test('may acknowledge an earlier response and subscribe in one message', () => {
+  test('can acknowledge an earlier response and subscribe', () => {
     const stream = settledDelta(endpointType, ['a']);
     stream.push(endpointType);
     const request = delta(endpointType, { nonce: 'n1', subscribe: ['b'] });
@@ -407,7 +407,7 @@ describe('a delta request', () => {
     expect(isSubscribed(stream.watch(endpointType))).toBe(false);
   });
 
-  test('row 5, D3: an acknowledgement of an earlier response is ignored if the client is a plain cache', () => {
+  test('is ignored if it acknowledges an earlier response of a plain cache client (row 5, D3)', () => {
     const stream = settledDelta(endpointType, ['a']);
     stream.rules = { acceptsLateNames: false };
     stream.push(endpointType);
@@ -416,7 +416,7 @@ describe('a delta request', () => {
     expect(stream.watch(endpointType).names).toEqual(['a']);
   });
 
-  test('rows 6 and 11, D4: added names are sent alone, acknowledged or not', () => {
+  test('receives only added names, whether it is an ACK or not (rows 6 and 11, D4)', () => {
     expect(settledDelta(endpointType, ['a']).request(delta(endpointType, { subscribe: ['b'] })).orders).toEqual([
       asked(endpointType, ['a', 'b'], ['b']),
     ]);
@@ -430,39 +430,39 @@ describe('a delta request', () => {
     ]);
   });
 
-  test('D4: a name added to a wildcard subscription is sent alone', () => {
+  test('receives only the name that it adds to a wildcard subscription (D4)', () => {
     const stream = settledDelta(clusterType, []);
     expect(stream.request(delta(clusterType, { subscribe: ['a'] })).orders).toEqual([
       { typeUrl: clusterType, names: '*', all: false, asked: ['a'], changed: false },
     ]);
   });
 
-  test('row 7: an unsubscription gets no response', () => {
+  test('gets no response if it only unsubscribes (row 7)', () => {
     const stream = settledDelta(endpointType, ['a', 'b']);
     const request = delta(endpointType, { unsubscribe: ['a'] });
     expect(stream.request(request)).toEqual({ requestClass: 'unsubscription', orders: [] });
     expect(stream.watch(endpointType).names).toEqual(['b']);
   });
 
-  test('row 8: nothing is pushed after all names are unsubscribed', () => {
+  test('ends pushes if it unsubscribes from all names (row 8)', () => {
     const stream = settledDelta(clusterType, []);
     expect(stream.request(delta(clusterType, { unsubscribe: ['*'] })).requestClass).toBe('unsubscription');
     expect(stream.push(clusterType)).toEqual([]);
   });
 
-  test('a later wildcard subscription receives everything', () => {
+  test('receives everything if it subscribes to a wildcard later', () => {
     expect(settledDelta(clusterType, ['a']).request(delta(clusterType, { subscribe: ['*'] })).orders).toEqual([
       all(clusterType, '*'),
     ]);
   });
 
-  test('D5: a request without changes and without a nonce is ignored', () => {
+  test('is ignored if it has neither changes nor a nonce (D5)', () => {
     const stream = settledDelta(endpointType, ['a']);
     expect(stream.request(delta(endpointType, { subscribe: ['a'] }))).toEqual({ requestClass: 'misuse', orders: [] });
     expect(stream.request(delta(endpointType))).toEqual({ requestClass: 'misuse', orders: [] });
   });
 
-  test('a star has no effect for types that require names', () => {
+  test('has no effect with a star if the type requires names', () => {
     const stream = new Stream();
     expect(stream.request(delta(endpointType, { subscribe: ['*'] })).orders).toEqual([]);
     expect(isSubscribed(stream.watch(endpointType))).toBe(false);
@@ -470,7 +470,7 @@ describe('a delta request', () => {
 });
 
 describe('a push', () => {
-  test('waits for the acknowledgement of the last response, and waiting pushes are merged', () => {
+  test('waits for the ACK of the last response, and is merged with other waiting pushes', () => {
     const stream = new Stream();
     stream.request(sotw(clusterType, []));
     expect(stream.push(clusterType)).toEqual([]);
@@ -479,7 +479,7 @@ describe('a push', () => {
     expect(stream.request(sotw(clusterType, [], 'n2')).orders).toEqual([]);
   });
 
-  test('is sent after a rejection as well', () => {
+  test('is sent even after a rejection', () => {
     const stream = new Stream();
     stream.request(delta(clusterType));
     stream.push(clusterType);
@@ -488,7 +488,7 @@ describe('a push', () => {
     ]);
   });
 
-  test('serves clusters, endpoints, listeners, routes in this order', () => {
+  test('sends clusters, endpoints, listeners and routes in this order', () => {
     const stream = new Stream();
     const types = [routeType, 'a.type.of/its.own', listenerType, clusterType, endpointType];
     for (const type of types) stream.request(sotw(type, ['a']));
@@ -502,7 +502,7 @@ describe('a push', () => {
     ]);
   });
 
-  test('of routes waits while a push of clusters waits', () => {
+  test('delays routes while a push of clusters waits', () => {
     const stream = settled(routeType, ['80']);
     stream.request(sotw(clusterType, []));
     expect(stream.push(clusterType, routeType)).toEqual([]);
@@ -512,7 +512,7 @@ describe('a push', () => {
     ]);
   });
 
-  test('of clusters that waits does not delay the endpoints of the clusters sent before it', () => {
+  test('sends the endpoints of previously sent clusters even while other clusters wait', () => {
     const stream = settled(endpointType, ['a']);
     stream.request(sotw(clusterType, []));
     stream.request(sotw(clusterType, [], 'n2'));
@@ -537,7 +537,7 @@ describe('a push', () => {
     ]);
   });
 
-  test('that waits is kept when a name is added', () => {
+  test('is kept while waiting when a name is added', () => {
     const stream = new Stream();
     stream.request(delta(endpointType, { subscribe: ['a'] }));
     stream.push(endpointType);
@@ -557,20 +557,20 @@ describe('a pending order', () => {
     return watches;
   };
 
-  test('delays another one of its type until its outcome is known', () => {
+  test('delays another order of the same type until its result is known', () => {
     const waiting = { [endpointType]: withChange(ordered()[endpointType]!) };
     expect(nextOrders(waiting).orders).toEqual([]);
     const skipped = { [endpointType]: withoutResponse(waiting[endpointType]!) };
     expect(nextOrders(skipped).orders).toEqual([changed(endpointType, ['a'])]);
   });
 
-  test('for changes includes the endpoints of new clusters, unlike one for names', () => {
+  test('includes the endpoints of new clusters if it is for changes, but not if it is for names', () => {
     expect(withNewClusters(ordered()[endpointType]!).due.warming).toBeUndefined();
     const byName = ordered({ due: { all: false, asked: ['a'], changed: false } });
     expect(withNewClusters(byName[endpointType]!).due.warming).toBe(true);
   });
 
-  test('of a client that restarts its subscription repeatedly is stored once', () => {
+  test('is stored once if a client restarts its subscription repeatedly', () => {
     const again = classify(ordered()[endpointType], sotw(endpointType, ['a']), rules).watch!;
     expect(nextOrders({ [endpointType]: again }).orders).toEqual([]);
   });

@@ -29,7 +29,7 @@ describe.each([
   ['state of the world', false],
   ['delta', true],
 ])('%s', (_, delta) => {
-  test('a removal that is due joins the next response with clusters', () => {
+  test('a removal that is due is sent with the next response with clusters', () => {
     const client = withClusters(delta, ['b']);
     remove(client, ['b']);
     client.world.clock.advance(5_000);
@@ -42,7 +42,7 @@ describe.each([
     expect(client.take()).toEqual([]);
   });
 
-  test('a removal that is not due yet does not join it', () => {
+  test('a removal that is not due is not sent with that response', () => {
     const client = withClusters(delta, ['b']);
     remove(client, ['b']);
     client.world.clock.advance(4_000);
@@ -52,7 +52,7 @@ describe.each([
     expect(client.take()).toEqual([delta ? 'Cluster c' : 'Cluster a b c']);
   });
 
-  test('removals that become due one after the other are sent in one response', () => {
+  test('removals that become due successively are sent in one response', () => {
     const client = withClusters(delta, ['b', 'c']);
     remove(client, ['b']);
     client.world.clock.advance(2_000);
@@ -61,7 +61,7 @@ describe.each([
     expect(client.take()).toEqual([delta ? 'Cluster -b -c' : 'Cluster a']);
   });
 
-  test('clusters of a replaced listener stay for the drain time of the node', () => {
+  test('clusters of a replaced listener are kept for the drain time of the node', () => {
     const client = acknowledgedClient(delta, { metadata: { PROXY_CONFIG: { drainDuration: '100s' } } });
     client.source.usability.set('b', { after: 'at once', assignment: 'b', secrets: new Set() });
     client.source.set(clusterType, 'b');
@@ -81,7 +81,7 @@ describe.each([
     expect(client.take()).toEqual([delta ? 'Cluster -b' : 'Cluster a']);
   });
 
-  test('the drain time begins when the client has acknowledged the new listener', () => {
+  test('the drain time starts when the client acknowledges the new listener', () => {
     const client = acknowledgedClient(delta);
     client.source.usability.set('b', { after: 'at once', assignment: 'b', secrets: new Set() });
     client.source.set(clusterType, 'b');
@@ -100,7 +100,7 @@ describe.each([
     expect(client.world.rollout.retained).toMatchObject([{ name: 'b', state: 'lingering', drains: true }]);
   });
 
-  test('at most 1,000 clusters are kept: the oldest are removed early, which is reported', () => {
+  test('at most 1,000 clusters are kept, and the oldest are removed early with a report', () => {
     const names = Array.from({ length: 1_002 }, (_unused, index) => `b${index}`);
     const client = withClusters(delta, names);
     remove(client, names.slice(0, 1));

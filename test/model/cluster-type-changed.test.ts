@@ -34,7 +34,7 @@ describe.each([
   ['state of the world', false],
   ['delta', true],
 ])('%s', (_, delta) => {
-  test('endpoints stay when the next form of their cluster resolves names', () => {
+  test('endpoints are unchanged if the next version of their cluster resolves names', () => {
     const client = acknowledgedClient(delta);
     const before = client.source.contentsOf(endpointType).get('a')!;
     resolveNames(client);
@@ -42,7 +42,7 @@ describe.each([
     expect(assignments(client).filter((content) => content !== before)).toEqual([]);
   });
 
-  test('endpoints of the next form are sent when the cluster fetches them again', () => {
+  test('endpoints of the next version are sent when the cluster fetches them again', () => {
     const client = acknowledgedClient(delta);
     resolveNames(client);
     client.world.push(clusterType, endpointType);
@@ -53,7 +53,7 @@ describe.each([
     expect(assignments(client)).toEqual([client.source.contentsOf(endpointType).get('a')]);
   });
 
-  test('a form that fetches endpoints and is outdated when the client requests them is replaced by the next one', () => {
+  test('a cluster version with endpoints is replaced if it is outdated when the client requests these', () => {
     const client = acknowledgedClient(delta);
     const { source, world } = client;
     const resolved = { after: 'warming', assignment: 'b', secrets: new Set<string>() } as const;
@@ -78,7 +78,7 @@ describe.each([
     expect(clusters?.resources.get('b')).toBe(source.contentsOf(clusterType).get('b'));
   });
 
-  test('a cluster that fetches endpoints receives an empty assignment when it has none any more', () => {
+  test('a cluster that fetches endpoints receives an empty assignment if it has none', () => {
     const client = acknowledgedClient(delta);
     emptyEndpoints(client, 'a');
     client.world.push(endpointType);

@@ -19,7 +19,7 @@ async function withSlowCluster(): Promise<DiscoveryWorld> {
 }
 
 describe('config-controller', () => {
-  it('waits for the first read of every source and reports the pending sources', async () => {
+  it('waits for the first read of all sources, and reports pending sources', async () => {
     const world = await withSlowCluster();
     expect(world.state()).toBe(waiting);
     expect(world.events('configs.pending').map(({ sources }) => sources)).toEqual([[files, cluster], [cluster]]);
@@ -29,7 +29,7 @@ describe('config-controller', () => {
     expect(world.joins).toEqual([[files, cluster]]);
   });
 
-  it('has an actor for each source, and joins all of them when one changes', async () => {
+  it('has an actor for each source, and joins all sources when one changes', async () => {
     const world = new DiscoveryWorld({}, { sources: [files, cluster] });
     await world.settle();
     expect(world.running()).toEqual(expect.arrayContaining(['config-source-1/watch', 'config-source-2/watch']));
@@ -43,7 +43,7 @@ describe('config-controller', () => {
     expect(world.events('push.request')).toMatchObject([{ configs: [change.key] }]);
   });
 
-  it('joins pending changes of one source in the step in which it reports the result of the other', async () => {
+  it('joins pending changes of one source in the same step in which it reports the result of the other', async () => {
     const world = new DiscoveryWorld({}, { sources: [files, cluster] });
     await world.settle();
     world.joined = readingOf([change]);
@@ -57,7 +57,7 @@ describe('config-controller', () => {
   it.each([
     ['is over', 200, 1],
     ['does not end', 10_000, 50],
-  ])('is read once when a burst of events %s', async (_, untilMs, everyMs) => {
+  ])('is read once if a burst of events %s', async (_, untilMs, everyMs) => {
     const world = new DiscoveryWorld({}, { sources: [files, cluster] });
     await world.settle();
     world.joined = readingOf([change]);
@@ -72,7 +72,7 @@ describe('config-controller', () => {
     expect(world.events('push.request')).toHaveLength(1);
   });
 
-  it('is not delayed by one source while another is unreadable, and reports its name', async () => {
+  it('is not delayed if another source is unreadable, and reports the name of that source', async () => {
     const world = new DiscoveryWorld({}, { sources: [files, cluster] });
     await world.settle();
     world.joined = readingOf([change]);
@@ -89,7 +89,7 @@ describe('config-controller', () => {
     expect(world.events('push.request')).toHaveLength(1);
   });
 
-  it('retries a failed join by itself with growing delays, and reports the reason', async () => {
+  it('retries a failed join with increasing delays, and reports the reason', async () => {
     const world = await DiscoveryWorld.serving();
     world.joined = new Error('a bug of a translation');
     await world.changeDirectory(readingOf([change]));
@@ -103,7 +103,7 @@ describe('config-controller', () => {
     expect(world.events('push.request')).toMatchObject([{ configs: [change.key] }]);
   });
 
-  it('fails the start when a source is missing, and keeps running when it is removed later', async () => {
+  it('fails the start if a source is missing, but keeps running if a source is removed later', async () => {
     const gone = { outcome: 'missing', problems: [] } as const;
     const world = new DiscoveryWorld({}, { directory: { ...gone, problems: [] } });
     await world.settle();
@@ -120,7 +120,7 @@ describe('sources that the mesh configuration adds and removes', () => {
   const moved = (world: DiscoveryWorld, source: number): void =>
     world.from(`config-source-${source}/watch`, { type: 'source.changed', place: 'x' });
 
-  it('apply after they were read, and removed ones apply until then', async () => {
+  it('apply after they are read, and removed sources apply until then', async () => {
     const world = await DiscoveryWorld.serving();
     world.unread = [cluster];
     await world.changeSources([cluster]);
@@ -148,7 +148,7 @@ describe('sources that the mesh configuration adds and removes', () => {
     expect(inForce(world)).toEqual([other, files]);
   });
 
-  it('are awaited and reported while they are missing, and apply as soon as they exist', async () => {
+  it('are awaited and reported while missing, and apply as soon as they exist', async () => {
     const world = await DiscoveryWorld.serving();
     world.missing = [other];
     await world.changeSources([other]);
@@ -159,7 +159,7 @@ describe('sources that the mesh configuration adds and removes', () => {
     expect(inForce(world)).toEqual([other]);
   });
 
-  it('may return before their removal completes, and be removed before they are added', async () => {
+  it('can return before their removal completes, and can be removed before they are added', async () => {
     const world = await DiscoveryWorld.serving();
     world.unread = [cluster];
     await world.changeSources([cluster]);
@@ -172,7 +172,7 @@ describe('sources that the mesh configuration adds and removes', () => {
     expect(inForce(world)).toEqual([files]);
   });
 
-  it('apply in their new order at once if only the order changes', async () => {
+  it('apply in their new order immediately if only the order changes', async () => {
     const world = new DiscoveryWorld({}, { sources: [files, other] });
     await world.settle();
     await world.changeSources([other, files, more]);
@@ -182,7 +182,7 @@ describe('sources that the mesh configuration adds and removes', () => {
     expect(world.running().filter((name) => name.endsWith('/watch'))).toEqual(['config-source-3/watch']);
   });
 
-  it('stay when an address is invalid, and when an emptied file lists none', async () => {
+  it('are kept if an address is invalid or the file becomes empty', async () => {
     const world = await DiscoveryWorld.serving();
     await world.changeSources('fs:// names no directory');
     expect(world.events('configs.rejected').at(-1)).toMatchObject({
@@ -193,7 +193,7 @@ describe('sources that the mesh configuration adds and removes', () => {
     expect([inForce(world), world.running().includes('config-source-1/watch')]).toEqual([[files], true]);
   });
 
-  it('are added to a control plane that had none, and their objects are pushed', async () => {
+  it('are added to a control plane without sources, and their objects are pushed', async () => {
     const world = new DiscoveryWorld({}, { sources: [] });
     await world.settle();
     expect(world.state()).toBe(serving);
@@ -203,7 +203,7 @@ describe('sources that the mesh configuration adds and removes', () => {
     expect(world.events('push.request').at(-1)).toMatchObject({ configs: [change.key] });
   });
 
-  it('may be corrected while the start still waits for a missing one', async () => {
+  it('can be corrected while the start waits for a missing source', async () => {
     const world = await withSlowCluster();
     await world.changeSources([files]);
     expect(world.state()).toBe(serving);
@@ -219,7 +219,7 @@ describe('sources that the mesh configuration adds and removes', () => {
     expect(inForce(world)).toEqual([files, other]);
   });
 
-  it('are listed with the mesh configuration, and not with the networks', async () => {
+  it('are listed when the mesh configuration changes, but not when networks change', async () => {
     const world = await DiscoveryWorld.serving();
     world.settings.networks = { outcome: 'valid', version: 'others' };
     world.from('mesh-networks/files', { type: 'files.changed', path: 'meshNetworks' });

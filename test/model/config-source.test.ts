@@ -59,7 +59,7 @@ class World {
   }
 }
 
-it('reads everything first, then each changed place once after a quiet time', async () => {
+it('config-source reads everything first, then each changed path once after a quiet time', async () => {
   const world = new World();
   await world.end();
   world.move('a.yaml', 'a.yaml', 'b.yaml');
@@ -72,7 +72,7 @@ it('reads everything first, then each changed place once after a quiet time', as
   expect(world.state).toEqual({ reading: 'current' });
 });
 
-it('reads 20 ms after the first event if events continue', async () => {
+it('config-source reads 20 ms after the first event if events continue', async () => {
   const world = new World();
   await world.end();
   for (let ms = 0; ms < 20; ms++) {
@@ -83,7 +83,7 @@ it('reads 20 ms after the first event if events continue', async () => {
   expect(world.asked).toEqual([[], ['a.yaml']]);
 });
 
-it('reads again only places that changed during a read', async () => {
+it('config-source reads again only the paths that changed during a read', async () => {
   const world = new World();
   world.move('early.yaml');
   await world.end(news);
@@ -98,7 +98,7 @@ it('reads again only places that changed during a read', async () => {
   expect(world.asked).toHaveLength(3);
 });
 
-it('reads everything after an interrupted read, by itself and with growing delays', async () => {
+it('config-source reads everything after an interrupted read, with increasing delays', async () => {
   const world = new World();
   await world.end(news);
   world.move('a.yaml');
@@ -119,7 +119,7 @@ it('reads everything after an interrupted read, by itself and with growing delay
   expect(world.told.filter(({ type }) => type === 'source.failed')).toHaveLength(4);
 });
 
-it('reads again after it reports a failed read', async () => {
+it('config-source reads again after it reports a failed read', async () => {
   const world = new World();
   await world.end({ outcome: 'failed', reason: 'connection refused' });
   expect(world.told).toEqual([{ type: 'source.failed', source: 'fs:///mesh', reason: 'connection refused' }]);
@@ -127,7 +127,7 @@ it('reads again after it reports a failed read', async () => {
   expect(world.asked).toEqual([[], []]);
 });
 
-it('reads everything again when the first read was interrupted', async () => {
+it('config-source reads everything again if the first read was interrupted', async () => {
   const world = new World();
   await world.end(new Error('connection refused'));
   expect(world.told).toEqual([{ type: 'source.failed', source: 'fs:///mesh', reason: 'connection refused' }]);
@@ -136,7 +136,7 @@ it('reads everything again when the first read was interrupted', async () => {
   expect(world.told.at(-1)).toEqual({ type: 'source.read', source: 'fs:///mesh', objects: 3, problems: 0 });
 });
 
-it('reads everything when too many places changed', async () => {
+it('config-source reads everything if too many paths changed', async () => {
   const world = new World();
   await world.end();
   world.move(...Array.from({ length: 400 }, (_, index) => `${index}.yaml`));
@@ -144,7 +144,7 @@ it('reads everything when too many places changed', async () => {
   expect(world.asked.at(-1)).toEqual([]);
 });
 
-it('sends no event for a read without changes', async () => {
+it('config-source sends no event after a read without changes', async () => {
   const world = new World();
   await world.end(news);
   world.move('a.yaml');
@@ -153,7 +153,7 @@ it('sends no event for a read without changes', async () => {
   expect(world.told).toHaveLength(1);
 });
 
-it('reports that its directory is missing, and reads again when it appears', async () => {
+it('config-source reports that its directory is missing, and reads again when the directory appears', async () => {
   const world = new World();
   await world.end({ outcome: 'missing', reason: 'there is no directory' });
   expect(world.told).toEqual([{ type: 'source.missing', source: 'fs:///mesh', reason: 'there is no directory' }]);
@@ -163,7 +163,7 @@ it('reports that its directory is missing, and reads again when it appears', asy
   expect([world.state, world.told.at(-1)?.type]).toEqual(['current', 'source.read']);
 });
 
-it('is read once, 200 ms after the last event of a burst', async () => {
+it('config-source reads once, 200 ms after the last event of a burst', async () => {
   const world = new World();
   await world.end(news);
   world.burst('a.yaml', 'b.yaml');
@@ -180,7 +180,7 @@ it('is read once, 200 ms after the last event of a burst', async () => {
   expect(world.reports).toEqual(['source.read', 'source.read']);
 });
 
-it('waits for the end of a burst from the event that makes a batch a burst', async () => {
+it('config-source waits for the end of a burst after the event that turns a batch into a burst', async () => {
   const world = new World();
   await world.end(news);
   world.move('a.yaml');
@@ -191,7 +191,7 @@ it('waits for the end of a burst from the event that makes a batch a burst', asy
   expect(world.asked).toHaveLength(1);
 });
 
-it('is read 10 s after the start of a burst that does not end, and what was read is reported', async () => {
+it('config-source reads and reports 10 s after the start of a burst that does not end', async () => {
   const world = new World();
   await world.end(news);
   world.burst('a.yaml');
@@ -206,7 +206,7 @@ it('is read 10 s after the start of a burst that does not end, and what was read
   expect(world.reports).toEqual(['source.read', 'source.read']);
 });
 
-it('does not report a read in which a burst began, and reports the next one even without further changes', async () => {
+it('config-source skips the report of a read during which a burst started, and reports the next read even without changes', async () => {
   const world = new World();
   await world.end(nothingNew);
   world.move('a.yaml');
@@ -224,7 +224,7 @@ it('does not report a read in which a burst began, and reports the next one even
   expect(world.reports).toEqual(['source.read']);
 });
 
-it('defers at most one result, however many bursts follow each other', async () => {
+it('config-source delays at most one report, however many bursts follow', async () => {
   const world = new World();
   await world.end(nothingNew);
   world.move('a.yaml');
@@ -237,7 +237,7 @@ it('defers at most one result, however many bursts follow each other', async () 
   }
 });
 
-it('reports at once that it is missing or failed, also in a burst', async () => {
+it('config-source immediately reports a missing directory or a failure, even during a burst', async () => {
   const world = new World();
   await world.end(news);
   world.move('a.yaml');

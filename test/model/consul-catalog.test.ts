@@ -142,8 +142,8 @@ eachWorldFollowsTheDiagrams(['consul', 'consul-catalog'], [], { made: CatalogWor
 let world: CatalogWorld;
 afterEach(() => void world?.actor.stop());
 
-describe('the chart of a datacenter', () => {
-  it('counts, reads, serves and watches, and reports the choice once', async () => {
+describe('the catalog of a datacenter', () => {
+  it('counts, reads, serves and watches, and reports the chosen strategy once', async () => {
     world = new CatalogWorld();
     await world.pass();
     expect(world.reports).toEqual(['strategy.chosen', 'catalog.synced']);
@@ -157,7 +157,7 @@ describe('the chart of a datacenter', () => {
     expect(world.reports).toHaveLength(2);
   });
 
-  it('retries after half a second with growing delays, and keeps serving the last catalog', async () => {
+  it('retries after 0.5 s with increasing delays, and keeps serving the last catalog', async () => {
     world = new CatalogWorld();
     await world.pass();
     world.response = 500;
@@ -173,7 +173,7 @@ describe('the chart of a datacenter', () => {
     expect(world.reports.at(-1)).toBe('catalog.recovered');
   });
 
-  it('holds back a response that would remove everything until it was repeated for five minutes', async () => {
+  it('holds back a response that would remove everything until it has been repeated for 5 min', async () => {
     world = new CatalogWorld();
     await world.pass();
     world.response = reading(0);
@@ -188,7 +188,7 @@ describe('the chart of a datacenter', () => {
     expect(world.reports).toEqual(['strategy.chosen', 'catalog.synced', 'catalog.held', 'catalog.released']);
   });
 
-  it('restarts the five minutes after a failed read, and never counts restricted reads', async () => {
+  it('restarts the 5 min after a failed read, and ignores restricted reads', async () => {
     world = new CatalogWorld([''], false);
     await world.pass();
     world.response = reading(0);
@@ -208,7 +208,7 @@ describe('the chart of a datacenter', () => {
     expect(world.condition).toBe('synced');
   });
 
-  it('serves again at once when the next read removes little', async () => {
+  it('serves again immediately if the next read removes little', async () => {
     world = new CatalogWorld();
     await world.pass();
     world.response = reading(1);
@@ -221,7 +221,7 @@ describe('the chart of a datacenter', () => {
     expect(world.applied).toBe(2);
   });
 
-  it('is not synced by a first response without nodes', async () => {
+  it('is not synced by a first response that contains no nodes', async () => {
     world = new CatalogWorld();
     world.response = reading(0, { nodes: 0, restricted: true });
     await world.pass(600_000);
@@ -231,7 +231,7 @@ describe('the chart of a datacenter', () => {
     expect(world.reports).toContain('catalog.synced');
   });
 
-  it('occupies fewer connections after a 429', async () => {
+  it('uses fewer connections after status 429', async () => {
     world = new CatalogWorld();
     await world.pass();
     world.survey = { nodes: 100, services: 500, transport: 'HTTP/1.1' };
@@ -257,7 +257,7 @@ describe('the chart of a datacenter', () => {
   });
 });
 
-describe('within a minute, whatever query is pending,', () => {
+describe('a catalog with any pending query', () => {
   /** A query waits up to a sixteenth longer than requested. */
   const longestQueryMs = maxWaitMs + maxWaitMs / 16;
 
@@ -273,25 +273,25 @@ describe('within a minute, whatever query is pending,', () => {
     return `${world.condition}\n${world.lines.filter((line) => line.includes('\twarn\t')).join('\n')}`;
   }
 
-  it('a wiped server is reported, and nothing is removed', async () => {
+  it('reports a wiped server within 1 min, and removes nothing', async () => {
     const seen = await afterMinute(reading(0), { type: 'index.regressed', query: 'nodes' });
     expect(seen).toMatch(/^held: the response would remove all 5 services\n.*Consul response held back/);
   });
 
-  it('a revoked token is reported, and nothing is removed', async () => {
+  it('reports a revoked token within 1 min, and removes nothing', async () => {
     const failure = { reason: 'HTTP status 403: token not found', status: 403 };
     const seen = await afterMinute(403, { type: 'query.failed', failure, draw: 1 });
     expect(seen).toMatch(/^failing: HTTP status 403\n.*Consul not responding/);
   });
 });
 
-describe('the strategy', () => {
+describe('the query strategy', () => {
   const chosen = (nodes: number, services: number, transport: CatalogSurvey['transport'] = 'HTTP/1.1') => {
     const { strategy, connections } = chooseStrategy({ nodes, services, transport }, maxConsulConnections);
     return `${strategy} ${connections}`;
   };
 
-  it('occupies as few connections as possible, and at most 150 of HTTP/1.1', () => {
+  it('uses as few connections as possible, and at most 150 with HTTP/1.1', () => {
     expect(chosen(50, 2_000)).toBe('nodes 52');
     expect(chosen(100, 10)).toBe('services 11');
     expect(chosen(149, 2_000)).toBe('coarse 3');
@@ -301,7 +301,7 @@ describe('the strategy', () => {
     expect(chosen(5_000, 100_000, 'HTTP/2')).toBe('coarse 1');
   });
 
-  it('is chosen again when nodes are added, and lower after a 429', () => {
+  it('is chosen again when nodes are added, and with fewer connections after status 429', () => {
     const byNode = { strategy: 'nodes', transport: 'HTTP/1.1', connections: 52 } as const;
     expect(isOutgrown(byNode, { nodes: 148, services: 9 }, 150)).toBe(false);
     expect(isOutgrown(byNode, { nodes: 149, services: 9 }, 150)).toBe(true);
@@ -310,10 +310,10 @@ describe('the strategy', () => {
   });
 });
 
-describe('a reading', () => {
+describe('a read result', () => {
   const applied = reading(10);
 
-  it('is alarming when it would remove everything, or most of it without evidence', () => {
+  it('is held back if it would remove everything, or most of it without evidence', () => {
     expect(alarmOf(applied, reading(0), 'growth')).toMatch(/remove all 10 services/);
     expect(alarmOf(applied, reading(4), 'reconnect')).toMatch(/leave 4 of 10 services/);
     expect(alarmOf(applied, reading(4), 'growth')).toBeUndefined();
@@ -326,7 +326,7 @@ describe('a reading', () => {
     expect(alarmOf(null, reading(0, { nodes: 0 }), 'start')).toMatch(/no nodes/);
   });
 
-  it('of a watch is applied at once if others stay and the token sees everything', () => {
+  it('is applied immediately if it is from a watch, others remain, and the token is unrestricted', () => {
     expect(needsWholeRead(applied, reading(1))).toBe(false);
     expect(needsWholeRead(applied, reading(0))).toBe(true);
     expect(needsWholeRead(applied, reading(9, { restricted: true }))).toBe(true);

@@ -26,14 +26,14 @@ function rests({ datesComparedAt: times }: DiscoveryWorld): number[] {
 }
 
 describe('dates in Secrets', () => {
-  it('are compared once a minute while none is near', async () => {
+  it('are checked once a minute if none is near', async () => {
     const world = await given(() => ({ due: [], nextInMs: 24 * 60 * minuteMs }));
     await world.pass(5 * minuteMs);
     expect(new Set(rests(world))).toEqual(new Set([minuteMs]));
     expect(requested(world)).toEqual([]);
   });
 
-  it('lead to a push of their Secret when they are reached, to the second', async () => {
+  it('cause a push of their Secret when they are reached, with a precision of 1 s', async () => {
     const dueAt = 95 * secondMs;
     let start: number | undefined;
     let isPushed = false;
@@ -54,7 +54,7 @@ describe('dates in Secrets', () => {
     expect(world.events('clients.push')).toHaveLength(1);
   });
 
-  it('are compared again 1 s later at the soonest, and 1 min after a failure', async () => {
+  it('are checked again after at least 1 s, and 1 min after a failure', async () => {
     const near = await given(() => ({ due: [], nextInMs: 1 }));
     await near.pass(minuteMs + 10 * secondMs);
     expect(rests(near).every((rest) => rest === secondMs)).toBe(true);

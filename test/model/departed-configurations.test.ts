@@ -58,13 +58,13 @@ describe.each([
     else client.request(routeType, ['r2'], client.world.watch(routeType)!.nonceSent);
   }
 
-  test('are not sent without hosts while the client is still subscribed to them', () => {
+  test('removed configurations are not sent without hosts while the client is subscribed to them', () => {
     const client = withListener();
     renameRoutes(client);
     expect(client.take().filter((text) => text.startsWith('RouteConfiguration'))).toEqual([]);
   });
 
-  test('are shown as kept, also when idle, until the client unsubscribes from them', () => {
+  test('removed configurations are shown as kept until the client unsubscribes, even when idle', () => {
     const client = withListener();
     expect(keptOf(client, routeType)).toEqual([]);
     renameRoutes(client);
@@ -76,14 +76,14 @@ describe.each([
     expect(keptOf(client, routeType)).toEqual([]);
   });
 
-  test('are sent without hosts if a listener fetches them', () => {
+  test('removed configurations are sent without hosts if a listener fetches them', () => {
     const client = withListener();
     client.source.setWithoutHosts('r');
     client.world.push(routeType);
     expect(client.take()).toEqual(['RouteConfiguration r']);
   });
 
-  test('are sent with hosts when a listener fetches them again', () => {
+  test('removed configurations are sent with hosts if a listener fetches them again', () => {
     const client = withListener();
     renameRoutes(client);
     client.take();
@@ -94,7 +94,7 @@ describe.each([
     expect(keptOf(client, routeType)).toEqual([]);
   });
 
-  test('are sent without hosts to a client that had none of them', () => {
+  test('configurations without hosts are sent to a client that does not have them yet', () => {
     const client = withListener();
     client.source.setWithoutHosts('other');
     client.request(routeType, delta ? ['other'] : ['r', 'other'], client.world.watch(routeType)!.nonceSent);
@@ -119,7 +119,7 @@ describe.each([
     world.push(clusterType, listenerType, routeType);
   }
 
-  test('are not sent without hosts if they were held back when the listener that fetches them was replaced', () => {
+  test('removed configurations are not sent without hosts if they were held back when their listener was replaced', () => {
     const client = withListener();
     client.source.usability.set('b', { after: 'warming', assignment: 'b', secrets: new Set() });
     renameRoutes(client);
@@ -138,7 +138,7 @@ describe.each([
   });
 
   test.each([['is', true], ['is about to be']])(
-    'are not sent without hosts if they are first requested when the listener that fetches them %s replaced',
+    'removed configurations are not sent without hosts if they are first requested when their listener %s replaced',
     (_when, isReplaced = false) => {
       const client = withListener();
       renameRoutes(client);
@@ -178,7 +178,7 @@ describe.each([
     expect(keptOf(client, extensionType)).toEqual(['e']);
   });
 
-  test('keep the cluster that they name until the client has unsubscribed from them', () => {
+  test('removed configurations keep the cluster that they name until the client unsubscribes from them', () => {
     const client = withListener();
     renameRoutes(client);
     client.take();

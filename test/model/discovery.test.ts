@@ -55,7 +55,7 @@ afterAll(() => {
 });
 
 describe('the start', () => {
-  it('starts the parts in order and then reports that it is ready', async () => {
+  it('starts all parts in order, and then reports that it is ready', async () => {
     const world = await DiscoveryWorld.serving();
     const stages = world.records.flatMap((r) => (r.kind === 'transition' && r.actor === 'discovery' ? [r.to] : []));
     expect(stages.map((stage) => stage.replace('active.operating.', ''))).toEqual([
@@ -75,7 +75,7 @@ describe('the start', () => {
     expect(world.orders.map((order) => order.type)).toEqual(['http.open', 'ads.listen', 'readiness.began']);
   });
 
-  it('an API server actor runs from before the first read until the drain, and an unreachable one delays only its readers', async () => {
+  it('runs an API server actor from before the first read until the drain, and an unreachable server delays only its readers', async () => {
     const world = await DiscoveryWorld.serving({
       cluster: { server: 'https://cluster', resources: [], firstInformer: 1 },
     });
@@ -91,7 +91,7 @@ describe('the start', () => {
     expect(world.records.some((r) => r.kind === 'stop' && r.actor === 'api-server-0')).toBe(true);
   });
 
-  it('becomes a candidate for writes of one elected replica once it serves, not before', async () => {
+  it('makes this replica a candidate for elected writes only once it serves', async () => {
     const world = new DiscoveryWorld(electing, { buildsAtOnce: false });
     await world.pass(60_000);
     expect(world.leases.filter((one) => one.includes('duty'))).toEqual([]);
@@ -101,21 +101,21 @@ describe('the start', () => {
     expect(world.leases.filter((one) => one.includes('duty'))).toEqual(['claim duty']);
   });
 
-  it('writes the Lease of its presence before it opens the ports for proxies, and renews it while it starts', async () => {
+  it('writes the presence Lease before it opens ports for proxies, and renews the Lease during the start', async () => {
     const world = new DiscoveryWorld(electing, { buildsAtOnce: false });
     await world.pass(3_000);
     expect(world.leases).toEqual(['claim presence', 'renew presence']);
     expect(world.orders.map(({ type }) => type)).not.toContain('ads.listen');
   });
 
-  it('opens the ports when the API server refuses the Lease of its presence', async () => {
+  it('opens the ports even if the API server refuses the presence Lease', async () => {
     const world = new DiscoveryWorld(electing);
     world.leaseAnswer = { outcome: 'failed', reason: 'forbidden', retryAfterMs: 0, draw: 0 };
     await world.settle();
     expect(world.state()).toBe(serving);
   });
 
-  it('waits at most 5 s for the Lease of its presence', async () => {
+  it('waits at most 5 s for the presence Lease', async () => {
     const world = new DiscoveryWorld({
       ...electing,
       elections: {
@@ -132,7 +132,7 @@ describe('the start', () => {
     expect(world.state()).toBe(serving);
   });
 
-  it('stops in order while it waits for the Lease of its presence', async () => {
+  it('can be stopped in order while it waits for the presence Lease', async () => {
     const world = new DiscoveryWorld(electing);
     world.leaseAnswer = new Promise<never>(() => {});
     await world.settle();
@@ -142,7 +142,7 @@ describe('the start', () => {
     expect(world.discovery.getSnapshot().status).toBe('done');
   });
 
-  it('prepares certificate and authentication, and opens the TLS port before the plaintext port', async () => {
+  it('prepares certificates and authentication, and opens the TLS port before the plaintext port', async () => {
     const world = await DiscoveryWorld.serving({ secure: true });
     expect(world.prepared).toEqual([
       'environment',
@@ -157,7 +157,7 @@ describe('the start', () => {
     ]);
   });
 
-  it('reports that it serves no clients until the first context is built', async () => {
+  it('reports that no clients are served until the first context is built', async () => {
     const world = new DiscoveryWorld({ secure: true }, { buildsAtOnce: false });
     await world.pass(60_000);
     expect(world.state()).toBe('active.operating.building first push context');
@@ -183,7 +183,7 @@ describe('the start', () => {
     expect(world.builds).toHaveLength(2);
   });
 
-  it('opens /ready before it reads the configuration, and the xDS ports after everything else', async () => {
+  it('opens /ready before it reads the configuration, and the xDS ports last', async () => {
     const world = await DiscoveryWorld.serving();
     const messages = world.messages();
     const at = (message: string): number => messages.indexOf(message);
@@ -193,7 +193,7 @@ describe('the start', () => {
     expect(at('push → discovery: context.built')).toBeLessThan(at('discovery → discovery/ads-server: ads.listen'));
   });
 
-  it('uses the defaults and reports the reason when the first mesh configuration is invalid', async () => {
+  it('uses the defaults and reports the reason if the first mesh configuration is invalid', async () => {
     const invalid = { outcome: 'invalid', defaults: 'built-in', problems: [problem('no number')] } as const;
     const world = new DiscoveryWorld(
       {},
@@ -210,7 +210,7 @@ describe('the start', () => {
     expect(world.events('settings.loaded')[0]).toMatchObject({ origin: 'defaults', version: 'built-in' });
   });
 
-  it('exits with a reason when the configuration directory is missing', async () => {
+  it('fails with a reason if the configuration directory is missing', async () => {
     const world = new DiscoveryWorld(
       {},
       { directory: { outcome: 'missing', problems: [problem('no such directory')] } },
@@ -219,7 +219,7 @@ describe('the start', () => {
     expect(world.output()).toEqual({ exitCode: 1, trouble: ['configuration: routes.yaml: no such directory'] });
   });
 
-  it('retries a source whose first read is interrupted, and reports that', async () => {
+  it('retries a source whose first read is interrupted, and reports this', async () => {
     const world = new DiscoveryWorld({}, { directory: new Error('connection refused') });
     await world.pass(6_999);
     expect(world.state()).toBe('active.operating.syncing configuration');
@@ -230,7 +230,7 @@ describe('the start', () => {
     expect(world.state()).toBe(serving);
   });
 
-  it('needs no configuration directory', async () => {
+  it('does not require a configuration directory', async () => {
     const world = new DiscoveryWorld();
     world.sources = [];
     await world.settle();
@@ -243,7 +243,7 @@ describe('the start', () => {
     ['registries', 'service registries'],
     ['server-certificates', 'server certificates'],
     ['authenticators', 'authenticators'],
-  ] as const)('exits with a reason when the stage %s fails, and closes open ports', async (stage, told) => {
+  ] as const)('fails with a reason and closes open ports if the stage %s fails', async (stage, told) => {
     const world = new DiscoveryWorld({ secure: true }, { unprepared: { [stage]: 'not to be had' } });
     await world.settle();
     expect(world.output()).toEqual({ exitCode: 1, trouble: [`${told}: not to be had`] });
@@ -256,7 +256,7 @@ describe('the start', () => {
     ['the xDS port', { ads: { type: 'ads.failed', reason: '127.0.0.1:15010 is in use' } }, /xDS server: .* in use/],
     ['the services', { services: new Error('a bug') }, /services: a bug/],
     ['the configuration', { joined: new Error('a bug') }, /configuration: a bug/],
-  ] as const)('exits with a reason when %s is unavailable', async (_, script, reason) => {
+  ] as const)('fails with a reason if %s is unavailable', async (_, script, reason) => {
     const world = new DiscoveryWorld({}, script as Partial<DiscoveryWorld>);
     await world.settle();
     expect(world.state()).toBe('stopped');
@@ -264,13 +264,13 @@ describe('the start', () => {
     expect(world.running()).toEqual([]);
   });
 
-  it('exits with a reason when an internal error prevents a read of the mesh configuration', async () => {
+  it('fails with a reason if an internal error prevents reading the mesh configuration', async () => {
     const world = new DiscoveryWorld({}, { settings: { mesh: new Error('a bug'), networks: new Error('a bug') } });
     await world.settle();
     expect(world.output()).toMatchObject({ exitCode: 1, trouble: ['mesh configuration: a bug'] });
   });
 
-  it('exits with a reason when the first context cannot be built', async () => {
+  it('fails with a reason if the first context cannot be built', async () => {
     const world = new DiscoveryWorld({}, { buildsAtOnce: false });
     await world.settle();
     world.builds[0]!.fail('a bug');
@@ -278,7 +278,7 @@ describe('the start', () => {
     expect(world.output()).toMatchObject({ exitCode: 1, trouble: ['first push context: a bug'] });
   });
 
-  it('exits with a reason when a preparing stage has an internal error', async () => {
+  it('fails with a reason if a preparation stage has an internal error', async () => {
     const world = new DiscoveryWorld({}, { unprepared: { registries: new Error('a bug') } });
     await world.settle();
     expect(world.output()).toEqual({ exitCode: 1, trouble: ['service registries: a bug'] });
@@ -331,7 +331,7 @@ describe('the leadership of this replica', () => {
     expect(world.state()).toBe('active.draining.closing streams');
   });
 
-  it('is released before the program exits when nothing else takes time', async () => {
+  it('is released before the process exits, even if no other work delays the exit', async () => {
     const world = await DiscoveryWorld.serving(electing);
     world.signal();
     await world.settle();
@@ -339,7 +339,7 @@ describe('the leadership of this replica', () => {
     expect(world.output()).toEqual({ exitCode: 0, trouble: [] });
   });
 
-  it('delays a stop by at most 3 s when a pending request gets no response', async () => {
+  it('delays a stop by at most 3 s if a pending request gets no response', async () => {
     const world = await DiscoveryWorld.serving(electing);
     world.hangs = true;
     world.signal();
@@ -350,7 +350,7 @@ describe('the leadership of this replica', () => {
     expect(world.leases).toEqual(['claim presence', 'claim duty']);
   });
 
-  it('is not released by a process that exits before it serves', async () => {
+  it('is neither acquired nor released by a process that exits before it serves', async () => {
     const world = new DiscoveryWorld(electing, { buildsAtOnce: false });
     await world.settle();
     world.signal();
@@ -379,7 +379,7 @@ describe('mesh-wide settings', () => {
     expect(world.events('clients.push')).toMatchObject([{ forced: true }]);
   });
 
-  it('cause no push when the content of the file is unchanged', async () => {
+  it('cause no push if the content of the file is unchanged', async () => {
     const world = await DiscoveryWorld.serving();
     world.settings.mesh = { outcome: 'valid', version: 'built-in' };
     rewrite(world);
@@ -388,7 +388,7 @@ describe('mesh-wide settings', () => {
     expect(world.events('push.request')).toEqual([]);
   });
 
-  it('report the errors of an invalid file once, until the file was valid', async () => {
+  it('report the errors of an invalid file once until the file is valid again', async () => {
     const world = await DiscoveryWorld.serving();
     const invalid = { outcome: 'invalid', defaults: 'built-in', problems: [problem('broken')] } as const;
     const readings = [invalid, invalid, { outcome: 'valid', version: 'built-in' } as const, invalid];
@@ -402,7 +402,7 @@ describe('mesh-wide settings', () => {
     expect(reported).toEqual([1, 1, 1, 2]);
   });
 
-  it('are kept when the file is broken or removed, and change when it is repaired', async () => {
+  it('are kept if the file is invalid or removed, and change when it is corrected', async () => {
     const world = await DiscoveryWorld.serving();
     world.settings.mesh = { outcome: 'invalid', defaults: 'built-in', problems: [problem('broken')] };
     rewrite(world);
@@ -424,7 +424,7 @@ describe('mesh-wide settings', () => {
     expect(world.events('settings.changed')).toHaveLength(1);
   });
 
-  it('are read again by themselves after an interrupted read', async () => {
+  it('are read again after an interrupted read', async () => {
     const world = await DiscoveryWorld.serving();
     world.settings.mesh = new Error('too many open files');
     rewrite(world);
@@ -434,7 +434,7 @@ describe('mesh-wide settings', () => {
     expect(world.events('settings.changed')).toHaveLength(1);
   });
 
-  it('name networks as the reason when those change', async () => {
+  it('name networks as the push reason when networks change', async () => {
     const world = await DiscoveryWorld.serving();
     world.settings.networks = { outcome: 'valid', version: 'n2' };
     world.from('mesh-networks/files', { type: 'files.changed', path: 'meshNetworks' });
@@ -467,7 +467,7 @@ describe('the configuration', () => {
     expect(world.events('push.request')).toHaveLength(1);
   });
 
-  it('is pushed after the services that changed with it are computed', async () => {
+  it('is pushed after the services that changed at the same time are computed', async () => {
     const world = await DiscoveryWorld.serving();
     await world.changeDirectory(readingOf([change, serviceChange]));
     expect(world.events('configs.changed')).toMatchObject([{ changes: [serviceChange], alongside: [change.key] }]);
@@ -477,7 +477,7 @@ describe('the configuration', () => {
     });
   });
 
-  it('is reported as invalid without a push when no object changed', async () => {
+  it('is reported as invalid without a push if no object changed', async () => {
     const world = await DiscoveryWorld.serving();
     await world.changeDirectory(readingOf([], [problem('unknown field')]));
     expect(world.events('configs.rejected')).toMatchObject([{ problems: [{ message: 'unknown field' }] }]);
@@ -487,7 +487,7 @@ describe('the configuration', () => {
     expect(world.state()).toBe(serving);
   });
 
-  it('is kept when the directory is removed or unreadable', async () => {
+  it('is kept if the directory is removed or unreadable', async () => {
     const world = await DiscoveryWorld.serving();
     await world.changeDirectory({ outcome: 'missing', problems: [problem('gone')] });
     await world.changeDirectory(new Error('input/output error'));
@@ -522,7 +522,7 @@ describe('the service registry', () => {
       { changedServices: [service], changedEndpoints: [endpoints] },
       { configs: [service, endpoints], reasons: { service: 1, endpoint: 1 } },
     ],
-  ] as const)('requests a push when %s changed', async (_, result, expected) => {
+  ] as const)('requests a push if this changed: %s', async (_, result, expected) => {
     const world = await DiscoveryWorld.serving();
     world.services = {
       ...counts,
@@ -549,7 +549,7 @@ describe('the service registry', () => {
     expect(world.events('push.request')).toEqual([]);
   });
 
-  it('pushes objects that changed together with services even if the services cannot be computed', async () => {
+  it('pushes objects that changed together with services, even if these cannot be computed', async () => {
     const world = await DiscoveryWorld.serving();
     world.services = new Error('a bug');
     await world.changeDirectory(readingOf([change, serviceChange]));
@@ -557,7 +557,7 @@ describe('the service registry', () => {
     expect(world.events('push.request')).toMatchObject([{ configs: [change.key] }]);
   });
 
-  it('keeps the last services when a computation fails, and computes the missed changes with the next one', async () => {
+  it('keeps the last services if a computation fails, and includes the missed changes in the next one', async () => {
     const world = await DiscoveryWorld.serving();
     world.services = new Error('a bug');
     await world.changeDirectory(readingOf([serviceChange]));
@@ -588,7 +588,7 @@ describe('a stop', () => {
     expect(world.output()).toEqual({ exitCode: 0, trouble: [] });
   });
 
-  it('is immediate at the second signal', async () => {
+  it('is immediate after a second signal', async () => {
     const world = await DiscoveryWorld.serving();
     world.drains = false;
     world.signal();
@@ -598,14 +598,14 @@ describe('a stop', () => {
     expect(world.output()).toEqual({ exitCode: 0, trouble: [] });
   });
 
-  it('exits with 1 when a server fails while it serves', async () => {
+  it('exits with 1 if a server fails while serving', async () => {
     const world = await DiscoveryWorld.serving();
     world.from('discovery/ads-server', { type: 'ads.failed', reason: 'the listener broke' });
     await world.settle();
     expect(world.output()).toEqual({ exitCode: 1, trouble: ['xDS server: the listener broke'] });
   });
 
-  it('closes the sources first, so later file changes have no effect', async () => {
+  it('closes the sources first, so that later file changes have no effect', async () => {
     const world = await DiscoveryWorld.serving();
     world.drains = false;
     world.signal();
@@ -614,7 +614,7 @@ describe('a stop', () => {
   });
 });
 
-it('pushes everything to every client on a forced push request', async () => {
+it('a forced push request pushes everything to every client', async () => {
   const world = await DiscoveryWorld.serving();
   world.from('discovery/http', { type: 'full-push.requested' });
   await world.pass(100);
@@ -623,7 +623,7 @@ it('pushes everything to every client on a forced push request', async () => {
 });
 
 /** design.md, rule 7: every state handles, or explicitly ignores, every event that its peers may send it. */
-describe('every state of a chart', () => {
+describe('every chart state', () => {
   const machines: [string, AnyStateMachine][] = [
     ['discovery', discoveryMachine],
     ['mesh-config', meshConfigMachine],
@@ -641,7 +641,7 @@ describe('every state of a chart', () => {
     leaves(machine.root).map((node) => [`${actor}: ${node.path.join('.')}`, actor, node] as const),
   );
 
-  test.each(cases)('handles or ignores each event that it may receive: %s', (_, actor, node) => {
+  test.each(cases)('handles or ignores each event that it can receive: %s', (_, actor, node) => {
     const spoken = spokenOf(node);
     const sent = eventCatalogue
       .filter(({ to, from }) => to === actor && livesIn(from, actor, node))

@@ -25,7 +25,7 @@ async function stirred(world: DiscoveryWorld): Promise<void> {
 /** Times of checks, since the first event. */
 const looksSince = (world: DiscoveryWorld, from: number): number[] => world.looks.map((at) => at - from);
 
-it('simultaneous changes are checked once, a moment later, and not again', async () => {
+it('simultaneous changes are checked once, shortly afterwards, and not again', async () => {
   const world = await given(finished);
   const from = world.clock.now();
   await stirred(world);
@@ -34,7 +34,7 @@ it('simultaneous changes are checked once, a moment later, and not again', async
   expect(looksSince(world, from)).toEqual([100]);
 });
 
-it('a check is repeated with growing pauses while objects are not in all proxies', async () => {
+it('a check is repeated with increasing delays until all proxies have the objects', async () => {
   const world = await given(unfinished);
   const from = world.clock.now();
   await stirred(world);
@@ -45,7 +45,7 @@ it('a check is repeated with growing pauses while objects are not in all proxies
   expect(world.looks).toHaveLength(9);
 });
 
-it('a rejection is checked within 1 s, even during long pauses and long checks', async () => {
+it('a rejection is checked within 1 s, even during long delays and checks', async () => {
   const world = await given({ unfinished: 1, tookMs: 2_000 });
   await stirred(world);
   await world.pass(60_000);
@@ -70,7 +70,7 @@ it('a change during a check is checked next', async () => {
   expect(world.looks).toHaveLength(2);
 });
 
-it('a check with a bug is retried', async () => {
+it('a check that throws is retried', async () => {
   const world = await given(new Error('bug'));
   await stirred(world);
   await world.pass(100);
@@ -79,7 +79,7 @@ it('a check with a bug is retried', async () => {
   expect(world.looks).toHaveLength(2);
 });
 
-it('checks use 5 % of the time', async () => {
+it('checks take at most 5 % of the time', async () => {
   const world = await given({ unfinished: 1, tookMs: 100 });
   const from = world.clock.now();
   await stirred(world);

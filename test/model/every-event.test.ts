@@ -47,7 +47,7 @@ describe.each(machines.map((machine) => [machine.id, machine, sentAnytimeTo(mach
       leaves(machine.root)
         .filter((node) => !isTransient(node))
         .map((node) => [node.path.join('.'), node] as const),
-    )('handles or ignores each of them in state "%s"', (_path, node) => {
+    )('handles or ignores each event in state "%s"', (_path, node) => {
       const spoken = spokenOf(node);
       expect(events.filter((type) => !spoken.has(type))).toEqual([]);
     });

@@ -25,7 +25,7 @@ test.each(
     ],
   }),
 )(
-  'admission by load breaks no invariant, and no client waits forever, within %o',
+  'admission by load breaks no invariant and blocks no client forever within %o',
   (bounds) => {
     const result = explore(beginning(bounds));
     console.info(`${JSON.stringify(bounds)}: ${result.states} states, ${result.edges} edges, ${result.ms} ms`);
@@ -36,11 +36,11 @@ test.each(
   3_600_000,
 );
 
-test('states with equal keys offer the same choices', () => {
+test('states with equal keys have the same possible choices', () => {
   expectSameChoices(beginning({ clients: 17, faults: 1 }));
 });
 
-describe.skipIf(isQuick)('the exploration finds that', () => {
+describe.skipIf(isQuick)('the exploration of admission', () => {
   test.each<[string, Parameters<typeof streamAdmissionMachine.provide>[0], string]>([
     [
       'an overloaded server may have no slot at all',
@@ -58,14 +58,14 @@ describe.skipIf(isQuick)('the exploration finds that', () => {
       'the number of slots is within its bounds',
     ],
   ])(
-    '%s',
+    'detects that %s',
     (_, broken, invariant) => {
       expectCaught(beginning({ clients: 18, faults: 1 }, streamAdmissionMachine.provide(broken)), invariant);
     },
     3_600_000,
   );
 
-  test('stalled clients keep their slots, and no slot is added', () => {
+  test('detects that no slot is added if stalled clients keep their slots', () => {
     class Endless extends AdmissionExploration {
       override choices() {
         return super.choices().filter(({ name }) => name !== 'expire');

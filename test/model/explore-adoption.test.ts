@@ -40,7 +40,7 @@ test.each([
     ],
   }),
 ])(
-  'an agent that takes over breaks no invariant and conforms to the diagrams: $within, $faults',
+  'an agent that adopts epochs breaks no invariant and conforms to the diagrams: $within, $faults',
   ({ within, faults }) => {
     expectComplete(explore(() => exploreAgent(within, { ...killed, faults }).beginChecked()));
   },
@@ -66,7 +66,7 @@ test.each([
 test.each([
   { within: bounds(1, 0, 1), orders: ['successor', 'hup'] },
   { within: bounds(1, 1, 1), orders: ['successor'], faults: ['crash', 'kill'] },
-])('states with equal keys offer the same choices: $within, $orders', ({ within, ...which }) => {
+])('states with equal keys have the same possible choices: $within, $orders', ({ within, ...which }) => {
   expectSameChoices(() => exploreAgent(within, { ...killed, agentSucceeded: true, ...which }).begin());
 });
 
@@ -138,7 +138,7 @@ test.each([...absences, ...absences.map((absence): Absence => ({ ...absence, end
   },
 );
 
-test('a parent whose child exited has its whole shutdown time again with the next child, also after an adoption of both by another agent', () => {
+test('a parent whose child exited has its full shutdown time again for the next child, even if another agent adopts both', () => {
   const agent = exploreAgent(bounds(1, 2, 0), { ...killed, faults: ['kill', 'crash'], orders: ['hup'] });
   const world = agent.begin();
   const first = ['prepared:0', 'admin:0', 'live:0', 'seen:0', 'tick:start-limiter.refill'];
@@ -151,7 +151,7 @@ test('a parent whose child exited has its whole shutdown time again with the nex
   expect(world.violations).toEqual([]);
 });
 
-test('the exploration finds an agent that treats each parent that exited as crashed', () => {
+test('the exploration detects an agent that treats every exited parent as crashed', () => {
   const distrustful = supervisorMachine.provide({
     guards: {
       isOrphanedCandidate: ({ context, event }) =>
@@ -163,7 +163,7 @@ test('the exploration finds an agent that treats each parent that exited as cras
   expect(next).toMatchObject([{ name: 'prepared:0b' }]);
 });
 
-test('the exploration finds an agent that adopts nothing: no agent waits for the exit of an Envoy', () => {
+test("the exploration detects an agent that adopts no epochs, so that no agent waits for an Envoy's exit", () => {
   const forgetful = supervisorMachine.provide({ actions: { adoptEpochs: () => {} } });
   const machines = { supervisor: forgetful };
   const invariants = [nobodyForgotten];

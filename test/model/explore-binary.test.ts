@@ -18,7 +18,7 @@ const bounds = (triggers: number, faults: number, stops: Bounds['stops']): Bound
 const binaryReplaced = { binaryReplaced: true } as const;
 const binaryAlone = { ...binaryReplaced, orders: ['binary'] } as const;
 
-describe('another Envoy binary at the path', () => {
+describe('a changed Envoy binary', () => {
   test('is started or withdrawn, whatever other faults occur', () => {
     const some = { ...binaryReplaced, faults: ['crash', 'misfit', 'refuse'] };
     const runs = sized<(readonly [Bounds, object])[]>({
@@ -66,7 +66,7 @@ describe('another Envoy binary at the path', () => {
       bounds(0, 1, 0),
       ['misfit'],
     ],
-  ])('the exploration finds %s', (_, invariant, machines, within, path) => {
+  ])('the exploration detects %s', (_, invariant, machines, within, path) => {
     const faults = ['crash', 'misfit'];
     const agent = exploreAgent(within, { ...binaryAlone, machines, faults, invariants: [invariant] });
     const { found } = findShortest(() => agent.begin());

@@ -29,7 +29,7 @@ describe('the roots of bundle endpoints', () => {
       full: [bounds(2, 2, 2), bounds(1, 4, 3), bounds(1, 3, 3, 1_000), bounds(1, 3, 3, 86_400_000)],
     }),
   )(
-    'break no invariant and equal those of the publishers in the end, within %o',
+    'break no invariant and eventually equal the published ones within %o',
     (within) => {
       const result = explore(beginning(within));
       console.info(`${JSON.stringify(within)}: ${result.states} states, ${result.edges} edges, ${result.ms} ms`);
@@ -41,7 +41,7 @@ describe('the roots of bundle endpoints', () => {
   );
 });
 
-describe.skipIf(isQuick)('the exploration finds that', () => {
+describe.skipIf(isQuick)('the exploration of bundles', () => {
   test.each<[string, Partial<BundlesParts>, BundlesBounds, string]>([
     [
       'a failed fetch drops the current roots',
@@ -101,11 +101,11 @@ describe.skipIf(isQuick)('the exploration finds that', () => {
       bounds(1, 1, 0),
       goalIsReached,
     ],
-  ])('%s', (_, parts, within, invariant) => {
+  ])('detects that %s', (_, parts, within, invariant) => {
     expectCaught(beginning(within, parts), invariant);
   });
 
-  test('a simulation restored in place has the same states as a replayed one', () => {
+  test('restores a simulation in place to the same states as a replay', () => {
     const begin = beginning(bounds(1, 1, 1));
     const [there, replayed] = [explore(begin), explore(() => new ReplayedWorld(begin))];
     expect([replayed.states, replayed.edges]).toEqual([there.states, there.edges]);

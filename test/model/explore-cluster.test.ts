@@ -54,7 +54,7 @@ const fromTheFuture: Broken = [
   goalIsReached,
 ];
 
-describe.skipIf(isQuick)('the exploration finds that', () => {
+describe.skipIf(isQuick)('the exploration of API servers', () => {
   test.each<Broken>([
     [
       'the wait for the end of a streaming list has no limit',
@@ -86,14 +86,14 @@ describe.skipIf(isQuick)('the exploration finds that', () => {
     ],
     ...sized<readonly Broken[]>({ short: [], full: [fromTheFuture] }),
   ])(
-    '%s',
+    'detects that %s',
     (_, charts, within, invariant) => {
       expectCaught(beginning(within, charts), invariant);
     },
     300_000,
   );
 
-  test('a simulation restored in place has the same states as a replayed one', () => {
+  test('restores a simulation in place to the same states as a replay', () => {
     const begin = beginning(bounds(0, 0));
     const [there, replayed] = [explore(begin), explore(() => new ReplayedWorld(begin))];
     expect([replayed.states, replayed.edges]).toEqual([there.states, there.edges]);

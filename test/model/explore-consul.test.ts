@@ -18,7 +18,7 @@ const beginning =
   () =>
     new ConsulWorld(within, catalog);
 
-describe('a datacenter of Consul', () => {
+describe('a Consul datacenter', () => {
   test.each(
     sized<readonly ConsulBounds[]>({
       quick: [bounds(1, 1, 1)],
@@ -26,7 +26,7 @@ describe('a datacenter of Consul', () => {
       full: [bounds(4, 1, 1), bounds(1, 2, 1), bounds(1, 1, 2)],
     }),
   )(
-    'removes nothing without a confirmation, and its services can always be served, within %o',
+    'removes nothing without confirmation, and can always be served eventually, within %o',
     (within) => {
       const result = explore(beginning(within));
       console.info(`${JSON.stringify(within)}: ${result.states} states, ${result.edges} edges, ${result.ms} ms`);
@@ -38,7 +38,7 @@ describe('a datacenter of Consul', () => {
   );
 });
 
-describe.skipIf(isQuick)('the exploration finds that', () => {
+describe.skipIf(isQuick)('the exploration of Consul', () => {
   test.each<[string, typeof consulCatalogMachine, ConsulBounds, string]>([
     [
       'an empty response is applied',
@@ -106,7 +106,7 @@ describe.skipIf(isQuick)('the exploration finds that', () => {
       bounds(1, 1, 0),
       goalIsReached,
     ],
-  ])('%s', (_, catalog, within, invariant) => {
+  ])('detects that %s', (_, catalog, within, invariant) => {
     expectCaught(beginning(within, catalog), invariant);
   });
 });

@@ -62,7 +62,7 @@ function exploreAll(within: PushBounds, options: Parameters<typeof explorePush>[
 }
 
 describe('the push path', () => {
-  test('breaks no invariant and becomes idle, whatever happens to two proxies within two changes or a fault', () => {
+  test('breaks no invariant and becomes idle for two proxies within two changes or a fault', () => {
     const twoChanges = exploreAll(bounds(2, 0));
     expectComplete(twoChanges, 500);
     // 50 % more if states with and without an earlier pause of the client were distinguished.
@@ -74,20 +74,20 @@ describe('the push path', () => {
   });
 
   test.each(['sotw', 'delta'] as const)(
-    'breaks no invariant when services are added and removed and a client (%s) reads slowly, so that responses wait for each other',
+    'breaks no invariant if services change while a client (%s) reads slowly and responses wait for each other',
     (protocol) => {
       const events = ['service', 'cluster'] as const;
       expectComplete(exploreAll(bounds(2, 0), { ...wide, events, clients: [protocol], window: 1 }), 400);
     },
   );
 
-  test('breaks no invariant when a client that reads slowly stops reading, also while other clients connect', () => {
+  test('breaks no invariant if a slow client stops reading, even while other clients connect', () => {
     expectComplete(exploreAll(bounds(2, 1), { clients: ['sotw'], window: 1 }), 1_000);
     expectComplete(exploreAll(bounds(1, 1), { clients: ['delta'], window: 2, types: meshTypes }), 200);
     expectComplete(exploreAll(bounds(0, 1), { settled: false, window: 1 }), 300);
   });
 
-  test('breaks no invariant when three proxies wait in the queue, or two are served at a time', () => {
+  test('breaks no invariant if three proxies are queued or two are served at a time', () => {
     const three = { clients: ['sotw', 'delta', 'sotw'], events: ['cluster'] } as const;
     expectComplete(exploreAll(bounds(1, 0), { ...three, throttle: 1 }), 40);
     expectComplete(exploreAll(bounds(1, 0), { ...three, throttle: 2 }), 40);
@@ -99,26 +99,26 @@ describe('the push path', () => {
     expectComplete(exploreAll(bounds(1, 0), beginning), 500);
   });
 
-  test('breaks no invariant when a registry changes by itself and its services cannot be computed at once', () => {
+  test('breaks no invariant if a registry changes and its services take time to compute', () => {
     const moving = { events: ['endpoint'], moves: ['cluster'], clients: ['sotw'] } as const;
     expectComplete(exploreAll(bounds(2, 0), moving), 200);
     for (const within of sized({ short: [], full: [bounds(2, 1)] })) expectComplete(exploreAll(within, moving), 1_000);
   });
 
-  test('breaks no invariant when a registry is lost, changes while it is lost, and returns', () => {
+  test('breaks no invariant if a registry is lost, changes while it is lost, and returns', () => {
     const lost = { registryFails: true, moves: ['cluster'], clients: ['sotw'] } as const;
     expectComplete(exploreAll(bounds(1, 1), { ...lost, events: [] }), 100);
     if (isQuick) return;
     expectComplete(exploreAll(bounds(1, 1), { ...lost, events: ['endpoint'], listsLate: true, settled: false }), 200);
   });
 
-  test('breaks no invariant when the first list of a registry arrives late or never', () => {
+  test('breaks no invariant if the first list of a registry is late or missing', () => {
     const late = { listsLate: true, settled: false, clients: ['sotw'], moves: ['cluster'] } as const;
     expectComplete(exploreAll(bounds(0, 0), late), 20);
     expectComplete(exploreAll(bounds(1, 1), late), 100);
   });
 
-  test('breaks no invariant when a client connects and subscribes later', () => {
+  test('breaks no invariant if a client connects and subscribes later', () => {
     expectComplete(exploreAll(bounds(2, 1), { asksLate: true, clients: ['delta'], events: ['cluster'] }), 300);
   });
 
@@ -132,7 +132,7 @@ describe('the push path', () => {
 });
 
 describe.skipIf(isQuick)('the simulation of the push path', () => {
-  test('has the same states when it is restored as when it is replayed', () => {
+  test('has the same states when restored as when replayed', () => {
     const { begin } = explorePush(bounds(1, 1), { clients: ['sotw'] });
     expect(figures(explore(() => new ReplayedWorld(() => begin())))).toEqual(figures(explore(() => begin())));
   });
@@ -414,17 +414,20 @@ function endOf(begin: () => World, path: readonly string[]): World {
   return world;
 }
 
-describe.skipIf(isQuick)('the exploration finds, by a shortest run,', () => {
-  test.each(Object.entries(broken))('%s', (_, { finds, within, machines = {}, options }) => {
-    const invariants = finds === wanted ? [] : [finds];
-    const world = explorePush(within, { invariants, machines, ...options });
-    const { found } = findShortest(() => world.begin(), { ms: 20_000 });
-    expect(found?.violations[0]?.invariant).toBe(finds.name);
-    if (finds === wanted) expect(endOf(() => world.begin(), found!.path).reached).toBe(false);
-    else expect(lastsUntilTheEnd(() => world.begin(), found!.path)).toBe(true);
-  });
+describe.skipIf(isQuick)('the exploration of the push path', () => {
+  test.each(Object.entries(broken))(
+    'detects, by a shortest run, %s',
+    (_, { finds, within, machines = {}, options }) => {
+      const invariants = finds === wanted ? [] : [finds];
+      const world = explorePush(within, { invariants, machines, ...options });
+      const { found } = findShortest(() => world.begin(), { ms: 20_000 });
+      expect(found?.violations[0]?.invariant).toBe(finds.name);
+      if (finds === wanted) expect(endOf(() => world.begin(), found!.path).reached).toBe(false);
+      else expect(lastsUntilTheEnd(() => world.begin(), found!.path)).toBe(true);
+    },
+  );
 
-  test('a connection that responds to every acknowledgement, which continues forever without input', () => {
+  test('detects, by a shortest run, a connection that responds to every ACK, forever', () => {
     const answer = (typeUrl: string): ResponseOrder => ({ typeUrl, names: '*', all: true, asked: [], changed: false });
     const restless: Partial<PushMachines> = {
       exchange: (exchange, event, rules) =>
@@ -444,14 +447,14 @@ describe.skipIf(isQuick)('the exploration finds, by a shortest run,', () => {
   });
 });
 
-describe('random schedules', () => {
-  test('of a hundred choices break no invariant, and all proxies converge when they end', () => {
+describe('random schedules of the push path', () => {
+  test('break no invariant in 100 choices, and all proxies converge in the end', () => {
     const { finding, figures: seen } = searchPushes({ seed: 7, runs: 60 });
     expect(finding).toBeUndefined();
     expect(seen.choices).toBeGreaterThan(1_500);
   });
 
-  test('that violate an invariant are shrunk to a few choices, and found again by their seed', () => {
+  test('are shrunk to a few choices if they violate an invariant, and reproduced by their seed', () => {
     const machines = careless;
     const { finding } = searchPushes({ seed: 1, runs: 100, longest: 15, machines });
     expect(finding?.violations[0]?.invariant).toMatch(/forgotten|converges/);

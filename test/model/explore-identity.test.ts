@@ -36,7 +36,7 @@ function expectComplete(result: Exploration, atLeast: number): void {
   expect(result.states).toBeGreaterThan(atLeast);
 }
 
-describe('a rotation of the root', () => {
+describe('a root rotation', () => {
   test.each(
     sized<readonly IdentityBounds[]>({
       quick: [bounds(1, 0)],
@@ -56,7 +56,7 @@ describe('a rotation of the root', () => {
     3_600_000,
   );
 
-  test('has the same states when it is restored in place as when it is replayed', () => {
+  test('has the same states when restored in place as when replayed', () => {
     const within = bounds(1, 0, 1);
     const [there, replayed] = [explore(beginning(within)), explore(() => new ReplayedWorld(beginning(within)))];
     expect([replayed.states, replayed.edges]).toEqual([there.states, there.edges]);
@@ -129,7 +129,7 @@ describe('a rotation of the root', () => {
       goalIsReached,
     ],
   ])(
-    'is found to be wrong if the authority %s',
+    'violates an invariant if the authority %s',
     (_, machines, within, invariant) => {
       expectCaught(beginning(within, machines), invariant);
     },

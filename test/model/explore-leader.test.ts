@@ -14,7 +14,7 @@ const beginning =
     new LeaderExploration(0, charts);
 
 test.skipIf(sized({ short: true, full: false }))(
-  'two replicas never lead at once',
+  'two replicas never lead at the same time',
   () => {
     const { found, outcome, states, edges, ms } = findShortest(beginning(), { states: 200_000 });
     console.info(`two replicas: ${states} states, ${edges} edges, ${ms} ms`);
@@ -25,8 +25,8 @@ test.skipIf(sized({ short: true, full: false }))(
   3_600_000,
 );
 
-describe.skipIf(isQuick)('the exploration finds that', () => {
-  test('the API server accepts a claim for an outdated version', () => {
+describe.skipIf(isQuick)('the exploration of leader election', () => {
+  test('detects that the API server accepts a claim for an outdated version', () => {
     expectCaught(beginning({ takesAll: true }), 'never two leaders');
   });
 });

@@ -54,7 +54,7 @@ const textOf = ({ changes, faults, kinds, faultKinds = [], start = [] }: Bounds)
 describe.each(protocols)('%s', (_, delta) => {
   const explored = bounds.filter(({ only }) => only === undefined || delta);
   test.each(explored.map((one) => [textOf(one), one] as const))(
-    '%s lose no request, wait no longer than the limit, and end with the newest state',
+    'rollouts with %s lose no request, wait no longer than the limit, and end with the newest state',
     async (_name, one) => {
       const { outcome, states, found } = await exploreInTurns(begin({ delta, ...one }));
       expect(found).toBeUndefined();
@@ -168,8 +168,8 @@ const broken: Record<string, Broken> = {
   },
 };
 
-describe('the exploration finds, by a shortest run,', () => {
-  test.each(Object.entries(broken))('%s', (_, { rules, finds, within }) => {
+describe('the exploration of rollouts', () => {
+  test.each(Object.entries(broken))('detects, by a shortest run, %s', (_, { rules, finds, within }) => {
     for (const delta of [false, true]) {
       const { found } = findShortest(begin({ delta, ...within, rules }), { ms: 60_000 });
       expect(found?.violations[0]?.invariant).toBe(finds);

@@ -99,7 +99,7 @@ describe('an agent that is replaced by a newer one', () => {
       bounds(1, 0, 0, 0, 0, 1),
       goalIsReached,
     ],
-  ])('is found to violate an invariant if it %s', (_, machines, within, invariant) => {
+  ])('violates an invariant if it %s', (_, machines, within, invariant) => {
     expectCaught(beginning(within, machines), invariant);
   });
 });

@@ -27,7 +27,7 @@ test.each(
     ],
   }),
 )(
-  'a source over xDS breaks no invariant, and can always reach the newest valid state, within %o',
+  'an xDS source breaks no invariant and can always reach the newest valid state, within %o',
   (bounds) => {
     const result = explore(beginning(bounds));
     console.info(`${JSON.stringify(bounds)}: ${result.states} states, ${result.edges} edges, ${result.ms} ms`);
@@ -38,7 +38,7 @@ test.each(
   3_600_000,
 );
 
-describe.skipIf(isQuick)('the exploration finds that', () => {
+describe.skipIf(isQuick)('the exploration of an xDS source', () => {
   test.each<[string, Partial<SourceParts>, SourceBounds, string]>([
     [
       'an empty state of a server that has just started applies',
@@ -74,11 +74,11 @@ describe.skipIf(isQuick)('the exploration finds that', () => {
       { changes: 0, faults: 1 },
       'nothing is deleted that its owner did not delete',
     ],
-  ])('%s', (_, parts, bounds, invariant) => {
+  ])('detects that %s', (_, parts, bounds, invariant) => {
     expectCaught(beginning(bounds, parts), invariant);
   });
 
-  test('a simulation restored in place has the same states as a replayed one', () => {
+  test('restores a simulation in place to the same states as a replay', () => {
     const begin = beginning({ changes: 0, faults: 1 });
     const [there, replayed] = [explore(begin), explore(() => new ReplayedWorld(begin))];
     expect([replayed.states, replayed.edges]).toEqual([there.states, there.edges]);

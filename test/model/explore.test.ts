@@ -66,7 +66,7 @@ const figures = ({ outcome, states, edges, depth, found }: Exploration) => ({ ou
 
 describe('the agent', () => {
   test.each([bounds(0, 2, 2), sized({ quick: bounds(1, 0, 0), short: bounds(1, 0, 1), full: bounds(1, 0, 2) })])(
-    'breaks no invariant, becomes idle and conforms to the sequence diagrams, whatever happens within $triggers triggers, $faults faults, $stops stops',
+    'breaks no invariant, becomes idle and conforms to the diagrams within $triggers triggers, $faults faults, $stops stops',
     (within) => expectComplete(explore(() => exploreAgent(within).beginChecked())),
   );
 
@@ -93,7 +93,7 @@ describe('the agent', () => {
     expect(figures(result)).toMatchObject({ outcome: 'complete', found: undefined });
   });
 
-  test('breaks no invariant when SIGUSR1 arrives at any moment of a hot restart', () => {
+  test('breaks no invariant if SIGUSR1 is received at any time during a hot restart', () => {
     const runs = sized<[Bounds, Partial<ExplorationOptions>][]>({
       quick: [[bounds(2, 0, 0), { baseIds: [7] }]],
       short: [
@@ -112,22 +112,22 @@ describe('the agent', () => {
       expectComplete(explore(() => exploreAgent(within, { orders: ['hup', 'reopen'], ...options }).begin()));
   });
 
-  test('breaks no invariant when notices report what an Envoy waits for', () => {
+  test('breaks no invariant if notices report what an Envoy waits for', () => {
     expectComplete(explore(() => exploreAgent(bounds(1, 0, 0), { notices: true }).beginChecked()));
   });
 
-  test('breaks no invariant when states are distinguished by the times between deadlines', () => {
+  test('breaks no invariant if states are distinguished by the times between deadlines', () => {
     expectComplete(explore(() => exploreAgent(bounds(1, 0, 0), { exactTimes: true }).begin()));
   });
 
-  test('conforms to the diagrams when runs that lead to the same state are distinguished', () => {
+  test('conforms to the diagrams if runs that lead to the same state are distinguished', () => {
     const within = sized({ short: bounds(1, 0, 0), full: bounds(1, 0, 1) });
     expectComplete(explore(() => exploreAgent(within).beginChecked({ everyRun: true })));
   });
 });
 
 test.skipIf(isQuick)(
-  'the exploration finds a preparation without a limit and without a response: the desired state is unreachable',
+  'the exploration detects that the desired state is unreachable if an unresponsive preparation has no timeout',
   () => {
     const machines = { epoch: chartWithout(epochMachine, 'preparing', 'after', 'prepareLimit') };
     const agent = exploreAgent(bounds(0, 1, 0), { faults: ['unprepared'], machines, invariants: [] });
@@ -136,10 +136,10 @@ test.skipIf(isQuick)(
   },
 );
 
-describe('files that the first start needs', () => {
+describe('files that the first start requires', () => {
   const late = { filesLate: true } as const;
 
-  test('may appear late or never: Envoy is started without them, and nothing else fails', () => {
+  test('can be late or missing: Envoy is started without them, and nothing else fails', () => {
     // A trigger costs ten times as much as two faults and a stop.
     const runs = { short: [bounds(0, 1, 1)], full: [bounds(1, 0, 1), bounds(0, 2, 1)] };
     for (const within of sized(runs)) {
@@ -148,7 +148,7 @@ describe('files that the first start needs', () => {
   });
 
   test.skipIf(isQuick)(
-    'are awaited forever by a watcher without a limit, which the exploration finds: the desired state is unreachable',
+    'are awaited forever if the watcher has no timeout, which the exploration detects as an unreachable desired state',
     () => {
       const unlimited = chartWithout(certWatcherMachine, 'waiting for files', 'after', 'requiredFilesLimit');
       // The pauses of the notices double without a limit, too: ten thousand states that differ in nothing else.
@@ -160,7 +160,7 @@ describe('files that the first start needs', () => {
   );
 });
 
-test('a stop before the report of a new process ends in order', () => {
+test('a stop before the report of a new process completes in order', () => {
   const runs = {
     quick: [bounds(0, 1, 1)],
     short: [bounds(0, 1, 1), bounds(1, 0, 0)],
@@ -177,7 +177,7 @@ test('a stop before the report of a new process ends in order', () => {
 describe('a read of the certificate files', () => {
   const readingHangs = { readingHangs: true } as const;
 
-  test('may get no response: Envoy is started without them, they are read again, and nothing else fails', () => {
+  test('can get no response: Envoy is started without the files, they are read again, and nothing else fails', () => {
     // Faults of files lead to half of the states: beside all other faults they take as long as a trigger and a fault.
     const ofFiles = { ...readingHangs, faults: ['unread', 'spoil'] };
     const runs = sized({
@@ -198,19 +198,22 @@ describe('a read of the certificate files', () => {
   test.skipIf(isQuick).each([
     ['the wait for it has no limit', 'watching.reading', 'readingLimit', bounds(0, 1, 0), ['unread']],
     ['it is not repeated', 'watching.read backoff', 'readRetry', bounds(1, 1, 0), ['cert', 'unread']],
-  ])('without a limit or retry is found: %s, the desired state is unreachable', (_, state, delay, within, path) => {
-    const machines = { certWatcher: chartWithout(certWatcherMachine, state, 'after', delay) };
-    const agent = exploreAgent(within, { ...readingHangs, faults: ['unread'], machines, invariants: [] });
-    const { found } = findShortest(() => agent.begin());
-    expect(found?.violations).toMatchObject([{ invariant: goalIsReached }]);
-    expect(found?.path).toEqual(expect.arrayContaining(path));
-  });
+  ])(
+    'without timeout or retry makes the desired state unreachable, which the exploration detects: %s',
+    (_, state, delay, within, path) => {
+      const machines = { certWatcher: chartWithout(certWatcherMachine, state, 'after', delay) };
+      const agent = exploreAgent(within, { ...readingHangs, faults: ['unread'], machines, invariants: [] });
+      const { found } = findShortest(() => agent.begin());
+      expect(found?.violations).toMatchObject([{ invariant: goalIsReached }]);
+      expect(found?.path).toEqual(expect.arrayContaining(path));
+    },
+  );
 });
 
 describe('a watched directory', () => {
   const watchFails = { watchFails: true } as const;
 
-  test('may be unwatchable, replaced, removed and created: every change is applied in the end, and nothing else fails', () => {
+  test('can be unwatchable, replaced, removed and created: every change is eventually applied, and nothing else fails', () => {
     const within = sized({ short: bounds(0, 1, 0), full: bounds(0, 1, 1) });
     expectComplete(explore(() => exploreAgent(within, watchFails).beginChecked()));
   });
@@ -231,14 +234,14 @@ describe('a watched directory', () => {
       'replace',
       chartWithout(directoryWatchMachine, 'watching.setting up', 'after', 'setUpLimit'),
     ],
-  ])('with a fault is found, because a change is never applied: %s', (_, fault, directoryWatch) => {
+  ])('with a fault leaves a change unapplied, which the exploration detects: %s', (_, fault, directoryWatch) => {
     const machines = { directoryWatch };
     const agent = exploreAgent(bounds(0, 1, 0), { ...watchFails, faults: [fault], machines, invariants: [] });
     const { found } = findShortest(() => agent.begin());
     expect(found).toMatchObject({ path: ['prepared:0', fault], violations: [{ invariant: goalIsReached }] });
   });
 
-  test.skipIf(isQuick)('without a limit for its setup after it reappeared is found', () => {
+  test.skipIf(isQuick)('can lack a timeout for its setup after it reappears, which the exploration detects', () => {
     const machines = { directoryWatch: chartWithout(directoryWatchMachine, 'watching', 'on', 'directory.found') };
     const agent = exploreAgent(bounds(0, 1, 0), { ...watchFails, faults: ['away'], machines, invariants: [] });
     const { found } = findShortest(() => agent.begin());
@@ -292,7 +295,7 @@ test.each([
   expect(exploreAgent(bounds(3, 3, 2), { settings: twoTokens }).conformance(run.split(' ')).departures).toEqual([]);
 });
 
-test('a child that took over and exited before a probe is one failure, and the loss of its parent the next, so a budget of one is exhausted', () => {
+test('a child that took over and crashed unobserved, and the loss of its parent, count as two failures in the retry budget', () => {
   const run =
     'prepared:0 hup admin:0 live:0 seen:0 tick:start-limiter.refill prepared:1 admin:1 live:1 crash:1 ' +
     'tick:start-limiter.refill crash:0';
@@ -301,7 +304,7 @@ test('a child that took over and exited before a probe is one failure, and the l
   expect(world.violations).toEqual([]);
 });
 
-test('a replaced epoch that survives a SIGKILL at its deadline may receive another one', () => {
+test('a replaced epoch that survives SIGKILL at its deadline can receive SIGKILL again', () => {
   const run = [
     'hup prepared:0 admin:0 live:0 seen:0 tick:start-limiter.refill prepared:1 admin:1 live:1 seen:1',
     'tick:start-limiter.refill tick:epoch-0.parentDue tick:envoy-1.parentShutdown crash:1',
@@ -315,18 +318,18 @@ test('a replaced epoch that survives a SIGKILL at its deadline may receive anoth
 });
 
 describe.skipIf(isQuick)('the explorer', () => {
-  test('restores a simulation to the same state as a replay does', () => {
+  test('restores a simulation to the same state as a replay', () => {
     const agent = exploreAgent(bounds(0, 1, 1));
     const replaying = explore(() => new ReplayedWorld(() => agent.begin()));
     expect(figures(replaying)).toEqual(figures(explore(() => agent.begin())));
   });
 
-  test('finds the same states depth first and breadth first', () => {
+  test('reaches the same states depth first and breadth first', () => {
     const agent = exploreAgent(bounds(0, 1, 1));
     expect(figures(findShortest(() => agent.begin()))).toEqual(figures(explore(() => agent.begin())));
   });
 
-  test('finds the same states with two threads as with one', () => {
+  test('reaches the same states with two threads as with one', () => {
     const { begin, helper } = exploreAgent(bounds(0, sized({ short: 1, full: 2 }), 2), { exactTimes: true });
     const inTwo = exploreWithHelper(begin, helper);
     const alone = explore(() => begin());
@@ -546,8 +549,8 @@ const broken: Record<string, Broken> = {
   },
 };
 
-describe.skipIf(isQuick)('the exploration finds, by a shortest run,', () => {
-  test.each(Object.entries(broken))('%s', (_, { finds, within, machines }) => {
+describe.skipIf(isQuick)('the exploration of the agent', () => {
+  test.each(Object.entries(broken))('detects, by a shortest run, %s', (_, { finds, within, machines }) => {
     const agent = exploreAgent(within, { ...machines, invariants: [finds] });
     const { found } = findShortest(() => agent.begin());
     expect(found?.violations[0]?.invariant).toBe(finds.name);
@@ -571,14 +574,14 @@ describe.skipIf(isQuick)('the exploration finds, by a shortest run,', () => {
       bounds(1, 1, 0),
       'undying:',
     ],
-  ])('%s: the desired state is unreachable', (_, machines, within, fault) => {
+  ])('detects an unreachable desired state: %s', (_, machines, within, fault) => {
     const agent = exploreAgent(within, { ...machines, faults: [fault], invariants: [] });
     const { found } = explore(() => agent.begin());
     expect(found?.violations[0]?.invariant).toBe(goalIsReached);
     expect(found?.path.some((choice) => choice.startsWith(fault))).toBe(true);
   });
 
-  describe('C18: an Envoy that is live without a listener that it rejected', () => {
+  describe('an Envoy that is live without a rejected listener (C18)', () => {
     const lives = 'lack:0 admin:0 live:0 seen:0 tick:start-limiter.refill tick:epoch-0.missingListenersLimit looked:0';
     const from = (run: string, triggers: number, machines: Broken['machines'] = {}) => {
       const agent = exploreAgent(bounds(triggers, 1, 0), machines);
@@ -589,7 +592,7 @@ describe.skipIf(isQuick)('the exploration finds, by a shortest run,', () => {
       });
     };
 
-    test('is accepted at last if its chart has a limit for missing listeners', () => {
+    test('is eventually accepted if its chart has a timeout for missing listeners', () => {
       const held = explore(() => exploreAgent(bounds(0, 1, 1), { faults: ['lack'] }).begin());
       expect(figures(held)).toMatchObject({ outcome: 'complete', found: undefined });
       const machines = {
@@ -612,7 +615,7 @@ describe.skipIf(isQuick)('the exploration finds, by a shortest run,', () => {
       expect(found?.violations[0]?.invariant).toBe(goalIsReached);
     });
 
-    test('affects the readiness of its successor if that keeps the previous state', () => {
+    test('affects the readiness of its successor if the status keeps the previous state', () => {
       const status = chartWithout(statusMachine, 'open.listeners', 'on', 'serving.began').provide({
         actions: { updateListeners: () => {} },
       });
@@ -622,7 +625,7 @@ describe.skipIf(isQuick)('the exploration finds, by a shortest run,', () => {
     });
   });
 
-  test('finds a supervisor that never counts its attempts, which continues forever without input', () => {
+  test('detects a supervisor that never counts its attempts, and so continues forever', () => {
     const never = supervisor({
       guards: { isRetryBudgetExhausted: () => false },
       actions: { countFailure: () => {}, countAbort: () => {} },
@@ -632,7 +635,7 @@ describe.skipIf(isQuick)('the exploration finds, by a shortest run,', () => {
     expect(found?.violations[0]?.invariant).toBe('no livelock');
   });
 
-  test('an epoch that sends its supervisor an unexpected event', () => {
+  test('detects an epoch that sends its supervisor an unexpected event', () => {
     const early = epoch({
       actions: {
         reportHealthy: sendParent(({ context: { name, epoch } }) => ({
@@ -651,7 +654,7 @@ describe.skipIf(isQuick)('the exploration finds, by a shortest run,', () => {
     });
   });
 
-  test('an epoch that does not report its start deviates from the sequence diagrams', () => {
+  test('detects an epoch that does not report its start, by the sequence diagrams', () => {
     const agent = exploreAgent(bounds(0, 0, 0), epoch({ actions: { reportStarted: () => {} } }));
     const { runs } = explore(() => agent.begin());
     expect(runs().some((run) => agent.conformance(run).departures.length > 0)).toBe(true);

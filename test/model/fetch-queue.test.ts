@@ -14,8 +14,8 @@ const queueOf = (...fetches: WaitingFetch[]) => enqueueFetches(emptyQueue, fetch
 const many = (namespace: string, count: number) =>
   Array.from({ length: count }, (_, i) => fetchOf(`${namespace}-${i}`, namespace));
 
-describe('slots for fetches of key sets', () => {
-  it('are limited for each namespace, and in total', () => {
+describe('slots for fetching key sets', () => {
+  it('are limited per namespace and in total', () => {
     expect(grantFetches(queueOf(...many('a', 9))).granted).toEqual(['a-0', 'a-1']);
     const { granted, queue } = grantFetches(queueOf(...'abcdefg'.split('').flatMap((name) => many(name, 3))));
     expect(granted).toHaveLength(maxFetches);
@@ -27,7 +27,7 @@ describe('slots for fetches of key sets', () => {
     }
   });
 
-  it('go to namespaces in turns', () => {
+  it('are granted to namespaces in rotation', () => {
     let { queue } = grantFetches(queueOf(...many('a', 100), ...many('b', 100), fetchOf('c-0', 'c')));
     const order: string[] = [];
     for (let i = 0; i < 60; i++) {
@@ -40,17 +40,17 @@ describe('slots for fetches of key sets', () => {
     expect(Math.abs(counts)).toBeLessThanOrEqual(2);
   });
 
-  it('of a key set of several namespaces are granted with the first turn of any of them', () => {
+  it('are granted to a shared key set with the first of its namespaces', () => {
     const { queue } = grantFetches(queueOf(...many('mallory', 100)));
     expect(grantFetches(enqueueFetches(queue, [fetchOf('shared', 'mallory', 'bank')])).granted).toEqual(['shared']);
   });
 
-  it('are granted once to a fetch that is requested twice', () => {
+  it('are granted once to a fetch even if it is requested twice', () => {
     const queue = enqueueFetches(grantFetches(queueOf(fetchOf('a', 'a'))).queue, [fetchOf('a', 'a')]);
     expect(grantFetches(queue).granted).toEqual([]);
   });
 
-  it('leave no state behind when all fetches have ended', () => {
+  it('leave no state after all fetches have ended', () => {
     const { queue, granted } = grantFetches(queueOf(...many('a', 2), ...many('b', 2)));
     expect(grantFetches(removeFetches(queue, new Set(granted))).queue).toEqual(emptyQueue);
   });

@@ -20,7 +20,7 @@ const at = (ms: number, what: Happening): Step => ({ gap: { ms }, happens: what 
 /** Long enough for all later events. */
 const later = at(500_000, { what: 'ready?' });
 
-describe('the findings of', () => {
+describe('trace findings', () => {
   test.each<{ readonly of: string; readonly steps: Step[]; readonly says: string[] }>([
     {
       of: 'a certificate that changes',
@@ -86,11 +86,11 @@ describe('the findings of', () => {
       steps: [at(20_000, { what: 'certificate half written' }), later],
       says: [begins, 'bad: new configuration rejected, old one kept: tls.crt: not a certificate', ends],
     },
-  ])('$of', ({ steps, says }) => {
+  ])('describe $of', ({ steps, says }) => {
     expect(said(recordedLife(steps))).toEqual(says);
   });
 
-  test('a trace that is cut off', () => {
+  test('describe a trace that is cut off', () => {
     const { header, records } = recordedLife([later]);
     const live = records.findIndex((record) => record.kind === 'event' && record.event.type === 'serving.began');
     expect(live).toBeGreaterThan(0);
@@ -101,7 +101,7 @@ describe('the findings of', () => {
   });
 });
 
-test('the durations of a finding are complete and sorted by length', () => {
+test("a finding's durations are complete and sorted by length", () => {
   const { header, records } = recordedLife([at(20_000, { what: 'certificate' }), later]);
   const { verdicts } = judged({ header, records });
   const { spent, range } = verdicts.find(({ sentence }) => sentence.includes('replaced'))!;
@@ -114,7 +114,7 @@ test('the durations of a finding are complete and sorted by length', () => {
   expect(all).toBeCloseTo(records[range[1]]!.t - records[range[0]]!.t, 0);
 });
 
-test('the root of a finding is the change of the file', () => {
+test("a finding's root cause is the change of the file", () => {
   const { header, records } = recordedLife([at(20_000, { what: 'certificate' }), later]);
   const { root } = judged({ header, records }).verdicts.find(({ sentence }) => sentence.includes('replaced'))!;
   expect(records[root!]).toMatchObject({ event: { type: 'files.changed' } });
@@ -131,7 +131,7 @@ test('a growing trace has the same findings as a complete one', () => {
   expect(verdicts.found).toEqual(judged({ header, records }).verdicts);
 });
 
-test('a rule that throws is reported once, and does not affect the others', () => {
+test('a rule that throws is reported once, without affecting other rules', () => {
   const { header, records } = recordedLife([at(20_000, { what: 'certificate' }), later]);
   let asked = 0;
   const broken: FindingRule = {
@@ -151,7 +151,7 @@ test('a rule that throws is reported once, and does not affect the others', () =
   expect(verdicts.found).toEqual(judged({ header, records }).verdicts);
 });
 
-test('no rule throws, whatever events a trace has', () => {
+test('rules do not throw, whatever events a trace contains', () => {
   const types = [
     'serving.began',
     'serving.ended',

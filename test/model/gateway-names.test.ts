@@ -39,7 +39,7 @@ const given = async (script: Partial<DiscoveryWorld>): Promise<DiscoveryWorld> =
   return world;
 };
 
-it('a name is resolved again after its time to live, which is at least 30 s', async () => {
+it('a name is resolved again after its TTL, which is at least 30 s', async () => {
   const world = await given({ dns: { gw: at(secondMs, '1.1.1.1') } });
   await world.pass(29 * secondMs);
   world.dns.gw = at(90 * secondMs, '1.1.1.1');
@@ -51,13 +51,13 @@ it('a name is resolved again after its time to live, which is at least 30 s', as
   expect(told(world)).toEqual(['gateway-name-1 gateway-name.resolved', 'gateway-name-1 gateway-name.resolved']);
 });
 
-it('a time to live of years is limited to 1 h', async () => {
+it('a TTL of years is limited to 1 h', async () => {
   const world = await given({ dns: { gw: at((2 ** 31 - 1) * secondMs, '1.1.1.1') } });
   await world.pass(61 * minuteMs);
   expect(askedAt(world, 'gw')).toEqual([0, 3_600]);
 });
 
-it('a name that does not resolve is retried with growing delays, up to 1 min', async () => {
+it('a name that does not resolve is retried with increasing delays of up to 1 min', async () => {
   const world = await given({ dns: { gw: failing } });
   await world.pass(5 * minuteMs);
   expect(askedAt(world, 'gw')).toEqual([0, 1, 3, 7, 15, 31, 63, 123, 183, 243]);
@@ -65,7 +65,7 @@ it('a name that does not resolve is retried with growing delays, up to 1 min', a
   expect(world.adoptedNames).toEqual([]);
 });
 
-it('a name that does not resolve any more keeps its addresses, and gets new ones when DNS is back', async () => {
+it('a name that no longer resolves keeps its addresses, and gets new ones when DNS recovers', async () => {
   const world = await given({ dns: { gw: at(0, '1.1.1.1') } });
   world.dns.gw = failing;
   await world.pass(10 * minuteMs);
@@ -81,7 +81,7 @@ it('a name that does not resolve any more keeps its addresses, and gets new ones
   expect(times.slice(1, 4).map((time, index) => time - times[index]!)).toEqual([1, 2, 4]);
 });
 
-it('a DNS query without a response is given up after 15 s and retried', async () => {
+it('a DNS query without a response times out after 15 s and is retried', async () => {
   const world = await given({ dns: {} });
   await world.pass(34 * secondMs);
   expect(askedAt(world, 'gw')).toEqual([0, 16, 33]);
@@ -91,7 +91,7 @@ it('a DNS query without a response is given up after 15 s and retried', async ()
   expect(world.adoptedNames).toEqual(['gw 1.1.1.1']);
 });
 
-it('names that no gateway has any more are not resolved, and a new one is resolved at once', async () => {
+it('a name without a gateway is no longer resolved, and a new name is resolved immediately', async () => {
   const world = await given({ gatewayNames: ['gw', 'gw'], dns: { gw: at(0, '1.1.1.1'), other: at(0, '3.3.3.3') } });
   await world.wantNames(['other']);
   await world.pass(10 * minuteMs);
@@ -100,14 +100,14 @@ it('names that no gateway has any more are not resolved, and a new one is resolv
   expect(world.adoptedNames).toEqual(['gw 1.1.1.1', 'other 3.3.3.3']);
 });
 
-it('a bug in the resolver is handled like any failure, and the control plane keeps serving', async () => {
+it('an exception in the resolver is handled like other failures, and the control plane keeps serving', async () => {
   const world = await given({ dns: { gw: new Error('a bug') } });
   await world.pass(4 * secondMs);
   expect(askedAt(world, 'gw')).toEqual([0, 1, 3]);
   expect(world.state()).toBe(serving);
 });
 
-it('a bug in the list of names is handled like any failure', async () => {
+it('an exception in the list of names is handled like other failures', async () => {
   const world = await given({ gatewayNames: new Error('a bug') });
   await world.pass(minuteMs);
   expect(world.state()).toBe(serving);

@@ -30,7 +30,7 @@ describe.each([
   ['state of the world', false],
   ['delta', true],
 ])('%s', (_, delta) => {
-  test('a new cluster that is not usable in time is sent again with a time limit for what it fetches', () => {
+  test('a new cluster that is not usable in time is sent again with a timeout for what it fetches', () => {
     const client = acknowledgedClient(delta);
     moveRoute(client);
     client.read();
@@ -39,7 +39,7 @@ describe.each([
     expect(client.world.rollout.givenUp).toMatchObject([{ name: 'b', isNew: true }]);
   });
 
-  test('a new cluster that no route names is given up as well', () => {
+  test('a new cluster is also given up if no route names it', () => {
     const client = acknowledgedClient(delta);
     client.source.usability.set('b', { after: 'warming', assignment: 'b', secrets: new Set() });
     client.source.set(clusterType, 'b');
@@ -52,7 +52,7 @@ describe.each([
     expect(client.world.awaitsClusters).toBe(false);
   });
 
-  test('an update in place that fetches a new secret is given up, if clusters are not acknowledged in time', () => {
+  test('an in-place update that fetches a new secret is given up if clusters are not acknowledged in time', () => {
     const client = acknowledgedClient(delta);
     fetchSecret(client, 'a', 'late');
     client.read();
@@ -62,7 +62,7 @@ describe.each([
     expect([...client.world.abandoned]).toEqual(['a']);
   });
 
-  test('nothing is given up when clusters are acknowledged in time', () => {
+  test('no cluster is given up if clusters are acknowledged in time', () => {
     const client = acknowledgedClient(delta);
     fetchSecret(client, 'a', 'late');
     client.ack(client.world.read()!);
@@ -74,7 +74,7 @@ describe.each([
   test.each([
     ['that it fetched before', 'a'],
     ['that another cluster has fetched', 'b'],
-  ])('an update in place that fetches a secret %s is not given up when a client is slow', (_name, holder) => {
+  ])('an in-place update that fetches a secret %s is not given up for a slow client', (_name, holder) => {
     const client = acknowledgedClient(delta);
     client.source.usability.set('b', { after: 'at once', assignment: 'b', secrets: new Set() });
     fetchSecret(client, 'b', 'none');
@@ -87,7 +87,7 @@ describe.each([
     expect(limitedClusters(client)).toEqual([]);
   });
 
-  test('an update without a new secret is not given up when a client is slow', () => {
+  test('an in-place update without a new secret is not given up for a slow client', () => {
     const client = acknowledgedClient(delta);
     client.source.set(clusterType, 'a');
     client.world.push(clusterType);
@@ -96,7 +96,7 @@ describe.each([
     expect(limitedClusters(client)).toEqual([]);
   });
 
-  test('a cluster that was given up stays so in later responses, until its configuration changes', () => {
+  test('a cluster that was given up keeps its timeout in later responses until its configuration changes', () => {
     const client = acknowledgedClient(delta);
     moveRoute(client);
     client.read();
@@ -114,7 +114,7 @@ describe.each([
     expect(client.world.rollout.givenUp.map(({ name }) => name)).not.toContain('b');
   });
 
-  test('a cluster whose new form does not become usable either is given up again', () => {
+  test('a cluster is given up again if its next version does not become usable either', () => {
     const client = acknowledgedClient(delta);
     moveRoute(client);
     client.read();
@@ -129,7 +129,7 @@ describe.each([
     expect(client.world.rollout.givenUp.map(({ name }) => name)).toEqual(['b']);
   });
 
-  test('a cluster that was given up, acknowledged and updated with the same missing secret is given up again', () => {
+  test('a cluster that was given up and acknowledged is given up again if an update lacks the same secret', () => {
     const client = acknowledgedClient(delta);
     fetchSecret(client, 'a', 'missing');
     client.read();
@@ -144,7 +144,7 @@ describe.each([
     expect(client.world.rollout.givenUp).toMatchObject([{ name: 'a', isNew: false }]);
   });
 
-  test('the limit does not run while the client can be sent nothing, for as long again', () => {
+  test('the limit is paused, for at most its own duration, while no response can be sent to the client', () => {
     const congested = (): RolloutClient => {
       const client = acknowledgedClient(delta);
       // Requests are not read either: the acknowledgement may be on its way.
@@ -166,7 +166,7 @@ describe.each([
     expect([...stuck.world.abandoned]).toContain('b');
   });
 
-  test('a wait that begins late has the whole limit, though its cluster has been warming for long', () => {
+  test('a wait that starts late has the full limit, even if its cluster has been warming for long', () => {
     const client = acknowledgedClient(delta);
     client.source.usability.set('b', { after: 'warming', assignment: 'b', secrets: new Set() });
     client.source.set(clusterType, 'b');
@@ -182,7 +182,7 @@ describe.each([
     expect(client.read()).toContain('RouteConfiguration r');
   });
 
-  test('clusters that a client brings from another stream, and does not acknowledge, are given up if they fetch secrets', () => {
+  test("unacknowledged clusters from a client's earlier stream are given up if they fetch secrets", () => {
     const { source, world } = acknowledgedClient(delta);
     const again = new AdsWorld({ delta, source, clock: world.clock, makesBeforeBreak: true });
     const content = source.contentsOf(clusterType).get('a')!;

@@ -17,7 +17,7 @@ describe.each([
     ['its health check as well', 'warming', 'none'],
     ['a secret as well', 'assignment', 'late'],
   ] as const)(
-    'held routes are not sent, and later ones are: the removed cluster waits for %s',
+    'held routes are skipped and later ones are sent if a removed cluster waits for %s',
     (_name, after, secret) => {
       const client = acknowledgedClient(delta);
       const { source, world } = client;

@@ -39,7 +39,7 @@ describe.each([
 
   const contentOf = ({ source }: RolloutClient, name: string): string => source.contentsOf(routeType).get(name)!;
 
-  test('a held-back route that is also requested is sent when its clusters are usable', () => {
+  test('a held-back route is sent when its clusters are usable, even if it is also requested', () => {
     const client = withHeldRoute();
     const clusters = client.world.read()!;
     request(client);
@@ -48,7 +48,7 @@ describe.each([
     expect(readRoutes(client)).toEqual([contentOf(client, 'r')]);
   });
 
-  test('a held-back route is sent in its current form if all its clusters are usable', () => {
+  test('a held-back route is sent in its current version if all clusters of that version are usable', () => {
     const client = withHeldRoute();
     const clusters = client.world.read()!;
     const { source, world } = client;
@@ -65,7 +65,7 @@ describe.each([
     expect(readRoutes(client)).toEqual([contentOf(client, 'r')]);
   });
 
-  test('a held-back route is dropped when a later form that waits for nothing is sent', () => {
+  test('a held-back route is dropped when a later version that waits for no cluster is sent', () => {
     const client = withHeldRoute();
     const clusters = client.world.read()!;
     const { source } = client;

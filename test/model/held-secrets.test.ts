@@ -32,13 +32,16 @@ function withWarmingClusters(typeUrl: string) {
   return take;
 }
 
-test.each([secretType, nameTableType, proxyConfigType])('%s is sent while a change of clusters waits', (typeUrl) => {
-  const take = withWarmingClusters(typeUrl);
-  expect(take({ type: 'connection.push', version: 'v', types: [clusterType] })).toEqual([]);
-  expect(take({ type: 'connection.push', version: 'v', types: [clusterType, typeUrl] })).toEqual([typeUrl]);
-});
+test.each([secretType, nameTableType, proxyConfigType])(
+  'a response of type %s is sent while a change of clusters waits',
+  (typeUrl) => {
+    const take = withWarmingClusters(typeUrl);
+    expect(take({ type: 'connection.push', version: 'v', types: [clusterType] })).toEqual([]);
+    expect(take({ type: 'connection.push', version: 'v', types: [clusterType, typeUrl] })).toEqual([typeUrl]);
+  },
+);
 
-test.each([listenerType, routeType])('%s waits with the change of clusters', (typeUrl) => {
+test.each([listenerType, routeType])('a response of type %s waits together with the change of clusters', (typeUrl) => {
   const take = withWarmingClusters(typeUrl);
   expect(take({ type: 'connection.push', version: 'v', types: [clusterType, typeUrl] })).toEqual([]);
 });

@@ -202,7 +202,7 @@ describe.each([
   ['delta', true],
 ])('%s', (_, delta) => {
   test(
-    'a client that breaks the protocol for a time receives the newest of everything after that',
+    'a client that temporarily violates the protocol receives the newest resources afterwards',
     () => {
       const steps = fc.array(stepArbitrary, { maxLength: 60, size: 'max' });
       const property = fc.property(steps, (all) => {

@@ -40,8 +40,8 @@ const asked = (what: 'list' | 'watch' | 'check', resource = 'v1/services') =>
 const forget = (): void => void world.server.asked.splice(0);
 const watching = 'active.streaming.watching.established';
 
-describe('a kind', () => {
-  it('is listed over a stream, published when complete, and watched over the same stream', async () => {
+describe('a watched kind', () => {
+  it('is listed over a stream, published when complete, and watched over that stream', async () => {
     await given();
     world.server.put(services, 'c');
     world.server.delete(services, 'a');
@@ -53,13 +53,13 @@ describe('a kind', () => {
     expect(world.synced).toBe(1);
   });
 
-  it('without objects is published as well', async () => {
+  it('is published even without objects', async () => {
     await given();
     expect(world.stateOf(routes)).toBe(watching);
     expect(world.recordOf(routes).handed).toBe('objects');
   });
 
-  it('is synced when readers have processed it, not when it was received', async () => {
+  it('is synced when readers have processed it, not when it is received', async () => {
     let handled = (): void => {};
     await given({
       before: (made) => {
@@ -77,7 +77,7 @@ describe('a kind', () => {
     expect(world.names(services)).toEqual(['a', 'b', 'c']);
   });
 
-  it('is published although a handler throws, and the error is reported', async () => {
+  it('is published even if a handler throws, and the error is reported', async () => {
     world = new KubernetesWorld();
     world.effects.addReader(services, () => {
       throw new Error('a bug');
@@ -90,7 +90,7 @@ describe('a kind', () => {
     expect(world.names(services)).toEqual(['a', 'b']);
   });
 
-  it('deletes and adds an object that was recreated under its name, unobserved', async () => {
+  it('is updated with a deletion and an addition if an object was recreated unobserved', async () => {
     await given();
     world.server.kill();
     world.server.delete(services, 'a');
@@ -102,8 +102,8 @@ describe('a kind', () => {
   });
 });
 
-describe('a server', () => {
-  it('that never ends a streaming list gets requests for pages, for all kinds, until its next outage', async () => {
+describe('the informer', () => {
+  it('requests pages for all kinds, until the next outage, from a server that never ends a streaming list', async () => {
     await given({ before: ({ server }) => (server.faults.endless = true) });
     await world.pass(1_000);
     expect(world.names(services)).toEqual(['a', 'b']);
@@ -121,7 +121,7 @@ describe('a server', () => {
     expect(asked('watch').some(({ initial }) => initial)).toBe(true);
   });
 
-  it('that does not support streaming lists gets one request for one', async () => {
+  it('requests only one streaming list from a server that does not support them', async () => {
     await given({ before: ({ server }) => (server.faults.withoutStreams = true) });
     expect(world.names(services)).toEqual(['a', 'b']);
     const refused = world.server.asked.filter(({ what, initial }) => what === 'watch' && initial);
@@ -134,7 +134,7 @@ describe('a server', () => {
     expect(world.server.asked.filter(({ what, initial }) => what === 'watch' && initial)).toEqual([]);
   });
 
-  it('with an expired resource version gets a request for a newer list, and the kind keeps its objects', async () => {
+  it('requests a newer list if the resource version has expired, and keeps the objects of the kind', async () => {
     await given();
     world.server.put(services, 'c');
     await world.pass(10);
@@ -152,7 +152,7 @@ describe('a server', () => {
     expect(world.changesOf(services).slice(-1)).toEqual(['add d']);
   });
 
-  it('that was restored to an earlier version replaces newer objects', async () => {
+  it('replaces newer objects if the server was restored to an earlier version', async () => {
     await given();
     world.server.backUp();
     for (const name of ['c', 'd', 'e']) world.server.put(services, name);
@@ -168,7 +168,7 @@ describe('a server', () => {
     expect(world.names(services)).toEqual(['a', 'b', 'x']);
   });
 
-  it('that lags behind the last seen version gets a request for the most recent list at once', async () => {
+  it('immediately requests the most recent list if the server lags behind the last received version', async () => {
     await given();
     world.server.put(services, 'c');
     await world.pass(10);
@@ -183,7 +183,7 @@ describe('a server', () => {
     expect(world.names(services)).toEqual(['a', 'b', 'c']);
   });
 
-  it('that was unreachable for long gets requests for full lists, because a restored one may have reached the same version', async () => {
+  it('requests full lists after a long outage, because a restored server can have reached the same version', async () => {
     await given();
     world.server.backUp();
     world.server.put(services, 'c');
@@ -198,7 +198,7 @@ describe('a server', () => {
     expect(world.names(services)).toEqual(['a', 'b', 'd', 'e']);
   });
 
-  it('that ends each watch at once gets requests with delays', async () => {
+  it('delays its requests if the server ends each watch immediately', async () => {
     await given({ before: ({ server }) => (server.faults.hasty = true) });
     forget();
     await world.pass(60_000);
@@ -208,7 +208,7 @@ describe('a server', () => {
     expect(world.differences()).toEqual([]);
   });
 
-  it('that ends a watch after some minutes gets another watch without a list', async () => {
+  it('starts another watch without a list if the server ends a watch after some minutes', async () => {
     await given();
     forget();
     await world.pass(3_600_000);
@@ -218,7 +218,7 @@ describe('a server', () => {
     expect(asked('watch').length).toBeLessThan(13);
   });
 
-  it('that is overloaded gets no request before its Retry-After time', async () => {
+  it('sends no request to an overloaded server before its Retry-After time', async () => {
     await given({ before: ({ server }) => (server.faults.throttled = true) });
     const times = asked('watch').map(({ at }) => at);
     expect(
@@ -235,7 +235,7 @@ describe('a server', () => {
     expect(world.names(services)).toEqual(['a', 'b']);
   });
 
-  it('that rejects the credentials causes no removals, and is watched from the last version later', async () => {
+  it('removes nothing if the server rejects the credentials, and later watches from the last version', async () => {
     await given();
     world.server.faults.expiredToken = true;
     world.server.cut(0, 'ended');
@@ -250,8 +250,8 @@ describe('a server', () => {
   });
 });
 
-describe('a server that does not respond', () => {
-  it('delays every kind at the start, and no empty list is published', async () => {
+describe('an unresponsive server', () => {
+  it('delays all kinds at start, without an empty list being published', async () => {
     world = new KubernetesWorld();
     world.server.kill();
     await world.pass(60_000);
@@ -266,7 +266,7 @@ describe('a server that does not respond', () => {
     expect(world.lost).toEqual(['reset [API_CONNECTION_CLOSED]', undefined]);
   });
 
-  it('because bytes are dropped is detected by a ping within 4 s, and another connection is opened', async () => {
+  it('is detected by a ping within 4 s if bytes are dropped, and another connection is opened', async () => {
     await given();
     const { connections } = world.server;
     world.server.dropBytes();
@@ -278,7 +278,7 @@ describe('a server that does not respond', () => {
     expect(world.lost).toEqual([]);
   });
 
-  it('gets requests continuously, at different times for each replica', async () => {
+  it('is queried continuously, at different times by each replica', async () => {
     await given();
     world.server.kill();
     await world.pass(10_000);
@@ -290,7 +290,7 @@ describe('a server that does not respond', () => {
     expect(new Set(pauses.map(Math.round)).size).toBeGreaterThan(5);
   });
 
-  it('has all kinds resumed when it responds again, one after the other', async () => {
+  it('has its kinds resumed one after the other when it responds again', async () => {
     const many = Array.from({ length: 20 }, (_, index) => ({ ...pods, plural: `kind${index}` }));
     await given({ resources: [services, ...many] });
     world.server.kill();
@@ -305,7 +305,7 @@ describe('a server that does not respond', () => {
     expect(world.differences()).toEqual([]);
   });
 
-  it('over one stream only delays only that kind', async () => {
+  it('delays only one kind if only one stream is affected', async () => {
     await given();
     forget();
     world.server.cut(0, 'closed');
@@ -318,7 +318,7 @@ describe('a server that does not respond', () => {
 });
 
 describe('a kind that the server does not know', () => {
-  it('is synced and empty, is requested at growing intervals, and is listed as soon as it is defined', async () => {
+  it('is synced and empty, is requested at increasing intervals, and is listed as soon as it is defined', async () => {
     world = new KubernetesWorld();
     world.server.undefine(routes, definitions);
     await world.pass(3_000);
@@ -333,7 +333,7 @@ describe('a kind that the server does not know', () => {
     expect(world.names(routes)).toEqual(['r']);
   });
 
-  it('is found in the end without an event about its definition', async () => {
+  it('is eventually detected without an event about its definition', async () => {
     world = new KubernetesWorld({ resources: [services, routes] });
     world.server.undefine(routes, definitions);
     await world.pass(100_000);
@@ -343,7 +343,7 @@ describe('a kind that the server does not know', () => {
     expect(world.names(routes)).toEqual(['r']);
   });
 
-  it('any more is removed with its definition, and not after one response', async () => {
+  it('is removed when its definition is, but not after a single response', async () => {
     await given({ before: ({ server }) => server.put(routes, 'r') });
     world.server.forgetsKinds = true;
     world.server.cut(1, 'ended');
@@ -357,7 +357,7 @@ describe('a kind that the server does not know', () => {
     expect(world.recordOf(routes).handed).toBe('absence');
   });
 
-  it('for a moment, after an incompletely processed list, is not emptied', async () => {
+  it('is not emptied if it is unknown only briefly after an incompletely processed list', async () => {
     await given({
       before: (made) => {
         made.handling = new Promise(() => {});

@@ -24,8 +24,8 @@ function askedAt(world: DiscoveryWorld, source: string): number[] {
 
 const pushed = (world: DiscoveryWorld): unknown[] => world.events('push.request').map(({ configs }) => configs);
 
-describe('at the start of the program', () => {
-  it('keys are fetched before any client is served', async () => {
+describe('the JWT keys at start', () => {
+  it('are fetched before any client is served', async () => {
     const world = new DiscoveryWorld({}, { keySources: [google, azure], buildsAtOnce: true });
     world.issuers = { [google.source]: 'g1', [azure.source]: 'a1' };
     await world.settle();
@@ -36,7 +36,7 @@ describe('at the start of the program', () => {
     expect(pushed(world)).toEqual([]);
   });
 
-  it('the start waits for an issuer that does not respond up to a limit', async () => {
+  it('delay the start for an unresponsive issuer up to a limit', async () => {
     const world = new DiscoveryWorld({}, { keySources: [google, azure], issuers: { [azure.source]: 'a1' } });
     await world.pass(4_999);
     expect(world.state()).toBe('active.operating.fetching issuer keys');
@@ -45,7 +45,7 @@ describe('at the start of the program', () => {
     expect(world.events('jwks.synced')).toMatchObject([{ sources: 2, unanswered: 1 }]);
   });
 
-  it('an issuer that fails is queried three times, 1 s apart, and then not for 1 min', async () => {
+  it('are requested three times, 1 s apart, from a failing issuer, and then again after 1 min', async () => {
     const world = new DiscoveryWorld({}, { keySources: [google], issuers: { [google.source]: new Error('no') } });
     await world.pass(2_000);
     expect(world.state()).toBe(serving);
@@ -56,12 +56,12 @@ describe('at the start of the program', () => {
     expect(askedAt(world, google.source)).toEqual([0, 1_000, 2_000, 62_000]);
   });
 
-  it('the start does not wait if no object needs keys', async () => {
+  it('do not delay the start if no object needs them', async () => {
     const world = await DiscoveryWorld.serving();
     expect(world.events('jwks.synced')).toMatchObject([{ sources: 0 }]);
   });
 
-  it('an internal error in the read of the objects ends the wait with a reason', async () => {
+  it('stop delaying the start with a reason after an internal error in reading objects', async () => {
     const world = new DiscoveryWorld({}, { keySources: new Error('a bug') });
     await world.settle();
     expect(world.output()).toMatchObject({ exitCode: 1, trouble: ['keys of issuers: a bug'] });
@@ -69,14 +69,14 @@ describe('at the start of the program', () => {
   });
 });
 
-describe('many issuers of one namespace', () => {
+describe('many issuers in one namespace', () => {
   const mallory = 'RequestAuthentication/mallory/jwt';
   const silent = Array.from(
     { length: 60 },
     (_, i): KeySource => ({ source: `https://mallory.test/${i}`, timeoutMs: 5_000, users: [mallory] }),
   );
 
-  it('occupy two slots while none responds, and issuers of other namespaces are queried at once', async () => {
+  it('occupy two slots while none responds, and issuers of other namespaces are queried immediately', async () => {
     const world = new DiscoveryWorld({}, { keySources: [...silent, google], issuers: { [google.source]: 'g1' } });
     await world.pass(0);
     expect(world.asked.map(({ source }) => source)).toEqual([silent[0]!.source, google.source, silent[1]!.source]);
@@ -107,7 +107,7 @@ describe('actors of many issuers', () => {
   const started = (world: DiscoveryWorld) =>
     world.records.filter((record) => record.kind === 'spawn' && /^key-set-\d+$/.test(record.actor)).length;
 
-  it('start a few at a time, at the start of the program and later', async () => {
+  it('start a few at a time, both at start and later', async () => {
     const world = new DiscoveryWorld({}, { keySources: named('mallory', 100) });
     await world.pass(0);
     expect(started(world)).toBe(maxStartsAtATime);
@@ -123,7 +123,7 @@ describe('actors of many issuers', () => {
     expect(started(world)).toBe(200);
   });
 
-  it('start in turns of namespaces', () => {
+  it('start in rotation between namespaces', () => {
     const isStarted = false;
     const sources = [...named('mallory', 100), ...named('shop', 2)].map((one) => ({ ...one, isStarted }));
     const starts = selectStarts(sources).map(({ source }) => source);
@@ -135,7 +135,7 @@ describe('actors of many issuers', () => {
   });
 });
 
-describe('while serving', () => {
+describe('the JWT keys while serving', () => {
   const withGoogle = async (): Promise<DiscoveryWorld> => {
     const world = new DiscoveryWorld({}, { keySources: [google], issuers: { [google.source]: 'g1' } });
     await world.settle();
@@ -143,7 +143,7 @@ describe('while serving', () => {
     return world;
   };
 
-  it('keys are fetched every 20 min, and only changes are reported', async () => {
+  it('are fetched every 20 min, and only changes are reported', async () => {
     const world = await withGoogle();
     await world.pass(refreshMs);
     expect(pushed(world)).toEqual([]);
@@ -154,7 +154,7 @@ describe('while serving', () => {
     expect(world.events('key-set.fetched').map(({ version }) => version)).toEqual(['g1', 'g2']);
   });
 
-  it('an issuer that fails is queried after 1 min, 2, 4, up to 1 h, and recovers when it responds', async () => {
+  it('are requested from a failing issuer after 1, 2, 4 min up to 1 h until it responds', async () => {
     const world = await withGoogle();
     world.issuers[google.source] = new Error('503');
     await world.pass(refreshMs + 5 * 60 * minuteMs);
@@ -173,7 +173,7 @@ describe('while serving', () => {
     expect(world.asked.length - before).toBe(1);
   });
 
-  it('an object with a new issuer is sent to the proxies when its keys were fetched', async () => {
+  it('delay an object with a new issuer until they are fetched', async () => {
     const world = await withGoogle();
     world.keySources = [google, azure];
     world.issuers[azure.source] = new Error('not yet');
@@ -184,7 +184,7 @@ describe('while serving', () => {
     expect(pushed(world)).toEqual([[other, shop]]);
   });
 
-  it('an object whose issuer does not respond is sent to the proxies after 5 s', async () => {
+  it('delay an object for 5 s if the issuer does not respond', async () => {
     const world = await withGoogle();
     world.keySources = [google, azure];
     await world.changeDirectory(changed(other));
@@ -194,7 +194,7 @@ describe('while serving', () => {
     expect(pushed(world)).toEqual([[other]]);
   });
 
-  it('objects without new issuers are sent to the proxies at once, and issuers without objects are not queried any more', async () => {
+  it('delay no objects without new issuers, and are no longer fetched without objects', async () => {
     const world = await withGoogle();
     world.keySources = [];
     await world.changeDirectory(changed(shop));
@@ -206,7 +206,7 @@ describe('while serving', () => {
     expect(askedAt(world, google.source)).toHaveLength(2);
   });
 
-  it('an object does not wait for the issuers of others', async () => {
+  it('do not delay an object because of the issuers of others', async () => {
     const world = await withGoogle();
     const mine = { ...azure, users: [other] };
     world.keySources = [google, mine];
@@ -225,7 +225,7 @@ describe('while serving', () => {
     expect(pushed(world)).toEqual([[shop], [third], [other]]);
   });
 
-  it('an object that changes constantly does not delay others', async () => {
+  it('do not delay objects because of another that changes continuously', async () => {
     const world = await withGoogle();
     world.keySources = [google, { ...azure, users: [other] }];
     await world.changeDirectory(changed(other));
@@ -238,7 +238,7 @@ describe('while serving', () => {
     expect(pushed(world).at(-1)).toEqual([other]);
   });
 
-  it('an object that changes during a wait waits no longer than the first one', async () => {
+  it('delay an object that changes during a wait no longer than the first one', async () => {
     const world = await withGoogle();
     world.keySources = [google, azure];
     await world.changeDirectory(changed(other));
@@ -250,7 +250,7 @@ describe('while serving', () => {
     expect(pushed(world)).toEqual([[other, shop]]);
   });
 
-  it('objects are sent to the proxies although the list of key sets failed', async () => {
+  it('do not delay objects if the list of key sets fails', async () => {
     const world = await withGoogle();
     world.keySources = new Error('a bug');
     await world.changeDirectory(changed(shop));
@@ -258,7 +258,7 @@ describe('while serving', () => {
     expect(world.state()).toBe(serving);
   });
 
-  it('objects of other kinds do not wait for issuers', async () => {
+  it('do not delay objects of other kinds', async () => {
     const world = await withGoogle();
     world.keySources = [google, azure];
     const policy = 'AuthorizationPolicy/shop/deny';
@@ -271,7 +271,7 @@ describe('while serving', () => {
     expect(pushed(world)).toEqual([[policy]]);
   });
 
-  it('a stop ends all fetches', async () => {
+  it('are no longer fetched during a stop', async () => {
     const world = await withGoogle();
     world.signal();
     await world.settle();

@@ -8,7 +8,7 @@ import type { ReplicaOptions } from '../simulation/leader-world.ts';
 const schedules = sized({ quick: 20, short: 40, full: 20_000 });
 const firstSeed = Number(process.env.LEADER_SEED ?? 1);
 
-it(`never has two leaders, and has one in the end, in ${schedules} random schedules`, async () => {
+it(`leader election never has two leaders, and eventually has one, in ${schedules} random schedules`, async () => {
   let terms = 0;
   for (let seed = firstSeed; seed < firstSeed + schedules; seed++) {
     const election = await randomElection(seed);
@@ -44,13 +44,13 @@ const unversioned = (): Port => {
   };
 };
 
-describe.skipIf(isQuick)('random schedules find that', () => {
+describe.skipIf(isQuick)('random schedules of leader election', () => {
   it.each<readonly [string, () => Partial<ReplicaOptions>]>([
     ['candidates wait for less than a term', () => ({ port: shorter })],
     ['a claim names a version that another replica has read', () => ({ port: shared })],
     ['the wall clock is not read, and a machine is suspended', () => ({ clocks: onlyMonotonic })],
   ])(
-    '%s',
+    'detect that %s',
     async (_, broken) => {
       for (let seed = 1; seed <= 400; seed++) {
         const { violations } = await randomElection(seed, broken());

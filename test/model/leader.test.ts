@@ -30,7 +30,7 @@ async function given(): Promise<[Replica, Replica]> {
 const specs = () => world.server.taken.map(({ object }) => object.spec as Record<string, unknown>);
 
 describe('a single leader', () => {
-  it('creates a missing Lease, with times of six decimals, and renews it every 2 s', async () => {
+  it('creates a missing Lease with times of six decimal places, and renews it every 2 s', async () => {
     world.start('one');
     await world.pass(8_100);
     expect(world.leaders).toEqual(['one']);
@@ -44,7 +44,7 @@ describe('a single leader', () => {
     expect(new Set(specs().map(({ renewTime }) => renewTime)).size).toBe(5);
   });
 
-  it('emerges from several candidates that begin at the same moment', async () => {
+  it('is elected from several candidates that start at the same time', async () => {
     for (const name of ['one', 'two', 'three']) world.start(name);
     await world.pass(100);
     expect(world.leaders).toHaveLength(1);
@@ -53,7 +53,7 @@ describe('a single leader', () => {
     expect(specs().at(-1)!.leaseTransitions).toBe(0);
   });
 
-  it('that is killed is replaced by one candidate when its Lease expires after its last renewal', async () => {
+  it('is replaced by one candidate after a kill when its Lease expires after the last renewal', async () => {
     const [first, second] = await given();
     const lastWord = world.server.taken.at(-1)!.at;
     world.kill(first);
@@ -64,7 +64,7 @@ describe('a single leader', () => {
     expect(specs().at(-1)).toMatchObject({ holderIdentity: 'two', leaseTransitions: 1 });
   });
 
-  it('that resigns releases the Lease, and the other candidate acquires it at its next check', async () => {
+  it('releases the Lease when it resigns, and the other candidate acquires the Lease at its next check', async () => {
     const [first, second] = await given();
     first.order('elections.resign');
     await world.pass(100);
@@ -80,7 +80,7 @@ describe('a single leader', () => {
     expect(told).toHaveLength(2);
   });
 
-  it('that must resign while it claims the Lease releases it', async () => {
+  it('releases the Lease if it must resign while claiming it', async () => {
     const first = world.start('one');
     await world.pass(7);
     expect(first.state).toBe('claiming');
@@ -89,7 +89,7 @@ describe('a single leader', () => {
     expect([first.state, world.server.holder]).toEqual(['resigned', '']);
   });
 
-  it('whose Lease another candidate has claimed stops at once', async () => {
+  it('stops immediately if another candidate has claimed its Lease', async () => {
     const [first] = await given();
     const { spec } = world.server.lease!;
     world.server.put(lease, { spec: { ...(spec as object), holderIdentity: 'stranger', renewTime: 'now' } });
@@ -100,7 +100,7 @@ describe('a single leader', () => {
     expect(world.leaders).toHaveLength(1);
   });
 
-  it('that must resign while the API server does not respond ends within 3 s', async () => {
+  it('stops within 3 s if it must resign while the API server does not respond', async () => {
     const [first] = await given();
     world.server.fate = () => ({ lost: 'request' });
     first.order('elections.resign');
@@ -111,8 +111,8 @@ describe('a single leader', () => {
   });
 });
 
-describe('a renewal', () => {
-  it('that is accepted without a response is followed by a read and another renewal', async () => {
+describe('a Lease renewal', () => {
+  it('is followed by a read and another renewal if it is accepted without a response', async () => {
     const [first] = await given();
     let lost = 0;
     world.server.fate = ({ method }) => (method === 'PUT' && lost++ === 0 ? { lost: 'answer' } : {});
@@ -121,7 +121,7 @@ describe('a renewal', () => {
     expect(first.records.some((record) => record.kind === 'event' && record.event.type === 'leader.lost')).toBe(false);
   });
 
-  it('that fails for 10 s ends the term, and the leader becomes a candidate again', async () => {
+  it('ends the term if it fails for 10 s, and the leader becomes a candidate again', async () => {
     const [first] = await given();
     const sent = world.server.taken.at(-1)!.at - 2;
     world.server.isUp = false;
@@ -136,7 +136,7 @@ describe('a renewal', () => {
     expect(world.leaders).toHaveLength(1);
   });
 
-  it('with a late response extends the term from the time when it was sent', async () => {
+  it('extends the term from the time of sending if its response is late', async () => {
     const [first] = await given();
     await world.pass(1_000);
     world.server.fate = () => ({ toldAfterMs: 3_000 });
@@ -152,7 +152,7 @@ describe('a renewal', () => {
 
 describe('a suspended process', () => {
   it.each(['timer', 'answer'] as const)(
-    'that resumes after its term writes nothing, handles a %s first, and becomes a candidate again',
+    'writes nothing if it resumes after its term, handles a %s first, and becomes a candidate again',
     async (first) => {
       const [one, two] = await given();
       const renewing = (): boolean => one.state.endsWith('renewing');
@@ -168,7 +168,7 @@ describe('a suspended process', () => {
     },
   );
 
-  it('that is a candidate does not claim by a timer that began before its last read', async () => {
+  it('does not claim because of a timer that started before its last read if it is a candidate', async () => {
     const [one, two] = await given();
     while (!two.state.endsWith('reading')) await world.pass(1);
     two.process.stop();
@@ -179,13 +179,13 @@ describe('a suspended process', () => {
   });
 });
 
-describe('clocks', () => {
+describe('clocks of two replicas', () => {
   it.each([
     [1, 1.45],
     [0.7, 1],
     [1.45, 1],
     [1, 0.7],
-  ])('that run %d and %d times as fast do not make two leaders', async (ofLeader, ofFollower) => {
+  ])('do not cause two leaders if they run %d and %d times as fast', async (ofLeader, ofFollower) => {
     world.start('one', { rate: ofLeader });
     await world.pass(100);
     world.start('two', { rate: ofFollower });
@@ -198,7 +198,7 @@ describe('clocks', () => {
     expect(world.leaders).toEqual(['two']);
   });
 
-  it('with a larger difference than tolerated cause two leaders, which this simulation detects', async () => {
+  it('cause two leaders if they differ more than tolerated, which this simulation detects', async () => {
     world.start('one', { rate: 0.5 });
     await world.pass(100);
     world.start('two', { rate: 1.4 });
@@ -212,7 +212,7 @@ describe('clocks', () => {
   });
 });
 
-describe('the writer of a term', () => {
+describe('the writer during a term', () => {
   it('writes all known objects once, then due ones', async () => {
     const one = world.start('one');
     await world.pass(100);
@@ -238,7 +238,7 @@ describe('the writer of a term', () => {
     expect(one.duty.runs.map(({ anew }) => anew)).toEqual([true, true]);
   });
 
-  it('retries failed writes with growing delays, without delaying others', async () => {
+  it('retries failed writes with increasing delays, without delaying other writes', async () => {
     const one = world.start('one');
     one.duty.failing = 2;
     await world.pass(8_000);

@@ -30,7 +30,7 @@ describe.each([
   /** A response of clusters has all of them in state of the world. */
   const withA = (name: string): string => (delta ? clusters(name) : clusters('a', name));
 
-  test('a route to a new cluster is sent directly after the response with the endpoints of the cluster', () => {
+  test("a route to a new cluster is sent directly after the response with the cluster's endpoints", () => {
     const client = acknowledgedClient(delta);
     moveRoute(client);
     expect(client.read()).toEqual([withA('b')]);
@@ -42,7 +42,7 @@ describe.each([
     expect(client.world.awaitsClusters).toBe(false);
   });
 
-  test('a route to a cluster that warms in another way is sent when clusters are acknowledged, not before', () => {
+  test('a route to a cluster that warms up in another way is sent only when clusters are acknowledged', () => {
     const client = acknowledgedClient(delta);
     client.source.usability.set('b', { after: 'warming', assignment: 'b', secrets: new Set() });
     moveRoute(client);
@@ -53,14 +53,14 @@ describe.each([
     expect(client.read()).toEqual(['RouteConfiguration r']);
   });
 
-  test('a route to a cluster that is usable at once follows it at once', () => {
+  test('a route to an immediately usable cluster is sent directly after the cluster', () => {
     const client = acknowledgedClient(delta);
     client.source.usability.set('b', { after: 'at once', assignment: 'b', secrets: new Set() });
     moveRoute(client);
     expect(client.read()).toEqual([withA('b'), 'RouteConfiguration r']);
   });
 
-  test('a cluster whose secret no other cluster has fetched is usable when clusters are acknowledged', () => {
+  test('a cluster whose secret no other cluster has fetched is usable only when clusters are acknowledged', () => {
     const secrets = new Set(['default']);
     const client = acknowledgedClient(delta);
     client.source.usability.set('b', { after: 'assignment', assignment: 'b', secrets });
@@ -78,7 +78,7 @@ describe.each([
     expect(other.read()).toEqual(['RouteConfiguration r']);
   });
 
-  test('a new listener and its routes wait, when they are pushed and when they are requested', () => {
+  test('a new listener and its routes wait, whether they are pushed or requested', () => {
     const client = acknowledgedClient(delta);
     client.source.setNaming(listenerType, 'l', 'a');
     client.request(listenerType);
@@ -96,7 +96,7 @@ describe.each([
     expect(client.read().sort()).toEqual(['Listener l', 'RouteConfiguration s']);
   });
 
-  test('resources that name no new cluster are sent at once', () => {
+  test('resources that name no new cluster are sent immediately', () => {
     const client = acknowledgedClient(delta);
     client.source.setNaming(routeType, 's', 'a');
     client.request(routeType, ['r', 's'], client.world.watch(routeType)!.nonceSent);
@@ -109,14 +109,14 @@ describe.each([
     expect(client.read()).toEqual([]);
   });
 
-  test('a route to a cluster that is not configured waits for nothing', () => {
+  test('a route to a cluster that is not configured does not wait', () => {
     const client = acknowledgedClient(delta);
     client.source.setNaming(routeType, 'r', 'nowhere');
     client.world.push(routeType);
     expect(client.read()).toEqual(['RouteConfiguration r']);
   });
 
-  test('held routes are sent after the limit although the client cannot use their cluster, which is reported', () => {
+  test('held-back routes are sent after the limit, even if their cluster is unusable, and this is reported', () => {
     const client = acknowledgedClient(delta);
     moveRoute(client);
     client.read();
@@ -128,7 +128,7 @@ describe.each([
     expect(client.world.awaitsClusters).toBe(false);
   });
 
-  test('a rejection ends the wait for clusters that it does not name, and for those that it names the limit does', () => {
+  test('a rejection ends the wait for clusters that it does not name, while the others wait until the limit', () => {
     const client = acknowledgedClient(delta);
     for (const name of ['b', 'c']) {
       client.source.usability.set(name, { after: 'warming', assignment: name, secrets: new Set() });
@@ -144,7 +144,7 @@ describe.each([
     expect(client.read()).toEqual(['RouteConfiguration s']);
   });
 
-  test('a newer change does not delay a held resource, and is sent after it', () => {
+  test('a newer change does not delay a held-back resource, and is sent after it', () => {
     const client = acknowledgedClient(delta);
     moveRoute(client);
     const first = client.world.read()!;
@@ -163,7 +163,7 @@ describe.each([
     expect(client.read()).toEqual(['RouteConfiguration r']);
   });
 
-  test('a cluster that is no longer configured is removed 10 s after the client has acknowledged routes without it', () => {
+  test('an unconfigured cluster is removed 10 s after the client acknowledges routes without it', () => {
     const client = acknowledgedClient(delta);
     const removal = delta ? 'Cluster -a' : 'Cluster b';
     moveRoute(client);
@@ -179,7 +179,7 @@ describe.each([
     expect(JSON.stringify(client.world.records)).toContain('"clusters.removed"');
   });
 
-  test('endpoints of a cluster that is no longer configured stay as they are until it is removed', () => {
+  test('an unconfigured cluster keeps its endpoints unchanged until it is removed', () => {
     const client = acknowledgedClient(delta);
     client.source.remove(clusterType, 'a');
     // As in the generators: an unknown name has no endpoints.
@@ -199,7 +199,7 @@ describe.each([
     expect(client.take()).toEqual([]);
   });
 
-  test('a cluster of a replaced listener is removed when its connections have drained', () => {
+  test("a replaced listener's cluster is removed after the connections have drained", () => {
     const client = acknowledgedClient(delta);
     client.source.set(clusterType, 'b');
     client.source.usability.set('b', { after: 'at once', assignment: 'b', secrets: new Set() });
@@ -219,7 +219,7 @@ describe.each([
     expect(client.read()).toEqual([delta ? 'Cluster -b' : 'Cluster a']);
   });
 
-  test('a rejection of routes keeps the clusters of the previous routes', () => {
+  test('a rejection of routes preserves the clusters of the previous routes', () => {
     const client = acknowledgedClient(delta);
     moveRoute(client);
     client.source.remove(clusterType, 'a');
@@ -230,14 +230,14 @@ describe.each([
     expect(client.take()).toEqual([]);
   });
 
-  test('endpoints of a cluster that is updated in place are sent without a request, while other clusters wait', () => {
+  test('endpoints of a cluster that is updated in place are sent without a request while other clusters wait', () => {
     const client = acknowledgedClient(delta);
     client.source.set(clusterType, 'a');
     client.world.push(clusterType);
     expect(client.read()).toEqual(['Cluster a', 'ClusterLoadAssignment a']);
   });
 
-  test('endpoints that a new cluster shares with another one are sent without a request, and its routes after them', () => {
+  test('endpoints that a new cluster shares with another are sent without a request, followed by its routes', () => {
     const client = acknowledgedClient(delta);
     client.source.usability.set('b', { after: 'assignment', assignment: 'a', secrets: new Set() });
     client.source.set(clusterType, 'b');
@@ -246,7 +246,7 @@ describe.each([
     expect(client.read()).toEqual([withA('b'), 'ClusterLoadAssignment a', 'RouteConfiguration r']);
   });
 
-  test('a client that connects again is sent routes when it has acknowledged clusters', () => {
+  test('a client that reconnects receives routes when it has acknowledged clusters', () => {
     const first = acknowledgedClient(delta);
     const { source, world } = first;
     const again = new RolloutClient(delta, { source, clock: world.clock });
@@ -268,7 +268,7 @@ describe.each([
     expect(again.read()).toEqual(['RouteConfiguration r']);
   });
 
-  test('a client that subscribes to endpoints and not to clusters while a cluster warms is sent endpoints, and routes later', () => {
+  test('a client that subscribes only to endpoints while a cluster warms up receives endpoints first and routes later', () => {
     const client = new RolloutClient(delta);
     client.source.set(clusterType, 'a');
     client.source.set(endpointType, 'a');
@@ -286,7 +286,7 @@ describe.each([
     expect([...client.read(), client.world.watch(routeType)?.nonceSent !== '']).toContain(true);
   });
 
-  test('the first clusters of a client hold nothing back', () => {
+  test('the first clusters of a client delay no other resources', () => {
     const client = new RolloutClient(delta);
     client.source.set(clusterType, 'a');
     client.source.setNaming(routeType, 'r', 'a');
@@ -295,7 +295,7 @@ describe.each([
     expect(client.read()).toEqual(['Cluster a', 'RouteConfiguration r']);
   });
 
-  test('a client that subscribes to clusters by name is sent routes at once', () => {
+  test('a client that subscribes to clusters by name receives routes immediately', () => {
     const client = new RolloutClient(delta);
     client.source.set(clusterType, 'a');
     client.source.setNaming(routeType, 'r', 'a');
@@ -310,7 +310,7 @@ describe.each([
 });
 
 // A state-of-the-world client that subscribes again is sent the newest state, and no change is due after that.
-test('a held route that a newer one outdates is sent when it is ready, and the newer one follows in state of the world', () => {
+test('a held-back route is sent when it is ready even if a newer one exists, which follows in state of the world', () => {
   const client = acknowledgedClient(false);
   const { source, world } = client;
   const first = source.contentsOf(routeType).get('r');

@@ -18,7 +18,7 @@ describe.each([
     return client;
   }
 
-  test('missing secrets get no response before they exist, whatever other secrets there are', () => {
+  test('missing secrets get no response until they exist, regardless of other secrets', () => {
     const client = given();
     client.request(secretType, ['missing']);
     expect(client.read()).toEqual([]);
@@ -31,13 +31,13 @@ describe.each([
     expect(client.read()).toEqual(['Secret missing']);
   });
 
-  test('missing secrets get no response in a request with an existing one', () => {
+  test('missing secrets get no response even if the request contains an existing one', () => {
     const client = given();
     client.request(secretType, ['one', 'missing']);
     expect(client.read()).toEqual(['Secret one']);
   });
 
-  test('secrets that were sent and are deleted are removed from the client', () => {
+  test('secrets that were sent and then deleted are removed from the client', () => {
     const client = given();
     client.request(secretType, ['one']);
     client.ack(client.world.read()!, ['one']);

@@ -4,8 +4,8 @@ import { isSameNames, noNames, readNames, union, within, without } from '../../m
 
 const list = fc.uniqueArray(fc.constantFrom('a', 'b', 'c', 'd', 'e'));
 
-describe('lists of names', () => {
-  test('are joined, taken from each other and compared as sets are', () => {
+describe('name lists', () => {
+  test('are united, subtracted and compared like sets', () => {
     fc.assert(
       fc.property(list, list, (one, other) => {
         const sorted = (names: readonly string[]): string[] => names.toSorted();
@@ -19,7 +19,7 @@ describe('lists of names', () => {
     );
   });
 
-  test('are returned unchanged when nothing differs, and results are cached', () => {
+  test('are returned unchanged if nothing differs, and results are cached', () => {
     const [one, other] = [
       ['a', 'b'],
       ['b', 'c'],
@@ -33,7 +33,7 @@ describe('lists of names', () => {
     expect(without(one, other)).toBe(without(one, other));
   });
 
-  test('from a client have no duplicates, star or empty name after parsing', () => {
+  test('have no duplicates, star or empty name after they are parsed from a client', () => {
     const plain = ['b', 'a'];
     expect(readNames(plain)).toEqual({ names: plain, hasStar: false });
     expect(readNames(plain).names).toBe(plain);

@@ -17,14 +17,14 @@ async function given(): Promise<DiscoveryWorld> {
 const starts = (world: DiscoveryWorld): number =>
   world.records.filter((record) => record.kind === 'spawn' && record.actor === port).length;
 
-describe('the port of the DNS server', () => {
-  it('is not opened unless an address is configured', async () => {
+describe('the DNS server port', () => {
+  it('is opened only if an address is configured', async () => {
     const world = new DiscoveryWorld();
     await world.settle();
     expect(starts(world)).toBe(0);
   });
 
-  it('is opened again after delays that double up to 30 s while it is in use, and the control plane serves', async () => {
+  it('is retried with delays that double up to 30 s while it is in use, and the control plane serves', async () => {
     const world = await given();
     const pauses = [500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000];
     for (const [index, pause] of pauses.entries()) {
@@ -38,7 +38,7 @@ describe('the port of the DNS server', () => {
     expect(world.state()).toBe('active.operating.serving');
   });
 
-  it('is opened again after the shortest pause if it was open for a minute', async () => {
+  it('is reopened after the shortest delay if it was open for 1 min', async () => {
     const world = await given();
     world.from(port, { type: 'port.closed', reason: 'in use' });
     await world.pass(500);
@@ -50,7 +50,7 @@ describe('the port of the DNS server', () => {
     expect(world.events('names.listening')).toMatchObject([{ address: ':15053' }]);
   });
 
-  it('is opened again if the operating system does not respond', async () => {
+  it('is retried if the operating system does not respond', async () => {
     const world = await given();
     await world.pass(5_500);
     expect(starts(world)).toBe(2);

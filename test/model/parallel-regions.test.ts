@@ -18,7 +18,7 @@ function* nodesOf(node: AnyStateNode): Generator<AnyStateNode> {
   for (const child of Object.values(node.states)) yield* nodesOf(child as AnyStateNode);
 }
 
-test('no transition of a parallel state leads into one of its regions', async () => {
+test('a transition of a parallel state never leads into one of its regions', async () => {
   const nodes = (await machines()).flatMap((machine) => [...nodesOf(machine.root)]);
   const parallel = nodes.filter(({ type }) => type === 'parallel');
   expect(parallel.length).toBeGreaterThan(3);

@@ -8,7 +8,7 @@ type Told = { type: 'config.changed'; digest: string };
 
 const peer = peersOf<{ status: Asked; supervisor: Told }>();
 
-test('an event is sent to the actor with that system ID in the same system', () => {
+test('an event is sent to the actor with the given system ID in the same system', () => {
   const seen: string[] = [];
   const status = setup({ types: { events: {} as Asked } }).createMachine({
     on: { 'readiness.requested': { actions: ({ event }) => seen.push(event.type) } },
@@ -21,7 +21,7 @@ test('an event is sent to the actor with that system ID in the same system', () 
   expect(seen).toEqual(['readiness.requested']);
 });
 
-test('another actor’s event and an unknown name do not compile', () => {
+test('an event of another actor or an unknown name does not compile', () => {
   // @ts-expect-error `status` does not receive configuration events
   expect(sendTo(peer('status'), { type: 'config.changed', digest: '' })).toBeTypeOf('function');
   // @ts-expect-error there is no such actor

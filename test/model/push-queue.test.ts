@@ -79,7 +79,7 @@ class QueueWorld {
 const upTo = (n: number): number[] => Array.from({ length: n }, (_, i) => i + 1);
 
 describe('the push queue', () => {
-  it('reports when every proxy was served with all pushed changes', () => {
+  it('reports when all proxies have been served with all pushed changes', () => {
     const world = new QueueWorld(1, [1, 2]);
     world.push('v1');
     world.serve();
@@ -91,7 +91,7 @@ describe('the push queue', () => {
     expect([world.state, world.allServed]).toEqual(['accepting pushes.idle', 1]);
   });
 
-  it('reports completion at once when no proxy is connected, and when the last one disconnects', () => {
+  it('reports completion immediately if no proxy is connected, and when the last one disconnects', () => {
     const world = new QueueWorld(1);
     world.push('v1');
     expect(world.allServed).toBe(1);
@@ -111,7 +111,7 @@ describe('the push queue', () => {
     expect(world.orders).toEqual([]);
   });
 
-  it('serves nothing when no proxy is connected, and nothing to a new proxy', () => {
+  it('serves nothing if no proxy is connected, and nothing to a new proxy', () => {
     const world = new QueueWorld(10);
     world.push('v1');
     world.joins(1);
@@ -119,7 +119,7 @@ describe('the push queue', () => {
     expect(world.state).toBe('accepting pushes.idle');
   });
 
-  it('serves no more proxies at a time than its limit, and the next as soon as one is done', () => {
+  it('serves no more proxies at a time than its limit, and the next when one is finished', () => {
     const world = new QueueWorld(2, upTo(5));
     world.push('v1');
     expect(world.state).toBe('accepting pushes.throttled');
@@ -131,7 +131,7 @@ describe('the push queue', () => {
     expect(world.state).toBe('accepting pushes.serving');
   });
 
-  it('gives the slot of a proxy that disconnects while it is served to the next one', () => {
+  it('passes the slot of a proxy that disconnects while being served to the next proxy', () => {
     const world = new QueueWorld(2, upTo(3));
     world.push('v1');
     world.leaves(1);
@@ -153,7 +153,7 @@ describe('the push queue', () => {
     ]);
   });
 
-  it('counts the wait of a push from the earliest change, and forces all when one of them is forced', () => {
+  it('measures the wait of a push from its earliest change, and forces a push if one of its changes is forced', () => {
     const world = new QueueWorld(1, [1, 2]);
     world.push('v1', ['a'], { startedAt: 5 });
     world.push('v2', ['b'], { startedAt: 9, forced: true });
@@ -161,7 +161,7 @@ describe('the push queue', () => {
     expect(world.orders).toMatchObject([{ connections: [2], startedAt: 5, forced: true, version: 'v2' }]);
   });
 
-  it('moves a proxy that is being served to the end of the queue when something changes for it', () => {
+  it('moves a proxy that is being served to the end of the queue if a change affects it', () => {
     const world = new QueueWorld(2, [1, 2, 3]);
     world.push('v1');
     world.push('v2');
@@ -186,7 +186,7 @@ describe('the push queue', () => {
     expect(world.turns.map(([connection]) => connection)).toEqual([1]);
   });
 
-  it('loses no change when changes arrive faster than proxies are served, and keeps a bounded number of them', () => {
+  it('loses no change if changes are received faster than proxies are served, and stores a limited number', () => {
     const world = new QueueWorld(1, [1, 2]);
     for (let i = 0; i < 1_000; i++) {
       world.push(`v${i}`, [`c${i}`]);
@@ -199,7 +199,7 @@ describe('the push queue', () => {
     expect(world.queue.getSnapshot().context.line.changes).toEqual([]);
   });
 
-  it('accepts no proxies and no changes while it drains, and serves the waiting ones', () => {
+  it('accepts no new proxies or changes during a drain, and serves the waiting proxies', () => {
     const world = new QueueWorld(1, [1, 2]);
     world.push('v1');
     world.queue.send({ type: 'queue.drain' });
@@ -216,7 +216,7 @@ describe('the push queue', () => {
     expect(world.orders).toEqual([]);
   });
 
-  it('keeps its record as plain data', () => {
+  it('stores its state as plain data', () => {
     const world = new QueueWorld(1, upTo(3));
     world.push('v1');
     world.push('v2');
@@ -224,7 +224,7 @@ describe('the push queue', () => {
     expect(JSON.parse(JSON.stringify(context))).toEqual(context);
   });
 
-  it('orders a push to 500 proxies in as few orders as the throttle allows', () => {
+  it('serves 500 proxies in as few orders as the throttle permits', () => {
     const world = new QueueWorld(25, upTo(500));
     world.push('v1');
     let orders = 0;
@@ -233,7 +233,7 @@ describe('the push queue', () => {
     expect(world.turns).toHaveLength(500);
   });
 
-  it('serves each proxy with all changes during its connection, within the limit and not twice at the same time, in any run', () => {
+  it('serves each proxy with all changes of its connection time, within the limit and never twice concurrently', () => {
     const event = fc.oneof(
       { weight: 3, arbitrary: fc.constant('push' as const) },
       { weight: 4, arbitrary: fc.constant('serve' as const) },

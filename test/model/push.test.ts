@@ -32,7 +32,7 @@ describe('push', () => {
     expect(buildTimes(world, origin)).toEqual([100]);
   });
 
-  it('responds to requests every 10 ms for 200 ms with one context, 100 ms after the last', async () => {
+  it('builds one context for requests every 10 ms during 200 ms, 100 ms after the last request', async () => {
     const world = await servingWorld();
     const origin = world.clock.now();
     for (let ms = 0; ms < 200; ms += 10) {
@@ -43,7 +43,7 @@ describe('push', () => {
     expect(buildTimes(world, origin)).toEqual([290]);
   });
 
-  it('delays a context by at most 10 s while requests arrive every 50 ms', async () => {
+  it('delays a context by no more than 10 s while requests are received every 50 ms', async () => {
     const world = await servingWorld();
     const origin = world.clock.now();
     for (let ms = 0; ms < 11_000; ms += 50) {
@@ -57,7 +57,7 @@ describe('push', () => {
     expect(more).toEqual([]);
   });
 
-  it('delays a push by at most three quiet times while another namespace requests pushes every 50 ms', async () => {
+  it('delays a push by no more than three debounce times while another namespace requests pushes every 50 ms', async () => {
     const world = await servingWorld();
     const tenant = (): void => request(world, { configs: ['ServiceEntry/mallory/flood'] });
     for (let ms = 0; ms < 2_000; ms += 50) {
@@ -76,7 +76,7 @@ describe('push', () => {
     expect(world.builds[1]!.configs).toContain('VirtualService/bank/web');
   });
 
-  it('builds the next context at once when one ends, whatever another namespace requests during that build', async () => {
+  it('builds the next context immediately after the previous one, whatever another namespace requests during that build', async () => {
     const world = await servingWorld();
     world.buildsAtOnce = false;
     const origin = world.clock.now();
@@ -93,7 +93,7 @@ describe('push', () => {
     expect(buildTimes(world, origin)).toEqual([100, 600]);
   });
 
-  it('waits only for the quiet time after requests of several namespaces', async () => {
+  it('waits only for the debounce time after requests of several namespaces', async () => {
     const world = await servingWorld();
     const origin = world.clock.now();
     for (const namespace of ['a', 'b', 'c']) {
@@ -104,7 +104,7 @@ describe('push', () => {
     expect(buildTimes(world, origin)).toEqual([200]);
   });
 
-  it('handles a request that arrived during a 500 ms build right after that build', async () => {
+  it('handles a request that is received during a 500 ms build directly after that build', async () => {
     const world = await servingWorld();
     world.buildsAtOnce = false;
     const origin = world.clock.now();
@@ -118,7 +118,7 @@ describe('push', () => {
     expect(buildTimes(world, origin)).toEqual([100, 600]);
   });
 
-  it('waits for the quiet time after a build when a request has just arrived', async () => {
+  it('waits for the debounce time after a build if a request has just been received', async () => {
     const world = await servingWorld();
     world.buildsAtOnce = false;
     const origin = world.clock.now();
@@ -133,7 +133,7 @@ describe('push', () => {
     expect(buildTimes(world, origin)).toEqual([100, 690]);
   });
 
-  it('builds the next context when the proxies have been served from the last one, or 10 s later', async () => {
+  it('builds the next context when the proxies have received the last one, or after 10 s', async () => {
     const world = await servingWorld();
     const origin = world.clock.now();
     const queue = world.discovery.system.get('push-queue')!;
@@ -161,7 +161,7 @@ describe('push', () => {
     expect(world.builds).toHaveLength(2);
   });
 
-  it('delays no endpoint changes when their debounce is off, but other changes', async () => {
+  it('delays other changes, but not endpoint changes, if debouncing of endpoints is off', async () => {
     const world = await servingWorld({ debounceEndpoints: false });
     const origin = world.clock.now();
     request(world, { configs: [endpoints], reasons: { endpoint: 1 } });
@@ -172,7 +172,7 @@ describe('push', () => {
     expect(world.events('clients.push').map((event) => event.configs)).toEqual([[endpoints], [config]]);
   });
 
-  it('builds endpoint changes right after the current build when their debounce is off', async () => {
+  it('builds endpoint changes directly after the current build if debouncing of endpoints is off', async () => {
     const world = await servingWorld({ debounceEndpoints: false });
     world.buildsAtOnce = false;
     request(world);
@@ -185,7 +185,7 @@ describe('push', () => {
     expect(world.events('clients.push').map((event) => event.configs)).toEqual([[endpoints]]);
   });
 
-  it('delays endpoint changes like others by default', async () => {
+  it('delays endpoint changes like other changes by default', async () => {
     const world = await servingWorld();
     const origin = world.clock.now();
     request(world, { configs: [endpoints] });
@@ -193,7 +193,7 @@ describe('push', () => {
     expect(buildTimes(world, origin)).toEqual([100]);
   });
 
-  it('delays a full push although it names endpoints', async () => {
+  it('delays a full push even if it names endpoints', async () => {
     const world = await servingWorld({ debounceEndpoints: false });
     const origin = world.clock.now();
     request(world, { configs: [endpoints], forced: true });
@@ -202,7 +202,7 @@ describe('push', () => {
     expect(world.builds[1]!.forced).toBe(true);
   });
 
-  it('merges requests, pushes each object once, and forces all if one is forced', async () => {
+  it('merges requests, pushes each object once, and forces the push if one request is forced', async () => {
     const world = await servingWorld();
     request(world, { configs: [config, 'Gateway/shop/front'] });
     request(world, { configs: [config] });
@@ -212,7 +212,7 @@ describe('push', () => {
     expect(world.events('context.built').at(-1)).toMatchObject({ updates: 3 });
   });
 
-  it('ignores a request that names and forces nothing, which delays no other', async () => {
+  it('ignores a request that names no objects and is not forced, without delaying others', async () => {
     const world = await servingWorld();
     const origin = world.clock.now();
     request(world, { configs: [] });
@@ -226,7 +226,7 @@ describe('push', () => {
     expect(world.events('context.built').at(-1)).toMatchObject({ updates: 1 });
   });
 
-  it('does not push to clients before the first context is built, and needs no delay for that one', async () => {
+  it('pushes to no client before the first context is built, and does not delay the first context', async () => {
     const world = new DiscoveryWorld({}, { buildsAtOnce: false });
     await world.settle();
     request(world);
@@ -238,7 +238,7 @@ describe('push', () => {
     expect(world.builds.map((build) => build.configs)).toEqual([[], [config]]);
   });
 
-  it('rebuilds a failed context with growing delays, with all its changes', async () => {
+  it('rebuilds a failed context with increasing delays and with all its changes', async () => {
     const world = await servingWorld();
     const origin = world.clock.now();
     world.buildsAtOnce = false;
@@ -261,7 +261,7 @@ describe('push', () => {
     expect(world.builds).toHaveLength(5);
   });
 
-  it('waits no longer than half a minute for the next attempt', async () => {
+  it('waits at most 30 s for the next attempt', async () => {
     const world = await servingWorld();
     world.buildsAtOnce = false;
     request(world);
@@ -274,7 +274,7 @@ describe('push', () => {
     }
   });
 
-  it('rebuilds a failed context after the next change, which waits only for the quiet time', async () => {
+  it('rebuilds a failed context after the next change, which waits only for the debounce time', async () => {
     const world = await servingWorld();
     const origin = world.clock.now();
     world.buildsAtOnce = false;
@@ -292,7 +292,7 @@ describe('push', () => {
     expect(world.builds.at(-1)).toMatchObject({ forced: true, configs: [config, 'Gateway/shop/front'] });
   });
 
-  it('rebuilds failed contexts of urgent endpoints, too', async () => {
+  it('also rebuilds failed contexts of urgent endpoint changes', async () => {
     const world = await servingWorld({ debounceEndpoints: false });
     world.buildsAtOnce = false;
     request(world, { configs: [endpoints] });

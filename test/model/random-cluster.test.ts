@@ -19,7 +19,7 @@ beforeAll(() => {
 
 const numRuns = sized({ quick: 50, short: 150, full: 2_000 });
 
-test(`stores converge with the server in time in ${numRuns} schedules of faults`, async () => {
+test(`stores converge with the server in time in ${numRuns} fault schedules`, async () => {
   await fc.assert(
     fc.asyncProperty(schedules, async (steps) => {
       expect(await play(steps)).toEqual([]);
@@ -45,7 +45,7 @@ const withPort = (change: (server: ApiServer) => Partial<ApiServer>): WorldOptio
 /** Enough to find each of these. */
 const enough = 600;
 
-describe.skipIf(isQuick)('random schedules find an informer that', () => {
+describe.skipIf(isQuick)('random schedules with a faulty informer', () => {
   test.each<[string, WorldOptions, RegExp]>([
     [
       'empties the store when its version has expired',
@@ -125,7 +125,7 @@ describe.skipIf(isQuick)('random schedules find an informer that', () => {
       },
       /has/,
     ],
-  ])('%s', async (_, options, expected) => {
+  ])('detect an informer that %s', async (_, options, expected) => {
     const result = await fc.check(
       fc.asyncProperty(schedules, async (steps) => {
         expect((await play(steps, options)).join('\n')).not.toMatch(expected);

@@ -59,7 +59,7 @@ const seeds = sized({ short: [1], full: [1, 2, 3, 4] });
 const enough = 500;
 const schedulesEach = sized({ quick: 200, short: enough, full: 2_500 });
 
-describe('thousands of schedules of faults and triggers', () => {
+describe('thousands of random schedules of faults and triggers', () => {
   const thread = new SearchThread();
   afterAll(() => thread.end());
 
@@ -72,7 +72,7 @@ describe('thousands of schedules of faults and triggers', () => {
   });
 });
 
-test('a trace that fails at random does not change the behaviour of the agent', () => {
+test("a trace that fails randomly does not change the agent's behavior", () => {
   const agent = randomAgent();
   // A sink must not throw; one that throws anyway must not affect the recorded charts.
   const failing = (fails: Iterator<boolean>): TraceSink => ({
@@ -91,7 +91,7 @@ test('a trace that fails at random does not change the behaviour of the agent', 
   );
 });
 
-test('a trace that fails for a while is reported with its reason, lacks the records of that time, and continues', () => {
+test("a trace that fails temporarily is reported with its reason, lacks that time's records, and continues", () => {
   const agent = randomAgent();
   const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => {});
   const stretch = fc.record({ first: fc.integer({ min: 1, max: 60 }), length: fc.integer({ min: 1, max: 200 }) });
@@ -238,7 +238,7 @@ const broken: Record<string, Broken> = {
   },
 };
 
-describe.skipIf(isQuick)('random schedules find, with few steps, a certificate watch with', () => {
+describe.skipIf(isQuick)('random schedules with a faulty certificate watch', () => {
   const { directoryWatch } = agentMachines;
   test.each([
     ['delays that do not double', watchIsSpared, directoryWatch.provide({ delays: { pause: 500 } })],
@@ -247,7 +247,7 @@ describe.skipIf(isQuick)('random schedules find, with few steps, a certificate w
       triggersAreApplied.name,
       chartWithout(directoryWatch, 'watching.setting up', 'after', 'setUpLimit'),
     ],
-  ])('%s', (_, finds, broken) => {
+  ])('detect %s in few steps', (_, finds, broken) => {
     const agent = randomAgent({ directoryWatch: broken });
     const { figures, finding } = search({ seed: 1, runs: 3_000, agent, checkEvery: 0 });
     expect(finding?.violations[0]?.invariant).toBe(finds);
@@ -255,8 +255,8 @@ describe.skipIf(isQuick)('random schedules find, with few steps, a certificate w
   });
 });
 
-describe.skipIf(isQuick)('random schedules find, with few steps,', () => {
-  test.each(Object.entries(broken))('%s', (_, { finds, steps, machines, seed = 1 }) => {
+describe.skipIf(isQuick)('random schedules with a faulty agent', () => {
+  test.each(Object.entries(broken))('detect %s in few steps', (_, { finds, steps, machines, seed = 1 }) => {
     const agent = randomAgent(machines);
     const { figures, finding } = search({ seed, runs: 3_000, agent, invariants: [finds], checkEvery: 0 });
     expect(finding?.violations[0]?.invariant).toBe(finds.name);
@@ -265,7 +265,7 @@ describe.skipIf(isQuick)('random schedules find, with few steps,', () => {
   });
 });
 
-describe.skipIf(isQuick)('a violation found by a random schedule', () => {
+describe.skipIf(isQuick)('a violation that a random schedule detects', () => {
   const agent = randomAgent(supervisor({ guards: { isParentDraining: () => false } }));
   const options = { seed: 7, runs: 3_000, agent, invariants: [noDrainCutByStart], checkEvery: 0 };
   let finding: Finding;
@@ -287,7 +287,7 @@ describe.skipIf(isQuick)('a violation found by a random schedule', () => {
     expect(text.match(/^ +\d+ {2}after /gm)).toHaveLength(finding.schedule.steps.length);
   });
 
-  test('is written as a trace that the debugger reads', async () => {
+  test('is written as a trace that the debugger can read', async () => {
     const path = join(folder, 'finding.trace');
     writeRandomTrace(finding.schedule, traceFile(path), agent);
     const reading = await openTrace(path);

@@ -32,7 +32,7 @@ function decisionsOf(schedule: Schedule, options: Partial<RandomRunOptions>): { 
   return { result, decisions: lines.join('\n') };
 }
 
-test('failures of the log and the trace do not change the decisions of the agent, and lost records are reported', () => {
+test("failures of log and trace do not change the agent's decisions, and lost records are reported", () => {
   const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => {});
   const sums = { lines: 0, lost: 0, records: 0, recordsLost: 0 };
   const numRuns = sized({ short: 50, full: 3_000 });
@@ -104,8 +104,8 @@ const broken: Record<string, { finds: keyof typeof sinkRules; sinks: SinkParts }
   'a log that does not say what was lost': { finds: 'told', sinks: { logLosses: () => {} } },
 };
 
-describe.skipIf(isQuick)('random schedules find', () => {
-  test.each(Object.entries(broken))('%s', (_, { finds, sinks }) => {
+describe.skipIf(isQuick)('random schedules with a faulty sink', () => {
+  test.each(Object.entries(broken))('detect %s', (_, { finds, sinks }) => {
     vi.spyOn(process, 'emitWarning').mockImplementation(() => {});
     const { failed } = fc.check(
       fc.property(

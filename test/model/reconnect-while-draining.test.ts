@@ -73,7 +73,7 @@ describe.each([
     );
 
   test.each([['before', true], ['while']])(
-    'a cluster of a listener that was replaced %s the client was disconnected stays for the drain time',
+    'a cluster of a listener that was replaced %s the client was disconnected is kept for the drain time',
     (_when, isBefore = false) => {
       const client = withListener();
       const had = hadOf(client);
@@ -111,7 +111,7 @@ describe.each([
     expect(take(again, had)).toEqual([delta ? 'Cluster -c' : 'Cluster a b']);
   });
 
-  test('the routes of such a listener are not sent without hosts by a push after the reconnect', () => {
+  test('the routes of such a listener are not sent without hosts in a push after the reconnect', () => {
     const client = acknowledgedClient(delta, { departed });
     const { source, world } = client;
     source.setFetching('l', 'r');

@@ -49,7 +49,7 @@ describe.each([
   const endpointsOf = (world: AdsWorld): string[] =>
     world.readAll().flatMap(({ typeUrl, resources }) => (typeUrl === endpointType ? [...resources.values()] : []));
 
-  test('the endpoints stay as the client had them on its last stream', () => {
+  test("endpoints remain as on the client's last stream", () => {
     const world = reconnected(new DepartedClusters(45_000));
     const known = 'a=2';
     requestEndpoints(world, '2');
@@ -57,7 +57,7 @@ describe.each([
     expect(endpointsOf(world)).toEqual(delta ? [] : [known]);
   });
 
-  test('endpoints that this replica has not sent are not replaced by an empty assignment', () => {
+  test('endpoints that this replica has not sent are not replaced with an empty assignment', () => {
     const unknown = new DepartedClusters(0);
     const world = reconnected(unknown);
     requestEndpoints(world, '2');
@@ -66,7 +66,7 @@ describe.each([
     expect(sent.map(shortTexts)).not.toContain('ClusterLoadAssignment a');
   });
 
-  test('a push after the reconnect does not replace endpoints that this replica has not sent by an empty assignment', () => {
+  test('endpoints that this replica has not sent are kept by a push after the reconnect', () => {
     const world = reconnected(new DepartedClusters(0));
     requestEndpoints(world, '2');
     const sent: string[] = [];

@@ -68,7 +68,7 @@ describe.each([
     else world.sotw({ typeUrl: clusterType, responseNonce: nonce, versionInfo: 'v' });
   }
 
-  test('clusters are sent after the limit, before what waited, and the one that fetches a secret has a time limit', () => {
+  test('clusters are sent after the limit, before the waiting resources, with a timeout for the one that fetches a secret', () => {
     const world = reconnect(given());
     expect(world.readAll().map(shortTexts)).toEqual(['ClusterLoadAssignment a']);
     world.clock.advance(limitMs - 1);
@@ -81,7 +81,7 @@ describe.each([
     expect([...world.abandoned]).toEqual(['*', 'a']);
   });
 
-  test('an acknowledgement ends the search, and later changes are sent at once', () => {
+  test('an ACK ends the search for blocking clusters, and later changes are sent immediately', () => {
     const source = given();
     const world = reconnect(source);
     world.readAll();
@@ -120,7 +120,7 @@ describe.each([
     ['is no Envoy', { isEnvoy: false }],
     ['has a stream for endpoints alone', { onlyType: endpointType }],
     ['has a stream for listeners alone', { onlyType: listenerType }],
-  ])('a client that %s is sent no clusters without a request', (_name, options) => {
+  ])('a client that %s receives no clusters without a request', (_name, options) => {
     const world = reconnect(given(), options);
     world.clock.advance(100_000);
     expect(clustersIn(world)).toEqual([]);
@@ -128,7 +128,7 @@ describe.each([
     expect(world.rollout.newClusters).toEqual([]);
   });
 
-  test('a client without clusters that take endpoints is sent clusters as well', () => {
+  test('a client whose clusters take no endpoints receives clusters too', () => {
     const world = new AdsWorld({ delta, source: given(), makesBeforeBreak: true });
     if (delta) world.delta({ typeUrl: listenerType, initialResourceVersions: { l: 'old' } });
     else world.sotw({ typeUrl: listenerType, versionInfo: 'old' });
@@ -137,7 +137,7 @@ describe.each([
     expect(world.readAll().map(shortTexts)).toEqual(['Cluster a', 'Listener l']);
   });
 
-  test('endpoints of a cluster that is no longer configured are not replaced by an empty assignment, because its routes may be in use', () => {
+  test('endpoints of an unconfigured cluster are not replaced with an empty assignment, because its routes can be in use', () => {
     const source = given();
     source.remove(clusterType, 'a');
     const world = reconnect(source);
@@ -148,7 +148,7 @@ describe.each([
     expect(world.rollout.retained.map(({ name }) => name)).toEqual(['a']);
   });
 
-  describe('with more suspects than are abandoned at once,', () => {
+  describe('with more suspected clusters than are given up together', () => {
     const many = 3 * firstSuspects;
     const names = Array.from({ length: many }, (_, index) => `c${String(index).padStart(3, '0')}`);
 
@@ -169,7 +169,7 @@ describe.each([
       return sizes;
     }
 
-    test('the least common are given up first, then as many again with each limit, until all are', () => {
+    test('the rarest are given up first, then as many more at each limit, until all are', () => {
       const world = reconnect(givenMany((name) => ['common', ...(name === 'c250' ? ['rare'] : [])]));
       expect(steps(world, 1)).toEqual([firstSuspects]);
       expect(world.rollout.givenUp.map(({ name }) => name)).toEqual(expect.arrayContaining(['a', 'c250']));
@@ -178,7 +178,7 @@ describe.each([
       expect(world.abandoned.size).toBe(many + 2);
     });
 
-    test('no further clusters are given up when the client has acknowledged them', () => {
+    test('no further clusters are given up after the client acknowledges them', () => {
       const world = reconnect(givenMany(() => ['common']));
       world.readAll();
       world.clock.advance(limitMs);
@@ -187,7 +187,7 @@ describe.each([
       expect(steps(world, 3)).toEqual([firstSuspects, firstSuspects, firstSuspects]);
     });
 
-    test('clusters that fetch a requested missing secret are given up first, and others after them', () => {
+    test('clusters that fetch a requested missing secret are given up before others', () => {
       const source = givenMany((name) => (name < 'c200' ? ['missing'] : ['common']));
       source.set(secretType, 'common');
       const world = reconnect(source, { servesSecrets: true });
@@ -199,7 +199,7 @@ describe.each([
       expect(steps(world, 4)).toEqual([200, 200, 200, many + 1]);
     });
 
-    test('a client that requests all clusters and does not acknowledge them has each given up in the end', () => {
+    test('each cluster is eventually given up if the client requests all and acknowledges none', () => {
       const world = new AdsWorld({ delta, source: givenMany((name) => [name]), makesBeforeBreak: true });
       const has = Object.fromEntries(['a', ...names].map((name) => [name, 'old']));
       if (delta) world.delta({ typeUrl: clusterType, initialResourceVersions: has });

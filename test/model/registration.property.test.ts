@@ -82,7 +82,7 @@ async function afterwards(world: RegistrationReplicas, isKilled: boolean): Promi
 }
 
 it(
-  'the entry matches the workload in the end, however requests end',
+  'a WorkloadEntry eventually matches its workload, whatever the results of requests are',
   async () => {
     await fc.assert(
       fc.asyncProperty(schedule, async (drawn) => {
@@ -94,7 +94,7 @@ it(
   sized({ quick: 60_000, short: 60_000, full: 900_000 }),
 );
 
-it('charts with deliberate faults are detected', async () => {
+it('registration charts with deliberate faults are detected', async () => {
   const broken = (machine: typeof registrationMachine) => (registrations: WorkloadRegistrations) => {
     const whole = registrationsWithEffects(registrations);
     const { writeEntry } = (whole.implementations.actors.registration as typeof registrationMachine).implementations

@@ -148,7 +148,7 @@ async function connected(): Promise<RegistrationWorld> {
 }
 
 describe('a workload', () => {
-  it('is registered when it connects, and its entry is deleted a grace period after it has disconnected', async () => {
+  it('is registered when it connects, and its entry is deleted a grace period after it disconnects', async () => {
     const world = await connected();
     await world.pass(60_000);
     expect(world.orders).toEqual(['0 register']);
@@ -160,7 +160,7 @@ describe('a workload', () => {
     expect([world.forgotten, world.workloads]).toEqual([[entry], 0]);
   });
 
-  it('that reconnects a thousand times a second causes one write', async () => {
+  it('causes one write even if it reconnects 1,000 times per second', async () => {
     const world = await connected();
     for (let i = 0; i < 300; i++) {
       await world.disconnect();
@@ -171,7 +171,7 @@ describe('a workload', () => {
     expect(world.orders).toEqual(['0 register']);
   });
 
-  it('that is disconnected for a while each time causes two writes each', async () => {
+  it('causes two writes for each longer disconnection', async () => {
     const world = await connected();
     for (let i = 0; i < 5; i++) {
       await world.disconnect();
@@ -182,7 +182,7 @@ describe('a workload', () => {
     expect(world.orders.length).toBe(1 + 2 * 5);
   });
 
-  it('that reconnects within the grace period keeps its entry', async () => {
+  it('keeps its entry if it reconnects within the grace period', async () => {
     const world = await connected();
     await world.disconnect();
     await world.pass(9_999);
@@ -192,7 +192,7 @@ describe('a workload', () => {
     expect(world.forgotten).toEqual([]);
   });
 
-  it('that reconnects while its entry is being deleted gets another one afterwards', async () => {
+  it('gets another entry if it reconnects while its entry is being deleted', async () => {
     const world = await connected();
     await world.disconnect();
     world.answers.push(written, 'held');
@@ -204,7 +204,7 @@ describe('a workload', () => {
     expect(world.forgotten).toEqual([]);
   });
 
-  it('that disconnects while it is being registered is removed afterwards', async () => {
+  it('is removed after its registration if it disconnects during it', async () => {
     const world = new RegistrationWorld();
     world.answers.push('held');
     await world.connect();
@@ -217,7 +217,7 @@ describe('a workload', () => {
     expect(world.mostAtATime).toBe(1);
   });
 
-  it('whose creation got no response is read after the disconnect', async () => {
+  it('has its disconnect recorded even if the creation of its entry got no response', async () => {
     const world = new RegistrationWorld();
     world.answers.push({ outcome: 'failed', reason: 'no answer in 5 s' });
     await world.connect();
@@ -226,7 +226,7 @@ describe('a workload', () => {
     expect(world.orders.map((text) => text.replace(/^\d+ /, ''))).toEqual(['register', 'note disconnect', 'delete']);
   });
 
-  it('that is connected to another replica is left to that replica', async () => {
+  it('is left to another replica if it is connected there', async () => {
     const world = await connected();
     world.answers.push({ outcome: 'foreign' });
     await world.disconnect();
@@ -235,7 +235,7 @@ describe('a workload', () => {
     expect(world.forgotten).toEqual([entry]);
   });
 
-  it('that connects to another replica in its grace period is left to that replica', async () => {
+  it('is left to another replica if it connects there during its grace period', async () => {
     const world = await connected();
     world.answers.push(written, { outcome: 'foreign' });
     await world.disconnect();
@@ -244,7 +244,7 @@ describe('a workload', () => {
     expect(world.forgotten).toEqual([entry]);
   });
 
-  it('whose entry is deleted by another client gets a new one, at most once a second', async () => {
+  it('gets a new entry, at most once per second, if another client deletes its entry', async () => {
     const world = await connected();
     for (let i = 0; i < 100; i++) {
       await world.lose();
@@ -254,12 +254,12 @@ describe('a workload', () => {
   });
 });
 
-describe('a workload whose slot another namespace gets', () => {
+describe('a workload whose slot is given to another namespace', () => {
   it.each<[string, (world: RegistrationWorld) => Promise<void>]>([
     ['while the workload is registered', async () => {}],
     ['after a write of the health', (world) => world.health('down')],
     ['while the workload may reconnect', (world) => world.disconnect()],
-  ])('loses its entry without a grace period, %s', async (_, before) => {
+  ])('loses its entry without a grace period %s', async (_, before) => {
     const world = await connected();
     await world.pass(5_000);
     await before(world);
@@ -269,7 +269,7 @@ describe('a workload whose slot another namespace gets', () => {
     expect([world.forgotten, world.workloads]).toEqual([[entry], 0]);
   });
 
-  it('loses its entry at once in its grace period', async () => {
+  it('loses its entry immediately if it is in its grace period', async () => {
     const world = await connected();
     await world.disconnect();
     await world.pass(3_000);
@@ -278,7 +278,7 @@ describe('a workload whose slot another namespace gets', () => {
     expect(world.forgotten).toEqual([entry]);
   });
 
-  it.each(['register', 'note disconnect'])('loses its entry after the pending write to %s', async (deed) => {
+  it.each(['register', 'note disconnect'])('loses its entry after the pending write: %s', async (deed) => {
     const world = new RegistrationWorld();
     world.answers.push(...(deed === 'register' ? ['held' as const] : [written, 'held' as const]));
     await world.connect();
@@ -290,7 +290,7 @@ describe('a workload whose slot another namespace gets', () => {
     expect(world.mostAtATime).toBe(1);
   });
 
-  it('is registered again when it gets a slot while its entry is being deleted', async () => {
+  it('is registered again if it gets a slot while its entry is being deleted', async () => {
     const world = await connected();
     world.answers.push(written, 'held');
     await world.displace();
@@ -304,24 +304,21 @@ describe('a workload whose slot another namespace gets', () => {
   });
 });
 
-it.each(['register', 'report health'])(
-  'an entry that is deleted during the write to %s is created again',
-  async (deed) => {
-    const world = new RegistrationWorld();
-    world.answers.push(...(deed === 'register' ? ['held' as const] : [written, 'held' as const]));
-    await world.connect();
-    await world.health('down');
-    await world.lose();
-    await world.answer(written);
-    await world.pass(5_000);
-    const deeds = world.orders.map((text) => text.replace(/^\d+ /, ''));
-    expect(deeds.filter((text) => text === 'register').length).toBe(2);
-    expect(deeds.at(-1)).toBe('report health down');
-  },
-);
+it.each(['register', 'report health'])('an entry is recreated if it is deleted during the write: %s', async (deed) => {
+  const world = new RegistrationWorld();
+  world.answers.push(...(deed === 'register' ? ['held' as const] : [written, 'held' as const]));
+  await world.connect();
+  await world.health('down');
+  await world.lose();
+  await world.answer(written);
+  await world.pass(5_000);
+  const deeds = world.orders.map((text) => text.replace(/^\d+ /, ''));
+  expect(deeds.filter((text) => text === 'register').length).toBe(2);
+  expect(deeds.at(-1)).toBe('report health down');
+});
 
-describe('a write that is rejected', () => {
-  it('is retried with growing delays', async () => {
+describe('a rejected write', () => {
+  it('is retried with increasing delays', async () => {
     const world = new RegistrationWorld();
     world.answers.push(conflict, conflict, conflict, new Error('bug'), conflict, conflict, conflict);
     await world.connect();
@@ -330,7 +327,7 @@ describe('a write that is rejected', () => {
     expect(times).toEqual([0, 1_000, 3_000, 7_000, 15_000, 31_000, 61_000, 91_000]);
   });
 
-  it('is not repeated after the workload reconnected; the due write follows', async () => {
+  it('is not repeated after the workload reconnects, but replaced by the write that is due', async () => {
     const world = await connected();
     world.answers.push(conflict);
     await world.disconnect();
@@ -340,7 +337,7 @@ describe('a write that is rejected', () => {
     expect(world.orders).toEqual(['0 register', '1000 note disconnect', '2000 register']);
   });
 
-  it('of a disconnect is repeated, and the deletion follows', async () => {
+  it('is repeated if it records a disconnect, and is followed by the deletion', async () => {
     const world = await connected();
     await world.disconnect();
     await world.pass(2_000);
@@ -354,8 +351,8 @@ describe('a write that is rejected', () => {
   });
 });
 
-describe('health', () => {
-  it('is written when it is reported, and when it changes', async () => {
+describe('workload health', () => {
+  it('is written when it is reported and when it changes', async () => {
     const world = await connected();
     await world.health('connection refused');
     await world.pass(5_000);
@@ -366,7 +363,7 @@ describe('health', () => {
     expect(world.orders.slice(1)).toEqual(['0 report health connection refused', '5000 report health healthy']);
   });
 
-  it('that changes constantly is written once a second, with the final state at the end', async () => {
+  it('is written once per second if it changes continuously, with the final state at the end', async () => {
     const world = await connected();
     for (let i = 0; i < 300; i++) {
       await world.health(i % 2 === 0 ? 'down' : undefined);
@@ -377,7 +374,7 @@ describe('health', () => {
     expect(world.orders.at(-1)).toContain('healthy');
   });
 
-  it('that is reported before the entry exists is written after it', async () => {
+  it('is written after the entry if it is reported before the entry exists', async () => {
     const world = new RegistrationWorld();
     world.answers.push('held');
     await world.connect();
@@ -386,7 +383,7 @@ describe('health', () => {
     expect(world.orders).toEqual(['0 register', '0 report health down']);
   });
 
-  it('that could not be written is written later, and again into a recreated entry', async () => {
+  it('is written later if a write fails, and again into a recreated entry', async () => {
     const world = await connected();
     world.answers.push(conflict);
     await world.health('down');
@@ -398,7 +395,7 @@ describe('health', () => {
     expect(world.orders.slice(3)).toEqual(['7000 register', '7000 report health down']);
   });
 
-  it('of a workload that is connected to another replica is not overwritten', async () => {
+  it('is not overwritten if the workload is connected to another replica', async () => {
     const world = await connected();
     world.answers.push({ outcome: 'foreign' });
     await world.health('down');
@@ -407,10 +404,10 @@ describe('health', () => {
   });
 });
 
-describe('a workload that is rejected by the API server', () => {
+describe('a workload that the API server rejects', () => {
   const rejected: EntryResult = { outcome: 'rejected', reason: 'the entry is of another group' };
 
-  it('is disconnected, and so are its next connections with the same data for a while, without a request', async () => {
+  it('is disconnected, as are its next connections with the same data for some time, without a request', async () => {
     const world = new RegistrationWorld();
     world.answers.push(rejected);
     await world.connect();

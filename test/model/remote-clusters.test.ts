@@ -92,7 +92,7 @@ eachWorldFollowsTheDiagrams(['remote-clusters', 'api-server'], [], {
 let world: RemoteWorld;
 afterEach(() => void world.actor.stop());
 
-it('each cluster of a Secret has its own API server actor, which ends with it', () => {
+it('a cluster in a Secret has its own API server actor, which ends with it', () => {
   world = new RemoteWorld();
   world.list('a 1', 'b 2');
   expect(world.running).toEqual(['api-server-1', 'api-server-2']);
@@ -105,7 +105,7 @@ it('each cluster of a Secret has its own API server actor, which ends with it', 
   expect([world.running, world.counts]).toEqual([[], []]);
 });
 
-it('another kubeconfig applies after all objects were read with it, and the previous one is used until then', () => {
+it('another kubeconfig applies after all objects are read with it, and the previous one is used until then', () => {
   world = new RemoteWorld();
   world.list('a 1');
   world.synced('a 1');
@@ -117,7 +117,7 @@ it('another kubeconfig applies after all objects were read with it, and the prev
   expect(world.counts).toEqual(['a 2']);
 });
 
-it('a kubeconfig that never served is replaced at once, and one that is restored continues', () => {
+it('a kubeconfig that was never active is replaced immediately, and a restored one continues', () => {
   world = new RemoteWorld();
   world.list('a 1');
   world.list('a 2');
@@ -131,7 +131,7 @@ it('a kubeconfig that never served is replaced at once, and one that is restored
   expect(world.counts).toEqual(['a 2']);
 });
 
-it('two replacements before a complete read keep the first kubeconfig and the last one', () => {
+it('two replacements before a complete read keep the first and the last kubeconfig', () => {
   world = new RemoteWorld();
   world.list('a 1', 'b 9');
   world.synced('a 1');
@@ -143,7 +143,7 @@ it('two replacements before a complete read keep the first kubeconfig and the la
   expect(world.counts.toSorted()).toEqual(['a 3', 'b 9']);
 });
 
-it('a kubeconfig that was read is not dropped for one that was not, whatever Secrets contain in whichever order', () => {
+it('a kubeconfig with a completed read is never dropped for one without, whatever order Secrets change in', () => {
   const lists = [[], ['a 1'], ['a 2'], ['a 1', 'b 1'], ['a 2', 'b 1']];
   const words = ['a 1', 'a 2', 'b 1'];
   const most = sized({ short: 3, full: 4 });

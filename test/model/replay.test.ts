@@ -38,7 +38,7 @@ function recorded(schedule: Schedule): { header: TraceHeader; records: TraceReco
   return { header: header as TraceHeader, records: records as TraceRecord[] };
 }
 
-test('60 random runs of the agent, with faults and without, are replayed without a difference', () => {
+test('60 random agent runs, with and without faults, are replayed without a difference', () => {
   let total = 0;
   for (const schedule of fc.sample(schedules, { seed: 11, numRuns: 60 })) {
     const { header, records } = recorded(schedule);
@@ -59,7 +59,7 @@ test('a truncated trace is replayed to its end', () => {
   }
 });
 
-test('a trace can be replayed with a modified machine, here one that ignores changes', () => {
+test('a trace can be replayed with a modified machine, such as one that ignores changes', () => {
   const certificate = { gap: { ms: 5_000 }, happens: { what: 'certificate' } } as const;
   const { header, records } = recorded({
     ...{ settings: 'short times', beginning: 'in order', nature: 0, ending: 'in trouble' },
@@ -86,7 +86,7 @@ describe('a supervisor that skips an epoch number', () => {
     return { code, text };
   }
 
-  test('is found by check, with the missing number and the record', async () => {
+  test('is detected by the check, with the missing number and the record', async () => {
     const { code, text } = await printed((output) => checkTraces([path], { format: 'text' }, output));
     expect(code).toBe(1);
     expect(text).toMatch(
@@ -98,7 +98,7 @@ describe('a supervisor that skips an epoch number', () => {
     expect(text).toMatch(/expected next:\n +► \d+: supervisor->>child: spawn {3}\(supervisor → epoch-2: spawn\)/);
   });
 
-  test('deviates from the correct one first where it starts the wrong epoch', async () => {
+  test('first deviates from the correct supervisor where it starts the wrong epoch', async () => {
     const { code, text } = await printed((output) => replayTraces([path], { format: 'text' }, output));
     expect(code).toBe(1);
     const records = readFileSync(path, 'utf8').trimEnd().split('\n').slice(1);
@@ -110,7 +110,7 @@ describe('a supervisor that skips an epoch number', () => {
   });
 });
 
-test('100,000 records take seconds to replay', () => {
+test('100,000 records are replayed within seconds', () => {
   const steps = Array.from({ length: 400 }, (_, i) => ({
     gap: { ms: 60_000 },
     happens: i % 8 === 0 ? ({ what: 'crash', whom: 'serving' } as const) : ({ what: 'certificate' } as const),
@@ -129,7 +129,7 @@ test('100,000 records take seconds to replay', () => {
   expect(secondsFor100000).toBeLessThan(15);
 });
 
-test('a trace is replayed by the machines of its program', async () => {
+test('a trace is replayed with the machines of its program', async () => {
   const path = join(folder, 'lines.trace');
   writeSkippedEpochTrace(path);
   const lines = readFileSync(path, 'utf8').split('\n');

@@ -42,7 +42,7 @@ function reconnected(named: readonly string[]): Reconnected {
   return { world, source, known, take };
 }
 
-test('is not sent a cluster that returns as the client has it', () => {
+test('a client does not receive a returning cluster that it already has', () => {
   const { world, source, known, take } = reconnected(['a', 'b']);
   source.restore(clusterType, known);
   source.setNaming(routeType, 'r', 'b');
@@ -59,14 +59,14 @@ test('is not sent a cluster that returns as the client has it', () => {
   expect(take()).toContain('Cluster -b');
 });
 
-test('is sent a cluster that returns in another form', () => {
+test('a client receives a returning cluster that has changed', () => {
   const { world, source, take } = reconnected(['a', 'b']);
   source.set(clusterType, 'b');
   world.push(clusterType);
   expect(take()).toContain('Cluster b');
 });
 
-test('is sent a cluster that returns after it was removed from the client', () => {
+test('a client receives a returning cluster after the cluster was removed from the client', () => {
   const { world, source, known, take } = reconnected(['a']);
   world.clock.advance(100_000);
   expect(take()).toContain('Cluster -b');
@@ -75,7 +75,7 @@ test('is sent a cluster that returns after it was removed from the client', () =
   expect(take()).toContain('Cluster b');
 });
 
-test('is sent a cluster that returns a second time, in the form that the client had first', () => {
+test('a client receives a cluster that returns a second time in its original version', () => {
   const { world, source, known, take } = reconnected(['a']);
   source.set(clusterType, 'b');
   world.push(clusterType);
@@ -89,7 +89,7 @@ test('is sent a cluster that returns a second time, in the form that the client 
   expect(take()).toContain('Cluster b');
 });
 
-test('is sent a route that it requested before the push of the returned cluster', () => {
+test('a client receives a route that it requested before the push of the returning cluster', () => {
   const { world, source, known, take } = reconnected(['a', 'b']);
   source.restore(clusterType, known);
   source.setNaming(routeType, 'other', 'b');
@@ -99,7 +99,7 @@ test('is sent a route that it requested before the push of the returned cluster'
   expect(take()).toEqual(['RouteConfiguration other']);
 });
 
-test('is sent each later change of a cluster that returned, also back to the form that it had first', () => {
+test('a client receives each later change of a returning cluster, including a change back to the original version', () => {
   const { world, source, known, take } = reconnected(['a', 'b']);
   source.restore(clusterType, known);
   world.push(clusterType);

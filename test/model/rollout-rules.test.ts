@@ -30,22 +30,22 @@ const delta = (nonce: string): AdsRequest =>
 const namesOf = ({ newClusters }: { newClusters: readonly NewCluster[] }): string[] =>
   newClusters.map(({ name }) => name);
 
-describe('an acknowledgement of clusters', () => {
-  test('of the newest response counts for all responses before it, as a state-of-the-world client sends no other', () => {
+describe('an ACK of clusters', () => {
+  test('for the newest response counts for all earlier ones, as state-of-the-world clients send no others', () => {
     expect(namesOf(withClustersAcknowledged(rollout, sotw('2'), watch))).toEqual([]);
   });
 
-  test('of an earlier response is stale in state of the world, and counts for that response in delta', () => {
+  test('for an earlier response is stale in state of the world, but counts for that response in delta', () => {
     expect(namesOf(withClustersAcknowledged(rollout, sotw('1'), watch))).toEqual(['a', 'b']);
     expect(namesOf(withClustersAcknowledged(rollout, delta('1'), watch))).toEqual(['b']);
   });
 
-  test('of an unknown response counts for none', () => {
+  test('for an unknown response has no effect', () => {
     expect(namesOf(withClustersAcknowledged(rollout, delta('0'), watch))).toEqual(['a', 'b']);
   });
 });
 
-test('an endpoint response makes clusters usable that need only an assignment in it', () => {
+test('an endpoint response makes those clusters usable that only need an assignment in it', () => {
   const newClusters = [sent('a', '1', 'assignment'), sent('b', '1', 'assignment'), sent('c', '1')];
   const next = withAssignmentsSent({ ...newRollout, newClusters }, (name) => name !== 'b');
   expect(namesOf(next)).toEqual(['b', 'c']);

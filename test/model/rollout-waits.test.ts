@@ -33,7 +33,7 @@ describe.each([
   ['state of the world', false],
   ['delta', true],
 ])('%s', (_, delta) => {
-  test('debug pages show why a removed cluster is kept, from the last route that names it to its removal', () => {
+  test('debug pages show why a removed cluster is kept, from the last route that names it until its removal', () => {
     const client = acknowledgedClient(delta);
     replace(client);
     const seen = client.world.read()!;
@@ -63,7 +63,7 @@ describe.each([
     expect([...client.world.retained.values()].every((count) => count === 0)).toBe(true);
   });
 
-  test('a cluster that no route names waits for the acknowledgement of the type that named it', () => {
+  test('a cluster that no route names waits for the ACK of the type that named it', () => {
     const client = acknowledgedClient(delta);
     client.source.setNaming(routeType, 'r');
     client.world.push(routeType);
@@ -81,7 +81,7 @@ describe.each([
     expect(client.world.retained.get('unacknowledged')).toBe(0);
   });
 
-  test('a cluster that is not usable within the limit is shown as given up, with its time limit', () => {
+  test('a cluster that is not usable within the limit is shown as given up, with its timeout', () => {
     const client = acknowledgedClient(delta);
     client.source.usability.set('b', { after: 'warming', assignment: 'b', secrets: new Set() });
     client.source.set(clusterType, 'b');
@@ -101,7 +101,7 @@ describe.each([
     expect(client.world.givenUp).toBe(0);
   });
 
-  test('a client that reconnects and has acknowledged nothing keeps clusters for its previous connection', () => {
+  test('a client that reconnects without any ACK keeps the clusters for its previous connection', () => {
     const { source, world } = acknowledgedClient(delta);
     world.call.emit('cancelled');
     const again = new AdsWorld({ delta, source, clock: world.clock, makesBeforeBreak: true });

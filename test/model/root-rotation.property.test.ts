@@ -265,8 +265,8 @@ async function run(steps: readonly Step[], mutant?: Mutant): Promise<World> {
 
 const steps = fc.array(step, { maxLength: 60 });
 
-describe('a rotation of the root', () => {
-  it('disconnects no workload in any order of events, and completes when all participants respond', async () => {
+describe('a root rotation', () => {
+  it('disconnects no workload for any order of events, and completes if all participants respond', async () => {
     await fc.assert(
       fc.asyncProperty(steps, async (all) => {
         const world = await run(all);
@@ -294,7 +294,7 @@ describe('a rotation of the root', () => {
     'drops at once',
     'forgets the ledger',
     'treats acknowledgements as those of other workloads',
-  ])('disconnects a workload in an implementation that %s', async (mutant) => {
+  ])('disconnects a workload if the implementation %s', async (mutant) => {
     const { failed } = await fc.check(
       fc.asyncProperty(steps, async (all) => void (await run(all, mutant))),
       { numRuns: 3_000, seed: 1 },
@@ -303,7 +303,7 @@ describe('a rotation of the root', () => {
   });
 
   it.each(['steady', 'trusting', 'signing', 'dropping'] as const)(
-    'does not block the start of a killed control plane: stage %s waits for workloads, which wait for the control plane',
+    'does not block the start of a killed control plane in stage %s, which waits for workloads that wait for the control plane',
     async (stage) => {
       const world = new World();
       world.journal = { stage, signer: 'root-1', other: stage === 'steady' ? null : 'root-2', tainted: null };
@@ -317,7 +317,7 @@ describe('a rotation of the root', () => {
     },
   );
 
-  it('reports a tainted root for renewal as soon as another one signs, also after a restart, and never returns to it', async () => {
+  it('reports a tainted root for renewal when another root signs, even after a restart, and never returns to it', async () => {
     const world = await run([]);
     await world.order('rotation.taint');
     expect(world.journal).toEqual({ stage: 'trusting', signer: 'root-1', other: 'root-2', tainted: 'root-1' });
@@ -350,7 +350,7 @@ describe('a rotation of the root', () => {
     expect(world.tainted).toBe('root-1');
   });
 
-  it('keeps no taint if it is reverted before another root signs', async () => {
+  it('drops a taint if the rotation is reverted before another root signs', async () => {
     const world = await run([]);
     await world.order('rotation.taint');
     await world.order('rotation.revert');
@@ -359,7 +359,7 @@ describe('a rotation of the root', () => {
     expect(world.journal).toMatchObject({ stage: 'trusting', tainted: null });
   });
 
-  it('skips the workloads that it waits for, one stage at a time, when an operator forces it', async () => {
+  it('skips workloads that it waits for, one stage at a time, if an operator forces it', async () => {
     const world = await run([]);
     await world.order('rotation.force');
     expect(world.stages).toEqual(['steady']);
@@ -399,7 +399,7 @@ describe('a rotation of the root', () => {
     expect(world.broken()).toBeUndefined();
   });
 
-  it('passes through its stages in order and is reported to the end', async () => {
+  it('passes through its stages in order, and reports the last one', async () => {
     const world = await run([]);
     await world.order('rotation.start');
     for (let i = 0; i < workloadCount; i++) await world.trust(i);

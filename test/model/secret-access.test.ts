@@ -34,7 +34,7 @@ const forced = (world: DiscoveryWorld): number =>
     .events('push.request')
     .filter(({ reasons }) => (reasons as object | undefined) && 'secret' in (reasons as object)).length;
 
-it('queries an account when a proxy of it requests a Secret, and once a minute, and notifies all proxies of a changed result', async () => {
+it('access is queried when a proxy of an account requests a Secret and once a minute, and all proxies are notified of changes', async () => {
   const world = await given({ 'edge/front': yes, 'edge/other': no });
   await wanted(world, 'edge/front', 'edge/other');
   expect(world.adoptedAccess).toEqual(['edge/front true', 'edge/other false']);
@@ -49,7 +49,7 @@ it('queries an account when a proxy of it requests a Secret, and once a minute, 
   expect(forced(world)).toBe(3);
 });
 
-it('does not query accounts without proxies, and queries again for a proxy that returns', async () => {
+it('access is not queried for accounts without proxies, and is queried again when a proxy returns', async () => {
   const world = await given({ 'edge/front': yes });
   await wanted(world, 'edge/front');
   await wanted(world);
@@ -59,7 +59,7 @@ it('does not query accounts without proxies, and queries again for a proxy that 
   expect(world.adoptedAccess).toEqual(['edge/front true', 'edge/front true']);
 });
 
-it('allows no access without a response of the API server, retries with growing delays, and revokes nothing', async () => {
+it('access is not granted or revoked without a response of the API server, and retries have increasing delays', async () => {
   const world = await given({ 'edge/front': silent });
   await wanted(world, 'edge/front');
   await world.pass(40_000);
@@ -73,7 +73,7 @@ it('allows no access without a response of the API server, retries with growing 
   expect(world.adoptedAccess).toEqual(['edge/front true']);
 });
 
-it('treats an effect with a bug as a missing response', async () => {
+it('access queries that throw count as missing responses', async () => {
   const world = await given({ 'edge/front': new Error('bug') });
   await wanted(world, 'edge/front');
   expect(world.events('access.unavailable')).toMatchObject([{ account: 'edge/front', reason: 'bug' }]);

@@ -12,7 +12,7 @@ const upTo = (n: number): string[] => Array.from({ length: n }, (_, i) => `${i +
 describe('pilot-agent (seed 000)', () => {
   const rows = ofAgent.filter(({ seeds }) => seeds.length > 0);
 
-  test('every row of spec/agent.md §12.1 has a message', () => {
+  test('has a message for every row of spec/agent.md §12.1', () => {
     const drawn = upTo(22).flatMap((row) => (row === '14' ? ['14a', '14b', '14c'] : [row]));
     expect(new Set(rows.flatMap(({ seeds }) => seeds))).toEqual(new Set(drawn.map((row) => `12.1 #${row}`)));
   });
@@ -38,7 +38,7 @@ describe('pilot-discovery (seed 004)', () => {
   };
   const rows = ofDiscovery.filter(({ seeds }) => seeds.length > 0);
 
-  test('every row of the tables has a message, or a reason why not', () => {
+  test('has a message, or a reason for none, for every row of the tables', () => {
     const drawn = [
       ...upTo(23).map((n) => `6.8 #${n}`),
       ...upTo(11).map((n) => `13.1 #${n}`),

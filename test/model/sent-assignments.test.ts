@@ -8,7 +8,7 @@ afterEach(() => {
   for (const world of AdsWorld.made.splice(0)) expect(world.failed).toBeUndefined();
 });
 
-test('a route waits for endpoints that the client has from another cluster until they are sent again', () => {
+test('a route waits until endpoints that the client has from another cluster are sent again', () => {
   const client = acknowledgedClient(true);
   const { source, world } = client;
   source.set(endpointType, 'a');
@@ -28,7 +28,7 @@ test('a route waits for endpoints that the client has from another cluster until
   expect(client.read()).toEqual(['ClusterLoadAssignment a', 'RouteConfiguration r']);
 });
 
-test('a route waits for endpoints that a reconnected client does not request', () => {
+test('a route waits for endpoints that a reconnected client has not requested', () => {
   const before = acknowledgedClient(true);
   const { source } = before;
   const version = source.types.get(clusterType)!.get('a')!.version;

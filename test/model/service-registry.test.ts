@@ -22,7 +22,7 @@ const waitedFor = (world: DiscoveryWorld): unknown[] =>
   world.events('services.pending').map(({ registries }) => registries);
 
 describe('service-registry', () => {
-  it('retries a failed computation of services by itself, with growing delays', async () => {
+  it('retries a failed computation of services with increasing delays', async () => {
     const world = await DiscoveryWorld.serving();
     world.services = new Error('a bug of a registry');
     world.fromRegistry('External/c1', 'changed');
@@ -45,7 +45,7 @@ describe('service-registry', () => {
     ],
     ['another registry comes', (world: DiscoveryWorld) => world.listRegistries('External/c1', consul)],
     ['a registry goes', (world: DiscoveryWorld) => world.listRegistries()],
-  ])('requests a push when %s', async (_, happens) => {
+  ])('requests a push if %s', async (_, happens) => {
     const world = await DiscoveryWorld.serving();
     world.services = changed;
     happens(world);
@@ -53,7 +53,7 @@ describe('service-registry', () => {
     expect(world.events('clients.push')).toMatchObject([{ configs: ['ServiceEntry/shop/cart'] }]);
   });
 
-  it('begins with pending changes in the step in which it requests a push', async () => {
+  it('starts with pending changes in the same step in which it requests a push', async () => {
     const world = await DiscoveryWorld.serving();
     world.services = changed;
     for (let time = 0; time < 3; time++) world.fromRegistry('External/c1', 'changed');
@@ -61,7 +61,7 @@ describe('service-registry', () => {
     expect(world.events('push.request')).toHaveLength(2);
   });
 
-  it('waits until every registry has reported its services, and reports the pending ones', async () => {
+  it('waits until all registries have reported their services, and reports pending registries', async () => {
     const world = await withSlowConsul();
     await world.pass(2_000);
     expect(world.state()).toBe(awaited);
@@ -83,7 +83,7 @@ describe('service-registry', () => {
     expect(world.state()).toBe('active.operating.serving');
   });
 
-  it('serves without a registry that does not report its services within 30 s, and reports that', async () => {
+  it('serves without a registry that has not reported its services within 30 s, and reports this', async () => {
     const world = await withSlowConsul();
     for (let half = 0; half < 59; half++) {
       await world.pass(500);
@@ -101,7 +101,7 @@ describe('service-registry', () => {
     expect(world.events('clients.push')).toMatchObject([{ configs: ['ServiceEntry/shop/cart'] }]);
   });
 
-  it('is not delayed at the start by an unreachable registry, however often that is retried', async () => {
+  it('is not delayed at start by an unreachable registry, however often that is retried', async () => {
     const world = new DiscoveryWorld({}, { registries: ['External/c1', consul], unreachable: [consul] });
     await world.pass(29_999);
     expect([world.state(), waitedFor(world).at(-1)]).toEqual([awaited, [consul]]);
@@ -127,7 +127,7 @@ describe('service-registry', () => {
     expect(world.madeOf.at(-1)).toEqual(['External/c1']);
   });
 
-  it('has an actor for each registry: for an added one, and another for a replaced one', async () => {
+  it('has an actor for each registry, including added and replaced ones', async () => {
     const world = await DiscoveryWorld.serving();
     world.listRegistries('External/c1', 'Kubernetes/east');
     await world.settle();

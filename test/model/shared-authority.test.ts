@@ -105,8 +105,8 @@ eachWorldFollowsTheDiagrams(['shared-authority'], [], { made: Replica.made, mach
 let replica: Replica;
 afterEach(() => void replica?.actor.stop());
 
-describe('one replica', () => {
-  it('creates a missing Secret and signs by the Secret that it reads, whichever replica created it', async () => {
+describe('a replica with a shared authority', () => {
+  it('creates a missing Secret, and signs with the Secret that it reads, whichever replica created it', async () => {
     replica = new Replica();
     expect(replica.creations).toEqual([]);
     replica.absent();
@@ -119,7 +119,7 @@ describe('one replica', () => {
     expect(replica.looks).toBe(1);
   });
 
-  it('retries with growing delays while the API server rejects the Secret, and reads again when it does not appear', async () => {
+  it('retries with increasing delays while the API server rejects the Secret, and reads again if the Secret does not appear', async () => {
     replica = new Replica();
     replica.absent();
     for (const waits of [1_000, 2_000, 4_000]) {
@@ -139,7 +139,7 @@ describe('one replica', () => {
     expect(replica.adopted).toEqual([1]);
   });
 
-  it('creates no Secret beside an invalid one, and waits until it is repaired', async () => {
+  it('does not replace an invalid Secret, and waits until it is corrected', async () => {
     replica = new Replica();
     replica.refused();
     replica.clock.advance(hourMs);
@@ -151,7 +151,7 @@ describe('one replica', () => {
     expect(replica.adopted).toEqual([1, 2]);
   });
 
-  it('restores a deleted Secret without a new root', async () => {
+  it('restores a deleted Secret without creating a new root', async () => {
     replica = new Replica();
     replica.read(steady('a'));
     replica.absent();
@@ -190,7 +190,7 @@ describe('one replica', () => {
     expect(replica.adopted).toEqual(isFollowed ? [1, 2] : [1]);
   });
 
-  it('checks each hour, and 1 min after each read, whether a stage is due', async () => {
+  it('checks whether a stage is due every hour, and 1 min after each read', async () => {
     replica = new Replica();
     replica.read(steady('a'));
     replica.clock.advance(minStageMs);
@@ -209,7 +209,7 @@ const factsAt = (now: number, more: Partial<RotationFacts> = {}): RotationFacts 
   ...more,
 });
 
-describe('the stages', () => {
+describe('the rotation stages', () => {
   const trusting = journalOf({ stage: 'trusting', other: 'b' });
   const signing = journalOf({ stage: 'signing', signer: 'b', other: 'a', before: ['a'] });
   const dropping = { ...signing, stage: 'dropping' as const };
@@ -305,7 +305,7 @@ describe('the stages', () => {
     else expect(step!.journal).toMatchObject(expected);
   });
 
-  it('an unknown root in the Secret becomes the next one of a rotation', () => {
+  it('an unknown root in the Secret becomes the next root of a rotation', () => {
     expect(rotationTo('x', journalOf(), 7)).toMatchObject({ stage: 'trusting', signer: 'a', other: 'x', since: 7 });
     // No workload has a certificate of the root that it replaces.
     for (const before of [trusting, dropping]) {
@@ -313,7 +313,7 @@ describe('the stages', () => {
     }
   });
 
-  it('the active roots are restored while workloads have certificates of two roots, because a third one would disconnect them', () => {
+  it('the active roots are restored while workloads have certificates of both, because a third root would disconnect them', () => {
     expect(rotationTo('x', signing, 7)).toBe(signing);
   });
 });
@@ -371,11 +371,11 @@ function run(delaysInHours: readonly number[], ordersAt: readonly number[], muta
   return roots > 0 && written.stage === 'steady' ? undefined : `it did not end: ${written.stage}`;
 }
 
-describe('replicas that read late, with workloads that renew late,', () => {
+describe('replicas that read late with workloads that renew late', () => {
   const delays = fc.array(fc.integer({ min: 0, max: 12 }), { minLength: 1, maxLength: 3 });
   const orders = fc.integer({ min: 1, max: 60 }).map((first) => [first]);
 
-  it('never cause a workload to reject the certificate of another', () => {
+  it("never cause one workload to reject another's certificate", () => {
     const numRuns = sized({ quick: 30, short: 100, full: 3_000 });
     fc.assert(
       fc.property(delays, orders, (late, ordered) => {

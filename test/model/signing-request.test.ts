@@ -89,7 +89,7 @@ eachWorldFollowsTheDiagrams(['signing-request'], ['creation', 'approval', 'readi
   machine: signingRequestMachine,
 });
 
-it('creates, approves, reads until it is signed, reports, and removes a request', async () => {
+it('a signing request is created, approved, read until it is signed, reported, and removed', async () => {
   const request = new Request([pending, pending, { outcome: 'issued' }]);
   await request.pass(1_000);
   expect(request.asked).toEqual(['make', 'approve', 'read', 'read', 'read', 'remove']);
@@ -97,7 +97,7 @@ it('creates, approves, reads until it is signed, reports, and removes a request'
   expect(request.ended).toEqual({ outcome: 'issued' });
 });
 
-it('does not approve a request that others approve', async () => {
+it('a signing request is not approved if others approve it', async () => {
   const request = new Request([{ outcome: 'issued' }], { approves: false });
   await request.pass(0);
   expect(request.asked).toEqual(['make', 'read', 'remove']);
@@ -110,7 +110,7 @@ it.each<[string, readonly Answer<RequestReading>[], object, SigningRequestOutput
   ['is made by an effect with a bug', [pending], { creation: new Error('bug') }, { outcome: 'failed', reason: 'bug' }],
   ['is approved by one', [pending], { approval: new Error('bug') }, { outcome: 'failed', reason: 'bug' }],
   ['is read by one', [new Error('bug')], {}, { outcome: 'failed', reason: 'bug' }],
-])('a request that %s is reported at once and removed', async (_, readings, options, result) => {
+])('a signing request is reported immediately and removed if it %s', async (_, readings, options, result) => {
   const request = new Request(readings, options);
   await request.pass(0);
   expect(request.told).toEqual(result);
@@ -129,7 +129,7 @@ it.each<[string, readonly Answer<RequestReading>[], object, string]>([
   ['whose reading hangs', ['never'], {}, 'there is no certificate after 10 s'],
   ['whose making hangs', [pending], { creation: 'never' }, 'there is no certificate after 10 s'],
   ['whose approval hangs', [pending], { approval: 'never' }, 'there is no certificate after 10 s'],
-])('one %s has a limit', async (_, readings, options, reason) => {
+])('a signing request times out if it is one %s', async (_, readings, options, reason) => {
   const request = new Request(readings, options);
   await request.pass(9_900);
   expect(request.told).toBeUndefined();
@@ -143,7 +143,7 @@ it.each<[string, readonly Answer<RequestReading>[], object, string]>([
 it.each<[string, Answer<undefined>, number]>([
   ['is not answered', 'never', 5_000],
   ['has a bug', new Error('bug'), 0],
-])('it ends where its removal %s', async (_, removal, ms) => {
+])('a signing request ends even if its removal %s', async (_, removal, ms) => {
   const request = new Request([{ outcome: 'issued' }], { removal });
   await request.pass(ms);
   expect(request.ended).toEqual({ outcome: 'issued' });

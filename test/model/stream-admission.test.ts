@@ -75,7 +75,7 @@ class World {
 
 eachWorldFollowsTheDiagrams(['stream-admission'], [], { made: World.made, machine: streamAdmissionMachine });
 
-it('measures nothing while no client waits', () => {
+it('stream admission measures nothing while no client waits', () => {
   const world = new World();
   expect(world.measures).toBeUndefined();
   world.queued();
@@ -84,7 +84,7 @@ it('measures nothing while no client waits', () => {
   expect([world.state, world.measures]).toEqual(['idle', undefined]);
 });
 
-it('admits more clients at a time while the server has time and all slots are taken', () => {
+it('stream admission adds slots while the server is not overloaded and all slots are in use', () => {
   const world = new World();
   world.queued();
   world.measure({}, 100);
@@ -92,14 +92,14 @@ it('admits more clients at a time while the server has time and all slots are ta
   expect(world.applied).toEqual(world.applied.toSorted((a, b) => a - b));
 });
 
-it('adds no unneeded slots', () => {
+it('stream admission adds no unneeded slots', () => {
   const world = new World();
   world.queued();
   world.measure({ isFull: false }, 100);
   expect([world.state, world.slots]).toEqual(['admitting.below capacity', initialSlots]);
 });
 
-it.each(overloads)('admits fewer clients at a time with a load of %o, and never none', (load) => {
+it.each(overloads)('stream admission removes slots, but not the last one, under a load of %o', (load) => {
   const world = new World();
   world.queued();
   world.measure({}, 10);
@@ -111,22 +111,25 @@ it.each(overloads)('admits fewer clients at a time with a load of %o, and never 
   expect([world.slots, world.applied.at(-1)]).toEqual([minSlots, minSlots]);
 });
 
-it('keeps its slots near a limit', () => {
+it('stream admission limits the number of slots', () => {
   const world = new World();
   world.queued();
   world.measure({ turnMs: 10 }, 10);
   expect([world.state, world.slots]).toEqual(['admitting.at capacity', initialSlots]);
 });
 
-it.each([{ proxies: 1_000 }, {}])('has the initial slots again when no client waits, after a load of %o', (load) => {
-  const world = new World();
-  world.queued();
-  world.measure(load, 100);
-  world.actor.send({ type: 'clients.admitted' });
-  expect([world.slots, world.applied.at(-1)]).toEqual([initialSlots, initialSlots]);
-});
+it.each([{ proxies: 1_000 }, {}])(
+  'stream admission restores the initial slots when no client waits after a load of %o',
+  (load) => {
+    const world = new World();
+    world.queued();
+    world.measure(load, 100);
+    world.actor.send({ type: 'clients.admitted' });
+    expect([world.slots, world.applied.at(-1)]).toEqual([initialSlots, initialSlots]);
+  },
+);
 
-it('reaches a number of slots with which the server is neither idle nor overloaded, whatever a client costs', () => {
+it('stream admission finds a number of slots with which the server is neither idle nor overloaded, whatever a client costs', () => {
   for (const costMs of [0.05, 0.2, 1, 3]) {
     const world = new World();
     world.queued();

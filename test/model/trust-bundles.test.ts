@@ -35,8 +35,8 @@ const given = async (script: Partial<DiscoveryWorld>): Promise<DiscoveryWorld> =
 
 const inForce = (world: DiscoveryWorld): string[] => world.adoptedBundles.map(({ version }) => version);
 
-describe('at the start of the program', () => {
-  it('the start waits for no endpoint, and an endpoint that does not respond is queried once', async () => {
+describe('trust bundles at start', () => {
+  it('do not delay the start, and an unresponsive endpoint is queried once', async () => {
     const world = await given({});
     await world.pass(60 * minuteMs);
     // The limit is in the effect: it reports a missing response.
@@ -44,14 +44,14 @@ describe('at the start of the program', () => {
     expect(inForce(world)).toEqual([]);
   });
 
-  it('a bundle from before the restart applies before the endpoint has responded', async () => {
+  it('still apply after a restart until the endpoint has responded', async () => {
     const world = await given({ keptBundles: { [spire.endpoint]: bundle('kept', 7) } });
     expect(inForce(world)).toEqual(['kept']);
     expect(world.published).toBe(1);
     expect(askedAt(world, spire)).toEqual([0]);
   });
 
-  it('a stored bundle that is not valid any more is ignored, and the endpoint is queried', async () => {
+  it('are ignored if they are stored but no longer valid, and the endpoint is queried', async () => {
     const world = await given({
       keptBundles: { [spire.endpoint]: failing('has ended') },
       bundles: { [spire.endpoint]: bundle('one') },
@@ -59,7 +59,7 @@ describe('at the start of the program', () => {
     expect(inForce(world)).toEqual(['one']);
   });
 
-  it('a stored bundle still rules out older ones by its sequence number', async () => {
+  it('still exclude older ones by the stored sequence number', async () => {
     const world = await given({
       keptBundles: { [spire.endpoint]: bundle('kept', 7) },
       bundles: { [spire.endpoint]: bundle('replayed', 6) },
@@ -72,7 +72,7 @@ describe('at the start of the program', () => {
 });
 
 describe('an endpoint that responds', () => {
-  it('is queried every 5 min, and agents are notified of changed roots only', async () => {
+  it('is queried every 5 min, and agents are notified only of changed roots', async () => {
     const world = await given({ bundles: { [spire.endpoint]: bundle('one') } });
     await world.pass(5 * minuteMs);
     expect(world.published).toBe(1);
@@ -89,7 +89,7 @@ describe('an endpoint that responds', () => {
     [1, 30 * secondMs],
     [86_400 * secondMs, 60 * minuteMs],
     [Number.MAX_SAFE_INTEGER, 60 * minuteMs],
-  ])('with a refresh hint of %i ms is queried each %i ms', async (hint, interval) => {
+  ])('is queried, after a refresh hint of %i ms, every %i ms', async (hint, interval) => {
     const world = await given({ bundles: { [spire.endpoint]: bundle('one', null, hint) } });
     await world.pass(interval - 1);
     expect(askedAt(world, spire)).toEqual([0]);
@@ -97,7 +97,7 @@ describe('an endpoint that responds', () => {
     expect(askedAt(world, spire)).toEqual([0, interval]);
   });
 
-  it('with an older bundle is ignored, and with the same number or none it is accepted', async () => {
+  it('has an older bundle ignored, and a bundle with the same or no number accepted', async () => {
     const world = await given({ bundles: { [spire.endpoint]: bundle('five', 5) } });
     for (const next of [
       bundle('four', 4),
@@ -115,7 +115,7 @@ describe('an endpoint that responds', () => {
 });
 
 describe('an endpoint that fails', () => {
-  it('is queried after 5 s, 10 s, 20 s, up to 5 min while there is no bundle', async () => {
+  it('is queried after 5 s, 10 s, 20 s and so on up to 5 min if there is no bundle', async () => {
     const world = await given({ bundles: { [spire.endpoint]: failing() } });
     await world.pass(20 * minuteMs);
     const times = askedAt(world, spire);
@@ -124,7 +124,7 @@ describe('an endpoint that fails', () => {
     expect(inForce(world)).toEqual([]);
   });
 
-  it('keeps the last valid bundle, and is queried no more often than after a response', async () => {
+  it('keeps its last valid bundle, and is queried no more often than after a response', async () => {
     const world = await given({ bundles: { [spire.endpoint]: bundle('one', 3, minuteMs) } });
     world.bundles[spire.endpoint] = failing('huge');
     await world.pass(10 * minuteMs);
@@ -142,7 +142,7 @@ describe('an endpoint that fails', () => {
     expect(inForce(world)).toEqual(['one', 'two']);
   });
 
-  it('with an internal error is queried again as well', async () => {
+  it('is also queried again after an internal error', async () => {
     const world = await given({ bundles: { [spire.endpoint]: new Error('a bug') } });
     world.bundles[spire.endpoint] = bundle('one');
     await world.pass(5 * secondMs);
@@ -150,8 +150,8 @@ describe('an endpoint that fails', () => {
   });
 });
 
-describe('the mesh configuration', () => {
-  it('may list other endpoints, which are queried instead of the removed ones', async () => {
+describe('a changed mesh configuration', () => {
+  it('can list other endpoints, which are queried instead of removed ones', async () => {
     const world = await given({ bundles: { [spire.endpoint]: bundle('one'), [other.endpoint]: bundle('o') } });
     world.endpoints = [other];
     await world.changeSources(['fs://config']);
@@ -161,14 +161,14 @@ describe('the mesh configuration', () => {
     expect(askedAt(world, other)).toHaveLength(13);
   });
 
-  it('may change the trust domains of an endpoint, which is then queried again', async () => {
+  it('can change the trust domains of an endpoint, which is then queried again', async () => {
     const world = await given({ bundles: { [spire.endpoint]: bundle('one') } });
     world.endpoints = [{ ...spire, trustDomains: ['old.test'] }];
     await world.changeSources(['fs://config']);
     expect(world.askedForBundles.map(({ trustDomains }) => trustDomains)).toEqual([['shop.test'], ['old.test']]);
   });
 
-  it('that cannot be read because of an internal error changes nothing', async () => {
+  it('has no effect if an internal error prevents reading it', async () => {
     const world = await given({ bundles: { [spire.endpoint]: bundle('one') } });
     world.endpoints = new Error('a bug');
     await world.changeSources(['fs://config']);
@@ -178,7 +178,7 @@ describe('the mesh configuration', () => {
   });
 });
 
-it('the stop ends all queries', async () => {
+it('a stop ends all queries', async () => {
   const world = await given({ bundles: { [spire.endpoint]: bundle('one') } });
   world.signal();
   await world.settle();

@@ -32,7 +32,7 @@ describe.each([
       typeUrl !== clusterType ? false : delta ? removed.includes('a') : !resources.has('a'),
     );
 
-  test('a cluster that only such routes named is removed after the delay', () => {
+  test('a cluster that only unsubscribed routes named is removed after the delay', () => {
     const client = acknowledgedClient(delta);
     unsubscribe(client);
     removeCluster(client);
@@ -41,7 +41,7 @@ describe.each([
     expect(isRemoved(client.world.readAll())).toBe(true);
   });
 
-  test('a cluster that is kept for routes is removed after the client has unsubscribed from them', () => {
+  test('a cluster that is kept for routes is removed after the client unsubscribes from them', () => {
     const client = acknowledgedClient(delta);
     removeCluster(client);
     expect(client.world.rollout.retained).toMatchObject([{ name: 'a', state: 'named' }]);
@@ -54,7 +54,7 @@ describe.each([
     expect(isRemoved(client.world.readAll())).toBe(true);
   });
 
-  test('a rejection of routes to which the client no longer subscribes delays no removal', () => {
+  test('a rejection of unsubscribed routes does not delay a removal', () => {
     const client = acknowledgedClient(delta);
     client.source.setNaming(routeType, 'r', 'b');
     client.source.set(clusterType, 'b');

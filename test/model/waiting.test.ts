@@ -24,9 +24,12 @@ function waitingWithoutReason(root: AnyStateNode): string[] {
     .map(({ path }) => path.join('.'));
 }
 
-describe('every state without a deadline describes its wait:', () => {
-  test.each(namedMachines.map((machine) => [machine.name, machine] as const))('%s', async (_, machine) => {
-    const { root } = await machine.load();
-    expect(waitingWithoutReason(root)).toEqual([]);
-  });
+describe('states without a deadline', () => {
+  test.each(namedMachines.map((machine) => [machine.name, machine] as const))(
+    'describe what they wait for in %s',
+    async (_, machine) => {
+      const { root } = await machine.load();
+      expect(waitingWithoutReason(root)).toEqual([]);
+    },
+  );
 });

@@ -99,7 +99,7 @@ test.each(knownRuns)('%s loses no request', (_, delta, path) => {
 });
 
 test.each([false, true])(
-  'a client that reconnects with a cluster that was given up receives it again at most twice: delta %s',
+  'a reconnecting client receives a cluster that was given up at most twice again: delta %s',
   (delta) => {
     const world = new RolloutWorld({ delta, changes: 1, faults: 3, kinds, faultKinds });
     const settle = (): number => {
@@ -121,7 +121,7 @@ test.each([false, true])(
 
 const freeChoice = (world: RolloutWorld): string | undefined => world.choices().find(({ free }) => free)?.name;
 
-test('random runs find a rule with a deliberate fault', () => {
+test('random runs detect a rule with a deliberate fault', () => {
   const begin = (): RolloutWorld =>
     new RolloutWorld({
       ...{ delta: true, changes: 2, faults: 1, kinds, faultKinds },

@@ -10,13 +10,13 @@ eachWorldFollowsTheDiagrams(['webhook-server'], ['port']);
 const starts = (world: DiscoveryWorld): number =>
   world.records.filter((record) => record.kind === 'spawn' && record.actor === port).length;
 
-it('the port is not opened where the control plane serves no webhooks', async () => {
+it('the webhook port is not opened if the control plane serves no webhooks', async () => {
   const world = new DiscoveryWorld();
   await world.settle();
   expect(starts(world)).toBe(0);
 });
 
-it('proxies are served while the port is in use, and it is opened again after a pause', async () => {
+it('the webhook port is retried after a delay while it is in use, and proxies are served', async () => {
   const world = new DiscoveryWorld({ servesWebhooks: true });
   await world.settle();
   world.from(port, { type: 'port.closed', reason: ':15017: in use' });

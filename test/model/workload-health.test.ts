@@ -48,22 +48,22 @@ const told = (world: XdsWorld): string[] =>
       : [],
   );
 
-describe('the workload', () => {
-  it('is probed right after its delay, and then each period', async () => {
+describe('a probed workload', () => {
+  it('is probed directly after its initial delay, and then once per period', async () => {
     const world = given();
     const begin = world.clock.now();
     await pass(world, 30);
     expect(world.probes.map((at) => at - begin)).toEqual([3_000, 13_000, 23_000]);
   });
 
-  it('is not probed where no probe is configured', async () => {
+  it('is not probed if no probe is configured', async () => {
     const world = new XdsWorld();
     world.start();
     await pass(world, 30);
     expect(world.probes).toEqual([]);
   });
 
-  it('that does not respond is reported as unhealthy after the timeout', async () => {
+  it('is reported as unhealthy after the timeout if it does not respond', async () => {
     const world = given({}, () => new Promise<string>(() => {}));
     await pass(world, 60);
     expect(told(world)).toEqual(['no response in time']);
@@ -71,7 +71,7 @@ describe('the workload', () => {
   });
 });
 
-describe('the health', () => {
+describe('workload health', () => {
   it('is reported only when it changes', async () => {
     const answers = ['', '', 'refused', 'reset', 'refused', '', ''];
     const world = given({ periodMs: 1_000 }, () => answers.shift() ?? '');
@@ -79,7 +79,7 @@ describe('the health', () => {
     expect(told(world)).toEqual(['healthy', 'refused', 'healthy']);
   });
 
-  it('changes after the configured number of equal results in a row', async () => {
+  it('changes after the configured number of consecutive equal results', async () => {
     const answers = ['', 'one', '', 'one', 'two', '', 'one', '', ''];
     const world = given({ periodMs: 1_000, successThreshold: 2, failureThreshold: 2 }, () => answers.shift() ?? '');
     await pass(world, 6);
@@ -92,7 +92,7 @@ describe('the health', () => {
 });
 
 describe('the control plane', () => {
-  it('is notified over each existing stream and each new one', async () => {
+  it('is notified over each existing stream and over each new one', async () => {
     let reason = '';
     const world = given({ periodMs: 1_000 }, () => reason);
     const early = world.opens('0@7');
@@ -106,7 +106,7 @@ describe('the control plane', () => {
     expect(world.of(late).healths).toEqual([true, false]);
   });
 
-  it('that was disconnected is notified of the current state over the next connection', async () => {
+  it('is notified of the current state over the next connection after it was disconnected', async () => {
     let reason = '';
     const world = given({ periodMs: 1_000 }, () => reason);
     const stream = world.opens();

@@ -39,27 +39,27 @@ const lost = (code: string, retryAfterMs = 0): StreamReport => ({
   retryAfterMs,
 });
 
-describe('the socket', () => {
+describe('the socket of the xDS proxy', () => {
   test('is open before the agent is notified', () => {
     const world = started();
     expect(world.told).toMatchObject([{ type: 'xds.listening', socket: '/run/XDS' }]);
   });
 
-  test('that is unavailable is reported with the reason', () => {
+  test('is reported with a reason if it is unavailable', () => {
     const world = new XdsWorld();
     world.refuseSocket('EADDRINUSE');
     expect(world.told).toMatchObject([{ type: 'xds.failed', reason: 'EADDRINUSE' }]);
   });
 
-  test('is not opened where it is disabled', () => {
+  test('is not opened if it is disabled', () => {
     const world = new XdsWorld({ socket: '', hasSecrets: false, probe: null, proxyless: false });
     world.order({ type: 'xds.start' });
     expect(world.told).toMatchObject([{ type: 'xds.listening', socket: '' }]);
   });
 });
 
-describe('a stream', () => {
-  test('waits while the control plane is unreachable, and connects again after pauses that double up to 1.5 s', () => {
+describe('a proxied stream', () => {
+  test('waits while the control plane is unreachable, and reconnects with delays that double up to 1.5 s', () => {
     const world = started();
     const stream = world.opens();
     for (let i = 0; i < 6; i++) {
@@ -74,7 +74,7 @@ describe('a stream', () => {
     expect(world.state(stream)).toMatchObject({ active: { relaying: { responses: 'verifying' } } });
   });
 
-  test('ends when the control plane disconnects, and the next one resets the failures when it is served', () => {
+  test('ends when the control plane disconnects, and the next stream resets the failures when it is served', () => {
     const world = started();
     const one = world.opens();
     world.answers(one);
@@ -92,7 +92,7 @@ describe('a stream', () => {
     expect(world.state(three)).toEqual({ active: 'connecting' });
   });
 
-  test('waits longer if the control plane rejects it, and as long as the control plane requests', () => {
+  test('waits longer if the control plane rejects it, and as long as the control plane specifies', () => {
     const world = started();
     const one = world.opens();
     world.upstream(one, { type: 'upstream.opened', shown: '' });
@@ -104,7 +104,7 @@ describe('a stream', () => {
     expect(world.state(two)).toEqual({ active: 'connecting' });
   });
 
-  test('is replaced by a newer one of the same Envoy, not by one of its child', () => {
+  test("is replaced by a newer one of the same Envoy, but not by one of the Envoy's child", () => {
     const world = started();
     const parent = world.opens('0@7');
     world.answers(parent);
@@ -116,7 +116,7 @@ describe('a stream', () => {
     expect(world.of(child).ends[0]?.code).toBe('CANCELLED');
   });
 
-  test('of proxyless gRPC is kept beside up to 63 of other targets; then the oldest ends', () => {
+  test('is one of up to 64 for proxyless gRPC, after which the oldest is closed', () => {
     const world = new XdsWorld({ socket: '/run/XDS', hasSecrets: true, probe: null, proxyless: true });
     world.start();
     const streams = Array.from({ length: 64 }, () => world.opens(''));
@@ -126,7 +126,7 @@ describe('a stream', () => {
     expect(world.of(streams[0]!).ends).toEqual([{ code: 'CANCELLED', reason: 'limit of 64 streams reached' }]);
   });
 
-  test('ends although its Envoy does not read the status', () => {
+  test('ends even if its Envoy does not read the status', () => {
     const world = started();
     world.envoysClose = false;
     const stream = world.opens();
@@ -140,7 +140,7 @@ describe('a stream', () => {
   test.each([
     ['Envoy reads', 'downstream.congested', 'downstream.relieved', 'DEADLINE_EXCEEDED'],
     ['the control plane reads', 'upstream.congested', 'upstream.relieved', 'UNAVAILABLE'],
-  ] as const)('ends 1 min after %s nothing more', (_, congested, relieved, code) => {
+  ] as const)('ends after 1 min if %s nothing more', (_, congested, relieved, code) => {
     const world = started();
     const stream = world.opens();
     world.answers(stream);
@@ -154,7 +154,7 @@ describe('a stream', () => {
     expect(world.of(stream).ends[0]?.code).toBe(code);
   });
 
-  test('ends after 1 min if the control plane accepts it and never responds', () => {
+  test('ends after 1 min if the control plane accepts it but never responds', () => {
     const world = started();
     const stream = world.opens();
     world.upstream(stream, { type: 'upstream.opened', shown: '' });
@@ -165,8 +165,8 @@ describe('a stream', () => {
   });
 });
 
-describe('the certificate that Envoy has', () => {
-  test('is reported over each existing connection, and over each new one', () => {
+describe("Envoy's current certificate", () => {
+  test('is reported over each existing connection and over each new one', () => {
     const world = started();
     const first = world.opens();
     world.order({ type: 'certificate.served', serialNumber: '4A' });
@@ -177,7 +177,7 @@ describe('the certificate that Envoy has', () => {
     expect(world.of(second).certificates).toEqual(['4B']);
   });
 
-  test('that was acknowledged without a connection is reported over the next one', () => {
+  test('is reported over the next connection if it was acknowledged without one', () => {
     const world = started();
     const stream = world.opens();
     world.upstream(stream, { type: 'upstream.unreachable', reason: 'nobody is there', chance: 0 });
@@ -188,7 +188,7 @@ describe('the certificate that Envoy has', () => {
   });
 });
 
-describe('roots to trust', () => {
+describe('roots from the control plane', () => {
   const arrived = (hash: string): StreamReport => ({
     type: 'bundle.received',
     members: [],
@@ -204,7 +204,7 @@ describe('roots to trust', () => {
     return { world, stream };
   };
 
-  test('are acknowledged when they are served, not before', () => {
+  test('are acknowledged only after they are served', () => {
     const { world, stream } = joined();
     expect(world.told.at(-1)).toMatchObject({ type: 'trust-bundle.received', roots: ['pem'], hash: 'a' });
     world.order({ type: 'trust-bundle.served', hash: 'another' });
@@ -215,14 +215,14 @@ describe('roots to trust', () => {
     expect(world.of(stream).bundleAnswers).toEqual([{ hash: 'a', refusal: '' }]);
   });
 
-  test('that Envoy does not acknowledge are rejected in the end, with the reason', () => {
+  test('are eventually rejected with a reason if Envoy does not acknowledge them', () => {
     const { world, stream } = joined();
     world.pass(30_000);
     const refusal = expect.stringMatching(/Envoy did not acknowledge the trust bundle within 30000 ms/);
     expect(world.of(stream).bundleAnswers).toEqual([{ hash: 'a', refusal }]);
   });
 
-  test('that are replaced by newer ones are not acknowledged', () => {
+  test('are not acknowledged if newer ones replace them', () => {
     const { world, stream } = joined();
     world.pass(20_000);
     world.upstream(stream, arrived('b'));
@@ -233,7 +233,7 @@ describe('roots to trust', () => {
     expect(world.of(stream).bundleAnswers).toEqual([{ hash: 'b', refusal: '' }]);
   });
 
-  test('are rejected at once if this agent serves no secrets', () => {
+  test('are rejected immediately if this agent serves no secrets', () => {
     const world = new XdsWorld({ socket: '/run/XDS', hasSecrets: false, probe: null, proxyless: false });
     world.start();
     const stream = world.opens();
@@ -256,7 +256,7 @@ describe('the credential for the control plane', () => {
     world.upstream(stream, lost('UNAUTHENTICATED'));
   };
 
-  test('is the token, or the certificate after a rejected token, as long as it is accepted', () => {
+  test('is the token or, after a rejected token, the certificate as long as it is accepted', () => {
     const world = started();
     refusedOnce(world);
     const second = world.opens();
@@ -272,7 +272,7 @@ describe('the credential for the control plane', () => {
     expect(world.shown).toEqual(['token', 'certificate', 'certificate', 'token']);
   });
 
-  test('alternates with growing pauses when neither is accepted', () => {
+  test('alternates with increasing delays if neither token nor certificate is accepted', () => {
     const world = started();
     for (let time = 0; time < 8; time++) refusedOnce(world);
     expect(world.shown).toEqual(['token', 'certificate', 'token', 'certificate', ...world.shown.slice(0, 4)]);
@@ -290,7 +290,7 @@ describe('the credential for the control plane', () => {
   });
 });
 
-test('half of each pause is random, and each is at most its bound and at least the requested pause', () => {
+test('a delay is half random, at most its maximum, and at least as long as the control plane requires', () => {
   for (let count = 0; count <= maxFailures; count++) {
     for (const chance of [0, 0.5, 1]) {
       const plain = pauseAfter({ ...noFailures, count }, chance);
@@ -396,7 +396,7 @@ function wrongIn(world: XdsWorld, served: ReadonlySet<string>): string[] {
 
 const schedules = fc.array(fc.tuple(fc.constantFrom(...happenings), fc.nat(20)), { maxLength: 60 });
 
-test('any order of events keeps one stream per Envoy, bounded connections, no early acknowledgement and no leftover state', () => {
+test('the xDS proxy keeps one stream per Envoy, few connections and no leftover state, and never acknowledges early', () => {
   fc.assert(
     fc.property(schedules, (schedule) => {
       expect(play(schedule)).toEqual([]);
@@ -405,13 +405,13 @@ test('any order of events keeps one stream per Envoy, bounded connections, no ea
   );
 });
 
-describe('the same schedules find', () => {
+describe('random schedules with a faulty xDS proxy', () => {
   const afterwards = (found: unknown): unknown => {
     XdsWorld.made.splice(0);
     return found;
   };
 
-  test('a proxy that keeps older streams', () => {
+  test('detect a proxy that keeps older streams', () => {
     const proxy = xdsProxyMachine.provide({ actions: { supersedeStreams: () => {} } });
     const machines = { proxy, stream: xdsStreamMachine };
     const { failed } = fc.check(
@@ -421,7 +421,7 @@ describe('the same schedules find', () => {
     expect(afterwards(failed)).toBe(true);
   });
 
-  test('a stream that acknowledges roots trusted on other streams', () => {
+  test('detect a stream that acknowledges roots that are trusted on other streams', () => {
     const stream = xdsStreamMachine.provide({ guards: { isPendingBundle: () => true } });
     const schedule = [
       ...(['open 0', 'open 1'] as const).map((what) => [what, 0] as const),
@@ -432,7 +432,7 @@ describe('the same schedules find', () => {
     expect(afterwards(play(schedule, { proxy: xdsProxyMachine, stream }))).toEqual(['acknowledged too early']);
   });
 
-  test('a stream that connects again without a pause', () => {
+  test('detect a stream that reconnects without a delay', () => {
     const world = started({ proxy: xdsProxyMachine, stream: xdsStreamMachine.provide({ delays: { pause: 0 } }) });
     const stream = world.opens();
     for (let i = 0; i < 300; i++) {

@@ -104,7 +104,7 @@ const synced = async (input: Partial<XdsSourceInput> = {}): Promise<Source> => {
   return source;
 };
 
-it('can be read when the server has sent each kind once', async () => {
+it('an xDS source is ready when the server has sent each kind once', async () => {
   const source = new Source();
   await source.open();
   source.respond('Gateway');
@@ -123,7 +123,7 @@ it.each<[string, Partial<XdsSourceInput>, number | Error, number | undefined]>([
   ['10 s with a saved state', {}, 5, 10_000],
   ['the time that its address names', { optionalMs: 30_000 }, 0, 30_000],
   ['the time that its address names, with a saved state', { optionalMs: 1_000 }, 5, 1_000],
-])('keeps the start waiting %s while the server is unreachable', async (_, input, restored, ms) => {
+])('an xDS source delays the start %s while the server is unreachable', async (_, input, restored, ms) => {
   const source = new Source(input, restored);
   await source.pass();
   source.end();
@@ -134,7 +134,7 @@ it.each<[string, Partial<XdsSourceInput>, number | Error, number | undefined]>([
 });
 
 it.each(['UNIMPLEMENTED', 'UNKNOWN', 'INVALID_ARGUMENT'])(
-  'uses the state of the world at once after %s to a delta stream',
+  'an xDS source immediately switches to state of the world after %s to a delta stream',
   async (code) => {
     const source = new Source();
     await source.open();
@@ -145,7 +145,7 @@ it.each(['UNIMPLEMENTED', 'UNKNOWN', 'INVALID_ARGUMENT'])(
   },
 );
 
-it('uses the state of the world if a delta stream has no response within 5 s', async () => {
+it('an xDS source switches to state of the world if a delta stream gets no response within 5 s', async () => {
   const source = new Source();
   await source.open();
   await source.pass(5_000);
@@ -158,7 +158,7 @@ it('uses the state of the world if a delta stream has no response within 5 s', a
 it.each<[string, XdsProtocol]>([
   ['UNAUTHENTICATED', 'delta'],
   ['UNAVAILABLE', 'delta'],
-])('stays with delta after %s', async (code, protocol) => {
+])('an xDS source keeps using delta after %s', async (code, protocol) => {
   const source = new Source();
   await source.open();
   source.end(code);
@@ -166,7 +166,7 @@ it.each<[string, XdsProtocol]>([
   expect(source.streams).toEqual(['delta', protocol]);
 });
 
-it('retries with growing delays, which a response resets', async () => {
+it('an xDS source retries with increasing delays, which a response resets', async () => {
   const source = new Source({ protocol: 'sotw' });
   await source.pass();
   for (const ms of [1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000]) {
@@ -185,7 +185,7 @@ it('retries with growing delays, which a response resets', async () => {
   expect(source.streams).toHaveLength(9);
 });
 
-it('does not call a server before the time that the server requests', async () => {
+it('an xDS source does not call a server before the time that the server specifies', async () => {
   const source = new Source({ protocol: 'sotw' });
   await source.pass();
   source.end('UNAVAILABLE', 120_000);
@@ -195,7 +195,7 @@ it('does not call a server before the time that the server requests', async () =
   expect(source.streams).toHaveLength(2);
 });
 
-it('requests kinds that the server has not sent by the other versions of their types', async () => {
+it('an xDS source requests other API versions of the kinds that the server has not sent', async () => {
   const source = new Source();
   await source.open();
   source.respond('Gateway');
@@ -212,13 +212,16 @@ it.each<[number, number, 'apply' | 'pause']>([
   [40, 20, 'apply'],
   [41, 21, 'pause'],
   [0, 0, 'apply'],
-])('of %d objects %d deletions on a young stream: %s', async (known, removed, deletions) => {
-  const source = await synced();
-  source.respond('ServiceEntry', { known, removed });
-  expect(source.lastOrder).toMatchObject({ type: 'source-response.apply', deletions });
-});
+])(
+  'an xDS source with %d objects treats %d deletions on a young stream like this: %s',
+  async (known, removed, deletions) => {
+    const source = await synced();
+    source.respond('ServiceEntry', { known, removed });
+    expect(source.lastOrder).toMatchObject({ type: 'source-response.apply', deletions });
+  },
+);
 
-it('applies any deletion at once on a stream of 60 s', async () => {
+it('an xDS source immediately applies any deletion on a stream that is 60 s old', async () => {
   const source = await synced();
   await source.pass(59_999);
   source.respond('ServiceEntry', { known: 9, removed: 9 });
@@ -229,7 +232,7 @@ it('applies any deletion at once on a stream of 60 s', async () => {
   expect(other.lastOrder).toMatchObject({ deletions: 'apply' });
 });
 
-it('pauses the deletions of a first response that deletes all objects of a kind, however late it arrives', async () => {
+it('an xDS source pauses deletions if a first response deletes all objects of a kind, however late it is received', async () => {
   const source = await synced();
   source.end();
   await source.pass(1_000);
@@ -240,7 +243,7 @@ it('pauses the deletions of a first response that deletes all objects of a kind,
   expect(source.lastOrder).toMatchObject({ kind: 'ServiceEntry', deletions: 'pause' });
 });
 
-it('keeps the deletions of a kind paused while the server fills its caches, also on an older stream', async () => {
+it('an xDS source keeps deletions of a kind paused while the server fills its caches, even on an older stream', async () => {
   const source = await synced();
   source.respond('ServiceEntry', { known: 100, removed: 100 });
   await source.pass(70_000);
@@ -253,7 +256,7 @@ it('keeps the deletions of a kind paused while the server fills its caches, also
   expect(source.lastOrder).toMatchObject({ deletions: 'apply' });
 });
 
-it('applies paused deletions after five minutes on the same stream, counted from the last kind', async () => {
+it('an xDS source applies paused deletions after 5 min on the same stream, measured from the last kind', async () => {
   const source = await synced();
   source.respond('ServiceEntry', { known: 2, removed: 2 });
   await source.pass(50_000);
@@ -265,7 +268,7 @@ it('applies paused deletions after five minutes on the same stream, counted from
   expect(source.paused).toEqual([]);
 });
 
-it('applies paused deletions at once on an order of an operator', async () => {
+it('an xDS source immediately applies paused deletions on request of an operator', async () => {
   const source = await synced();
   source.confirm();
   source.respond('ServiceEntry', { known: 2, removed: 2 });
@@ -273,7 +276,7 @@ it('applies paused deletions at once on an order of an operator', async () => {
   expect(source.lastOrder).toEqual({ type: 'source-deletions.apply', kinds: ['ServiceEntry'] });
 });
 
-it('restarts the five minutes after each restart of the server, and does not count outages', async () => {
+it('an xDS source restarts the 5 min after each restart of the server, and does not count outages', async () => {
   const source = await synced();
   source.respond('ServiceEntry', { known: 2, removed: 2 });
   await source.pass(200_000);

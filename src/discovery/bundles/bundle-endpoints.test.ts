@@ -1,4 +1,4 @@
-/** Valid and hostile bundle endpoints over real TLS. */
+/** Tests valid and hostile bundle endpoints over real TLS. */
 import { createPublicKey, generateKeyPairSync } from 'node:crypto';
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -23,7 +23,7 @@ const newKey = () => generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateK
 const rootOf = (commonName: string, privateKey = newKey(), lifetime = life(-1, 1)): Uint8Array =>
   issueRoot(privateKey, { organization: 'test', commonName }, lifetime);
 
-/** Issuer of the endpoint's certificate. Must not be trusted for workloads. */
+/** Issuer of the endpoint's certificate, which must not be trusted for workloads. */
 const webKey = newKey();
 const web = rootOf('web', webKey);
 const serverKey = newKey();
@@ -47,7 +47,7 @@ let requested: string[];
 let server: Server;
 let url: string;
 let directory: string;
-/** Time limit of a request. Some tests shorten it. */
+/** Timeout of a request. Some tests shorten it. */
 let timeoutMs: number;
 
 beforeEach(async () => {
@@ -103,7 +103,7 @@ const rootsOf = ({ endpoints }: ReturnType<typeof endpointsOf>, of = url): (stri
   endpoints.rootsOf(of).map(({ x509 }) => x509.subject?.split('\n').at(-1));
 
 describe('a bundle endpoint', () => {
-  it('is used if the mesh configuration specifies it for the trust domain of the mesh or an alias', () => {
+  it("is fetched if the mesh configuration specifies it for the mesh's trust domain or an alias", () => {
     const of = (...trustDomains: string[]): MeshRoots => ({
       spiffeBundleUrl: `https://${trustDomains[0]}/a`,
       trustDomains,
@@ -124,7 +124,7 @@ describe('a bundle endpoint', () => {
     ]);
   });
 
-  it('fails without waiting for the time limit if it switches protocols', async () => {
+  it('fails immediately if it switches protocols, without waiting for the timeout', async () => {
     respond = ({ socket }) => {
       socket?.write('HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n');
     };
@@ -136,7 +136,7 @@ describe('a bundle endpoint', () => {
     });
   });
 
-  it('provides a refresh interval, and roots that are trusted once they are adopted', async () => {
+  it('returns a refresh interval and roots, which become trusted when the bundle is adopted', async () => {
     const given = endpointsOf(() => [meshRootsAt()]);
     const [input] = given.endpoints.find();
     const got = await given.endpoints.fetch(input!, stay);
@@ -156,7 +156,7 @@ describe('a bundle endpoint', () => {
     expect(await fetched(given)).toEqual(previous);
   });
 
-  it('may redirect to another address, for one response only', async () => {
+  it('is requested again for each fetch, even if it redirected the previous one', async () => {
     const given = endpointsOf(() => [meshRootsAt()]);
     respond = (response, { url: path }) =>
       path === '/bundle' ? response.writeHead(307, { location: '/elsewhere' }).end() : response.end(bundleOf(two));
@@ -168,7 +168,7 @@ describe('a bundle endpoint', () => {
 
 const silence = /within 300 ms \[TRUST_BUNDLE_UNAVAILABLE\]$/;
 
-/** Response and expected error. No case changes roots or files. */
+/** Name, response and expected error. None of these cases may change roots or files. */
 const hostile: readonly (readonly [string, Respond, RegExp])[] = [
   ['a response above the size limit', (response) => endless(response), /exceeds 1048576 bytes/],
   ['no response', () => {}, silence],
@@ -217,7 +217,7 @@ const hostile: readonly (readonly [string, Respond, RegExp])[] = [
 ];
 
 describe('a hostile bundle endpoint', () => {
-  it.each(hostile)('with %s does not change the last valid roots', async (_, serve, reason) => {
+  it.each(hostile)('keeps its last valid roots after a fetch fails because of %s', async (_, serve, reason) => {
     const given = endpointsOf(() => [meshRootsAt()]);
     expect(await fetched(given)).toMatchObject({ outcome: 'fetched' });
     respond = serve;
@@ -230,7 +230,7 @@ describe('a hostile bundle endpoint', () => {
     expect(await after.endpoints.recall(input!)).toMatchObject({ outcome: 'fetched' });
   });
 
-  it.each(hostile)('with %s is not trusted at first', async (_, serve, reason) => {
+  it.each(hostile)('has no trusted roots if its first fetch fails because of %s', async (_, serve, reason) => {
     const given = endpointsOf(() => [meshRootsAt()]);
     respond = serve;
     if (reason === silence) timeoutMs = 300;
@@ -239,7 +239,7 @@ describe('a hostile bundle endpoint', () => {
     expect(readdirSync(directory)).toEqual([]);
   });
 
-  it('with a certificate of an unknown CA is rejected, because the roots of the mesh do not verify hosts', async () => {
+  it('is rejected if its certificate is signed by an unknown CA', async () => {
     const given = endpointsOf(() => [meshRootsAt()], { ca: pemOf('CERTIFICATE', one) });
     expect(await fetched(given)).toMatchObject({ outcome: 'failed', reason: expect.stringMatching(/certificate/) });
     expect(requested).toEqual([]);
@@ -257,7 +257,7 @@ describe('a hostile bundle endpoint', () => {
 });
 
 describe('a fetched bundle', () => {
-  it('applies after a restart until the endpoint responds, and is saved in a file that only the owner can write', async () => {
+  it('remains trusted after a restart until the endpoint responds, from a file that only its owner can write', async () => {
     await fetched(endpointsOf(() => [meshRootsAt()]));
     const [file] = readdirSync(directory);
     expect(statSync(join(directory, file!)).mode & 0o777).toBe(0o600);
@@ -280,7 +280,7 @@ describe('a fetched bundle', () => {
     expect(await endpoints.recall(input!)).toMatchObject({ outcome: 'failed' });
   });
 
-  it('is removed together with its file when the mesh configuration no longer specifies its endpoint', async () => {
+  it('is removed together with its file when its endpoint is removed from the mesh configuration', async () => {
     let named: readonly MeshRoots[] = [meshRootsAt()];
     const given = endpointsOf(() => named);
     await fetched(given);
@@ -295,11 +295,11 @@ describe('a fetched bundle', () => {
     });
   });
 
-  it('is read from memory, not from an older file, when its trust domains change', async () => {
+  it('is taken from memory, not from an older file, when its trust domains change', async () => {
     let named: readonly MeshRoots[] = [meshRootsAt()];
     const given = endpointsOf(() => named);
     await fetched(given);
-    // Later bundles cannot be saved, so that the file still contains the first one.
+    // A directory with the name of the temporary file prevents saving later bundles, so the file keeps the first one.
     mkdirSync(join(directory, `${readdirSync(directory)[0]}.new`));
     respond = (response) => response.end(bundleOf(two));
     await fetched(given);
@@ -310,7 +310,7 @@ describe('a fetched bundle', () => {
     expect(rootsOf(given)).toEqual(['CN=two']);
   });
 
-  it('applies even if it cannot be saved, and the failure is logged', async () => {
+  it('applies even if it cannot be saved, and logs the failure', async () => {
     const given = endpointsOf(() => [meshRootsAt()]);
     rmSync(directory, { recursive: true });
     writeFileSync(directory, 'in the way');

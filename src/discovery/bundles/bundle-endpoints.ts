@@ -1,6 +1,6 @@
 /**
- * Fetches, validates and saves the trust bundles that the mesh configuration refers to by URL. Saved bundles apply at
- * the next start. Effects of the charts `trust-bundles` and `trust-bundle`.
+ * Effects of the charts `trust-bundles` and `trust-bundle`: fetches, validates and saves the bundles that the mesh configuration refers to by URL.
+ * Saved bundles apply at the next start.
  */
 import { createHash } from 'node:crypto';
 import { readdirSync, rmSync } from 'node:fs';
@@ -28,7 +28,7 @@ export interface BundleEndpointsOptions {
   readonly logger: Pick<Logger, 'warn'>;
   readonly now: () => Date;
   readonly timeoutMs?: number;
-  /** PEM that replaces Node's roots in tests. */
+  /** PEM roots that replace Node's roots in tests. */
   readonly ca?: string;
 }
 
@@ -57,7 +57,7 @@ export class BundleEndpoints {
     this.#options = options;
   }
 
-  /** Roots of a URL in the mesh configuration. Empty until a valid bundle was fetched. */
+  /** Roots from the bundle at this URL. Empty until a valid bundle was fetched. */
   rootsOf(url: string): readonly Certificate[] {
     return this.#bundles.inForce(nameOf(url))?.roots ?? [];
   }
@@ -69,7 +69,7 @@ export class BundleEndpoints {
     });
   }
 
-  /** Endpoints of the current mesh configuration. Bundles of others and their files are removed. */
+  /** Returns the endpoints of the current mesh configuration. Deletes the bundles and files of all other endpoints. */
   find(): TrustBundleInput[] {
     const { caCertificates, ...mesh } = this.#options.mesh();
     const meshTrustDomains = trustDomainsOf(mesh);
@@ -90,8 +90,8 @@ export class BundleEndpoints {
   }
 
   /**
-   * Validates the active bundle again, because trust domains may have changed. Without one, loads the saved bundle,
-   * which may be older if the disk was full.
+   * Validates the active bundle again, because trust domains may have changed. If none exists, loads the saved one, which may be outdated if the
+   * disk was full.
    */
   async recall({ endpoint, trustDomains }: TrustBundleInput): Promise<BundleResponse> {
     const { directory } = this.#options;

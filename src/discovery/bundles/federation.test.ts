@@ -49,7 +49,7 @@ const bundleOf = (...roots: Issuer[]): string =>
     })),
   });
 
-/** By path. */
+/** Bundles by path. */
 let bundles: Record<string, string>;
 let server: Server;
 let origin: string;
@@ -109,7 +109,7 @@ const fetched = (plane: ControlPlane, roots: readonly number[]) =>
   });
 
 /**
- * Connects with a workload certificate that has this URI.
+ * Connects with a workload certificate that contains this URI.
  *
  * @returns the accepted identity
  */
@@ -152,7 +152,7 @@ async function rootsOfAgents(plane: ControlPlane): Promise<(string | undefined)[
 const cart = (trustDomain: string): string => `spiffe://${trustDomain}/ns/shop/sa/cart`;
 const mine = cart('cluster.local');
 
-it('each pool of roots only signs for its own trust domain', async () => {
+it('each root verifies only identities of its own trust domain', async () => {
   const plane = await serving();
   await fetched(plane, [1, 1]);
   expect(await rootsOfAgents(plane)).toEqual(['added', 'authority']);
@@ -168,7 +168,7 @@ it('each pool of roots only signs for its own trust domain', async () => {
   expect(plane.deviations()).toEqual([]);
 });
 
-it('the start does not wait for bundles, and identities of missing roots are rejected', async () => {
+it('the control plane starts without waiting for bundles, and rejects identities whose roots are missing', async () => {
   bundles = {};
   const plane = await serving();
   const logged503 = (): string[] => linesOf(plane.lines, 'trust-bundle.failed.none', { reason: /status 503/ });
@@ -178,7 +178,7 @@ it('the start does not wait for bundles, and identities of missing roots are rej
   expect(await acceptedIdentity(plane, cart('old.test'), old)).toBeUndefined();
 });
 
-it('an unreachable bundle endpoint during a restart does not affect clients', async () => {
+it('clients keep working if a bundle endpoint is unreachable during a restart', async () => {
   const previous = await serving();
   await fetched(previous, [1, 1]);
   await previous.stop();
@@ -189,7 +189,7 @@ it('an unreachable bundle endpoint during a restart does not affect clients', as
   expect(await acceptedIdentity(plane, cart('old.test'), old)).toBe(mine);
 });
 
-it('the roots of an endpoint that is removed from the mesh configuration are distrusted without a restart', async () => {
+it('roots are distrusted without a restart when their endpoint is removed from the mesh configuration', async () => {
   const plane = await serving();
   await fetched(plane, [1, 1]);
   writeFileSync(join(plane.root, 'mesh'), JSON.stringify({ trustDomainAliases: ['old.test'] }));

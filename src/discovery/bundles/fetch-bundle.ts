@@ -11,7 +11,7 @@ import { refuseOtherProtocol } from '../../runtime/fences/other-protocol.ts';
 export interface BundleFetch {
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
-  /** PEM that replaces Node's roots in tests. */
+  /** PEM roots that replace Node's roots in tests. */
   readonly ca?: string;
 }
 
@@ -65,7 +65,7 @@ async function requestOnce(
   const guard = connectionGuard(url, new BlockedAddresses(), { trustedHost });
   const { promise, resolve, reject } = Promise.withResolvers<BundleResponse>();
   const headers = { accept: 'application/json', 'accept-encoding': 'identity' };
-  // A new connection, because an idle one would not be monitored for minutes.
+  // Opens a new connection, because one that is idle between fetches can fail unnoticed.
   const request = get(url, {
     agent: false,
     headers,
@@ -97,7 +97,7 @@ async function readResponse(response: IncomingMessage, url: string): Promise<Bun
   return { text: await boundedText(response, maxBundleBytes) };
 }
 
-/** A redirect applies to one response. The configured URL is requested again each time (§5.2.1.4). */
+/** A redirect applies to one response only, so the next fetch requests the configured URL again (§5.2.1.4). */
 function redirection(location: string | undefined, url: string): string {
   if (location === undefined || !URL.canParse(location, url)) throw unavailable('redirect without a valid location');
   const target = new URL(location, url).href;

@@ -1,7 +1,4 @@
-/**
- * State of bundle endpoints: the last fetched and the active bundle of each. Immutable, so that the explorer can
- * restore it (test/simulation/bundles-world.ts).
- */
+/** Last fetched and active bundle of each endpoint. Immutable, so that the explorer can restore it (test/simulation/bundles-world.ts). */
 
 interface EndpointBundles<Bundle> {
   readonly candidate?: Bundle;

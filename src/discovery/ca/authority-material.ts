@@ -15,10 +15,10 @@ export interface AuthorityMaterial {
   /** SHA-256 of the signing certificate in hexadecimal. Identifies the authority in events, traces and the rotation journal. */
   readonly id: string;
   readonly issuer: Issuer;
-  /** From the signing certificate to the root; only the root if it is self-signed. */
+  /** From the signing certificate to the root. Only the root if it is self-signed. */
   readonly path: readonly Certificate[];
   readonly root: Certificate;
-  /** Earliest expiry in `path`, which issued certificates must not outlive. */
+  /** Earliest expiry in `path`. Issued certificates must expire no later. */
   readonly notAfter: Date;
   /** PEM CRLs of the signing certificate's issuer or of several CAs. */
   readonly revocationLists?: string;
@@ -37,7 +37,7 @@ interface FileNames {
   readonly chain?: string;
 }
 
-/** Istio's file names, and the keys of a `kubernetes.io/tls` Secret. */
+/** File names that Istio uses, and the keys of a `kubernetes.io/tls` Secret. */
 const conventions: readonly FileNames[] = [
   { key: 'ca-key.pem', certificate: 'ca-cert.pem', root: 'root-cert.pem', chain: 'cert-chain.pem' },
   { key: 'tls.key', certificate: 'tls.crt', root: 'ca.crt' },
@@ -46,7 +46,7 @@ const revocationFile = 'ca-crl.pem';
 
 const maxFileBytes = 1024 * 1024;
 
-/** Files of a directory, or keys of a Secret. */
+/** Texts by name: files of a directory, or keys of a Secret. */
 export interface NamedTexts {
   has(name: string): boolean;
   /** @throws ChartpilotError FILE_UNREADABLE */

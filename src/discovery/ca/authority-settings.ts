@@ -7,15 +7,15 @@ import type { LifetimeLimits } from './issuing/leaf-lifetime.ts';
 export interface AuthoritySettings {
   /** ROOT_CA_DIR: directory of a plugged-in CA. */
   readonly pluggedInDirectory: string;
-  /** SELF_SIGNED_CA_DIR: directory of a self-signed CA and its rotation journal. Empty: kept in memory only. */
+  /** SELF_SIGNED_CA_DIR: directory of a self-signed CA and its rotation journal. If empty, both are in memory only. */
   readonly stateDirectory: string;
-  /** SELF_SIGNED_CA_SECRET: Secret of the CA that all replicas share, in the control plane's namespace. Empty: not shared. */
+  /** SELF_SIGNED_CA_SECRET: Secret of the CA that all replicas share, in the control plane's namespace. If empty, replicas share no CA. */
   readonly secret: string;
-  /** K8S_SIGNER; empty if not used. */
+  /** K8S_SIGNER. Empty if not used. */
   readonly kubernetesSigner: string;
-  /** EXTERNAL_CA: `kubernetesSigner` signs workload certificates. */
+  /** EXTERNAL_CA: whether `kubernetesSigner` signs workload certificates. */
   readonly usesExternalCa: boolean;
-  /** APPROVE_CERTIFICATE_REQUESTS: approve the CertificateSigningRequests of this control plane. */
+  /** APPROVE_CERTIFICATE_REQUESTS: whether this control plane approves its own CertificateSigningRequests. */
   readonly approvesRequests: boolean;
   readonly rootTtlMs: number;
   /** 0 selects an ECDSA P-256 key. */

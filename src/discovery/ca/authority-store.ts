@@ -1,5 +1,5 @@
 /**
- * Storage of a CA (keys, chains and the rotation journal) in a directory, with mode 0600 for keys, or in memory. A write is atomic and synced to disk
+ * Stores a CA (keys, chains and the rotation journal) in a directory, with mode 0600 for keys, or in memory. A write is atomic and synced to disk
  * before it takes effect (spec/identity.md §8).
  */
 import { createPrivateKey } from 'node:crypto';
@@ -17,17 +17,17 @@ import { replaceFileSync } from '../../runtime/files/replace-file.ts';
 import { type AuthorityMaterial, buildAuthorityMaterial } from './authority-material.ts';
 
 export interface AuthorityStore {
-  /** Includes expired authorities. */
+  /** The journal can refer to expired authorities. */
   readJournal(): Journal | undefined;
   writeJournal(journal: Journal): void;
   /** @throws ChartpilotError if it is damaged or expired */
   read(id: AuthorityId, now: Date): AuthorityMaterial;
-  /** Earliest expiry in its chain; `undefined` if unreadable. */
+  /** Earliest expiry in the chain of the authority. `undefined` if it is unreadable. */
   expiryOf(id: AuthorityId): Date | undefined;
   save(material: AuthorityMaterial): void;
   /** Writes a CRL file that operators distribute to workloads. */
   saveRevocationLists(pem: string): void;
-  /** Deletes all other authorities, keys first. */
+  /** Deletes all authorities except these, keys before chains. */
   keepOnly(ids: readonly AuthorityId[]): void;
   /** Writes the trusted roots to a file for operators. Never read back. */
   saveRoots(pem: string): void;
@@ -36,7 +36,7 @@ export interface AuthorityStore {
 const stages: readonly Journal['stage'][] = ['steady', 'trusting', 'signing', 'dropping'];
 const maxFileBytes = 1024 * 1024;
 
-/** Clients must receive the new root after a restart of this process. */
+/** Stores the CA in memory only, so clients must receive a new root after each restart of this process. */
 export class MemoryStore implements AuthorityStore {
   readonly #materials = new Map<AuthorityId, AuthorityMaterial>();
   #journal: Journal | undefined;
@@ -134,7 +134,7 @@ export class DirectoryStore implements AuthorityStore {
 
   keepOnly(ids: readonly AuthorityId[]): void {
     const keptNames = new Set(ids.flatMap((id) => [`${id}.key`, `${id}.chain`]));
-    // A full disk or a kill leaves `.new` files.
+    // A full disk or a killed process leaves `.new` files behind.
     const names = readdirSync(this.#directory).filter((name) => /^[0-9a-f]+\.(key|chain)(\.new)?$/.test(name));
     for (const name of names.sort().reverse()) if (!keptNames.has(name)) rmSync(this.#fileOf(name));
   }

@@ -1,4 +1,4 @@
-/** State of an authority at start, for each state that an earlier process can leave. */
+/** Tests the start of an authority for each state that an earlier process can leave. */
 
 import { createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
@@ -54,7 +54,7 @@ const pass = (ms: number): void => {
 };
 
 describe('a self-signed authority', () => {
-  it('keeps its root after a restart, and only the owner can read its key', async () => {
+  it('keeps its root after a restart, with a key that only its owner can read', async () => {
     const { id } = await begun();
     expect(authority().load()).toEqual({
       outcome: 'resumed',
@@ -64,7 +64,7 @@ describe('a self-signed authority', () => {
     expect(statSync(state()).mode & 0o077).toBe(0);
   });
 
-  it('writes the trusted roots for operators, and trusts them even if the file cannot be written', async () => {
+  it('writes the trusted roots to a file, and trusts them even if this fails', async () => {
     const { one, id } = await begun();
     const { id: next } = await one.prepareRoot();
     const certificates = (): number => {
@@ -96,7 +96,7 @@ describe('a self-signed authority', () => {
     expect(again.active?.bundle.roots).toHaveLength(2);
   });
 
-  it("replaces the control plane's own certificate last, also if a restart happens during the rotation", async () => {
+  it('replaces the server certificate of the control plane last, even if a restart interrupts the rotation', async () => {
     const { one, id } = await begun();
     const { id: next } = await one.prepareRoot();
     const signersIn = (which: Authority): unknown[] => [which.active?.material.id, which.active?.serverAuthority.id];
@@ -118,10 +118,10 @@ describe('a self-signed authority', () => {
     expect(signersIn(again)).toEqual([next, next]);
   });
 
-  it('removes files of a rotation that was killed before it wrote the journal', async () => {
+  it('removes the files of a rotation that was killed before it wrote the journal', async () => {
     const { one, id } = await begun();
     await one.prepareRoot();
-    // A write on a full disk leaves such files.
+    // A write to a full disk leaves such files.
     for (const name of ['key', 'chain']) writeFileSync(join(state(), `0123abcd.${name}.new`), 'half');
     const again = authority();
     expect(again.load()).toEqual({
@@ -132,7 +132,7 @@ describe('a self-signed authority', () => {
     expect(readdirSync(state()).sort()).toEqual([`${id}.chain`, `${id}.key`, 'journal.json'].sort());
   });
 
-  it('replaces an expired root at once, because its certificates have expired too', async () => {
+  it('replaces an expired root without a rotation', async () => {
     await begun();
     pass(101 * hour);
     expect(authority().load()).toEqual({ outcome: 'absent' });
@@ -155,7 +155,7 @@ describe('a self-signed authority', () => {
     },
   );
 
-  it('requests a rotation when a fifth of its lifetime remains', async () => {
+  it("requests a rotation when a fifth of its root's lifetime remains", async () => {
     const { one, id } = await begun();
     pass(79 * hour);
     expect(one.isRootDue(id)).toBe(false);
@@ -163,17 +163,14 @@ describe('a self-signed authority', () => {
     expect(one.isRootDue(id)).toBe(true);
   });
 
-  it.each([0o640, 0o604, 0o620])(
-    'does not sign with a key that other users can read or write (mode %o)',
-    async (mode) => {
-      const { id } = await begun();
-      chmodSync(join(state(), `${id}.key`), mode);
-      expect(authority().load()).toEqual({
-        outcome: 'refused',
-        reason: expect.stringMatching(/state.*mode must be 0600.*sign certificates for any workload.*chmod 600/),
-      });
-    },
-  );
+  it.each([0o640, 0o604, 0o620])('does not sign if other users can access its key (mode %o)', async (mode) => {
+    const { id } = await begun();
+    chmodSync(join(state(), `${id}.key`), mode);
+    expect(authority().load()).toEqual({
+      outcome: 'refused',
+      reason: expect.stringMatching(/state.*mode must be 0600.*sign certificates for any workload.*chmod 600/),
+    });
+  });
 
   it.each<[string, (id: string) => void]>([
     ['a truncated journal', () => writeFileSync(join(state(), 'journal.json'), '{"stage":"ste')],
@@ -196,7 +193,7 @@ describe('a self-signed authority', () => {
       (id) =>
         writeFileSync(join(state(), `${id}.chain`), readFileSync(join(state(), `${id}.chain`), 'utf8').slice(0, 200)),
     ],
-  ])('with %s signs nothing, and its error names the remedy', async (_, damage) => {
+  ])('does not sign with %s, and reports the remedy', async (_, damage) => {
     const { id } = await begun();
     damage(id);
     expect(authority().load()).toEqual({
@@ -205,7 +202,7 @@ describe('a self-signed authority', () => {
     });
   });
 
-  it('is not created if the disk cannot store it', async () => {
+  it('is not created if its files cannot be written', async () => {
     writeFileSync(state(), 'a file where the directory should be');
     await expect(authority().prepareRoot()).rejects.toThrow();
   });
@@ -237,7 +234,7 @@ describe('a plugged-in authority', () => {
     for (const [name, content] of Object.entries(files)) writeFileSync(join(plugged(), name), content);
   }
 
-  it('signs immediately after the start', () => {
+  it('signs immediately after start', () => {
     plug(rootOf('root'));
     const one = authority();
     const reading = one.load();
@@ -253,7 +250,7 @@ describe('a plugged-in authority', () => {
     return { one, id: journal.signer };
   };
 
-  it('switches at once to another intermediate of the same root, but rotates to another root', () => {
+  it('switches immediately to another intermediate of the same root, and starts a rotation for another root', () => {
     const root = rootOf('root');
     const { one, id } = begunWith(root);
     plug(root);
@@ -292,7 +289,7 @@ describe('a plugged-in authority', () => {
     expect(inForceAfter(one.readCandidate(id)).material.revocationLists).toBe('a list');
   });
 
-  it('rejects another root with the current key, because their certificates would be indistinguishable', () => {
+  it('rejects another root with the current key, because its certificates would be indistinguishable', () => {
     const key = keyOf();
     plug(rootOf('root'), key);
     const one = authority();
@@ -302,7 +299,7 @@ describe('a plugged-in authority', () => {
     expect(one.readCandidate(journal.signer)).toEqual({ outcome: 'refused', reason });
   });
 
-  it('rejects the same files after a restart as at run time', () => {
+  it('rejects the same files at start as at run time', () => {
     const [root, key] = [rootOf('root'), keyOf()];
     plug(root, key);
     const one = authority();
@@ -346,7 +343,7 @@ describe('a plugged-in authority', () => {
   it.each([
     ['another intermediate of the new root', (next: Issuer) => plug(next)],
     ['a third root', () => plug(rootOf('third'))],
-  ])('with %s waits until certificates of the old root have expired', (_, replace) => {
+  ])('waits until the certificates of the old root have expired before it accepts %s', (_, replace) => {
     const { one, id: old } = begunWith(rootOf('root'));
     const next = rootOf('next');
     plug(next);
@@ -360,13 +357,13 @@ describe('a plugged-in authority', () => {
     again.signWith(signer);
     expect(again.active?.roots).toEqual([signer, old]);
     expect(warnings.map(({ event }) => event)).toEqual(['authority.postponed']);
-    // The previous signer has expired, so it is not waited for.
+    // The previous signer has expired, so the rotation does not wait for it.
     pass(51 * hour);
     replace(rootOf('next'));
     expect(authority().load()).toMatchObject({ outcome: 'resumed', journal: { other: null } });
   });
 
-  it('reports when clients that trust only the previous root lose access', () => {
+  it('warns that clients lose access if they trust only the previous root and its key is missing', () => {
     const { id } = begunWith(rootOf('root'));
     rmSync(join(state(), `${id}.key`));
     plug(rootOf('other'));
@@ -401,14 +398,14 @@ describe('a plugged-in authority', () => {
         writeFileSync(join(plugged(), 'ca-cert.pem'), '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n'),
       /is not an X.509 certificate/,
     ],
-  ])('with %s is rejected at start and at run time', (_, damage, reason) => {
+  ])('rejects %s at start and at run time', (_, damage, reason) => {
     const { one, id } = begunWith(rootOf('root'));
     damage();
     expect(one.readCandidate(id)).toEqual({ outcome: 'refused', reason: expect.stringMatching(reason) });
     expect(authority().load()).toEqual({ outcome: 'refused', reason: expect.stringMatching(reason) });
   });
 
-  it('replaces a self-signed root through a rotation', async () => {
+  it('replaces a self-signed root by rotation', async () => {
     const { one, id } = await begun();
     plug(rootOf('root'));
     expect(one.readCandidate(id)).toMatchObject({ outcome: 'replaced' });

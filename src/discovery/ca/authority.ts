@@ -13,11 +13,10 @@ import { CertificateSigner } from './issuing/certificate-signer.ts';
 
 export interface AuthorityOptions {
   readonly root: Omit<RootCertificateOptions, 'trustDomain'>;
-  /** ROOT_CA_DIR. */
   readonly pluggedInDirectory: string;
   readonly store: AuthorityStore;
   readonly trustDomain: () => string;
-  /** Percentage of a root's lifetime that remains when the next root is generated. */
+  /** The next root is generated when this percentage of the current root's lifetime remains. */
   readonly gracePercent: number;
   readonly now: () => Date;
   readonly log: Pick<Logger, 'warn'>;
@@ -29,12 +28,12 @@ export interface ActiveAuthority {
   readonly bundle: TrustBundle;
   readonly roots: readonly AuthorityId[];
   /**
-   * Signs the control plane's server certificate. During a rotation this is the previous authority until the end: clients that trust only the old
-   * root must be able to connect to receive the new one (spec/identity.md §8, "last").
+   * Signs the control plane's server certificate. During a rotation, this is the previous authority until the last stage, so that clients that trust
+   * only the old root can connect to receive the new one (spec/identity.md §8, "last").
    */
   readonly serverAuthority: AuthorityMaterial;
   readonly authorities: readonly AuthorityMaterial[];
-  /** Hashes of tainted roots, below which no workload may keep a certificate. */
+  /** Hashes of tainted roots. No workload may keep a certificate that chains to one of them. */
   readonly tainted: readonly string[];
 }
 
@@ -125,7 +124,7 @@ export class Authority implements SigningAuthority {
     }
     const material = await generateRoot({ ...root, trustDomain: trustDomain() }, now());
     store.save(material);
-    // Detects a disk that returns other data than was written.
+    // Reads the authority back, to detect a disk that corrupts data.
     this.#remember(store.read(material.id, now()));
     return { id: material.id };
   }
@@ -185,7 +184,7 @@ export class Authority implements SigningAuthority {
     this.#notifyListeners();
   }
 
-  /** An authority with the same key but another root: certificates of both are indistinguishable. */
+  /** Error for an authority with the same key but another root: certificates of the two roots are indistinguishable. */
   get #otherRoot(): string {
     return `the authority in ${this.#options.pluggedInDirectory} has a new root certificate with the key of the previous one: create it with a new key`;
   }
@@ -197,7 +196,7 @@ export class Authority implements SigningAuthority {
     const stored = this.#readStored(journal === undefined ? [] : idsOf(journal));
     const storedTwin = stored.find(({ id }) => id === plugged.id);
     if (journal !== undefined && storedTwin !== undefined && rootKeyOf(storedTwin.root) !== rootKeyOf(plugged.root)) {
-      // Keeps the current signer, as at run time.
+      // Keeps the current signer, as during operation.
       log.warn('authority.keyReused', { directory: this.#options.pluggedInDirectory });
       return this.#resumeStored(journal, now());
     }
@@ -209,7 +208,7 @@ export class Authority implements SigningAuthority {
     if (idsOf(journal).includes(plugged.id) && otherStored.length === idsOf(journal).length - 1) {
       return { outcome: 'resumed', journal };
     }
-    // Does not switch, as at run time: certificates of the other root are in use.
+    // Does not switch, as during operation, because certificates of the other root are in use.
     if (journal.stage === 'signing' && otherStored.length === idsOf(journal).length) {
       log.warn('authority.postponed', { authority: plugged.id });
       return { outcome: 'resumed', journal };
@@ -231,7 +230,7 @@ export class Authority implements SigningAuthority {
     const { store, log } = this.#options;
     const expired: AuthorityId[] = [];
     for (const id of idsOf(journal)) {
-      // Reads an expired authority as of its lifetime, because it is not damaged.
+      // Validates an expired authority at a time within its lifetime, because expiry is not damage.
       const material = readAsOfLifetime(store, id, now);
       this.#remember(material);
       if (material.notAfter <= now) expired.push(id);
@@ -265,7 +264,7 @@ export class Authority implements SigningAuthority {
     this.#materials.set(material.id, material);
   }
 
-  /** The file is only a copy: if the disk is full, the roots are trusted anyway. */
+  /** The file is only a copy, so the roots are trusted even if it cannot be written. */
   #saveRoots(): void {
     const { store, log } = this.#options;
     try {

@@ -53,7 +53,7 @@ export function clusterSigning(options: ClusterSigningOptions): ClusterSigning {
 }
 
 /**
- * Rejects settings that need a cluster without one. Roots in memory would differ between replicas.
+ * Rejects settings that require a cluster if none exists. Roots in memory would differ between replicas.
  *
  * @throws ChartpilotError FLAG_INVALID
  */
@@ -66,7 +66,7 @@ export function requireCluster(settings: AuthoritySettings, { shared, signer }: 
   if (settings.usesExternalCa && signer === undefined) refuse(`EXTERNAL_CA, K8S_SIGNER=${settings.kubernetesSigner}`);
 }
 
-/** How operators start a rotation of the shared root, for `/debug/authorityz`. */
+/** Instructions for operators to rotate the shared root, shown at `/debug/authorityz`. */
 export function orderedBy(cluster: SigningCluster | undefined): { readonly orderedBy?: string } {
   if (cluster?.authoritySecrets === undefined) return {};
   const { namespace, name } = cluster.authoritySecrets;

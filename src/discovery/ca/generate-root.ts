@@ -8,9 +8,9 @@ import { type AuthorityMaterial, buildAuthorityMaterial } from './authority-mate
 export interface RootCertificateOptions {
   /** Organization of the subject. */
   readonly trustDomain: string;
-  /** CITADEL_SELF_SIGNED_CA_CERT_TTL. */
+  /** CITADEL_SELF_SIGNED_CA_CERT_TTL, in milliseconds. */
   readonly ttlMs: number;
-  /** CITADEL_SELF_SIGNED_CA_RSA_KEY_SIZE; 0: ECDSA P-256. */
+  /** CITADEL_SELF_SIGNED_CA_RSA_KEY_SIZE. 0 selects an ECDSA P-256 key. */
   readonly rsaBits: number;
 }
 

@@ -19,7 +19,7 @@ export interface CaParts
   readonly securePort: SecurePort | undefined;
   readonly names: readonly string[];
   readonly mesh: () => MeshConfig;
-  /** PEM roots that verify bundle endpoints instead of Node's, for tests. */
+  /** PEM roots that replace Node's roots for bundle endpoints in tests. */
   readonly bundleAuthorities: string | undefined;
   readonly log: Logger;
 }
@@ -50,13 +50,13 @@ export function makeCa({ settings, securePort, names, mesh, bundleAuthorities, l
       trustedRoots: () => signing?.trustedRoots,
     });
   const portFollows = (): void => portCertificate?.authorityChanged();
-  // Synchronously, because a client with new roots may connect at once.
+  // Notifies the port synchronously, because a client with the new roots may connect immediately.
   signing?.authority.onChanged(portFollows);
   return {
     signing,
     ofCluster,
     portCertificate,
-    /** For metrics and pages. */
+    /** Certificates for metrics and debug pages. */
     known: {
       certificateSources: (max: number) => ({
         authority: signing?.authority.active,
@@ -65,7 +65,7 @@ export function makeCa({ settings, securePort, names, mesh, bundleAuthorities, l
         workloads: signing?.ledger.ends(max) ?? { count: 0, first: [] },
       }),
     },
-    /** How operators start a rotation of the shared root. */
+    /** Instructions for operators to rotate the shared root. */
     ordered: orderedBy(cluster),
     meshChanged: (): void => {
       if (signing?.onMeshChanged() === true) portFollows();

@@ -1,6 +1,6 @@
 /**
- * Additional roots in the mesh configuration (`caCertificates`), as a pool for each trust domain of the mesh and its aliases. A root can sign for
- * every identity of its pool, so roots of one trust domain never verify another (spec/identity.md §6). Roots of other trust domains are ignored.
+ * Pools of the additional roots in the mesh configuration (`caCertificates`), one for the mesh's trust domain and each alias. Roots of one trust
+ * domain never verify identities of another (spec/identity.md §6). Roots of other trust domains are ignored.
  */
 import { type Certificate, readCertificates } from '../../identity/certificate.ts';
 import { displayNameOf, issuerProblem } from '../../identity/certificate-path.ts';
@@ -13,7 +13,7 @@ import { endpointProblem } from '../bundles/fetch-bundle.ts';
 export type RootsInMesh = Pick<MeshConfig, 'caCertificates' | 'trustDomain' | 'trustDomainAliases'>;
 
 export interface RootsOfMesh {
-  /** By trust domain. */
+  /** Pools by trust domain. */
   readonly pools: ReadonlyMap<string, readonly Certificate[]>;
   /** Untrusted entries with reasons. */
   readonly ignored: readonly string[];
@@ -38,7 +38,7 @@ export function rootsOfMesh(mesh: RootsInMesh, fetched: (url: string) => readonl
     const isFetched = spiffeBundleUrl !== undefined;
     const roots = isFetched ? fetched(spiffeBundleUrl) : rootsIn(pem ?? '', (text) => ignored.push(`${at}: ${text}`));
     for (const trustDomain of named) {
-      // Fetched roots may contain the trust domain of their owner.
+      // A fetched root may name the trust domain that it belongs to.
       const ofDomain = isFetched ? roots.filter((root) => ownerProblem(root, [trustDomain]) === undefined) : roots;
       pools.get(trustDomain)?.push(...ofDomain);
     }

@@ -1,4 +1,4 @@
-/** Agents receive trusted roots over xDS. A rotation proceeds only by their authenticated reports. */
+/** Agents receive trusted roots over xDS. A rotation proceeds only when authenticated agents report them. */
 
 import { createPublicKey, generateKeyPairSync } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
@@ -58,12 +58,12 @@ class Agent {
     this.#chains.push(chain[0]!);
   }
 
-  /** Node metadata with its newest certificate. */
+  /** Node metadata that contains its newest certificate. */
   get currentReport(): object {
     return withSerialNumber(this.#chains.at(-1)!);
   }
 
-  /** Node metadata with its previous certificate. */
+  /** Node metadata that contains its previous certificate. */
   get previousReport(): object {
     return withSerialNumber(this.#chains.at(-2)!);
   }
@@ -127,11 +127,11 @@ async function order(plane: ControlPlane, action: 'rotate' | 'taint' | 'revert')
 const rotate = (plane: ControlPlane) => order(plane, 'rotate');
 const stage = (plane: ControlPlane, expected: string) =>
   eventually(`the stage ${expected}`, async () => (await page(plane)).stage === expected);
-/** The control plane checks missing workloads again within this time. */
+/** The control plane checks again within this time which workloads are missing. */
 const settled = () => new Promise((resolve) => setTimeout(resolve, 600));
 
 describe('the distributed roots', () => {
-  it('contain each root of the authority once, and are sent again when they change', async () => {
+  it('contain each root of the authority once, and are pushed when they change', async () => {
     const plane = await serving();
     const agent = new Agent(plane);
     await agent.renew();
@@ -144,7 +144,7 @@ describe('the distributed roots', () => {
     expect(rootsIn(await next(stream, 2))).toContain(root);
   });
 
-  it('contain the hash of a tainted root as soon as another root can replace it', async () => {
+  it('contain the hash of a tainted root when another root can replace it', async () => {
     const plane = await serving();
     const agent = new Agent(plane);
     await agent.renew();
@@ -168,7 +168,7 @@ describe('the distributed roots', () => {
     await stage(plane, 'steady');
   });
 
-  it("invalidate a workload's earlier report of other roots when they are sent", async () => {
+  it("invalidate a workload's earlier report about other roots when they are sent", async () => {
     const plane = await serving();
     const previousSigner = (await page(plane)).signer.id;
     const agents = [new Agent(plane, 'a'), new Agent(plane, 'b')];
@@ -181,7 +181,7 @@ describe('the distributed roots', () => {
     await stage(plane, 'signing');
     for (const agent of agents) await agent.renew();
     for (const [i, stream] of streams.entries()) acknowledge(stream, both[i]!, agents[i]!.currentReport);
-    // Roots that no agent has acknowledged.
+    // These roots are not acknowledged by any agent.
     for (const stream of streams) await next(stream, 1);
     await order(plane, 'revert');
     await stage(plane, 'trusting');
@@ -192,7 +192,7 @@ describe('the distributed roots', () => {
     expect((await page(plane)).signer.id).toBe(previousSigner);
   });
 
-  it('advance a rotation when every agent reports', async () => {
+  it('complete a rotation step when every agent has acknowledged them', async () => {
     const plane = await serving();
     const agents = [new Agent(plane, 'a'), new Agent(plane, 'b')];
     for (const agent of agents) await agent.renew();
@@ -207,7 +207,7 @@ describe('the distributed roots', () => {
     acknowledge(second, last);
     await stage(plane, 'signing');
     for (const agent of agents) await agent.renew();
-    // A signed certificate may not have arrived: the agent may exit before Envoy receives it.
+    // A signed certificate may not have arrived, because the agent can exit before Envoy receives it.
     acknowledge(first, early, agents[0]!.currentReport);
     await eventually('one is missing', async () => (await page(plane)).waitsFor?.missing === 1);
     expect(await page(plane)).toMatchObject({
@@ -223,7 +223,7 @@ describe('the distributed roots', () => {
     expect(plane.deviations()).toEqual([]);
   });
 
-  it('can be acknowledged with delta xDS', async () => {
+  it('can be acknowledged over delta xDS', async () => {
     const plane = await serving();
     const agent = new Agent(plane);
     await agent.renew();
@@ -238,7 +238,7 @@ describe('the distributed roots', () => {
     await stage(plane, 'signing');
   });
 
-  it('count as trusted by an agent that acknowledged them before it received its certificate', async () => {
+  it('count as trusted by an agent that acknowledges them before it receives its certificate', async () => {
     const plane = await serving();
     const agent = new Agent(plane);
     await agent.renew();
@@ -257,7 +257,7 @@ describe('the distributed roots', () => {
     expect(stream.responses.length).toBeGreaterThan(0);
   });
 
-  it('are sent to subscribed clients only', async () => {
+  it('are sent only to subscribed clients', async () => {
     const plane = await serving();
     const agent = new Agent(plane);
     await agent.renew();
@@ -283,7 +283,7 @@ describe('roots of the mesh configuration', () => {
   const meshOf = (...entries: object[]): string => JSON.stringify({ caCertificates: entries });
   const ours = { pem: meshRoot.certificate.pem };
   const theirs = { pem: foreign.certificate.pem, trustDomains: ['other.example'] };
-  /** With the SPIFFE ID of `cart`. */
+  /** A certificate with the SPIFFE ID of `cart`. */
   const cartOf = (issuer: typeof meshRoot) => {
     const names = { uris: ['spiffe://cluster.local/ns/shop/sa/cart'], dns: [], ips: [] };
     return { chain: readCertificate(issueLeaf(issuer, createPublicKey(key), names, life)).pem, key };
@@ -293,7 +293,7 @@ describe('roots of the mesh configuration', () => {
       csr: createRequest(key, []),
     });
 
-  it('verify their own trust domain only, so that a root of another domain cannot sign for the mesh', async () => {
+  it('verify only their own trust domain, so that roots of other domains cannot sign for the mesh', async () => {
     const prepare = ({ root }: { root: string }): void => writeFileSync(join(root, 'mesh'), meshOf(ours, theirs));
     const plane = ControlPlane.starting({ secureGRPCAddr: '127.0.0.1:0' }, prepare, {
       SELF_SIGNED_CA_DIR: given.directory,
@@ -310,14 +310,14 @@ describe('roots of the mesh configuration', () => {
     expect(
       linesOf(plane.lines, 'authority.rootIgnored', { reason: /trust domain other\.example is not one of the mesh/ }),
     ).toHaveLength(1);
-    // Removed at run time.
+    // The roots are removed at run time.
     acknowledge(stream, first);
     writeFileSync(join(plane.root, 'mesh'), meshOf());
     await next(stream, 1);
     await expect(openAs(plane, meshRoot)).rejects.toMatchObject({ code: status.UNAVAILABLE });
   });
 
-  it("do not affect reports of the authority's roots", async () => {
+  it("do not affect reports about the authority's roots", async () => {
     const prepare = ({ root }: { root: string }): void => writeFileSync(join(root, 'mesh'), meshOf(ours));
     const plane = ControlPlane.starting({ secureGRPCAddr: '127.0.0.1:0' }, prepare, {
       SELF_SIGNED_CA_DIR: given.directory,
@@ -394,7 +394,7 @@ describe('a trust report', () => {
     const { waitsFor, stage: now } = await page(plane);
     expect(now).toBe('trusting');
     expect(waitsFor?.workloads.join()).toContain(agent.node.id);
-    // The same agent, with a valid report.
+    // The same agent now sends a valid report.
     const stream = agent.sotw();
     acknowledge(stream, await next(stream, 2));
     await eventually('its word counts', async () => {

@@ -1,7 +1,7 @@
 /**
  * Distributes trusted roots over xDS to subscribed clients (PCDS: a ProxyConfig with `caCertificatesPem`). The ACK of an authenticated client reports
- * that it trusts exactly these roots; a rotation waits for these reports (spec/identity.md §8). Requests also report which certificate the client's
- * Envoy uses.
+ * that it trusts exactly these roots, for which a rotation waits (spec/identity.md §8). Requests also report which certificate the client's Envoy
+ * uses.
  */
 import { create } from '@bufbuild/protobuf';
 import { LRUCache } from 'lru-cache';
@@ -24,29 +24,29 @@ import { rootsText, type WorkloadInstance, workloadKey } from './ledger/workload
 export interface RootsForAgentsOptions {
   /** Current trust domain of the mesh, followed by its aliases. */
   readonly trustDomains: () => readonly string[];
-  /** The workload trusts exactly these roots of the authority. */
+  /** Called when the workload trusts exactly these roots of the authority. */
   readonly onTrusted: (report: WorkloadInstance & { readonly roots: readonly AuthorityId[] }) => void;
-  /** The workload's Envoy uses this certificate and no earlier one. */
+  /** Called when the workload's Envoy uses this certificate and no earlier one. */
   readonly onArrived: (report: WorkloadInstance & { readonly serialNumber: string }) => void;
-  /** Called before roots are sent, after which the workload may trust only these. */
+  /** Called before roots are sent. After that, the workload may trust only these. */
   readonly onSending: (roots: WorkloadInstance & { readonly roots: readonly AuthorityId[] }) => void;
   /** Called with the changed resource for its subscribers. */
   readonly onChanged: (change: ResourceChange) => void;
 }
 
-/** The only resource; clients subscribe by wildcard. */
+/** The only resource of this type. Clients subscribe by wildcard. */
 const resourceName = 'mesh-roots';
 /** Node metadata in requests: serial number of the certificate that every Envoy of the workload uses, in OpenSSL's notation. */
 const serialNumberKey = 'CERTIFICATE_SERIAL_NUMBER';
 const serialNumber = /^[0-9A-F]{1,40}$/;
-/** Limit of published versions whose ACK is recognized. */
+/** Maximum number of published versions whose ACK is recognized. */
 const maxVersions = 8;
 
 export class RootsForAgents {
   readonly #options: RootsForAgentsOptions;
   #set: ResourceSet | undefined;
   readonly #versions = new LRUCache<string, readonly AuthorityId[]>({ max: maxVersions });
-  /** By workload and open stream, latest last. */
+  /** Reported roots by workload, then by open stream, latest last. */
   readonly #reports = new Map<string, Map<object, readonly AuthorityId[]>>();
 
   constructor(options: RootsForAgentsOptions) {
@@ -54,7 +54,7 @@ export class RootsForAgents {
   }
 
   /**
-   * Distributes these roots; a no-op if unchanged.
+   * Distributes these roots if they changed.
    *
    * @param tainted hashes of roots whose certificates must be renewed now
    */
@@ -151,7 +151,7 @@ export class RootsForAgents {
     if (reports?.size === 0) this.#reports.delete(key);
   }
 
-  /** `undefined` if its reports are ignored. The identity is authenticated, the node ID is not. */
+  /** Workload of the client. `undefined` if its reports are ignored. The identity is authenticated, the node ID is not. */
   #workloadOf({ id, identities = [] }: NodeIdentity): WorkloadInstance | undefined {
     const identity = singleWorkloadOf(identities);
     const uri = identity && uriInMesh(identity, this.#options.trustDomains());
@@ -160,7 +160,7 @@ export class RootsForAgents {
 }
 
 const noTypes: readonly string[] = [];
-/** A reference of the form `Kind/namespace/name`, with a kind that does not exist. */
+/** Reference of the form `Kind/namespace/name`. The kind does not exist in the API. */
 const rootsKey = 'TrustedRoots//';
 
 function rootsChange(version: string): ResourceChange {

@@ -33,11 +33,11 @@ export interface AuthoritySecrets {
   readonly namespace: string;
   readonly name: string;
   shared(): KubernetesObject | undefined;
-  /** Takes precedence over the shared one. */
+  /** Plugged-in Secret, which takes precedence over the shared one. */
   plugged(): KubernetesObject | undefined;
-  /** Resolves when both are listed. */
+  /** Resolves when both Secrets are listed. */
   readonly synced: Promise<unknown>;
-  /** @param changed called on each change. @returns stop function */
+  /** @param changed called on each change. @returns a stop function */
   watch(changed: () => void): () => void;
 }
 
@@ -51,7 +51,6 @@ export interface SharedAuthorityOptions {
   readonly log: Pick<Logger, 'warn'>;
 }
 
-/** Timeout of writes to the API server. */
 const writeTimeoutMs = 10_000;
 
 interface Adopted {
@@ -69,7 +68,7 @@ export class SharedAuthority implements SigningAuthority {
   #last: Adopted | undefined;
   #adopted: Adopted | undefined;
   #active: ActiveAuthority | undefined;
-  /** `uid version` of both Secrets in the last report. */
+  /** UIDs and versions of both Secrets in the last report. */
   #reportedVersion: string | undefined;
   /** Why nothing can sign; empty if it can or if the reason is unknown. */
   unavailableReason = '';
@@ -93,7 +92,7 @@ export class SharedAuthority implements SigningAuthority {
     return this.#adopted?.read.journal.stage;
   }
 
-  /** The Secret contains the maximum lifetime, from which replicas derive when all certificates have expired. No certificate may exceed it. */
+  /** Limits the lifetime of certificates to the maximum in the Secret, from which replicas calculate when all certificates have expired. */
   get limits(): LifetimeLimits {
     const { leaves } = this.#options;
     const maxLeafMs = (): number => Math.min(leaves.maxMs, this.#adopted?.read.journal.maxLeafMs ?? leaves.maxMs);
@@ -111,19 +110,19 @@ export class SharedAuthority implements SigningAuthority {
 
   // ---- for the leader
 
-  /** `last`: as read last. It differs from `current` if an unknown authority replaced the Secret. */
+  /** `last` is the last state that was read. It differs from `current` if an unknown authority replaced the Secret. */
   get read(): { readonly last: ReadAuthority; readonly current: ReadAuthority } | undefined {
     if (this.#last === undefined || this.#adopted === undefined) return undefined;
     return { last: this.#last.read, current: this.#adopted.read };
   }
 
-  /** @param due called when a write may be necessary. @returns stop function */
+  /** @param due called when a write may be necessary. @returns a stop function */
   watchDue(due: () => void): () => void {
     this.#dueListeners.add(due);
     return () => void this.#dueListeners.delete(due);
   }
 
-  /** With a new key and subject. */
+  /** Generates a root with a new key and subject. */
   generateRoot(): Promise<AuthorityMaterial> {
     const { root, trustDomain, now } = this.#options;
     return generateRoot({ ...root, trustDomain: trustDomain() }, now());
@@ -194,7 +193,7 @@ export class SharedAuthority implements SigningAuthority {
     }
   }
 
-  /** Whether all clients trust its root, and will trust certificates signed here. */
+  /** Whether all clients already trust the authority's root, and its clients will trust certificates that this replica signed. */
   #isCompatible(read: ReadAuthority): boolean {
     const active = this.#active;
     if (active === undefined) return false;
@@ -270,7 +269,7 @@ export class SharedAuthority implements SigningAuthority {
   }
 }
 
-/** Each with the ID of its authority, or else of the root. */
+/** Distributed roots, each with the ID of its authority, or its own ID if it has none. */
 function distributedRoots({
   journal,
   materials,

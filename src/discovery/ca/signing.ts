@@ -45,16 +45,16 @@ export interface SigningOptions {
   /** Current trust domain of the mesh, followed by its aliases. */
   readonly trustDomains: () => readonly string[];
   readonly mesh: () => RootsInMesh;
-  /** Filled later during startup. */
+  /** Empty at first. Entries are added later during startup. */
   readonly authenticators: readonly Authenticator[];
   /** Called with the changed resource for subscribed clients. */
   readonly rootsChanged: (change: ResourceChange) => void;
   readonly logger: Logger;
   /** Authority shared by replicas, if any. */
   readonly shared?: SigningAuthority & { readonly limits: LifetimeLimits };
-  /** Signs certificates of workloads instead of the authority, which signs the port's. */
+  /** If set, signs workload certificates instead of the authority. The authority always signs the port's certificate. */
   readonly registrar?: Registrar;
-  /** PEM roots that verify bundle endpoints instead of Node's, for tests. */
+  /** PEM roots that replace Node's roots for bundle endpoints in tests. */
   readonly bundleAuthorities?: string;
 }
 
@@ -66,12 +66,12 @@ export class Signing {
   readonly issuance = new IssuanceCounts();
   readonly service: UnaryService;
   readonly revoked: RevokedFile;
-  /** PEM; empty before there is an authority. */
+  /** PEM CRLs. Empty until an authority is available. */
   revocationLists = '';
   readonly #store: AuthorityStore;
-  /** Input of {@link revocationLists}. */
+  /** Revocations and roots from which {@link revocationLists} were created. */
   #listedFor: { readonly revoked: RevokedCredentials; readonly roots: readonly AuthorityId[] } | undefined;
-  /** Distributed to agents over xDS. */
+  /** Roots that are distributed to agents over xDS. */
   readonly roots: RootsForAgents;
   /** Roots that the mesh configuration references by URL. */
   readonly bundles: BundleEndpoints;
@@ -80,9 +80,9 @@ export class Signing {
     | { readonly from: readonly unknown[]; readonly pools: ReadonlyMap<string, readonly Certificate[]> }
     | undefined;
   readonly #rootsWatchers: (() => void)[] = [];
-  /** Identity as a client of other control planes, and its issuer. */
+  /** Client certificate for other control planes, and the authority that issued it. */
   #identity: { readonly of: ActiveAuthority; readonly certificate: ControlPlaneCertificate } | undefined;
-  /** Reported invalid entries of the mesh configuration. */
+  /** Invalid entries of the mesh configuration that were already reported. */
   #reportedProblems: ReadonlySet<string> = new Set();
 
   constructor(options: SigningOptions) {
@@ -159,7 +159,7 @@ export class Signing {
     return this.#rootsOfMesh().get(this.#options.trustDomains()[0]!) ?? [];
   }
 
-  /** Expiry of the current authority's certificates; `undefined` before there is one. */
+  /** Expiry of the current authority's certificates. `undefined` until one is available. */
   get expiry(): { readonly root: Date; readonly chain: Date } | undefined {
     const material = this.authority.active?.material;
     return material && { root: material.root.notAfter, chain: material.notAfter };
@@ -172,7 +172,7 @@ export class Signing {
   }
 
   /**
-   * Identity as a client of another control plane, and the roots that verify the other.
+   * Certificate for connections to another control plane, and the roots that verify its server.
    *
    * @param namespace of this control plane
    * @returns `undefined` without an authority
@@ -208,7 +208,7 @@ export class Signing {
     this.onMeshChanged();
   }
 
-  /** Agents use one pool, so they receive only that of their own trust domain. */
+  /** Agents use one pool, so they receive only the pool of their own trust domain. */
   #publishRoots(active: ActiveAuthority): void {
     this.roots.publish(this.#poolsOf(active).meshBundle, active.roots, active.tainted);
     for (const changed of this.#rootsWatchers) changed();
@@ -249,7 +249,7 @@ export class Signing {
     }
   }
 
-  /** Roots that the workload reported with a token count for its first certificate. */
+  /** Records the certificate, and as trusted the roots that the workload reported on a stream that it authenticated with a token. */
   #issued(leaf: IssuedLeaf): void {
     this.ledger.recordIssued(leaf);
     const roots = this.roots.reportOf(leaf);
@@ -272,7 +272,7 @@ export class Signing {
     };
   }
 
-  /** Each authentication checks revocations, but nothing watches the CRLs. */
+  /** Updates the CRLs when the file changes. Authentications check the file themselves. */
   #watchRevoked({ failed }: WatchHandlers): StopWatching {
     const { file } = this.revoked;
     if (file === '') return () => {};

@@ -59,7 +59,7 @@ function node(id: string, lastError = '', versionSent = ''): MeshNode {
   return { proxy: { id }, watches: { [clusters]: { lastError, versionSent } } } as unknown as MeshNode;
 }
 
-it('ChangeHistory counts each proxy once, regardless of the number of types that it receives', () => {
+it('ChangeHistory counts each proxy once, however many resource types the proxy receives', () => {
   const given = new Given();
   const version = given.push(entries(1));
   const proxies = [node('a'), node('b'), node('c')];
@@ -80,7 +80,7 @@ it('ChangeHistory counts each proxy once, regardless of the number of types that
   expect(given.views.at(-2)).toMatchObject({ proxies: { acknowledged: 1, pending: 0, unanswered: 2 } });
 });
 
-it('ChangeHistory makes a proxy pending again when a response follows an acknowledged one', () => {
+it('ChangeHistory counts a proxy as pending again when another response follows an acknowledged one', () => {
   const given = new Given();
   const version = given.push(entries(1));
   const proxy = node('a');
@@ -90,7 +90,7 @@ it('ChangeHistory makes a proxy pending again when a response follows an acknowl
   expect(given.views.at(-1)).toMatchObject({ proxies: { pushed: 1, acknowledged: 0, pending: 1 } });
 });
 
-it('ChangeHistory does not count the ACK of the previous response for a push that was sent before this ACK is reported', () => {
+it('ChangeHistory does not count a late ACK of the previous response for the current push', () => {
   const given = new Given();
   const earlier = given.push(entries(1));
   const proxy = node('a');
@@ -100,7 +100,7 @@ it('ChangeHistory does not count the ACK of the previous response for a push tha
   expect(given.views.at(-1)).toMatchObject({ proxies: { acknowledged: 0, pending: 1 } });
 });
 
-it('ChangeHistory counts a rejection for the push of the rejected version, even without a push to the proxy', () => {
+it('ChangeHistory counts a rejection for the push of the rejected version, even if the proxy was not part of that push', () => {
   const given = new Given();
   const version = given.push(entries(1));
   given.push(entries(2));
@@ -112,7 +112,7 @@ it('ChangeHistory counts a rejection for the push of the rejected version, even 
   ]);
 });
 
-it('ChangeHistory counts names beyond the limit', () => {
+it('ChangeHistory counts the names that exceed the list limit', () => {
   const given = new Given();
   given.push(entries(1_500));
   expect(given.views.at(-1)!.objects).toMatchObject({ items: { length: 1_000 }, more: 500 });
@@ -124,7 +124,7 @@ it('ChangeHistory counts names beyond the limit', () => {
   });
 });
 
-it('ChangeHistory lists objects of the filter first, then changed ones, then added ones', () => {
+it('ChangeHistory lists objects that match the filter first, then changed and added objects', () => {
   const given = new Given();
   given.push(entries(2));
   given.push(entries(12, '-changed'));
@@ -137,7 +137,7 @@ it('ChangeHistory lists objects of the filter first, then changed ones, then add
   expect(names('shop/v7')).toEqual(['added v7', 'changed v0', 'changed v1']);
 });
 
-it('ChangeHistory does not evict configuration pushes for pushes of endpoints', () => {
+it('ChangeHistory does not evict configuration pushes when endpoints are pushed', () => {
   const small = { maxRecords: 3, maxBytes: 1_000_000 };
   const given = new Given({ limits: { configuration: small, endpoints: small } });
   for (let i = 1; i <= 2; i++) given.push(entries(i));
@@ -151,7 +151,7 @@ it('ChangeHistory does not evict configuration pushes for pushes of endpoints', 
   });
 });
 
-it('ChangeHistory stays within its limit in bytes, which include names of proxies and rejections', () => {
+it('ChangeHistory limits its size in bytes, including names of proxies and rejections', () => {
   const limits = { maxRecords: 1_000, maxBytes: 200_000 };
   const given = new Given({ limits: { configuration: limits, endpoints: limits } });
   for (let i = 1; i <= 40; i++) {

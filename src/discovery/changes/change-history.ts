@@ -1,6 +1,6 @@
 /**
  * A bounded history of pushes, with changed objects and their sources, proxies and their responses, for `/debug/changes` and `pilot-discovery
- * changes`. Pushes of endpoints alone have a separate ring, because they are frequent in a large mesh and must not evict configuration changes.
+ * changes`. Endpoint pushes have a separate ring, because they are frequent in a large mesh and must not evict configuration changes.
  */
 import { type Config, parseConfigKey } from '../../model/config/config.ts';
 import { needsPush } from '../../model/config/config-changes.ts';
@@ -27,14 +27,14 @@ export interface ChangeHistoryOptions {
   readonly limits?: HistoryLimits;
   /** Unix time in milliseconds. */
   readonly now?: () => number;
-  /** For objects that only the registry reads, such as a Service. */
+  /** Returns an object that only the registry reads, such as a Service. */
   readonly objectOf?: (key: string) => Config | undefined;
 }
 
 /** Last push to a proxy. */
 interface ProxyPush {
   readonly record: PushRecord;
-  /** Bits of unacknowledged types. */
+  /** Bitmap of unacknowledged types. */
   outstanding: number;
   state: 'pending' | 'acknowledged' | 'rejected';
 }
@@ -55,7 +55,7 @@ export class ChangeHistory implements ResponseListener {
   readonly #objectOf: (key: string) => Config | undefined;
   readonly #configuration: RecordRing;
   readonly #endpoints: RecordRing;
-  /** Of the last push. */
+  /** Objects of the last push. */
   #lastObjects: ConfigSnapshot | undefined;
   /** Changed objects of services since the last push. */
   #events = new BoundedList<ObjectEvent>(maxNames.objects);
@@ -70,24 +70,23 @@ export class ChangeHistory implements ResponseListener {
     this.#endpoints = new RecordRing(limits.endpoints);
   }
 
-  /** Oldest first, including pushes of endpoints alone. */
+  /** Records sorted with the oldest first, including pushes of endpoints only. */
   get records(): readonly PushRecord[] {
     const all = [...this.#configuration.records, ...this.#endpoints.records];
     return all.sort((one, other) => one.number - other.number);
   }
 
-  /** By ring. */
   get occupancy(): Readonly<Record<keyof HistoryLimits, { pushes: number; bytes: number; evicted: number }>> {
     const of = ({ size, bytes, evicted }: RecordRing) => ({ pushes: size, bytes, evicted });
     return { configuration: of(this.#configuration), endpoints: of(this.#endpoints) };
   }
 
-  /** Call when configuration changed, which the next push contains. */
+  /** Call when configuration changed that the next push contains. */
   changed(): void {
     this.#firstChangeAt ??= this.#now();
   }
 
-  /** Call when objects of services changed, which the next push contains. */
+  /** Call when objects of services changed that the next push contains. */
   reported(events: readonly ObjectEvent[]): void {
     if (events.length === 0) return;
     this.changed();
@@ -121,7 +120,7 @@ export class ChangeHistory implements ResponseListener {
     const previousObject = this.#lastObjects;
     const keys = new Set(objects);
     for (const key of keys) {
-      // Comparing objects is expensive, so they are only counted beyond the limit.
+      // Comparing objects is expensive, so objects beyond the limit are only counted.
       if (record.objects.items.length === maxNames.objects) break;
       keys.delete(key);
       const [old, current] = [previousObject?.byKey.get(key), shown.byKey.get(key)];
@@ -141,7 +140,7 @@ export class ChangeHistory implements ResponseListener {
     record.objects.count += this.#events.more;
   }
 
-  /** Services and endpoints, and objects without a source, such as Secrets that a proxy uses. */
+  /** Adds services and endpoints, and objects without a source, such as Secrets that a proxy uses. */
   #addNames(record: PushRecord, changed: Iterable<string>): void {
     const listed = new Set(record.objects.items.map(({ kind, namespace, name }) => `${kind}/${namespace}/${name}`));
     for (const key of changed) {
@@ -166,7 +165,7 @@ export class ChangeHistory implements ResponseListener {
 
   acknowledged(node: MeshNode, typeUrl: string, version: string): void {
     const push = this.#pushes.get(node);
-    // A response that waited for this ACK is sent before the ACK is reported.
+    // The ACK can be for an earlier push: a response that waits for an ACK is sent before that ACK is reported.
     if (push?.record.version !== version) return;
     this.#responded(push, typeUrl);
     if (push.outstanding === 0 && push.state === 'pending') move(push, 'acknowledged');
@@ -261,7 +260,7 @@ function changedObject(key: string, old: Config | undefined, current: Config | u
   };
 }
 
-/** Before the record is in a ring. */
+/** For records that are not in a ring yet. */
 function keep<Item extends string | object>(record: PushRecord, list: BoundedList<Item>, item: Item): void {
   if (list.add(item)) record.bytes += itemBytes(item);
 }

@@ -14,9 +14,9 @@ export interface ChangeFilter {
   /** Unix time in milliseconds. */
   readonly since?: number;
   readonly until?: number;
-  /** Part of `Kind/namespace/name`, or of a service's `namespace/hostname`. */
+  /** Substring of `Kind/namespace/name`, or of a service's `namespace/hostname`. */
   readonly object?: string;
-  /** Part of a node ID: pushes that such a proxy received, rejected or has not acknowledged. */
+  /** Substring of a node ID. Selects pushes that such a proxy received, rejected or has not acknowledged. */
   readonly proxy?: string;
   readonly rejected: boolean;
   readonly endpoints: boolean;
@@ -28,19 +28,19 @@ export interface NamedItems<Item> {
 }
 
 export interface PushView {
-  /** Number since the start, which follows the slash in `version`. */
+  /** Number of the push since the start, which is the part of `version` after the slash. */
   readonly push: number;
   readonly version: string;
-  /** Start, ISO 8601. */
+  /** Start of the push (ISO 8601). */
   readonly time: string;
-  /** From the first change to the push, including debouncing and building the push context. */
+  /** Time from the first change to the push, including debouncing and building the push context. */
   readonly waitedMs?: number;
-  /** From the push to the last ACK or rejection, if any. */
+  /** Time from the push to the last ACK or rejection, if any. */
   readonly answeredMs?: number;
   readonly first?: true;
-  /** Anything may have changed. */
+  /** Whether anything may have changed. */
   readonly full: boolean;
-  /** Objects of the filter first, then removed, changed and added ones. */
+  /** Sorted: objects that match the filter, then removed, changed and added ones. */
   readonly objects: NamedItems<RecordedChange>;
   readonly services: NamedItems<string>;
   readonly endpoints: NamedItems<string>;
@@ -51,14 +51,13 @@ export interface PushView {
 }
 
 export interface ChangesView {
-  /** Start of the history, ISO 8601; `undefined` if it is empty. */
+  /** Start of the history (ISO 8601). `undefined` if the history is empty. */
   readonly since?: string;
   readonly kept: ChangeHistory['occupancy'];
   /** Oldest first. */
   readonly pushes: readonly PushView[];
 }
 
-/** @param nodes connected proxies */
 export function changesView(
   history: ChangeHistory,
   nodes: () => Iterable<MeshNode>,
@@ -118,7 +117,7 @@ function viewOf(record: PushRecord, pending: readonly string[], { object }: Chan
 
 const changeOrder: readonly RecordedChange['change'][] = ['removed', 'changed', 'added'];
 
-/** Objects of the filter first, then changes and removals, which break requests more often than additions. */
+/** Sorts objects that match the filter first, then changes and removals, which break requests more often than additions. */
 function sortedObjects(objects: readonly RecordedChange[], searched: string | undefined): readonly RecordedChange[] {
   const isSearched = (object: RecordedChange): boolean =>
     searched !== undefined && configKeyText(object).includes(searched);

@@ -1,7 +1,7 @@
 /** Text output of `pilot-discovery changes`. */
 import type { ChangesView, NamedItems, PushView } from './change-view.ts';
 
-/** Names of a push without `--all`. */
+/** Maximum number of names per push without `--all`. */
 const shownNames = 10;
 
 /** @param all whether to print all stored names */

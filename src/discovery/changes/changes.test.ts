@@ -1,4 +1,4 @@
-/** History of a running control plane, by page and command. */
+/** Reads the history of a running control plane with the page and the command. */
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
@@ -28,7 +28,7 @@ async function changes(query = ''): Promise<ChangesView> {
   return (await plane.get(`/debug/changes?${query}`)).json();
 }
 
-/** Waits for a push that matches. */
+/** Waits for a push that matches `expected`. */
 async function lastPush(expected: (push: PushView) => boolean): Promise<PushView> {
   let last: PushView | undefined;
   await eventually('the push is in the history', async () => {
@@ -104,7 +104,7 @@ it('pilot-discovery changes lists the proxy, resource type and reason of a rejec
   expect(text).toMatch(/rejected by sidecar~\S+web-0\S+ at \S+Z: cluster\.v3\.Cluster: connect_timeout is too short/);
 });
 
-it('pilot-discovery changes lists a removed object with its last file', async () => {
+it('pilot-discovery changes lists a removed object with the last file that contained it', async () => {
   plane.write('rule.yaml', rule('1s'));
   await lastPush(({ objects }) => objects.items[0]?.change === 'added');
   rmSync(join(plane.root, 'config/rule.yaml'));
@@ -114,7 +114,7 @@ it('pilot-discovery changes lists a removed object with its last file', async ()
   ]);
 });
 
-it('pilot-discovery changes lists a push of endpoints alone with --endpoints, and for its service', async () => {
+it('pilot-discovery changes lists pushes of endpoints only with --endpoints, and for a service filter', async () => {
   const workload = (address: string): string =>
     `apiVersion: networking.istio.io/v1\nkind: WorkloadEntry\nmetadata: {name: w, namespace: shop}\nspec: {address: ${address}, labels: {app: pay}}\n`;
   const service = serviceEntry()
@@ -146,7 +146,7 @@ it('pilot-discovery changes selects pushes by time, object and proxy', async () 
   await expect(command('--since', 'yesterday')).rejects.toMatchObject({ code: 'FLAG_INVALID' });
 });
 
-it('pilot-discovery changes lists a full push after a change of mesh settings', async () => {
+it('pilot-discovery changes lists a full push if mesh settings change', async () => {
   writeFileSync(join(plane.root, 'mesh'), 'outboundTrafficPolicy: {mode: REGISTRY_ONLY}\n');
   const push = await lastPush(({ full, first }) => full && first !== true);
   expect(push.objects.items).toEqual([{ kind: 'MeshConfig', namespace: '', name: 'mesh', change: 'changed' }]);

@@ -1,4 +1,4 @@
-/** For help and errors. */
+/** Accepted forms, for help and error messages. */
 export const momentForms = '14:05 (UTC), 15m, 2h or 2026-11-29T14:05:00Z';
 
 const clockTime = /^([01]?\d|2[0-3]):([0-5]\d)(?::([0-5]\d))?$/;

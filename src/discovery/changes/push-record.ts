@@ -1,15 +1,14 @@
 /** A push in the history: its changes, and the responses of proxies. */
 import type { ConfigKey } from '../../model/config/config.ts';
 
-/** Stored names of a push. Further ones are counted. */
+/** Maximum number of stored names per push. Further names are only counted. */
 export const maxNames = { objects: 1_000, services: 500, endpoints: 200, proxies: 100, rejections: 20 } as const;
 
-/** Compared with the previous push. */
 export interface RecordedChange extends ConfigKey {
   readonly change: 'added' | 'changed' | 'removed';
-  /** `mesh/cart.yaml:12` or the address of a source over xDS; `undefined` for objects of a cluster. For a removed object, its last source. */
+  /** `mesh/cart.yaml:12`, or the address of a source over xDS. `undefined` for objects of a cluster. For a removed object, its last source. */
   readonly source?: string;
-  /** Of objects in a cluster. */
+  /** Set for objects in a cluster. */
   readonly resourceVersion?: string;
 }
 
@@ -18,9 +17,9 @@ export interface RecordedRejection {
   readonly at: string;
   /** Node ID. */
   readonly proxy: string;
-  /** Without the common prefix, such as `cluster.v3.Cluster`. */
+  /** Type URL without the common prefix, such as `cluster.v3.Cluster`. */
   readonly type: string;
-  /** Envoy's message. */
+  /** Envoy's error message. */
   readonly reason: string;
 }
 
@@ -52,21 +51,21 @@ export interface ProxyCounts {
   acknowledged: number;
   rejected: number;
   pending: number;
-  /** Received the next push, or disconnected, before they responded. */
+  /** Number of proxies that received the next push, or disconnected, before they responded. */
   unanswered: number;
 }
 
 export interface PushRecord {
-  /** Of the push context: `<ISO time>/<number>`. */
+  /** Version of the push context: `<ISO time>/<number>`. */
   readonly version: string;
   readonly number: number;
   /** Unix time in milliseconds. */
   readonly publishedAt: number;
   /** Unix time in milliseconds, if known. */
   readonly firstChangeAt?: number;
-  /** The first push contains all objects, which are only counted. */
+  /** Whether this is the first push, which contains all objects. They are only counted. */
   readonly isFirst: boolean;
-  /** Anything may have changed: mesh settings, or an operator's order. */
+  /** Whether anything may have changed, because of mesh settings or an operator's request. */
   readonly full: boolean;
   readonly objects: BoundedList<RecordedChange>;
   /** `namespace/hostname`. */
@@ -80,7 +79,7 @@ export interface PushRecord {
   isOfEndpoints: boolean;
   /** Unix time in milliseconds. */
   lastResponseAt: number | undefined;
-  /** Approximate. */
+  /** Approximate size. */
   bytes: number;
 }
 
@@ -106,7 +105,7 @@ export function newRecord(
   };
 }
 
-/** Approximate. */
+/** Approximate size. */
 export function itemBytes(item: string | object): number {
   if (typeof item === 'string') return nameBytes + item.length;
   let bytes = nameBytes;

@@ -25,7 +25,7 @@ export class RecordRing {
     return this.#records.size;
   }
 
-  /** Approximate. */
+  /** Approximate size. */
   get bytes(): number {
     return this.#bytes;
   }

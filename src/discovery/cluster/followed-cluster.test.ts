@@ -1,4 +1,4 @@
-/** Which namespaces of a cluster are watched. */
+/** Tests which namespaces of a cluster are watched. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -38,7 +38,7 @@ function followed(clusterRegistriesNamespace: string): readonly string[] {
   return cluster.input.resources;
 }
 
-test('Secrets of remote clusters are read in the namespace of the flag', () => {
+test('Secrets of remote clusters are read from the namespace that the flag specifies', () => {
   expect(followed('mesh')).toContain('v1/secrets/mesh/istio/multiCluster');
   expect(followed('clusters')).toContain('v1/secrets/clusters/istio/multiCluster');
   expect(followed('clusters')).not.toContain('v1/secrets/mesh/istio/multiCluster');

@@ -44,7 +44,7 @@ export interface FollowedClusterOptions {
   readonly isRegistry: boolean;
   /** Location of mesh settings, and the control plane's revision. */
   readonly settings: SettingsNames;
-  /** Namespace of Secrets for remote clusters. Default: that of the settings. */
+  /** Namespace of Secrets for remote clusters. Defaults to the namespace of the settings. */
   readonly clusterRegistriesNamespace?: string;
   /** Secret of the CA that replicas share, if any. */
   readonly authoritySecret?: string;
@@ -52,16 +52,16 @@ export interface FollowedClusterOptions {
   readonly signsCertificates?: boolean;
   /** Whether sidecars are injected, which requires the ConfigMap `istio-sidecar-injector`. */
   readonly injectsSidecars?: boolean;
-  /** PILOT_CA_CERT_CONFIGMAP: name of the ConfigMaps with the mesh root. Written if this process signs certificates. */
+  /** PILOT_CA_CERT_CONFIGMAP: name of the ConfigMaps with the mesh root. This process writes them if it signs certificates. */
   readonly rootConfigMap?: string;
-  /** Default: the host name. */
+  /** Defaults to the host name. */
   readonly podName?: string;
   readonly log: Logger;
 }
 
 /** Kinds that only the registry reads. Endpoints are not read, because Kubernetes mirrors them as EndpointSlices. */
 const workloadKinds: readonly KindName[] = ['EndpointSlice', 'Pod', 'Node'];
-/** Kinds for both registry and configuration. */
+/** Kinds that both the registry and the configuration read. */
 const sharedKinds: readonly KindName[] = ['Service', 'Namespace'];
 const registryKinds: readonly KindName[] = [...sharedKinds, ...workloadKinds];
 const configKinds = (Object.keys(kinds) as KindName[]).filter(
@@ -72,7 +72,7 @@ const configKinds = (Object.keys(kinds) as KindName[]).filter(
 const maxListedKinds = 4;
 
 export class FollowedCluster {
-  /** For lists and watches. Other requests use separate connections. */
+  /** API server for lists and watches. Other requests use separate connections. */
   readonly server: Http2ApiServer;
   readonly sources: ReadonlyMap<string, ClusterSource>;
   /** Objects for the registry. `undefined` if the cluster is not a registry. */
@@ -90,15 +90,14 @@ export class FollowedCluster {
   readonly injectorSettings?: InjectorConfigMap;
   /** Objects for injection. `undefined` without injection, or if the CA does not sign the webhooks' certificate. */
   readonly injection?: InjectionCluster;
-  /** Selects the namespaces of the mesh. */
   readonly discovered = new DiscoveredNamespaces(() => this.informers);
-  /** Secrets and ConfigMaps to which configuration refers. */
+  /** Secrets and ConfigMaps that configuration refers to. */
   readonly referenced: ReferencedObjects;
   /** Readers must be added before the chart starts. */
   readonly informers: InformerEffects;
   /** Pod name with a random part, so that a restarted container has another identity. */
   readonly identity: string;
-  /** A separate connection for Leases, so that other requests do not delay renewals. */
+  /** Separate connection for Leases, so that other requests do not delay renewals. */
   readonly leaseServer: Http2ApiServer;
   readonly #isRegistry: boolean;
   readonly #settingsChanged = new Set<() => void>();
@@ -111,7 +110,7 @@ export class FollowedCluster {
     const remoteSecrets = remoteSecretsIn(options.clusterRegistriesNamespace ?? settings.namespace);
     this.#isRegistry = isRegistry;
     this.identity = `${podName || hostname()}_${randomUUID()}`;
-    // A server URL may contain a password, and this one appears in logs and traces.
+    // A server URL can contain a password, but this URL appears in logs and traces.
     this.url = `${access.server.origin}${access.server.pathname}`;
     // A new CRD is not served immediately.
     this.#unserved = new RepeatedLines(log, () => performance.now(), outageWarningDelayMs);
@@ -224,10 +223,7 @@ export class FollowedCluster {
     if (this.#isRegistry) this.discovered.select(selectors);
   }
 
-  /**
-   * Reads Secrets that ReferenceGrants grant to Gateways of other namespaces, because the status of those Gateways
-   * depends on them.
-   */
+  /** Reads Secrets in other namespaces that ReferenceGrants allow Gateways to use, because the status of those Gateways depends on them. */
   readGranted({ configs: { set }, context, forced, changed }: Publication): void {
     const isAffected = (key: string): boolean => /^(?:KubernetesGateway|ReferenceGrant)\//.test(key);
     if (!forced && ![...changed].some(isAffected)) return;
@@ -237,7 +233,7 @@ export class FollowedCluster {
   /**
    * Calls back when mesh settings change.
    *
-   * @returns a function that ends this
+   * @returns a stop function
    */
   watchSettings(changed: () => void): () => void {
     this.#settingsChanged.add(changed);
@@ -252,7 +248,7 @@ export class FollowedCluster {
     return this.informers.machine();
   }
 
-  /** For users: missing objects. Empty if all initial lists are complete. */
+  /** Missing objects, as text for users. Empty if all initial lists are complete. */
   get awaited(): string {
     const { reason } = this.#outage;
     if (reason !== undefined) return `the API server ${this.url} does not respond: ${reason}`;
@@ -265,7 +261,7 @@ export class FollowedCluster {
     return [...texts, ...(more > 0 ? [`${more} other kinds`] : [])].join(', ');
   }
 
-  /** The start waits for this source, because services are built from it. */
+  /** Startup waits for this source, because services are built from it. */
   #services(about: Omit<ClusterSourceOptions, 'address' | 'kinds' | 'awaitedKinds'>): [string, ClusterSource] {
     return [
       clusterServices,

@@ -24,7 +24,7 @@ type ClusterFlags = Pick<
 >;
 
 /**
- * Without a kubeconfig, this is the cluster of the process's pod, unless `--configDir` is set.
+ * Uses the cluster of the kubeconfig or, without one and without `--configDir`, the cluster of the process's pod.
  *
  * @throws ChartpilotError FLAG_INVALID for an invalid kubeconfig
  */

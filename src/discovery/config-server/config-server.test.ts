@@ -1,4 +1,4 @@
-/** One control plane gets configuration from another: `GENERATOR: api` (docs/config-over-xds.md). */
+/** A control plane gets configuration from another one with `GENERATOR: api` (docs/config-over-xds.md). */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -48,7 +48,7 @@ spec:
 `;
 
 test.each(['sotw', 'delta'])(
-  'a control plane serves its objects to another one over %s, including changes and deletions',
+  'a control plane serves its objects to another control plane over %s, including changes and deletions',
   async (protocol) => {
     const feeder = given(open, { 'cart.yaml': serviceEntry(), 'route.yaml': route('1m30s') });
     await feeder.ready();
@@ -75,7 +75,7 @@ test.each(['sotw', 'delta'])(
   },
 );
 
-test('a delta client only receives changed objects, in the form of their API', async () => {
+test('a delta client receives only changed objects, in their API version', async () => {
   const feeder = given(open, {
     'cart.yaml': serviceEntry(),
     'more.yaml': serviceEntry().replaceAll('cart', 'more'),
@@ -110,7 +110,7 @@ test('a delta client only receives changed objects, in the form of their API', a
   stream.cancel();
 });
 
-test('the response for unsupported kinds and kinds without objects is empty', async () => {
+test('an unsupported kind or a kind without objects gets an empty response', async () => {
   const feeder = given(open);
   await feeder.ready();
   const sizes = await eventually('it is prepared', async () => {
@@ -131,7 +131,7 @@ test('the response for unsupported kinds and kinds without objects is empty', as
   expect(sizes).toEqual([0, 0, 0, 1]);
 });
 
-test("a client that invents nonces and never acknowledges MeshConfig, as Istio's does, gets each kind once", async () => {
+test('a client that sends invented nonces and never acknowledges MeshConfig, as Istio does, receives each kind once', async () => {
   const feeder = given(open);
   await feeder.ready();
   const types = [
@@ -190,7 +190,7 @@ test('a client does not receive objects with the label of another revision', asy
   expect(await names('canary')).toEqual(['shop/cart', 'shop/new']);
 });
 
-test('a client without identity is rejected, and disabling this check logs a warning at the start', async () => {
+test('a client without identity is rejected, and disabling this check logs a warning at start', async () => {
   const feeder = given({});
   await feeder.ready();
   expect(linesOf(feeder.lines, 'option.configServedUnverified')).toEqual([]);
@@ -206,7 +206,7 @@ test('a client without identity is rejected, and disabling this check logs a war
   expect(linesOf(other.lines, 'option.configServedUnverified')).toHaveLength(1);
 });
 
-test('a control plane reads configuration from another one over TLS, with an identity of the shared CA', async () => {
+test('a control plane reads configuration from another control plane over TLS, with an identity from the shared CA', async () => {
   const authority = mkdtempSync(join(tmpdir(), 'chartpilot-authority-'));
   folders.push(authority);
   const secure = (files: Record<string, string>, mesh: string, namespace: string): ControlPlane =>

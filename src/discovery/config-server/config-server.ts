@@ -1,6 +1,6 @@
 /**
- * Serves configuration objects to other control planes: xDS clients with `GENERATOR: api` in their node. They read
- * all namespaces, so they must have an identity of the root namespace.
+ * Serves configuration objects to other control planes, which are xDS clients with `GENERATOR: api` in their node. They read all namespaces, so they
+ * must have an identity in the root namespace.
  */
 import type { DescMessage } from '@bufbuild/protobuf';
 import { workloadIdentityOf } from '../../identity/spiffe-id.ts';
@@ -37,7 +37,7 @@ interface ServedKind {
   readonly set: ResourceSet;
 }
 
-/** Encoded objects. `none` for an object without a wire format. */
+/** Encoded objects, or `none` for objects without a wire format. */
 type Encoded = WeakMap<Config, EncodedResource | 'none'>;
 
 const empty: ResourceSet = { version: 'empty', resources: new Map() };
@@ -66,7 +66,7 @@ export class ConfigServer {
     this.#options.push({ version: `config-${++this.#version}`, forced: false, configs: new Set([changedKey]) });
   }
 
-  /** Serves these clients, and passes all others to another source. */
+  /** Serves control planes, and passes all other clients to the fallback. */
   withFallback(fallback: ResourceSource): ResourceSource {
     return {
       open: (node, refused) => (node.metadata.GENERATOR === 'api' ? this.#open(node) : fallback.open(node, refused)),

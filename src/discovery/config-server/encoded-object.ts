@@ -29,7 +29,7 @@ export function encodeObject(config: Config, schema: DescMessage): EncodedResour
   return encodeValue(resourceType, value, name);
 }
 
-/** Converts durations such as `1m`, because Protobuf JSON only allows seconds. */
+/** Converts durations such as `1m`, because Protobuf JSON allows only seconds. */
 function wireJson(value: JsonValue, schema: DescMessage): JsonValue {
   if (!isObject(value)) return value;
   const fields = new Map(

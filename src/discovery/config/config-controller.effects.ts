@@ -18,7 +18,7 @@ export interface ConfigControllerEffects {
 }
 
 export function configControllerWithEffects({ configs, listSources, log }: ConfigControllerEffects) {
-  /** Sources whose ignoring was already logged. */
+  /** Ignored sources that were already logged. */
   let logged: ReadonlySet<string> = new Set();
   const list = (): SourcesListed | SourcesInvalid => {
     try {

@@ -15,7 +15,7 @@ export interface ConfigParts extends Pick<XdsSourcesOptions, 'mesh' | 'ownIdenti
       readonly configLimits: ConfigLimits;
       readonly xdsSources: XdsSourcesOptions['limits'];
     };
-  /** Additional types of sources by URL scheme, besides files and xDS. */
+  /** Types of sources by URL scheme, in addition to files and xDS. */
   readonly adapters: SourceAdapters;
   readonly cluster: SettingsOfCluster | undefined;
   readonly log: Logger;

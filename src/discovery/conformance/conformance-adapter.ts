@@ -15,10 +15,7 @@ import {
 import { messageOf } from '../../runtime/errors.ts';
 import type { ConformanceCache, ResourceAddress } from './conformance-cache.ts';
 
-/**
- * A harness sends an update right after an unsubscribe on another connection. The unsubscribe must be processed
- * first.
- */
+/** A harness sends an update right after an unsubscribe on another connection. The delay ensures that the unsubscribe is processed first. */
 const updateDelayMs = 200;
 
 interface Method {
@@ -57,7 +54,7 @@ export function createConformanceAdapter(cache: ConformanceCache): Server {
   return server;
 }
 
-/** Rejects with grpc-js' error. */
+/** Rejects with the error of grpc-js. */
 export function listenInsecurely(server: Server, address: string): Promise<number> {
   const { promise, resolve, reject } = Promise.withResolvers<number>();
   server.bindAsync(address, ServerCredentials.createInsecure(), (error, port) => {

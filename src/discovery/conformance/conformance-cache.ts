@@ -19,7 +19,7 @@ export interface BareResource {
   readonly value: Uint8Array;
 }
 
-/** Identifies the resource of a method, with the new version of its type. */
+/** Identifies a resource, and contains the new version of its type. */
 export interface ResourceAddress {
   readonly node: string;
   readonly typeUrl: string;
@@ -45,10 +45,10 @@ const noEntries: ReadonlyMap<string, Entry> = new Map();
 export class ConformanceCache implements ResourceSource {
   readonly #nodes = new Map<string, NodeState>();
   readonly #changed: (change: ResourceChange) => void;
-  /** Makes contents unique: a resource that is added again counts as changed, even with equal bytes. */
+  /** Number that makes contents unique: a resource that is added again is a changed one, even with equal bytes. */
   #revision = 0;
 
-  /** @param changed called after each change that concerns clients */
+  /** @param changed called after each change that affects clients */
   constructor(changed: (change: ResourceChange) => void) {
     this.#changed = changed;
   }
@@ -99,8 +99,8 @@ export class ConformanceCache implements ResourceSource {
   }
 
   /**
-   * Prepares a change of the resource. The returned function applies the change and returns `true`, or `false` if the
-   * node's state was replaced or removed.
+   * Prepares a change of the resource. The returned function applies the change and returns `true`. If the node's state was replaced or removed, it
+   * returns `false`.
    */
   updateResource({ node, typeUrl, name, version }: ResourceAddress): () => boolean {
     const state = this.#nodes.get(node);
@@ -116,7 +116,7 @@ export class ConformanceCache implements ResourceSource {
     };
   }
 
-  /** Serves all nodes, including unknown ones. */
+  /** Serves all nodes, including those without a state. */
   open(node: NodeIdentity): { readonly resources: NodeResources } {
     return {
       resources: {

@@ -12,9 +12,9 @@ import { RouteConfigurationSchema } from '../../gen/envoy/config/route/v3/route_
 
 export interface ConformanceKind {
   nameOf(value: Uint8Array): string;
-  /** A message that contains only the name. */
+  /** Creates a message that contains only the name. */
   bare(name: string): Uint8Array;
-  /** A different message for each revision, with the same name. */
+  /** Returns a message with the same name that differs for each revision. */
   changed(value: Uint8Array, revision: number): Uint8Array;
 }
 

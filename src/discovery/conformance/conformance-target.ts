@@ -10,9 +10,9 @@ import { ConformanceCache } from './conformance-cache.ts';
 
 export interface ConformanceTargetOptions {
   readonly host: string;
-  /** 0 for any free port. */
+  /** 0 selects any free port. */
   readonly port: number;
-  /** 0 for any free port. */
+  /** 0 selects any free port. */
   readonly adapterPort: number;
   readonly logger: Logger;
   readonly recorder?: Recorder;
@@ -21,7 +21,7 @@ export interface ConformanceTargetOptions {
 export interface ConformanceTarget {
   readonly port: number;
   readonly adapterPort: number;
-  /** Subscriptions of each client, from the requests that were read. */
+  /** Subscriptions of each client, according to the processed requests. */
   connections(): readonly ConnectionView[];
   close(): void;
 }
@@ -34,8 +34,8 @@ export interface ConformanceTarget {
 export async function startConformanceTarget(options: ConformanceTargetOptions): Promise<ConformanceTarget> {
   const { host, logger, recorder } = options;
   const cache = new ConformanceCache((change) => xds.push(change));
-  // A harness counts responses, so a changed cluster must not resend its endpoints. Its client has two types on a
-  // stream and may acknowledge the wrong one. Changes must nevertheless arrive within 3 s.
+  // A harness counts responses, so a changed cluster must not resend its endpoints. Its client has two types on one stream and sometimes acknowledges
+  // the wrong type. Changes must nevertheless arrive within 3 s.
   const xds = createAdsServer({
     source: cache,
     logger,

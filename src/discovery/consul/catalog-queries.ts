@@ -13,18 +13,18 @@ import type { ConsulInstance } from '../../model/services/consul/consul-instance
 import type { CatalogContent, PartKey } from './catalog-store.ts';
 import type { ConsulClient, ConsulQuery, ConsulResponse } from './consul-client.ts';
 
-/** Lists of the whole datacenter: nodes, services, and checks that are not passing. */
+/** Lists of the datacenter: all nodes, all services, and all checks that do not pass. */
 export type ListKey = 'nodes' | 'services' | 'checks';
 export type QueryKey = ListKey | PartKey;
 
-/** Maximum number of concurrent requests. Thousands would overload the agent. */
+/** Maximum number of concurrent requests over HTTP/1.1. Thousands would overload the agent. */
 const maxConcurrentReads = 20;
-/** HTTP/2 needs no connection per request. */
+/** Maximum over HTTP/2, which does not need a connection per request. */
 const maxConcurrentHttp2Reads = 100;
 const failing = 'Status != "passing"';
 
 export interface ReadCatalog extends CatalogContent {
-  /** Index of each response, with which its blocking query continues. */
+  /** Index of each response, from which its blocking query continues. */
   readonly indexes: ReadonlyMap<QueryKey, number>;
   readonly sizes: CatalogSizes;
 }
@@ -59,7 +59,7 @@ export function get(client: ConsulClient, key: QueryKey, query: ConsulQuery): Pr
 }
 
 /**
- * Instances in a part. `undefined` for a node that does not exist.
+ * Instances in a part. `undefined` if the node does not exist.
  *
  * @throws InvalidCatalog
  */
@@ -105,7 +105,7 @@ export async function readCatalog(client: ConsulClient, options: CatalogReadOpti
     const instances = instancesIn(key, await read(key));
     if (instances !== undefined) parts.set(key, instances);
   });
-  // Read after the instances. Checks that are older than an instance would not contain its failures.
+  // Checks are read after the instances, because older checks would not contain failures of new instances.
   const checks: readonly ConsulCheck[] = strategy === 'services' ? [] : failingChecks(await read('checks'));
   return { nodes, parts, checks, restricted, indexes, sizes };
 }

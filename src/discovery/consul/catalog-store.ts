@@ -1,7 +1,6 @@
 /**
- * Last responses of Consul, and the served content. Each response is a part of the catalog: the services of a node,
- * or the instances of a service. {@link CatalogStore.apply} changes the served content, for hosts that changed since
- * the last call.
+ * Last responses of Consul, and the served content. Each response is a part of the catalog: the services of a node, or the instances of a service.
+ * {@link CatalogStore.apply} updates the content of hosts that changed.
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { CatalogReading } from '../../../machines/discovery/consul/catalog-change.ts';
@@ -24,7 +23,7 @@ export interface CatalogContent {
   readonly restricted: boolean;
 }
 
-/** Instances of a served host. None if it was removed. */
+/** Instances of a served host. Empty if the host was removed. */
 export interface AppliedHost {
   readonly hostname: string;
   readonly instances: readonly ConsulInstance[];

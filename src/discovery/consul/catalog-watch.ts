@@ -1,6 +1,6 @@
 /**
- * Blocking queries of a catalog. Each continues with the index of its last response. Responses are put into the
- * store, and the chart decides when to serve them. The watch ends at the first failure or lower index.
+ * Blocking queries of a catalog. Each continues from the index of its last response. The watch stores the responses, and the chart decides when to
+ * serve them. The watch ends at the first failure or lower index.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { WatchOrder } from '../../../machines/discovery/consul/consul-catalog.machine.ts';
@@ -37,16 +37,13 @@ export interface CatalogWatchOptions {
 }
 
 /**
- * A faster response is followed by a pause, so that a server or proxy that does not block is not queried in a tight
+ * Minimum duration of a query. A faster response is followed by a delay, so that a server or proxy that does not block is not queried in a tight
  * loop.
  */
 const minQueryMs = 20;
 const firstPauseMs = 50;
 const maxPauseMs = 5_000;
-/**
- * Rate limit of all responses, for a server whose indexes rise continuously. The burst allows thousands of instances
- * to change at once.
- */
+/** Rate limit of all responses, for a server whose indexes rise continuously. The burst allows thousands of instances to change together. */
 const responsePace: Pace = { burst: 5_000, perSecond: 500 };
 const paceWaitMs = 100;
 /** Minimum time between two reads of all services (coarse strategy). */
@@ -56,7 +53,7 @@ const coarseReads = 20;
 export class CatalogWatch {
   readonly #options: CatalogWatchOptions;
   readonly #stopped = new AbortController();
-  /** Aborts the query of each watched part. */
+  /** Controllers that abort the query of each watched part. */
   readonly #parts = new Map<PartKey, AbortController>();
   readonly #allowance: Allowance;
   #isReporting = false;
@@ -167,7 +164,7 @@ export class CatalogWatch {
     return store.setPart(key, instances);
   }
 
-  /** Reads and watches new parts, and drops those of removed nodes and services. */
+  /** Reads and watches new parts, and removes parts of deleted nodes and services. */
   async #followOnly(keys: readonly PartKey[], signal: AbortSignal): Promise<boolean> {
     const { store, from } = this.#options;
     const current = new Set(keys);
@@ -190,7 +187,7 @@ export class CatalogWatch {
     return isOther;
   }
 
-  /** For the coarse strategy, which does not know the changed services. */
+  /** Reads all services, because the coarse strategy does not know which ones changed. */
   async #readAll(keys: readonly PartKey[], signal: AbortSignal): Promise<boolean> {
     const { store, from } = this.#options;
     let isOther = false;
@@ -208,7 +205,7 @@ export class CatalogWatch {
       store.setRestricted(restricted);
       isOther = (await this.#takePart(key, instancesIn(key, body), signal)) || isOther;
     });
-    // Reported before the pause, because the next response may arrive immediately.
+    // Reports the change before the delay, because the next response may arrive immediately.
     if (isOther) this.#changed();
     await sleep(coarseIntervalMs, undefined, { signal });
     return false;
@@ -217,7 +214,7 @@ export class CatalogWatch {
   #changed(): void {
     if (this.#isReporting) return;
     this.#isReporting = true;
-    // Combines simultaneous responses to one change.
+    // Combines responses that one change causes at the same time.
     setImmediate(() => {
       this.#isReporting = false;
       if (!this.#stopped.signal.aborted)

@@ -13,26 +13,26 @@ import { Http1Connections, oneLine } from './http1-exchange.ts';
 import { ReceivedBodies, type ReceivedBody } from './received-bodies.ts';
 
 const connectTimeoutMs = 5_000;
-/** A server without a leader never responds. */
+/** A server without a leader does not respond. */
 const plainTimeoutMs = 5_000;
 /**
- * Maximum duration of a blocking query. Lost data or a revoked token is only detected when a query ends. Together
- * with reading the catalog and logging a persistent failure, that must take at most a minute.
+ * Maximum duration of a blocking query. Lost data or a revoked token is detected only when a query ends. Together with reading the catalog and
+ * logging a persistent failure, that must take at most a minute.
  */
 export const maxWaitMs = 30_000;
-/** Consul may wait up to a sixteenth longer. */
+/** Consul can extend the wait by up to a sixteenth. */
 const blockingTimeoutMs = maxWaitMs + maxWaitMs / 16 + 5_000;
 
 export interface ConsulResponse {
   readonly body: unknown;
   readonly bytes: number;
   readonly index: number;
-  /** ACLs filtered the results, or may have done so: the default policy is `deny` and the request had no token. */
+  /** Whether ACLs filtered the results, or may have done so because the default policy is `deny` and the request had no token. */
   readonly restricted: boolean;
 }
 
 export interface ConsulQuery {
-  /** Makes it a blocking query, which returns when the index exceeds this one, or after {@link maxWaitMs}. */
+  /** If set, the query blocks until the index exceeds this one, or for {@link maxWaitMs}. */
   readonly index?: number;
   readonly consistent?: boolean;
   readonly filter?: string;
@@ -55,7 +55,7 @@ export class ConsulClient {
     if (access.server.protocol === 'http:') this.#transport = 'HTTP/1.1';
   }
 
-  /** Known after the first response. */
+  /** Transport, which is known after the first response. */
   get transport(): ConsulTransport {
     return this.#transport ?? 'HTTP/1.1';
   }
@@ -171,7 +171,7 @@ function parsed(text: string): unknown {
   }
 }
 
-/** A blocking query with index 0 never blocks, so a response without a valid index counts as 1. */
+/** A response without a valid index has index 1, because a blocking query with index 0 never blocks. */
 function indexOf(headers: IncomingHttpHeaders): number {
   const index = Number(headers['x-consul-index']);
   return Number.isSafeInteger(index) && index > 0 ? index : 1;

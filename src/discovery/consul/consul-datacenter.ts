@@ -51,7 +51,7 @@ export interface DatacenterView {
   readonly problems: Readonly<Record<string, readonly string[]>>;
 }
 
-/** Name of the agent's datacenter until it is known. */
+/** Name for the agent's datacenter until the actual name is known. */
 const ownDatacenter = 'local';
 /** Maximum number of hosts with problems on a debug page. */
 const maxListedProblems = 1_000;
@@ -191,7 +191,7 @@ export class ConsulDatacenter {
   }
 }
 
-/** Digest of the credential files' content. An unreadable file counts as empty. */
+/** Digest of the content of the credential files. An unreadable file is treated as empty. */
 function digestOf(settings: ConsulSettings): string {
   const digest = createHash('sha256');
   for (const file of credentialFiles(settings)) digest.update(`${file}\0${textOf(file)}\0`);

@@ -42,7 +42,7 @@ export class ConsulRegistries {
     return this.#followed.map((name) => this.datacenter(name).view);
   }
 
-  /** Called when the mesh configuration changed, on which registries depend. */
+  /** Call when the mesh configuration changed, because registries depend on it. */
   settingsChanged(): void {
     if (this.#settings !== undefined) this.#offerRegistries();
   }
@@ -90,7 +90,7 @@ export class ConsulRegistries {
         create: (updates) => datacenter.createRegistry(settings, updates),
       };
     });
-    // Deferred, because the chart is in a transition.
+    // Deferred until the chart's current transition has ended.
     queueMicrotask(() => this.#offers && this.#offered?.(this.#offers));
   }
 }

@@ -17,14 +17,14 @@ import type { AppliedHost } from './catalog-store.ts';
 export interface ConsulFeed {
   attach(registry: ConsulRegistry): void;
   detach(registry: ConsulRegistry): void;
-  /** Reports omitted parts of a host with reasons. Empty if the host is complete. */
+  /** Reports parts of a host that are omitted, with reasons. Empty if the host is complete. */
   problems(hostname: string, problems: readonly string[]): void;
 }
 
 export class ConsulRegistry extends MemoryRegistry {
   readonly #options: ConsulOptions;
   protected override readonly feed: ConsulFeed;
-  /** Labels and localities of instances, by address and host. */
+  /** Labels and localities of instances, by address, then host. */
   #workloads = PersistentMap.empty<PersistentMap<KnownWorkload>>();
   readonly #addresses = new Map<string, ReadonlySet<string>>();
 
@@ -34,7 +34,7 @@ export class ConsulRegistry extends MemoryRegistry {
     this.feed = feed;
   }
 
-  /** All Consul services are in one namespace, and so are the workloads at their addresses. */
+  /** All Consul services are in one namespace, as are the workloads at their addresses. */
   override get lookup(): ProxyLookup {
     const { targetsOf } = super.lookup;
     const workloads = this.#workloads;
@@ -82,7 +82,7 @@ export class ConsulRegistry extends MemoryRegistry {
   }
 }
 
-/** If several services have the address, returns that of the first by name. */
+/** Returns the workload whose service has the first name, because several services can have the address. */
 function firstOf(byHost: PersistentMap<KnownWorkload> | undefined): KnownWorkload | undefined {
   if (byHost === undefined) return undefined;
   let first: readonly [string, KnownWorkload] | undefined;

@@ -5,7 +5,7 @@ import { type ConsulFlags, consulSettingsOf } from './consul-settings.ts';
 const settings = (flags: ConsulFlags, env: NodeJS.ProcessEnv = {}) =>
   consulSettingsOf(flags, new Environment(env, () => {}));
 
-it('the Consul address comes from the flag (either spelling), then the variable, then the local agent', () => {
+it('the Consul address is read from the flag (either spelling), then the environment variable, then defaults to the local agent', () => {
   const env = { CONSUL_HTTP_ADDR: 'consul.example:8500' };
   expect(settings({ consulServerURL: 'http://a:1' }, env).server.href).toBe('http://a:1/');
   expect(settings({ consulserverURL: 'http://b:1' }, env).server.href).toBe('http://b:1/');
@@ -15,7 +15,7 @@ it('the Consul address comes from the flag (either spelling), then the variable,
   expect(settings({ consulServerURL: 'http://[::1]:8500/below' }).server.pathname).toBe('/below');
 });
 
-it("token, certificates and datacenters come from flags and from the variables of Consul's client", () => {
+it("the Consul token, certificates and datacenters are read from flags and the environment variables of Consul's client", () => {
   const env = {
     ...{ CONSUL_HTTP_TOKEN: 'secret', CONSUL_HTTP_TOKEN_FILE: '/token', CONSUL_CACERT: '/ca' },
     ...{ CONSUL_CLIENT_CERT: '/cert', CONSUL_CLIENT_KEY: '/key', CONSUL_TLS_SERVER_NAME: 'server.dc1.consul' },
@@ -36,7 +36,7 @@ it.each<[ConsulFlags, NodeJS.ProcessEnv, RegExp]>([
   [{}, { CONSUL_CLIENT_CERT: '/cert' }, /CONSUL_CLIENT_CERT and CONSUL_CLIENT_KEY: set both, or neither/],
   [{}, { CONSUL_CAPATH: '/ca' }, /CONSUL_CAPATH is not supported/],
   [{ consulDatacenters: Array.from({ length: 101 }, (_, at) => `d${at}`).join() }, {}, /at most 100 names, got 101/],
-])('the Consul settings %o with variables %o are rejected', (flags, env, message) => {
+])('the Consul settings %o with environment %o are rejected', (flags, env, message) => {
   expect(() => settings(flags, env)).toThrow(message);
   expect(() => settings(flags, env)).not.toThrow(/secret/);
 });

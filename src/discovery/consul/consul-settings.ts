@@ -19,16 +19,16 @@ export interface ConsulFlags {
 
 export interface ConsulSettings {
   readonly server: URL;
-  /** An empty name means the agent's datacenter. */
+  /** An empty name selects the agent's datacenter. */
   readonly datacenters: readonly string[];
   readonly tokenFile: string;
   /** Secret, from the environment. The token file takes precedence. */
   readonly token: string;
-  /** PEM files, empty for none. */
+  /** PEM file. Empty if none exists. */
   readonly caFile: string;
   readonly certificateFile: string;
   readonly keyFile: string;
-  /** Expected name in the server certificate. Empty for the host of the address. */
+  /** Expected name in the server certificate. If empty, the host of the address. */
   readonly serverName: string;
   readonly verifiesCertificate: boolean;
 }
@@ -89,7 +89,7 @@ function serverOf(setting: string, address: string, isTls: boolean): URL {
   });
 }
 
-/** Files whose content may change at runtime. */
+/** Files whose content can change at runtime. */
 export function credentialFiles({ tokenFile, caFile, certificateFile, keyFile }: ConsulSettings): readonly string[] {
   return [tokenFile, caFile, certificateFile, keyFile].filter((file) => file !== '');
 }

@@ -1,7 +1,4 @@
-/**
- * A Consul server that sends arbitrary, endless or no data. Each request ends with a reason; memory and requests are
- * bounded.
- */
+/** Tests a Consul server that sends arbitrary, endless or no data. Each request ends with a reason, and memory and requests are limited. */
 import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -15,7 +12,7 @@ import { ConsulClient } from './consul-client.ts';
 import { consulAccess, consulSettingsOf } from './consul-settings.ts';
 import { maxReceivingBytes, maxResponseBytes, maxValues, ReceivedBodies } from './received-bodies.ts';
 
-/** A client and a server with this behaviour. */
+/** A client and a server with this behavior. */
 async function givenClient(respond: (response: ServerResponse, url: URL) => void): Promise<ConsulClient> {
   const server = createServer((request, response) => respond(response, new URL(request.url!, 'http://consul')));
   server.listen(0, '127.0.0.1');
@@ -85,7 +82,7 @@ it.each<[string, (response: ServerResponse) => void, RegExp]>([
   await eventually('its connection is closed', () => client.usedConnections === 0);
 });
 
-it('a slow response has the same time limit as a missing one', async () => {
+it('a slow response times out like a missing response', async () => {
   const client = await givenClient((response) => {
     const timer = setInterval(() => response.write(' '), 100);
     response.once('close', () => clearInterval(timer));
@@ -95,7 +92,7 @@ it('a slow response has the same time limit as a missing one', async () => {
   });
 }, 30_000);
 
-it('simultaneous responses share a limit until they end', () => {
+it('concurrent responses share a size limit until they end', () => {
   const bodies = new ReceivedBodies();
   const part = Buffer.alloc(maxResponseBytes);
   const received = Array.from({ length: maxReceivingBytes / maxResponseBytes }, () => bodies.begin());
@@ -107,7 +104,7 @@ it('simultaneous responses share a limit until they end', () => {
   expect(() => bodies.begin().push(Buffer.of(1))).not.toThrow();
 });
 
-it('the size of a catalog is limited, and removed parts do not count', () => {
+it('the size of a catalog is limited, excluding removed parts', () => {
   const sizes = new CatalogSizes();
   sizes.set('node/a', maxCatalogBytes);
   sizes.set('node/a', maxCatalogBytes - 1);
@@ -117,7 +114,7 @@ it('the size of a catalog is limited, and removed parts do not count', () => {
 });
 
 it.each(['NaN', '-1', '1e400', '', '9007199254740993', '0'])(
-  'the index %j of a response counts as 1, so that the next query starts from the beginning',
+  'the response index %j is replaced by 1, so that the next query starts from the beginning',
   async (index) => {
     const client = await givenClient((response) => {
       response.setHeader('x-consul-index', index);
@@ -127,7 +124,7 @@ it.each(['NaN', '-1', '1e400', '', '9007199254740993', '0'])(
   },
 );
 
-it('a server with continuously rising indexes is queried at a limited rate', async () => {
+it('a server whose index rises continuously is queried at a limited rate', async () => {
   let index = 1;
   let requests = 0;
   const client = await givenClient((response) => {

@@ -1,7 +1,4 @@
-/**
- * HTTP/1.1 requests with limits of duration and size. Each blocking query occupies a connection. Idle connections are
- * reused.
- */
+/** Sends HTTP/1.1 requests with limits of duration and size. Each blocking query occupies a connection. Idle connections are reused. */
 import { Agent as HttpAgent, request as httpRequest, type IncomingHttpHeaders } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 import { messageOf } from '../../runtime/errors.ts';
@@ -24,7 +21,7 @@ export interface Http1Request {
 export class Http1Connections {
   #agent: HttpAgent | undefined;
 
-  /** @param tls TLS options of new connections, called once until {@link close} */
+  /** @param tls returns TLS options for new connections; called once until {@link close} */
   async send(request: Http1Request, tls: () => Promise<TlsMaterial>): Promise<IncomingHttpHeaders> {
     this.#agent ??= request.server.protocol === 'https:' ? await secureAgent(tls) : new HttpAgent(agentOptions);
     return exchange(this.#agent, request);

@@ -10,7 +10,7 @@ export const maxReceivingBytes = 4 * maxResponseBytes;
  */
 export const maxValues = 2_000_000;
 
-/** 1 for each byte after which a JSON value may begin. */
+/** Contains 1 for each byte after which a JSON value can begin. */
 const separators = new Uint8Array(256);
 for (const byte of Buffer.from('[{,')) separators[byte] = 1;
 
@@ -54,7 +54,7 @@ export class ReceivedBody {
     return Buffer.concat(this.#chunks).toString('utf8');
   }
 
-  /** Must be called once, when the body was read or the request failed. */
+  /** Must be called once, after the body was read or the request failed. */
   release(): void {
     this.#count(-this.#bytes);
     this.#chunks.length = 0;

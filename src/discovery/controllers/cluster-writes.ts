@@ -1,4 +1,4 @@
-/** Writes to a cluster, each kind by its elected replica. */
+/** Writes to a cluster. For each kind, only the elected replica writes. */
 
 import { parseConfigKey } from '../../model/config/config.ts';
 import type { KindName } from '../../model/kinds/index.ts';
@@ -31,13 +31,12 @@ import type { StatusInputs } from './status/status-inputs.ts';
 
 export interface WrittenCluster {
   readonly server: ApiServer;
-  /** Separate, so that other requests do not delay renewals. */
+  /** Separate server connection, so that other requests do not delay Lease renewals. */
   readonly leaseServer: ApiServer;
   readonly informers: InformerEffects;
-  /** By address. */
   readonly sources: ReadonlyMap<string, ClusterSource>;
   readonly workloads?: Pick<ClusterSource, 'onRejected'>;
-  /** Holder identity of this process. */
+  /** Identity of this process as Lease holder. */
   readonly identity: string;
   readonly dnsSecrets?: DnsSecrets;
   readonly authoritySecrets?: AuthoritySecrets;
@@ -45,7 +44,6 @@ export interface WrittenCluster {
 
 export interface ClusterWritesOptions {
   readonly cluster: WrittenCluster;
-  /** Which proxies have applied which objects. */
   readonly distribution: ObjectDistribution;
   readonly options: DiscoveryOptions;
   /** `undefined` if this process signs no certificates. */
@@ -58,7 +56,7 @@ export interface ClusterWritesOptions {
   readonly onMesh: (changed: () => void) => void;
   /** `undefined` without sidecar injection and Gateway deployment. */
   readonly injection?: DutySources['injection'];
-  /** For conflicts between writers of a status. */
+  /** Log for conflicts between writers of a status. */
   readonly log: Pick<Logger, 'warn'>;
 }
 
@@ -100,7 +98,7 @@ export class ClusterWrites {
     return this.elections.isLeader(statusLease);
   }
 
-  /** Reports objects that take effect only in part, in their status or as Events. */
+  /** Reports objects that take only partial effect, in their status or as Events. */
   reportWarnings(warnings: ReadonlyMap<string, ObjectWarning>): void {
     const [eventWarnings, statusWarnings] = partitioned(warnings, (key) =>
       kindsWithWarningEvents.has(parseConfigKey(key).kind),

@@ -90,7 +90,7 @@ it('a DNS certificate is issued, and kept until half of its lifetime has passed'
   expect(duty.isDue).toBe(false);
 });
 
-it('a DNS certificate of a root that is no longer trusted is reissued', async () => {
+it('a DNS certificate is reissued if its root is no longer trusted', async () => {
   const { duty, write, rotate } = await given();
   await write();
   await rotate();
@@ -99,7 +99,7 @@ it('a DNS certificate of a root that is no longer trusted is reissued', async ()
   expect(duty.isDue).toBe(false);
 });
 
-it('a DNS certificate of an authority that soon expires is written at a limited rate, not on each change that a write causes', async () => {
+it('a DNS certificate is written at a limited rate if its authority expires soon, even though each write causes a change', async () => {
   const { duty, write, writes, pass } = await given(undefined, 8 * 60_000);
   for (let i = 0; i < 20; i++) {
     pass(100);
@@ -117,7 +117,7 @@ it.each([
   [{ refused: 'it was denied' }, 'it was denied [SIGNER_FAILED]'],
   [{ failed: 'no answer' }, 'no answer [SIGNER_FAILED]'],
   [{ tryAgainAfterMs: 1_000 }, '[CERTIFICATE_REQUESTS_EXHAUSTED]'],
-])('a signer failure %j is reported, and no DNS certificate is written', async (signerResult, reason) => {
+])('the signer failure %j is reported, and no DNS certificate is written', async (signerResult, reason) => {
   const { write, writes } = await given({ sign: async () => signerResult });
   expect(await write()).toEqual({ written: 0, failed: 1, reason: expect.stringContaining(reason) });
   expect(writes).toEqual([]);

@@ -1,4 +1,6 @@
-/** DNS certificates of the mesh configuration (spec/discovery.md §11, "cert controller"): the leader issues and renews a Secret for each. */
+/**
+ * Issues the DNS certificates of the mesh configuration (spec/discovery.md §11, "cert controller"). The leader writes and renews a Secret for each.
+ */
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { type Certificate, readCertificate, readCertificates } from '../../identity/certificate.ts';
 import { createRequestFor } from '../../identity/certificate-request.ts';
@@ -20,22 +22,20 @@ import { DueKeys } from './due-keys.ts';
 export interface DnsSecrets {
   readonly namespace: string;
   readonly store: Pick<ObjectStore, 'get'>;
-  /** Resolves when they are listed. */
+  /** Resolves when the Secrets are listed. */
   readonly synced: Promise<unknown>;
-  /** @param changed called on each change */
   onChanged(changed: () => void): void;
 }
 
 export interface DnsCertificatesOptions {
-  /** Each revision has its own, because mesh configurations differ. */
+  /** Lease of the revision. Revisions have separate Leases, because their mesh configurations differ. */
   readonly lease: string;
   readonly secrets: DnsSecrets;
-  /** Of the current mesh configuration. */
   readonly certificates: () => readonly DnsCertificate[];
   readonly activeAuthority: () => ActiveAuthority | undefined;
-  /** Signs instead of the authority, if set. */
+  /** If set, signs instead of the authority. */
   readonly registrar?: Registrar;
-  /** Certificates of other roots are reissued. */
+  /** Certificates that chain to other roots are reissued. */
   readonly roots: () => readonly Certificate[];
   readonly now: () => Date;
 }
@@ -43,14 +43,13 @@ export interface DnsCertificatesOptions {
 export const dnsSecretType = 'istio.io/dns-key-and-cert';
 const keys = { chain: 'cert-chain.pem', key: 'key.pem', root: 'root-cert.pem' } as const;
 const lifetimeMs = 90 * 24 * 3_600_000;
-/** Share of the lifetime that remains when a certificate is renewed. */
+/** A certificate is renewed when this share of its lifetime remains. */
 const graceRatio = 0.5;
 const minGraceMs = 10 * 60_000;
-/** Interval of expiry checks. */
 const checkIntervalMs = 60_000;
 /**
- * Write limit for a Secret in a period. A write causes another if the new certificate is due at once (expiring authority, short lifetime) or another
- * writer overwrites it.
+ * Maximum number of writes of a Secret in a period. A write causes another one if the new certificate is due immediately (expiring authority, short
+ * lifetime) or another writer overwrites it.
  */
 const maxWrites = 4;
 const writePeriodMs = 60_000;
@@ -130,7 +129,7 @@ export class DnsCertificates implements Duty {
     return true;
   }
 
-  /** The next check retries. */
+  /** If the limit is reached, the next check retries. */
   #isWriteLimitReached({ secretName }: DnsCertificate): boolean {
     const { since, count } = this.#writes.get(secretName) ?? { since: 0, count: 0 };
     const passedMs = this.#options.now().getTime() - since;
@@ -152,7 +151,7 @@ export class DnsCertificates implements Duty {
     return store.get(`${namespace}/${secretName}`);
   }
 
-  /** Why the certificate must be reissued; `undefined` if it is valid. */
+  /** Why the certificate must be reissued. `undefined` if it is valid. */
   #problemOf(certificate: DnsCertificate): string | undefined {
     const { roots, now } = this.#options;
     const secret = this.#secretOf(certificate);

@@ -5,7 +5,7 @@ import { DueKeys } from './due-keys.ts';
 const usual = { retry: true, anew: false };
 const none = (): string[] => [];
 
-/** @returns due keys, and the keys that a run wrote */
+/** @returns due keys, and a list of the keys that a run wrote */
 function given(...keys: string[]) {
   const due = new DueKeys();
   for (const key of keys) due.add(key);
@@ -21,7 +21,7 @@ function given(...keys: string[]) {
 }
 
 describe('a due key', () => {
-  it('is written once, even if it was added several times', async () => {
+  it('is written once, even if it is added several times', async () => {
     const { due, asked: attempted, write } = given('a', 'b', 'a');
     expect(await due.write(usual, none, write)).toEqual({ written: 2, failed: 0, reason: '' });
     expect(attempted).toEqual(['a', 'b']);
@@ -29,7 +29,7 @@ describe('a due key', () => {
     expect(await due.write(usual, none, write)).toEqual({ written: 0, failed: 0, reason: '' });
   });
 
-  it('notifies watchers each time it is added, also during a run', async () => {
+  it('notifies watchers each time it is added, even during a run', async () => {
     const { due } = given('a');
     let notifications = 0;
     const end = due.watch(() => void notifications++);
@@ -43,13 +43,13 @@ describe('a due key', () => {
     expect(notifications).toBe(1);
   });
 
-  it('exists for each object once at the start of a term', async () => {
+  it('is added once for each object at the start of a term', async () => {
     const { due, asked: attempted, write } = given('a');
     await due.write({ retry: true, anew: true }, () => ['a', 'b'], write);
     expect(attempted).toEqual(['a', 'b']);
   });
 
-  it('does not count as written if no write was necessary', async () => {
+  it('is not counted as written if no write was necessary', async () => {
     const { due } = given('a');
     expect(await due.write(usual, none, async () => false)).toEqual({ written: 0, failed: 0, reason: '' });
   });
@@ -67,7 +67,7 @@ describe('a failed key', () => {
     expect(attempted).toEqual(['a', 'b', 'a']);
   });
 
-  it('after the end of the term stops the run, and the remaining keys wait for the next run', async () => {
+  it('stops the run if the term has ended, and the remaining keys wait for the next run', async () => {
     const keys = Array.from({ length: 20 }, (_, index) => `key-${index}`);
     const { due, asked: attempted, failing, write } = given(...keys);
     for (const key of keys)

@@ -3,12 +3,12 @@ import { messageOf } from '../../runtime/errors.ts';
 import type { DutyReport, DutyRun } from '../election/duty.ts';
 import { ApiError } from '../kubernetes/api-failure.ts';
 
-/** Limits the load of the API server. */
+/** Limits the load on the API server. */
 const maxConcurrentWrites = 4;
 
 export class DueKeys {
   readonly #due = new Set<string>();
-  /** To retry. */
+  /** Keys to retry. */
   readonly #failed = new Set<string>();
   readonly #watchers = new Set<() => void>();
 
@@ -29,7 +29,7 @@ export class DueKeys {
   /**
    * Tries each key once. Keys that remain at the end of the term are due in the next one.
    *
-   * @param all every key, for the first run of a term
+   * @param all returns every key, for the first run of a term
    * @param write returns whether it wrote something; throws like {@link WriteGate.write}
    */
   async write(
@@ -55,7 +55,7 @@ export class DueKeys {
       }
     };
     await Promise.all(Array.from({ length: maxConcurrentWrites }, lane));
-    // The term ended first.
+    // These keys remain because the term ended.
     for (const key of left) this.#failed.add(key);
     return { written, failed, reason };
   }

@@ -1,4 +1,4 @@
-/** All duties of elected replicas in a cluster. Each has its own Lease, unless it reads another's results. To add a duty, add a line here. */
+/** All duties of elected replicas in a cluster. Each has its own Lease, unless it reads results of another duty. To add a duty, add a line here. */
 import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
 import type { Registrar } from '../ca/issuing/registrar.ts';
 import type { Signing } from '../ca/signing.ts';
@@ -18,22 +18,21 @@ import { type StatusDutySources, statusDuties } from './status/status-duties.ts'
 import { WebhookBundles, type WebhookBundlesOptions } from './webhook-bundles.ts';
 
 export interface DutySources {
-  /** Of the cluster; not started yet, so that readers can be added. */
+  /** Informers of the cluster, which are not started yet, so that readers can be added. */
   readonly informers: InformerEffects;
-  /** Which proxies have applied which objects. */
   readonly distribution: ObjectDistribution;
   /** `undefined` if this process signs no certificates. */
   readonly signing?: Signing;
   /** `undefined` if replicas share no authority. */
   readonly shared?: Pick<RootRotationOptions, 'authority' | 'namespace' | 'name' | 'gracePercent' | 'maxLeafMs'>;
-  /** For certificates in the mesh configuration; `undefined` if this process signs none. */
+  /** Secrets for certificates in the mesh configuration. `undefined` if this process signs none. */
   readonly dnsSecrets?: DnsSecrets;
-  /** Signs them instead of the authority, if set. */
+  /** If set, signs the DNS certificates instead of the authority. */
   readonly registrar?: Registrar;
   readonly mesh: () => Pick<MeshConfig, 'certificates' | 'discoverySelectors'>;
   /** @param changed called when the mesh configuration may have changed */
   readonly onMesh: (changed: () => void) => void;
-  /** REVISION; empty for the default one. */
+  /** REVISION. Empty for the default revision. */
   readonly revision: string;
   readonly reports: RejectionReports;
   readonly presence: string;
@@ -43,7 +42,7 @@ export interface DutySources {
   readonly leads: (lease: string) => boolean;
   /** `undefined` if no webhooks are served, or if the authority does not sign their certificate. */
   readonly webhooks?: Pick<WebhookBundlesOptions, 'namespace' | 'hosts'>;
-  /** ConfigMaps with the mesh root. */
+  /** PILOT_CA_CERT_CONFIGMAP: name of the ConfigMaps with the mesh root. */
   readonly rootConfigMap: string;
   readonly ofGatewayClass: boolean;
   /** `undefined` if Gateways are not deployed. */
@@ -78,7 +77,7 @@ export function dutiesOf(sources: DutySources): Duty[] {
   ];
 }
 
-/** One replica deploys Gateways and writes their status, because the status contains deployment failures. */
+/** One replica both deploys Gateways and writes their status, because the status contains deployment failures. */
 function gatewayDuties({ informers, injection, revision, status, identity }: DutySources): Duty[] {
   const failures = new DeploymentFailures();
   const lease = leaseOfRevision('istio-gateway-status-leader', revision);

@@ -10,7 +10,7 @@ import { GatewayClassDuty } from './gateway-class.ts';
 const moment = { monotonicMs: 0, wallMs: 0 };
 const definition = 'gatewayclasses.gateway.networking.k8s.io';
 
-/** Cluster that records writes. */
+/** A cluster that records writes. */
 function given(respond = (_: ApiRequest): void => {}) {
   const stores = new Map([
     ['class', { store: new ObjectStore(), name: nameOf(resourceOf('GatewayClass')) }],
@@ -58,7 +58,7 @@ const created = [
   },
 ];
 
-it('GatewayClass istio is created when the CRDs of the Gateway API exist', async () => {
+it('GatewayClass istio is created if the CRDs of the Gateway API exist', async () => {
   const { change, duty, run, written } = given();
   await run(true);
   change('definition', 'ADDED', 'widgets.example.com');
@@ -69,7 +69,7 @@ it('GatewayClass istio is created when the CRDs of the Gateway API exist', async
   expect(written).toEqual([created]);
 });
 
-it('GatewayClass istio is never overwritten, but created again after a deletion', async () => {
+it('GatewayClass istio is never overwritten, but is created again after deletion', async () => {
   const { change, duty, run, written } = given();
   change('class', 'ADDED', 'istio');
   change('definition', 'ADDED', definition);
@@ -82,7 +82,7 @@ it('GatewayClass istio is never overwritten, but created again after a deletion'
   expect(written).toEqual([created]);
 });
 
-it('GatewayClass istio is kept if another writer creates it at the same time', async () => {
+it('GatewayClass istio is kept if another writer creates it concurrently', async () => {
   const { change, run, written } = given(() => {
     throw new ApiError({ kind: 'status', code: 409, reason: 'AlreadyExists', message: '', causes: [] } as never);
   });
@@ -91,7 +91,7 @@ it('GatewayClass istio is kept if another writer creates it at the same time', a
   expect(written).toHaveLength(1);
 });
 
-it('GatewayClass istio is retried after a failed creation', async () => {
+it('GatewayClass istio is created on a retry after a failure', async () => {
   let isRejected = true;
   const { change, run } = given(() => {
     if (isRejected) throw new ApiError({ kind: 'status', code: 404, message: 'not served', causes: [] } as never);

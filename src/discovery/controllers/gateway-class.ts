@@ -1,6 +1,6 @@
 /**
- * Duty that creates GatewayClass `istio` if the CRDs of the Gateway API exist, as Istio does. An existing one is never changed, regardless of its
- * controller; a deleted one is created again.
+ * Duty that creates GatewayClass `istio` if the CRDs of the Gateway API exist, as Istio does. An existing class is never changed, regardless of its
+ * controller, and a deleted one is created again.
  */
 import { controllerName, defaultClass } from '../../model/translation/gateway-api/translation-context.ts';
 import type { Duty, DutyReport, DutyRun } from '../election/duty.ts';
@@ -59,7 +59,7 @@ export class GatewayClassDuty implements Duty {
       await gate.write({ verb: 'create', resource: this.#informers.servedResource(classes), name, object: { spec } });
       return true;
     } catch (error) {
-      // Another writer has created it.
+      // Another writer has created the class.
       if (statusOf(error) === 409) return false;
       throw error;
     }

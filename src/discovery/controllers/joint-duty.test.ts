@@ -22,7 +22,7 @@ function given(report: DutyReport) {
   return { duty, state };
 }
 
-test('JointDuty runs two duties of one Lease together, and reports the sum of their results', async () => {
+test('JointDuty runs two duties of one Lease, and reports the sum of their results', async () => {
   const one = given({ written: 1, failed: 2, reason: 'a quota' });
   const other = given({ written: 3, failed: 0, reason: '' });
   const joint = new JointDuty(one.duty, other.duty);

@@ -1,4 +1,4 @@
-/** Several duties with one Lease, so that the same replica performs them and one can read another's results. */
+/** Combines several duties with one Lease, so that the same replica performs them and one can read results of another. */
 import type { Duty, DutyReport, DutyRun } from '../election/duty.ts';
 import type { WriteGate } from '../election/write-gate.ts';
 
@@ -6,7 +6,7 @@ export class JointDuty implements Duty {
   readonly lease: string;
   readonly #duties: readonly Duty[];
 
-  /** @param duties of the same Lease, without annotations */
+  /** @param duties other duties of the same Lease, without annotations */
   constructor(first: Duty, ...otherDuties: readonly Duty[]) {
     this.lease = first.lease;
     this.#duties = [first, ...otherDuties];
@@ -23,7 +23,7 @@ export class JointDuty implements Duty {
     return this.#duties.some(({ isDue }) => isDue);
   }
 
-  /** Concurrently, so that none waits for another's writes. */
+  /** Runs the duties concurrently, so that none waits for writes of another. */
   async writeDue(run: DutyRun, gate: WriteGate): Promise<DutyReport> {
     const reports = await Promise.all(this.#duties.map((duty) => duty.writeDue(run, gate)));
     return {

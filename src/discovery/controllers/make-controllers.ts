@@ -1,10 +1,10 @@
-/** Controllers: writes of elected replicas to a cluster, and the actor of the elections. */
+/** Creates the controllers: writes of elected replicas to a cluster, and the actor of the elections. */
 import type { ConfigSet } from '../../model/config/config-set.ts';
 import { ClusterWrites, type ClusterWritesOptions } from './cluster-writes.ts';
 import { StatusInputs } from './status/status-inputs.ts';
 
 export interface ControllersParts extends Omit<ClusterWritesOptions, 'statusInputs'> {
-  /** Whether all sources have been read. Statuses are written only then. */
+  /** Whether all sources have been read. No status is written before. */
   readonly isWhole: () => boolean;
   readonly objects: () => ConfigSet;
 }

@@ -9,7 +9,7 @@ const moment = { monotonicMs: 0, wallMs: 0 };
 const run = { retry: false, anew: false };
 const limit = 'spec.ports: has 5000 items, the limit is 1024 (LIMIT_EXCEEDED)';
 
-/** A leader that writes Events. `answers` makes requests fail. */
+/** A leader that writes Events. `answers` defines which requests fail. */
 function given() {
   const written: KubernetesObject[] = [];
   const { log, lines: warnings } = recordingLog();
@@ -54,7 +54,7 @@ it('an Event names the rejected object, the reason and the limit', async () => {
   expect(duty.isDue).toBe(false);
 });
 
-it('a repeated rejection of an object is written once, even if the object was valid in between', async () => {
+it('an Event for a repeated rejection of an object is written once, even if the object was valid in between', async () => {
   const { duty, write, namespaces, state } = given();
   duty.report('Pod/shop/web', limit);
   await write();
@@ -71,7 +71,7 @@ it('a repeated rejection of an object is written once, even if the object was va
   expect(namespaces()).toEqual(['shop', 'shop']);
 });
 
-it('a namespace receives a limited number of Events in ten minutes, in turn with other namespaces', async () => {
+it('a namespace receives a limited number of Events in 10 minutes, alternating with other namespaces', async () => {
   const { duty, write, namespaces, state } = given();
   for (let index = 0; index < 1_000; index++) duty.report(`EndpointSlice/mallory/s${index}`, limit);
   duty.report('Ingress/bank/front', limit);
@@ -88,7 +88,7 @@ it('a namespace receives a limited number of Events in ten minutes, in turn with
   expect(namespaces()).toEqual(['mallory']);
 });
 
-it('an object whose status contains the rejection, without a namespace, or deleted receives no Event', async () => {
+it('an object receives no Event if its status contains the rejection, it has no namespace, or it is deleted', async () => {
   const { duty, write, written, state } = given();
   duty.report('VirtualService/shop/web', limit);
   duty.report('Service//web', limit);
@@ -99,7 +99,7 @@ it('an object whose status contains the rejection, without a namespace, or delet
   expect(written).toEqual([]);
 });
 
-it('an existing Event counts as written, a failed one is retried, and an invalid one is dropped', async () => {
+it('an Event that already exists counts as written, a failed Event is retried, and an invalid Event is dropped', async () => {
   const { duty, write, state, written } = given();
   state.code = 409;
   duty.report('Service/shop/a', limit);
@@ -115,7 +115,7 @@ it('an existing Event counts as written, a failed one is retried, and an invalid
   expect(await write()).toMatchObject({ failed: 0 });
 });
 
-it('without permission to create Events, a warning names the permission and none is tried until the next term', async () => {
+it('Events are disabled until the next term if permission is missing, and a warning names the permission', async () => {
   const { duty, write, state, warnings, written } = given();
   state.code = 403;
   for (const name of ['a', 'b', 'c']) duty.report(`Service/shop/${name}`, limit);
@@ -127,7 +127,7 @@ it('without permission to create Events, a warning names the permission and none
   expect(written.length).toBeGreaterThan(0);
 });
 
-it('an object that takes effect only in part receives an Event for each distinct warning', async () => {
+it('an object that takes effect only partly receives an Event for each distinct warning', async () => {
   const { duty, written, write } = given();
   const warning = (text: string) => new Map([['Service/shop/web', { generation: 0, reason: 'PortNotFound', text }]]);
   const messages = (): (string | undefined)[] => written.splice(0).map((event) => `${event.reason} ${event.message}`);
@@ -144,7 +144,7 @@ it('an object that takes effect only in part receives an Event for each distinct
   expect(messages()).toEqual(['PortNotFound spec.ports[0].targetPort: b']);
 });
 
-it('warnings of a namespace do not displace Events of its rejections', async () => {
+it('warnings of a namespace do not displace the Events of its rejections', async () => {
   const { duty, written, write } = given();
   const names = Array.from({ length: 2 * maxWarningEventsOfNamespace }, (_, index) => `Ingress/shop/i${index}`);
   duty.setWarnings(new Map(names.map((key) => [key, { generation: 0, reason: 'HostNotFound', text: key }])));

@@ -1,6 +1,6 @@
 /**
- * Writes a Kubernetes Event about each object that is rejected or takes effect only in part and whose kind has no status by this control plane, so
- * that `kubectl describe` shows the reason. Namespaces are served in turn, with a limit each; log and metrics contain all rejections.
+ * Writes a Kubernetes Event about each object that is rejected or takes only partial effect and whose kind has no status by this control plane, so
+ * that `kubectl describe` shows the reason. Each namespace has a limit and is served in turn. Log and metrics contain all rejections.
  */
 
 import { parseConfigKey } from '../../model/config/config.ts';
@@ -16,18 +16,18 @@ import type { KubernetesObject } from '../kubernetes/api-server.ts';
 import { StatusQueue } from './status/status-queue.ts';
 import { warningEventOf } from './warning-event.ts';
 
-/** Events of a namespace within {@link periodMs}. The API server stores each for an hour. */
+/** Maximum number of Events of a namespace within {@link periodMs}. The API server stores each for an hour. */
 export const maxEventsOfNamespace = 20;
-/** Separate limit of warnings, so that they do not displace rejections. */
+/** Separate maximum for warnings, so that they do not displace rejections. */
 export const maxWarningEventsOfNamespace = 10;
 const periodMs = 600_000;
-/** Beyond it, an entry of the largest namespace is dropped. */
+/** Maximum length of the queue. Beyond it, an entry of the largest namespace is dropped. */
 const maxQueued = 10_000;
 
 export interface RejectionEventsOptions {
   readonly lease: string;
   readonly identity: string;
-  /** From the cache; `undefined` if it was deleted. */
+  /** Object from the cache. `undefined` if it was deleted. */
   readonly objectOf: (kind: string, key: string) => KubernetesObject | undefined;
   readonly log: Pick<Logger, 'warn'>;
   /** Monotonic clock in milliseconds. */
@@ -37,12 +37,12 @@ export interface RejectionEventsOptions {
 }
 
 interface EventRejection {
-  /** `Service/shop/web`. */
+  /** Key such as `Service/shop/web`. */
   readonly key: string;
   readonly message: string;
-  /** Of the Event, such as `Rejected` or `PortNotFound`. */
+  /** Reason of the Event, such as `Rejected` or `PortNotFound`. */
   readonly reason: string;
-  /** The object takes effect in part. */
+  /** Whether the object takes partial effect. */
   readonly isWarning?: boolean;
 }
 
@@ -53,12 +53,12 @@ export class RejectionEvents implements Duty {
     ...{ pauseMs: 0, maxItems: maxQueued },
     namespaceOf: ({ key }) => parseConfigKey(key).namespace,
   });
-  /** Last Event by object. It is not repeated, even if the object was valid in between. */
+  /** Last Event by object. The same Event is not written again, even if the object was valid in the meantime. */
   readonly #written = new Map<string, string>();
-  /** Of recent Events, by namespace and whether they are warnings. */
+  /** Times of recent Events, by namespace and whether they are warnings. */
   readonly #times = new Map<string, number[]>();
   readonly #watchers = new Set<() => void>();
-  /** By object. */
+  /** Last warning by object. */
   #warned: ReadonlyMap<string, string> = new Map();
   #isForbidden = false;
 
@@ -87,7 +87,7 @@ export class RejectionEvents implements Duty {
     for (const due of this.#watchers) due();
   }
 
-  /** Replaces all warnings about objects that take effect only in part. Unchanged ones are not written again. */
+  /** Replaces all warnings about objects that take only partial effect. Unchanged warnings are not written again. */
   setWarnings(found: ReadonlyMap<string, ObjectWarning>): void {
     for (const [key, { text, reason }] of found) {
       const isOfCluster = parseConfigKey(key).namespace !== '' && kindsWithWarningEvents.has(parseConfigKey(key).kind);
@@ -144,7 +144,7 @@ export class RejectionEvents implements Duty {
     try {
       await gate.write({ verb: 'create', resource: events, namespace, name: event.metadata.name, object: event });
     } catch (error) {
-      // Another replica or an earlier process wrote it.
+      // Another replica or an earlier process wrote the Event.
       if (failureOf(error).code !== 409) throw error;
     }
     this.#remember(key, event.metadata.name);

@@ -9,7 +9,7 @@ import { RootCertificates } from './root-certificates.ts';
 const moment = { monotonicMs: 0, wallMs: 0 };
 const run = { retry: false, anew: false };
 
-/** Cluster with these namespaces that records writes. */
+/** A cluster with these namespaces that records writes. */
 function given() {
   const stores = new Map<string, ObjectStore>();
   const storeOf = (resource: Parameters<typeof nameOf>[0]): ObjectStore => {
@@ -45,13 +45,13 @@ function given() {
   return { duty, mesh, label, writes };
 }
 
-it('the root ConfigMap is written to each namespace except those of Kubernetes', async () => {
+it("the root ConfigMap is written to each namespace except Kubernetes' own", async () => {
   const { label, writes } = given();
   for (const name of ['shop', 'kube-system', 'kube-public']) label(name, {}, '1');
   expect(await writes()).toEqual(['POST kube-system', 'POST shop']);
 });
 
-it('the root ConfigMap is written to a namespace outside of the mesh when it joins', async () => {
+it('the root ConfigMap is written to a namespace when the namespace joins the mesh', async () => {
   const { duty, mesh, label, writes } = given();
   mesh.selectors = [{ matchLabels: { mesh: 'yes' } }];
   mesh.changed();

@@ -1,6 +1,6 @@
 /**
  * Duty that writes the mesh root to a ConfigMap in each namespace of the mesh. Pods mount it, and agents verify the control plane with it
- * (spec/discovery.md §11). Changes by other writers are reverted, as by Istio.
+ * (spec/discovery.md §11). Changes by other writers are reverted, as in Istio.
  */
 import type { LabelSelector } from '../../model/kinds/label-selector.ts';
 import { isDiscovered } from '../../model/services/kubernetes/discovery-namespaces.ts';
@@ -16,16 +16,15 @@ import { digestOf } from '../kubernetes/store/trim.ts';
 import { DueKeys } from './due-keys.ts';
 
 export interface RootCertificatesOptions {
-  /** Of the cluster, not started yet; they watch {@link rootConfigMapsOf}. */
+  /** Informers of the cluster, which are not started yet and watch {@link rootConfigMapsOf}. */
   readonly informers: Pick<InformerEffects, 'storeOf' | 'addReader'>;
   /** PILOT_CA_CERT_CONFIGMAP */
   readonly configMap: string;
   readonly lease: string;
-  /** PEM of all trusted roots; `undefined` without an authority. */
+  /** PEM of all trusted roots. `undefined` without an authority. */
   readonly roots: () => string | undefined;
-  /** Calls back when {@link roots} change. */
   readonly onRoots: (changed: () => void) => void;
-  /** Current `discoverySelectors`. Other namespaces are outside of the mesh. */
+  /** Current `discoverySelectors`. Namespaces that they do not select are outside of the mesh. */
   readonly selectors: () => readonly LabelSelector[];
   /** Calls back when {@link selectors} may have changed. */
   readonly onSelectors: (changed: () => void) => void;
@@ -37,22 +36,22 @@ const configMaps = resourceOf('ConfigMap');
 const namespaces = resourceOf('Namespace');
 const rootKey = 'root-cert.pem';
 const label = 'istio.io/config';
-/** ConfigMaps of this name in all namespaces, as digests, because tenants can store any content. */
+/** ConfigMaps with this name in all namespaces. Only digests are stored, because tenants can store any content. */
 export function rootConfigMapsOf(name: string): FollowedKind & { readonly name: string } {
   const selection = { fieldSelector: `metadata.name=${name}`, digestsData: true };
   return { resource: configMaps, name: `v1/configmaps/*/${name}`, selection };
 }
 
-/** Minimum interval between repairs of a ConfigMap, which limits the writes of two competing writers. */
+/** Minimum interval between repairs of a ConfigMap, which limits the writes if another writer keeps changing it. */
 const disputeMs = 10_000;
-/** Have no workloads of a mesh. */
+/** Namespaces without workloads of a mesh. */
 const ignoredNamespaces = ['kube-public', 'kube-node-lease', 'local-path-storage'];
 
 export class RootCertificates implements Duty {
   readonly lease: string;
   readonly #options: RootCertificatesOptions;
   readonly #due = new DueKeys();
-  /** By namespace. */
+  /** Time of the last repair by namespace. */
   readonly #repaired = new Map<string, number>();
 
   constructor(options: RootCertificatesOptions) {
@@ -74,7 +73,7 @@ export class RootCertificates implements Duty {
     options.onRoots(addAll);
     let last = options.selectors();
     options.onSelectors(() => {
-      // Each push calls this, so thousands of namespaces are checked only if the selectors changed.
+      // Each push calls this, so namespaces are checked only if the selectors changed.
       const now = options.selectors();
       if (now !== last) addAll();
       last = now;
@@ -114,7 +113,7 @@ export class RootCertificates implements Duty {
     const pem = roots();
     const of = informers.storeOf(namespaces).get(`/${namespace}`);
     if (pem === undefined || of === undefined || of.metadata.deletionTimestamp !== undefined) return false;
-    // Like with Istio, a namespace that leaves the mesh keeps its ConfigMap.
+    // A namespace that leaves the mesh keeps its ConfigMap, as in Istio.
     if (!isDiscovered(namespace, of.metadata.labels, selectors())) return false;
     const existing = informers.storeOf(rootConfigMapsOf(name).name).get(`${namespace}/${name}`);
     const fields = { metadata: { labels: { [label]: 'true' } }, data: { [rootKey]: pem } };
@@ -141,7 +140,7 @@ function isUnchanged({ data, metadata }: KubernetesObject, pem: string): boolean
   return isObject(data) && data[rootKey] === digestOf(pem) && metadata.labels?.[label] === 'true';
 }
 
-/** Whether the namespace is deleted or being deleted. */
+/** Whether the namespace is deleted, or is being deleted. */
 function isEnding(error: unknown): boolean {
   if (!(error instanceof ApiError) || error.failure.kind !== 'status') return false;
   const { code, causes } = error.failure;

@@ -1,5 +1,6 @@
 /**
- * Duty that rotates the root shared by replicas. Pure rules determine the next stage, the leader writes it, and all replicas apply what they read.
+ * Duty that rotates the root shared by replicas. Pure rules determine the next stage, the leader writes it, and all replicas apply the stage that
+ * they read.
  */
 import { rootsIn } from '../../../machines/discovery/ca/authority.setup.ts';
 import {
@@ -26,14 +27,14 @@ export interface RootRotationOptions {
   readonly authority: Pick<SharedAuthority, 'read' | 'watchDue' | 'generateRoot'>;
   readonly namespace: string;
   readonly name: string;
-  /** Percentage of a root's lifetime that remains when the next root is generated. */
+  /** The next root is generated when this percentage of the current root's lifetime remains. */
   readonly gracePercent: number;
   /** Maximum certificate lifetime of this replica. */
   readonly maxLeafMs: number;
   readonly now: () => Date;
 }
 
-/** Write of a stage, or removal of a completed order. */
+/** A write that is due: a new stage, or the removal of a completed order. */
 interface Due {
   readonly step: RotationStep | undefined;
   readonly materials: ReadonlyMap<string, AuthorityMaterial>;
@@ -94,7 +95,7 @@ export class RootRotation implements Duty {
       return { step: { journal, createsRoot: false }, materials, read: last };
     }
     const step = nextStep(last.journal, this.#factsOf(last, now));
-    // Remove an order without effect, except `proceed` in a stage that may complete within a minute.
+    // Removes an order without effect. Keeps `proceed` in a stage that may complete within a minute.
     const isWithoutEffect = last.order !== null && !(last.order === 'proceed' && last.journal.stage !== 'steady');
     if (step === undefined && !isWithoutEffect) return undefined;
     return { step, materials: last.materials, read: last };
@@ -139,7 +140,7 @@ export class RootRotation implements Duty {
   }
 }
 
-/** A merge patch removes keys by null. */
+/** Replaces `undefined` by null, which removes a key in a merge patch. */
 function withoutAbsent(data: Readonly<Record<string, string | undefined>>): Record<string, string | null> {
   return Object.fromEntries(Object.entries(data).map(([key, value]) => [key, value ?? null]));
 }

@@ -1,6 +1,6 @@
 /**
- * Proves that the API server can call `/validate`, by creating in a dry run an object that the webhook always rejects. Only then may a failure of the
- * webhook reject objects (`failurePolicy: Fail`); otherwise a closed port or a wrong certificate would block every change of the mesh.
+ * Verifies that the API server can call `/validate`, by creating in a dry run an object that the webhook always rejects. Only after that may a
+ * webhook failure reject objects (`failurePolicy: Fail`). Otherwise, a closed port or a wrong certificate would block every change of the mesh.
  */
 
 import { alwaysRejectAnnotation } from '../../injection/review-envelope.ts';
@@ -12,7 +12,7 @@ import { statusOf } from '../kubernetes/api-failure.ts';
 import { apiVersionOf, resourceOf } from '../kubernetes/api-resource.ts';
 import type { ApiServer } from '../kubernetes/api-server.ts';
 
-/** On a ValidatingWebhookConfiguration, the value `keep` protects its `failurePolicy`. */
+/** Annotation of a ValidatingWebhookConfiguration. The value `keep` protects its `failurePolicy`. */
 export const failurePolicyAnnotation = 'chartpilot/failure-policy';
 
 /** Longer than the API server's default webhook timeout (10 s), to receive its error message. */
@@ -32,9 +32,9 @@ export function unprovedEntry(entry: Readonly<Record<string, unknown>>): Validat
 }
 
 /**
- * Resolves after a rejection by the entry.
+ * Resolves when the entry has rejected the object.
  *
- * @param revision `default` for the default one
+ * @param revision `default` for the default revision
  * @param namespace of the control plane; nothing is persisted there
  * @throws an error that contains the reason
  */

@@ -2,9 +2,9 @@
 import { createHash } from 'node:crypto';
 import type { KubernetesObject } from '../kubernetes/api-server.ts';
 
-/** Of an object name. */
+/** Maximum length of object names in Kubernetes. */
 const maxNameLength = 253;
-/** Of the API server. */
+/** Maximum length that the API server accepts. */
 const maxMessageLength = 1024;
 
 export interface WarningSubject {
@@ -17,7 +17,7 @@ export interface WarningSubject {
   readonly at: string;
 }
 
-/** The name is a digest of object and message, so that replicas and restarts do not repeat an Event. */
+/** Builds an Event whose name is a digest of object and message, so that replicas and restarts do not repeat it. */
 export function warningEventOf(
   { apiVersion, metadata }: KubernetesObject,
   { kind, message, reason, identity, at }: WarningSubject,

@@ -64,7 +64,7 @@ function given() {
 const entry = (clientConfig: object, name = 'a') => ({ name, clientConfig, failurePolicy: 'Fail' });
 const ownClientConfig = { service: { name: 'istiod', namespace: 'mesh', path: '/inject' } };
 
-it('WebhookBundles writes the root to entries that call this control plane, and keeps that of other entries', async () => {
+it('WebhookBundles writes the root to webhooks that call this control plane, and leaves other webhooks unchanged', async () => {
   const { set, run } = given();
   const foreign = [
     { service: { name: 'istiod', namespace: 'other' }, caBundle: 'x' },
@@ -88,7 +88,7 @@ it('WebhookBundles writes the root to entries that call this control plane, and 
   });
 });
 
-it('WebhookBundles does not write a configuration with the current root', async () => {
+it('WebhookBundles does not write a configuration that has the current root', async () => {
   const { state, set, run } = given();
   set('validating', '1', [entry({ ...ownClientConfig, caBundle: base64('PEM') })]);
   expect((await run()).written).toEqual([]);
@@ -97,14 +97,14 @@ it('WebhookBundles does not write a configuration with the current root', async 
   expect((await run()).written).toMatchObject([{ resource: validatingWebhookConfigurations }]);
 });
 
-it('WebhookBundles writes nothing without an authority', async () => {
+it('WebhookBundles writes no configuration without an authority', async () => {
   const { state, set, run } = given();
   state.roots = undefined;
   set('mutating', '1', [entry(ownClientConfig)]);
   expect((await run()).written).toEqual([]);
 });
 
-it('WebhookBundles reports a configuration that another controller overwrites at once, and writes it again after 10 s', async () => {
+it('WebhookBundles reports a configuration that another controller overwrites, and writes it again after 10 s', async () => {
   const { state, set, run } = given();
   set('mutating', '1', [entry(ownClientConfig)]);
   expect((await run()).report).toMatchObject({ written: 1, failed: 0 });
@@ -128,7 +128,7 @@ const validating = (more: object = {}) => ({
 });
 const denied = 'admission webhook "rev.validation.istio.io" denied the request: requests the rejection';
 
-it('WebhookBundles sets failurePolicy to Fail only after the API server rejected a dry run because of the webhook', async () => {
+it('WebhookBundles sets failurePolicy to Fail only after the webhook denies a dry run', async () => {
   const { state, set, run } = given();
   set('validating', '1', [validating()]);
   const accepted = await run();
@@ -145,7 +145,7 @@ it('WebhookBundles sets failurePolicy to Fail only after the API server rejected
   expect(written[0]!.body).toMatchObject({ webhooks: [{ failurePolicy: 'Fail' }] });
 });
 
-it('WebhookBundles proves an entry for objects without a revision with such an object', async () => {
+it('WebhookBundles tests a webhook for objects without a revision with such an object', async () => {
   const { state, set, run } = given();
   state.rejection = denied;
   set('validating', '1', [
@@ -155,7 +155,7 @@ it('WebhookBundles proves an entry for objects without a revision with such an o
   expect(proofs.map(({ body }) => (body as { metadata: object }).metadata)).toMatchObject([{ labels: {} }]);
 });
 
-it('WebhookBundles writes the root before the proof, and proves again if another writer reverts the policy', async () => {
+it('WebhookBundles writes the root before the dry run, and repeats the dry run if another writer reverts the policy', async () => {
   const { state, set, run } = given();
   state.rejection = denied;
   set('validating', '1', [validating({ clientConfig: ownClientConfig })]);
@@ -170,7 +170,7 @@ it('WebhookBundles writes the root before the proof, and proves again if another
   expect(await run()).toMatchObject({ written: [], proofs: [{}], report: { failed: 1 } });
 });
 
-it('WebhookBundles keeps the policy of entries of other services, and of a configuration with the annotation keep', async () => {
+it('WebhookBundles keeps the policy of webhooks of other services, and of a configuration with the annotation keep', async () => {
   const { state, set, run } = given();
   state.rejection = denied;
   set('validating', '1', [validating()], { annotations: { 'chartpilot/failure-policy': 'keep' } });

@@ -1,6 +1,6 @@
 /**
- * Duty that writes the mesh root to the webhook configurations of this revision, with which the API server verifies the webhooks (spec/injection.md
- * §5). It changes only entries that call this control plane: their `caBundle` and, in validating ones, `failurePolicy`, which becomes Fail after an
+ * Duty that writes the mesh root to the webhook configurations of this revision, so that the API server can verify the webhooks (spec/injection.md
+ * §5). It changes only entries that call this control plane: their `caBundle`, and in validating entries `failurePolicy`, which becomes Fail after an
  * observed rejection, and again if another writer reverts it.
  */
 import { revisionLabel } from '../../model/kinds/metadata-keys.ts';
@@ -20,19 +20,18 @@ import { DueKeys } from './due-keys.ts';
 import { failurePolicyAnnotation, proveValidation, unprovedEntry } from './validation-proof.ts';
 
 export interface WebhookBundlesOptions {
-  /** Of the cluster, not started yet; they watch {@link webhookConfigurationsOf}. */
+  /** Informers of the cluster, which are not started yet and watch {@link webhookConfigurationsOf}. */
   readonly informers: Pick<InformerEffects, 'storeOf' | 'addReader'>;
-  /** For the dry runs of the proof. */
+  /** API server for the dry runs of the proof. */
   readonly server: Pick<ApiServer, 'request'>;
   readonly lease: string;
-  /** REVISION; empty for the default one. */
+  /** REVISION. Empty for the default revision. */
   readonly revision: string;
   readonly namespace: string;
   /** DNS names in the webhooks' certificate, for entries with a URL. */
   readonly hosts: readonly string[];
-  /** PEM roots of that certificate; `undefined` without an authority. */
+  /** PEM roots of the webhooks' certificate. `undefined` without an authority. */
   readonly roots: () => string | undefined;
-  /** Calls back when {@link roots} change. */
   readonly onRoots: (changed: () => void) => void;
   /** Clock in milliseconds. */
   readonly now: () => number;
@@ -43,8 +42,8 @@ const changedFields = ['caBundle', 'failurePolicy'] as const;
 const disputeMs = 10_000;
 
 /**
- * Watched configurations, with all entries because a patch replaces the list. Validating ones of this revision; mutating ones of all revisions,
- * because another one may select the same pods.
+ * Configurations to watch: validating ones of this revision, and mutating ones of all revisions, because another may select the same pods. All
+ * entries are stored, because a patch replaces the list.
  */
 export function webhookConfigurationsOf(revision: string): readonly [mutating: NamedKind, validating: NamedKind] {
   return [
@@ -63,7 +62,6 @@ function followedBy(resource: ApiResource, labelSelector: string): NamedKind {
   };
 }
 
-/** Entries to write, and the changed field. */
 interface Change {
   readonly field: (typeof changedFields)[number];
   readonly webhooks: readonly unknown[];
@@ -74,7 +72,7 @@ export class WebhookBundles implements Duty {
   readonly #options: WebhookBundlesOptions;
   readonly #followed: ReturnType<typeof webhookConfigurationsOf>;
   readonly #due = new DueKeys();
-  /** By configuration and field. */
+  /** Time of the last write, by configuration and field. */
   readonly #written = new Map<string, number>();
 
   constructor(options: WebhookBundlesOptions) {
@@ -150,7 +148,7 @@ export class WebhookBundles implements Duty {
     }
   }
 
-  /** The root is first, because the API server needs it for the proof. */
+  /** Writes the root first, because the API server needs it for the proof. */
   async #changeOf(resource: ApiResource, object: KubernetesObject, caBundle: string): Promise<Change | undefined> {
     const bundled = this.#withBundle(object.webhooks, caBundle);
     if (bundled !== undefined) return { field: 'caBundle', webhooks: bundled };
@@ -159,7 +157,7 @@ export class WebhookBundles implements Duty {
     return proved && { field: 'failurePolicy', webhooks: proved };
   }
 
-  /** @returns `undefined` if each entry has it */
+  /** @returns `undefined` if each entry has the bundle */
   #withBundle(entries: unknown, caBundle: string): readonly unknown[] | undefined {
     if (!Array.isArray(entries)) return undefined;
     let isChanged = false;

@@ -5,7 +5,7 @@ import { numberOfVersion } from './proxy-progress.ts';
 interface ContextStep {
   readonly number: number;
   readonly changed: ReadonlySet<string>;
-  /** Other objects may have changed too. */
+  /** Whether other objects may have changed too. */
   readonly forced: boolean;
 }
 
@@ -19,7 +19,7 @@ export class ChangedObjects {
     if (this.#steps.length > maxSteps) this.#steps = this.#steps.slice(maxSteps / 2);
   }
 
-  /** `undefined` if the history no longer contains that version. */
+  /** Objects changed between two versions. `undefined` if unknown, because the history is too short or a push was forced. */
   between(after: number, until: number): ReadonlySet<string> | undefined {
     const [oldest] = this.#steps;
     if (oldest === undefined || after < oldest.number - 1) return undefined;

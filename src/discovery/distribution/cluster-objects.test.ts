@@ -9,7 +9,7 @@ const conditionsOf = (status: unknown) => {
   )?.conditions;
 };
 
-it('ClusterObjects reads only conditions of the control plane from a status, regardless of its other content', () => {
+it("ClusterObjects reads only the control plane's conditions from a status", () => {
   const good = { type: 'Reconciled', status: 'True', observedGeneration: 3 };
   const expected = new Map([['Reconciled', { status: 'True', observedGeneration: 3 }]]);
   expect(conditionsOf({ conditions: [good, { type: 'Ready', status: 'True' }] })).toEqual(expected);

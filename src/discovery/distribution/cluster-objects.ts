@@ -16,13 +16,13 @@ export interface ClusterObjectsOptions {
   readonly source: Pick<ClusterSource, 'onRejected'>;
   /** Absent without an export limit. */
   readonly limits?: Pick<MeshConfigs, 'onLimited'>;
-  /** From the cache, possibly outdated. */
+  /** Object from the cache, possibly outdated. */
   readonly objectOf: (kind: KindName, key: string) => KubernetesObject | undefined;
 }
 
 const maxErrors = 5;
 const maxErrorLength = 1_024;
-/** Other writers may have added any number. */
+/** Limit, because other writers can add any number. */
 const maxConditions = 100;
 
 export class ClusterObjects implements StatusObjects {
@@ -67,7 +67,7 @@ function conditionsIn(status: unknown): KnownStatus['conditions'] {
   return found;
 }
 
-/** One line that fits into a status or an Event. */
+/** Formats errors as one line that fits into a status or an Event. */
 export function problemsText(errors: readonly ConfigProblem[]): string {
   const texts = errors
     .slice(0, maxErrors)

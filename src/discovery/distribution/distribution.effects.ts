@@ -1,4 +1,3 @@
-/** Effects of the chart `distribution`. */
 import { fromCallback, fromPromise } from 'xstate';
 import {
   type DistributionSummary,

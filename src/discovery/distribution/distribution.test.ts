@@ -50,7 +50,7 @@ spec:
 const types = [clusterType, endpointType, listenerType, routeType];
 const cart = 'outbound|80||cart.example.com';
 
-/** Client whose ACKs and NACKs the test controls. */
+/** A client whose ACKs and NACKs the test controls. */
 class Client {
   readonly node: MeshNode;
   watches: Watches = {};
@@ -96,7 +96,7 @@ class Client {
   }
 }
 
-/** Mesh with objects of the test and their distribution. */
+/** A mesh with objects of the test and their distribution. */
 class World {
   now = 100_000;
   generations = 0;
@@ -120,7 +120,7 @@ class World {
   });
   setError: (key: string, error: ObjectError | undefined) => void = () => {};
   readonly clients: Client[] = [];
-  /** Replicas with other proxies. */
+  /** Other replicas with their own proxies. */
   readonly otherReplicas = {
     refresh: async () => {},
     isWriter: true,
@@ -237,7 +237,7 @@ beforeEach(async () => {
 });
 
 describe('a changed object', () => {
-  it('is reported when all affected proxies have acknowledged it, and not earlier', async () => {
+  it('is reported only when all affected proxies have acknowledged it', async () => {
     const far = world.connect('web', 'elsewhere');
     far.acknowledges();
     world.apply(...services, filter('a', 1, 'cart'));
@@ -250,7 +250,7 @@ describe('a changed object', () => {
     expect(await world.evaluate()).toEqual([]);
   });
 
-  it('with a changed count is reported at most once in ten seconds', async () => {
+  it('is reported at most once in 10 s when its count changes', async () => {
     world.apply(...services, route('cart', 1));
     await world.evaluate();
     world.now += 9_999;
@@ -267,12 +267,12 @@ describe('a changed object', () => {
     expect(await world.evaluate()).toEqual([]);
   });
 
-  it('counts as acknowledged with the ACK of a later version, but not with a late ACK of an earlier one', async () => {
+  it('counts as acknowledged after the ACK of a later version, but not after a late ACK of an earlier one', async () => {
     world.apply(...services, route('cart', 1));
     const sent = one.watches;
     world.apply(...services, route('cart', 2));
     other.acknowledges();
-    // ACK of the previous version; the next response is not acknowledged yet.
+    // The client has acknowledged the previous version, but not the next response.
     one.watches = {
       ...one.watches,
       [routeType]: {
@@ -291,7 +291,7 @@ describe('a changed object', () => {
     expect(await world.evaluate()).toEqual(['VirtualService/shop/cart']);
   });
 
-  it('is reported eventually if many objects change at once, for example when a mesh is installed', async () => {
+  it('is reported eventually even if many objects change together, such as when a mesh is installed', async () => {
     const hosts = Array.from({ length: 200 }, (_, index) => `host-${index}`);
     world.apply(...services, ...hosts.map((host) => route(host, 1)));
     one.acknowledges();
@@ -310,7 +310,7 @@ describe('a changed object', () => {
     expect(world.findings('EnvoyFilter/shop/a').distribution).toEqual({ generation: 1, upToDate: 0, concerned: 1 });
   });
 
-  it('is followed through its services if it is a ServiceEntry', async () => {
+  it('is tracked through its services if it is a ServiceEntry', async () => {
     world.apply(entry('cart', 2, 8080), entry('user'));
     await world.evaluate();
     expect(world.findings('ServiceEntry/shop/cart').distribution).toMatchObject({ generation: 2, concerned: 2 });
@@ -319,7 +319,7 @@ describe('a changed object', () => {
     expect(await world.evaluate()).toEqual(['ServiceEntry/shop/cart']);
   });
 
-  it('is acknowledged at once if only its generation changed', async () => {
+  it('counts as acknowledged immediately if only its generation changed', async () => {
     world.apply(...services, route('cart', 1));
     one.acknowledges();
     other.acknowledges();
@@ -329,7 +329,7 @@ describe('a changed object', () => {
     expect(world.conditions('VirtualService/shop/cart')).toEqual(['Reconciled True 2: 2/2 proxies up to date']);
   });
 
-  it('is reported again if it was deleted and recreated at once', async () => {
+  it('is reported again if it is deleted and immediately recreated', async () => {
     const named = (uid: string): string => route('cart', 1).replace('namespace', `uid: ${uid}, namespace`);
     world.apply(...services, named('a'));
     one.acknowledges();
@@ -351,7 +351,7 @@ describe('a changed object', () => {
 });
 
 describe('a rejection by Envoy', () => {
-  it('is reported for its cause at once, and removed when the cause is corrected', async () => {
+  it('is reported immediately at its cause, and removed when the cause is corrected', async () => {
     world.apply(...services, filter('bad', 1, 'cart'), filter('good', 1, 'user'));
     one.rejects(clusterType, reason);
     other.rejects(clusterType, reason);
@@ -369,7 +369,7 @@ describe('a rejection by Envoy', () => {
     expect(world.conditions(badFilter)).toEqual(['Reconciled True 2: 2/2 proxies up to date']);
   });
 
-  it('stays reported while the proxies that sent it are disconnected', async () => {
+  it('remains reported while the proxies that sent it are disconnected', async () => {
     world.apply(...services, filter('bad', 1, 'cart'));
     one.rejects(clusterType, reason);
     other.rejects(clusterType, reason);
@@ -385,7 +385,7 @@ describe('a rejection by Envoy', () => {
     expect(world.conditions(badFilter)).toEqual(['Reconciled True 1: 1/1 proxies up to date']);
   });
 
-  it('is attributed to the previously rejected object, regardless of other changes', async () => {
+  it('remains attributed to the object that was rejected before, regardless of other changes', async () => {
     world.apply(...services, filter('bad', 1, 'cart'));
     one.rejects(clusterType, reason);
     await world.evaluate();
@@ -395,7 +395,7 @@ describe('a rejection by Envoy', () => {
     expect(world.conditions('EnvoyFilter/shop/good').join()).not.toContain('Rejected');
   });
 
-  it('by a new proxy is attributed to the EnvoyFilter, not to validated objects', async () => {
+  it('is attributed to the EnvoyFilter, not to validated objects, if a new proxy sends it', async () => {
     world.apply(...services, filter('bad', 1, 'cart'));
     one.acknowledges();
     other.acknowledges();
@@ -406,7 +406,7 @@ describe('a rejection by Envoy', () => {
     expect(world.conditions(badFilter)[1]).toContain('1 of 3 proxies reject');
   });
 
-  it('makes a proxy count as outdated, even if all proxies had acknowledged the object', async () => {
+  it('marks a proxy as outdated, even if all proxies had acknowledged the object', async () => {
     world.apply(...services, filter('bad', 1, 'cart'));
     one.acknowledges();
     other.acknowledges();
@@ -418,7 +418,7 @@ describe('a rejection by Envoy', () => {
     expect(JSON.parse(world.distribution.report()).counts[badFilter]).toEqual([1, 2, 3]);
   });
 
-  it('that names no resource is attributed to changes since the last ACK', async () => {
+  it('is attributed to the changes since the last ACK if it names no resource', async () => {
     world.apply(...services, route('cart', 1));
     one.rejects(routeType, 'Only unique values for domains are permitted');
     await world.evaluate();
@@ -427,7 +427,7 @@ describe('a rejection by Envoy', () => {
     );
   });
 
-  it('that names no resource, by a new proxy, is attributed to no object', async () => {
+  it('is attributed to no object if it names no resource and a new proxy sends it', async () => {
     const strange = world.connect();
     strange.rejects(clusterType, 'no');
     expect(await world.evaluate()).toEqual([]);
@@ -437,7 +437,7 @@ describe('a rejection by Envoy', () => {
 describe('an object whose status another replica changes', () => {
   const key = 'VirtualService/shop/cart';
 
-  it('is reported again, even if it is no longer followed', async () => {
+  it('is reported again, even if it is no longer tracked', async () => {
     world.apply(...services, route('cart', 1));
     world.distribution.reportAgain(key);
     expect(await world.evaluate()).toEqual([key]);
@@ -458,7 +458,7 @@ describe('an object whose status another replica changes', () => {
     expect(again.conditions(key)).toEqual(['Reconciled True 1: 1/1 proxies up to date']);
   });
 
-  it('is counted again if it was complete, because the other replica may have proxies without it', async () => {
+  it('is counted again if it was complete, because the other replica can have proxies without the object', async () => {
     world.apply(...services, route('cart', 1));
     one.acknowledges();
     other.acknowledges();
@@ -475,7 +475,7 @@ describe('an object whose status another replica changes', () => {
     expect(world.conditions(key)).toEqual(['Reconciled False 1: 2/3 proxies up to date']);
   });
 
-  it('is not written each time if this happens repeatedly', async () => {
+  it('is written at a limited rate if the status changes repeatedly', async () => {
     world.urgent = 0;
     for (let round = 0; round < 50; round++) {
       world.distribution.reportAgain('ServiceEntry/shop/cart');
@@ -491,7 +491,7 @@ describe('an object whose status another replica changes', () => {
 });
 
 describe('hostile proxies', () => {
-  it('occupy one entry for each type, regardless of their number of NACKs', async () => {
+  it('occupy one entry for each type, however many NACKs they send', async () => {
     world.apply(...services, filter('bad', 1, 'cart'));
     for (let round = 0; round < 1_000; round++) one.rejects(clusterType, `${cart}: ${round} ${'x'.repeat(2_000)}`);
     expect(await world.evaluate()).toEqual([badFilter]);
@@ -500,7 +500,7 @@ describe('hostile proxies', () => {
     expect(rejected!.length).toBeLessThan(700);
   });
 
-  it('cause few writes, even if their error text changes often', async () => {
+  it('cause few writes, even if they change their error text often', async () => {
     world.apply(...services, filter('bad', 1, 'cart'));
     let writes = 0;
     for (let round = 0; round < 100; round++) {
@@ -511,7 +511,7 @@ describe('hostile proxies', () => {
     expect(writes).toBeLessThanOrEqual(2);
   });
 
-  it('that repeatedly connect, reject and disconnect do not cause a write each time', async () => {
+  it('cause few writes, even if they connect, reject and disconnect repeatedly', async () => {
     world.apply(...services, filter('bad', 1, 'cart'));
     one.acknowledges();
     other.acknowledges();
@@ -541,7 +541,7 @@ describe('hostile proxies', () => {
 describe('an invalid object', () => {
   const key = 'VirtualService/shop/cart';
 
-  it('is reported at once, and again when it becomes valid', async () => {
+  it('is reported immediately, and again when it becomes valid', async () => {
     world.apply(...services, route('cart', 1));
     one.acknowledges();
     other.acknowledges();
@@ -559,8 +559,8 @@ describe('an invalid object', () => {
   });
 });
 
-describe('a control plane after its start', () => {
-  it('reports no object with a current status, and others when a proxy has them', async () => {
+describe('a control plane after start', () => {
+  it('reports no object whose status is current, and reports others when a proxy has them', async () => {
     const again = new World();
     again.statuses.set(
       'VirtualService/shop/cart',
@@ -581,7 +581,7 @@ describe('a control plane after its start', () => {
     ]);
   });
 
-  it('attributes a NACK to an object whose status reports a rejection', async () => {
+  it('attributes a NACK to an object whose status contains a rejection', async () => {
     const again = new World();
     again.statuses.set('VirtualService/shop/cart', new Map([['Rejected', { status: 'True', observedGeneration: 1 }]]));
     again.apply(...services, route('cart', 1));
@@ -591,7 +591,7 @@ describe('a control plane after its start', () => {
   });
 });
 
-describe('an object that takes effect only in part', () => {
+describe('an object that takes effect only partly', () => {
   const cartEntry = 'ServiceEntry/shop/cart';
   const warning = { generation: 1, reason: 'HostNameEndpoints', text: 'vm.internal is a host name' };
   const partial = 'PartiallyInvalid True 1: vm.internal is a host name';
@@ -607,7 +607,7 @@ describe('an object that takes effect only in part', () => {
     expect(world.findings(cartEntry)).toMatchObject({ warning: 'none', generation: 1 });
   });
 
-  it('has the warning in addition to its distribution', async () => {
+  it('has the warning in addition to its distribution status', async () => {
     world.distribution.setWarnings(new Map([[cartEntry, warning]]));
     await world.evaluate();
     world.apply(entry('cart', 2, 81), services[1]!);
@@ -617,7 +617,7 @@ describe('an object that takes effect only in part', () => {
     expect(world.conditions(cartEntry)).toEqual([partial, 'Reconciled True 2: 2/2 proxies up to date']);
   });
 
-  it('determines no other condition before its proxies are known, and no warning before the first diagnostics', () => {
+  it('has no conditions before its proxies are known, and no warning before the first diagnostics', () => {
     expect(decidedConditions({ generation: 1, warning })).toEqual(['PartiallyInvalid']);
     expect(decidedConditions({ generation: 1 })).toEqual([]);
     const distribution = { generation: 1, upToDate: 1, concerned: 1 };
@@ -625,11 +625,11 @@ describe('an object that takes effect only in part', () => {
   });
 });
 
-describe('an object without a proxy on this replica', () => {
+describe('an object without proxies on this replica', () => {
   const key = 'EnvoyFilter/shop/a';
   const absent = 'istiod-b_22222222';
 
-  /** The proxies moved to another replica, and the object changed. */
+  /** The proxies moved to another replica, and then the object changed. */
   async function withoutProxies(counts: OtherCounts | undefined): Promise<void> {
     world.apply(...services, filter('a', 1, 'cart'));
     one.acknowledges();
@@ -647,7 +647,7 @@ describe('an object without a proxy on this replica', () => {
 
   const from = (counts: Partial<OtherCounts>): OtherCounts => ({ ...noOtherCounts, ...counts });
 
-  it.each(['unreported', 'uncounted'])('is Unknown while an %s replica may serve its proxies', async (list) => {
+  it.each(['unreported', 'uncounted'])('is Unknown while an %s replica can have proxies for it', async (list) => {
     await withoutProxies(from({ [list]: [absent] }));
     expect(await world.evaluate()).toEqual([key]);
     expect(world.conditions(key)).toEqual([
@@ -656,7 +656,7 @@ describe('an object without a proxy on this replica', () => {
     expect(conditionsOf(world.findings(key))[0]).toMatchObject({ reason: 'ReplicaNotReporting' });
   });
 
-  it('is True when no other replica is left', async () => {
+  it('is True when no other replica remains', async () => {
     await withoutProxies(from({ uncounted: [absent] }));
     await world.evaluate();
     world.otherReplicas.counts = noOtherCounts;
@@ -672,7 +672,7 @@ describe('an object without a proxy on this replica', () => {
     expect(world.conditions(key)).toEqual(['Reconciled True 2: 1/1 proxies up to date']);
   });
 
-  it('is False while a proxy reported by another replica has not acknowledged it', async () => {
+  it('is False while a proxy of another replica has not acknowledged it', async () => {
     await withoutProxies(from({ upToDate: 2, concerned: 3 }));
     expect(await world.evaluate()).toEqual([key]);
     expect(world.conditions(key)).toEqual(['Reconciled False 2: 2/3 proxies up to date']);
@@ -681,7 +681,7 @@ describe('an object without a proxy on this replica', () => {
     expect(world.conditions(key)).toEqual(['Reconciled True 2: 3/3 proxies up to date']);
   });
 
-  it("includes this replica's proxies, and is not True while a running replica has not reported", async () => {
+  it("is counted with this replica's proxies, and is not True while a running replica has not reported", async () => {
     await withoutProxies(from({ upToDate: 2, concerned: 2, unreported: [absent] }));
     world.connect().acknowledges();
     expect(await world.evaluate()).toEqual([key]);
@@ -693,7 +693,7 @@ describe('an object without a proxy on this replica', () => {
     expect(world.conditions(key)).toEqual(['Reconciled True 2: 5/5 proxies up to date']);
   });
 
-  it('is written by this replica, even if only proxies of other replicas are affected', async () => {
+  it('is reported by this replica, even if it affects only proxies of other replicas', async () => {
     world.apply(...services);
     await world.evaluate();
     world.otherReplicas.counts = from({ unreported: [absent] });
@@ -710,7 +710,7 @@ describe('an object without a proxy on this replica', () => {
     expect(await world.evaluate()).toEqual([]);
   });
 
-  it('is reported by a replica that does not write statuses, until the status states that all proxies have it', async () => {
+  it('is counted in the report of a follower until its status states that all proxies have it', async () => {
     world.otherReplicas.isWriter = false;
     world.otherReplicas.counts = from({ unreported: [absent] });
     world.apply(...services);
@@ -729,7 +729,7 @@ describe('an object without a proxy on this replica', () => {
     expect(reported()).toBeUndefined();
   });
 
-  it('is counted again with the proxies of other replicas when this replica starts to write statuses', async () => {
+  it('is counted again with the proxies of other replicas when this replica becomes the leader', async () => {
     await withoutProxies(from({ uncounted: [absent] }));
     world.otherReplicas.isWriter = false;
     world.apply(...services, filter('a', 3, 'cart'));
@@ -745,7 +745,7 @@ describe('an object without a proxy on this replica', () => {
     ]);
   });
 
-  it('is counted again by a replica that does not write statuses if the status lacks its counts', async () => {
+  it("is counted again by a follower if the status lacks the follower's counts", async () => {
     world.otherReplicas.isWriter = false;
     world.apply(...services, filter('a', 1, 'cart'));
     one.acknowledges();
@@ -759,7 +759,7 @@ describe('an object without a proxy on this replica', () => {
     expect(reported()).toEqual([1, 2, 2]);
   });
 
-  it('keeps its status until the Leases are listed after its change', async () => {
+  it('keeps its status until the Leases are listed after the object has changed', async () => {
     await withoutProxies(undefined);
     world.otherReplicas.counts = from({ upToDate: 1, concerned: 1 });
     world.otherReplicas.readAt = world.now - 10_001;
@@ -768,7 +768,7 @@ describe('an object without a proxy on this replica', () => {
     expect(await world.evaluate()).toEqual([key]);
   });
 
-  it('is pending again if a new replica reports a proxy without it', async () => {
+  it('becomes pending again if a new replica reports a proxy without it', async () => {
     await withoutProxies(undefined);
     world.otherReplicas.counts = from({ upToDate: 1, concerned: 1 });
     world.otherReplicas.readAt = world.now;

@@ -30,16 +30,16 @@ import { RejectionCauseFinder } from './rejection-cause-finder.ts';
 import { OwnCounts, totalOf } from './replica-report.ts';
 import { generationOf, hasStatus, statusKinds } from './status-objects.ts';
 
-/** For non-urgent updates. */
+/** Minimum interval of non-urgent updates. */
 const minUpdateIntervalMs = 10_000;
-/** A push does not name a ServiceEntry with unchanged services, so it is evaluated after this time. */
+/** Delay after which a changed ServiceEntry is evaluated although no push names it, because its services are unchanged. */
 const unnamedWaitMs = 10_000;
-/** Time in which proxies reconnect to a new control plane. Until then, an object without proxies is not complete. */
+/** Maximum time for proxies to reconnect to a new control plane. Until then, an object without proxies is not complete. */
 const settlingMs = 60_000;
-/** Time of two renewals, in which a replica that serves proxies writes its Lease and counts. */
+/** Duration of two renewals, in which a replica that serves proxies writes its Lease and counts. */
 const presenceMs = 4_000;
 const maxTraceMs = 20;
-/** CPU time for objects that are neither recent nor rejected. One may take a millisecond if there are many proxy shapes. */
+/** CPU time for objects that are neither recent nor rejected. An object may take a millisecond if there are many proxy shapes. */
 const maxEvaluationMs = 50;
 const maxNewest = 64;
 const maxRejected = 1_000;
@@ -65,7 +65,7 @@ export class ObjectDistribution {
   #mustCompareAll = true;
   /** Whether the chart was notified since the start of the last evaluation. */
   #isNotified = false;
-  /** Later reports include all replicas that served proxies when the last object became complete. */
+  /** Time after which reports include all replicas that served proxies when the last object became complete. */
   #checkAt: number | undefined;
   /** Index of the last evaluated object that is neither recent nor rejected. */
   #next = 0;
@@ -81,7 +81,7 @@ export class ObjectDistribution {
     options.objects.onErrors((key, error) => this.#setError(key, error));
   }
 
-  /** Call when objects were composed from their sources. Those in `touched` may have changed. */
+  /** Call when objects were merged from their sources. Those in `touched` may have changed. */
   objectsComposed(touched: Iterable<string>, changed: ReadonlySet<string>): void {
     for (const key of touched) {
       if (!hasStatus(kindOf(key))) continue;
@@ -116,7 +116,7 @@ export class ObjectDistribution {
     if (this.#rejections.add(proxy, typeUrl)) this.#notifyWatchers();
   }
 
-  /** Call when a proxy accepts a type that it had rejected. */
+  /** Call when a proxy accepts a type that it rejected before. */
   accepted(proxy: FollowedProxy, typeUrl: string): void {
     if (this.#rejections.remove(proxy, typeUrl)) this.#notifyWatchers();
   }
@@ -130,13 +130,13 @@ export class ObjectDistribution {
     const latest = this.#latest;
     if (latest === undefined) return;
     const complete = this.#complete.get(key);
-    // A replica that does not write statuses counts its own proxies only.
+    // A replica that does not write statuses counts only its own proxies.
     const isCounted = complete !== undefined && !this.#options.otherReplicas?.isWriter;
     if (!this.#followed.has(key) && !isCounted) {
       this.#follow(key, this.#options.configs().byKey.get(key), numberOfVersion(latest.version));
     }
     const followed = this.#followed.get(key);
-    // Until the next count, the last one is reported.
+    // The last count is reported until the next one.
     if (followed !== undefined && complete !== undefined) {
       followed.distribution = complete;
       followed.reported = complete;
@@ -146,7 +146,7 @@ export class ObjectDistribution {
     this.#notifyWatchers();
   }
 
-  /** Counts a complete object again, because its status lacks current counts of this replica. */
+  /** Counts a complete object again, because its status does not contain current counts of this replica. */
   recount(key: string): void {
     const latest = this.#latest;
     if (latest === undefined || this.#followed.has(key) || this.#unpublished.has(key)) return;
@@ -154,7 +154,7 @@ export class ObjectDistribution {
     this.#notifyWatchers();
   }
 
-  /** Replaces the warnings about objects that take effect only in part. */
+  /** Replaces the warnings about objects that take only partial effect. */
   setWarnings(found: ReadonlyMap<string, ObjectWarning>): void {
     // Statuses may contain warnings of an earlier process.
     if (!this.#warnings.isKnown) this.compareAllStatuses();
@@ -163,13 +163,13 @@ export class ObjectDistribution {
     if (changed.length > 0) this.#notifyWatchers();
   }
 
-  /** Call when another replica may have written the statuses. */
+  /** Call when another replica may have written statuses. */
   compareAllStatuses(): void {
     this.#mustCompareAll = true;
     this.#notifyWatchers();
   }
 
-  /** Calls back at most once before each evaluation. @returns stop function */
+  /** Calls back at most once before each evaluation. @returns a stop function */
   onChange(listener: () => void): () => void {
     this.#watchers.add(listener);
     if (this.#isNotified) listener();
@@ -192,12 +192,12 @@ export class ObjectDistribution {
     };
   }
 
-  /** Includes objects that are invalid or take effect only in part. */
+  /** Objects that not all proxies have applied, or that are invalid or take only partial effect. */
   get unfinished(): Iterable<string> {
     return new Set([...this.#followed.keys(), ...this.#errors.keys(), ...this.#warnings.keys]);
   }
 
-  /** Counts for the replica that writes the statuses. */
+  /** Returns counts for the replica that writes the statuses. */
   report(): string {
     return this.#ownCounts.report(this.#options.now(), this.#options.objects);
   }
@@ -221,7 +221,7 @@ export class ObjectDistribution {
   }
 
   /**
-   * Follows a complete object again if another replica reports a proxy without it: that replica may have started to serve proxies just before its
+   * Tracks a complete object again if another replica reports a proxy without it: that replica may have started to serve proxies just before its
    * Lease existed.
    */
   async #checkComplete(): Promise<void> {
@@ -237,7 +237,7 @@ export class ObjectDistribution {
     if (this.#checkAt !== undefined && otherReplicas.readAt >= this.#checkAt) this.#checkAt = undefined;
   }
 
-  /** Follows changed ServiceEntries that no push names. @returns the number of those that a push may still name */
+  /** Tracks changed ServiceEntries that no push names. @returns the number of those that a push may still name */
   #followUnnamed(): number {
     let awaited = 0;
     for (const [key, since] of this.#unpublished) {
@@ -266,7 +266,7 @@ export class ObjectDistribution {
     for (const key of this.#errors.keys()) this.#due.add(key, false, this.#options.now());
   }
 
-  /** Whether the status states for this generation that all proxies have applied the object, and nothing else. */
+  /** Whether the status states for this generation only that all proxies have applied the object. */
   #isStatusCurrent(key: string, config: Config): boolean {
     const conditions = this.#options.objects.statusOf(key)?.conditions;
     if (conditions === undefined) return true;
@@ -295,7 +295,7 @@ export class ObjectDistribution {
       const count = progress.countOf((shape) => affectedTypes(config, shape, context), number);
       this.#evaluateObject(key, followed, count, rejections.get(key));
     };
-    // All rejected and recent objects are evaluated, and a part of the others.
+    // Evaluates all rejected and recent objects, and a part of the others.
     const rest = [...this.#followed.keys()];
     const first = new Set([...[...rejections.keys()].slice(0, maxRejected), ...rest.splice(-maxNewest)]);
     for (const key of first) {
@@ -323,7 +323,7 @@ export class ObjectDistribution {
     });
   }
 
-  /** Follows a complete object when a proxy rejects it. In the latest push context, such a proxy is outdated. */
+  /** Tracks a complete object again when a proxy rejects it. Such a proxy has not applied the latest push context. */
   #followRejected(key: string): void {
     if (this.#followed.has(key) || this.#latest === undefined) return;
     const config = this.#options.configs().byKey.get(key);
@@ -351,7 +351,7 @@ export class ObjectDistribution {
       if (this.#options.now() - followed.reportedAt >= settlingMs) this.#followed.delete(key);
       return;
     }
-    // The proxies that rejected it have disconnected and no other proxy has accepted it, so the problem is not resolved.
+    // The proxies that rejected the object have disconnected and no other proxy has accepted it, so the problem is not resolved.
     const isUnresolved = reported?.rejection !== undefined && rejection === undefined && !(isThere && isComplete(now));
     if (isUnresolved && !followed.mustReport) return;
     followed.distribution = now;
@@ -407,7 +407,7 @@ export class ObjectDistribution {
     this.#notifyWatchers();
   }
 
-  /** For a new version of an object with the same effect. */
+  /** Updates the generation when a new version of an object has the same effect. */
   #updateGeneration(key: string): void {
     const config = this.#options.configs().byKey.get(key);
     const latest = this.#latest;

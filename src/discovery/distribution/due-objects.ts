@@ -4,7 +4,7 @@ import { setBounded } from '../../model/collections/set-bounded.ts';
 /** @param urgent whether to write the status immediately */
 export type DueListener = (keys: readonly string[], urgent: boolean) => void;
 
-/** For one version of an object, within `urgentWindowMs`. */
+/** Maximum for one version of an object within {@link urgentWindowMs}. */
 const maxUrgentUpdates = 4;
 const urgentWindowMs = 60_000;
 const maxTrackedObjects = 4_096;
@@ -27,7 +27,7 @@ export class DueObjects {
     this.#due.set(key, isUrgent && urgentUpdates.count <= maxUrgentUpdates);
   }
 
-  /** For a new version of the object. */
+  /** Resets the limit, because the object has a new version. */
   resetLimit(key: string): void {
     this.#urgentUpdates.delete(key);
   }

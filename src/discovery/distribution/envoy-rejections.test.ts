@@ -9,7 +9,7 @@ interface Named extends FollowedProxy {
   lastError: string;
 }
 
-/** Proxy with a separate shape that rejects listeners and clusters. */
+/** A proxy with a separate shape that rejects listeners and clusters. */
 function proxyNamed(name: string): Named {
   const proxy = { name, says: '0' };
   const watch = { nonceSent: '1', versionSent: 'v/2', versionAcked: 'v/1', names: [] };
@@ -25,7 +25,7 @@ function proxyNamed(name: string): Named {
 function given() {
   const rejections = new EnvoyRejections<Named>();
   const traced: string[] = [];
-  /** Has time for tracing one rejection. */
+  /** Traces with enough time for one rejection. */
   const trace = (): boolean => {
     let left = 1;
     return rejections.trace(
@@ -44,7 +44,7 @@ function given() {
   return { rejections, traced, look: trace, reject };
 }
 
-it('EnvoyRejections traces the rejection of a proxy even if others reject repeatedly with new texts', () => {
+it("EnvoyRejections traces a proxy's rejection even if other proxies repeatedly reject with new texts", () => {
   const { rejections, traced, look, reject } = given();
   const loud = ['loud-1', 'loud-2', 'loud-3'].map(proxyNamed);
   const quiet = proxyNamed('quiet');
@@ -58,7 +58,7 @@ it('EnvoyRejections traces the rejection of a proxy even if others reject repeat
   expect(rejections.byObject().get('Gateway/shop/quiet')?.proxies).toBe(1);
 });
 
-it('EnvoyRejections drops the causes of a proxy that disconnects or accepts a later response', () => {
+it('EnvoyRejections drops the causes of a proxy when the proxy disconnects or accepts a later response', () => {
   const { rejections, look, reject } = given();
   const [one, two] = [proxyNamed('one'), proxyNamed('two')];
   reject(one);

@@ -1,4 +1,4 @@
-/** Current NACKs of connected proxies and their causes. One entry for each type of a stream, regardless of its number of NACKs. */
+/** Current NACKs of connected proxies and their causes. Each type of a stream has one entry, regardless of the number of NACKs. */
 
 import { setBounded } from '../../model/collections/set-bounded.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
@@ -32,7 +32,7 @@ export class EnvoyRejections<Proxy extends FollowedProxy> {
     if (!isTraced(typeUrl)) return false;
     const ofProxy = this.#byProxy.get(proxy) ?? new Map<string, TypeRejection>();
     const known = ofProxy.get(typeUrl);
-    // Moves the proxy to the end, so that one that rejects repeatedly does not delay others.
+    // Moves the proxy to the end, so that a proxy that rejects repeatedly does not delay others.
     if (known?.isTraced === true) this.#byProxy.delete(proxy);
     this.#byProxy.set(proxy, ofProxy);
     // Keeps the previous cause until the new one is traced, because it is usually the same.
@@ -52,7 +52,7 @@ export class EnvoyRejections<Proxy extends FollowedProxy> {
   }
 
   /**
-   * Traces causes while there is time.
+   * Traces causes while time remains.
    *
    * @param causeOf costs as much as generating a response
    * @returns whether all causes are traced
@@ -82,7 +82,6 @@ export class EnvoyRejections<Proxy extends FollowedProxy> {
     return true;
   }
 
-  /** By object key. */
   byObject(): ReadonlyMap<string, RejectionsOfObject> {
     const found = new Map<string, { proxies: Set<Proxy>; readonly counts: Map<RejectionCause, number> }>();
     for (const [proxy, types] of this.#byProxy) {
@@ -110,7 +109,7 @@ export class EnvoyRejections<Proxy extends FollowedProxy> {
   }
 }
 
-/** The first one among equally frequent ones. */
+/** Returns the most frequent cause, or the first of several. */
 function findMostFrequent(counts: ReadonlyMap<RejectionCause, number>): RejectionCause {
   let best: [RejectionCause, number] | undefined;
   for (const entry of counts) if (best === undefined || entry[1] > best[1]) best = entry;

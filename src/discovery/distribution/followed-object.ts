@@ -1,16 +1,16 @@
 import type { Config } from '../../model/config/config.ts';
 import type { ObjectProgress } from './object-findings.ts';
 
-/** An object that some proxies have not applied or reject. */
+/** An object that some proxies reject or have not applied. */
 export interface FollowedObject {
   readonly config: Config;
   generation: number;
-  /** Number of the first push context with the object. */
+  /** Number of the first push context that contains the object. */
   readonly number: number;
   followedAt: number;
-  /** Report the status even if it is unchanged. */
+  /** Whether to report the status even if it is unchanged. */
   mustReport: boolean;
-  /** Initially the time when the object was first followed. */
+  /** Time of the last report. Initially, the time when tracking of the object began. */
   reportedAt: number;
   distribution: ObjectProgress | undefined;
   reported: ObjectProgress | undefined;

@@ -17,7 +17,7 @@ export interface DistributionParts extends Pick<ObjectDistributionOptions, 'conf
     readonly server: Pick<ApiServer, 'list'>;
     readonly informers: InformerEffects;
     readonly sources: ReadonlyMap<string, ClusterSource>;
-    /** Holder identity of this process. */
+    /** Identity of this process as Lease holder. */
     readonly identity: string;
   };
   readonly options: { readonly namespace: string; readonly revision: string; readonly leaseMs: number };
@@ -50,7 +50,7 @@ export function makeDistribution(parts: DistributionParts) {
   });
   return {
     objects,
-    /** As last known. Also starts to read the Leases again. */
+    /** Returns the last known result, and starts to read the Leases again. */
     isOnlyReplica: (): boolean => {
       void otherReplicas.refresh();
       return otherReplicas.isOnlyReplica === true;

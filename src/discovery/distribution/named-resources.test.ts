@@ -9,11 +9,11 @@ describe('namesIn', () => {
     ['it is outbound|80||a. It will not do', ['outbound|80||a'], ['outbound|80||a']],
     ['Proto constraint validation failed: name: "80"', ['80', '8080'], ['80']],
     ['nothing', ['', 'some'], []],
-  ])('finds resource names in the error text "%s"', (message, names, found) => {
+  ])('finds the resource names in the error text "%s"', (message, names, found) => {
     expect(namesIn(message, names)).toEqual(found);
   });
 
-  it('has a bounded cost for long texts and thousands of names', () => {
+  it('processes long texts and thousands of names in bounded time', () => {
     const names = Array.from({ length: 5_000 }, (_, index) => `outbound|80||service-${index}.example.com`);
     expect(namesIn(`${'outbound|80||service-'.repeat(50_000)} ${names[7]}`, names)).toEqual([]);
   });
@@ -31,7 +31,7 @@ describe('proxyText', () => {
     expect(proxyText(text)).toBe(plain);
   });
 
-  it('truncates a long text between characters', () => {
+  it('truncates a long text between two characters', () => {
     expect(proxyText('x'.repeat(1_000_000))).toBe(`${'x'.repeat(511)}…`);
     expect(proxyText('😀'.repeat(400), 3)).toBe('😀…');
   });

@@ -4,7 +4,10 @@ const nameCharacter = /[\w.|/*-]/;
 /** Envoy names the resource at the beginning of a message. */
 const maxMessageLength = 2_048;
 
-/** Envoy reports the errors of a response in one text: `Error adding/updating listener(s) 0.0.0.0_80: …`. A part of a longer name does not count. */
+/**
+ * Finds resource names in the text with which Envoy reports all errors of a response: `Error adding/updating listener(s) 0.0.0.0_80: …`. Ignores
+ * parts of longer names.
+ */
 export function namesIn(message: string, names: Iterable<string>): string[] {
   const text = message.slice(0, maxMessageLength);
   const found: string[] = [];
@@ -23,7 +26,7 @@ function isNameCharacter(text: string, at: number): boolean {
   return at >= 0 && nameCharacter.test(text[at]!);
 }
 
-/** A period may end the sentence. */
+/** A name is not continued by a period that ends the sentence. */
 function isContinued(text: string, at: number): boolean {
   const next = text[at];
   if (next === undefined) return false;

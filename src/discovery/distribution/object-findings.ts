@@ -3,9 +3,9 @@ import type { ObjectWarning } from './object-warnings.ts';
 
 export interface ObjectRejection {
   readonly proxies: number;
-  /** Absent: the object affects all counted proxies. */
+  /** Number of affected proxies. Absent if the object affects all counted proxies. */
   readonly of?: number;
-  /** Type and name: `listener 0.0.0.0_80`. */
+  /** Type and name, such as `listener 0.0.0.0_80`. */
   readonly resource: string;
   /** Envoy's error text, escaped. */
   readonly reason: string;
@@ -13,13 +13,16 @@ export interface ObjectRejection {
 
 export interface ObjectProgress {
   readonly generation: number;
-  /** Proxies that have acknowledged the object, and those that it affects: of all replicas if this one writes the status. */
+  /**
+   * Number of proxies that have acknowledged the object; `concerned` is the number of affected ones. Both include all replicas if this one writes the
+   * status.
+   */
   readonly upToDate: number;
   readonly concerned: number;
   readonly rejection?: ObjectRejection;
   /** Replicas that may serve affected proxies but have not reported them. */
   readonly unreported?: readonly string[];
-  /** This replica did not write statuses when it counted. */
+  /** Set if this replica did not write statuses when it counted. */
   readonly isOwnOnly?: true;
 }
 
@@ -27,14 +30,14 @@ export interface ObjectError {
   readonly generation: number;
   /** Error with its field in one line. */
   readonly text: string;
-  /** Absent: the object has no effect. */
+  /** Absent if the object has no effect. */
   readonly reason?: 'LimitExceeded';
 }
 
 export interface ObjectFindings {
   readonly distribution?: ObjectProgress;
   readonly error?: ObjectError;
-  /** The object takes effect only in part; `none`: in full. Absent before the first diagnostics. */
+  /** Warning if the object takes only partial effect, otherwise `none`. Absent before the first diagnostics. */
   readonly warning?: ObjectWarning | 'none';
   /** Applied generation. Absent for an object outside the cluster. */
   readonly generation?: number;
@@ -44,7 +47,7 @@ export function isComplete({ upToDate, concerned, rejection, unreported }: Objec
   return upToDate === concerned && rejection === undefined && unreported === undefined;
 }
 
-/** Without the time, which the writer adds. */
+/** Condition without the time, which the writer adds. */
 export interface ObjectCondition {
   readonly type: string;
   readonly status: 'True' | 'False' | 'Unknown';
@@ -56,10 +59,10 @@ export interface ObjectCondition {
 export const rejectedCondition = 'Rejected';
 const invalidCondition = 'Invalid';
 export const reconciledCondition = 'Reconciled';
-/** Counts of a replica are missing. Replicas that read this reason count the object again. */
+/** Reason if counts of a replica are missing. Replicas that read it count the object again. */
 export const unreportedReason = 'ReplicaNotReporting';
 export const pendingReason = 'Pending';
-/** Defined by the Gateway API for routes. */
+/** Condition that the Gateway API defines for routes. */
 export const partialCondition = 'PartiallyInvalid';
 
 export const ownConditions: readonly string[] = [
@@ -69,7 +72,7 @@ export const ownConditions: readonly string[] = [
   partialCondition,
 ];
 
-/** Other {@link ownConditions} stay unchanged. */
+/** Condition types that the findings determine. Other {@link ownConditions} stay unchanged. */
 export function decidedConditions({ distribution, error, warning }: ObjectFindings): readonly string[] {
   const isDistributionKnown = distribution !== undefined || error !== undefined;
   return ownConditions.filter((type) => (type === partialCondition ? warning !== undefined : isDistributionKnown));
@@ -140,7 +143,7 @@ function buildRejected(
   { concerned, generation }: ObjectProgress,
   { proxies, of: ownConcerned = concerned, resource, reason }: ObjectRejection,
 ): ObjectCondition {
-  // A proxy that rejects a consequence of another object may not be affected by this one.
+  // A proxy that rejects a resource of several objects is not necessarily affected by this one.
   const of = Math.max(ownConcerned, proxies);
   return {
     type: rejectedCondition,

@@ -1,4 +1,4 @@
-/** Why an object of the cluster takes effect only in part, found by the mesh diagnostics (src/discovery/monitor). */
+/** Reason why an object of the cluster takes only partial effect, found by the mesh diagnostics (src/discovery/monitor). */
 
 export interface ObjectWarning {
   readonly generation: number;
@@ -8,7 +8,7 @@ export interface ObjectWarning {
 }
 
 export class ObjectWarnings {
-  /** By `Kind/namespace/name`. `undefined` before the first diagnostics. */
+  /** Warnings by `Kind/namespace/name`. `undefined` before the first diagnostics. */
   #found: ReadonlyMap<string, ObjectWarning> | undefined;
 
   get isKnown(): boolean {
@@ -23,7 +23,7 @@ export class ObjectWarnings {
     return this.#found?.get(key);
   }
 
-  /** @returns keys of changed warnings */
+  /** @returns keys of objects whose warning changed */
   replace(found: ReadonlyMap<string, ObjectWarning>): readonly string[] {
     const previous = this.#found ?? new Map<string, ObjectWarning>();
     this.#found = found;

@@ -42,7 +42,7 @@ function given() {
   return { replicas, leases, script, hold, at, warnings };
 }
 
-test('OtherReplicas counts a replica while its Lease changes, and for 60 s after it expired', async () => {
+test('OtherReplicas counts a replica while its Lease changes, and for 60 s after the Lease expires', async () => {
   const { hold, at } = given();
   hold(me, '1');
   hold(other, '1');
@@ -54,7 +54,7 @@ test('OtherReplicas counts a replica while its Lease changes, and for 60 s after
   expect(await at(94_000)).toEqual([]);
 });
 
-test('OtherReplicas counts a replica for 60 s after its Lease was released or deleted', async () => {
+test('OtherReplicas counts a replica for 60 s after its Lease is released or deleted', async () => {
   for (const end of ['released', 'deleted']) {
     const { hold, leases, at } = given();
     hold(other, '1');
@@ -67,7 +67,7 @@ test('OtherReplicas counts a replica for 60 s after its Lease was released or de
   }
 });
 
-test('OtherReplicas has no counts before the first list, and keeps them after a failed one', async () => {
+test('OtherReplicas has no counts before the first list, and keeps its counts after a failed list', async () => {
   const { hold, script, at } = given();
   hold(other, '1');
   script.fails = true;
@@ -78,7 +78,7 @@ test('OtherReplicas has no counts before the first list, and keeps them after a 
   expect(await at(10_000)).toEqual([other]);
 });
 
-test('OtherReplicas lists Leases at most once in 2 s', async () => {
+test('OtherReplicas lists Leases at most once every 2 s', async () => {
   const { script, at } = given();
   for (let now = 0; now < 10_000; now += 500) await at(now);
   expect(script.lists).toBe(5);
@@ -100,7 +100,7 @@ test('OtherReplicas adds the counts that other replicas report for a generation'
   expect(warnings).toEqual([]);
 });
 
-test('OtherReplicas keeps counts of earlier reports, because a report contains only as many as fit', async () => {
+test('OtherReplicas keeps the counts of earlier reports, because a report has limited size', async () => {
   const { replicas, hold, at } = given();
   hold(other, '1', other, report({ [key]: [2, 1, 2] }));
   await at(0);
@@ -118,7 +118,7 @@ test('OtherReplicas has no counts for an object that changed after the Leases we
   expect(replicas.countsOf(key, 2, 1_001)).toBeUndefined();
 });
 
-test('OtherReplicas ignores the counts of a replica that ended', async () => {
+test('OtherReplicas ignores the counts of a replica that has exited', async () => {
   const { replicas, hold, at } = given();
   hold(other, '1', other, report({ [key]: [2, 1, 2] }));
   await at(0);
@@ -152,7 +152,7 @@ test.each([
   },
 );
 
-test('OtherReplicas names an invalid holder by its Lease, so that its text cannot reach a status', async () => {
+test("OtherReplicas names an invalid holder by its Lease, so that the holder's text cannot reach a status", async () => {
   const { hold, at } = given();
   hold(other, '1', 'evil\n"text"_33333333', report({}));
   expect(await at(0)).toEqual([presenceLeaseOf(other)]);

@@ -1,6 +1,6 @@
 /**
- * Other replicas by presence Lease: running ones with their counts, and ended ones whose proxies may not have reconnected. Times are measured with
- * this replica's clock only.
+ * Other replicas by presence Lease: running ones with their counts, and exited ones whose proxies may not have reconnected. Times are measured only
+ * with this replica's clock.
  */
 
 import { isObject } from '../../runtime/json-object.ts';
@@ -18,10 +18,10 @@ import {
 
 export interface OtherReplicasOptions {
   readonly server: Pick<ApiServer, 'list'>;
-  /** Of the Leases. */
+  /** Namespace of the Leases. */
   readonly namespace: string;
   readonly identity: string;
-  /** REVISION; empty for the default one. Replicas of other revisions are not counted. */
+  /** REVISION. Empty for the default revision. Replicas of other revisions are not counted. */
   readonly revision: string;
   /** Milliseconds after which an unchanged Lease has expired. */
   readonly leaseMs: number;
@@ -42,12 +42,12 @@ interface Sighting {
   readonly endedAt?: number;
 }
 
-/** Identities that may appear in a status. Any other text in a Lease is not from a replica. */
+/** Pattern of valid replica identities. Other texts are ignored, because identities appear in statuses. */
 const plainIdentity = /^[A-Za-z0-9][A-Za-z0-9._-]{0,300}$/;
 const minRestMs = 2_000;
-/** Proxies of an ended replica reconnect to another one within this time. */
+/** Maximum time in which proxies of an exited replica reconnect to another one. */
 const reconnectMs = 60_000;
-/** Further reports are ignored to limit memory; statuses are then `Unknown`. */
+/** Maximum number of reports, to limit memory. If it is exceeded, statuses are `Unknown`. */
 export const maxReportingReplicas = 64;
 
 export class OtherReplicas implements OtherReplicaCounts {
@@ -60,7 +60,7 @@ export class OtherReplicas implements OtherReplicaCounts {
     this.#options = options;
   }
 
-  /** Lists the Leases, at most once in 2 s. After a failure, the last list is kept. */
+  /** Lists the Leases, at most once in 2 s. If that fails, keeps the last list. */
   async refresh(): Promise<void> {
     const { server, namespace, identity, now } = this.#options;
     const at = now();
@@ -156,7 +156,7 @@ export class OtherReplicas implements OtherReplicaCounts {
     };
   }
 
-  /** An invalid report is ignored. */
+  /** Returns the report in a Lease. Ignores an invalid one. */
   #reportIn(
     lease: string,
     text: unknown,

@@ -1,5 +1,5 @@
 /**
- * Progress of proxies, read from their streams and grouped, so that an object is compared once for all proxies of a shape with equal progress.
+ * Progress of proxies, read from their streams and grouped, so that an object is compared once for all proxies with the same shape and progress.
  * Nothing is counted while responses are sent and acknowledged.
  */
 import { proxyConfigType } from '../../../machines/discovery/xds/ads-types.ts';
@@ -53,7 +53,7 @@ export class ProxyProgress {
 
   /**
    * @param typesOf types in which the object affects a shape
-   * @param number of the first context with the object
+   * @param number number of the first context that contains the object
    */
   countOf(typesOf: (shape: ProxyShape) => ReadonlySet<PushedType>, number: number): ProxyCount {
     let [upToDate, concerned] = [0, 0];

@@ -2,7 +2,7 @@
 import { copiedText } from '../../runtime/copied-text.ts';
 import { visibleLine } from '../../runtime/visible-text.ts';
 
-/** The usual length of the part with the error. */
+/** Usual maximum length of the part that contains the error. */
 const maxProxyTextLength = 512;
 
 /** One escaped line, copied so that the original can be freed. */

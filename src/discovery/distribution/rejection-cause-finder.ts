@@ -43,7 +43,7 @@ export class RejectionCauseFinder {
     });
   }
 
-  /** For a service, the object that defines it. */
+  /** Key of the object, or for a service, of the object that defines it. */
   #objectOf(key: ConfigKey, context: PushContext): string | undefined {
     if (!hasStatus(key.kind)) return undefined;
     const { byKey } = this.#parts.options.configs();

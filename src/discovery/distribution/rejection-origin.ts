@@ -1,6 +1,5 @@
 /**
- * Finds the objects that caused a NACK by generating the resources again, so that nothing must be recorded while resources are generated, encoded or
- * sent.
+ * Finds the objects that caused a NACK by generating the resources again. So nothing must be recorded when resources are generated, encoded or sent.
  */
 import {
   clusterType,
@@ -14,14 +13,14 @@ import { proxyText } from './proxy-text.ts';
 
 export interface GeneratedResource {
   readonly name: string;
-  /** Keys of its sources that have a status. */
+  /** Keys of the resource's source objects that have a status. */
   readonly objects: () => readonly string[];
 }
 
-/** Shared by all proxies with the same NACK. */
+/** Cause of a NACK, shared by all proxies with the same NACK. */
 export interface RejectionCause {
   readonly typeUrl: string;
-  /** Type and name: `listener 0.0.0.0_80`. */
+  /** Type and name, such as `listener 0.0.0.0_80`. */
   readonly resource: string;
   /** Envoy's error text, escaped. */
   readonly reason: string;
@@ -31,18 +30,18 @@ export interface RejectionCause {
 export interface RejectedResponse {
   readonly typeUrl: string;
   readonly reason: string;
-  /** Resources of the type that the client may have; `'*'`: all. */
+  /** Resources of the type that the client may have. `'*'` means all. */
   readonly names: readonly string[] | '*';
-  /** As sent to the client. */
+  /** Generates the resources as they were sent to the client. */
   generate(names: readonly string[] | '*'): readonly GeneratedResource[];
   /** Keys of objects that changed since the client's last ACK of the type. `undefined` if unknown. */
   readonly changed: ReadonlySet<string> | undefined;
-  /** By another proxy or an earlier process. */
+  /** Whether another proxy has rejected the object, or an earlier process has reported its rejection. */
   isKnownRejected(key: string): boolean;
 }
 
 const maxCauses = 16;
-/** Generated resources if the message names none. */
+/** Maximum number of generated resources if the message names none. */
 const maxUnnamedResources = 64;
 
 const typeNames: ReadonlyMap<string, string> = new Map([
@@ -53,14 +52,14 @@ const typeNames: ReadonlyMap<string, string> = new Map([
   [extensionType, 'extension'],
 ]);
 
-/** Secrets must not be exposed, and other types are not Envoy's. */
+/** Whether NACKs of the type are traced: not for Secrets, which must not be exposed, nor for types that Envoy does not use. */
 export function isTraced(typeUrl: string): boolean {
   return typeNames.has(typeUrl);
 }
 
 /**
  * Attributes a NACK to the sources of the resources that it names, preferring objects that changed since the last ACK. If it names no resource, only
- * changed objects are considered. `undefined` if the cause is unknown.
+ * changed objects are possible causes. `undefined` if the cause is unknown.
  */
 export function findCause(rejected: RejectedResponse): RejectionCause | undefined {
   const { typeUrl, reason, names, generate, changed } = rejected;
@@ -100,7 +99,7 @@ export function findCause(rejected: RejectedResponse): RejectionCause | undefine
 
 const maxNames = 3;
 
-/** Contains no name from the proxy. */
+/** Names resources in a text that contains no name from the proxy. */
 function resourceText(typeUrl: string, names: readonly string[]): string {
   const shown = names.slice(0, maxNames).join(', ');
   const more = names.length > maxNames ? ` and ${names.length - maxNames} more` : '';

@@ -18,7 +18,7 @@ function parsed(text: string): ReplicaReport {
 
 const named = (index: number): string => `VirtualService/shop/route-${index}`;
 
-/** Counts of a replica with this many pending objects. */
+/** Counts of a replica with this number of pending objects. */
 function pending(objects: number): OwnCounts {
   const counts = new OwnCounts('');
   for (let index = 0; index < objects; index++) {
@@ -41,7 +41,7 @@ describe('the report of a replica', () => {
     });
   });
 
-  it('is at most 16 KiB, and consecutive reports contain all objects', () => {
+  it('has at most 16 KiB, and consecutive reports contain all objects', () => {
     const counts = pending(2_000);
     let merged: ReturnType<typeof mergeCounts> = new Map();
     let reports = 0;
@@ -54,7 +54,7 @@ describe('the report of a replica', () => {
     expect(reports).toBe(5);
   });
 
-  it('contains changed counts first if not all of them fit', () => {
+  it('contains changed counts first if not all counts fit', () => {
     const counts = pending(2_000);
     counts.report(0, withoutStatus);
     counts.note(named(0), { generation: 1, upToDate: 1, concerned: 1 }, 0);
@@ -64,7 +64,7 @@ describe('the report of a replica', () => {
     expect([...parsed(counts.report(0, withoutStatus)).counts.keys()][0]).toBe(named(7));
   });
 
-  it('contains the newest 4,096 objects, both when written and when read', () => {
+  it('contains only the newest 4,096 objects, both when written and when parsed', () => {
     const counts = pending(5_000);
     let merged: ReturnType<typeof mergeCounts> = new Map([
       ['Gateway/shop/a', { generation: 1, upToDate: 0, concerned: 0 }],
@@ -77,14 +77,14 @@ describe('the report of a replica', () => {
     ).toEqual([]);
   });
 
-  it('omits an object without a chartpilot status after 60 s', () => {
+  it('omits an object after 60 s if the object has no chartpilot status', () => {
     const counts = new OwnCounts('');
     counts.note('Gateway/shop/a', { generation: 1, upToDate: 0, concerned: 0 }, 0);
     expect(parsed(counts.report(59_999, withoutStatus)).counts.size).toBe(1);
     expect(parsed(counts.report(60_000, withoutStatus)).counts.size).toBe(0);
   });
 
-  it("omits an object whose status is True, unless one of the replica's proxies lacks it", () => {
+  it('omits an object whose status is True, unless a proxy of this replica lacks the object', () => {
     const trueCondition = { status: 'True' as const, observedGeneration: 1 };
     const isTrue = { statusOf: () => ({ conditions: new Map([['Reconciled', trueCondition]]) }) };
     const counts = new OwnCounts('');
@@ -111,7 +111,7 @@ describe('the report of a replica', () => {
     '{"revision":"","counts":{"a":[1,0.5,1]}}',
     '{"revision":"","counts":{"a":[1,1e15,1e15]}}',
     `{"revision":"${'x'.repeat(maxReportBytes)}","counts":{}}`,
-  ])('is rejected with a reason if it is invalid: %j', (text) => {
+  ])('is rejected with a reason if it is %j', (text) => {
     expect(readReport(text)).toEqual(expect.any(String));
   });
 });

@@ -1,6 +1,6 @@
 /**
- * Counts of a replica's proxies by object. Each replica writes this report to its presence Lease; the replica that writes the statuses adds the
- * counts of its revision.
+ * Counts of a replica's proxies by object. Each replica writes this report to its presence Lease. The replica that writes the statuses adds up the
+ * reports of its revision.
  */
 import { isObject } from '../../runtime/json-object.ts';
 import { reconciledCondition } from './object-findings.ts';
@@ -13,22 +13,22 @@ export interface ReportedCount {
 }
 
 export interface ReplicaReport {
-  /** REVISION; empty for the default one. */
+  /** REVISION. Empty for the default revision. */
   readonly revision: string;
   readonly counts: ReadonlyMap<string, ReportedCount>;
 }
 
 export const reportAnnotation = 'chartpilot/distribution';
-/** The API server stores the Lease at each renewal. */
+/** Maximum size, because the API server stores the Lease at each renewal. */
 export const maxReportBytes = 16_384;
-/** Beyond it, the status of an object is `Unknown` until others are complete. */
+/** Maximum number of objects. Beyond it, the status of an object is `Unknown` until others are complete. */
 export const maxReportedObjects = 4_096;
-/** The writer of statuses needs at most one of the reports. */
+/** Maximum time for which an object without a status is reported, because the status writer needs at most one of these reports. */
 const reportWithoutStatusMs = 60_000;
 
 interface OwnCount extends ReportedCount {
   readonly notedAt: number;
-  /** Number of the last report with these counts; 0 without one. */
+  /** Number of the last report with these counts. 0 if none exists. */
   readonly report: number;
 }
 
@@ -49,8 +49,8 @@ export class OwnCounts {
   }
 
   /**
-   * Contains objects whose status does not state yet that all proxies have applied them. If they do not fit, reports alternate: changed counts first,
-   * then those reported longest ago. The reader merges them.
+   * Reports objects whose status does not yet state that all proxies have applied them. If they do not fit, reports alternate: changed counts first,
+   * then those reported longest ago. The reader merges the reports.
    */
   report(now: number, objects: Pick<StatusObjects, 'statusOf'>): string {
     this.#reports++;
@@ -95,7 +95,7 @@ export function readReport(text: unknown): ReplicaReport | string {
   return { revision: value.revision, counts };
 }
 
-/** A report contains only changed counts, or as many as fit. */
+/** Merges a report into the previous counts, because it contains only changed counts, or as many as fit. */
 export function mergeCounts(
   previous: ReadonlyMap<string, ReportedCount>,
   report: ReadonlyMap<string, ReportedCount>,
@@ -105,7 +105,7 @@ export function mergeCounts(
   return merged;
 }
 
-/** Beyond {@link maxReportedObjects}, the oldest entry is removed. */
+/** Adds an entry. Beyond {@link maxReportedObjects}, removes the oldest one. */
 function setLimited<V>(map: Map<string, V>, key: string, value: V): void {
   map.delete(key);
   map.set(key, value);
@@ -136,7 +136,7 @@ export interface OtherCounts {
   readonly concerned: number;
   /** Running replicas without a report of this generation. */
   readonly unreported: readonly string[];
-  /** Replicas of other revisions, and ended ones whose proxies may not have reconnected. */
+  /** Replicas of other revisions, and exited ones whose proxies may not have reconnected. */
   readonly uncounted: readonly string[];
 }
 
@@ -144,29 +144,29 @@ export interface Total {
   readonly upToDate: number;
   readonly concerned: number;
   readonly unreported?: readonly string[];
-  /** Another replica writes the status. */
+  /** Set if another replica writes the status. */
   readonly isOwnOnly?: true;
 }
 
 export interface OtherReplicaCounts {
-  /** At a minimum interval. */
+  /** Reads the reports, at a minimum interval. */
   refresh(): Promise<void>;
   /**
-   * @param since later reports include each replica that started before this time
+   * @param since start time; only reports that include each replica that started earlier are used
    * @returns `undefined` if the reports are older
    */
   countsOf(key: string, generation: number, since: number): OtherCounts | undefined;
-  /** Objects that a proxy of another replica lacks. */
+  /** Objects that some proxies of other replicas have not applied. */
   incomplete(): Iterable<readonly [key: string, generation: number]>;
-  /** Time of the last request for the reports; negative infinity if never. */
+  /** Time of the last request for the reports. Negative infinity before the first. */
   readonly readAt: number;
-  /** Whether this replica writes the statuses. Others report their own proxies only. */
+  /** Whether this replica writes the statuses. Otherwise it reports only its own proxies. */
   readonly isWriter: boolean;
 }
 
 /**
- * Sums all replicas of this revision if this replica writes the status. Uncounted replicas matter only if there is no other proxy: proxies of an
- * ended replica reconnect, and most objects have other proxies.
+ * Adds up all replicas of this revision if this replica writes the status. Uncounted replicas matter only if there is no other proxy, because proxies
+ * of an exited replica reconnect.
  *
  * @returns `undefined` while the other replicas are unknown
  */

@@ -1,29 +1,29 @@
-/** Writes of one elected replica: the chart `elected-writer` decides when, a duty what to write. */
+/** A duty of an elected replica. The chart `elected-writer` decides when to write, the duty what to write. */
 import type { WriteGate } from './write-gate.ts';
 
 export interface DutyRun {
-  /** Include failed writes. */
+  /** Whether to include failed writes. */
   readonly retry: boolean;
-  /** All objects are due: another replica may have written, and a new leader has no other notification. */
+  /** Whether all objects are due, because this replica is a new leader and another one may have written. */
   readonly anew: boolean;
 }
 
-/** Objects that become due during the run are left for the next. */
+/** Result of a run. Objects that become due during the run wait for the next one. */
 export interface DutyReport {
   readonly written: number;
-  /** Number of writes to retry after a delay, including conflicts: the newer object is known by then. */
+  /** Number of writes to retry after a delay, including conflicts, because the newer object is known by then. */
   readonly failed: number;
-  /** Of the last failure, for logs; empty if none failed, or all failures were conflicts. */
+  /** Reason of the last failure, for logs. Empty if none existed, or only conflicts. */
   readonly reason: string;
 }
 
 export interface Duty {
-  /** Name of the duty's Lease; Istio's name if Istio has the same duty. */
+  /** Name of the duty's Lease. If Istio has the same duty, the name that Istio uses. */
   readonly lease: string;
   leaseAnnotations?(): Readonly<Record<string, string>>;
-  /** Calls back when something becomes due, also during a run. @returns stop function */
+  /** Calls back when an object becomes due, also during a run. @returns a stop function */
   watch(due: () => void): () => void;
-  /** Whether something is due that has not failed before. */
+  /** Whether an object is due that has not failed before. */
   readonly isDue: boolean;
   /** Writes each due object once through the gate, without waiting or retrying. Does not reject. */
   writeDue(run: DutyRun, gate: WriteGate): Promise<DutyReport>;

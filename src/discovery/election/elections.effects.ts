@@ -25,11 +25,11 @@ import { leaseTimesProblem, writeLimitMs } from './lease-times.ts';
 import { WriteGate } from './write-gate.ts';
 
 export interface ElectionsOptions {
-  /** Separate, because other writes must not delay a renewal. */
+  /** Separate API server connection, because other writes must not delay a renewal. */
   readonly leaseServer: Pick<ApiServer, 'request'>;
   readonly server: Pick<ApiServer, 'request'>;
   readonly namespace: string;
-  /** Holder identity, unique over all processes and restarts. */
+  /** Identity as Lease holder, unique over all processes and restarts. */
   readonly identity: string;
   readonly duties: readonly Duty[];
   /** Presence Lease of this replica, which belongs to one of the duties. */
@@ -40,7 +40,7 @@ export interface ElectionsOptions {
   readonly draw: () => number;
 }
 
-/** Replaced by tests with deliberately faulty charts. */
+/** Charts that tests replace with deliberately faulty ones. */
 export interface ElectionCharts {
   readonly leader: typeof leaderMachine;
   readonly writer: typeof electedWriterMachine;
@@ -48,15 +48,15 @@ export interface ElectionCharts {
 
 interface Election {
   readonly duty: Duty;
-  /** As last read or written. */
+  /** Lease as last read or written. */
   lease: KubernetesObject | undefined;
-  /** Record of its holder, and time of the first observation. */
+  /** Record of the Lease's holder, and time of its first observation. */
   seen: { readonly record: string; readonly at: ClockReading } | undefined;
-  /** Of the last term. Each term has its own, so that writes of an earlier term are rejected. */
+  /** Gate of the last term. Each term has its own, so that writes of an earlier term are rejected. */
   gate: WriteGate;
-  /** Settles with the last run: two runs of one duty would write the same objects. */
+  /** Settles with the last run. Two concurrent runs of a duty would write the same objects. */
   running: Promise<unknown>;
-  /** Whether the chart was notified that something is due. */
+  /** Whether the chart was notified that a write is due. */
   isNotified: boolean;
 }
 
@@ -89,7 +89,7 @@ export class Elections {
     return leaders.length === 0 ? null : { leaders, presence };
   }
 
-  /** Whether this replica may write for the duty now, by its own clock. */
+  /** Whether this replica may write for the duty now, according to its own clock. */
   isLeader(lease: LeaseName): boolean {
     return this.#electionOf(lease).gate.isOpen;
   }
@@ -156,7 +156,7 @@ export class Elections {
     const previous = version === '' ? undefined : election.lease;
     const leftMs = operation === 'claim' && previous !== undefined ? this.#leftMs(election, previous) : 0;
     if (leftMs > 0) return { outcome: 'early', leftMs, draw: draw() };
-    // An aborted request has read another version of the Lease than the chart refers to.
+    // An aborted request may have read another version of the Lease than the one that the chart refers to.
     if (previous?.metadata.resourceVersion !== (version === '' ? undefined : version)) {
       return { outcome: 'conflict', draw: draw() };
     }
@@ -184,8 +184,8 @@ export class Elections {
   }
 
   /**
-   * Remaining time of another holder. The chart has waited for it, but if this process was suspended when the record arrived, its timer started too
-   * early. Measured with the monotonic clock, which stops in a suspended machine and so never overstates the elapsed time.
+   * Remaining time of another holder. The chart has waited for it, but its timer started too early if this process was suspended when the record
+   * arrived. Measured with the monotonic clock, which stops in a suspended machine and so never overstates the elapsed time.
    */
   #leftMs({ seen }: Election, lease: KubernetesObject): number {
     const { identity, times, now } = this.#options;
@@ -215,7 +215,7 @@ export class Elections {
     const election = this.#electionOf(lease);
     election.isNotified = false;
     return election.duty.watch(() => {
-      // One event, regardless of the number of due objects.
+      // Sends one event, regardless of the number of due objects.
       if (election.isNotified) return;
       election.isNotified = true;
       report({ type: 'duty.due' });

@@ -1,14 +1,14 @@
-/** Time in which a leader may act without contacting the server: until the deadline of the last successful renewal, counted from when it was sent. */
+/** Time in which a leader may act without contacting the server: from sending the last successful renewal to its deadline. */
 
-/** Milliseconds of two clocks with arbitrary origins. */
+/** Milliseconds on two clocks, each with an arbitrary origin. */
 export interface ClockReading {
   readonly monotonicMs: number;
   readonly wallMs: number;
 }
 
 /**
- * The longer time of both clocks. The monotonic clock stops while a machine is suspended, and the wall clock may be changed. A clock that was set
- * back is ignored.
+ * Returns the longer of the times on both clocks, because the monotonic clock stops while a machine is suspended, and the wall clock can be changed
+ * (ignored if set back).
  */
 export function elapsedMs(since: ClockReading, now: ClockReading): number {
   return Math.max(now.monotonicMs - since.monotonicMs, now.wallMs - since.wallMs);

@@ -12,7 +12,7 @@ import type { ClockReading } from './leader-term.ts';
 
 interface LeaseTerm {
   readonly lease: LeaseName;
-  /** When the request that acquired or renewed the Lease was sent. */
+  /** Time at which the request that acquired or renewed the Lease was sent. */
   readonly sent: ClockReading;
   readonly termMs: number;
 }

@@ -1,9 +1,9 @@
 /** Duration of a Lease and derived times (spec/kubernetes.md §2). */
 import type { LeaseTimes } from '../../../machines/discovery/election/leader.machine.ts';
 
-/** As in client-go: the holder uses 10 s of these 15 s, and renews every 2 s. */
+/** As in client-go: the holder uses 10 of these 15 s, and renews every 2 s. */
 export const defaultLeaseMs = 15_000;
-/** In whole seconds, as Leases require. With a shorter one, a response that takes a second would end the term. */
+/** Minimum in whole seconds, as Leases require. If it were shorter, a response that takes a second would end the term. */
 export const minLeaseMs = 3_000;
 
 const minResponseMs = 1_000;
@@ -17,7 +17,7 @@ export function leaseTimesOf(leaseMs: number): LeaseTimes {
   };
 }
 
-/** Limit of a write: one that begins at the end of a term ends before another replica may lead. */
+/** Timeout of a write, so that a write that begins at the end of a term ends before another replica may lead. */
 export function writeLimitMs({ leaseMs, termMs }: LeaseTimes): number {
   return Math.floor((leaseMs - termMs) * 0.8);
 }
@@ -25,7 +25,7 @@ export function writeLimitMs({ leaseMs, termMs }: LeaseTimes): number {
 /** Why these times allow no leader, or two; `undefined` if they are valid. */
 export function leaseTimesProblem({ leaseMs, termMs, retryMs }: LeaseTimes): string | undefined {
   if (leaseMs <= termMs) return 'the duration of a Lease must be longer than its renew deadline';
-  // Jitter of reads and renewals, JitterFactor in client-go.
+  // Jitter of reads and renewals (JitterFactor in client-go).
   if (termMs <= 1.2 * retryMs) return 'the renew deadline of a Lease must be longer than its retry period';
   return undefined;
 }

@@ -11,7 +11,7 @@ const leaseOf = (spec: object, metadata = {}): KubernetesObject => ({
   metadata: { name: 'duty', resourceVersion: '7', ...metadata },
 });
 
-it('microTime has six decimals', () => {
+it('microTime has six decimal places', () => {
   expect(microTime(nowMs)).toBe(now);
 });
 
@@ -25,7 +25,7 @@ describe('a Lease written by its holder', () => {
     });
   });
 
-  it('keeps unknown fields, and contains the version', () => {
+  it('keeps unknown fields, and adds the version', () => {
     const previous = leaseOf({ strategy: 'OldestEmulationVersion' }, { labels: { a: 'b' }, managedFields: [{}] });
     expect(heldLease(previous, options)).toMatchObject({
       metadata: { name: 'duty', resourceVersion: '7', labels: { a: 'b' } },
@@ -44,7 +44,7 @@ describe('a Lease written by its holder', () => {
     expect(heldLease(leaseOf(spec), options).spec).toMatchObject({ acquireTime, renewTime: now, leaseTransitions });
   });
 
-  it('has no holder after its release', () => {
+  it('has no holder after release', () => {
     const previous = leaseOf({ holderIdentity: 'one_1', leaseDurationSeconds: 15, leaseTransitions: 3 });
     expect(releasedLease(previous, nowMs).spec).toMatchObject({
       ...{ holderIdentity: '', leaseDurationSeconds: 1, leaseTransitions: 3 },
@@ -65,7 +65,7 @@ describe('an observed Lease', () => {
     expect(sightingOf(leaseOf(spec), 'one_1', 15_000)).toMatchObject({ holder, leaseMs, version: '7' });
   });
 
-  it('has a new record only after a write of its holder', () => {
+  it('has a new record only after its holder writes it', () => {
     const seen = (spec: object, metadata = {}): string => sightingOf(leaseOf(spec, metadata), 'x', 15_000).record;
     const spec = { holderIdentity: 'two', renewTime: now };
     expect(seen(spec, { annotations: { a: 'b' }, resourceVersion: '9' })).toBe(seen(spec));

@@ -6,10 +6,10 @@ import type { KubernetesObject } from '../kubernetes/api-server.ts';
 type Fields = Readonly<Record<string, unknown>>;
 type SeenLease = Omit<Extract<LeaseSighting, { outcome: 'seen' }>, 'draw'>;
 
-/** Longer durations are reduced: no replica would lead for too long, and timers have a limit. */
+/** Maximum duration. Longer ones are reduced, because no replica would lead for too long, and timers have a limit. */
 const maxLeaseMs = 3_600_000;
 
-/** Maximum of the API's int32. A Lease with a greater value could not be claimed any more. */
+/** Maximum of the API's int32. A Lease with a greater value could no longer be acquired. */
 const maxTransitions = 2 ** 31 - 1;
 
 /** A MicroTime has exactly six decimals. With three, as in `toISOString`, each write is rejected (kubernetes/kubernetes#89156). */
@@ -36,14 +36,14 @@ export function sightingOf(lease: KubernetesObject, identity: string, defaultLea
 export interface LeaseHolder {
   readonly identity: string;
   readonly leaseMs: number;
-  /** Unix time for operators, never compared. */
+  /** Unix time, which is only informative for operators. */
   readonly nowMs: number;
-  /** Annotations to set; others are kept. */
+  /** Annotations to set. Others are kept. */
   readonly annotations?: Readonly<Record<string, string>>;
 }
 
 /**
- * The Lease as its holder writes it. A current holder keeps its acquire time.
+ * Builds the Lease that its holder writes. If the holder is unchanged, the acquire time is kept.
  *
  * @param previous as last read; absent for a new Lease
  */
@@ -65,7 +65,7 @@ export function heldLease(
   return updatedLease(previous && withAnnotations(previous, annotations), held);
 }
 
-/** The Lease as its holder releases it, so that others need not wait. */
+/** Builds the Lease that its holder writes to release it, so that others need not wait. */
 export function releasedLease(previous: KubernetesObject, nowMs: number): Fields {
   const time = microTime(nowMs);
   return updatedLease(previous, {

@@ -1,6 +1,6 @@
 /**
- * Presence Lease of this replica, which only it claims and renews like any other. When it expires, the elected replica removes the replica's
- * WorkloadEntries (src/discovery/registration/orphaned-entries.ts). Its holder reports rejections by its own proxies (status/distribution-status.ts).
+ * Presence Lease of this replica, which no other replica acquires. When it expires, the elected replica removes this replica's WorkloadEntries
+ * (src/discovery/registration/orphaned-entries.ts). Its holder reports rejections by its own proxies (status/distribution-status.ts).
  */
 import { leases } from '../kubernetes/api-resource.ts';
 import type { ApiServer, KubernetesObject } from '../kubernetes/api-server.ts';
@@ -13,7 +13,7 @@ const maxLeasesPerPage = 500;
 const maxPages = 20;
 const listLimitMs = 5_000;
 
-/** `undefined` if the identity does not belong to chartpilot but, for example, to Istio. */
+/** Name of the presence Lease. `undefined` if the identity does not belong to chartpilot but, for example, to Istio. */
 export function presenceLeaseOf(identity: string): string | undefined {
   const [, part] = randomPart.exec(identity) ?? [];
   return part && `${prefix}${part}`;
@@ -24,7 +24,7 @@ function isPresenceLease(name: string): boolean {
 }
 
 /**
- * Presence Leases of all replicas in a namespace. The list must be complete, because a missing Lease counts as an exited replica.
+ * Presence Leases of all replicas in a namespace. The list must be complete, because a replica without a Lease is assumed to have exited.
  *
  * @throws Error if the API server does not respond, or if there are too many Leases
  */

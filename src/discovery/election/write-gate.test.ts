@@ -28,7 +28,7 @@ class Clocks {
   }
 }
 
-/** Gate with a real client and a server that accepts every write, at the start of a term of ten seconds. */
+/** A gate with a real client and a server that accepts every write, at the start of a term of ten seconds. */
 async function given(options: ScriptedOptions = {}, hold?: Promise<void>) {
   const clocks = new Clocks();
   const server = await scriptedApiServer(async (stream) => {
@@ -41,7 +41,7 @@ async function given(options: ScriptedOptions = {}, hold?: Promise<void>) {
   return { gate, clocks, paths: server.paths };
 }
 
-/** The request of a gate for an order. */
+/** The request that a gate sends for an order. */
 async function requestFor(sent: WriteOrder): Promise<ApiRequest> {
   const requests: ApiRequest[] = [];
   const server = {
@@ -57,13 +57,13 @@ async function requestFor(sent: WriteOrder): Promise<ApiRequest> {
 }
 
 describe('a write within a term', () => {
-  it('is sent with a timeout that the server receives too', async () => {
+  it('is sent with a timeout, also for the server', async () => {
     const { gate, paths } = await given();
     expect((await gate.write(order)).metadata.resourceVersion).toBe('8');
     expect(paths).toEqual(['/api/v1/namespaces/shop/configmaps/roots?timeout=4s']);
   });
 
-  it('is possible for longer after a renewal', async () => {
+  it('remains possible for longer after a renewal', async () => {
     const { gate, clocks } = await given();
     clocks.pass(6_000);
     gate.extend(clocks.moment, 10_000);
@@ -74,8 +74,8 @@ describe('a write within a term', () => {
   });
 });
 
-describe('WriteGate sends no write', () => {
-  it('before a term or after its end', async () => {
+describe('a write gate', () => {
+  it('sends no write before a term or after its end', async () => {
     const { gate, clocks, paths } = await given();
     gate.close({ giveUp: false });
     expect(await failureOf(gate.write(order))).toMatchObject({ kind: 'aborted' });
@@ -98,12 +98,15 @@ describe('WriteGate sends no write', () => {
       { monotonicMs: 10_000, wallMs: -3_600_000 },
       false,
     ],
-  ])('if %s', async (_, { monotonicMs = 0, wallMs = 0 }: { monotonicMs?: number; wallMs?: number }, open) => {
-    const { gate, clocks } = await given();
-    clocks.monotonicMs += monotonicMs;
-    clocks.wallMs += wallMs;
-    expect(gate.isOpen).toBe(open);
-  });
+  ])(
+    'sends no write if %s',
+    async (_, { monotonicMs = 0, wallMs = 0 }: { monotonicMs?: number; wallMs?: number }, open) => {
+      const { gate, clocks } = await given();
+      clocks.monotonicMs += monotonicMs;
+      clocks.wallMs += wallMs;
+      expect(gate.isOpen).toBe(open);
+    },
+  );
 
   it.each([
     ['ends', (_: WriteGate, clocks: Clocks) => clocks.pass(10_000)],
@@ -115,7 +118,7 @@ describe('WriteGate sends no write', () => {
         gate.extend(clocks.moment, 10_000);
       },
     ],
-  ])('if the term %s while the write waits for credentials', async (_, happens) => {
+  ])('sends no write if the term %s while the write waits for credentials', async (_, happens) => {
     const credentials = Promise.withResolvers<void>();
     const waited = async (): Promise<Record<string, string>> => {
       await credentials.promise;
@@ -130,7 +133,7 @@ describe('WriteGate sends no write', () => {
   });
 });
 
-describe('a running write at the end of a term', () => {
+describe('a write in progress at the end of a term', () => {
   it('is awaited if the term is released', async () => {
     const hold = Promise.withResolvers<void>();
     const { gate, paths } = await given({}, hold.promise);
@@ -183,17 +186,17 @@ describe('a write order', () => {
       { ...where, verb: 'delete', version: '7' },
       { method: 'DELETE', name: 'roots', body: { preconditions: { resourceVersion: '7' } } },
     ],
-  ])('%j contains its base version', async (sent, request) => {
+  ])('contains its base version: %j', async (sent, request) => {
     expect(await requestFor(sent)).toMatchObject(request);
   });
 
-  it.each(['update', 'patch', 'delete'] as const)('to %s without a version is rejected', async (verb) => {
+  it.each(['update', 'patch', 'delete'] as const)('is rejected without a base version: %s', async (verb) => {
     const sent = { ...where, verb, version: '', object: {}, fields: {} } as WriteOrder;
     expect(await failureOf(requestFor(sent))).toMatchObject({ kind: 'invalid' });
   });
 });
 
-it('elapsedMs returns the longer time of both clocks', () => {
+it('elapsedMs returns the longer of the times that two clocks measured', () => {
   const at = { monotonicMs: 5, wallMs: 100 };
   expect(elapsedMs(at, { monotonicMs: 8, wallMs: 110 })).toBe(10);
   expect(elapsedMs(at, { monotonicMs: 8, wallMs: 50 })).toBe(3);

@@ -1,7 +1,7 @@
 /**
- * Gate for all writes of an elected replica. A write begins only within the term, checked synchronously with sending its bytes, and contains the
- * version of the object on which it is based. So a write that is delayed, for example by a stopped process, changes nothing that another leader has
- * written (spec/kubernetes.md §2).
+ * Gate for all writes of an elected replica. A write begins only within the term, which is checked synchronously when its bytes are sent, and
+ * contains the version on which it is based. So a delayed write, for example of a stopped process, changes nothing that another leader has written
+ * (spec/kubernetes.md §2).
  */
 import { ApiError } from '../kubernetes/api-failure.ts';
 import { type ApiResource, apiVersionOf } from '../kubernetes/api-resource.ts';
@@ -15,7 +15,7 @@ interface WrittenObject {
   readonly name: string;
 }
 
-/** Each kind of write names its base version. */
+/** A write with the version on which it is based. */
 export type WriteOrder =
   /** Fails with `AlreadyExists` (409) if the object exists. */
   | (WrittenObject & { readonly verb: 'create'; readonly object: Readonly<Record<string, unknown>> })
@@ -34,8 +34,8 @@ export type WriteOrder =
       readonly subresource?: 'status';
     })
   /**
-   * Server-side apply of the complete object by {@link fieldManager}. With `version`: like `update`, and takes over fields of other managers.
-   * Without: the object did not exist; `Conflict` (409) if another manager has set a field since.
+   * Server-side apply of the complete object by {@link fieldManager}. With `version`, works like `update` and takes over fields of other managers.
+   * Without, the object must not exist, and the write fails with `Conflict` (409) if another manager has set a field.
    */
   | (WrittenObject & {
       readonly verb: 'apply';
@@ -74,20 +74,20 @@ export class WriteGate {
     this.#options = options;
   }
 
-  /** Starts or extends a term, after a claim or renewal of the Lease sent at `sent` succeeded. */
+  /** Starts or extends a term after a successful acquisition or renewal of the Lease, which was sent at `sent`. */
   extend(sent: ClockReading, termMs: number): void {
     if (this.#term === undefined) this.#term = { ended: new AbortController(), sent, termMs };
     else Object.assign(this.#term, { sent, termMs });
   }
 
-  /** Rejects further writes. Running ones are awaited, or aborted with `giveUp`; aborted ones may still be applied. */
+  /** Rejects further writes. Waits for running ones, or aborts them with `giveUp`. Aborted writes may still be applied. */
   close({ giveUp }: { readonly giveUp: boolean }): void {
     const term = this.#term;
     this.#term = undefined;
     if (giveUp) term?.ended.abort();
   }
 
-  /** Whether a write could begin now, which is checked again when it is sent. */
+  /** Whether a write could begin now. The gate checks that again when it sends the write. */
   get isOpen(): boolean {
     return this.#isWithin(this.#term);
   }
@@ -99,14 +99,14 @@ export class WriteGate {
 
   /**
    * @returns the written object
-   * @throws ApiError; `aborted` if it was not sent, or was aborted because the term ended
+   * @throws ApiError; `aborted` if the write was not sent, or was aborted because the term ended
    */
   async write(order: WriteOrder): Promise<KubernetesObject> {
     const term = this.#term;
     if (term === undefined || !this.#isWithin(term)) throw this.#reject();
     this.#running++;
     try {
-      // A write that waits until the next term is based on old state.
+      // A write that waits until the next term is not permitted, because it is based on an outdated state.
       const permit = (): boolean => this.#term === term && this.#isWithin(term);
       const request = { ...requestOf(order), permit, timeoutMs: this.#options.writeMs };
       return await this.#options.server.request(request, term.ended.signal);

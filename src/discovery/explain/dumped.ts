@@ -1,4 +1,4 @@
-/** Reads a running proxy's configuration from the JSON of a `config_dump` by Envoy or a control plane. */
+/** Reads a running proxy's configuration from `config_dump` JSON of Envoy or a control plane. */
 import { type DescMessage, fromJson, type JsonValue, type MessageShape, type Registry } from '@bufbuild/protobuf';
 import { ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import { ClusterLoadAssignmentSchema } from '../../gen/envoy/config/endpoint/v3/endpoint_pb.ts';
@@ -16,7 +16,7 @@ export interface DumpedConfiguration extends ProxyConfiguration {
 
 const typePrefix = 'type.googleapis.com/';
 
-/** @throws ChartpilotError REQUEST_FAILED if it is not a dump */
+/** @throws ChartpilotError REQUEST_FAILED if the value is not a dump */
 export function dumpedConfiguration(dump: unknown): DumpedConfiguration {
   const sections = isObject(dump) && Array.isArray(dump.configs) ? dump.configs : undefined;
   if (sections === undefined) throw new ChartpilotError('REQUEST_FAILED', 'response must be a config_dump of Envoy');
@@ -45,7 +45,7 @@ export function dumpedConfiguration(dump: unknown): DumpedConfiguration {
   };
 }
 
-/** Packed resources of a type, at any depth except within another resource. */
+/** Finds resources of a type packed in Any, at any depth except within another resource. */
 function resourcesOf(value: unknown, type: string): JsonValue[] {
   if (Array.isArray(value)) return value.flatMap((item) => resourcesOf(item, type));
   if (!isObject(value)) return [];
@@ -53,13 +53,13 @@ function resourcesOf(value: unknown, type: string): JsonValue[] {
     const { '@type': _, ...message } = value;
     return [message as JsonValue];
   }
-  // Warming, draining and failed resources do not serve requests.
+  // Skips warming, draining and failed resources, because they do not serve requests.
   return Object.entries(value).flatMap(([key, item]) =>
     /^(warming_state|draining_state|error_state|dynamic_warming_clusters)$/.test(key) ? [] : resourcesOf(item, type),
   );
 }
 
-/** Replaces extensions of unknown types by empty ones, because they do not affect routing. */
+/** Replaces extensions of unknown types with empty ones, because they do not affect routing. */
 function withoutUnknownTypes(value: JsonValue, registry: Registry): JsonValue {
   if (Array.isArray(value)) return value.map((item) => withoutUnknownTypes(item, registry));
   if (!isObject(value)) return value;

@@ -44,7 +44,7 @@ interface KnownConfiguration {
   readonly warnings: readonly string[];
   readonly addressOf: (host: string) => string | undefined;
   readonly mesh?: OfflineMesh;
-  /** Resources that the control plane has not sent yet, or keeps at the proxy although they are not configured. */
+  /** Resources that the control plane has not sent yet, or that the proxy keeps although they are no longer configured. */
   readonly pending?: PendingResources;
 }
 
@@ -75,7 +75,7 @@ export async function runExplain(explainQuery: ExplainQuery): Promise<ExplainRes
   return written(textExplanation, () => explanationText(`${explainQuery.url} at ${target}`, textExplanation));
 }
 
-/** A proxyless client has no admin interface and requests resources by name, so it can be explained by files only. */
+/** Explains a proxyless client from files only: it has no admin interface and requests resources by name. */
 async function explainGrpc(explainQuery: ExplainQuery, node: NodeQuery): Promise<ExplainResult> {
   const { files, from, format, url } = explainQuery;
   if (from !== undefined || files === undefined) {
@@ -157,7 +157,7 @@ async function fromRunning({ files, node }: ExplainQuery, from: string): Promise
   };
 }
 
-/** @returns `undefined` if the control plane does not report it, for example an older one */
+/** @returns `undefined` if the control plane does not report pending resources, for example an older one */
 async function pendingOf(from: string, { id }: NodeQuery): Promise<PendingResources | undefined> {
   try {
     return pendingResources(await requestJson(from, `/debug/proxyz?proxyID=${encodeURIComponent(id)}`, fromHint));

@@ -5,7 +5,7 @@ import { generatedConfiguration } from './generated.ts';
 import { ConfigOrigins } from './sources.ts';
 import { describeExplanation, explanationText } from './text.ts';
 
-it('explain lists why endpoints of a cluster are missing', () => {
+it('explain lists why endpoints are missing in a cluster', () => {
   const { context } = givenMesh(`
 apiVersion: networking.istio.io/v1
 kind: ServiceEntry

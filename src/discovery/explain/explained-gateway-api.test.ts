@@ -17,7 +17,7 @@ const yaml = [
   service('cart'),
 ].join('');
 
-it('explain names Gateway API objects and their fields instead of generated objects', () => {
+it('explain names Gateway API objects and their fields instead of the generated objects', () => {
   const { context, configs } = givenMesh(yaml);
   const all = new Map(Object.values(configs).flatMap((list) => list.map((one) => [configKeyText(one), one])));
   const labels = { 'gateway.networking.k8s.io/gateway-name': 'front' };
@@ -39,7 +39,7 @@ it('explain names Gateway API objects and their fields instead of generated obje
   expect(steps.find(({ what }) => what === 'route')!.from[0]!.place).toMatch(/^given.yaml:/);
 });
 
-it('explain names the BackendTLSPolicy of a connection to a Service, and its ConfigMaps', () => {
+it('explain names the BackendTLSPolicy and its ConfigMaps for a connection to a Service', () => {
   const spec =
     '{targetRefs: [{group: "", kind: Service, name: cart}], validation: {hostname: a.test, caCertificateRefs: [{group: "", kind: ConfigMap, name: ca}]}}';
   const { context, configs } = givenMesh(yaml + document('BackendTLSPolicy', 'tls', spec));
@@ -66,7 +66,7 @@ it.each([
     'hostnames: [a.test], ',
     { tls: { sni: 'a.test', alpn: [] } },
   ],
-])('explain names the %s of a connection', (kind, listener, more, flags) => {
+])('explain names the %s that routes a connection', (kind, listener, more, flags) => {
   const { context, configs } = givenMesh(
     document('Gateway', 'front', `{gatewayClassName: istio, listeners: [${listener}]}`) +
       document(kind, 'r', `{parentRefs: [{name: front}], ${more}rules: [{backendRefs: [{name: cart, port: 80}]}]}`) +

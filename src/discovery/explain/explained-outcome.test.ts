@@ -1,4 +1,4 @@
-/** Outcomes of requests that do not reach a server. */
+/** Tests outcomes of requests that do not reach a server. */
 import { expect, test } from 'vitest';
 import { type GivenNode, givenMesh, givenProxy } from '../../../test/fixtures/given-mesh.ts';
 import { shapeOf } from '../../model/proxy/proxy-shape.ts';
@@ -65,7 +65,7 @@ test('explain reports 503 with flag UH for a cluster without endpoints', () => {
   expect(outcome).toMatchObject({ kind: 'no endpoints', status: 503, flag: 'UH' });
 });
 
-test('explain reports the share of failing requests if one of two clusters is missing', () => {
+test('explain reports the share of failing requests if one of two weighted clusters is missing', () => {
   const routes = '[{route: [{destination: {host: a.test}, weight: 90}, {destination: {host: no.test}, weight: 10}]}]';
   expect(outcomeOf(gateway + oneServer + virtualService(routes))).toMatchObject({
     kind: 'divided',
@@ -76,7 +76,7 @@ test('explain reports the share of failing requests if one of two clusters is mi
   });
 });
 
-test('explain reports 503 with flag UF for TLS settings that accept no server', () => {
+test('explain reports 503 with flag UF for TLS settings that no server can satisfy', () => {
   const rule = `---
 apiVersion: networking.istio.io/v1
 kind: DestinationRule
@@ -90,7 +90,7 @@ spec: {host: a.test, trafficPolicy: {tls: {mode: ISTIO_MUTUAL}}}
   });
 });
 
-test('explain reports flag FI for an abort of all requests, and a share for an abort of some', () => {
+test('explain reports flag FI if all requests are aborted, and a share if some are aborted', () => {
   const fault = (percent: number): string =>
     virtualService(
       `[{fault: {abort: {httpStatus: 418, percentage: {value: ${percent}}}}, route: [{destination: {host: a.test}}]}]`,
@@ -109,7 +109,7 @@ metadata: {name: p, namespace: shop}
 spec: ${spec}
 `;
 
-test('explain names an AuthorizationPolicy that denies the request, even if there is no route', () => {
+test('explain names an AuthorizationPolicy that denies the request, even without a route', () => {
   const deny = policy('{action: DENY, rules: [{to: [{operation: {paths: [/admin*]}}]}]}');
   const denied = outcomeOf(gateway + oneServer + toA + deny, { url: 'http://m.shop.test:18080/admin' });
   expect(denied).toMatchObject({
@@ -143,7 +143,7 @@ function unsignedToken(claims: object): string {
   return `authorization=Bearer ${encode({ alg: 'RS256', kid: 'k' })}.${encode({ iss: 'https://one.test', ...claims })}.c2ln`;
 }
 
-test('explain reports 401 for a token with an invalid signature, and accepts a request without a token', () => {
+test('explain reports 401 for a token with an invalid signature, and accepts requests without a token', () => {
   const key =
     '{"keys":[{"kty":"EC","x":"WvdbDq3OdHLFuULHLy0P7XNOZmSE9I8Yar6cn9B86WA","y":"2gfd-QBU93JLXDDc9HovTB-EW8g4K_9tNuq9_h-nTqw","crv":"P-256"}]}';
   const yaml = gateway + oneServer + toA + authentication(`jwks: '${key}'`);
@@ -155,13 +155,13 @@ test('explain reports 401 for a token with an invalid signature, and accepts a r
   expect(outcomeOf(yaml)).toEqual({ kind: 'forwarded' });
 });
 
-test('explain evaluates a token whose keys only a running control plane has only if it is expired', () => {
+test('explain denies only an expired token if the keys are known only to a running control plane', () => {
   const yaml = gateway + oneServer + toA + authentication('jwksUri: https://one.test/keys');
   expect(outcomeOf(yaml, { headers: [unsignedToken({})] })).toMatchObject({ kind: 'not decided' });
   expect(outcomeOf(yaml, { headers: [unsignedToken({ exp: 1 })] })).toMatchObject({ kind: 'denied', status: 401 });
 });
 
-test("explain reports Envoy's response to a gRPC request with status 200 and the error in grpc-status", () => {
+test('explain reports a failed gRPC request with status 200 and the error in grpc-status, as Envoy does', () => {
   const missing = virtualService('[{route: [{destination: {host: nowhere.test}}]}]');
   const outcome = outcomeOf(gateway + oneServer + missing, { headers: ['content-type=application/grpc'] });
   expect(outcome).toMatchObject({ kind: 'no cluster', status: 200, grpcStatus: 14, flag: 'NC' });
@@ -172,7 +172,7 @@ test.each([
   ['other.test', false],
   ['spiffe://cluster.local/ns/shop/sa/web', true],
   ['spiffe://cluster.local/ns/shop/sa/other', false],
-])('explain accepts a client certificate for %s at a gateway with subjectAltNames: %s', (principal, isAccepted) => {
+])('explain accepts the client certificate of %s at a gateway with subjectAltNames: %s', (principal, isAccepted) => {
   const names = '[client.test, "spiffe://cluster.local/ns/shop/sa/web"]';
   const server = `{port: {number: 18443, name: https, protocol: HTTPS}, hosts: ["*.shop.test"], tls: {mode: MUTUAL, credentialName: web, subjectAltNames: ${names}}}`;
   const outcome = outcomeOf(gateway.replace(/servers: .*/, `servers: [${server}]`) + oneServer + toA, {
@@ -224,18 +224,18 @@ test("explain reports Envoy's response to a request without a Host header", () =
   expect(explain(configuration, question).outcome).toMatchObject({ status: 400, details: 'missing_host_header' });
 });
 
-test('explain ignores white space around the header values of HTTP/1', () => {
+test('explain ignores white space around HTTP/1 header values', () => {
   const asGrpc = { headers: { 'content-type': ' application/grpc ' }, authority: 'other.test' };
   expect(outcomeOfRequest(asGrpc)).toMatchObject({ kind: 'no route', status: 200, grpcStatus: 12 });
 });
 
-test('explain routes a target with a host by that host and its path', () => {
+test('explain routes a target URL by its host and path', () => {
   expect(outcomeOfRequest({ authority: 'other.test', path: 'http://m.shop.test:18080' })).toMatchObject({
     kind: 'forwarded',
   });
 });
 
-test('explain keeps the path of a URL as written', () => {
+test('explain does not normalize the path of a URL', () => {
   const path = (url: string) => questionOf({ url }).http?.path;
   expect(path('http://a.test/x/../%2e%2E/%41?q=/../#part')).toBe('/x/../%2e%2E/%41?q=/../');
   expect(path('http://a.test')).toBe('/');

@@ -1,4 +1,4 @@
-/** Resources of a node, including those that it requests by name. */
+/** Generates the resources of a node, including those that it requests by name. */
 import { anyUnpack } from '@bufbuild/protobuf/wkt';
 import type { Cluster } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import type { ClusterLoadAssignment } from '../../gen/envoy/config/endpoint/v3/endpoint_pb.ts';
@@ -29,7 +29,7 @@ export function generatedConfiguration(shape: ProxyShape, push: PushContext): Pr
     clusters,
     routes: byName<RouteConfiguration>(buildRoutes(shape, push, [...new Set(listeners.flatMap(routeNames))])),
     endpoints: byName<ClusterLoadAssignment>(buildEndpoints(shape, push, [...new Set(requestedNames)])),
-    // Keys of issuers with a jwksUri, which this command does not fetch.
+    // This command does not fetch keys from a jwksUri.
     lacksFetchedKeys: true,
     explainEndpoints: (cluster) => explainEndpoints(cluster, shape, push),
   };

@@ -75,7 +75,7 @@ export function callText(heading: string, { settings, limitations, ...descriptio
   return explanationText(heading, description, lines);
 }
 
-/** Ports on which a server of the node may listen. A client requests each target by name, so its targets are unknown. */
+/** Ports on which a server of the node can listen. A client requests each target by name, so its targets are unknown. */
 export interface GrpcOverview {
   readonly servers: readonly {
     readonly port: number;

@@ -1,4 +1,4 @@
-/** Overview of a proxy: listeners, their filter chains, and the targets of these. */
+/** Overview of a proxy: listeners, filter chains, and the targets of each filter chain. */
 import { anyUnpack } from '@bufbuild/protobuf/wkt';
 import type { FilterChain } from '../../gen/envoy/config/listener/v3/listener_components_pb.ts';
 import type { Listener } from '../../gen/envoy/config/listener/v3/listener_pb.ts';
@@ -11,7 +11,7 @@ import { matchText, sourceText } from './text.ts';
 
 interface ChainOverview {
   readonly name: string;
-  /** Conditions for a connection; empty for any. */
+  /** Conditions for a connection. Empty if any connection matches. */
   readonly match: string;
   readonly leadsTo: string;
   readonly from: readonly ConfigOrigin[];

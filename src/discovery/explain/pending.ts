@@ -1,14 +1,17 @@
-/** Resources that a control plane has not sent to a proxy yet, or keeps at it although they are not configured, with reasons: `/debug/proxyz`. */
+/**
+ * Resources, with reasons, that a control plane has not sent to a proxy yet, or that the proxy keeps although they are not configured. Read from
+ * `/debug/proxyz`.
+ */
 import { isObject } from '../../runtime/json-object.ts';
 
-/** A resource type of which the proxy lacks the newest version. */
+/** A resource type for which the proxy does not have the newest version. */
 export interface PendingType {
-  /** Without the common prefix, such as `route.v3.RouteConfiguration`. */
+  /** Type URL without the common prefix, such as `route.v3.RouteConfiguration`. */
   readonly type: string;
   readonly waitsFor: string;
 }
 
-/** A delayed resource, or a cluster that is kept, warming or given up. */
+/** A delayed resource, or a cluster in another of these states. */
 export interface WaitingResource {
   readonly type: string;
   /** `held`, `warming`, `kept` or `given up`. */
@@ -25,7 +28,7 @@ export interface PendingResources {
 /** A proxy may keep a thousand clusters. */
 const maxWaitLines = 20;
 
-/** @param proxies JSON of `/debug/proxyz`; other values mean that nothing is pending */
+/** @param proxies JSON of `/debug/proxyz`. For other values, nothing is pending. */
 export function pendingResources(proxies: unknown): PendingResources {
   if (!Array.isArray(proxies)) return { pending: [], waits: [] };
   const types = proxies

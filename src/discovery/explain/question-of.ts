@@ -1,4 +1,4 @@
-/** Converts flags to a request: `--url http://cart:8080/items --header x-user=anna`. */
+/** Converts flags such as `--url http://cart:8080/items --header x-user=anna` to a request. */
 import { isIP } from 'node:net';
 import { mustBe } from '../../model/fields/violation.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
@@ -14,7 +14,7 @@ export interface QuestionFlags {
   readonly method?: string;
   /** `NAME=VALUE` or `NAME: VALUE`. */
   readonly headers?: readonly string[];
-  /** Destination address of the connection; default: address of the URL's service. */
+  /** Destination address of the connection. Default: address of the URL's service. */
   readonly address?: string;
   /** Default: the URL's host. */
   readonly sni?: string;
@@ -66,7 +66,7 @@ function parsed(text: string): URL {
     const url = new URL(text);
     if (['http:', 'https:', 'tcp:', 'tls:'].includes(url.protocol) && url.hostname !== '') return url;
   } catch {
-    // Reported below.
+    // The error is thrown below.
   }
   throw new ChartpilotError(
     'FLAG_INVALID',
@@ -74,7 +74,7 @@ function parsed(text: string): URL {
   );
 }
 
-/** Unlike URL, does not normalize dot segments and percent-encoding: Envoy may match a path before that. */
+/** Path of the URL. Unlike `URL`, keeps dot segments and percent-encoding, because Envoy can match a path before it normalizes them. */
 function pathOf(text: string, url: URL): string {
   const [, path] = /^[^:]+:\/\/[^/?#]*(\/[\x21-\x7e]*)$/.exec(text) ?? [];
   return path === undefined ? url.pathname + url.search : path.replace(/#.*$/, '');
@@ -96,7 +96,7 @@ function httpQuestion(
   };
 }
 
-/** By lower-case name. */
+/** Headers by lower-case name. */
 export function headersOf({ headers = [] }: Pick<QuestionFlags, 'headers'>): Readonly<Record<string, string>> {
   return Object.fromEntries(headers.map(header));
 }
@@ -107,7 +107,7 @@ function header(text: string): readonly [string, string] {
   return [text.slice(0, end).trim().toLowerCase(), text.slice(end + 1).trim()];
 }
 
-/** Address to which a name is resolved at the proxy, if the mesh defines it. */
+/** Address to which the proxy resolves a name, if the mesh defines it. */
 export function addressOfService(host: string, shape: ProxyShape, push: PushContext): string | undefined {
   const scope = push.sidecarScopeFor(shape);
   const names = [host, `${host}.${shape.dnsDomain}`, `${host}.svc.${push.domain}`];

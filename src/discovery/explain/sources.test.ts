@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { readConfigObject } from '../../model/config/config-file.ts';
 import { ConfigOrigins } from './sources.ts';
 
-it('explain shows the address of a source over xDS as the location of its objects', () => {
+it('explain shows the address of an xDS source as the location of its objects', () => {
   const address = 'xds://config.example.com:15010';
   const object = {
     ...{ apiVersion: 'networking.istio.io/v1', kind: 'VirtualService', metadata: { name: 'web', namespace: 'shop' } },

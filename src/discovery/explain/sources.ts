@@ -1,4 +1,4 @@
-/** Location of an object's field in its file. */
+/** Finds the location of an object's field in its file. */
 import { readFileSync } from 'node:fs';
 import { relative } from 'node:path';
 import type { Metadata } from '../../gen/envoy/config/core/v3/base_pb.ts';
@@ -7,11 +7,11 @@ import { FieldPositions } from '../../model/config/field-positions.ts';
 
 /** An object or field that caused a part of the configuration. */
 export interface ConfigOrigin {
-  /** `VirtualService shop/cart`. */
+  /** Kind and name, such as `VirtualService shop/cart`. */
   readonly object: string;
-  /** Such as `spec.http[2]`; `undefined` for the whole object. */
+  /** Field such as `spec.http[2]`. `undefined` for the whole object. */
   readonly field?: string;
-  /** Such as `mesh/routes.yaml:12:7`; `undefined` if the object was generated or its file is not available. */
+  /** Location such as `mesh/routes.yaml:12:7`. `undefined` if the object was generated or its file is not available. */
   readonly place?: string;
 }
 
@@ -63,7 +63,7 @@ function shown(file: string): string {
 
 const configPath = /^\/apis\/[^/]+\/[^/]+\/namespaces\/([^/]+)\/([^/]+)\/([^/]+)$/;
 
-/** The object in the metadata of a running proxy's resource (spec/discovery.md §8.1: `istio.config`). */
+/** Returns the object that the metadata of a running proxy's resource names (spec/discovery.md §8.1: `istio.config`). */
 export function originsOfMetadata(metadata: Metadata | undefined): readonly Origin[] {
   const path = metadata?.filterMetadata.istio?.config;
   const [, namespace, kind, name] = (typeof path === 'string' && configPath.exec(path)) || [];

@@ -1,4 +1,4 @@
-/** Text output of an explanation. */
+/** Formats an explanation as text. */
 import type { Message } from '@bufbuild/protobuf';
 import type { Metadata } from '../../gen/envoy/config/core/v3/base_pb.ts';
 import type { ClusterLoadAssignment } from '../../gen/envoy/config/endpoint/v3/endpoint_pb.ts';
@@ -16,9 +16,9 @@ export interface ExplanationStep {
   readonly name: string;
   /** Reason for the selection, or content of the step. */
   readonly note?: string;
-  /** Why endpoints of the cluster's service are missing; `undefined` if none are missing or the reason is unknown. */
+  /** Why endpoints of the cluster's service are missing. `undefined` if none are missing or the reason is unknown. */
   readonly missingEndpoints?: readonly string[];
-  /** Most important cause first. */
+  /** Causes, most important first. */
   readonly from: readonly ConfigOrigin[];
 }
 
@@ -68,7 +68,7 @@ export function describeExplanation(explanation: Explanation, sources: ConfigOri
   return { steps, filters, outcome };
 }
 
-/** @param more lines before the outcome */
+/** @param more lines to print before the outcome */
 export function explanationText(
   heading: string,
   { steps, filters, outcome }: ExplanationText,

@@ -12,7 +12,7 @@ function podWith(image: string, annotations: Readonly<Record<string, string>> = 
 }
 
 /**
- * Findings about sidecar versions in namespace shop.
+ * Findings about sidecar versions in namespace `shop`.
  *
  * @param global values of the Helm chart
  * @param fresh a new pod of the namespace
@@ -58,7 +58,7 @@ test.each([
   ]);
 });
 
-test('the check compares sidecars with those of new pods if a ProxyConfig selects the image type', () => {
+test('the check compares sidecars with the image of new pods if a ProxyConfig selects the image type', () => {
   const fresh = podWith('a.test/agent:1-distroless');
   expect(versions(values, [podWith('a.test/agent:1-distroless')], fresh)).toEqual([
     'ok: all sidecars run a.test/agent:1-distroless',
@@ -68,7 +68,7 @@ test('the check compares sidecars with those of new pods if a ProxyConfig select
   ]);
 });
 
-test('the check skips pods whose annotation selects the image', () => {
+test('the check skips pods whose image is set by an annotation', () => {
   const chosen = podWith('b.test/agent:0', { 'sidecar.istio.io/proxyImage': 'b.test/agent:0' });
   expect(versions(values, [chosen])).toEqual(['ok: all sidecars run a.test/agent:1']);
 });

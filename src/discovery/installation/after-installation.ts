@@ -178,7 +178,7 @@ function bundleFinding(
   return ok(check, `${name}: all entries (${webhooks.length}) trust the root of the mesh`);
 }
 
-/** Empty for invalid PEM, which the API server cannot read either. */
+/** Returns no certificates for invalid PEM, which the API server cannot read either. */
 function readableCertificates(pem: string): X509Certificate[] {
   try {
     return certificatesIn(pem);
@@ -261,7 +261,7 @@ function podFindings(namespace: string, pods: ReadResult<readonly PodFacts[]>): 
 const proxyOf = ({ spec: { containers, initContainers = [] } }: PodFacts) =>
   [...containers, ...initContainers].find(({ name }) => name === proxyName);
 
-/** Sidecars with another image than new pods get were created before an upgrade. */
+/** Finds sidecars with another image than new pods get. They were created before an upgrade. */
 function versionFindings({ injector, admitted, pods }: InstalledFacts, members: readonly string[]): ClusterFinding[] {
   const check = 'versions';
   if (E.isLeft(injector)) return [unknown(check, injector.left)];
@@ -269,7 +269,7 @@ function versionFindings({ injector, admitted, pods }: InstalledFacts, members: 
   const current = new Set<string>();
   const findings = members.flatMap((member) => {
     const pod = admitted.get(member) ?? E.left('');
-    // A ProxyConfig of the mesh or namespace may select the image type.
+    // Prefers the image of the dry run, because a ProxyConfig may select its type.
     const expected = (E.isRight(pod) ? proxyOf(pod.right)?.image : undefined) ?? configured;
     if (expected === undefined) return [];
     current.add(expected);

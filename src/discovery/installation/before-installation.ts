@@ -15,7 +15,7 @@ export interface Installation {
 
 /** Minimum minor version of Kubernetes, as in `Chart.yaml`. */
 const minVersion = 27;
-/** Minor version of Kubernetes from which the kubelet restarts sidecar init containers. */
+/** Minor version from which the kubelet restarts sidecar init containers. */
 const nativeSidecarVersion = 29;
 const architectures = ['amd64', 'arm64'];
 const istioGroups = [...new Set(Object.values(kinds).map(({ group }) => group))].filter((group) =>
@@ -228,7 +228,7 @@ function nodeFindings(nodes: ReadResult<readonly ClusterNodeFacts[]>): ClusterFi
   ];
 }
 
-/** Webhooks of other control planes that may reject Istio objects. */
+/** Finds webhooks of other control planes that can reject Istio objects. */
 function validatorFindings({ validating }: ClusterFacts, { namespace, revision }: Installation): ClusterFinding[] {
   const check = 'validation';
   if (E.isLeft(validating)) return [unknown(check, validating.left)];

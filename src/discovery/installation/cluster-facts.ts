@@ -16,7 +16,6 @@ import {
 } from '../kubernetes/api-resource.ts';
 import type { ApiServer, KubernetesObject, ObjectMeta } from '../kubernetes/api-server.ts';
 
-/** A value, or the reason why it could not be read. */
 export type ReadResult<T> = E.Either<string, T>;
 
 interface Named {
@@ -89,7 +88,7 @@ export interface RequiredPermission {
 }
 
 export interface ClusterFacts {
-  /** Such as `v1.36.3`. */
+  /** Version such as `v1.36.3`. */
   readonly version: ReadResult<string>;
   readonly groups: ReadResult<ReadonlyMap<string, readonly string[]>>;
   readonly definitions: ReadResult<readonly Named[]>;
@@ -106,7 +105,7 @@ export interface InstalledFacts {
   readonly rootOfMesh: ReadResult<ConfigMapFacts | undefined>;
   readonly injector: ReadResult<ConfigMapFacts | undefined>;
   readonly pods: ReadonlyMap<string, ReadResult<readonly PodFacts[]>>;
-  /** For some namespaces, a new pod without annotations. */
+  /** A new pod without annotations, for some namespaces. */
   readonly admitted: ReadonlyMap<string, ReadResult<PodFacts>>;
 }
 
@@ -122,7 +121,7 @@ const serverVersion: ApiResource = { ...core, plural: 'version', kind: 'Info', n
 const apiGroups: ApiResource = { ...core, plural: 'apis', kind: 'APIGroupList', namespaced: false, path: '/apis' };
 
 const pageSize = '200';
-/** Maximum number of pages per kind. Checks only a part of larger clusters. */
+/** Maximum number of pages per kind. Larger clusters are checked only in part. */
 const maxPages = 50;
 export const maxObjects = Number(pageSize) * maxPages;
 
@@ -137,7 +136,7 @@ export class FactReader {
 
   /** @throws ApiError if the API server is unreachable or rejects the credentials */
   async cluster(namespace: string): Promise<ClusterFacts> {
-    // Fails if nothing can be read from the cluster.
+    // This request fails if nothing can be read from the cluster.
     const version = await this.#server.request({ method: 'GET', resource: serverVersion }, this.#signal);
     const [groups, ...lists] = await Promise.all([
       this.#groups(),
@@ -208,7 +207,7 @@ export class FactReader {
     try {
       return E.right(await read());
     } catch (failure) {
-      // An unreachable cluster ends the command.
+      // If the cluster is unreachable, the command ends.
       if (statusOf(failure) === undefined || statusOf(failure) === 401) throw failure;
       return E.left(`${part}: ${messageOf(failure)}`);
     }
@@ -222,7 +221,7 @@ export class FactReader {
     });
   }
 
-  /** Lists complete objects. Informers only keep fields that the control plane uses. */
+  /** Lists complete objects, unlike informers, which keep only fields that the control plane uses. */
   #list(
     resource: ApiResource,
     namespace?: string,

@@ -1,4 +1,4 @@
-/** Pods for dry runs, which all admission plugins, policies and webhooks of the cluster process. */
+/** Pods for dry runs. All admission plugins, policies and webhooks of the cluster process them. */
 import * as E from 'fp-ts/lib/Either.js';
 import type { PodFacts, ReadResult } from './cluster-facts.ts';
 import { type ClusterFinding, error, ok, unknown } from './findings.ts';
@@ -7,7 +7,7 @@ const check = 'admission';
 const image = 'registry.k8s.io/pause:3.10';
 const metadata = { generateName: 'pilot-discovery-check-' };
 
-/** A pod with a sidecar's init container, which redirects traffic. */
+/** A pod with the init container of a sidecar, which redirects traffic. */
 export function redirectingPod(): object {
   const securityContext = {
     ...{ runAsUser: 0, runAsNonRoot: false, runAsGroup: 0, allowPrivilegeEscalation: false },
@@ -56,5 +56,5 @@ export function injectionFinding(namespace: string, admitted: ReadResult<PodFact
   );
 }
 
-/** Whether the user lacks the permission, so that the pod itself was not rejected. */
+/** Whether the user is not permitted to create pods, so that the pod itself was not rejected. */
 const isForbiddenToUser = (message: string): boolean => /cannot create resource "pods"/.test(message);

@@ -1,6 +1,6 @@
 import { visibleLine } from '../../runtime/visible-text.ts';
 
-/** `unknown`: not checked, because data could not be read. */
+/** `unknown` means that the check was skipped, because data could not be read. */
 export type FindingLevel = 'ok' | 'warning' | 'error' | 'unknown';
 
 export interface ClusterFinding {
@@ -8,7 +8,7 @@ export interface ClusterFinding {
   readonly check: string;
   readonly level: FindingLevel;
   readonly message: string;
-  /** What to do, unless the level is `ok`. */
+  /** Recommended action, unless the level is `ok`. */
   readonly next?: string;
 }
 

@@ -16,7 +16,7 @@ const podLabels = (revision: string): readonly Labels[] => [
   { [revisionLabel]: revision || 'default' },
 ];
 
-/** Labels with which users add a namespace to the revision. */
+/** Labels that add a namespace to the revision. */
 export const memberLabels = (revision: string): Labels =>
   revision === '' || revision === 'default' ? { 'istio-injection': 'enabled' } : { [revisionLabel]: revision };
 
@@ -24,7 +24,7 @@ export const memberLabels = (revision: string): Labels =>
 interface ForeignInjector {
   readonly name: string;
   readonly entries: readonly WebhookFacts[];
-  /** Whether it adds an Istio sidecar, which would be the second one in the pod. */
+  /** Whether the injector adds an Istio sidecar, which would be the second one in the pod. */
   readonly isIstioInjector: boolean;
 }
 
@@ -40,7 +40,7 @@ export function injectionConflicts(
   const labelled = namespaces.right.map(({ metadata: { name, labels = {} } }) => ({
     place: `namespace ${name}`,
     labels,
-    // Most namespaces select pods by pod labels.
+    // Checks only pods without labels, because webhooks select labelled pods in most namespaces.
     pods: [{}] as readonly Labels[],
   }));
   const planned = {

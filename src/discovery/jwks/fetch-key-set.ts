@@ -1,4 +1,4 @@
-/** Fetches the keys of a token issuer (RFC 7517), by their URL or OpenID Connect Discovery. */
+/** Fetches the keys of a token issuer (RFC 7517) from their URL or through OpenID Connect Discovery. */
 import { maxKeys } from '../../model/kinds/policies/request-authentication.ts';
 import { CodedError, messageOf, reasonError } from '../../runtime/errors.ts';
 import { boundedText } from '../../runtime/fences/bounded-text.ts';
@@ -18,7 +18,7 @@ export interface FetchOptions {
   readonly fetch: Fetch;
 }
 
-/** Issuers have a few keys. */
+/** An issuer has only a few keys. */
 const maxBytes = 1024 * 1024;
 
 /**
@@ -33,8 +33,7 @@ export async function fetchKeySet({ kind, url }: KeyAddress, options: FetchOptio
     const keySet = await fetchJson(kind === 'keys' ? url : keysOfIssuer(await fetchJson(discoveryUrl(url)), url));
     if (!isObject(keySet) || !Array.isArray(keySet.keys)) throw unavailable('response must be a JSON Web Key Set');
     const keys = keySet.keys.filter((key) => isObject(key) && typeof key.kty === 'string');
-    // An empty key set counts as a failure, so that the previous keys are kept. Envoy would reject every token
-    // without a key.
+    // An empty key set is a failure, so that the previous keys are kept. Without keys, Envoy would reject every token.
     if (keys.length === 0) throw unavailable('the JSON Web Key Set has no keys');
     if (keys.length > maxKeys)
       throw unavailable(`the JSON Web Key Set must have at most ${maxKeys} keys, got ${keys.length}`);

@@ -13,7 +13,7 @@ import { KeySets } from './key-sets.ts';
 const one = { kty: 'EC', kid: 'one' };
 const two = { kty: 'EC', kid: 'two' };
 
-/** An issuer on loopback. Each path responds with its text or status. */
+/** An issuer on loopback, which responds to each path with this text or status. */
 let responses: Record<string, string | number> = {};
 let server: Server;
 let requested: (string | undefined)[] = [];
@@ -52,7 +52,7 @@ function policyWith(name: string, ...jwtRules: JwtRule[]): Config<RequestAuthent
 }
 
 describe('key sets to fetch', () => {
-  it('are distinct, have the longest timeout of their users, and exclude inline keys', async () => {
+  it('are distinct, use the longest timeout of their users, and exclude inline keys', async () => {
     const sources = await newKeySets().sourcesOf([
       policyWith('a', { issuer: 'i', jwksUri: 'https://id.test/keys' }, { issuer: 'x', jwks: '{}' }),
       policyWith(
@@ -68,7 +68,7 @@ describe('key sets to fetch', () => {
     ]);
   });
 
-  it('have unique names without the secret parts of their URLs', async () => {
+  it('have unique names that omit secret parts of their URLs', async () => {
     const urls = ['https://me:pass@id.test/keys', 'https://id.test/keys?token=1', 'https://id.test/keys?token=2'];
     const found = await newKeySets().sourcesOf(urls.map((jwksUri) => policyWith('a', { issuer: '', jwksUri })));
     const names = found.map(({ source }) => source);
@@ -78,7 +78,7 @@ describe('key sets to fetch', () => {
 });
 
 describe('RequestAuthentications with a jwksUri', () => {
-  it('get the fetched keys, and keep their identity while the keys are unchanged', async () => {
+  it('receive the fetched keys, and remain the same objects while the keys are unchanged', async () => {
     const keySets = newKeySets();
     const object = policyWith('a', { issuer: 'i', jwksUri: `${origin}/keys` }, { issuer: 'x', jwks: '{"keys":[]}' });
     const set = configSetOf([object]);
@@ -99,7 +99,7 @@ describe('RequestAuthentications with a jwksUri', () => {
     expect(keySets.counts).toEqual({ success: 3, failure: 0 });
   });
 
-  it('keep the last keys, regardless of what the issuer sends, until no object uses them', async () => {
+  it('keep the last keys until no object uses these, whatever the issuer sends', async () => {
     const keySets = newKeySets();
     const object = policyWith('a', { issuer: 'i', jwksUri: `${origin}/keys` });
     const set = configSetOf([object]);
@@ -125,7 +125,7 @@ describe('an issuer', () => {
     return keySets.resolve(configSetOf([object])).RequestAuthentication[0]!.spec.jwtRules[0]!.jwks;
   };
 
-  it('may refer to the URL of its keys in its metadata', async () => {
+  it('can refer to the URL of its keys in its metadata', async () => {
     responses['/.well-known/openid-configuration'] = JSON.stringify({ jwks_uri: `${origin}/keys` });
     expect(await fetched({ issuer: origin })).toContain('"two"');
     expect(await fetched({ issuer: `${origin}/` })).toContain('"two"');
@@ -157,8 +157,8 @@ describe('an issuer', () => {
   });
 });
 
-describe('key set addresses of this host', () => {
-  it('are not fetched unless a setting permits this', async () => {
+describe('key set addresses on this host', () => {
+  it('are not fetched unless a setting permits it', async () => {
     const keySets = new KeySets();
     const [{ source }] = (await keySets.sourcesOf([policyWith('a', { issuer: 'i', jwksUri: `${origin}/keys` })])) as [
       KeySource,
@@ -169,7 +169,7 @@ describe('key set addresses of this host', () => {
     expect(requested).toEqual([]);
   });
 
-  it('are not fetched if the metadata of an issuer refers to them', async () => {
+  it("are not fetched if an issuer's metadata refers to them", async () => {
     responses['/.well-known/openid-configuration'] = JSON.stringify({
       jwks_uri: origin.replace('127.0.0.1', '127.0.0.2'),
     });
@@ -180,7 +180,7 @@ describe('key set addresses of this host', () => {
   });
 });
 
-it('an object with issuers beyond the limit of its namespace is reported once, and again when it is within the limit', async () => {
+it('an object whose issuers exceed the limit of its namespace is reported once, and again when they are within the limit', async () => {
   const object = (name: string, issuers: number): Config<RequestAuthentication> =>
     givenObject('RequestAuthentication', 'mallory', name, {
       jwtRules: Array.from({ length: issuers }, (_, index) => ({ issuer: `https://idp.test/${name}/${index}` })),
@@ -194,7 +194,7 @@ it('an object with issuers beyond the limit of its namespace is reported once, a
   expect(reported.splice(0)).toEqual([
     'RequestAuthentication/mallory/c: has issuers beyond the limit of 200 in its namespace, whose tokens are rejected (LIMIT_EXCEEDED): remove issuers that are not needed',
   ]);
-  // A new version of the object also needs the condition in its status.
+  // The status of a new object version needs the condition too.
   await keys.sourcesOf([...objects.slice(0, 2), object('c', 100)]);
   expect(reported.splice(0)).toEqual([expect.stringMatching(/mallory\/c: .*LIMIT_EXCEEDED/)]);
   await keys.sourcesOf(objects.slice(1));

@@ -1,4 +1,4 @@
-/** Fetches and caches the key sets to which RequestAuthentications refer by URL, and adds them to the objects. */
+/** Fetches and caches the key sets that RequestAuthentications refer to by URL, and adds the keys to the objects. */
 
 import type { KeySource } from '../../../machines/discovery/jwks/jwks.machine.ts';
 import type { IssuerResponse } from '../../../machines/discovery/jwks/key-set.machine.ts';
@@ -56,12 +56,12 @@ export class KeySets {
     return sources;
   }
 
-  /** Called for each object whose issuers start or stop exceeding a limit. */
+  /** Adds a listener for objects whose issuers start or stop exceeding a limit. */
   onLimited(listener: IssuerLimitListener): void {
     this.#limitListeners.push(listener);
   }
 
-  /** Reports only changes, because objects stay beyond a limit until they are edited. */
+  /** Reports only changes, because objects exceed a limit until they are edited. */
   #reportRejected(reasons: ReadonlyMap<string, string>, configs: readonly Config[]): void {
     const previous = this.#rejected;
     const now = new Map<string, LimitedIssuers>();

@@ -18,7 +18,7 @@ const rules = (tenant: string, count: number): JwtRule[] =>
 const select = (...configs: Config<RequestAuthentication>[]) => atOnce(selectKeySources(configs));
 
 describe('fetched key sets', () => {
-  it('are the first ones of a namespace up to its limit, and objects with others are reported', () => {
+  it('are the first key sets of a namespace up to its limit, and objects with other key sets are reported', () => {
     const first = naming('mallory', 'first', rules('a', maxSourcesOfNamespace));
     const second = naming('mallory', 'second', rules('b', 3));
     const { sources, addresses, rejected } = select(first, second, naming('bank', 'jwt', rules('bank', 1)));
@@ -29,7 +29,7 @@ describe('fetched key sets', () => {
     expect(addresses.has('https://b.test/0')).toBe(false);
   });
 
-  it('are shared evenly between namespaces if the mesh has too many, so that a namespace with few gets all of them', () => {
+  it('are shared fairly between namespaces above the limit of the mesh, so that a namespace with few gets all of them', () => {
     const greedy = Array.from({ length: 20 }, (_, i) =>
       naming(`mallory-${i}`, 'jwt', rules(`mallory-${i}`, maxSourcesOfNamespace)),
     );
@@ -40,19 +40,19 @@ describe('fetched key sets', () => {
     expect(rejected.get('RequestAuthentication/mallory-0/jwt')).toContain(`${maxSourcesOfMesh} in the mesh`);
   });
 
-  it('include one that a namespace shares with another beyond its limit', () => {
+  it("include a key set above one namespace's limit if another namespace uses it too", () => {
     const greedy = naming('mallory', 'a', [...rules('a', maxSourcesOfNamespace), ...rules('shared', 1)]);
     const { sources, rejected } = select(greedy, naming('bank', 'jwt', rules('shared', 1)));
     expect(sources.map(({ source }) => source)).toContain('https://shared.test/0');
     expect(rejected.size).toBe(0);
   });
 
-  it('have a timeout of at most 30 s, regardless of the object', () => {
+  it('have a timeout of at most 30 s, whatever the object specifies', () => {
     const [source] = select(naming('a', 'b', [{ ...rules('a', 1)[0]!, timeoutMs: 3_600_000 }])).sources;
     expect(source?.timeoutMs).toBe(30_000);
   });
 
-  it('are selected in steps, one for each rule', () => {
+  it('are selected in small steps, each for one rule', () => {
     const steps = selectKeySources([naming('a', 'b', rules('a', 50))]);
     let count = 0;
     while (steps.next().done !== true) count++;

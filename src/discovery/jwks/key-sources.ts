@@ -1,7 +1,4 @@
-/**
- * Determines the key sets to which RequestAuthentications refer, and which of them are fetched: the number per
- * namespace is limited.
- */
+/** Determines the key sets that RequestAuthentications refer to, and which of them are fetched: the number per namespace is limited. */
 import { createHash } from 'node:crypto';
 import type { KeySource } from '../../../machines/discovery/jwks/jwks.machine.ts';
 import { type Config, configKeyText } from '../../model/config/config.ts';
@@ -22,10 +19,7 @@ const defaultTimeoutMs = 5_000;
 export interface KeySourceSelection {
   readonly sources: KeySource[];
   readonly addresses: ReadonlyMap<string, KeyAddress>;
-  /**
-   * Reasons by object key, for objects with issuers beyond a limit. Their keys are not fetched, so tokens are
-   * rejected.
-   */
+  /** Reasons by key of the objects with issuers that exceed a limit. Their keys are not fetched, so tokens are rejected. */
   readonly rejected: ReadonlyMap<string, string>;
 }
 
@@ -36,8 +30,8 @@ interface Named {
 }
 
 /**
- * The distinct key sets of these objects. A namespace gets the first ones in object order. Namespaces share the limit
- * of the mesh equally, so that one with many key sets does not affect one with few.
+ * Selects the distinct key sets of these objects. A namespace gets the first ones in object order. Namespaces share the limit of the mesh equally, so
+ * that many key sets of one namespace do not affect another.
  */
 export function* selectKeySources(configs: readonly Config<RequestAuthentication>[]): Steps<KeySourceSelection> {
   const named = new Map<string, Named>();
@@ -109,7 +103,7 @@ export function keySourceOf(rule: JwtRule): NamedKeySource | undefined {
   return source;
 }
 
-/** Unique name of a URL without secret parts, for events and logs. */
+/** Unique name of a URL, without secrets in the URL, for events and logs. */
 function nameOf({ kind, url }: KeyAddress): string {
   const parsed = URL.canParse(url) ? new URL(url) : undefined;
   const role = kind === 'issuer' ? 'issuer ' : '';

@@ -1,4 +1,4 @@
-/** One tenant refers to as many issuers as its objects can contain. Others must still be served (issue 33, item 3). */
+/** One tenant refers to as many issuers as its objects can contain. Other tenants must still be served (issue 33, item 3). */
 
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -58,7 +58,7 @@ function start(files: Record<string, string>): ControlPlane {
   return new ControlPlane({}, { 'cart.yaml': serviceEntry(), ...files }, () => {}, env);
 }
 
-test('an object with 9,000 issuers is rejected without requesting any, and others are served', async () => {
+test('an object with 9,000 issuers is rejected without requests to them, and keys of other objects are fetched', async () => {
   const plane = start({ 'many.yaml': naming('many', 'mallory', 0, 9_000) });
   await plane.ready();
   expect(plane.lines.join('\n')).toContain('LIMIT_EXCEEDED');
@@ -67,7 +67,7 @@ test('an object with 9,000 issuers is rejected without requesting any, and other
   expect(seen).toEqual(['/bank/0']);
 });
 
-test('a namespace with 1,000 issuers in ten objects gets its limit of them, two at a time, without blocking the event loop', async () => {
+test('a namespace with 1,000 issuers in 10 objects gets keys up to its limit, two at a time, without blocking the event loop', async () => {
   const plane = start({});
   await plane.ready();
   const { stream } = await plane.subscribe();
@@ -75,7 +75,7 @@ test('a namespace with 1,000 issuers in ten objects gets its limit of them, two 
     stream.send({ typeUrl, responseNonce });
   for (const response of stream.responses) acknowledge(response);
   stream.onResponse = acknowledge;
-  // The first execution of code is slow, regardless of its input.
+  // Runs all code once, because its first execution is slow.
   plane.write('first.yaml', naming('first', 'warm', 0, 20));
   plane.write('cart.yaml', serviceEntry(['10.1.1.1'], 82));
   await stream.next();

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { failureOfStatus } from './api-failure.ts';
 
-describe('the failure of a Kubernetes Status', () => {
+describe('the error for a Kubernetes Status', () => {
   it('contains the code, reason, causes and message of the Status', () => {
     const status = {
       code: 504,
@@ -30,7 +30,7 @@ describe('the failure of a Kubernetes Status', () => {
     expect(failureOfStatus({}, 429, '7')).toMatchObject({ code: 429, retryAfterMs: 7_000 });
   });
 
-  it('has texts of bounded length, regardless of the response', () => {
+  it('has texts of limited length, whatever the response contains', () => {
     const hostile = failureOfStatus(
       {
         code: '410',

@@ -6,10 +6,7 @@ export type ApiFailure =
   | {
       readonly kind: 'status';
       readonly code: number;
-      /**
-       * Reason of the Kubernetes Status, such as `Expired`, `NotFound`, `AlreadyExists`, `TooManyRequests`. May be
-       * empty.
-       */
+      /** Reason of the Kubernetes Status, such as `Expired`, `NotFound`, `AlreadyExists` or `TooManyRequests`. Can be empty. */
       readonly reason: string;
       readonly message: string;
       /** Reasons in the causes of the Status, such as `ResourceVersionTooLarge`. */
@@ -17,19 +14,19 @@ export type ApiFailure =
       /** Minimum delay before a retry, bounded. Absent if the server specifies none. */
       readonly retryAfterMs?: number;
     }
-  /** Connection failed: refused, no route, unknown host, TLS error. */
+  /** The connection failed, for example because of a refusal, no route, an unknown host or a TLS error. */
   | { readonly kind: 'unreachable'; readonly message: string }
   /**
    * The connection is shutting down (GOAWAY) and accepts no more streams. Not a fault: the next attempt uses a new
    * connection.
    */
   | { readonly kind: 'going away'; readonly message: string }
-  /** Connection or stream ended early. */
+  /** The connection or stream ended early. */
   | { readonly kind: 'closed'; readonly message: string }
   | { readonly kind: 'timeout'; readonly message: string }
-  /** Not an API server's response: no JSON, an unlimited line, a redirect. */
+  /** The response is not one of an API server: for example no JSON, an endless line or a redirect. */
   | { readonly kind: 'invalid'; readonly message: string }
-  /** No credentials: a missing token file, or a failing plugin. */
+  /** No credentials are available, because a token file is missing or a plugin failed. */
   | { readonly kind: 'credentials'; readonly message: string }
   /** The signal was aborted, or the permit of a write was denied. No caller uses the result. */
   | { readonly kind: 'aborted'; readonly message: string };
@@ -73,7 +70,7 @@ export interface Status {
   readonly details?: unknown;
 }
 
-/** Upper limit for Retry-After. Exceeds the delays between client-go's retries. */
+/** Maximum for Retry-After, which exceeds the delays between client-go's retries. */
 const maxRetryAfterMs = 60_000;
 
 const maxMessageCharacters = 1_000;

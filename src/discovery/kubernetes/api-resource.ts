@@ -4,12 +4,12 @@ export interface ApiResource {
   /** Empty for the core group. */
   readonly group: string;
   readonly version: string;
-  /** As in paths: `virtualservices`. */
+  /** Plural as in paths, such as `virtualservices`. */
   readonly plural: string;
-  /** As in objects. Two groups have a `Gateway`. */
+  /** Kind as in objects. Two groups have a `Gateway`. */
   readonly kind: string;
   readonly namespaced: boolean;
-  /** Path of a response that is not a list of objects, such as `/version`. */
+  /** Path for a response that is not a list of objects, such as `/version`. */
   readonly path?: string;
 }
 
@@ -64,12 +64,12 @@ export const subjectAccessReviews: ApiResource = {
   namespaced: false,
 };
 
-/** The `apiVersion` of objects: `networking.istio.io/v1`, or `v1` for the core group. */
+/** The `apiVersion` of objects, such as `networking.istio.io/v1`, or `v1` for the core group. */
 export function apiVersionOf({ group, version }: Pick<ApiResource, 'group' | 'version'>): string {
   return group === '' ? version : `${group}/${version}`;
 }
 
-/** Path of the resource in one or all namespaces: `/apis/networking.istio.io/v1/namespaces/shop/virtualservices`. */
+/** Path of the resource in one namespace or all, such as `/apis/networking.istio.io/v1/namespaces/shop/virtualservices`. */
 export function pathOf(resource: ApiResource, namespace?: string): string {
   if (resource.path !== undefined) return resource.path;
   const root = resource.group === '' ? '/api' : `/apis/${resource.group}`;

@@ -56,7 +56,7 @@ async function givenWatched() {
   };
 }
 
-it('readers receive every change in the store, even if the server is abandoned at any time', async () => {
+it('readers receive every change in the store, even if a server connection is abandoned at any time', async () => {
   for (let later = 0; later < 20; later++) {
     const { chart, effects, notified, tell, missPing } = await givenWatched();
     missPing();

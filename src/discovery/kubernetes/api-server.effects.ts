@@ -25,28 +25,25 @@ import { WatchReading } from './store/watch-reading.ts';
 export interface FollowedKind {
   readonly resource: ApiResource;
   readonly selection?: Selection;
-  /**
-   * Default: the name of the resource. A resource with two informers, for example for two object names, needs two
-   * names.
-   */
+  /** Default: the name of the resource. If a resource has two informers, for example for two object names, each needs a name. */
   readonly name?: ResourceName;
   /** Equivalent versions, requested if the server does not serve the preferred one. */
   readonly otherVersions?: readonly string[];
   /** Selects the objects to keep. If absent, all are kept. */
   readonly keeps?: (key: ObjectKey) => boolean;
-  /** Readers fetch objects themselves, and may know one before its event arrives. */
+  /** Whether readers fetch objects themselves, and so may know one before its event arrives. */
   readonly isOnDemand?: boolean;
 }
 
-/** A kind whose initial list was not handed over yet. */
+/** A kind whose initial list has not been passed to readers yet. */
 export interface UnsyncedKind {
   readonly name: ResourceName;
   readonly reason?: string;
 }
 
 /**
- * Receives changes of a kind after they are in the store. A full set counts as handled when the returned promise
- * settles. Errors are reported, and the changes are not repeated.
+ * Receives changes of a kind after they are in the store. A full set is handled when the returned promise settles. Errors are reported, and the
+ * changes are not repeated.
  */
 export type StoreReader = (changes: readonly ObjectChange[]) => void | Promise<void>;
 
@@ -60,7 +57,7 @@ export interface InformerEffectsOptions {
   readonly synced?: () => void;
   /** Called when the server stops responding, and with `undefined` when it responds again. */
   readonly lost?: (reason: string | undefined) => void;
-  /** Called for each request of a defined kind that the server serves in no supported version. */
+  /** Called for each request of a defined kind for which the server serves no supported version. */
   readonly unserved?: (resource: string, versions: readonly string[]) => void;
   readonly fault: (error: unknown) => void;
   /** Size limits per namespace, by kind. Default: derived from the heap limit of this process. */
@@ -69,7 +66,7 @@ export interface InformerEffectsOptions {
   readonly refused?: (kind: string, key: ObjectKey, reason: string) => void;
 }
 
-/** Charts to run. Tests pass charts with deliberate faults. */
+/** Charts to run. Tests pass deliberately faulty charts. */
 export interface InformerCharts {
   readonly server: typeof apiServerMachine;
   readonly informer: typeof informerMachine;
@@ -82,7 +79,7 @@ export interface EffectsOfServers {
 }
 
 const maxPageObjects = 500;
-/** A server ends watches after five to ten minutes, at random, so that they do not end simultaneously. */
+/** Minimum duration. The actual duration is random, five to ten minutes, so that watches do not end simultaneously. */
 const minWatchSeconds = 300;
 
 /** Not needed, because the port has its own time limit. */
@@ -169,10 +166,7 @@ export class InformerEffects {
     return this.#kindOf(nameOf(resource)).resources[0]!;
   }
 
-  /**
-   * Adds a reader. Must be called before the chart starts, so that it receives everything. Readers are called in this
-   * order.
-   */
+  /** Adds a reader before the chart starts, so that it receives all changes. Readers are called in the order of these calls. */
   addReader(resource: ApiResource | ResourceName, reader: StoreReader): void {
     this.#kindOf(nameOf(resource)).readers.push(reader);
   }
@@ -279,7 +273,7 @@ export class InformerEffects {
     const kind = this.#kindOf(name);
     const { store, readers } = kind;
     const changes = absent ? store.clear() : store.replace();
-    // Calls all readers in this turn, so that they receive later watch events afterwards.
+    // Calls all readers synchronously, so that they receive later watch events afterwards.
     await Promise.all(readers.map((reader) => this.#notifyReader(reader, changes)));
     kind.isHandedOver = true;
     kind.reason = undefined;
@@ -389,7 +383,7 @@ function followed(
   };
 }
 
-/** Sends a request in the last known version, then in all others that the server may know. */
+/** Sends a request in the last known version, then in each other version that the server may serve. */
 async function inServedVersion<Result>(
   kind: FollowedStore,
   send: (resource: ApiResource) => Promise<Result>,
@@ -406,7 +400,7 @@ async function inServedVersion<Result>(
   }
 }
 
-/** `v1/pods`, `networking.istio.io/v1/virtualservices`. */
+/** Name such as `v1/pods` or `networking.istio.io/v1/virtualservices`. */
 export function nameOf(resource: ApiResource | ResourceName): ResourceName {
   return typeof resource === 'string' ? resource : `${apiVersionOf(resource)}/${resource.plural}`;
 }

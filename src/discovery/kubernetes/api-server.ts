@@ -1,12 +1,11 @@
 /**
- * Port to an API server, for informers, electors and status writers. All operations reject only with an `ApiError`,
- * end soon after their signal is aborted, and have a time limit. Only requests that the server reports as not
- * processed (HTTP/2 REFUSED_STREAM) are retried.
+ * Port to an API server, for informers, electors and status writers. All operations reject only with an `ApiError`, end soon after their signal is
+ * aborted, and have a timeout. Only requests that the server reports as not processed (HTTP/2 REFUSED_STREAM) are retried.
  */
 import type { Status } from './api-failure.ts';
 import type { ApiResource } from './api-resource.ts';
 
-/** An object of any kind without managed fields. Pods, Nodes and Secrets only contain the fields that are used. */
+/** An object of any kind without managed fields. Pods, Nodes and Secrets contain only the fields that are used. */
 export interface KubernetesObject {
   readonly apiVersion?: string;
   readonly kind?: string;
@@ -33,16 +32,16 @@ export interface Selection {
   readonly fieldSelector?: string;
   readonly labelSelector?: string;
   readonly metadataOnly?: boolean;
-  /** Keeps all data, including Secrets that contain no credentials. The selection must be narrow. */
+  /** Whether to keep all data, including Secrets that contain no credentials. The selection must be narrow. */
   readonly keepsData?: boolean;
-  /** Keeps the SHA-256 of each value in ConfigMaps and Secrets instead of the value (`digestOf` in `trim.ts`). */
+  /** Whether to keep the SHA-256 of each value in ConfigMaps and Secrets instead of the value (`digestOf` in `trim.ts`). */
   readonly digestsData?: boolean;
 }
 
 export interface ListOptions extends Selection {
-  /** `0`: any version in the server's cache. Other values: not older than this. Absent: the newest. */
+  /** `0` allows any version in the server's cache, another value is the minimum version. If absent, the newest version. */
   readonly resourceVersion?: string;
-  /** Objects per page. A server may send more: with version `0`, it sends all. */
+  /** Number of objects per page. A server can send more: for version `0`, it sends all. */
   readonly limit?: number;
   /** Token from the previous page. */
   readonly continue?: string;
@@ -50,19 +49,17 @@ export interface ListOptions extends Selection {
 
 export interface ObjectPage {
   readonly items: readonly KubernetesObject[];
-  /** Version of the list, from which a watch continues. Not the version of an item. */
+  /** Version of the list, from which a watch can continue. It differs from the versions of items. */
   readonly resourceVersion: string;
   readonly continue?: string;
 }
 
 export interface WatchOptions extends Selection {
-  /** Only later events are sent. With `sendInitialEvents`, minimum version of the initial list; absent: the newest. */
+  /** Version after which events are sent. With `sendInitialEvents`, the minimum version of the initial list, or the newest if absent. */
   readonly resourceVersion?: string;
-  /**
-   * Sends the list first, as ADDED events followed by a bookmark (`endsInitialEvents`). Not all servers support this.
-   */
+  /** Whether the server first sends the list as ADDED events, followed by a bookmark (`endsInitialEvents`). Not all servers support this. */
   readonly sendInitialEvents?: boolean;
-  /** The server ends the watch after this time, which is not a failure. */
+  /** Time after which the server ends the watch, which is not a failure. */
   readonly timeoutSeconds: number;
 }
 
@@ -74,7 +71,7 @@ export type WatchEvent =
 
 /** Result of a watch that the server ended without an error. */
 export interface WatchEnd {
-  /** Number of events. None within a second indicates that the server cannot serve this version. */
+  /** Number of events. If none exists within a second, the server probably cannot serve this version. */
   readonly events: number;
   /** Number of skipped events: unknown types, other kinds. */
   readonly skipped: number;
@@ -91,11 +88,10 @@ export interface ApiRequest {
   /** Type of a PATCH body, default: merge patch. An apply needs `fieldManager` in the query. */
   readonly patch?: 'merge' | 'json' | 'apply';
   readonly query?: Readonly<Record<string, string>>;
-  /** Time limit of the response. Also sent to the server, so that it does not apply the write later. */
+  /** Timeout of the response. Also sent to the server, so that it does not apply the write later. */
   readonly timeoutMs?: number;
   /**
-   * Checked in the turn that sends the bytes, after everything asynchronous. If `false`, nothing is sent (`aborted`).
-   * Elected writers check their term here.
+   * Called synchronously before the bytes are sent. If it returns `false`, nothing is sent (`aborted`). Elected writers use it to check their term.
    */
   readonly permit?: () => boolean;
 }
@@ -114,7 +110,7 @@ export interface ApiServer {
     onItem?: (object: KubernetesObject) => void,
   ): Promise<ObjectPage>;
   /**
-   * Passes on events one by one. Ends with the watch, or with an ERROR event.
+   * Watches objects, and passes on each event. Resolves when the watch ends or after an ERROR event.
    *
    * @param onEvent never called after the promise settles. Must not throw.
    */

@@ -10,7 +10,7 @@ function given() {
   return { outage: new OutageLog(log, { server: 'https://a' }), lines };
 }
 
-it('a short outage of an API server causes no warning', () => {
+it('a short API server outage causes no warning', () => {
   const { outage, lines } = given();
   outage.report('refused');
   vi.advanceTimersByTime(outageWarningDelayMs - 1);
@@ -23,7 +23,7 @@ it('a short outage of an API server causes no warning', () => {
   ]);
 });
 
-it('a long outage of an API server causes one warning with the latest reason', () => {
+it('a long API server outage causes one warning, with the latest reason', () => {
   const { outage, lines } = given();
   outage.report('refused');
   vi.advanceTimersByTime(5 * outageWarningDelayMs);
@@ -38,7 +38,7 @@ it('a long outage of an API server causes one warning with the latest reason', (
   expect(lines.map(({ level }) => level)).toEqual(['info', 'warn', 'info']);
 });
 
-it('an outage of a cluster that is no longer watched is not reported', () => {
+it('an API server outage is not reported if the cluster is no longer watched', () => {
   const { outage, lines } = given();
   outage.report('refused');
   outage.close();

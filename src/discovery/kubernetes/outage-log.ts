@@ -1,8 +1,8 @@
 import type { Logger } from '../../runtime/output/log.ts';
 
 /**
- * Delay of the warning about an outage or a series of failed requests, in milliseconds. API servers restart, and new
- * CRDs are served with some delay. Shorter than the expiry of Leases.
+ * Delay of the warning about an outage or a series of failed requests, in milliseconds. Allows for restarts of API servers and new CRDs, but is
+ * shorter than the expiry of Leases.
  */
 export const outageWarningDelayMs = 10_000;
 
@@ -23,7 +23,7 @@ export class OutageLog {
     this.#server = server;
   }
 
-  /** Why the server does not respond. `undefined` if it does. */
+  /** Why the server does not respond. `undefined` if it responds. */
   get reason(): string | undefined {
     return this.#reason;
   }

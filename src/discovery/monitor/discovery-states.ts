@@ -1,4 +1,4 @@
-/** Names of chart states in the log. */
+/** Texts for chart states in the log. */
 import type { OperatorStates } from '../../runtime/actors/log-records.ts';
 
 export const discoveryStates: OperatorStates = {

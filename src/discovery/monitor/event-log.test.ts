@@ -34,7 +34,7 @@ function logged(type: string, fields: object, to = 'discovery'): LoggedEvent[] {
 const fromController = { scope: 'config-controller' };
 
 describe('the log', () => {
-  it('contains the HTTP addresses, if there are any', () => {
+  it('contains the configured HTTP addresses', () => {
     const line = { event: 'http.listening', level: 'info', ...fromController };
     expect(logged('http.listening', { addresses: ['127.0.0.1:8080', ':15014'] })).toEqual([
       { ...line, addresses: '127.0.0.1:8080, :15014' },
@@ -42,7 +42,7 @@ describe('the log', () => {
     expect(logged('http.listening', { addresses: [] })).toEqual([{ ...line, addresses: '' }]);
   });
 
-  it('reports once a minute that a gateway name does not resolve, with the number of failures', () => {
+  it('reports an unresolvable gateway name once a minute, with the number of failures', () => {
     const { log, lines } = recordingLog();
     let observe: (record: TraceRecord) => void = () => {};
     const recorder = {
@@ -85,14 +85,14 @@ describe('the log', () => {
     ]);
   });
 
-  it('states what applies until a restricting object is corrected', () => {
+  it('contains the effect of a rejected restricting object until it is corrected', () => {
     const closed = 'all requests are rejected';
     expect(logged('configs.rejected', { problems: [problem({ closed })] })).toMatchObject([
       { event: 'object.rejectedClosed', level: 'error', effect: closed },
     ]);
   });
 
-  it('limits the line of an object', () => {
+  it("limits the length of an object's line", () => {
     const many = Array.from({ length: 9 }, (_, i) =>
       problem({ place: at(i + 1), object: '', field: '', message: 'YAML' }),
     );
@@ -119,7 +119,7 @@ describe('the log', () => {
     expect(without).toMatchObject({ event: 'object.rejected', object: 'VirtualService shop/web' });
   });
 
-  it('reports a warning of an object at level warning', () => {
+  it("reports an object's warning at level warning", () => {
     expect(logged('configs.rejected', { problems: [problem({ severity: 'warning' })] })).toMatchObject([
       { event: 'object.warned', level: 'warn', reason: 'spec.http[0].timeout: must be a duration' },
     ]);
@@ -150,7 +150,7 @@ describe('the log summary of rejected configuration', () => {
       event: { type: 'configs.rejected', problems },
     } as TraceRecord);
 
-  it('is a warning with the numbers of errors and warnings if an object was rejected', () => {
+  it('is a warning with the numbers of errors and warnings if an object is rejected', () => {
     const warning = problem({ severity: 'warning' });
     expect(entry(problem({}), warning, warning)).toEqual({ event: 'configs.rejected', errors: 1, warnings: 2 });
   });
@@ -162,7 +162,7 @@ describe('the log summary of rejected configuration', () => {
     });
   });
 
-  it('is omitted for a single object, whose own line is complete', () => {
+  it('is omitted for a single object, which has its own line', () => {
     expect(entry(problem({}), problem({ field: 'spec.other' }))).toBe('logged elsewhere');
   });
 

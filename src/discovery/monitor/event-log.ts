@@ -1,4 +1,4 @@
-/** Log entries of trace events: configuration, services, pushes, leader election. */
+/** Logs trace events about configuration, services, pushes and leader election. */
 import type { ConfigProblem } from '../../../machines/discovery/protocol.ts';
 import { cachedFunction } from '../../runtime/cached-function.ts';
 import type { LogEntry } from '../../runtime/log-events/log-events.ts';
@@ -10,7 +10,7 @@ import { codesOf, fieldTexts, fileOrSourceOf, placeText } from '../config/source
 import { outageWarningDelayMs } from '../kubernetes/outage-log.ts';
 import { RepeatedLines } from '../xds/stream/repeated-lines.ts';
 
-/** By event type. Logged when the event reaches its receiver. */
+/** Log entries by event type. An event is logged when it reaches its receiver. */
 const entries: Readonly<Record<string, (event: TracedEvent) => readonly LogEntry[]>> = {
   'settings.loaded': ({ what, origin, version }) => [{ event: 'settings.loaded', settings: what, origin, version }],
   'settings.changed': ({ what, version }) => [{ event: 'settings.changed', settings: what, version }],
@@ -78,7 +78,7 @@ const lastReceivers: Readonly<Record<string, string>> = {
 interface Repeated {
   readonly scope: string;
   readonly persistsMs?: number;
-  /** @returns `undefined` without a failure */
+  /** @returns `undefined` if the event is no failure */
   readonly entry: (event: TracedEvent) => { readonly key: string; readonly entry: RepeatedEntry } | undefined;
 }
 
@@ -114,7 +114,7 @@ const repeated: Readonly<Record<string, Repeated>> = {
     scope: 'discovery',
     entry: ({ reason }) => ({ key: 'webhooks', entry: { event: 'webhooks.failed', reason } }),
   },
-  // The API server serves a new kind shortly after its definition.
+  // Short failures are not logged, because the API server serves a new kind shortly after its definition.
   'kind.failed': {
     ...{ scope: 'cluster', persistsMs: outageWarningDelayMs },
     entry: ({ resource, reason }) => ({
@@ -122,7 +122,7 @@ const repeated: Readonly<Record<string, Repeated>> = {
       entry: { event: 'kind.failed', resource, reason },
     }),
   },
-  // A restarted server responds again within seconds.
+  // Short failures are not logged, because a restarted server responds again within seconds.
   'catalog.failed': {
     ...{ scope: 'consul', persistsMs: outageWarningDelayMs },
     entry: ({ datacenter, reason }) => ({
@@ -130,7 +130,7 @@ const repeated: Readonly<Record<string, Repeated>> = {
       entry: { event: 'catalog.failed', datacenter: datacenterOf(datacenter), reason },
     }),
   },
-  // An unreachable API server affects many workloads.
+  // All failures share a key, because an unreachable API server affects many workloads.
   'registration.failed': {
     ...{ scope: 'cluster', persistsMs: outageWarningDelayMs },
     entry: ({ entry, reason }) => ({ key: 'registration', entry: { event: 'registration.failed', entry, reason } }),
@@ -149,8 +149,8 @@ const repeated: Readonly<Record<string, Repeated>> = {
 };
 
 /**
- * @param now milliseconds
- * @returns stop function
+ * @param now time in milliseconds
+ * @returns a stop function
  */
 export function logEvents(recorder: Recorder, log: Logger, now: () => number = () => performance.now()): () => void {
   const scopeOf = cachedFunction((actor) => log.scope(scopeOfActor(actor)), maxScopes);
@@ -183,8 +183,8 @@ const maxScopes = 200;
 const rejections = ['configs.rejected', 'settings.rejected'] as const;
 
 /**
- * For `logRecords`: a summary of rejected configuration if it concerns several objects. {@link logEvents} logs its events separately. Failed cluster
- * requests are retried and logged as `kind.failed`.
+ * Log entry for `logRecords`: a summary of rejected configuration that concerns several objects. {@link logEvents} logs its events separately. Failed
+ * cluster requests are retried and logged as `kind.failed`.
  */
 export function discoveryLogEntry(record: TraceRecord): LogEntry | 'logged elsewhere' | undefined {
   if (record.kind !== 'event') return undefined;
@@ -204,7 +204,7 @@ function reasonOf({ reason }: TracedEvent): object {
   return typeof reason === 'string' && reason !== '' ? { reason } : {};
 }
 
-/** One for each object or unparsable file, with all its errors. */
+/** Returns one entry for each object or unparsable file, with all its errors. */
 function problemEntries(problems: readonly ConfigProblem[]): LogEntry[] {
   const groups = Map.groupBy(
     problems,
@@ -226,7 +226,7 @@ function problemEntries(problems: readonly ConfigProblem[]): LogEntry[] {
   });
 }
 
-/** The datacenter of the Consul agent has an empty name. */
+/** Replaces the empty name of the Consul agent's datacenter. */
 function datacenterOf(name: unknown): string {
   return String(name) || "the agent's";
 }

@@ -1,4 +1,4 @@
-/** Monitor: metrics, start progress, and pages over HTTP and xDS. */
+/** Composes monitoring: metrics, startup progress, and pages over HTTP and xDS. */
 
 import { faultLog } from '../../runtime/fences/uncaught.ts';
 import type { Logger } from '../../runtime/output/log.ts';
@@ -47,7 +47,7 @@ export interface MonitorParts
   /** Settings and webhook configurations of the injector; `undefined` without webhooks. */
   readonly describeInjection?: () => object;
   readonly unreadable: () => ReadonlyMap<string, string>;
-  /** Unmet condition of the start in clusters; empty without one. */
+  /** Unmet condition of startup in clusters; empty without one. */
   readonly awaited: () => string;
   readonly log: Logger;
 }
@@ -107,7 +107,6 @@ export function makeMonitor(parts: MonitorParts) {
   return {
     metrics,
     progress,
-    /** For debug requests over xDS. */
     oneShot: debug.respond.bind(debug),
     actor: () =>
       httpEffect({

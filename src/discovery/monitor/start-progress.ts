@@ -1,8 +1,8 @@
-/** Why the control plane is not ready. */
+/** Determines why the control plane is not ready. */
 import type { Recorder } from '../../runtime/trace/recorder.ts';
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 
-/** The state of the chart `discovery` names the unmet condition. */
+/** The state name of the chart `discovery` describes the unmet condition. */
 export class StartProgress {
   #state = '';
   #awaited = '';
@@ -22,7 +22,6 @@ export class StartProgress {
     return text + conditions.map((line) => `${line}\n`).join('');
   }
 
-  /** @returns stop function */
   observe(recorder: Recorder): () => void {
     return recorder.observe((record) => this.#note(record));
   }

@@ -1,4 +1,4 @@
-/** Namespace of a DNS client, from its certificate. */
+/** Determines the namespace of a DNS client from its certificate. */
 import type { TLSSocket } from 'node:tls';
 import { singleWorkloadOf } from '../../identity/spiffe-id.ts';
 import type { Authenticator, PeerCertificate } from '../xds/access/authenticator.ts';
@@ -12,10 +12,7 @@ export interface ClientNamespaceOptions {
   readonly isRevoked: (serialNumber: string) => boolean;
 }
 
-/**
- * @returns a function that returns `undefined` for a client without certificate, and throws for a certificate that is
- * not accepted
- */
+/** @returns a function that returns `undefined` for a client without certificate, and throws if the certificate is not accepted */
 export function clientNamespaces({
   trustDomains,
   acceptsOther,

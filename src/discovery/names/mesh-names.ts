@@ -95,10 +95,7 @@ export class MeshNames {
   }
 }
 
-/**
- * A sidecar without labels. Its names exclude allocated addresses, which only work with an Envoy and the agent's DNS
- * server.
- */
+/** Shape of a sidecar without labels. Its names exclude allocated addresses, which work only with an Envoy and the agent's DNS server. */
 function shapeOfClient(configNamespace: string, dnsDomain: string, clusterId: string): ProxyShape {
   return {
     ...{ type: 'sidecar', configNamespace, labels: {}, ipFamily: 'dual', ...noFacts },

@@ -16,10 +16,10 @@ const firstMetaType = 128;
 const anyType = 255;
 
 /**
- * Responds to one message. REFUSED for names outside the mesh, NXDOMAIN for unknown names in `svc.DOMAIN`, so that
- * resolvers continue with their search domains. A name that is not visible to the client does not exist.
+ * Responds to a message with REFUSED for names outside the mesh, and NXDOMAIN for unknown names in `svc.DOMAIN`, so that resolvers continue with
+ * their search domains. Names that are not visible to the client do not exist.
  *
- * @param namespace namespace of the client, `undefined` if unauthenticated
+ * @param namespace namespace of the client; `undefined` if unauthenticated
  */
 export async function respondTo(
   message: Buffer,
@@ -34,7 +34,7 @@ export async function respondTo(
     const { result, response } = responseTo(query, await names.visibleTo(namespace), (name) => names.isOfZone(name));
     return { result, response: withoutRecursion(response) };
   } catch {
-    // An internal error, after which the client may retry.
+    // SERVFAIL for an internal error allows the client to retry.
     return { result: 'failed', response: withoutRecursion(failure(message, 'SERVFAIL', query.questionEnd)) };
   }
 }

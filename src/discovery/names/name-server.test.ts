@@ -1,4 +1,4 @@
-/** The control plane's DNS server over TLS, with clients on real sockets. */
+/** Tests the control plane's DNS server over TLS with clients on real sockets. */
 import { once } from 'node:events';
 import { connect as connectTcp } from 'node:net';
 import { connect, type TLSSocket, type TlsOptions } from 'node:tls';
@@ -122,7 +122,7 @@ async function oneMessage(socket: TLSSocket): Promise<Packet> {
 const rcode = (packet: Packet): string => (packet as unknown as { rcode: string }).rcode;
 const addresses = ({ answers = [] }: Packet): unknown[] => answers.flatMap((one) => ('data' in one ? [one.data] : []));
 
-test('a client without identity only resolves names that are exported to all namespaces', async () => {
+test('a client without identity resolves only names that are exported to all namespaces', async () => {
   const { resolve } = await start();
   expect(addresses(await resolve('cart.shop.svc.cluster.local'))).toEqual(['10.0.0.1']);
   expect(addresses(await resolve('cart.shop.test'))).toEqual(['10.0.0.1']);
@@ -131,7 +131,7 @@ test('a client without identity only resolves names that are exported to all nam
   expect(rcode(await resolve('cart'))).toBe('REFUSED');
 });
 
-test('a client with an identity resolves the names that sidecars of its namespace see', async () => {
+test('a client with an identity resolves the same names as sidecars of its namespace', async () => {
   const { resolve } = await start();
   const [shop, other] = [workload('shop'), workload('other')];
   expect(addresses(await resolve('vault.shop.svc.cluster.local', shop))).toEqual(['10.0.0.2']);
@@ -143,7 +143,7 @@ test('a client with an identity resolves the names that sidecars of its namespac
   expect(rcode(await resolve('cart', other))).toBe('REFUSED');
 });
 
-test('the server refuses names outside the mesh, and offers no recursion', async () => {
+test('the DNS server refuses names outside the mesh, and does not offer recursion', async () => {
   const { resolve } = await start();
   for (const name of ['example.com', 'svc.cluster.local.example.com', 'localhost', '.']) {
     const response = await resolve(name);
@@ -152,7 +152,7 @@ test('the server refuses names outside the mesh, and offers no recursion', async
   }
 });
 
-test('a known name has no records of other types, and zone transfers and other classes are refused', async () => {
+test('a known name has no records of other types, and the DNS server refuses zone transfers and other classes', async () => {
   const { resolve } = await start();
   for (const type of ['AAAA', 'TXT', 'ANY']) {
     const response = await resolve('cart.shop.svc.cluster.local', undefined, { type });
@@ -162,7 +162,7 @@ test('a known name has no records of other types, and zone transfers and other c
   expect(rcode(await resolve('cart.shop.svc.cluster.local', undefined, { class: 'CH' }))).toBe('REFUSED');
 });
 
-test('a client with a certificate of another root, or a revoked one, receives no response', async () => {
+test('a client whose certificate is revoked or has another root receives no response', async () => {
   const { resolve, revoked, counts } = await start();
   await expect(resolve('cart.shop.test', workload('shop', createAuthority('stranger')))).rejects.toThrow();
   await expect(resolve('cart.shop.test', authority.issue(['spiffe://elsewhere/ns/shop/sa/default']))).rejects.toThrow();
@@ -173,7 +173,7 @@ test('a client with a certificate of another root, or a revoked one, receives no
   expect(counts.closed.get('certificate')).toBe(3);
 });
 
-test('a rotated certificate is used for new connections, and open ones continue unless the roots change', async () => {
+test('a rotated certificate applies to new connections, and open connections continue unless the roots change', async () => {
   const { connect: dial, changeTls } = await start();
   const previous = await dial();
   const next = authority.issue(['127.0.0.1']);
@@ -187,7 +187,7 @@ test('a rotated certificate is used for new connections, and open ones continue 
   await eventually('the connection is closed', () => open.destroyed);
 });
 
-test('a client that does not finish its handshake, or sends a byte at a time, is disconnected while others are served', async () => {
+test('a client with an unfinished handshake or one byte at a time is disconnected, while other clients are served', async () => {
   const { port, connect: dial, resolve, counts } = await start({ handshakeMs: 200, idleMs: 300 });
   const silent = connectTcp(port, '127.0.0.1');
   silent.on('error', () => {});
@@ -203,7 +203,7 @@ test('a client that does not finish its handshake, or sends a byte at a time, is
   expect(counts.closed.get('TLS')).toBe(1);
 });
 
-test('a connection is closed for a query that is too long, or beyond the limit of its address', async () => {
+test('a connection is closed if a query is too long or its address exceeds the connection limit', async () => {
   const { connect: dial, counts } = await start({ maxConnectionsPerAddress: 2 });
   const large = await dial();
   large.resume();

@@ -14,7 +14,7 @@ export interface NameServerOptions {
   /**
    * Calls back with the TLS options, immediately and when they change.
    *
-   * @returns a function that stops this
+   * @returns a stop function
    */
   readonly followTls: (changed: (options: TlsOptions) => void) => () => void;
   /** Namespace of a client, `undefined` without a certificate. Throws if the certificate is not accepted. */
@@ -27,7 +27,7 @@ export interface NameServerOptions {
 
 export interface NameServerLimits extends DnsStreamLimits {
   readonly maxConnections: number;
-  /** Maximum number of connections of an address (IPv6: of a /64). */
+  /** Maximum number of connections per address (IPv6: per /64). */
   readonly maxConnectionsPerAddress: number;
   readonly handshakeMs: number;
 }
@@ -145,7 +145,7 @@ export class NameServer {
       query: (message, respond) => {
         let namespace: string | undefined;
         try {
-          // Checked for each query, because the certificate may expire or be revoked while the connection is open.
+          // Checked for each query, because the certificate can expire or be revoked while the connection is open.
           namespace = namespaceOf(socket);
         } catch {
           counts.close('certificate');

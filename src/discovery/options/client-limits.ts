@@ -32,7 +32,7 @@ export function clientLimitsOf(
   };
 }
 
-/** Burst of an address, in seconds of its refill rate. */
+/** Burst of an address, as the number of seconds in which its allowance is refilled. */
 const secondsAtOnce = addressPaceLimits.burst / addressPaceLimits.perSecond;
 
 /** File descriptors reserved for configuration, probes, debug pages and sources. */
@@ -43,7 +43,7 @@ function connectionsWithin(openFiles: number): number {
   return Math.max(1, openFiles - filesBeside(openFiles));
 }
 
-/** File descriptors that xDS does not use. */
+/** Number of file descriptors reserved for other purposes than xDS. */
 export function filesBeside(openFiles: number): number {
   return Math.min(otherFiles, Math.ceil(openFiles / 2));
 }

@@ -25,7 +25,7 @@ export interface DiscoveryFlags extends SecurePortFlags, ConsulFlags {
   readonly namespace?: string;
   readonly clusterRegistriesNamespace?: string;
   readonly kubeconfig?: string;
-  /** `true` for a flag without a value. */
+  /** `true` if the flag has no value. */
   readonly profile?: string | boolean;
   readonly heapSnapshots?: string | boolean;
   readonly shutdownDuration?: string;
@@ -105,7 +105,7 @@ export function duration(flag: string, text: string | undefined, defaultMs: numb
 
 const connectionAge = '--keepaliveMaxServerConnectionAge';
 
-/** Unlimited if longer than the longest timer: Istio's default is Go's maximum duration. */
+/** Returns 0 (unlimited) for ages that exceed the longest timer, because Istio's default is Go's maximum duration. */
 export function maxConnectionAge(text: string | undefined): number {
   const ms = duration(connectionAge, text, 0);
   if (ms > maxTimerMs) return 0;

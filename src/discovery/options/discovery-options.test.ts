@@ -8,7 +8,7 @@ const resolve = (flags: DiscoveryFlags = {}, env: NodeJS.ProcessEnv = {}, openFi
   resolveDiscoveryOptions({ registries: '', ...flags }, env, openFiles);
 
 describe('resolveDiscoveryOptions', () => {
-  it('has the defaults in spec/discovery.md §1.2 and §1.4', () => {
+  it('applies the defaults in spec/discovery.md §1.2 and §1.4', () => {
     expect(resolve()).toMatchObject({
       configDir: '',
       meshConfigFile: './etc/istio/config/mesh',
@@ -57,11 +57,11 @@ describe('resolveDiscoveryOptions', () => {
     });
   });
 
-  it('disables caching of all resources together with the cache', () => {
+  it('disables caching of all resources if the cache is disabled', () => {
     expect(resolve({}, { PILOT_ENABLE_XDS_CACHE: 'false' }).cacheEntries).toBe(0);
   });
 
-  it('limits the cache to a quarter of the memory, and to a number of entries if configured', () => {
+  it('limits the cache to a quarter of the memory and, if configured, to a number of entries', () => {
     expect(resolve().cacheEntries).toBe(Number.POSITIVE_INFINITY);
     expect(resolve().cacheBytes).toBeGreaterThan(1_000_000);
     expect(resolve().cacheBytes).toBeLessThanOrEqual(totalmem() / 4);
@@ -69,7 +69,7 @@ describe('resolveDiscoveryOptions', () => {
     expect(options).toMatchObject({ cacheEntries: 500, cacheBytes: 1_000_000 });
   });
 
-  it('limits new streams only by load, unless a rate is configured', () => {
+  it('limits new streams only by load if no rate is configured', () => {
     expect(resolve().streamsPerSecond).toBe(0);
     expect(resolve({}, { PILOT_MAX_REQUESTS_PER_SECOND: '7' }).streamsPerSecond).toBe(7);
   });
@@ -101,7 +101,7 @@ describe('resolveDiscoveryOptions', () => {
     expect(configured.warnings).toHaveLength(3);
   });
 
-  it('limits connections to the number of open files less a reserve, and logs this', () => {
+  it('limits connections to the number of open files minus a reserve, and logs this', () => {
     const within = (openFiles: number, env: NodeJS.ProcessEnv = {}) => {
       const { clientLimits, notes } = resolve({}, env, openFiles);
       const { maxInWhole, maxIdleInWhole } = clientLimits.unidentified ?? {};
@@ -114,12 +114,12 @@ describe('resolveDiscoveryOptions', () => {
     expect(within(1_024, { PILOT_XDS_MAX_CONNECTIONS: '100' })).toEqual([100, 50, 0]);
   });
 
-  it('leaves half of the remaining open files to other components than xDS and HTTP', () => {
+  it('limits HTTP connections so that half of the remaining open files stay available', () => {
     const within = (openFiles?: number): number => resolve({}, {}, openFiles).httpConnections;
     expect([within(), within(20_000), within(1_024), within(256), within(1)]).toEqual([256, 256, 128, 32, 1]);
   });
 
-  it('reads limits of configuration files from the environment, and raises 0 to 1', () => {
+  it('reads the limits of configuration files from the environment, and raises 0 to 1', () => {
     const byDefault = {
       ...{ maxFileBytes: 8_388_608, maxBytes: 268_435_456, maxEntries: 100_000 },
       maxExportedPerNamespace: 10_000,
@@ -148,7 +148,7 @@ describe('resolveDiscoveryOptions', () => {
     ]);
   });
 
-  it('serves clients even if a limit is configured as 0', () => {
+  it('keeps the defaults of limits that are configured as 0, with warnings', () => {
     const { maxConcurrentStreams, maxRequestBytes, warnings } = resolve(
       {},
       { ISTIO_GPRC_MAXSTREAMS: '0', ISTIO_GPRC_MAXRECVMSGSIZE: '0' },
@@ -164,7 +164,7 @@ describe('resolveDiscoveryOptions', () => {
     expect(resolveDiscoveryOptions({}, {}).registries).toEqual(['Kubernetes']);
   });
 
-  it('uses the namespace of the flag, or else that of its pod', () => {
+  it('uses the namespace from the flag or, without the flag, the namespace of the pod', () => {
     expect(resolve()).toMatchObject({ namespace: 'istio-system', clusterRegistriesNamespace: 'istio-system' });
     expect(resolve({}, { POD_NAMESPACE: 'mesh' })).toMatchObject({
       namespace: 'mesh',
@@ -176,32 +176,32 @@ describe('resolveDiscoveryOptions', () => {
     });
   });
 
-  it('pushes to a number of proxies that depends on processors, or is configured', () => {
+  it('derives the number of concurrent pushes from the number of processors if it is not configured', () => {
     expect(resolve().pushThrottle).toBe(Math.min(15 + 5 * availableParallelism(), 100));
     expect(resolve({}, { PILOT_PUSH_THROTTLE: '3' }).pushThrottle).toBe(3);
     expect(resolve({}, { PILOT_PUSH_THROTTLE: '0' }).pushThrottle).toBe(resolve().pushThrottle);
   });
 
-  it('serves profiles unless this is disabled', () => {
+  it('serves profiles unless they are disabled', () => {
     expect(resolve().profile).toBe(true);
     expect(resolve({ profile: true }).profile).toBe(true);
     expect(resolve({ profile: 'false' }).profile).toBe(false);
     expect(() => resolve({ profile: 'perhaps' })).toThrow('--profile: must be true or false, got perhaps');
   });
 
-  it('lists Istio variables that have no effect', () => {
+  it('lists the Istio variables that have no effect', () => {
     expect(resolve({}, { V2_REFRESH: '1s', JWT_POLICY: '', PILOT_CERT_PROVIDER: 'istiod' }).warnings).toEqual([
       { event: 'option.withoutEffect', settings: 'V2_REFRESH, PILOT_CERT_PROVIDER' },
     ]);
   });
 
-  it('reads aliases of clusters, and rejects an alias with two clusters', () => {
+  it('reads cluster aliases, and rejects an alias for two clusters', () => {
     expect(resolve({ clusterAliases: 'a=one,b=two' }).clusterAliases).toEqual({ a: 'one', b: 'two' });
     expect(() => resolve({ clusterAliases: 'a=one,b=one' })).toThrow('cluster one has two aliases');
     expect(() => resolve({ clusterAliases: 'a' })).toThrow('--clusterAliases: must be ALIAS=CLUSTER,…, got "a"');
   });
 
-  it('rejects invalid durations, and a connection age below one second', () => {
+  it('rejects invalid durations, and connection ages below 1 s', () => {
     expect(() => resolve({ shutdownDuration: 'ten' })).toThrow(
       '--shutdownDuration: must be a duration such as 300ms, 30s or 1h30m, got "ten"',
     );
@@ -209,7 +209,7 @@ describe('resolveDiscoveryOptions', () => {
     expect(resolve({ keepaliveMaxServerConnectionAge: '30m' }).maxConnectionAgeMs).toBe(1_800_000);
   });
 
-  it('limits timers to 24 days, because Node fires longer ones immediately', () => {
+  it('limits timers to 24 days, because Node.js fires longer ones immediately', () => {
     expect(resolve({ keepaliveMaxServerConnectionAge: '2562047h47m16.854775807s' }).maxConnectionAgeMs).toBe(0);
     for (const flag of ['shutdownDuration', 'keepaliveInterval', 'keepaliveTimeout'] as const) {
       expect(() => resolve({ [flag]: '577h' })).toThrow(`--${flag}: must be at most 576h, got 577h`);
@@ -233,11 +233,11 @@ describe('resolveDiscoveryOptions', () => {
       'no CA signs the certificate of the TLS port',
     ],
     [{ SELF_SIGNED_CA_DIR: '/ca', SELF_SIGNED_CA_SECRET: 'a' }, 'are mutually exclusive'],
-  ])('rejects %j, because certificates must not be signed by another signer than configured', (env, word) => {
+  ])('rejects %j, because only the configured signer must sign certificates', (env, word) => {
     expect(() => resolve({}, env)).toThrow(word);
   });
 
-  it('requires a port for proxies', () => {
+  it('requires a port for proxy connections', () => {
     expect(resolve({ grpcAddr: '' }).grpcAddress).toBeUndefined();
     expect(() => resolve({ grpcAddr: '', httpAddr: '' })).toThrow(
       '--grpcAddr, --httpAddr: at least one address is required',

@@ -1,6 +1,6 @@
 /**
- * Options of `pilot-discovery discovery` from flags and environment (spec/discovery.md §1.2, §1.4). An invalid flag
- * ends the program. An invalid variable has its default, with a warning.
+ * Resolves the options of `pilot-discovery discovery` from flags and environment (spec/discovery.md §1.2, §1.4). An invalid flag ends the program.
+ * For an invalid variable, the default applies, with a warning.
  */
 
 import { existsSync } from 'node:fs';
@@ -54,23 +54,23 @@ export interface DiscoveryOptions {
   /** Namespace of Secrets for remote clusters. */
   readonly clusterRegistriesNamespace: string;
   readonly kubeconfig: string;
-  /** The kubelet's variables with the address of the API server. Empty outside a pod. */
+  /** Variables in which the kubelet provides the address of the API server. Empty outside a pod. */
   readonly pod: Readonly<Record<string, string>>;
-  /** REVISION: Istio objects with the label of another revision are ignored. Empty for the default revision. */
+  /** REVISION. Istio objects with the label of another revision are ignored. Empty for the default revision. */
   readonly revision: string;
-  /** POD_NAME, shown as leader. If empty, the host name is used. */
+  /** POD_NAME, shown as leader. If empty, the host name is shown. */
   readonly podName: string;
-  /** PILOT_LEASE_DURATION: how long a leader may be unresponsive before it is replaced. */
+  /** PILOT_LEASE_DURATION: maximum time for which a leader can be unresponsive before it is replaced. */
   readonly leaseMs: number;
   /** PILOT_CA_CERT_CONFIGMAP: ConfigMap from which pods mount the mesh root. */
   readonly rootConfigMap: string;
-  /** PILOT_ENABLE_GATEWAY_API_STATUS. */
+  /** PILOT_ENABLE_GATEWAY_API_STATUS: whether to write the status of Gateway API objects. */
   readonly writesGatewayApiStatus: boolean;
-  /** PILOT_ENABLE_GATEWAY_API_GATEWAYCLASS_CONTROLLER: creates the GatewayClass `istio` if it does not exist. */
+  /** PILOT_ENABLE_GATEWAY_API_GATEWAYCLASS_CONTROLLER: whether to create the GatewayClass `istio` if it does not exist. */
   readonly createsGatewayClass: boolean;
-  /** PILOT_ENABLE_GATEWAY_API_DEPLOYMENT_CONTROLLER. */
+  /** PILOT_ENABLE_GATEWAY_API_DEPLOYMENT_CONTROLLER: whether to deploy Gateways. */
   readonly deploysGateways: boolean;
-  /** SHARED_MESH_CONFIG: a ConfigMap whose settings that of the revision overrides. Empty for none. */
+  /** SHARED_MESH_CONFIG: a ConfigMap with settings that the ConfigMap of the revision can override. Empty if none exists. */
   readonly sharedMeshConfig: string;
   readonly configDir: string;
   readonly meshConfigFile: string;
@@ -95,7 +95,7 @@ export interface DiscoveryOptions {
   readonly shutdownMs: number;
   readonly keepaliveIntervalMs: number;
   readonly keepaliveTimeoutMs: number;
-  /** 0 for unlimited. */
+  /** 0 means unlimited. */
   readonly maxConnectionAgeMs: number;
   readonly push: {
     readonly debounceAfterMs: number;
@@ -110,7 +110,7 @@ export interface DiscoveryOptions {
   readonly httpConnections: number;
   readonly configLimits: ConfigLimits;
   readonly xdsSources: XdsSourceLimits;
-  /** 0 disables the cache. By default, only bytes are limited. */
+  /** Maximum number of entries; 0 disables the cache. By default, only the size is limited. */
   readonly cacheEntries: number;
   readonly cacheBytes: number;
   readonly keepsClusters: boolean;
@@ -122,7 +122,7 @@ export interface DiscoveryOptions {
   readonly heapSnapshots: boolean;
   /** Whether `/debug/force_disconnect` is served. */
   readonly unsafeAdminEndpoints: boolean;
-  /** Whether remote callers may only access debug pages of their own namespace. */
+  /** Whether remote callers may access debug pages only for their own namespace. */
   readonly debugNamespaceAuth: boolean;
   /** Whether local callers need the debugger's token for every debug page. */
   readonly debugLocalNeedsToken: boolean;
@@ -140,21 +140,20 @@ export interface DiscoveryOptions {
   readonly authenticates: boolean;
   readonly registration: RegistrationOptions;
   /**
-   * PILOT_XDS_MAKE_BEFORE_BREAK_TIMEOUT: how long listeners and routes wait for clusters that are new to a client. 0
-   * disables this.
+   * PILOT_XDS_MAKE_BEFORE_BREAK_TIMEOUT: maximum time for which listeners and routes wait for clusters that are new to a client. 0 disables waiting.
    */
   readonly makeBeforeBreakMs: number;
-  /** PILOT_XDS_CLUSTER_REMOVAL_DELAY: how long removed clusters are kept after a client's last reference. */
+  /** PILOT_XDS_CLUSTER_REMOVAL_DELAY: time for which removed clusters are kept after a client's last reference. */
   readonly removalDelayMs: number;
-  /** PILOT_REMOTE_CLUSTER_TIMEOUT: how long the start waits for the first list of a registry. */
+  /** PILOT_REMOTE_CLUSTER_TIMEOUT: maximum time that startup waits for the first list of a registry. */
   readonly firstListsMs: number;
   /** PILOT_JWT_PUB_KEY_REFRESH_INTERVAL: interval at which keys of token issuers are fetched. */
   readonly keyRefreshMs: number;
-  /** JWT_RULE as written, empty if not set. */
+  /** JWT_RULE as written. Empty if not set. */
   readonly jwtRule: string;
   /** Networks of gateways that may forward client certificates. */
   readonly trustedGateways: readonly string[];
-  /** Addresses from which keys of RequestAuthentications are not fetched. */
+  /** Addresses that keys of RequestAuthentications must not be fetched from. */
   readonly jwksAddresses: BlockedAddresses;
   readonly notes: readonly LogEntry[];
   readonly warnings: readonly LogWarning[];
@@ -165,7 +164,7 @@ export interface RegistrationOptions {
   readonly enabled: boolean;
   /** PILOT_ENABLE_WORKLOAD_ENTRY_HEALTHCHECKS: uses the health that workloads report. */
   readonly healthChecks: boolean;
-  /** PILOT_WORKLOAD_ENTRY_GRACE_PERIOD: delay between disconnection and deletion of the entry. */
+  /** PILOT_WORKLOAD_ENTRY_GRACE_PERIOD: delay from disconnection to deletion of the entry. */
   readonly graceMs: number;
 }
 
@@ -226,7 +225,7 @@ export function resolveDiscoveryOptions(
     ['--networksConfig', flags.networksConfig],
   ] as const) {
     if (file === undefined || existsSync(file)) continue;
-    // A ConfigMap is the usual alternative to a file.
+    // In a cluster, a ConfigMap usually replaces the file, so this is only a note.
     if (registries.includes('Kubernetes')) notes.push({ event: 'option.fileMissing', setting, file });
     else {
       warn({
@@ -286,7 +285,7 @@ export function resolveDiscoveryOptions(
     maxConcurrentStreams: from.number('ISTIO_GPRC_MAXSTREAMS', 100_000, 1),
     maxRequestBytes: from.number('ISTIO_GPRC_MAXRECVMSGSIZE', 4 * 1024 * 1024, 1),
     clientLimits: clientLimitsOf(from, openFiles, (note) => void notes.push(note)),
-    // The two HTTP ports may use half of the file descriptors that xDS does not use.
+    // The two HTTP ports share half of the file descriptors that are not reserved for xDS.
     httpConnections: Math.min(connectionsOfPort(openFiles), Math.max(1, Math.floor(filesBeside(openFiles) / 4))),
     configLimits,
     xdsSources: xdsSourceLimitsOf(from, configLimits),
@@ -390,7 +389,7 @@ function debugOptionsOf(flags: DiscoveryFlags, from: Environment) {
   };
 }
 
-/** In bytes. */
+/** Size in bytes. */
 function quarterOfMemory(): number {
   const allowed = process.constrainedMemory() || Number.POSITIVE_INFINITY;
   return Math.floor(Math.min(allowed, totalmem()) / 4);
@@ -402,7 +401,7 @@ function byProcessors(): number {
 }
 
 /**
- * Rejects other signers, because their users must not get certificates from a root that they did not configure.
+ * Rejects other signers, because users who configured one must not get certificates from another root.
  *
  * @throws ChartpilotError FLAG_INVALID
  */

@@ -26,7 +26,7 @@ function endpointsOf(node: MeshNode, names: readonly string[]): Record<string, n
 const givenScopedWorld = () =>
   new GivenWorld([service('a', 'near', '10.0.0.1'), service('b', 'far', '10.0.0.2'), sidecar(['./*'])]);
 
-it("EncodedCache builds the endpoints of a service that becomes visible, even if another service's endpoints change too", () => {
+it('EncodedCache builds the endpoints of a service that becomes visible, even if the same push changes other endpoints', () => {
   const world = givenScopedWorld();
   const node = world.connect('10.1.0.1');
   const names = [cluster('far'), cluster('near')];
@@ -35,7 +35,7 @@ it("EncodedCache builds the endpoints of a service that becomes visible, even if
   expect(endpointsOf(node, names)).toEqual({ [cluster('far')]: 1, [cluster('near')]: 1 });
 });
 
-it('EncodedCache keeps a change of visible services for the next request', () => {
+it('EncodedCache includes an earlier change of visible services in the next request', () => {
   const world = givenScopedWorld();
   const node = world.connect('10.1.0.1');
   const names = [cluster('far'), cluster('near')];
@@ -45,7 +45,7 @@ it('EncodedCache keeps a change of visible services for the next request', () =>
   expect(endpointsOf(node, names)).toEqual({ [cluster('far')]: 1, [cluster('near')]: 1 });
 });
 
-it('EncodedCache rebuilds the endpoints of the current and the previous host of a changed DestinationRule', () => {
+it('EncodedCache rebuilds the endpoints of the previous and the current host of a changed DestinationRule', () => {
   const world = new GivenWorld([service('a', 'near', '10.0.0.1'), service('a', 'other', '10.0.0.2')]);
   const node = world.connect('10.1.0.1');
   const [near, other] = [cluster('near', 'v1'), cluster('other', 'v1')];
@@ -60,7 +60,7 @@ it('EncodedCache rebuilds the endpoints of the current and the previous host of 
   expect(now()).toEqual({ [near]: 1, [other]: 1 });
 });
 
-it("EncodedCache builds the endpoints of an alias that is created again, and applies only the alias' own DestinationRule", () => {
+it("EncodedCache builds the endpoints of a recreated alias, and applies only the alias' own DestinationRule", () => {
   const alias = givenObject('Service', 'a', 'also', {
     spec: { type: 'ExternalName', externalName: 'near.example.com', clusterIPs: [], externalIPs: [], ports: [] },
     status: { loadBalancer: { ingress: [] } },

@@ -1,4 +1,4 @@
-/** Which subscribed resources of a client may differ after changes. */
+/** Determines which subscribed resources of a client may differ after changes. */
 
 import { type ConfigKey, configKeyText, parseConfigKey } from '../../model/config/config.ts';
 import type { NodeType } from '../../model/node/proxy.ts';
@@ -21,7 +21,7 @@ export function mayAffectType(kind: string, typeUrl: string, nodeType: NodeType)
   return changesType(kind, typeUrl, nodeType) || (typeUrl === endpointType && visibilityKinds.has(kind));
 }
 
-/** Keys of the hosts of changed DestinationRules, which keys of rules do not contain. */
+/** Keys of the hosts of changed DestinationRules, because the keys of rules do not contain hosts. */
 export function hostsOfRules({ context, previous, changed }: ContextPublication): readonly string[] {
   const hosts = [...changed].map(parseConfigKey).flatMap((key) => {
     if (key.kind !== 'DestinationRule') return [];
@@ -33,7 +33,7 @@ export function hostsOfRules({ context, previous, changed }: ContextPublication)
   return [...new Set(hosts)].map((name) => configKeyText({ kind: ruleHost, namespace: '', name }));
 }
 
-/** Ignores created and deleted services. */
+/** Whether the visibility of services changed, apart from created and deleted ones. */
 export function changesVisibleServices(
   keys: readonly ConfigKey[],
   shape: ProxyShape,
@@ -55,14 +55,14 @@ export function changesVisibleServices(
 export interface AffectedScope {
   readonly typeUrl: string;
   readonly nodeType: NodeType;
-  /** Since the names' push context, see {@link changesVisibleServices}. */
+  /** Whether visibility changed since the push context of the names, see {@link changesVisibleServices}. */
   readonly visibilityChanged: boolean;
 }
 
 /**
- * All names, unless the generator can narrow down each change.
+ * Returns all names, unless the generator can narrow down each change.
  *
- * @param changed with {@link hostsOfRules}
+ * @param changed changed keys, including those of {@link hostsOfRules}
  */
 export function affectedNames(
   changed: ReadonlySet<string>,

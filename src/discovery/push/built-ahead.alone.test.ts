@@ -1,6 +1,6 @@
 /**
- * In a new push context everything is built for the first time. Parts that many proxies share are built in pieces, so that the first proxy does not
- * block others.
+ * In a new push context, everything is built for the first time. Parts that many proxies share are built in pieces, so that building for the first
+ * proxy does not block others.
  */
 import { fromBinary } from '@bufbuild/protobuf';
 import { beforeEach, describe, expect, it } from 'vitest';
@@ -106,8 +106,8 @@ beforeEach(() => {
   world = new GivenWorld(objects);
 });
 
-describe('EncodedCache, in a new push context', () => {
-  it('prepares clusters in pieces, with the same result as at once', () => {
+describe('EncodedCache in a new push context', () => {
+  it('prepares clusters in pieces, with the same result as in one step', () => {
     const preparedList = prepared(nodeAt('10.9.0.1', 'ns-1'), clusterType, '*');
     expect(preparedList.mostEncoded).toBeLessThan(20);
     expect(preparedList.longestMs, JSON.stringify([preparedList.longestMs, preparedList.sumMs])).toBeLessThan(
@@ -119,7 +119,7 @@ describe('EncodedCache, in a new push context', () => {
     expect(preparedList.list.length).toBeGreaterThan(services);
   });
 
-  it('prepares clusters that an EnvoyFilter patches in pieces, independently of earlier clients', () => {
+  it('prepares clusters with EnvoyFilter patches in pieces, independently of earlier clients', () => {
     const [filter] = readConfigFile('filter.yaml', timeoutsOfOneVersion, { creationTimestamp: 0 }).configs;
     const of = (version: string): MeshNode => {
       world.connect(`10.9.0.${version}`, { namespace: 'ns-1', metadata: { ISTIO_VERSION: `1.${version}.0` } });
@@ -142,28 +142,31 @@ describe('EncodedCache, in a new push context', () => {
   it.each([
     ['public', objects],
     ['of which some are private', objects.map(withPrivateServices)],
-  ])('prepares routes of services (%s) in pieces, and builds only the differences for another namespace', (_, mesh) => {
-    const lookupCount = (): number => world.cache.counts.hits + world.cache.counts.misses;
-    world = new GivenWorld(mesh);
-    const preparedList = prepared(nodeAt('10.9.0.1', 'ns-1'), routeType, ['80']);
-    expect(preparedList.longestMs, JSON.stringify([preparedList.longestMs, preparedList.sumMs])).toBeLessThan(
-      preparedList.sumMs / 2,
-    );
-    expect(preparedList.stretches).toBeGreaterThan(services / 10);
-    const countBefore = lookupCount();
-    const next = prepared(nodeAt('10.9.0.2', 'ns-2'), routeType, ['80']);
-    // A hundred services of each of the two namespaces have other domains. For private services of others, only rules remain.
-    expect(lookupCount() - countBefore).toBeLessThan(services / 4);
-    expect(next.stretches).toBeGreaterThan(3);
-    expect(nodeAt('10.9.0.4', 'ns-2').prepare(routeType, ['80'])).toBeUndefined();
-    for (const [namespace, { list }] of [['ns-1', preparedList] as const, ['ns-2', next] as const]) {
+  ])(
+    'prepares the routes of services (%s) in pieces, and builds only the differences for another namespace',
+    (_, mesh) => {
+      const lookupCount = (): number => world.cache.counts.hits + world.cache.counts.misses;
       world = new GivenWorld(mesh);
-      const atOnce = nodeAt('10.9.0.1', namespace).get(routeType, ['80'])!;
-      expect(list).toEqual([...atOnce.resources].map(([name, { version }]) => [name, version]));
-    }
-  });
+      const preparedList = prepared(nodeAt('10.9.0.1', 'ns-1'), routeType, ['80']);
+      expect(preparedList.longestMs, JSON.stringify([preparedList.longestMs, preparedList.sumMs])).toBeLessThan(
+        preparedList.sumMs / 2,
+      );
+      expect(preparedList.stretches).toBeGreaterThan(services / 10);
+      const countBefore = lookupCount();
+      const next = prepared(nodeAt('10.9.0.2', 'ns-2'), routeType, ['80']);
+      // A hundred services in each of the two namespaces have other domains. Of private services in other namespaces, only rules remain.
+      expect(lookupCount() - countBefore).toBeLessThan(services / 4);
+      expect(next.stretches).toBeGreaterThan(3);
+      expect(nodeAt('10.9.0.4', 'ns-2').prepare(routeType, ['80'])).toBeUndefined();
+      for (const [namespace, { list }] of [['ns-1', preparedList] as const, ['ns-2', next] as const]) {
+        world = new GivenWorld(mesh);
+        const atOnce = nodeAt('10.9.0.1', namespace).get(routeType, ['80'])!;
+        expect(list).toEqual([...atOnce.resources].map(([name, { version }]) => [name, version]));
+      }
+    },
+  );
 
-  it('continues the routes of the first namespace for others that connect at the same time, and builds only their differences', () => {
+  it('shares the routes of the first namespace with others that connect simultaneously, and builds only their differences', () => {
     const lookupCount = (): number => world.cache.counts.hits + world.cache.counts.misses;
     prepared(nodeAt('10.9.0.1', 'ns-0'), routeType, ['80']);
     const ofOne = lookupCount();
@@ -171,7 +174,7 @@ describe('EncodedCache, in a new push context', () => {
     const nodes = Array.from({ length: 10 }, (_, index) => nodeAt(`10.9.0.${index}`, `ns-${index}`));
     let waiting = nodes.map((node) => node.prepare(routeType, ['80'])!);
     expect(waiting.map((each) => each.piece())).not.toContain(false);
-    // The node that started the build disconnects.
+    // The node whose request started the build disconnects.
     waiting = waiting.slice(1);
     while (waiting.length > 0) waiting = waiting.filter((each) => each.piece());
     expect(lookupCount()).toBeLessThan(ofOne + nodes.length * (services / 4));
@@ -182,7 +185,7 @@ describe('EncodedCache, in a new push context', () => {
     }
   });
 
-  it('lets a proxy that connects during a build continue it instead of building everything at once', () => {
+  it('lets a proxy that connects during a build continue that build', () => {
     const [one, other] = [nodeAt('10.9.0.1', 'ns-1'), nodeAt('10.9.0.2', 'ns-2')];
     const first = one.prepare(clusterType, '*')!;
     first.piece();
@@ -196,14 +199,14 @@ describe('EncodedCache, in a new push context', () => {
   });
 });
 
-describe('EncodedCache, for a push', () => {
+describe('EncodedCache during a push', () => {
   const changed = (timeoutMs: number): Config =>
     givenObject('VirtualService', 'ns-7', 'vs-7', {
       hosts: [hostOf(7)],
       http: [{ timeoutMs, route: [{ destination: { host: hostOf(7) } }] }],
     });
 
-  it('prepares a full push in pieces, and rebuilds only what a change of one object affects', () => {
+  it('prepares a full push in pieces, and rebuilds only what a changed object affects', () => {
     const node = nodeAt('10.9.0.1', 'ns-1');
     for (const type of [clusterType, routeType]) prepared(node, type, type === clusterType ? '*' : ['80']);
     const change = world.change({ [configKeyText(changed(1))]: changed(2_000) });
@@ -218,7 +221,7 @@ describe('EncodedCache, for a push', () => {
     expect(node.prepare(endpointType, [`outbound|80||${hostOf(1)}`])).toBeUndefined();
   });
 
-  it('builds ahead even after a small change if a proxy requests a list that no proxy had before', () => {
+  it('prepares a list in pieces after a small change if no proxy had this list before', () => {
     const node = nodeAt('10.9.0.1', 'ns-1');
     node.typesToPush(world.change({ [configKeyText(changed(1))]: changed(2_000) }), [routeType]);
     const preparedList = prepared(node, routeType, ['80']);
@@ -231,7 +234,7 @@ describe('EncodedCache, for a push', () => {
     expect(prepared(next, clusterType, '*').mostEncoded).toBeLessThan(20);
   });
 
-  it('builds ahead if a single changed object is very large', () => {
+  it('prepares a list in pieces if the only changed object is very large', () => {
     const node = nodeAt('10.9.0.1', 'ns-1');
     prepared(node, routeType, ['80']);
     const large = givenObject('VirtualService', 'ns-7', 'vs-7', {
@@ -245,7 +248,7 @@ describe('EncodedCache, for a push', () => {
     expect(node.prepare(routeType, ['80'])).toBeDefined();
   });
 
-  it('prepares routes in pieces for VirtualServices whose hosts belong to no service', () => {
+  it('prepares the routes of VirtualServices for unknown hosts in pieces', () => {
     const unknown = Array.from({ length: 30 }, (_, index) =>
       givenObject('VirtualService', 'ns-1', `unknown-${index}`, {
         hosts: [`unknown-${index}.test`],
@@ -315,7 +318,7 @@ describe('EncodedCache, for a push', () => {
     expect(new Set(virtualHosts[0]!.routes.map(({ match }) => match!.pathSpecifier.value)).size).toBe(4_000);
   });
 
-  it('prepares a list in pieces if much of it differs: the routes of a gateway with many hosts', () => {
+  it('prepares a largely changed list in pieces, such as the routes of a gateway with many hosts', () => {
     const hosts = 600;
     const gateway = givenObject('Gateway', 'edge', 'gw', {
       selector: { istio: 'gw' },

@@ -32,7 +32,7 @@ const sidecar = (hosts: readonly string[]): Config =>
 const peerAuthentication = (mode: string): Config => givenObject('PeerAuthentication', 'a', 'all', { mtls: mode });
 const policy = (kind: string, spec: object): Config => givenObject(kind, 'a', 'all', spec);
 
-/** A proxy that receives pushed types only. */
+/** A proxy that receives only pushed types. */
 class PushedProxy {
   readonly #node: MeshNode;
   readonly has: Record<string, readonly string[]>;
@@ -59,12 +59,12 @@ const keyOf = (object: Config): string => configKeyText(object);
 
 interface Case {
   readonly change: string;
-  /** Changes first. Of the same kind, so that the context indexes that kind again. */
+  /** Object that changes first. It has the same kind, so that the context indexes that kind again. */
   readonly first: Config;
   readonly old: Config;
   /** Absent for a removal. */
   readonly next?: Config;
-  /** Key in the push order; default: the object's key. */
+  /** Key in the push order. Defaults to the object's key. */
   readonly named?: string;
 }
 
@@ -107,9 +107,9 @@ const cases: readonly Case[] = [
   },
 ];
 
-describe('an object that changes before the context of an earlier change is published', () => {
+describe('an object that changes before an earlier change is published', () => {
   for (const { change, first, old, next, named = keyOf(old) } of cases) {
-    it(`is named by that context and reaches the proxies: ${change}`, () => {
+    it(`is named by the earlier change's context and reaches the proxies: ${change}`, () => {
       const otherEntries = [entry('x'), entry('y')].filter((object) => keyOf(object) !== keyOf(first));
       const world = new GivenWorld([...otherEntries, old]);
       const proxy = new PushedProxy(world);
@@ -126,7 +126,7 @@ describe('an object that changes before the context of an earlier change is publ
     });
   }
 
-  it('is missing in that context if it is a RequestAuthentication, whose push waits for keys', () => {
+  it("is missing in the earlier change's context if it is a RequestAuthentication, because its push waits for keys", () => {
     const authentication = givenObject('RequestAuthentication', 'a', 'all', {
       jwtRules: [{ issuer: 'i', jwks: '{"keys":[]}', fromHeaders: [], fromParams: [], audiences: [] }],
     });

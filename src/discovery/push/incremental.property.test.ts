@@ -34,12 +34,12 @@ const ports = [80, 443, 9000];
 const anyNamespace = fc.constantFrom(...namespaces);
 const anyHost = fc.constantFrom(...hosts);
 const plainHost = fc.constantFrom(...hosts.filter((host) => !host.startsWith('*')), 's', 's', 'alias');
-/** Mostly public; some are exported to the own namespace, another one, several, or none. */
+/** Mostly public. Some are exported to their own namespace, another one, several, or none. */
 const exportTo = fc.constantFrom(undefined, ['*'], ['.'], ['b'], ['a', 'istio-system'], ['~']);
 const defined = <T extends object>(spec: T): object =>
   Object.fromEntries(Object.entries(spec).filter(([, value]) => value !== undefined));
 
-/** Few names, so that objects interact: the same host, conflicts, delegates. */
+/** Uses few names, so that objects interact, for example by the same host, conflicts or delegates. */
 const serviceEntry = fc
   .record({
     namespace: anyNamespace,
@@ -75,7 +75,7 @@ const serviceEntry = fc
     ),
   );
 
-/** With locality load balancing or sessions. */
+/** A service with locality load balancing or sessions. */
 const nearService = fc
   .record({
     internalTrafficPolicy: fc.constantFrom('Cluster', 'Local'),
@@ -109,7 +109,7 @@ const nearSlice = fc
     return { ...built, labels: { 'kubernetes.io/service-name': 'near' } };
   });
 
-/** The target may be an alias too. */
+/** An alias, whose target can be an alias too. */
 const alias = fc
   .record({
     namespace: fc.constantFrom('a', 'b'),
@@ -212,7 +212,7 @@ const gateway = fc
     return givenObject('Gateway', namespace, 'gw', { selector: {}, servers });
   });
 
-/** Servers for services that may not exist, some with TLS. */
+/** Gateways with servers for services that may not exist, some with TLS. */
 const gatewayOfServices = fc
   .record({
     namespace: anyNamespace,
@@ -232,7 +232,7 @@ const gatewayOfServices = fc
 
 const authority = createAuthority();
 const certificates = [authority.issue(['x.test']), authority.issue(['y.test'])] as const;
-/** Kubernetes Gateway API: listeners depend on the existence of the Service. */
+/** Kubernetes Gateway, whose listeners depend on the existence of the Service. */
 const kubernetesGateway = fc
   .record({
     namespace: fc.constantFrom('a', 'istio-system'),
@@ -306,7 +306,7 @@ const referenceGrant = fc.constantFrom(...granted).map(({ kind, to }) => {
   return givenObject('ReferenceGrant', 'a', 'grant', { from, to: [to] });
 });
 
-/** CA certificates may not exist, and the target may be an alias. A rejected policy denies requests to its targets. */
+/** Policies whose CA certificates may not exist, and whose target can be an alias. A rejected policy denies requests to its targets. */
 const backendTlsPolicy = fc
   .record({
     name: fc.constantFrom('one', 'two'),
@@ -374,7 +374,7 @@ const authorizationPolicy = fc
   .record({
     ...scope,
     held,
-    // There is no such extension provider, so CUSTOM denies all requests.
+    // The extension provider of CUSTOM does not exist, so all requests are denied.
     action: fc.constantFrom({ action: 'ALLOW' }, { action: 'DENY' }, { action: 'CUSTOM', provider: 'nobody' }),
     to: fc.constantFrom(undefined, [{ methods: ['GET'] }], [{ ports: ['80'] }]),
     dryRun: fc.boolean(),
@@ -467,7 +467,7 @@ const wasmPlugin = fc
   .record({
     ...scope,
     held,
-    // Of a service that may exist, or an unknown one.
+    // URLs of a service that may exist, or an unknown one.
     url: fc.constantFrom('http://x.test:80/a.wasm', 'oci://x.test/a', 'file:///a.wasm'),
     phase: fc.constantFrom(undefined, 'AUTHN'),
     type: fc.constantFrom('HTTP', 'NETWORK'),
@@ -517,7 +517,7 @@ const meantDifferently = fc.oneof(
   { weight: 1, arbitrary: envoyFilter },
   { weight: 1, arbitrary: peerAuthentication },
 );
-/** Routes of gateways, some for certain clients only. */
+/** Routes of gateways, of which some apply only to certain clients. */
 const boundVirtualService = fc
   .record({
     routed: virtualService,
@@ -555,16 +555,16 @@ const ofBackends = fc.oneof(
   { weight: 2, arbitrary: boundVirtualService },
   { weight: 1, arbitrary: gateway },
 );
-/** Mostly services, because other objects change the meaning of rules. */
+/** Mostly services, because other objects can change the effect of rules. */
 const serviceOfMany = fc.oneof({ weight: 12, arbitrary: serviceEntry }, { weight: 1, arbitrary: sidecar });
 
-/** Of an existing object, by its index in the list of all added objects. The spec stays. */
+/** A change of an existing object, by its index in the list of all added objects. The spec is unchanged. */
 interface MetadataChange {
   readonly place: number;
   readonly metadata: Partial<Pick<Config, 'creationTimestamp' | 'labels' | 'annotations' | 'generation' | 'uid'>>;
 }
 
-/** Simultaneous changes. Removals are indexes in the list of all added objects. */
+/** Changes that are applied together. Removals are indexes in the list of all added objects. */
 interface Step {
   readonly puts: readonly Config[];
   readonly removals: readonly number[];
@@ -628,7 +628,7 @@ const clients: readonly Client[] = [
 
 type Client = { readonly ip: string } & GivenNodeOptions;
 
-/** Most resources are equal for all of them, or within a namespace. */
+/** Most resources are equal for all of these, or within a namespace. */
 const routers: readonly Client[] = [
   { ip: '10.9.0.4', namespace: 'istio-system' },
   { ip: '10.9.0.10', namespace: 'istio-system', labels: { app: 'web' } },
@@ -638,7 +638,7 @@ const routers: readonly Client[] = [
   { ip: '10.9.0.1', namespace: 'b', metadata: { WORKLOAD_CERTIFICATES: 'true' } },
 ].map((about) => ({ type: 'router', ...about }));
 
-/** Including those of aliases, by target. */
+/** Assignments, including those of aliases by target. */
 const assignments = [...hosts, 'alias.a.svc.cluster.local|x.test', 's.a.svc.cluster.local|y.test'].flatMap((host) =>
   ports.flatMap((port) => subsets.map((subset) => `outbound|${port}|${subset}|${host}`)),
 );
@@ -696,7 +696,7 @@ function inAnyOrder(state: State): State {
   return Object.fromEntries(Object.entries(state).map(([type, list]) => [type, sorted(list)]));
 }
 
-/** Names with different versions, or in one list only. */
+/** Names that have different versions, or are in only one of the lists. */
 function differing(a: State[string], b: State[string]): string[] {
   const [previous, after] = [new Map(a), new Map(b)];
   return [...new Set([...previous.keys(), ...after.keys()])].filter((name) => previous.get(name) !== after.get(name));
@@ -719,8 +719,8 @@ interface KeepingUp {
 }
 
 /**
- * Adds and removes objects step by step. After each step, each proxy must have the resources of a build from scratch, and must have received a push
- * of each changed type.
+ * Adds and removes objects step by step. After each step, each proxy must have the same resources as after a complete build, and must have received a
+ * push of each changed type.
  */
 function expectToKeepUp(
   start: readonly Config[],
@@ -735,7 +735,7 @@ function expectToKeepUp(
   const world = worldOf(present.values());
   const nodes = connectAll(world, all);
   let held = nodes.map((node) => stateOfTypes(node, types));
-  // Streams without subscriptions. The late ones are not even notified of changes.
+  // Streams without subscriptions. The `late` ones are not even notified of changes.
   const [idle, late] = [connectAll(world, all), connectAll(world, all)];
   const changes: ResourceChange[] = [];
   const everPut = [...present.keys()];
@@ -752,7 +752,7 @@ function expectToKeepUp(
       for (const type of types) {
         if (concerned.includes(type)) continue;
         const news = differing(held[index]![type]!, now[type]!);
-        // Envoy requests endpoints with new and changed clusters, and none without a cluster.
+        // Envoy requests endpoints of new and changed clusters, and none without a cluster.
         const changed = type === endpointType ? differing(held[index]![clusterType]!, now[clusterType]!) : [];
         const clusters = new Set(
           [held[index]!, now].flatMap((state) => (state[clusterType] ?? []).map(([name]) => name)),
@@ -776,8 +776,8 @@ function expectToKeepUp(
 }
 
 /**
- * Computes services before it publishes the changes of an earlier step, like the program after changes in quick succession: the context then contains
- * objects and services that its push does not name. Proxies receive pushed types only.
+ * Computes services before it publishes the changes of an earlier step, as the program does after changes in quick succession. The context then
+ * contains objects and services that its push does not name. Proxies receive only pushed types.
  */
 function expectToCatchUp(
   start: readonly Config[],
@@ -839,7 +839,7 @@ function editsOf(
 }
 
 describe('incremental push contexts and caches', () => {
-  it('give each proxy the same resources as a build from scratch, and push to each affected proxy', () => {
+  it('give each proxy the same resources as a full build, and push to each affected proxy', () => {
     fc.assert(
       fc.property(
         fc.array(objects, { maxLength: 10 }),
@@ -852,7 +852,7 @@ describe('incremental push contexts and caches', () => {
     );
   });
 
-  it('give each proxy all resources after later pushes, if a context contains more than its push names', () => {
+  it('give each proxy all resources after later pushes, even if a context contains more changes than its push names', () => {
     fc.assert(
       fc.property(
         fc.array(objects, { maxLength: 10 }),
@@ -865,19 +865,19 @@ describe('incremental push contexts and caches', () => {
     );
   });
 
-  it('give each proxy the same resources as a build from scratch after changes of DestinationRules only', () => {
+  it('give each proxy the same resources as a full build if only DestinationRules change', () => {
     fc.assert(
       fc.property(
         fc.array(serviceOfMany, { minLength: 4, maxLength: 10 }),
         fc.array(stepOf(destinationRule), { minLength: 2, maxLength: 6 }),
         (start, steps) => expectToKeepUp(start, steps),
       ),
-      // A run costs as much as two of the others.
+      // A run takes as long as two runs of the other tests.
       { numRuns: Math.ceil(numRuns / 2) },
     );
   });
 
-  it('give gateways that share routes the same resources as a build from scratch', () => {
+  it('give gateways that share routes the same resources as a full build', () => {
     fc.assert(
       fc.property(
         fc.array(ofRouters, { minLength: 4, maxLength: 12 }),
@@ -888,7 +888,7 @@ describe('incremental push contexts and caches', () => {
     );
   });
 
-  it('give gateways with BackendTLSPolicies the same resources as a build from scratch', () => {
+  it('give gateways with BackendTLSPolicies the same resources as a full build', () => {
     const types = [clusterType, endpointType, listenerType, routeType];
     fc.assert(
       fc.property(
@@ -901,7 +901,7 @@ describe('incremental push contexts and caches', () => {
     );
   });
 
-  it('give each proxy the same common and separate resources as a build without sharing', () => {
+  it('give each proxy the same shared and separate resources as a build without sharing', () => {
     const few = [clusterType, endpointType];
     fc.assert(
       fc.property(fc.array(meantDifferently, { minLength: 4, maxLength: 14 }), (all) => {

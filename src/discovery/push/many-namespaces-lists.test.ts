@@ -15,11 +15,11 @@ interface Variant {
   readonly imports?: readonly string[];
   /** Adds a rule in each namespace for a service of another one. */
   readonly ownRules?: boolean;
-  /** Selects the workload of each sidecar by a service of its namespace. */
+  /** Whether the workload of each sidecar is selected by a service of its namespace. */
   readonly served?: boolean;
 }
 
-/** Mesh with a sidecar in each namespace that subscribes to all clusters and endpoints. */
+/** A mesh with a sidecar in each namespace that subscribes to all clusters and endpoints. */
 class Mesh {
   readonly world: GivenWorld;
   readonly nodes: readonly MeshNode[];
@@ -108,11 +108,11 @@ const variants: readonly (readonly [string, Variant])[] = [
   ['with workloads that serve a service', { served: true }],
 ];
 
-/** Lookups for a namespace, independent of the number of services: its own services, the workload's resources, and the lists. */
+/** Lookups for a namespace, which do not depend on the number of services: its own services, the workload's resources, and the lists. */
 const perNamespace = 24;
 
 describe.each(variants)('clusters and endpoints of sidecars in many namespaces (%s)', (_name, variant) => {
-  it('are looked up and encoded once: each further namespace costs only its own resources', () => {
+  it('are looked up and encoded once, and each further namespace costs only its own resources', () => {
     const [small, large] = [few, many].map((namespaces) => new Mesh(namespaces, variant).costOf(undefined));
     expect((large!.lookups - small!.lookups) / (many - few)).toBeLessThan(perNamespace);
     expect((large!.encoded - small!.encoded) / (many - few)).toBeLessThan(8);
@@ -122,7 +122,7 @@ describe.each(variants)('clusters and endpoints of sidecars in many namespaces (
     ['destination rule', (mesh: Mesh) => mesh.rule(7, 20)],
     ['private service’s destination rule', (mesh: Mesh) => mesh.rule(3, 20)],
     ['service', (mesh: Mesh) => mesh.service(7, '10.2.0.1')],
-  ])('are looked up and encoded in proportion to a change of a %s', (_kind, change) => {
+  ])('are looked up and encoded in proportion to the size of a change of a %s', (_kind, change) => {
     const [small, large] = [few, many].map((namespaces) => {
       const mesh = new Mesh(namespaces, variant);
       mesh.costOf(undefined);
@@ -130,12 +130,12 @@ describe.each(variants)('clusters and endpoints of sidecars in many namespaces (
       return mesh.costOf(change(mesh));
     });
     expect((large!.lookups - small!.lookups) / (many - few)).toBeLessThan(perNamespace);
-    // A cluster, its assignment, and inbound resources in the service's namespace. Inbound resources of other workloads stay.
+    // These are a cluster, its assignment, and inbound resources in the service's namespace. Inbound resources of other workloads are unchanged.
     expect(large!.encoded).toBeLessThanOrEqual(6);
     expect(large!.misses).toBeLessThanOrEqual(4);
   });
 
-  it('equal those of a client that requests them for the first time', () => {
+  it('equal those of a new client', () => {
     const [mesh, fresh] = [new Mesh(few, variant), new Mesh(few, variant)];
     mesh.costOf(undefined);
     for (const change of [mesh.rule(7, 20), mesh.rule(3, 20), mesh.service(7, '10.2.0.1'), mesh.rule(7, 21)]) {
@@ -147,7 +147,7 @@ describe.each(variants)('clusters and endpoints of sidecars in many namespaces (
   });
 });
 
-it('inbound listeners stay the same after a change of a DestinationRule', () => {
+it('inbound listeners are unchanged after a change of a DestinationRule', () => {
   const mesh = new Mesh(few, { served: true });
   mesh.costOf(undefined);
   const countsBefore = mesh.nodes.map((node) => node.get(listenerType, '*')!.resources);

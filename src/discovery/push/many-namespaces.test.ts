@@ -11,7 +11,7 @@ const manyServices = 300;
 const few = 5;
 const many = 30;
 
-/** Mesh with services, rules and a sidecar in each namespace. */
+/** A mesh with services, rules and a sidecar in each namespace. */
 class Spread {
   readonly world: GivenWorld;
   readonly nodes: readonly MeshNode[];
@@ -82,7 +82,7 @@ function versionsIn(mesh: Spread): readonly string[] {
   });
 }
 
-/** Distinct chunks of all routes. */
+/** Set of the distinct chunks of all routes. */
 class Pieces {
   readonly all: ReadonlySet<Uint8Array>;
 
@@ -101,7 +101,7 @@ class Pieces {
 }
 
 describe('encoded routes of many namespaces', () => {
-  it('share their bytes, so that a change rebuilds only neighboring blocks', () => {
+  it('share memory, so that a change rebuilds only neighboring blocks', () => {
     const one = new Pieces(new Spread(1, manyServices)).bytes;
     const namespaces = 100;
     const spread = new Spread(namespaces, manyServices);
@@ -128,13 +128,13 @@ describe('routes of sidecars in many namespaces', () => {
     atFirst = { small: small.costOf(undefined), large: large.costOf(undefined) };
   });
 
-  it('are built once: each namespace has a configuration of shared parts', () => {
+  it("are built once, and each namespace's configuration consists of shared parts", () => {
     const perNamespace = (atFirst.large.misses - atFirst.small.misses) / (many - few);
     expect(perNamespace).toBeLessThanOrEqual(2);
-    // For its own services and the plan of the shared configuration.
+    // The lookups are for its own services and the plan of the shared configuration.
     expect((atFirst.large.lookups - atFirst.small.lookups) / (many - few)).toBeLessThan(12);
     expect(atFirst.large.encoded).toBe(many);
-    // Routes of each virtual host, and two entries for each namespace.
+    // The entries are routes of each virtual host, and two for each namespace.
     expect(large.world.cache.size).toBeLessThanOrEqual(fewServices + 2 * many + 1);
   });
 
@@ -142,14 +142,14 @@ describe('routes of sidecars in many namespaces', () => {
     ['virtual service', (mesh: Spread) => mesh.route(7, 2000)],
     ['destination rule', (mesh: Spread) => mesh.rule(7, 20)],
     ['service', (mesh: Spread) => mesh.service(7, 'DNS')],
-  ])('are rebuilt in one place after a change of a %s, without lookups of others', (_kind, change) => {
+  ])('are rebuilt only where a %s changes, without looking up others', (_kind, change) => {
     const [few_, many_] = [small.costOf(change(small)), large.costOf(change(large))];
-    // One virtual host, and a configuration for each namespace.
+    // The misses are one virtual host, and a configuration for each namespace.
     expect(many_.misses).toBeLessThanOrEqual(1 + 2 * many);
     expect((many_.lookups - few_.lookups) / (many - few)).toBeLessThanOrEqual(5);
   });
 
-  it('equal those of a client that requests them for the first time', () => {
+  it('equal those of a new client', () => {
     const fresh = new Spread(many);
     for (const change of [large.route(3, 1), large.rule(3, 1), large.service(3, 'DNS')]) {
       large.costOf(change);
@@ -159,7 +159,7 @@ describe('routes of sidecars in many namespaces', () => {
     expect(versionsIn(large)).toEqual(versionsIn(fresh));
   });
 
-  it('are one configuration for all namespaces without services', () => {
+  it('are the same configuration for all namespaces without services', () => {
     const bytes = ['x', 'y'].map((namespace) => {
       const node = small.world.connect(`10.7.0.1`, { namespace });
       return node.get(routeType, ['8080'])!.resources.get('8080');
@@ -168,10 +168,10 @@ describe('routes of sidecars in many namespaces', () => {
   });
 });
 
-describe('routes that are derived from those of another namespace', () => {
+describe("routes that are derived from another namespace's routes", () => {
   const spaces = ['a', 'b', 'c'];
   const hosts = spaces.flatMap((space) => [`x.${space}.svc.cluster.local`, `y.${space}.svc.cluster.local`]);
-  // Names that clients of a namespace use for its services, here used by other objects.
+  // Names that clients of a namespace use for its services. Other objects use them here.
   const shortNames = ['x', 'x.a', 'y.b', 'x.c.svc'];
   const anySpace = fc.constantFrom(...spaces, 'istio-system');
   const anyHost = fc.constantFrom(...hosts, ...shortNames);
@@ -239,7 +239,7 @@ describe('routes that are derived from those of another namespace', () => {
     return Buffer.concat(frames).toString('latin1');
   };
 
-  it('equal those of a namespace whose routes are built first', () => {
+  it('equal routes that are built first', () => {
     fc.assert(
       fc.property(objects, fc.shuffledSubarray(spaces, { minLength: 3 }), (given, inTurn) => {
         const shared = new GivenWorld(given);

@@ -10,7 +10,7 @@ import { EncodedCache } from './cache/encoded-cache.ts';
 import { MeshState } from './contexts/mesh-state.ts';
 import { type MeshNode, MeshResources } from './mesh-resources.ts';
 
-/** Service with an endpoint for each address. */
+/** A service with an endpoint for each address. */
 function service(name: string, addresses: readonly string[], port = 80): string {
   return `apiVersion: networking.istio.io/v1
 kind: ServiceEntry
@@ -25,7 +25,7 @@ spec:
 
 const clusterOf = (name: string): string => `outbound|80||${name}.example.com`;
 
-/** Mesh with files of the test that counts encodings. */
+/** A mesh with files of the test that counts encodings. */
 class Mesh {
   encodings = 0;
   readonly cache = new EncodedCache({
@@ -85,7 +85,7 @@ describe('MeshResources', () => {
     });
   });
 
-  it('returns all resources of a type, or those with the requested names', () => {
+  it('returns all resources of a type, or only requested names', () => {
     const node = mesh.connect();
     expect([...node.get(clusterType, '*')!.resources.keys()]).toEqual(
       expect.arrayContaining([clusterOf('cart'), clusterOf('user')]),
@@ -95,7 +95,7 @@ describe('MeshResources', () => {
     expect(node.get('type.googleapis.com/unheard.of', '*')).toBeUndefined();
   });
 
-  it('serves a node from its push context until the next push', () => {
+  it('serves a node from the same push context until the next push', () => {
     const node = mesh.connect();
     const { version } = node.get(endpointType, [clusterOf('cart')])!;
     const change = mesh.apply(service('cart', ['10.1.1.1', '10.1.1.2']), service('user', ['10.2.1.1']));
@@ -122,7 +122,7 @@ describe('MeshResources', () => {
     [200, 240],
     [0, 300],
   ])(
-    'returns current resources to a node that was served after %i contexts and again %i contexts later',
+    'returns current resources to a node that was last served after %i contexts, %i contexts later',
     (first, behind) => {
       const publish = (cart: string, user: string): ResourceChange =>
         mesh.apply(service('cart', [cart]), service('user', [user]));
@@ -157,7 +157,7 @@ describe('EncodedCache', () => {
     const encodings = mesh.encodings;
     const second = mesh.connect('10.0.0.2').get(endpointType, names)!.resources;
     expect(mesh.encodings).toBe(encodings);
-    // The same map, so that the ADS server detects equal lists without comparing them.
+    // The map is the same object, so that the ADS server detects equal lists without comparing them.
     expect(second).toBe(first);
     expect(mesh.connect('10.0.0.3').get(endpointType, [names[0]!])!.resources.get(names[0]!)).toBe(
       first.get(names[0]!),
@@ -171,7 +171,7 @@ describe('EncodedCache', () => {
     expect(mesh.encodings).toBe(encodings);
   });
 
-  it('returns different resources to proxies with different visible services', () => {
+  it('returns different resources to proxies that see different services', () => {
     const here = mesh.connect('10.0.0.1');
     const there = mesh.connect('10.0.0.2', { NAMESPACE: 'other', LABELS: {} });
     here.get(clusterType, '*');
@@ -180,7 +180,7 @@ describe('EncodedCache', () => {
     expect(mesh.cache.counts.misses).toBe(misses);
   });
 
-  it('rebuilds only the endpoints of the service whose endpoints change', () => {
+  it('rebuilds only the endpoints of a service whose endpoints change', () => {
     const node = mesh.connect();
     const previous = node.get(endpointType, names)!.resources;
     const encodings = mesh.encodings;
@@ -201,7 +201,7 @@ describe('EncodedCache', () => {
     expect(after.has('outbound|81||cart.example.com')).toBe(true);
   });
 
-  it('returns the endpoints of a service that is created after a request for it', () => {
+  it('returns the endpoints of a service that is created after they were requested', () => {
     const node = mesh.connect();
     const late = [clusterOf('late')];
     expect(endpointsIn(node.get(endpointType, late)!.resources.get(late[0]!))).toBe(0);
@@ -214,7 +214,7 @@ describe('EncodedCache', () => {
     expect(endpointsIn(node.get(endpointType, late)!.resources.get(late[0]!))).toBe(1);
   });
 
-  it('keeps nothing if its limit is 0', () => {
+  it('caches nothing if its limit is 0', () => {
     let encodings = 0;
     const cache = new EncodedCache({
       encode: (resource) => {

@@ -33,16 +33,16 @@ import type { ContextPublication, Publication } from './contexts/mesh-state.ts';
 import { TypesToPushMemo } from './types-to-push-memo.ts';
 
 export interface MeshResourcesOptions {
-  /** `undefined` before the first one is built. */
+  /** `undefined` until the first context is built. */
   readonly context: () => PushContext | undefined;
   readonly cache: EncodedCache;
-  /** alias → cluster ID (`--clusterAliases`). */
+  /** Cluster IDs by alias (`--clusterAliases`). */
   readonly clusterAliases?: Readonly<Record<string, string>>;
-  /** Absent: each client may receive the Secrets of its namespace. */
+  /** If absent, each client may receive the Secrets of its namespace. */
   readonly secretAccess?: SecretReaders;
   /** Called with Secrets and ConfigMaps that a node requests and may receive. Empty for a closed node. */
   readonly onCredentialsNeeded?: (node: object, references: readonly CredentialReference[]) => void;
-  /** State of an object in the API server. Absent: only objects of the push context exist. */
+  /** State of an object in the API server. If absent, only objects of the push context exist. */
   readonly readingOf?: (reference: CredentialReference) => ObjectReading;
   readonly rejections?: RejectionListener;
   /** Called with each response of a push, and its result. */
@@ -51,7 +51,7 @@ export interface MeshResourcesOptions {
   readonly warn?: (node: string, message: string) => void;
 }
 
-/** `denied`: the client may not receive the object, so it is not read. */
+/** `denied` means that the client may not receive the object, so it is not read. */
 export type CredentialReading = ObjectReading | 'denied';
 
 /** Called only for clients that rejected a resource. */
@@ -63,9 +63,9 @@ export interface RejectionListener {
 
 /** Called for each response of a push, so it must be fast. */
 export interface ResponseListener {
-  /** @param version of the push context */
+  /** @param version version of the push context */
   sent(node: MeshNode, typeUrl: string, version: string): void;
-  /** @param version of the acknowledged response; later ones may have been sent */
+  /** @param version version of the acknowledged response; later ones may have been sent */
   acknowledged(node: MeshNode, typeUrl: string, version: string): void;
   rejected(node: MeshNode, typeUrl: string): void;
   disconnected(node: MeshNode): void;
@@ -97,7 +97,7 @@ export class MeshResources implements ResourceSource {
     this.#options = options;
   }
 
-  /** Must be called before streams are notified. */
+  /** Call before streams are notified. */
   published(published: ContextPublication & Partial<Pick<Publication, 'configs'>>): void {
     this.#shared.history.add(published);
     this.#options.cache.carryOver(published);
@@ -116,7 +116,7 @@ export class MeshResources implements ResourceSource {
     return { resources: opened };
   }
 
-  /** One for each stream of this node ID. */
+  /** Nodes of this ID, one for each stream. */
   nodesOf(id: string): readonly MeshNode[] {
     return [...this.#nodes].filter(({ proxy }) => proxy.id === id);
   }
@@ -186,7 +186,7 @@ export class MeshNode implements NodeResources {
     this.#warn();
   }
 
-  /** Shared by proxies with equal properties. */
+  /** Shape, which proxies with equal properties share. */
   get shape(): ProxyShape {
     return this.#shape;
   }
@@ -195,7 +195,7 @@ export class MeshNode implements NodeResources {
     return this.#context;
   }
 
-  /** One for each type. */
+  /** Limitations, as one text per type. */
   get limitations(): readonly string[] {
     return [...this.#limitations.values()].map(({ text }) => text).filter((text) => text !== '');
   }
@@ -233,7 +233,7 @@ export class MeshNode implements NodeResources {
   }
 
   get(typeUrl: string, names: readonly string[] | '*'): ResourceSet | undefined {
-    // A push follows the API server's decision.
+    // When the API server has decided, a push sends the Secrets.
     if (typeUrl === secretType && names !== '*' && this.#isAwaitingAccess(names)) return undefined;
     return this.#getFrom(this.#context, typeUrl, this.#shape, names);
   }
@@ -261,7 +261,7 @@ export class MeshNode implements NodeResources {
     return this.permitted(typeUrl, names);
   }
 
-  /** Names in the verified namespace or granted to its Gateways, before checking the account's permission to read Secrets. */
+  /** Returns names in the verified namespace or granted to its Gateways. Does not check the account's permission to read Secrets. */
   #permittedByNamespace(names: readonly string[]): readonly string[] {
     const { type, configNamespace } = this.proxy;
     return permittedSecrets(names, {
@@ -278,7 +278,7 @@ export class MeshNode implements NodeResources {
     return this.#reader !== undefined && !this.#reader.isDecided;
   }
 
-  /** Same list for the same list. */
+  /** Returns the same list for the same list. */
   permitted(typeUrl: string, names: readonly string[]): readonly string[] {
     if (typeUrl !== secretType) return names;
     const { account } = this.#details;
@@ -306,7 +306,7 @@ export class MeshNode implements NodeResources {
     );
   }
 
-  /** State of a credential's object. `undefined`: as in the push context. */
+  /** State of a credential's object. `undefined` if it is as in the push context. */
   credentialReading(name: string): CredentialReading | undefined {
     if (this.#permittedByNamespace([name]).length === 0) return 'denied';
     const { secretAccess, readingOf } = this.#options;
@@ -325,7 +325,7 @@ export class MeshNode implements NodeResources {
     const context = this.#options.context() ?? previous.context;
     if (context === previous.context && !change.forced) return [];
     const { shapes, history, typesToPush } = this.#shared;
-    // The order may contain fewer changes than there are since the node's context.
+    // The order can contain fewer changes than there are since the node's context.
     const between = history.between(previous.context, context);
     const changes = (): ChangesBetween => between ?? { forced: false, changed: change.configs };
     const { configNamespace } = this.proxy;
@@ -370,7 +370,7 @@ export class MeshNode implements NodeResources {
     if (text !== '') this.#options.warn?.(this.proxy.id, `gRPC without a proxy: ${text}`);
   }
 
-  /** Limited, because a mesh may have thousands of plugins. */
+  /** Text of limited length, because a mesh can have thousands of plugins. */
   #withheldWasmText(): string | undefined {
     const keys = withheldWasm(this.#shape, this.#context);
     if (keys.length === 0) return undefined;

@@ -10,7 +10,7 @@ const lax = givenObject('PeerAuthentication', 'a', 'own', { mtls: 'PERMISSIVE' }
 const forced: ResourceChange = { version: '', forced: true, configs: new Set() };
 
 describe('a node that must use mutual TLS without certificates', () => {
-  it('causes a warning when it connects, and another one only if the problem recurs after it was resolved', () => {
+  it('causes a warning when it connects, and again only if the problem recurs after its resolution', () => {
     const world = new GivenWorld([strict]);
     const warnings: string[] = [];
     const resources = new MeshResources({
@@ -43,7 +43,7 @@ describe('a node that must use mutual TLS without certificates', () => {
   });
 });
 
-describe('a node whose Envoy does not support its configuration', () => {
+describe('a node with Wasm configuration', () => {
   const plugin = (name: string): ReturnType<typeof givenObject> =>
     givenObject('WasmPlugin', 'a', name, { url: 'file:///a.wasm' });
 
@@ -67,7 +67,7 @@ describe('a node whose Envoy does not support its configuration', () => {
     return warnings;
   }
 
-  it('causes a warning with its version and the unsupported objects', () => {
+  it('causes a warning with its Envoy version and the unsupported objects', () => {
     expect(warningsFor({ version: [1, 36, 2], hasV8: true }, 1)).toEqual([
       expect.stringMatching(/^Wasm code of WasmPlugin a\/p0 is not sent.* Envoy 1\.36\.2 may crash/),
     ]);
@@ -82,7 +82,7 @@ describe('a node whose Envoy does not support its configuration', () => {
     ]);
   });
 
-  it('causes no warning without such objects, or if it supports them', () => {
+  it('causes no warning if it has no Wasm objects or its Envoy supports them', () => {
     expect(warningsFor({ version: [1, 36, 2], hasV8: true }, 0)).toEqual([]);
     expect(warningsFor({ version: [1, 40, 0], hasV8: true }, 1)).toEqual([]);
     expect(warningsFor(undefined, 1)).toEqual([]);

@@ -51,7 +51,7 @@ interface Cost {
   /** Number of built values. */
   readonly misses: number;
   readonly encoded: number;
-  /** Types pushed to each node, equal for all. */
+  /** Types pushed to each node, which are equal for all nodes. */
   readonly types: readonly string[];
   /** Number of distinct lists. */
   readonly lists: number;
@@ -85,10 +85,10 @@ function costOf(world: GivenWorld, nodes: readonly MeshNode[], change: () => Res
   };
 }
 
-describe(`a push to ${sidecars} sidecars of one shape`, () => {
+describe(`a push to ${sidecars} sidecars of the same shape`, () => {
   const { world, nodes } = worldOf();
 
-  it('generates and encodes everything once at first', () => {
+  it('generates and encodes everything once for the first push', () => {
     takeAll(nodes.slice(0, 1));
     const { misses } = world.cache.counts;
     const { encodings } = world;
@@ -98,30 +98,30 @@ describe(`a push to ${sidecars} sidecars of one shape`, () => {
     expect(new Set(nodes.map((node) => node.shape)).size).toBe(1);
   });
 
-  it('builds and encodes one assignment and one list after a change of an endpoint', () => {
+  it('builds and encodes one assignment and one list after an endpoint change', () => {
     const cost = costOf(world, nodes, () => world.put(serviceEntry(7, '10.1.1.1')));
     expect(cost).toEqual({ misses: 1, encoded: 1, types: [endpointType], lists: 1, differing: 1 });
   });
 
-  it('builds one virtual host, and one configuration with its plan, after a change of a route', () => {
+  it('builds one virtual host, and one configuration with its plan, after a route change', () => {
     const cost = costOf(world, nodes, () => world.put(virtualService(7, 2000)));
-    // Clusters and listeners are requested, but are the same lists.
+    // Clusters and listeners are requested, but their lists are unchanged.
     expect(cost).toMatchObject({ misses: 3, encoded: 1, lists: 3, differing: 1 });
   });
 
-  it('builds the resources of one service after a change of its DestinationRule', () => {
+  it("builds the resources of one service after a change of the service's DestinationRule", () => {
     const cost = costOf(world, nodes, () => world.put(destinationRule(7, 20)));
-    // Cluster, assignment (unchanged), virtual host, configuration and its plan (unchanged).
+    // The misses are a cluster, its assignment (unchanged), a virtual host, a configuration and its plan (unchanged).
     expect(cost).toMatchObject({ misses: 5, encoded: 3, differing: 1 });
   });
 
-  it('costs nothing if the change does not affect the sidecars', () => {
+  it('costs nothing if a change does not affect the sidecars', () => {
     const gateway = givenObject('Gateway', 'a', 'g', { selector: {}, servers: [] });
     const cost = costOf(world, nodes, () => world.put(gateway));
     expect(cost).toEqual({ misses: 0, encoded: 0, types: [], lists: 0, differing: 0 });
   });
 
-  it('builds nothing twice while sidecars are served from two contexts', () => {
+  it('builds each resource once while sidecars are served from two contexts', () => {
     const change = world.put(serviceEntry(3, '10.1.1.3'));
     const late = nodes[0]!;
     for (const node of nodes.slice(1)) {
@@ -138,7 +138,7 @@ describe(`a push to ${sidecars} sidecars of one shape`, () => {
 });
 
 describe('sidecars of different shapes', () => {
-  it('share all resources that do not depend on the difference', () => {
+  it('share all resources that do not depend on the different labels', () => {
     const { world, nodes } = worldOf();
     takeAll(nodes.slice(0, 1));
     const { encodings } = world;

@@ -24,7 +24,7 @@ test.each([
   ['a locality without endpoints', [{ locality: { region: 'a' } }], true],
   ['an endpoint', [{ lbEndpoints: [{}] }], false],
   ['many endpoints', [{ lbEndpoints: Array.from({ length: 1_000 }, () => ({ loadBalancingWeight: 7 })) }], false],
-] as const)('an assignment with %s is empty: %s', (_, endpoints, expected) => {
+] as const)('an assignment with %s counts as empty: %s', (_, endpoints, expected) => {
   const assignment = create(ClusterLoadAssignmentSchema, {
     clusterName: 'c',
     endpoints: structuredClone(endpoints) as never,

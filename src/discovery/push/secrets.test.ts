@@ -37,11 +37,11 @@ describe('Secrets of a namespace', () => {
     return opened.resources as MeshNode;
   };
 
-  it('are served to gateways with a verified identity of this namespace', () => {
+  it('are served to gateways with a verified identity of the same namespace', () => {
     expect([...served(gateway('spiffe://cluster.local/ns/edge/sa/front')).keys()]).toEqual(names.slice(0, 2));
   });
 
-  it('are served to no other client', () => {
+  it('are served to no other clients', () => {
     expect(served(gateway()).size).toBe(0);
     expect(served(gateway('spiffe://cluster.local/ns/shop/sa/front')).size).toBe(0);
     expect(served(gateway('somebody')).size).toBe(0);
@@ -49,7 +49,7 @@ describe('Secrets of a namespace', () => {
 });
 
 describe('a changed Secret', () => {
-  it('is pushed to gateways of its namespace without changing other Secrets', () => {
+  it('is pushed to gateways of its namespace, without changing other Secrets', () => {
     const world = new GivenWorld([secret('edge', 'one'), secret('edge', 'two')]);
     const edge = world.connect('10.9.0.1', { namespace: 'edge', type: 'router', secrets: true });
     const shop = world.connect('10.9.0.2', { namespace: 'shop', type: 'router', secrets: true });
@@ -77,7 +77,7 @@ describe('CA certificates', () => {
     return node.get(secretType, [name])!.resources.get(name)?.version;
   };
 
-  it('follow their ConfigMap, or a Secret that contains only CA certificates', () => {
+  it('change with their ConfigMap, or with a Secret that contains only CA certificates', () => {
     const world = new GivenWorld([inConfigMap(first), inSecret('web', first)]);
     const about = { namespace: 'edge', type: 'router', secrets: true } as const;
     const node = world.connect('10.9.0.1', about);
@@ -94,7 +94,7 @@ describe('CA certificates', () => {
   });
 });
 
-describe('clusters of a gateway that receives referenced clusters only', () => {
+describe('clusters of a gateway', () => {
   const service = (host: string): Config =>
     givenObject('ServiceEntry', 'edge', host, {
       hosts: [host],
@@ -117,7 +117,7 @@ describe('clusters of a gateway that receives referenced clusters only', () => {
   const clusters = (node: MeshNode): string[] =>
     [...node.get(clusterType, '*')!.resources.keys()].filter((name) => name.startsWith('outbound'));
 
-  it('follow its VirtualServices', () => {
+  it('are those that its VirtualServices refer to', () => {
     const world = new GivenWorld(objects, undefined, undefined, { onlyReferencedClusters: true });
     const node = world.connect('10.9.0.1', { namespace: 'edge', type: 'router' });
     expect(clusters(node)).toEqual(['outbound|80||a.test']);
@@ -126,7 +126,7 @@ describe('clusters of a gateway that receives referenced clusters only', () => {
     expect(clusters(node)).toEqual(['outbound|80||b.test']);
   });
 
-  it('are all clusters if the option is disabled', () => {
+  it('are all clusters if the option to filter them is disabled', () => {
     const node = new GivenWorld(objects).connect('10.9.0.1', { namespace: 'edge', type: 'router' });
     expect(clusters(node)).toEqual(['outbound|80||a.test', 'outbound|80||b.test']);
   });
@@ -158,7 +158,7 @@ describe('access to Secrets', () => {
   const namesOf = (node: MeshNode): string[] => [...node.get(secretType, requestedNames)!.resources.keys()];
   const verifiedIdentity = 'spiffe://cluster.local/ns/edge/sa/front';
 
-  it("is denied before the API server's decision and after a withdrawal, unlike access to ConfigMaps", () => {
+  it("is denied before the API server's decision and after a revocation, unlike access to ConfigMaps", () => {
     const node = gateway({ verifiedIdentity });
     expect(namesOf(node)).toEqual([requestedNames[0]]);
     expect(requestedAccounts.splice(0)).toEqual([['edge/front']]);
@@ -170,7 +170,7 @@ describe('access to Secrets', () => {
     expect(requestedAccounts.splice(0)).toEqual([[]]);
   });
 
-  it('delays the response to a request for Secrets until the API server has decided', () => {
+  it('delays the response to a Secret request until the API server has decided', () => {
     const references: string[][] = [];
     const onCredentialsNeeded = (_: object, requestedAccounts: readonly { kind: string; name: string }[]): void =>
       void references.push(requestedAccounts.map(({ kind, name }) => `${kind} ${name}`));
@@ -184,7 +184,7 @@ describe('access to Secrets', () => {
     const node = waiting.resources as MeshNode;
     const names = ['kubernetes://one', 'kubernetes://other/one'];
     expect(node.get(secretType, names)).toBeUndefined();
-    // In the meantime, Secrets of the node's own namespace are read.
+    // Until then, Secrets of the node's own namespace are read.
     expect(references).toEqual([['Secret one']]);
     access.setAllowed('edge/front', false);
     expect([...node.get(secretType, names)!.resources.keys()]).toEqual([]);
@@ -195,7 +195,7 @@ describe('access to Secrets', () => {
     requestedAccounts.splice(0);
   });
 
-  it('determines whether a client learns that a Secret exists', () => {
+  it('determines whether a client can learn that a Secret exists', () => {
     const unauthenticated = gateway({});
     const node = gateway({ verifiedIdentity });
     const name = 'kubernetes://one';
@@ -212,7 +212,7 @@ describe('access to Secrets', () => {
     requestedAccounts.splice(0);
   });
 
-  it('ends with the last proxy of an account, after which a late decision has no effect', () => {
+  it('ends with the last proxy of an account, and ignores a late decision', () => {
     const [first, second] = [gateway({ verifiedIdentity }), gateway({ verifiedIdentity })];
     namesOf(first);
     namesOf(second);
@@ -225,7 +225,7 @@ describe('access to Secrets', () => {
     expect(namesOf(gateway({ verifiedIdentity }))).toEqual([requestedNames[0]]);
   });
 
-  it('is not requested for a client that needs no Secret or is not authenticated', () => {
+  it('is not requested for a client that needs no Secrets or is unauthenticated', () => {
     requestedAccounts.splice(0);
     gateway({ verifiedIdentity: 'spiffe://cluster.local/ns/edge/sa/quiet' }).get(secretType, ['configmap://ca-cacert']);
     expect(namesOf(gateway({ secretsUnverified: true }))).toEqual(requestedNames);
@@ -246,7 +246,7 @@ describe('a Secret of another namespace', () => {
     ...node.get(secretType, requestedNames)!.resources.keys(),
   ];
 
-  it('is served to a gateway while a ReferenceGrant permits it to the Gateways of its namespace', () => {
+  it('is served to a gateway while a ReferenceGrant permits it for the Gateways of that namespace', () => {
     const world = new GivenWorld([secret('certs', 'web')]);
     const edge = world.connect('10.9.0.1', about);
     const requestedNames = [name];
@@ -257,7 +257,7 @@ describe('a Secret of another namespace', () => {
     expect(namesOf(edge, requestedNames)).toEqual([]);
   });
 
-  it('is pushed after a change to gateways with a grant only', () => {
+  it('is pushed after a change only to gateways with a grant', () => {
     const world = new GivenWorld([secret('certs', 'web'), grant({ name: 'web' })]);
     const edge = world.connect('10.9.0.1', about);
     const shop = world.connect('10.9.0.2', { ...about, namespace: 'shop' });
@@ -276,7 +276,7 @@ describe('a Secret of another namespace', () => {
     expect(namesOf(world.connect('10.9.0.3', { ...about, secrets: false }))).toEqual([]);
   });
 
-  it('adds the CA certificates of a separate object only if the grant covers that object', () => {
+  it('includes the CA certificates of a separate object only if the grant covers that object', () => {
     const roots = (object: string): Config =>
       givenObject('Secret', 'certs', object, {
         ...{ type: 'Opaque', data: {}, stringData: { 'ca.crt': authority.certificate } },

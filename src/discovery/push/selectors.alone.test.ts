@@ -6,7 +6,7 @@ import type { Config } from '../../model/config/config.ts';
 import { clusterType, endpointType, listenerType, routeType } from '../../networking/index.ts';
 
 const [few, many] = [20, 80];
-/** Of the number of operations. */
+/** Maximum exponent of the number of operations. */
 const maxExponent = 1.2;
 const services = 10;
 
@@ -101,8 +101,8 @@ function serve(size: number, kind: string): void {
   expect(concerned).toContain(nodes[0]);
 }
 
-describe('the cost of workloads with objects that select them grows linearly with their number', () => {
-  it.each(Object.keys(kinds))('for %s', (kind) => {
+describe('workloads and the objects that select them', () => {
+  it.each(Object.keys(kinds))('have a linear total cost for %s', (kind) => {
     const { exponent, tooFast } = growthOfWork((size) => countedWork(() => serve(size, kind)), few, many);
     expect(tooFast).toEqual([]);
     expect(exponent).toBeLessThan(maxExponent);

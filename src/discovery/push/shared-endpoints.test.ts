@@ -29,7 +29,7 @@ function clustersOf(node: MeshNode): unknown {
   return [...node.get(clusterType, '*')!.resources].map(([name, { version }]) => [name, version]);
 }
 
-/** Pushed types when a Kubernetes service loses its only endpoint while a ServiceEntry has the same host. */
+/** Types that are pushed when a Kubernetes service loses its only endpoint while a ServiceEntry has the same host. */
 function pushedBeside(resolution: string) {
   const other = entry(resolution);
   const world = new GivenWorld([service, slice(true), other]);
@@ -41,7 +41,7 @@ function pushedBeside(resolution: string) {
 }
 
 describe('endpoints of a host in two registries', () => {
-  it('are pushed with clusters if one service uses DNS, because its clusters contain endpoints', () => {
+  it('are pushed with clusters if one service uses DNS, because its clusters contain the endpoints', () => {
     const { types, before: previous, now, rebuilt } = pushedBeside('DNS');
     expect(types).toContain(clusterType);
     expect(now).toEqual(rebuilt);

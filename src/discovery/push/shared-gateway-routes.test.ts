@@ -47,7 +47,7 @@ const objectsOf = (hosts: number): Config[] => [
   ...times(hosts, (index) => virtualService(index)),
 ];
 
-/** This many workloads with different labels, two in each namespace. */
+/** Returns this number of workloads with different labels, two in each namespace. */
 const gateways = (count: number): GivenNodeOptions[] =>
   times(count, (index) => ({ namespace: `ns-${index >> 1}`, labels: { app: 'gateway', ownGateway: `${index}` } }));
 
@@ -59,7 +59,7 @@ function served(world: GivenWorld, all: readonly GivenNodeOptions[], hosts: numb
 }
 
 describe('routes of gateways', () => {
-  it('are built and encoded once for all labels and namespaces, also after a change', () => {
+  it('are built and encoded once for all labels and namespaces, even after a change', () => {
     const world = new GivenWorld(objectsOf(3));
     const { nodes, take } = served(world, gateways(6), 3);
     expect(new Set(take()).size).toBe(1);
@@ -94,7 +94,7 @@ describe('routes of gateways', () => {
     'an older Gateway object with one of the hosts': [older],
     'an EnvoyFilter of its namespace': [filter],
   };
-  it.each(Object.entries(differences))('are separate for gateways that differ by %s', (_, objects) => {
+  it.each(Object.entries(differences))('are separate for gateways that differ because of %s', (_, objects) => {
     const world = new GivenWorld(objectsOf(2));
     const { nodes, take } = served(world, [ownGateway, other], 2);
     const [first, second] = take();
@@ -107,14 +107,14 @@ describe('routes of gateways', () => {
     expect(owned).not.toBe(otherRoutes);
   });
 
-  it('are empty for a gateway that must not bind the port, even if gateways with the same labels have routes', () => {
+  it('are empty for a gateway that must not bind the port, even if other gateways with the same labels have routes', () => {
     const unprivileged = { ...ownGateway, metadata: { UNPRIVILEGED_POD: 'true' } };
     const [bound, unbound] = served(new GivenWorld(objectsOf(1)), [ownGateway, unprivileged], 1).take();
     expect(bound).not.toBe(unbound);
     expect(unbound!.get(routeName(0))!.version).not.toBe(bound!.get(routeName(0))!.version);
   });
 
-  it('are shared if differing services are not destinations', () => {
+  it("are shared if the namespaces' services differ only in services that are not destinations", () => {
     const world = new GivenWorld([...objectsOf(2), service(7)]);
     const { nodes, take } = served(world, [ownGateway, other], 2);
     take();
@@ -124,7 +124,7 @@ describe('routes of gateways', () => {
     expect(owned).toBe(otherRoutes);
   });
 
-  it('cost the same for each further gateway, regardless of the number of hosts', () => {
+  it('cost the same for each further gateway, however many hosts there are', () => {
     const callsFor = (count: number, hosts: number): number => {
       const world = new GivenWorld(objectsOf(hosts));
       const { nodes, take } = served(world, gateways(count), hosts);

@@ -1,4 +1,4 @@
-/** Caches by shape which types a change between two contexts pushes. */
+/** Caches which types a change between two contexts pushes, by shape. */
 
 import { type ConfigKey, parseConfigKey } from '../../model/config/config.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
@@ -13,7 +13,7 @@ interface ContextPair {
   readonly keys: readonly ConfigKey[];
   /** Namespaces of the changed endpoints, if nothing else has changed. */
   readonly endpointNamespaces: ReadonlySet<string> | undefined;
-  /** By current, then previous shape. */
+  /** Results by current, then previous shape. */
   readonly resultsByShape: Map<ProxyShape, Map<ProxyShape, ReadonlySet<PushedType>>>;
 }
 
@@ -56,7 +56,7 @@ export class TypesToPushMemo {
       ...{ current: now, previous: earlier, changes, keys, resultsByShape: new Map() },
       endpointNamespaces: onlyEndpoints ? new Set(keys.map(({ namespace }) => namespace)) : undefined,
     };
-    // Older entries would keep their contexts in memory.
+    // Removes older pairs, which would keep their contexts in memory.
     const remaining = this.#pairs.filter((other) => other.current === now);
     this.#pairs = [pair, ...remaining.slice(0, maxPairs - 1)];
     return pair;

@@ -1,4 +1,4 @@
-/** Checks across objects: what they read and report (docs/config-analysis.md). */
+/** Input and results of checks that involve several objects (docs/config-analysis.md). */
 import type { Config } from '../../model/config/config.ts';
 import type { ConfigSet } from '../../model/config/config-set.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
@@ -8,14 +8,14 @@ import type { MeshHosts } from './routes/mesh-hosts.ts';
 
 export interface ObjectPlace {
   readonly config: Config;
-  /** `spec.http[0]`; absent for the whole object. */
+  /** Field such as `spec.http[0]`. Absent for the whole object. */
   readonly field?: string;
 }
 
-/** About valid configuration without effect, or with an unexpected one. */
+/** Warning about valid configuration with no or an unexpected effect. */
 export interface ConfigWarning extends Required<ObjectPlace> {
   readonly code: WarningCode;
-  /** Problem and correction. */
+  /** Describes the problem and the correction. */
   readonly message: string;
   readonly other?: ObjectPlace;
 }
@@ -25,11 +25,11 @@ export interface CheckSources {
   readonly configs: ConfigSet;
   readonly known: KnownObjects;
   readonly hosts: MeshHosts;
-  /** As an object with a location. */
+  /** Mesh configuration as an object with a location. */
   readonly meshConfig: Config;
 }
 
-/** For a mesh configuration without a known file. */
+/** Placeholder for a mesh configuration without a known file. */
 export const unlocatedMeshConfig: Config = {
   ...{ kind: 'MeshConfig', apiVersion: 'mesh.istio.io/v1alpha1', name: 'mesh', namespace: '', spec: {} },
   ...{ labels: {}, annotations: {}, resourceVersion: '', creationTimestamp: 0 },

@@ -30,7 +30,7 @@ async function validated(
   const { problems } = await validateFiles([], files, undefined, { ...settings, mesh, meshFile });
   return (
     problems
-      // providers.test.ts covers the mesh configuration.
+      // Warnings about the mesh configuration are tested in providers.test.ts.
       .filter(({ code = '', key }) => code in warningTable && key?.kind !== 'MeshConfig')
       .map(({ code = '', key, field = '', line, other }) => ({
         ...{ code, object: `${key!.kind}/${key!.name}`, field, line },
@@ -62,7 +62,7 @@ function served(yaml: string, { gateway, hasProvider }: Pick<FaultyObjects, 'gat
   }));
 }
 
-it.each(faultyObjects)('$code: validate and push_status report $fault, with both locations', async (row) => {
+it.each(faultyObjects)('validate and push_status report $code at both locations: $fault', async (row) => {
   const { code, yaml, object, field, other, gateway, hasProvider } = row;
   const expected = { code, object, field, other };
   const [warning, ...more] = await validated(yaml, row);
@@ -73,14 +73,14 @@ it.each(faultyObjects)('$code: validate and push_status report $fault, with both
   expect(served(yaml, row)).toEqual([expected]);
   if (gateway !== undefined) expect(served(yaml, { ...(hasProvider && { hasProvider }) })).toEqual([]);
 
-  /** First line of the document that contains a line. */
+  /** First line of the document that contains this line. */
   function lineOf(text: string, line: number): number {
     return text.split('\n').slice(0, line).lastIndexOf('---') + 1;
   }
 });
 
 it.each(faultyObjects)(
-  '$code: neither validate nor push_status reports a corrected fault',
+  'validate and push_status do not report $code after the fault is corrected',
   async ({ fix: [wrong, right], yaml, ...row }) => {
     expect(yaml).toContain(wrong);
     const mended = yaml.replace(wrong, right);
@@ -89,7 +89,7 @@ it.each(faultyObjects)(
   },
 );
 
-it('validate reports every kind of fault in one directory, and nothing else', async () => {
+it('validate reports every kind of fault in one directory, and no other problems', async () => {
   const found = await validated(faultyObjects.map(({ yaml }) => yaml).join(''), { hasProvider: true });
   const expected = faultyObjects.map(({ code, object, field, other }) => ({ code, object, field, other }));
   const rows = found.map(({ code, object, field, other }) => ({ code, object, field, other }));
@@ -97,10 +97,10 @@ it('validate reports every kind of fault in one directory, and nothing else', as
   expect(sorted(rows)).toEqual(sorted(expected as Found[]));
 });
 
-it('each warning code has a test and a row in docs/config-analysis.md', () => {
+it('warning codes each have a test and a row in docs/config-analysis.md', () => {
   const page = readFileSync(join(packageRoot(), 'docs/config-analysis.md'), 'utf8');
   for (const code of Object.keys(warningTable)) {
-    // Depends on connected clients: src/discovery/monitor/diagnostics/proxy-warnings.test.ts.
+    // This warning depends on connected clients, see src/discovery/monitor/diagnostics/proxy-warnings.test.ts.
     if (code !== 'GRPC_NOT_SUPPORTED') expect(faultyObjects.map((one) => one.code)).toContain(code);
     expect(page).toContain(`| \`${code}\` |`);
   }

@@ -1,4 +1,4 @@
-/** Whether all objects of a kind are known. Otherwise a missing object may exist elsewhere. */
+/** Determines whether all objects of a kind are known. If not, a missing object may exist elsewhere. */
 import { memoizeByObject } from '../../model/collections/memoize-by-object.ts';
 import { type Config, type ConfigKey, configKeyText } from '../../model/config/config.ts';
 import type { ConfigSet } from '../../model/config/config-set.ts';
@@ -7,7 +7,7 @@ import type { PushContext } from '../../model/push-context/push-context.ts';
 import { isSelected, LabelIndex } from '../../model/services/label-match.ts';
 import type { Service } from '../../model/services/service.ts';
 
-/** Kinds that can be referenced, including those that only a cluster or node knows. */
+/** Kinds that can be referenced, including some that only a cluster or node knows. */
 export type CheckedKind =
   | ('Service' | 'ServiceEntry' | 'Gateway' | 'KubernetesGateway' | 'VirtualService' | 'ReferenceGrant')
   | 'DestinationRule'
@@ -24,15 +24,15 @@ export type CheckedKind =
     );
 
 export interface KnownObjects {
-  /** `true` for files, which describe future workloads; `false` for a control plane, which knows running ones. */
+  /** Whether the objects are from files, which describe future workloads. A control plane knows running ones. */
   readonly areOfFiles: boolean;
   /**
-   * Whether an object that is not among the configs does not exist.
+   * Whether the configs contain all objects of the kind, so that a missing one does not exist.
    *
    * @param namespace absent for any namespace
    */
   isComplete(kind: CheckedKind, namespace?: string): boolean;
-  /** They may have neither a Pod nor a WorkloadEntry. */
+  /** Connected workloads, some of which have neither a Pod nor a WorkloadEntry. */
   readonly connected?: Iterable<ConnectedWorkload>;
 }
 
@@ -41,8 +41,8 @@ export interface ConnectedWorkload {
 }
 
 /**
- * A control plane has all objects of the mesh, with two exceptions: it reads only referenced Secrets and ConfigMaps, and knows workloads of its own
- * cluster only.
+ * A control plane has all objects of the mesh, with two exceptions: it reads only referenced Secrets and ConfigMaps, and knows only workloads of its
+ * own cluster.
  */
 export class ObjectsOfControlPlane implements KnownObjects {
   readonly areOfFiles = false;
@@ -57,7 +57,7 @@ export class ObjectsOfControlPlane implements KnownObjects {
     connected: Iterable<ConnectedWorkload> = [],
   ) {
     this.connected = connected;
-    // Workloads of unselected namespaces may connect too.
+    // Workloads of unselected namespaces can connect too.
     this.#hasAllNamespaces = mesh.discoverySelectors.length === 0;
     const hasOtherClusters = new Set(services.flatMap(({ clusterVIPs = {} }) => Object.keys(clusterVIPs))).size > 1;
     this.#knowsNamespaces = this.#hasAllNamespaces && !hasOtherClusters && areOfCluster(Namespace);
@@ -87,7 +87,7 @@ export class ObjectsOfFiles implements KnownObjects {
 
   /**
    * @param hasMeshConfig whether extension providers are known
-   * @param rejected invalid objects, which do not count as missing
+   * @param rejected invalid objects, which exist and so are not missing
    */
   constructor(configs: ConfigSet, hasMeshConfig: boolean, rejected: readonly ConfigKey[] = []) {
     for (const { kind, namespace } of rejected) this.#rejected.add(`${kind} ${namespace}`).add(`${kind} `);
@@ -138,7 +138,7 @@ function haveGateway(pods: readonly Config[], gateways: ConfigSet['Gateway']): b
   return gateways.some(({ spec: { selector } }) => Object.keys(selector).length > 0 && index.selectsAny(selector));
 }
 
-/** Whether a Gateway selects the Pod, or it is a gateway {@link isGatewayByItself by itself}. */
+/** Whether a Gateway selects the Pod, or {@link isGatewayByItself} applies. */
 export function isGatewayPod(pod: Config, gateways: ConfigSet['Gateway']): boolean {
   return (
     isGatewayByItself(pod) ||
@@ -152,12 +152,12 @@ export function isGatewayByItself({ labels, annotations }: Config): boolean {
   return annotations['inject.istio.io/templates']?.split(',').includes('gateway') === true;
 }
 
-/** Each cluster has this namespace; without it, these are only some files. */
+/** Whether the files contain all Namespaces of a cluster: each cluster has this one. */
 function areOfCluster(namespaces: readonly Config[]): boolean {
   return namespaces.some(({ name }) => name === 'kube-system');
 }
 
-/** Label of istiod's Pods. */
+/** Value of the label `istio` on Pods of istiod. */
 const controlPlaneLabel = 'pilot';
 
 /** `undefined` for a service of another cluster. */

@@ -15,7 +15,7 @@ metadata: {name: ${name}, namespace: ${namespace}}
 spec: ${spec}
 `;
 
-describe('validate reports no missing object that may be in the cluster', () => {
+describe("validate of files without the cluster's objects", () => {
   it.each([
     [
       'a route to a host of another namespace',
@@ -55,7 +55,7 @@ describe('validate reports no missing object that may be in the cluster', () => 
       object('PeerAuthentication', 'p', '{selector: {matchLabels: {app: a}}, mtls: {mode: STRICT}}'),
       'Pod objects of namespace shop',
     ],
-  ])('for %s', async (_, yaml, unchecked) => {
+  ])('does not report %s', async (_, yaml, unchecked) => {
     const { warnings, notes } = await warningsAndNotes(yaml);
     expect(warnings).toEqual([]);
     expect(notes).toContainEqual(expect.stringContaining(`references to ${unchecked} are not checked`));
@@ -69,7 +69,7 @@ const tcp = (name: string, address: string): string =>
     `{hosts: [${name}.test], ${address} location: MESH_EXTERNAL, resolution: DNS, ports: [{number: 3306, name: tcp, protocol: TCP}]}`,
   );
 
-describe('validate reports no conflict of services on one port', () => {
+describe('validate of services on one port', () => {
   it.each([
     [
       'if each TCP service has its own address',
@@ -92,7 +92,7 @@ describe('validate reports no conflict of services on one port', () => {
         tcp('b', 'exportTo: [other],').replace('namespace: shop', 'namespace: other'),
     ],
     ['if the hosts are equal', `${tcp('a', '')}---\n${tcp('b', '').replace('b.test', 'a.test')}`],
-  ])('%s', async (_, yaml) => {
+  ])('does not report a conflict %s', async (_, yaml) => {
     expect((await warningsAndNotes(yaml)).warnings).toEqual([]);
   });
 });

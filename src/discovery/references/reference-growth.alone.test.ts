@@ -12,7 +12,7 @@ import { findConfigWarnings } from './find-config-warnings.ts';
 import { ObjectsOfFiles } from './known-objects.ts';
 
 const [few, many] = [100, 400];
-/** Of the growth of counted operations. */
+/** Maximum exponent of the growth of counted operations. */
 const maxExponent = 1.2;
 
 const mesh = {
@@ -53,7 +53,7 @@ function service(index: number): Config {
   });
 }
 
-/** Objects by number, each with a fault that one tenant may repeat. */
+/** Objects by number, each with an error that one tenant can repeat. */
 const cases: readonly (readonly [what: string, objectsOf: (index: number, size: number) => readonly Config[]])[] = [
   [
     'services with one route, rule and policy each',
@@ -158,7 +158,7 @@ const cases: readonly (readonly [what: string, objectsOf: (index: number, size: 
   ],
 ];
 
-it.each(cases)('the cost of checks grows linearly with the number of objects: %s', (_, objectsOf) => {
+it.each(cases)('the cost of reference checks grows linearly with the number of objects: %s', (_, objectsOf) => {
   const growth = growthOfWork(
     (size) => {
       const objects = Array.from({ length: size }, (_, index) => objectsOf(index, size)).flat();
@@ -166,7 +166,7 @@ it.each(cases)('the cost of checks grows linearly with the number of objects: %s
       const about = { version: '1', mesh, domain: 'cluster.local', features: defaultFeatures };
       const context = buildPushContext({ ...about, configs, ...buildServiceRegistry(configs) });
       const known = new ObjectsOfFiles(configs, true);
-      // Excludes what the push context computes on first use.
+      // The first run excludes what the push context computes on first use.
       Array.from(findConfigWarnings(context, configs, known));
       return countedWork(() => void Array.from(findConfigWarnings(context, configs, known)));
     },

@@ -1,7 +1,6 @@
 /**
- * Writes the WorkloadEntry of a workload. Reads the entry from the API server before, and writes only that version.
- * If another client wrote in between, the write fails and the chart retries. Entries of other replicas are not
- * changed.
+ * Writes the WorkloadEntry of a workload. Reads the entry first, and replaces only that version. If another client wrote in between, the write fails
+ * and the chart retries. Entries of other replicas are not changed.
  */
 
 import type { EntryOrder, EntryResult } from '../../../machines/discovery/registration/registration.machine.ts';
@@ -24,7 +23,7 @@ export interface EntryWriterOptions {
   readonly now: () => number;
 }
 
-/** Time limit of an API server response. A write requires two. */
+/** Timeout of an API server response. A write requires two responses. */
 const responseMs = 5_000;
 const entries = resourceOf('WorkloadEntry');
 const maxMessageLength = 32_768;
@@ -138,7 +137,7 @@ interface Read {
   readonly where: EntryLocation;
 }
 
-/** Why the group cannot register a workload, if so. */
+/** Why the group cannot register a workload. `undefined` if it can. */
 export function groupProblem(read: ReadGroup | undefined, claim: WorkloadClaim): string | undefined {
   const { namespace, group, name } = claim;
   const failed = `auto-registration of WorkloadEntry ${namespace}/${name} failed:`;
@@ -149,10 +148,7 @@ export function groupProblem(read: ReadGroup | undefined, claim: WorkloadClaim):
   return `${failed} WorkloadGroup ${namespace}/${group} is for service account ${account}, got ${claim.serviceAccount}`;
 }
 
-/**
- * Why the entry of this name does not belong to the workload, if so: it was written by a user, or for another group,
- * address or account.
- */
+/** Why the entry with this name does not belong to the workload, if so: a user wrote it, or it is for another group, address or account. */
 function ownershipProblem(entry: KubernetesObject, claim: WorkloadClaim): string | undefined {
   const spec = isObject(entry.spec) ? entry.spec : {};
   const prefix = `WorkloadEntry ${claim.namespace}/${claim.name} already exists, and is`;
@@ -164,7 +160,7 @@ function ownershipProblem(entry: KubernetesObject, claim: WorkloadClaim): string
   return account === '' || account === claim.serviceAccount ? undefined : `${prefix} of another service account`;
 }
 
-/** The conditions with the reported health. `undefined` if it is unchanged. */
+/** Conditions with the reported health. `undefined` if nothing changes. */
 function withHealth(status: unknown, { healthy, message }: WorkloadHealth, now: string): unknown[] | undefined {
   const previous: unknown[] = isObject(status) && Array.isArray(status.conditions) ? status.conditions : [];
   const at = previous.findIndex((one) => isObject(one) && one.type === 'Healthy');

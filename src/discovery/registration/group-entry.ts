@@ -67,7 +67,7 @@ export function entryOf(claim: WorkloadClaim, group: ValidGroup, connected: Conn
         [annotations.controller]: connected.controller,
         [annotations.connectedAt]: connected.connectedAt,
       },
-      // Deletes the entry together with its group.
+      // Kubernetes deletes the entry together with its owner, the group.
       ...(group.uid !== undefined && {
         ownerReferences: [
           { apiVersion: group.apiVersion, kind: 'WorkloadGroup', name: group.name, uid: group.uid, controller: true },

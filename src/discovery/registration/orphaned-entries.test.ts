@@ -71,7 +71,7 @@ function given(entries: KubernetesObject[], { words, unrelatedLeases = 0 }: Left
 
 const leaseOf = (identity: string): string => presenceLeaseOf(identity)!;
 
-it('entries of a running replica are kept for any time', async () => {
+it('entries of a running replica are kept however long it runs', async () => {
   const world = given([entry('vm-1', other)]);
   for (let i = 0; i < 20; i++) {
     world.leases.set(leaseOf(other), `${i}`);
@@ -80,7 +80,7 @@ it('entries of a running replica are kept for any time', async () => {
   expect(world.deleted).toEqual([]);
 });
 
-it('entries of a running replica are kept regardless of the number of unrelated Leases', async () => {
+it('entries of a running replica are kept however many unrelated Leases exist', async () => {
   const world = given([entry('vm-1', other)], { unrelatedLeases: 1_200 });
   for (let i = 0; i < 20; i++) {
     world.leases.set(leaseOf(other), `${i}`);
@@ -89,7 +89,7 @@ it('entries of a running replica are kept regardless of the number of unrelated 
   expect(world.deleted).toEqual([]);
 });
 
-it('no replica counts as exited if the list of Leases is incomplete', async () => {
+it('entries of all replicas are kept if the list of Leases is incomplete', async () => {
   const world = given([entry('vm-1', other)], { unrelatedLeases: 10_001 });
   for (const ms of [0, 50_000]) {
     expect(await world.runAt(ms)).toMatchObject({ failed: 1, reason: expect.stringContaining('more than 10000') });
@@ -97,7 +97,7 @@ it('no replica counts as exited if the list of Leases is incomplete', async () =
   expect(world.deleted).toEqual([]);
 });
 
-it('entries of a replica with an unchanged Lease are deleted after lease duration and grace period, then the Lease', async () => {
+it('entries of a replica with an unchanged Lease are deleted after the Lease duration and grace period, followed by the Lease', async () => {
   const world = given([entry('vm-1', other), entry('vm-2', other)]);
   world.leases.set(leaseOf(other), '7');
   await world.runAt(0);
@@ -107,7 +107,7 @@ it('entries of a replica with an unchanged Lease are deleted after lease duratio
   expect(world.deleted).toEqual(['vm-1 of vm-1', 'vm-2 of vm-2', `${leaseOf(other)} 7`]);
 });
 
-it('many entries of invented replicas in a namespace do not delay deletions in another namespace', async () => {
+it('entries of many invented replicas in one namespace do not delay deletions in another namespace', async () => {
   const invented = Array.from({ length: 1_000 }, (_, i) => {
     const controller = `istiod-x_${(0x33333333 + i).toString(16)}`;
     return entry(`flood-${i}`, controller, 'vm', 'mallory');
@@ -119,7 +119,7 @@ it('many entries of invented replicas in a namespace do not delay deletions in a
   expect(world.deleted).toContain('vm-1 of vm-1');
 });
 
-it('entries of a replica without a Lease are deleted after the time in which a starting replica creates its Lease', async () => {
+it('entries of a replica without a Lease are deleted after the time that a starting replica has to create its Lease', async () => {
   const world = given([entry('vm-1', other)]);
   await world.runAt(0);
   await world.runAt(24_999);
@@ -136,7 +136,7 @@ it('entries of a replica without a Lease are deleted after the time in which a s
 it.each([
   ['a failed list', { fails: true, anew: false }],
   ['a lost term', { fails: false, anew: true }],
-])('time before %s does not count, because no replica could renew its Lease', async (_, { fails, anew }) => {
+])('time before %s is not counted, because no replica could renew its Lease', async (_, { fails, anew }) => {
   const world = given([entry('vm-1', other)]);
   world.leases.set(leaseOf(other), '7');
   await world.runAt(0, { ...run, anew: true });
@@ -171,14 +171,14 @@ it("entries of this replica, of Istio's replicas and of users are kept", async (
 describe('the deletion of an orphaned entry', () => {
   const status = (code: number) => ({ kind: 'status', code, reason: '', message: 'no', causes: [] }) as const;
 
-  it('is not retried if a workload claimed the entry again', async () => {
+  it('is not retried if a workload has claimed the entry again', async () => {
     const world = given([entry('vm-1', other)]);
     await world.runAt(0);
     world.script.refusal = new ApiError(status(409));
     expect(await world.runAt(30_000)).toEqual({ written: 0, failed: 0, reason: '' });
   });
 
-  it('is retried if the deletion, or reading the Leases, failed', async () => {
+  it('is retried if the deletion or reading the Leases fails', async () => {
     const world = given([entry('vm-1', other)]);
     world.script.unlisted = true;
     expect(await world.runAt(0)).toEqual({ written: 0, failed: 1, reason: 'no answer' });
@@ -189,7 +189,7 @@ describe('the deletion of an orphaned entry', () => {
   });
 });
 
-it('the duty is due while other replicas have entries', async () => {
+it('the deletion of orphaned entries is due while other replicas have entries', async () => {
   const entries = [entry('mine', me)];
   const { duty, runAt } = given(entries);
   let dueCount = 0;
@@ -203,7 +203,7 @@ it('the duty is due while other replicas have entries', async () => {
   expect(duty.isDue).toBe(false);
 });
 
-it('records of an exited replica are ended even without entries, and those of a running replica are kept', async () => {
+it('records of an exited replica are ended even if it has no entries, and those of a running replica are kept', async () => {
   const third = 'istiod-c_33333333';
   const leases = new Set([other, third].map(leaseOf));
   const ended: string[] = [];

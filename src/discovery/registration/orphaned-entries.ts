@@ -1,8 +1,7 @@
 /**
- * Deletes WorkloadEntries that exited replicas left behind, and ends other records of them. Only the elected replica
- * does this. A replica counts as exited if its Lease (src/discovery/election/replica-presence.ts) is unchanged or
- * missing for longer than a workload may take to connect to another replica, measured with the local clock. Times in
- * Leases are not used.
+ * Duty that deletes WorkloadEntries of exited replicas, and ends other records of these replicas. A replica is considered exited if its Lease
+ * (src/discovery/election/replica-presence.ts) is unchanged or missing for longer than a workload may take to connect to another replica, measured
+ * with the local clock. Times in Leases are not used.
  */
 import { FairQueue } from '../../model/collections/fair-queue.ts';
 import { messageOf } from '../../runtime/errors.ts';
@@ -14,9 +13,9 @@ import { leases, resourceOf } from '../kubernetes/api-resource.ts';
 import type { ApiServer, KubernetesObject } from '../kubernetes/api-server.ts';
 import { annotations } from './group-entry.ts';
 
-/** Records of replicas that are not deleted with them. */
+/** Records of replicas that must be ended when a replica exits. */
 export interface ReplicaRecords {
-  /** Presence Leases of replicas with active records. */
+  /** Presence Leases of replicas with records that are not ended. */
   readonly leases: ReadonlySet<string>;
   /** Called when the replica of a Lease has exited. */
   ended(lease: string): void;
@@ -31,27 +30,26 @@ export interface OrphanedEntriesOptions {
   readonly identity: string;
   /** Time after which an unchanged Lease has expired. */
   readonly leaseMs: number;
-  /** How long a workload may be disconnected. */
+  /** Maximum time for which a workload may be disconnected. */
   readonly graceMs: number;
   /** Time of a monotonic clock in milliseconds. */
   readonly now: () => number;
 }
 
 interface LeaseObservation {
-  /** Version of the Lease, `undefined` if it does not exist. */
+  /** Version of the Lease. `undefined` if it does not exist. */
   readonly version: string | undefined;
   readonly since: number;
 }
 
 const workloadEntries = resourceOf('WorkloadEntry');
 /**
- * Maximum number of observed replicas, including exited ones, with a fair share per namespace: annotations of entries
- * may name any replica.
+ * Maximum number of observed replicas, including exited ones, with a fair share per namespace, because annotations of entries can name any replica.
  */
 const maxReplicas = 500;
 /** Maximum number of deletions per run, with a fair share per namespace. The next run continues. */
 const maxDeletions = 200;
-/** If no other replica has entries, only one in this many calls checks the Leases of exited replicas. */
+/** If no other replica has entries, Leases of exited replicas are checked only in one of this many calls. */
 const checksPerLeaseCheck = 12;
 
 export class OrphanedEntries implements Duty {
@@ -87,7 +85,7 @@ export class OrphanedEntries implements Duty {
 
   async writeDue({ anew }: Pick<DutyRun, 'anew'>, gate: WriteGate): Promise<DutyReport> {
     this.#isDue = false;
-    // While the API server is unreachable, replicas cannot renew their Leases, so that time does not count.
+    // Starts new observations in each term, because replicas cannot renew their Leases while the API server is unreachable.
     if (anew) this.#observations = new Map();
     try {
       await this.#observeLeases();
@@ -122,7 +120,7 @@ export class OrphanedEntries implements Duty {
     }
   }
 
-  /** Lists the Leases, and records since when each is unchanged. */
+  /** Lists the Leases, and records how long each has been unchanged. */
   async #observeLeases(): Promise<void> {
     const { server, namespace } = this.#options;
     const found = await presenceLeases(server, namespace);
@@ -165,7 +163,7 @@ export class OrphanedEntries implements Duty {
 type MutableReport = { -readonly [K in keyof DutyReport]: DutyReport[K] };
 type Deletion = Omit<Extract<Parameters<WriteGate['write']>[0], { verb: 'delete' }>, 'verb'>;
 
-/** Ignores entries that were deleted, or changed since and are therefore in use. */
+/** Ignores entries that were deleted or that changed in the meantime, which proves that they are in use. */
 async function tryDelete(gate: WriteGate, deletion: Deletion, report: MutableReport): Promise<void> {
   try {
     await gate.write({ ...deletion, verb: 'delete' });

@@ -1,7 +1,4 @@
-/**
- * Wraps an xDS resource source: resources are unchanged, but connections and disconnections are reported for
- * auto-registration.
- */
+/** Wraps an xDS resource source: resources are unchanged, but connections and disconnections are reported to auto-registration. */
 
 import { withCode } from '../../runtime/errors.ts';
 import type { NodeResources, OpenedNode, ResourceSource, StreamRejection } from '../xds/resource-source.ts';
@@ -16,8 +13,8 @@ export interface RegisteringSourceOptions {
 }
 
 /**
- * Does not wait for the API server before a node is served. A later rejection ends the stream. A node whose rejection
- * is already known is not served.
+ * Serves a node without waiting for the API server. If registration is rejected later, the stream ends. If the rejection is already known, the node
+ * is not served.
  */
 export function registeringSource(
   source: ResourceSource,

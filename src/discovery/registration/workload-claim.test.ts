@@ -32,13 +32,13 @@ it('a node without a group does not request registration', () => {
   expect(requests).toEqual([false, false, false, true, true, true]);
 });
 
-it('the name of an entry consists of group, address and network', () => {
+it('an entry name consists of group, address and network', () => {
   expect(claim(node()).entry).toBe('shop/vm-10.0.0.1');
   expect(claim(node({ NETWORK: 'lab' })).name).toBe('vm-10.0.0.1-lab');
   expect(claim(node({ ip: '2001:DB8::1' })).name).toBe('vm-2001-db8--1');
 });
 
-it('the beginning of a long entry name is omitted, and the name stays valid', () => {
+it('a long entry name is shortened at the beginning and remains valid', () => {
   const name = entryName(`a${'-x'.repeat(120)}`, '2001:db8::1', 'network');
   expect(name.length).toBeLessThanOrEqual(253);
   expect(name).toMatch(/^[a-z0-9].*-2001-db8--1-network$/);
@@ -56,15 +56,15 @@ describe('a client without a verified identity in the namespace', () => {
     expect(code(node({}, shown))).toBe('PERMISSION_DENIED');
   });
 
-  it('is rejected even without identity checks, unless its only identity is in the namespace', () => {
+  it('is rejected even if identity checks are disabled, unless its only identity is in the namespace', () => {
     const unchecked = { ...node({}, null), identities: [identity] };
     expect(claim(unchecked).serviceAccount).toBe('vm');
     expect(code({ ...unchecked, identities: ['spiffe://td/ns/other/sa/a'] })).toBe('PERMISSION_DENIED');
-    // A client with identities of two workloads counts as neither.
+    // A client with identities of two workloads has the identity of neither.
     expect(code({ ...unchecked, identities: ['spiffe://td/ns/other/sa/a', identity] })).toBe('PERMISSION_DENIED');
   });
 
-  it("is rejected even if the node's metadata contains a service account", () => {
+  it('does not get the service account in its node metadata', () => {
     expect(claim(node({ SERVICE_ACCOUNT: 'admin' })).serviceAccount).toBe('vm');
   });
 });
@@ -97,7 +97,7 @@ describe('an invalid claim', () => {
   });
 });
 
-it('health is reported by a workload whose agent has a readiness probe', () => {
+it('health is expected from a workload only if its agent has a readiness probe', () => {
   expect(claim(node({ PROXY_CONFIG: { readinessProbe: { tcpSocket: { port: 80 } } } })).isProbed).toBe(true);
   expect([undefined, null, 'readinessProbe', {}].map((PROXY_CONFIG) => claim(node({ PROXY_CONFIG })).isProbed)).toEqual(
     [false, false, false, false],

@@ -23,7 +23,7 @@ export interface WorkloadClaim {
   readonly network: string;
   readonly locality: string;
   readonly labels: Readonly<Record<string, string>>;
-  /** Whether the workload reports its health. If so, it is unhealthy until the first report. */
+  /** Whether the workload reports its health. It is then unhealthy until the first report. */
   readonly isProbed: boolean;
 }
 
@@ -88,7 +88,7 @@ export function entryName(group: string, address: string, network: string): stri
   return name.length <= maxNameLength ? name : name.slice(-maxNameLength).replace(/^[^a-z0-9]+/, '');
 }
 
-/** The verified service account in this namespace, if any. */
+/** The verified service account, if it is in this namespace. */
 function identityIn({ verifiedIdentity, identities = [] }: NodeIdentity, namespace: string): string | undefined {
   const workload = singleWorkloadOf(verifiedIdentity === undefined ? identities : [verifiedIdentity]);
   return workload?.namespace === namespace ? workload.serviceAccount : undefined;
@@ -104,7 +104,7 @@ function addressError(address: string): string | undefined {
   return use && `address must be one of a workload, got ${address} (special use "${use}")`;
 }
 
-/** Parses `PROXY_CONFIG` as sent by an agent. */
+/** Reads from `PROXY_CONFIG`, which an agent sends, whether the workload reports its health. */
 function isProbed(config: unknown): boolean {
   return isObject(config) && isObject(config.readinessProbe);
 }

@@ -19,7 +19,7 @@ function claimed(address = '10.0.0.1', more: Partial<WorkloadClaim> = {}): Workl
   };
 }
 
-/** Reported events, such as `connected shop/vm-10.0.0.1`. */
+/** Records reported events, such as `connected shop/vm-10.0.0.1`. */
 function given(
   groups: Record<string, ReadGroup> = { 'shop/vm': { group } },
   limits: Partial<RegistrationLimits> = {},
@@ -54,7 +54,7 @@ const entry = 'shop/vm-10.0.0.1';
 const nothing = (): void => {};
 
 describe('connections of a registered workload', () => {
-  it('are reported when the first one opens and the last one closes', () => {
+  it('are reported when the first connection opens and the last one closes', () => {
     const { registrations, reports } = given();
     const one = registrations.connect(claimed(), nothing);
     const two = registrations.connect(claimed(), () => {});
@@ -65,7 +65,7 @@ describe('connections of a registered workload', () => {
     expect(reports).toEqual([`workload.connected ${entry}`, `workload.disconnected ${entry}`]);
   });
 
-  it('are reported to a new watcher if they exist', () => {
+  it('are reported to a new watcher if any exist', () => {
     const { registrations, reports, stop, report } = given();
     stop();
     registrations.connect(claimed(), nothing);
@@ -74,7 +74,7 @@ describe('connections of a registered workload', () => {
     expect(reports).toEqual([`workload.connected ${entry}`]);
   });
 
-  it('are all closed when the workload is rejected, and closed ones are ignored', () => {
+  it('are all closed if the workload is rejected, ignoring connections that are already closed', () => {
     const { registrations } = given();
     const turned: string[] = [];
     const turn = (name: string) => (why: RegistrationRejection) =>
@@ -105,7 +105,7 @@ describe('registration of a workload', () => {
     expect(given({ 'shop/vm': any }).registrations.rejectionOf(claimed())).toBeUndefined();
   });
 
-  it('is rejected if a connected workload of another service account has the entry', () => {
+  it('is rejected while the entry belongs to a connected workload of another service account', () => {
     const { registrations, reports } = given({ 'shop/vm': { group: { ...group, spec: { template: {} } } } });
     const otherAccount = claimed('10.0.0.1', { serviceAccount: 'stranger', labels: { app: 'another' } });
     const connection = registrations.connect(claimed(), nothing);
@@ -138,7 +138,7 @@ describe('registration of a workload', () => {
     }
   });
 
-  it('is rejected beyond the limit of an account or in total, but a known workload may reconnect', () => {
+  it('is rejected beyond the limit of an account or the total limit, but a known workload can reconnect', () => {
     const { registrations } = given({ 'shop/vm': { group: { ...group, spec: { template: {} } } } });
     const codeFor = (claim: WorkloadClaim) => registrations.rejectionOf(claim)?.code;
     for (const address of ['10.0.0.1', '10.0.0.2']) registrations.connect(claimed(address), nothing);
@@ -177,7 +177,7 @@ describe('a namespace that uses all slots', () => {
     return { ...world, turned, claims };
   };
 
-  it('loses a slot to another namespace and does not regain it', () => {
+  it('loses a slot to another namespace, and does not regain it', () => {
     const { registrations, reports, turned } = attacked();
     const bank = of('bank', 'pay', 1);
     expect(registrations.rejectionOf(bank)).toBeUndefined();
@@ -192,7 +192,7 @@ describe('a namespace that uses all slots', () => {
     expect(again).toEqual({ code: 'RESOURCE_EXHAUSTED', reason: expect.stringMatching(/1000 of at most 1000 .*999/) });
   });
 
-  it('shares slots evenly with another namespace that needs as many', () => {
+  it('shares the slots equally with another namespace that needs as many', () => {
     const { registrations, turned } = attacked();
     const accepted = Array.from({ length: 600 }, (_, index) => of('bank', `pay-${index % 2}`, index)).filter(
       (claim) => {
@@ -204,7 +204,7 @@ describe('a namespace that uses all slots', () => {
     expect([accepted.length, turned.length]).toEqual([500, 500]);
   });
 
-  it('has at most as many displaced workloads as there are slots', () => {
+  it('has no more displaced workloads than there are slots', () => {
     const { registrations } = given(groups, { maxWorkloads: 4, maxOfAccount: 4 });
     const all = [...Array(4).keys()].map((index) => of('mallory', 'one', index));
     for (const claim of all) registrations.connect(claim, nothing);
@@ -215,7 +215,7 @@ describe('a namespace that uses all slots', () => {
     expect(registrations.rejectionOf(bank[0]!)).toBeUndefined();
   });
 
-  it('delays writes of another namespace only until running writes end, even if the API server is slow', async () => {
+  it("delays another namespace's writes only until running writes end, even if the API server is slow", async () => {
     const writes: string[] = [];
     const server = {
       request: ({ namespace = '' }: { namespace?: string }) => {
@@ -235,7 +235,7 @@ describe('a namespace that uses all slots', () => {
 });
 
 describe('reported health of a workload', () => {
-  it('is passed on when it changes, with a bounded text, until the workload disconnects', () => {
+  it('is reported when it changes, with limited text, until the workload disconnects', () => {
     const { registrations, reports } = given();
     const connection = registrations.connect(claimed(), nothing);
     connection.reportHealth(undefined);
@@ -252,7 +252,7 @@ describe('reported health of a workload', () => {
     ]);
   });
 
-  it('is passed on again when the workload reconnects', () => {
+  it('is reported again when the workload reconnects', () => {
     const { registrations, reports } = given();
     for (let i = 0; i < 2; i++) {
       const connection = registrations.connect(claimed(), nothing);
@@ -263,7 +263,7 @@ describe('reported health of a workload', () => {
   });
 });
 
-it('changes of an entry by other clients are reported until its workload is removed, but not those by its owner', () => {
+it('changes of an entry by other clients, but not by its owner, are reported until the workload is removed', () => {
   const { registrations, reports, change } = given();
   const object = (annotations: Record<string, string>) => ({ metadata: { name: 'vm-10.0.0.1', annotations } });
   const deletion: ObjectChange = { event: 'delete', key: entry, previous: object({}) };

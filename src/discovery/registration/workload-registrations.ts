@@ -1,7 +1,6 @@
 /**
- * Connected workloads of WorkloadGroups, for the charts that register them. Their number is limited with a fair share
- * per namespace, then per service account. Only the first connection and the last disconnection of a workload are
- * reported. Writes to the API server have the same fair shares.
+ * Connected workloads of WorkloadGroups, for the charts that register them. Their number and their writes to the API server are limited, with a fair
+ * share per namespace, then per service account. Only the first connection and the last disconnection of a workload are reported.
  */
 
 import type { EntryOrder, EntryResult } from '../../../machines/discovery/registration/registration.machine.ts';
@@ -40,13 +39,13 @@ export interface RegistrationLimits {
   /** Maximum number of workloads of a service account, because its token can claim any address. */
   readonly maxOfAccount: number;
   readonly maxWrites: number;
-  /** Maximum number of concurrent writes of a namespace, so that others can write while the API server is slow. */
+  /** Maximum number of concurrent writes of a namespace, so that other namespaces can write while the API server is slow. */
   readonly maxWritesOfNamespace: number;
 }
 
 /**
- * Each workload has a chart below one parent, and the cost of starting or stopping a chart grows with their number
- * (spec/xstate.md §2). On a busy machine, 1,000 took 1.3 s to start and 4.9 s to stop, 2,500 took 10 s and 17.5 s.
+ * Each workload has a chart below a common parent, and starting or stopping a chart takes longer the more there are (spec/xstate.md §2). On a busy
+ * machine, 1,000 took 1.3 s to start and 4.9 s to stop, 2,500 took 10 s and 17.5 s.
  */
 const registrationLimits: RegistrationLimits = {
   maxWorkloads: 1_000,
@@ -55,7 +54,7 @@ const registrationLimits: RegistrationLimits = {
   maxWritesOfNamespace: 12,
 };
 
-/** In addition to workloads with a slot, displaced workloads are kept until their entries are deleted. */
+/** Maximum number of workloads, as a multiple of the slots. Displaced workloads are kept until their entries are deleted. */
 const maxKnownFactor = 2;
 
 /** Maximum length of the reason of a failed health check. */
@@ -71,7 +70,7 @@ type OnRejected = (rejection: RegistrationRejection) => void;
 
 interface Workload {
   claim: WorkloadClaim;
-  /** Verified service account of its connections. */
+  /** Verified service account of the workload's connections. */
   connectedAs: string;
   connectedAt: string;
   readonly connections: Set<OnRejected>;
@@ -97,7 +96,7 @@ export class WorkloadRegistrations {
     this.#slots = new FairQueue({ maxItems: maxWorkloads, maxOfKey: [undefined, maxOfAccount] });
     this.#writes = new FairTasks({
       ...{ maxRunning: maxWrites, maxRunningOfKey: maxWritesOfNamespace },
-      // Sufficient, because each workload has at most one write.
+      // Sufficient because each workload has at most one write.
       maxWaiting: maxKnownFactor * maxWorkloads,
     });
     const { server, controller } = options;
@@ -106,7 +105,7 @@ export class WorkloadRegistrations {
     options.onEntries((changes) => this.#entriesChanged(changes));
   }
 
-  /** Why a workload may not be registered, if so. Sends no request to the API server. */
+  /** Why a workload must not be registered, if so. Sends no request to the API server. */
   rejectionOf(claim: WorkloadClaim): RegistrationRejection | undefined {
     const problem = groupProblem(this.#options.groupOf(claim.namespace, claim.group), claim);
     if (problem !== undefined) {
@@ -145,7 +144,7 @@ export class WorkloadRegistrations {
   /**
    * Reports all connected workloads, then changes.
    *
-   * @returns a function that ends this
+   * @returns a stop function
    */
   watch(report: (report: WorkloadReport) => void): () => void {
     this.#watchers.add(report);
@@ -232,7 +231,7 @@ export class WorkloadRegistrations {
     this.#report({ type: 'workload-health.reported', entry, ...health });
   }
 
-  /** Reports entries that were deleted or marked as disconnected, including those by the workload's own chart. */
+  /** Reports entries that were deleted or marked as disconnected, including changes by the workload's own chart. */
   #entriesChanged(changes: readonly ObjectChange[]): void {
     for (const change of changes) {
       // Includes briefly disconnected workloads, whose entry must be written again when they reconnect.
@@ -249,8 +248,8 @@ export class WorkloadRegistrations {
 }
 
 /**
- * Why a claim may not use the entry, if so: it belongs to a connected workload of another account, or to another
- * group, address or network with the same entry name.
+ * Why a claim must not use the entry, if so: it belongs to a connected workload of another account, or to another group, address or network with the
+ * same entry name.
  */
 function ownershipProblemOf(
   { claim: known, connectedAs, connections }: Workload,

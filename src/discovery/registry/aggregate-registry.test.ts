@@ -33,7 +33,7 @@ function given() {
 }
 
 describe('an aggregate of registries', () => {
-  it('queries Kubernetes registries first, starting with its own cluster, then others in order of addition', () => {
+  it('queries Kubernetes registries first, starting with its own cluster, then others in the order in which they were added', () => {
     const { aggregate, registryOf } = given();
     registryOf('External', 'home');
     registryOf('Kubernetes', 'away');
@@ -47,7 +47,7 @@ describe('an aggregate of registries', () => {
     ]);
   });
 
-  it('merges a host of several clusters, with the addresses in each', () => {
+  it('merges a host of several clusters, with the addresses in each cluster', () => {
     const { aggregate, registryOf } = given();
     registryOf('Kubernetes', 'far', inCluster('far', { ports: [], serviceAccounts: ['b'] }));
     registryOf('Kubernetes', 'home', inCluster('home', { serviceAccounts: ['a'] }));
@@ -62,7 +62,7 @@ describe('an aggregate of registries', () => {
     expect(aggregate.getService(web!.hostname)).toEqual(services[0]);
   });
 
-  it('lists a host of several other registries separately, and returns the first one by hostname', () => {
+  it('lists a host of several other registries separately, and returns the first one when queried by hostname', () => {
     const { aggregate, registryOf } = given();
     registryOf('External', 'home', { ...web!, registry: 'External', labels: { from: 'first' } });
     registryOf('Mock', 'm', { ...web!, registry: 'Mock' });
@@ -70,7 +70,7 @@ describe('an aggregate of registries', () => {
     expect(aggregate.getService(web!.hostname)?.labels).toEqual({ from: 'first' });
   });
 
-  it('only looks up a proxy in the cluster that it reports', () => {
+  it('looks up a proxy only in the cluster that the proxy reports', () => {
     const { aggregate, registryOf } = given();
     const endpoint: Endpoint = {
       ...{ address: '10.0.0.1', port: 8080, servicePortName: 'http', labels: {}, serviceAccount: '', network: '' },
@@ -84,7 +84,7 @@ describe('an aggregate of registries', () => {
     expect([from('away'), from('home'), from('')]).toEqual([1, 0, 1]);
   });
 
-  it('rejects a second registry of the same provider and cluster', () => {
+  it('rejects a second registry with the same provider and cluster', () => {
     const { registryOf } = given();
     registryOf('Kubernetes', 'home');
     expect(() => registryOf('Kubernetes', 'home')).toThrow('already');

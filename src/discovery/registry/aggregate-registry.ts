@@ -6,8 +6,8 @@ import { AnyRegistry } from './any-registry.ts';
 import type { Registry, RegistryEvents, XdsUpdater } from './registry.ts';
 
 /**
- * Combines several registries (spec/discovery.md §5.7). Order: Kubernetes registries, that of the control plane's
- * cluster first, then others in the order of addition.
+ * Combines several registries (spec/discovery.md §5.7). Kubernetes registries come first, beginning with that of the control plane's cluster, then
+ * all others in the order of addition.
  */
 export class AggregateRegistry extends AnyRegistry {
   readonly provider = 'Aggregate';
@@ -27,7 +27,7 @@ export class AggregateRegistry extends AnyRegistry {
   }
 
   /**
-   * @param registry must not run yet. Started at once if this one runs.
+   * @param registry must not run yet. Starts immediately if this registry runs.
    * @param events listener for the state of the registry
    * @throws Error if a registry of the same provider and cluster exists
    */
@@ -57,7 +57,7 @@ export class AggregateRegistry extends AnyRegistry {
     this.#registries = this.#registries.map((one) => (one === previous ? registry : one));
   }
 
-  /** Stops a registry and removes its endpoints from all services. Pushes everything. */
+  /** Stops a registry and removes its endpoints from all services, with a full push. */
   removeRegistry(provider: string, clusterId: string): void {
     const registry = this.registryOf(provider, clusterId);
     if (registry === undefined) return;

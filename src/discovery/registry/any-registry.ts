@@ -11,12 +11,12 @@ export interface RegistryFeed {
   detach(registry: AnyRegistry): void;
 }
 
-/** Common behaviour of all registries: lookups, handlers, and an optional feed. */
+/** Common behavior of all registries: lookups, handlers, and an optional feed. */
 export abstract class AnyRegistry implements Registry {
   abstract readonly provider: string;
   abstract readonly clusterId: string;
   protected readonly handlers = new RegistryHandlers();
-  /** `undefined` if the content is set from outside. A registry with a feed is synced after {@link complete}. */
+  /** `undefined` if the content is set externally. A registry with a feed is synced after {@link complete}. */
   protected readonly feed: RegistryFeed | undefined = undefined;
   #events: RegistryEvents | undefined;
   #isComplete = false;
@@ -77,7 +77,7 @@ export abstract class AnyRegistry implements Registry {
 
   protected deliverPending(): void {}
 
-  /** Must be called when {@link hasSynced} becomes true after `run` has returned. */
+  /** Call if {@link hasSynced} becomes true after `run` has returned. */
   protected notifySynced(): void {
     if (this.handlers.isRunning) this.#events?.synced();
   }

@@ -4,23 +4,22 @@ import type { Config } from '../../model/config/config.ts';
 import type { Steps } from '../../runtime/turns.ts';
 
 export interface ObjectsReading {
-  /** By key `KIND/NAMESPACE/NAME`, which is unique. `undefined` if the object was deleted. */
+  /** Changes by unique key `KIND/NAMESPACE/NAME`. `undefined` if the object was deleted. */
   readonly changes: readonly { readonly key: string; readonly current: Config | undefined }[];
   readonly problems: readonly ConfigProblem[];
   readonly recovered: readonly string[];
 }
 
 export interface FollowedObjects {
-  /** Called after a change, once before the next reading. */
+  /** Calls back once between a change and the next read. */
   onChanged(listener: () => void): void;
   /**
-   * Reads a limited part of the changes since the last reading. If some remain, listeners of {@link onChanged} are
-   * called again.
+   * Reads a limited part of the changes since the last read. If some remain, listeners of {@link onChanged} are called again.
    *
    * @param held returns the registry's version of an object
    */
   reading(held: (key: string) => Config | undefined): Steps<ObjectsReading>;
   all(): Steps<readonly Config[]>;
-  /** A current object. `undefined` if it does not exist or never was valid. */
+  /** Current object. `undefined` if it does not exist or never was valid. */
   get(key: string): Config | undefined;
 }

@@ -16,7 +16,7 @@ const found = (address: string, ttl: number) => ({ status: 'fulfilled', value: [
 const failed = (reason: string) => ({ status: 'rejected', reason: new Error(reason) }) as const;
 
 describe('host names of network gateways', () => {
-  it('have no address until one is set, which counts as a change', () => {
+  it('have no addresses until these are set, which counts as a change', () => {
     const { names, tracked, changes } = given();
     names.track(new Set(['gw']));
     expect([names.addressesOf('gw'), tracked]).toEqual([[], [['gw']]]);
@@ -37,7 +37,7 @@ describe('host names of network gateways', () => {
     ]);
   });
 
-  it('are dropped with their addresses when they are no longer tracked, and a late response has no effect', () => {
+  it('are dropped with their addresses when they are no longer tracked, and ignore late responses', () => {
     const { names, changes } = given();
     names.track(new Set(['gw']));
     names.setAddresses('gw', ['1.1.1.1']);
@@ -65,7 +65,7 @@ describe('host names of network gateways', () => {
 });
 
 describe('a DNS result', () => {
-  it('contains the distinct, sorted addresses of both families and the shortest TTL', () => {
+  it('contains distinct, sorted addresses of both families and the shortest TTL', () => {
     expect(mergeDnsResults([found('2.2.2.2', 90), found('1::1', 60)])).toEqual({
       outcome: 'resolved',
       addresses: ['1::1', '2.2.2.2'],
@@ -74,7 +74,7 @@ describe('a DNS result', () => {
     expect(mergeDnsResults([found('2.2.2.2', 90), found('2.2.2.2', 90)])).toMatchObject({ addresses: ['2.2.2.2'] });
   });
 
-  it('is successful with one address family, and contains both reasons if both fail', () => {
+  it('is successful if one address family succeeds, and contains both reasons if both fail', () => {
     expect(mergeDnsResults([failed('SERVFAIL'), found('1::1', 60)])).toMatchObject({ addresses: ['1::1'] });
     expect(mergeDnsResults([failed('ETIMEOUT a'), failed('ENOTFOUND b')])).toEqual({
       outcome: 'failed',
@@ -86,7 +86,7 @@ describe('a DNS result', () => {
     });
   });
 
-  it('is a failure instead of an exception for an invalid name', async () => {
+  it('is a failure, not an exception, if the name is invalid', async () => {
     const result = await resolveByDns(`${'a'.repeat(70)}.example`, AbortSignal.timeout(30_000));
     expect(result).toMatchObject({ outcome: 'failed' });
   });

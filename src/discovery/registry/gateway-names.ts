@@ -1,4 +1,4 @@
-/** Host names of network gateways, and their addresses (spec/discovery.md §3.3, RESOLVE_HOSTNAME_GATEWAYS). */
+/** Resolves host names of network gateways (spec/discovery.md §3.3, RESOLVE_HOSTNAME_GATEWAYS). */
 import { Resolver } from 'node:dns/promises';
 import type { NameResolution } from '../../../machines/discovery/registry/gateway-name.machine.ts';
 import { messageOf } from '../../runtime/errors.ts';
@@ -16,7 +16,7 @@ export class GatewayNames {
     this.#changed = changed;
   }
 
-  /** Sorted. Empty until the name is resolved. */
+  /** Addresses in sorted order. Empty until the name is resolved. */
   addressesOf(hostname: string): readonly string[] {
     return this.#addresses.get(hostname) ?? [];
   }
@@ -30,7 +30,7 @@ export class GatewayNames {
   }
 
   /**
-   * Called at once if names are tracked, and when they change.
+   * Calls back immediately if names are tracked, and when they change.
    *
    * @returns a function that removes the listener
    */
@@ -40,7 +40,7 @@ export class GatewayNames {
     return () => void this.#listeners.delete(listener);
   }
 
-  /** Ignored for a name that is no longer tracked. */
+  /** Ignores a name that is no longer tracked. */
   setAddresses(hostname: string, addresses: readonly string[]): void {
     if (!this.#tracked.has(hostname)) return;
     this.#addresses.set(hostname, addresses);
@@ -64,7 +64,7 @@ export async function resolveByDns(hostname: string, signal: AbortSignal): Promi
   }
 }
 
-/** Merges the results of both address families. One is sufficient. */
+/** Merges the results of both address families, of which one is sufficient. */
 export function mergeDnsResults(
   results: readonly PromiseSettledResult<readonly { readonly address: string; readonly ttl: number }[]>[],
 ): NameResolution {

@@ -11,8 +11,8 @@ interface HeldUpdate extends ServiceName {
 const idOf = ({ namespace, hostname }: ServiceName): string => `${namespace}/${hostname}`;
 
 /**
- * Forwards updates of one registry. If it replaces another, updates are held until it is complete, because an
- * incomplete registry would remove services from proxies.
+ * Forwards updates of one registry. If it replaces another, holds updates until it is complete, because an incomplete registry would remove services
+ * from proxies.
  */
 export class Handover implements XdsUpdater {
   readonly #updater: XdsUpdater;
@@ -22,7 +22,7 @@ export class Handover implements XdsUpdater {
 
   /**
    * @param onForwarded called after each forwarded change
-   * @param isHeld whether it replaces another registry
+   * @param isHeld whether the registry replaces another one
    */
   constructor(updater: XdsUpdater, onForwarded: () => void, isHeld: boolean) {
     this.#updater = updater;
@@ -73,7 +73,7 @@ export class Handover implements XdsUpdater {
   }
 
   /**
-   * Called when the complete registry has replaced the previous one. Forwards the differences.
+   * Call when the complete registry has replaced the previous one. Forwards the differences.
    *
    * @param previous services of the replaced registry
    */
@@ -102,7 +102,7 @@ export class Handover implements XdsUpdater {
     return this.#held !== undefined;
   }
 
-  /** Updates without a service have no effect until the registry is active. */
+  /** Forwards an update. Until the registry is active, updates that belong to no service are dropped, because they have no effect. */
   #forward(forward: () => void): void {
     if (this.#held !== undefined) return;
     forward();

@@ -32,7 +32,7 @@ export class KubernetesRegistry extends ObjectRegistry {
     return this.#model.counts;
   }
 
-  /** The last version of a Service, EndpointSlice, Pod, Node or Namespace. */
+  /** Last version of a Service, EndpointSlice, Pod, Node or Namespace. */
   objectOf(key: string): Config | undefined {
     return this.#model.objectOf(key);
   }

@@ -23,7 +23,7 @@ export class MemoryRegistry extends ShardRegistry {
     return this.#states.get(`${namespace}/${hostname}`)?.services ?? [];
   }
 
-  /** Only knows proxies of its own cluster. */
+  /** Lookups find only proxies of the registry's own cluster. */
   get lookup(): ProxyLookup {
     const [addresses, { provider, clusterId }] = [this.#addresses, this];
     const isElsewhere = (proxy: LookupSubject): boolean =>
@@ -34,7 +34,7 @@ export class MemoryRegistry extends ShardRegistry {
     };
   }
 
-  /** Adds a service, or replaces one with the same host and namespace. Keeps its endpoints unless others are given. */
+  /** Adds a service, or replaces one with the same host and namespace. Without `endpoints`, keeps its endpoints. */
   putService(service: Service, endpoints?: readonly Endpoint[]): void {
     this.#put({ ...this.#stateOf(service), services: [service], ...(endpoints && { endpoints }) });
   }

@@ -150,11 +150,11 @@ function queryAll({ services, endpoints, workloads, gateways }: ServiceRegistry)
   };
 }
 
-describe('registries that receive changes', () => {
+describe('registries that receive changes incrementally', () => {
   it.each<[string, Partial<RegistryOptions>]>([
     ['all namespaces', {}],
     ['selected namespaces', { discoverySelectors: [{ matchLabels: { mesh: 'a' } }] }],
-  ])('equal registries that receive everything at once, with %s', (_, about) => {
+  ])('equal registries that receive everything together, with %s', (_, about) => {
     const options = { ...defaultRegistryOptions, ...about };
     fc.assert(
       fc.property(fc.array(fc.array(step, { minLength: 1, maxLength: 4 }), { maxLength: 12 }), (batches) => {
@@ -172,7 +172,7 @@ describe('registries that receive changes', () => {
           const remembered = JSON.stringify(queryAll(previous));
           grown.apply(changes, new Map(objects));
           expect(JSON.stringify(queryAll(previous))).toBe(remembered);
-          // All changes are reported.
+          // The push contains all changes.
           const { forced, services, endpoints } = grown.take();
           const reported = new Set([...services, ...endpoints]);
           const untold = differing(previous, grown.snapshot).filter(
@@ -183,7 +183,7 @@ describe('registries that receive changes', () => {
         const rebuilt = new MeshRegistries(options);
         rebuilt.load(objects);
         expect(queryAll(grown.snapshot)).toEqual(queryAll(rebuilt.snapshot));
-        // The expected state is that of the model for the same objects, without a registry.
+        // The model has the expected state for the same objects, without a registry.
         if (options.discoverySelectors.length > 0) return;
         const byModel = buildServiceRegistry(configSetOf([...objects.values()]), options);
         expect(queryAll(grown.snapshot)).toEqual(queryAll(byModel));
@@ -230,9 +230,9 @@ class GivenCluster implements FollowedObjects {
 const ofCluster: ReadonlySet<string> = new Set(['EndpointSlice', 'Pod', 'Node']);
 
 describe('registries of a watched cluster', () => {
-  it('equal registries that read all objects as configuration, whose objects take precedence', () => {
+  it('equal registries that read all objects from configuration, and configuration takes precedence', () => {
     const options = { ...defaultRegistryOptions };
-    // Low enough that some endpoints often exceed it.
+    // Low, so that some endpoints often exceed the limit.
     const limits = { maxEndpointsPerNamespace: 4 };
     const move = fc.record({ object: anyObject, goes: fc.boolean(), isInFile: fc.boolean(), remakes: fc.nat(9) });
     fc.assert(
@@ -266,7 +266,7 @@ describe('registries of a watched cluster', () => {
     );
   });
 
-  it('have the endpoints of an unchanged slice again when it is within the limit again', () => {
+  it('restore the endpoints of an unchanged slice when it is within the limit again', () => {
     const cluster = new GivenCluster();
     const grown = new MeshRegistries(defaultRegistryOptions, { cluster, maxEndpointsPerNamespace: 3 });
     const web = object('Service', 'shop', 'web', {
@@ -300,7 +300,7 @@ describe('registries of a watched cluster', () => {
     expect(addresses()).toEqual(['10.0.0.1', '10.0.0.3', '10.0.0.4']);
   });
 
-  it('report changes and each limited object once, including those that a slice of the cluster brings beyond the limit', () => {
+  it('report changes and each limited object once, including objects that a slice of the cluster puts above the limit', () => {
     const cluster = new GivenCluster();
     const grown = new MeshRegistries(defaultRegistryOptions, { cluster, maxEndpointsPerNamespace: 2 });
     const entry = object(

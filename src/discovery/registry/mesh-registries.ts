@@ -35,7 +35,7 @@ export interface MeshRegistriesOptions extends ServiceObjectsOptions {
   /** Names in `--registries` that are not built from objects: `Mock`, `Memory`. */
   readonly names?: readonly string[];
   readonly observer?: RegistryObserver | undefined;
-  /** Called when host names of gateways have new addresses, so that {@link MeshRegistries.take} returns a push. */
+  /** Called when host names of gateways have new addresses, which {@link MeshRegistries.take} then returns as a push. */
   readonly gatewaysResolved?: () => void;
 }
 
@@ -51,7 +51,7 @@ export interface RunningRegistry extends RegistryEvents {
 
 export type ObjectsByKey = ReadonlyMap<string, Config>;
 
-/** If more services change, all are read and sorted again. */
+/** Maximum number of services that are updated individually. For more, all are read and sorted again. */
 const maxSingleServices = 64;
 
 const serviceKindSet: ReadonlySet<string> = new Set(serviceKinds);
@@ -65,7 +65,7 @@ export class MeshRegistries {
   #settings: RegistryOptions;
   #kubernetes: KubernetesRegistry;
   #entries: ServiceEntryRegistry;
-  /** Objects that the object registries received. */
+  /** Objects that were passed to the object registries. */
   readonly objects: ServiceObjects;
   /** Workload events to pass on to the other object registry. */
   #workloads: { readonly to: 'entries' | 'kubernetes'; readonly event: WorkloadEvent }[] = [];
@@ -78,7 +78,7 @@ export class MeshRegistries {
   /** Whether addresses of gateway names changed during a stepwise operation. */
   #haveNamesChanged = false;
   readonly #notified = new Set<string>();
-  /** Names (`PROVIDER/CLUSTER`) of the object registries and those of flags. */
+  /** Names (`PROVIDER/CLUSTER`) of the object registries and of the registries in flags. */
   readonly #builtInNames: readonly string[];
 
   constructor(settings: RegistryOptions, options: MeshRegistriesOptions = {}) {
@@ -116,11 +116,10 @@ export class MeshRegistries {
   }
 
   /**
-   * Runs an additional registry, or reports a built-in one as synced. A replacement becomes active when all its
-   * content is delivered.
+   * Runs an additional registry, or reports a built-in one as synced. A replacement becomes active when all its content is delivered.
    *
    * @param name `PROVIDER/CLUSTER`
-   * @returns a function that stops the registry. Its content stays.
+   * @returns a function that stops the registry, but keeps its content
    * @throws any error of creating or running the registry
    */
   run(name: string, report: RunningRegistry): () => void {
@@ -135,7 +134,7 @@ export class MeshRegistries {
     const onForwarded = (): void => {
       if (isStopped || this.#notified.has(name)) return;
       this.#notified.add(name);
-      // Deferred, because the registry is still applying its change.
+      // Deferred until the registry has applied its change.
       queueMicrotask(() => isStopped || report.changed());
     };
     const handover = new Handover(this.updates, onForwarded, previous !== undefined);
@@ -210,8 +209,8 @@ export class MeshRegistries {
   }
 
   /**
-   * As {@link load}, in steps, like all generators below. The snapshot is unchanged until they finish. No other
-   * operation may change objects before.
+   * Like {@link load}, but in steps, as are all generators below. Until they finish, the snapshot is unchanged and no other operation may change
+   * objects.
    */
   *loading(objects: ObjectsByKey): Steps<void> {
     const now = new Map<string, Config>();
@@ -236,7 +235,7 @@ export class MeshRegistries {
     yield* this.#untilDone(this.#following(changed.map((key): KeyedObject => [key, objects.get(key)])));
   }
 
-  /** Rebuilds the object registries with other settings. Everything must be pushed then. */
+  /** Rebuilds the object registries with other settings. Requires a full push. */
   configure(settings: RegistryOptions): void {
     atOnce(this.configuring(settings));
   }
@@ -285,7 +284,7 @@ export class MeshRegistries {
     return this.#unpublished;
   }
 
-  /** Called when a push context contains {@link snapshot}. */
+  /** Call when a push context contains {@link snapshot}. */
   published(): void {
     this.#unpublished.clear();
   }
@@ -335,7 +334,7 @@ export class MeshRegistries {
   #objectRegistries(): [KubernetesRegistry, ServiceEntryRegistry] {
     const kubernetes = new KubernetesRegistry(this.#settings, this.updates);
     const entries = new ServiceEntryRegistry(this.#settings, this.updates);
-    // Each registry may select workloads of the other (§5.5).
+    // Each registry can select workloads of the other (§5.5).
     kubernetes.appendWorkloadHandler((event) => this.#workloads.push({ to: 'entries', event }));
     entries.appendWorkloadHandler((event) => this.#workloads.push({ to: 'kubernetes', event }));
     for (const registry of [kubernetes, entries]) this.#aggregate.addRegistry(registry);

@@ -17,8 +17,8 @@ export interface ObjectServices {
 }
 
 /**
- * A registry whose services are built from objects. The owner of the objects (a directory, or informers of a cluster)
- * reports changes, which are queued until `run`.
+ * A registry that builds services from objects. The owner of the objects (a directory, or informers of a cluster) reports changes, which are queued
+ * until `run`.
  */
 export abstract class ObjectRegistry extends ShardRegistry {
   readonly #model: ObjectServices;
@@ -42,21 +42,18 @@ export abstract class ObjectRegistry extends ShardRegistry {
     return this.#model.lookup;
   }
 
-  /** Changes of one object must be in order. */
+  /** Applies changes. Changes of one object must be in order. */
   objectsChanged(changes: readonly ConfigObjectChange<Config>[]): void {
     atOnce(this.changingObjects(changes));
   }
 
-  /** As {@link objectsChanged}, in steps. No other change may be applied before they finish. */
+  /** Like {@link objectsChanged}, but in steps. No other change may be applied until they finish. */
   *changingObjects(changes: readonly ConfigObjectChange<Config>[]): Steps<void> {
     if (this.handlers.isRunning) yield* this.#applying(changes, []);
     else for (const change of changes) this.#queued.push(change);
   }
 
-  /**
-   * Applies workloads of other registries, which services of this one may select (§5.5), in steps like {@link
-   * changingObjects}.
-   */
+  /** Applies workloads of other registries, which services of this registry can select (§5.5), in steps like {@link changingObjects}. */
   *changingWorkloads(events: readonly WorkloadEvent[]): Steps<void> {
     if (this.handlers.isRunning) yield* this.#applying([], events);
     else for (const event of events) this.#queuedWorkloads.push(event);

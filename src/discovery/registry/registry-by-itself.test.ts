@@ -1,4 +1,4 @@
-/** A registry that changes by itself, and completes its content later (spec/discovery.md §5.1). */
+/** Tests a registry that changes on its own, and completes its content later (spec/discovery.md §5.1). */
 
 import { afterEach, expect, test } from 'vitest';
 import { givenMesh } from '../../../test/fixtures/given-mesh.ts';
@@ -47,7 +47,7 @@ function given(env: NodeJS.ProcessEnv = {}): { plane: ControlPlane; registry: ()
   return { plane, registry: () => created! };
 }
 
-test('a change that a registry makes by itself is pushed', async () => {
+test('a change that originates in a registry is pushed', async () => {
   const { plane, registry } = given();
   await eventually('it runs', () => registry() !== undefined);
   registry().list();
@@ -60,7 +60,7 @@ test('a change that a registry makes by itself is pushed', async () => {
   expect(plane.deviations()).toEqual([]);
 });
 
-test('the start waits for the first list of a registry and reports this', async () => {
+test('the control plane waits for the first list of a registry at start and reports this', async () => {
   const { plane, registry } = given();
   const waits = 'not ready: syncing registries, waiting for registry Consul/dc1\n';
   const ready = async () => (await plane.get('/ready').catch(() => ({ text: '' }))).text === waits;
@@ -72,7 +72,7 @@ test('the start waits for the first list of a registry and reports this', async 
   expect(plane.deviations()).toEqual([]);
 });
 
-test('the start continues if a list is late, and the list applies later', async () => {
+test('the control plane starts without a list that is late, and applies it later', async () => {
   const { plane, registry } = given({ PILOT_REMOTE_CLUSTER_TIMEOUT: '300ms' });
   await plane.ready();
   expect(linesOf(plane.lines, 'services.synced.missing', { registries: 'Consul/dc1' })).toHaveLength(1);

@@ -161,7 +161,7 @@ function memoryDriver(updates: RegistryUpdates, provider = 'Memory'): RegistryDr
   };
 }
 
-/** One of several registries, which must not affect each other. */
+/** Tests one of several registries, which must not affect each other. */
 function aggregateDriver(updates: RegistryUpdates): RegistryDriver {
   const aggregate = new AggregateRegistry('c1', updates);
   const driver = memoryDriver(updates, 'Kubernetes');

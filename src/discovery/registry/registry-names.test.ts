@@ -7,7 +7,7 @@ it('--registries accepts all supported registries', () => {
   expect(supportedRegistries([])).toEqual([]);
 });
 
-it('--registries accepts MCP, which adds no registry', () => {
+it('--registries accepts MCP, but adds no registry for it', () => {
   expect(supportedRegistries(['MCP'])).toEqual([]);
 });
 

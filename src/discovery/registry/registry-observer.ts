@@ -1,13 +1,13 @@
-/** Metrics of registries (spec/discovery.md §9.2), all optional. */
+/** Receives metrics of registries (spec/discovery.md §9.2). All members are optional. */
 export interface RegistryObserver {
-  /** `pilot_k8s_reg_events{type,event}`: an object was added, updated or deleted. */
+  /** Called when an object is added, updated or deleted (`pilot_k8s_reg_events{type,event}`). */
   registryEvent?(kind: string, event: 'add' | 'update' | 'delete'): void;
 }
 
-/** Unresolved references of Kubernetes objects. */
+/** Counts of unresolved references in Kubernetes objects. */
 export interface KubernetesCounts {
-  /** `pilot_k8s_endpoints_pending_pod`: pods of endpoints that are not known yet. */
+  /** Pods of endpoints that are not known yet (`pilot_k8s_endpoints_pending_pod`). */
   readonly pendingPods: number;
-  /** `pilot_k8s_endpoints_with_no_pods`, `endpoint_no_pod`: addresses without a pod in services with a selector. */
+  /** Addresses without a pod in services with a selector (`pilot_k8s_endpoints_with_no_pods`, `endpoint_no_pod`). */
   readonly endpointsWithoutPod: number;
 }

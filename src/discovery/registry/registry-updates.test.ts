@@ -86,7 +86,7 @@ function registriesOf(): { load(yaml: string): string[]; readonly mesh: MeshRegi
   };
 }
 
-/** Keys in the push for a change from one state to another. */
+/** Keys in the push for a change from `previous` to `after`. */
 function changes(previous: string, after: string): string[] {
   const registries = registriesOf();
   registries.load(previous);
@@ -94,7 +94,7 @@ function changes(previous: string, after: string): string[] {
 }
 
 describe('a push of registry changes', () => {
-  it('contains nothing if nothing differs', () => {
+  it('is empty if nothing differs', () => {
     expect(changes(entry('a', { more: at('1.1.1.1') }), entry('a', { more: at('1.1.1.1') }))).toEqual([]);
   });
 
@@ -104,7 +104,7 @@ describe('a push of registry changes', () => {
     ]);
   });
 
-  it('contains the service if endpoints differ that DNS resolves, because they are in the cluster', () => {
+  it('contains the service if endpoints resolved by DNS differ, because clusters contain them', () => {
     const dns = (address: string): string => entry('a', { resolution: 'DNS', more: at(address) });
     expect(changes(dns('x.y'), dns('z.y'))).toEqual(['ServiceEntry/shop/a.b', 'ServiceEntry/shop/a']);
   });
@@ -120,7 +120,7 @@ describe('a push of registry changes', () => {
     ]);
   });
 
-  it('contains the endpoints that a WorkloadEntry changes, and nothing if no service selects it', () => {
+  it('contains the endpoints that a WorkloadEntry changes, and nothing if no service selects the WorkloadEntry', () => {
     const selecting = entry('a', { more: 'workloadSelector: {labels: {app: web}}' });
     expect(changes(selecting + workload('1.1.1.1'), selecting + workload('1.1.1.2'))).toEqual(['Endpoints/shop/a.b']);
     expect(changes(entry('a') + workload('1.1.1.1'), entry('a') + workload('1.1.1.2'))).toEqual([]);
@@ -131,20 +131,20 @@ describe('a push of registry changes', () => {
     expect(changes(selecting('x'), selecting('y'))).toEqual(['ServiceEntry/shop/a.b']);
   });
 
-  it('contains the service if pods of a headless service with a TCP port change, because they have listeners', () => {
+  it('contains the service if pods of a headless service with a TCP port change, because each pod has a listener', () => {
     expect(changes(headless('tcp', '10.0.0.1'), headless('tcp', '10.0.0.2'))).toEqual([
       'ServiceEntry/shop/db.shop.svc.cluster.local',
     ]);
   });
 
-  it('contains only the DNS name if pods of a headless service with HTTP ports change', () => {
+  it('contains only the DNS name and endpoints if pods of a headless service with HTTP ports change', () => {
     expect(changes(headless('http', '10.0.0.1'), headless('http', '10.0.0.2'))).toEqual([
       'DNSName/shop/db.shop.svc.cluster.local',
       'Endpoints/shop/db.shop.svc.cluster.local',
     ]);
   });
 
-  it('contains the service if its first pod is added and accepts mutual TLS, because that changes its clusters', () => {
+  it('contains the service if its first pod accepts mutual TLS, because this changes its clusters', () => {
     const [service = ''] = headless('http', '').split('---\napiVersion: discovery');
     const selecting = service.replace('clusterIP', 'selector: {app: web}, clusterIP');
     const first = workload('10.0.0.1').replace('labels', 'serviceAccount: sa, labels');
@@ -159,7 +159,7 @@ describe('a push of registry changes', () => {
       ['ServiceEntry/shop/HOST', 'ServiceEntry/shop/other'],
     ],
     ['only endpoints if EDS contains them', 'STATIC', ['Endpoints/shop/HOST']],
-  ])('contains, if a ServiceEntry has the host of a Kubernetes service, %s', (_, resolution, named) => {
+  ])('contains, if a ServiceEntry has the same host as a Kubernetes service, %s', (_, resolution, named) => {
     const host = 'db.shop.svc.cluster.local';
     const other = entry('other', { host, resolution, port: 443 });
     const keys = named.map((key) => key.replace('HOST', host));
@@ -175,17 +175,17 @@ describe('a push of registry changes', () => {
     ]);
   });
 
-  it('contains nothing for endpoints of an invisible service', () => {
+  it('is empty for endpoints of an invisible service', () => {
     const hidden = (address: string): string => entry('a', { more: `exportTo: ["~"]\n  ${at(address)}` });
     expect(changes(hidden('1.1.1.1'), hidden('1.1.1.2'))).toEqual([]);
   });
 
-  it('contains the proxy whose pod has new labels', () => {
+  it("contains the proxy whose pod's labels change", () => {
     expect(changes(pod('a'), pod('b'))).toEqual(['Proxy/Kubernetes/10.0.0.1']);
     expect(changes(pod('a'), pod('a'))).toEqual([]);
   });
 
-  it('contains everything if a registry is removed with its endpoints', () => {
+  it('contains everything if a registry is removed', () => {
     const registries = registriesOf();
     registries.load(entry('a', { more: at('1.1.1.1') }));
     const service = { ...registries.mesh.snapshot.services[0]!, registry: 'Kubernetes' };
@@ -218,7 +218,7 @@ describe('a push of registry changes', () => {
 });
 
 describe('the registries of a mesh', () => {
-  it('select workloads of each other', () => {
+  it('select workloads from each other', () => {
     const registries = registriesOf();
     const selecting = entry('a', { more: 'workloadSelector: {labels: {app: web}}' });
     const service = `---
@@ -241,7 +241,7 @@ spec: {clusterIP: 10.9.0.1, selector: {app: web}, ports: [{name: http, port: 80}
     expect(addresses('a.b')).toEqual([]);
   });
 
-  it('are rebuilt and everything is pushed when the settings change', () => {
+  it('are rebuilt and push everything when the settings change', () => {
     const registries = registriesOf();
     registries.load(entry('a', { more: 'endpoints: [{address: 1.1.1.1, serviceAccount: x}]' }));
     const identity = (): unknown => registries.mesh.snapshot.endpoints.get('a.b')?.get('shop')?.[0]?.serviceAccount;
@@ -251,7 +251,7 @@ spec: {clusterIP: 10.9.0.1, selector: {app: web}, ports: [{name: http, port: 80}
     expect([registries.mesh.take().forced, identity()]).toEqual([true, 'spiffe://td/ns/shop/sa/x']);
   });
 
-  it('are those of the flag, Kubernetes first', () => {
+  it('are those of the flag, starting with Kubernetes', () => {
     const { registries } = new MeshRegistries(defaultRegistryOptions, { names: ['Memory', 'Mock'] });
     expect(registries.map(({ provider, clusterId }) => `${provider}/${clusterId}`)).toEqual([
       'Kubernetes/Kubernetes',
@@ -262,7 +262,7 @@ spec: {clusterIP: 10.9.0.1, selector: {app: web}, ports: [{name: http, port: 80}
     ]);
   });
 
-  it('have network gateways whose names are resolved', () => {
+  it('resolve the host names of network gateways', () => {
     let changed = 0;
     const networks = {
       networks: { west: { endpoints: [], gateways: [{ address: 'gw.example.com', port: 15443 }] } },

@@ -6,7 +6,7 @@ import type { RegistryPush, ServiceDiscovery, ServiceEvent, XdsUpdater } from '.
 /** Changes since the last `take`, as keys `KIND/NAMESPACE/NAME`. */
 export interface PendingPush {
   readonly forced: boolean;
-  /** Services that changed in more than their endpoints. */
+  /** Services in which more than the endpoints changed. */
   readonly services: readonly string[];
   readonly endpoints: readonly string[];
   /** Addresses of proxies whose workloads changed. */
@@ -77,7 +77,7 @@ export class RegistryUpdates implements XdsUpdater {
     return this.#allServicesChanged || this.#servicesChanged.size > 0;
   }
 
-  /** Names of services that were added, removed or changed since the last call. `all` if unknown. */
+  /** Names of services that were added, removed or changed since the last call, or `all` if unknown. */
   takeServicesChanged(): readonly ServiceName[] | 'all' {
     const changed = this.#allServicesChanged ? 'all' : [...this.#servicesChanged.values()];
     this.#allServicesChanged = false;

@@ -1,6 +1,6 @@
 /**
- * Port of a service registry (spec/discovery.md §5.1), such as objects of a directory or cluster, or Consul. It can
- * be queried, reports changes, and delivers its endpoints as a shard.
+ * Port of a service registry (spec/discovery.md §5.1), such as objects of a directory or cluster, or Consul. A registry supports lookups, reports
+ * changes, and delivers its endpoints as a shard.
  */
 import type { ConfigKey } from '../../model/config/config.ts';
 import type { PushType, ServiceName, ShardKey } from '../../model/services/endpoint-shards.ts';
@@ -16,14 +16,14 @@ export interface ServiceDiscovery {
   /** Identifies the registry and its shard, together with the cluster ID. */
   readonly provider: ProviderId;
   readonly clusterId: string;
-  /** Unique by namespace, host and address, in no particular order. */
+  /** Services, unique by namespace, host and address, in no particular order. */
   services(): readonly Service[];
   getService(hostname: string): Service | undefined;
   servicesOf(hostname: string, namespace: string): readonly Service[];
   getProxyServiceTargets(proxy: LookupSubject): readonly ServiceTarget[];
-  /** Labels of the proxy's workload, `undefined` if unknown. */
+  /** Labels of the proxy's workload. `undefined` if unknown. */
   getProxyWorkloadLabels(proxy: LookupSubject): Readonly<Record<string, string>> | undefined;
-  /** `REGION/ZONE/SUBZONE`, empty if unknown. */
+  /** Locality as `REGION/ZONE/SUBZONE`. Empty if unknown. */
   getProxyLocality(proxy: LookupSubject): string;
   networkGateways(): readonly NetworkGateway[];
   readonly lookup: ProxyLookup;
@@ -41,7 +41,7 @@ export type ServiceHandler = (event: ServiceEvent) => void;
 export type WorkloadHandler = (event: WorkloadEvent) => void;
 
 /**
- * Handlers must be added before `run`, and are called in this order. The registry is at least as new as an event.
+ * Handlers must be added before `run`, and are called in the order of addition. When an event is reported, the registry already contains the change.
  * Content that exists at `run` is reported as `add`.
  */
 export interface Controller {
@@ -55,7 +55,7 @@ export interface Controller {
   hasSynced(): boolean;
 }
 
-/** State changes of a registry. Changes of content are delivered to its updater instead. */
+/** State changes of a registry. The registry reports changes of content to its updater instead. */
 export interface RegistryEvents {
   /** All initial content was delivered, and `hasSynced()` is true. */
   synced(): void;
@@ -68,24 +68,20 @@ export type Registry = ServiceDiscovery & Controller;
 export interface RegistryOffer {
   readonly provider: ProviderId;
   readonly clusterId: string;
-  /**
-   * Another revision replaces the running registry, for example after a change of credentials. If absent, it is never
-   * replaced.
-   */
+  /** A different revision replaces the running registry, for example after a change of credentials. If absent, the registry is never replaced. */
   readonly revision?: string;
-  /** Creates the registry for a run. An error counts as failure of the registry and is retried. */
+  /** Creates the registry for a run. An error is handled as a failure of the registry, with a retry. */
   create(updates: XdsUpdater): Registry;
 }
 
 /**
- * Reports the available registries, at once and when they change. A registry that is no longer in the list is removed
- * with its endpoints.
+ * Reports the available registries, immediately and when they change. A registry that is no longer in the list is removed with its endpoints.
  *
- * @returns a function that ends this
+ * @returns a stop function
  */
 export type RegistryOffers = (offered: (offers: readonly RegistryOffer[]) => void) => () => void;
 
-/** Merges several lists of registries. Reports nothing until all are known, so that the start waits for all of them. */
+/** Merges several lists of registries. Reports nothing until all lists are known, so that startup waits for all of them. */
 export function joinOffers(...lists: readonly RegistryOffers[]): RegistryOffers {
   return (offered) => {
     const known: (readonly RegistryOffer[] | undefined)[] = lists.map(() => undefined);
@@ -117,12 +113,12 @@ export interface XdsUpdater {
   /** Sets all endpoints of a service in a registry, and pushes them if any proxy is affected. */
   edsUpdate(shard: ShardKey, service: ServiceName, endpoints: readonly Endpoint[]): void;
   /**
-   * As {@link edsUpdate}, without the push.
+   * Like {@link edsUpdate}, but without the push.
    *
-   * @returns the push that is necessary
+   * @returns the required push
    */
   edsCacheUpdate(shard: ShardKey, service: ServiceName, endpoints: readonly Endpoint[]): PushType;
-  /** The service itself changed. `delete` removes its shard. */
+  /** Called when the service itself changed. `delete` removes its shard. */
   svcUpdate(shard: ShardKey, service: ServiceName, event: ServiceEvent['event']): void;
   configUpdate(push: RegistryPush): void;
   proxyUpdate(clusterId: string, address: string): void;

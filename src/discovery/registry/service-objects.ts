@@ -16,14 +16,11 @@ import type { KubernetesRegistry } from './kubernetes-registry.ts';
 export interface ServiceObjectsOptions {
   /** Absent without a watched cluster, or if its services are not read. */
   readonly cluster?: FollowedObjects | undefined;
-  /**
-   * Maximum number of endpoints per namespace (PILOT_MAX_ENDPOINTS_PER_NAMESPACE). Default: that of the configuration
-   * limits.
-   */
+  /** Maximum number of endpoints per namespace (PILOT_MAX_ENDPOINTS_PER_NAMESPACE). Defaults to the configuration limits. */
   readonly maxEndpointsPerNamespace?: number | undefined;
 }
 
-/** An object by key `KIND/NAMESPACE/NAME`, `undefined` if it was deleted. */
+/** An object by key `KIND/NAMESPACE/NAME`. `undefined` if it was deleted. */
 export type KeyedObject = readonly [key: string, current: Config | undefined];
 
 export interface ObjectsUpdate {
@@ -74,7 +71,7 @@ export class ServiceObjects {
     for (const object of this.#registry().objects()) if (!this.#configured.has(configKeyText(object))) yield object;
   }
 
-  /** Called when the cluster has changes, which the next {@link updating} reads. */
+  /** Adds a listener for changes of the cluster, which the next {@link updating} reads. */
   onClusterChanged(listener: () => void): void {
     this.#options.cluster?.onChanged(listener);
   }
@@ -87,7 +84,7 @@ export class ServiceObjects {
     return this.#limited.get(key);
   }
 
-  /** An object of the configuration, without endpoints if it is beyond the limit. */
+  /** An object of the configuration, without endpoints if it exceeds the limit. */
   limitedConfigured(key: string): Config | undefined {
     return this.#limited.get(key)?.config ?? this.#configured.get(key);
   }
@@ -167,7 +164,7 @@ export class ServiceObjects {
     return { changes, events };
   }
 
-  /** Returns the original of a limited object, because the registry stores the reduced form. */
+  /** Returns the original if the object is limited, because the registry stores the reduced form. */
   #clusterObject(key: string): Config | undefined {
     return this.#limited.get(key)?.original ?? this.#registry().objectOf(key);
   }

@@ -11,7 +11,7 @@ const none: RegistryOffers = (offered) => {
   return () => {};
 };
 
-/** Registries and computed services, implemented by `MeshState`. */
+/** Registries and computed services. `MeshState` implements this. */
 export interface RegistryState {
   readonly registries: MeshRegistries;
   onGatewaysResolved(listener: () => void): () => void;

@@ -38,7 +38,7 @@ describe('ServicesByAge', () => {
   });
 });
 
-describe('editing one of a thousand services', () => {
+describe('editing one of 1,000 services', () => {
   const size = 1_000;
   const entry = (i: number, port: number): Config => ({
     ...{ kind: 'ServiceEntry', apiVersion: 'networking.istio.io/v1', name: `s${i}`, namespace },
@@ -49,7 +49,7 @@ describe('editing one of a thousand services', () => {
     },
   });
 
-  it('compares it with a few others only', () => {
+  it('compares the service with only a few others', () => {
     const objects = new Map(Array.from({ length: size }, (_, i) => [`ServiceEntry/${namespace}/s${i}`, entry(i, 80)]));
     const registries = new MeshRegistries(defaultRegistryOptions);
     registries.load(objects);

@@ -8,7 +8,7 @@ import { atOnce, type Steps } from '../../runtime/turns.ts';
 export class ServicesByAge {
   #list: SortedList<Service>;
   readonly #named = new Map<string, readonly Service[]>();
-  /** Position of services with equal name and age. */
+  /** Position among services with the same name and age. */
   readonly #positions = new WeakMap<Service, number>();
 
   constructor() {
@@ -33,10 +33,10 @@ export class ServicesByAge {
     this.#list = yield* SortedList.building(services, this.#byAge);
   }
 
-  /** Replaces the services of one name, in the order of a complete list. */
+  /** Replaces the services with one name. They have the order of a complete list. */
   setNamed(name: ServiceName, services: readonly Service[]): void {
     const key = nameOf(name);
-    // Removed before new positions are set, because the list finds services by their previous positions.
+    // Services are removed before new positions are set, because the list finds them by their previous positions.
     this.#list = this.#list.edited(this.#named.get(key) ?? [], []);
     this.#setNamed(key, services);
     this.#list = this.#list.edited([], services);

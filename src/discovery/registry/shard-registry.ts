@@ -39,7 +39,7 @@ export abstract class ShardRegistry extends AnyRegistry {
   }
 }
 
-/** Endpoints are delivered before the event of their service, so that handlers find them. */
+/** Delivers endpoints before the event of their service, so that handlers find them. */
 function* delivering(
   delta: RegistryDelta,
   shard: ShardKey,
@@ -80,7 +80,7 @@ function deliverEndpoints(delta: ServiceDelta, shard: ShardKey, updater: XdsUpda
   const headless = delta.current.some(
     (service) => service.registry === 'Kubernetes' && service.resolution === 'Passthrough',
   );
-  // The first pods of a headless service enable mutual TLS for its clusters.
+  // A full push is required for the first pods of a headless service, because they enable mutual TLS for its clusters.
   if (effect === 'service' || push === 'full') {
     const configs = [serviceKey(delta), ...originsOf(services)];
     updater.configUpdate({ configs, reason: headless ? 'headlessendpoint' : 'service' });

@@ -1,6 +1,6 @@
 /**
- * A new type of registry, built as README.md of this folder describes: an external catalogue of names and addresses
- * that notifies of changes. Such registries are added, replaced, fail and are removed at runtime.
+ * Tests a new type of registry, built as README.md of this folder describes: an external catalog of names and addresses that notifies of changes.
+ * Such registries are added and replaced, fail, and are removed at runtime.
  */
 
 import { fromBinary } from '@bufbuild/protobuf';
@@ -16,14 +16,14 @@ import type { RegistryEvents, RegistryOffer, XdsUpdater } from './registry.ts';
 
 afterEach(stopControlPlanes);
 
-/** Client of the catalogue. */
+/** Client of the catalog. */
 interface CatalogueClient {
   /** Called with the full list, and again when it changes. */
   listed(addressesByName: Readonly<Record<string, readonly string[]>>): void;
   lost(reason: string): void;
 }
 
-/** The external catalogue. */
+/** The external catalog. */
 class Catalogue {
   readonly clients = new Set<CatalogueClient>();
   #list: Readonly<Record<string, readonly string[]>> | undefined;
@@ -49,7 +49,7 @@ class Catalogue {
 
 const toy = { provider: 'Toy', cluster: 'one' };
 
-// ---- the adapter: everything that a new registry needs
+// ---- the adapter, which is everything that a new registry needs
 
 class ToyRegistry extends MemoryRegistry {
   readonly #catalogue: Catalogue;
@@ -157,7 +157,7 @@ async function watching(plane: ControlPlane): Promise<{ stream: SotwStream; next
 const actorsOf = ({ records }: ControlPlane): string[] =>
   records.flatMap((record) => (record.kind === 'spawn' && /^registry-\d+$/.test(record.actor) ? [record.actor] : []));
 
-test('a registry that is added at runtime has its own actor, and its services are pushed', async () => {
+test('a registry that is added at run time has its own actor, and its services are pushed', async () => {
   const { plane, offer } = await given({});
   const previous = actorsOf(plane).length;
   const { stream, clusters } = await plane.subscribe();
@@ -170,7 +170,7 @@ test('a registry that is added at runtime has its own actor, and its services ar
   expect(plane.deviations()).toEqual([]);
 });
 
-test('a change in the catalogue is pushed, as endpoints only if only an address changed', async () => {
+test('a change in the catalog is pushed, and only as endpoints if only an address changed', async () => {
   const catalogue = new Catalogue();
   catalogue.publish({ cart: ['10.1.1.1'] });
   const { plane } = await given({}, offerOf(catalogue));
@@ -181,7 +181,7 @@ test('a change in the catalogue is pushed, as endpoints only if only an address 
   expect(plane.deviations()).toEqual([]);
 });
 
-test('a registry that replaces another becomes active when it has delivered everything, so no endpoint is removed', async () => {
+test('a registry that replaces another becomes active when it has listed everything, so that no endpoint is removed', async () => {
   const [first, second] = [new Catalogue(), new Catalogue()];
   first.publish({ cart: ['10.1.1.1'], gone: ['10.9.9.9'] });
   const { plane, offer } = await given({}, offerOf(first));
@@ -202,7 +202,7 @@ test('a registry that replaces another becomes active when it has delivered ever
   expect(plane.deviations()).toEqual([]);
 });
 
-test('a registry that is synced at once without a notification can replace another', async () => {
+test('a registry that syncs immediately, without a notification, can replace another', async () => {
   const catalogue = new Catalogue();
   catalogue.publish({ cart: ['10.1.1.1'] });
   const { plane, offer } = await given({}, offerOf(catalogue));
@@ -218,7 +218,7 @@ test('a registry that is synced at once without a notification can replace anoth
   expect(plane.deviations()).toEqual([]);
 });
 
-test('a failed registry keeps its content, is created again after a second, and continues', async () => {
+test('a failed registry keeps its content, is recreated after 1 s, and continues', async () => {
   const catalogue = new Catalogue();
   catalogue.publish({ cart: ['10.1.1.1'] });
   const { plane } = await given({}, offerOf(catalogue));
@@ -254,7 +254,7 @@ test('a removed registry is removed with its endpoints and services', async () =
   expect(plane.deviations()).toEqual([]);
 });
 
-test('an unresponsive registry does not prevent serving others, and is served when it recovers', async () => {
+test('an unresponsive registry does not delay other services, and its own services are served when it recovers', async () => {
   const catalogue = new Catalogue();
   catalogue.refuses = true;
   const { plane } = await given({ PILOT_REMOTE_CLUSTER_TIMEOUT: '300ms' }, offerOf(catalogue));

@@ -32,10 +32,10 @@ export class RemoteCluster {
   readonly server: string;
   readonly informers: InformerEffects;
   readonly #options: RemoteClusterOptions;
-  /** For other requests than lists and watches, which have separate connections. */
+  /** API server for requests other than lists and watches, which have separate connections. */
   readonly api: Http2ApiServer;
   readonly #objects: StoredObjects;
-  /** Resolves when the initial lists of all kinds were handed over. */
+  /** Resolves when the initial lists of all kinds were passed to readers. */
   readonly #listed: Promise<unknown>;
   readonly #registries = new Set<RemoteRegistry>();
   readonly #serialWork = new OneByOne();
@@ -55,7 +55,7 @@ export class RemoteCluster {
     this.api = new Http2ApiServer(access);
     const report = faultLog(log, 'kubernetes.changeFailed');
     this.#fault = (error) => report(error, { cluster });
-    // Contains cluster and revision, so that names are unique among all servers.
+    // The name contains cluster and revision, so that it is unique among all servers.
     const name = (kind: KindName): ResourceName => `${cluster}/${revision}/${nameOf(resourceOf(kind))}`;
     const refusals = new RefusedObjectLog((fields) => log.warn('object.limitExceeded', { cluster, ...fields }));
     this.informers = new InformerEffects({
@@ -74,7 +74,7 @@ export class RemoteCluster {
     this.#objects = new StoredObjects({ address: `k8s://${cluster}`, informers, kinds: followedKinds, nameOf: name });
     this.#objects.onChanged(() => this.#readSoon());
     this.#listed = Promise.all(followedKinds.map((kind) => informers.firstSet(name(kind))));
-    // An empty cluster reports no change.
+    // Required for an empty cluster, which reports no change.
     this.#readSoon();
   }
 
@@ -86,7 +86,7 @@ export class RemoteCluster {
     return this.#options.revision;
   }
 
-  /** Why the cluster is not completely read, for the report of the start. Empty if it is. */
+  /** Why the cluster is not completely read, for the startup report. Empty if it is. */
   get unsyncedText(): string {
     if (this.#isSynced) return '';
     const { reason = '' } = this.informers.unsyncedKinds.find(({ reason }) => reason !== undefined) ?? {};
@@ -94,12 +94,12 @@ export class RemoteCluster {
     return `remote cluster ${this.named.cluster}${why === '' ? '' : ` (${why})`}`;
   }
 
-  /** Why its API server does not respond. `undefined` if it does, or before the first request. */
+  /** Why the API server of the cluster does not respond. `undefined` if it responds, or before the first request. */
   get unreachable(): string | undefined {
     return this.#outage.reason;
   }
 
-  /** Creates a registry of the cluster's objects. It is synced when all of them are known. */
+  /** Creates a registry of the cluster's objects, which is synced when all objects are known. */
   createRegistry(updates: XdsUpdater): Registry {
     const options = { ...this.#options.settings(), clusterId: this.named.cluster };
     return new RemoteRegistry(options, updates, {
@@ -131,7 +131,7 @@ export class RemoteCluster {
   #readSoon(): void {
     if (this.#isReadPending || this.#isClosed) return;
     this.#isReadPending = true;
-    // Waits without limit for a cluster that does not respond, together with registries that are added until then.
+    // Waits without limit for a cluster that does not respond. Registries that are added in the meantime wait too.
     void this.#listed.then(() =>
       this.#runSerially(async () => {
         this.#isReadPending = false;
@@ -144,7 +144,7 @@ export class RemoteCluster {
     );
   }
 
-  /** Only called with a registry. The first one receives all objects in its first reading. */
+  /** Called only if there is a registry. The first registry receives all objects in its first read. */
   async #read(): Promise<void> {
     this.#hasRead = true;
     const { named, log } = this.#options;

@@ -37,9 +37,9 @@ const maxNamed = 4;
 
 export class RemoteClusters {
   readonly #options: RemoteClustersOptions;
-  /** Clusters that Secrets define by ID, with the revision of their kubeconfig. */
+  /** Clusters by ID that Secrets define, with the revision of their kubeconfig. */
   #named = new Map<string, { readonly named: NamedCluster; readonly revision: string }>();
-  /** All clusters with a chart that runs or will run, by {@link RemoteCluster.server}. */
+  /** All clusters whose chart runs or will run, by {@link RemoteCluster.server}. */
   readonly #clusters = new Map<string, RemoteCluster>();
   readonly #ofResource = new Map<ResourceName, RemoteCluster>();
   #started = 0;
@@ -60,10 +60,7 @@ export class RemoteClusters {
     options.secrets?.onChanged(() => this.#secretsChanged());
   }
 
-  /**
-   * Offers nothing, not even an empty list, before the chart has the clusters of all Secrets. Otherwise the start
-   * would continue without them.
-   */
+  /** Offers nothing, not even an empty list, until the chart has the clusters of all Secrets. Otherwise, startup would continue without them. */
   readonly offers: RegistryOffers = (offered) => {
     this.#offered = offered;
     if (this.#hasOffered) offered(this.#offers);
@@ -77,18 +74,12 @@ export class RemoteClusters {
     return this.#named.get(cluster)?.named.secret ?? '';
   }
 
-  /**
-   * API server of a cluster with the active kubeconfig, for other requests. `undefined` if no Secret defines the
-   * cluster.
-   */
+  /** API server of a cluster with the active kubeconfig, for requests other than lists and watches. `undefined` if no Secret defines the cluster. */
   serverOf(cluster: string): Pick<ApiServer, 'request'> | undefined {
     return this.#activeCluster(cluster)?.api;
   }
 
-  /**
-   * Why the API server of a remote cluster does not respond. `undefined` if it does, or no Secret defines the
-   * cluster.
-   */
+  /** Why the API server of a remote cluster does not respond. `undefined` if it responds, or if no Secret defines the cluster. */
   unreachable(cluster: string): string | undefined {
     const followed =
       this.#activeCluster(cluster) ?? [...this.#clusters.values()].find(({ named }) => named.cluster === cluster);
@@ -128,7 +119,7 @@ export class RemoteClusters {
     });
   }
 
-  /** Called when the mesh configuration changed. Recreates registries whose options changed. */
+  /** Call when the mesh configuration changed. Recreates registries whose options changed. */
   settingsChanged(): void {
     if (this.#settings !== undefined) this.#offerRegistries();
   }
@@ -144,7 +135,7 @@ export class RemoteClusters {
     const previous = this.#named;
     this.#named = new Map();
     for (const [id, named] of clusters) this.#named.set(id, this.#withRevision(named, previous.get(id)));
-    // A cluster with an invalid kubeconfig keeps the previous one.
+    // If a kubeconfig is invalid, its cluster keeps the previous one.
     for (const id of refused) if (previous.has(id)) this.#named.set(id, previous.get(id)!);
     for (const [id, { named }] of previous)
       if (!this.#named.has(id)) log.info('remoteCluster.removed', { cluster: id, place: named.place });
@@ -217,7 +208,7 @@ export class RemoteClusters {
     if (this.#hasOffered && offers.length === this.#offers.length && offers.every(isSame)) return;
     this.#hasOffered = true;
     this.#offers = offers;
-    // Deferred, because the chart is in a transition.
+    // Deferred until the chart's current transition has ended.
     queueMicrotask(() => this.#offered?.(this.#offers));
   }
 }

@@ -55,7 +55,7 @@ async function givenServer(name: string) {
   });
 }
 
-it('requests to a remote cluster use its active kubeconfig, and end when no Secret defines the cluster', async () => {
+it('requests to a remote cluster use its active kubeconfig, and end when no Secret defines the cluster any longer', async () => {
   const { remotes, setSecrets } = givenClusters();
   const requestTo = async (cluster: string): Promise<string | undefined> => {
     const order = { method: 'POST', resource: tokenReviews, body: {} } as const;

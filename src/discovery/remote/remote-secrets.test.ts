@@ -14,7 +14,7 @@ const secret = (name: string, values: Readonly<Record<string, string>>) => ({
   data: Object.fromEntries(Object.entries(values).map(([key, text]) => [key, Buffer.from(text).toString('base64')])),
 });
 
-it('each key of a Secret defines a cluster, with a digest that only changes with its kubeconfig', () => {
+it('each key of a Secret defines a cluster, with a digest that changes only with its kubeconfig', () => {
   const of = (token: string) => namedClusters([secret('s', { a: kubeconfig(token), b: kubeconfig() })], 'own').clusters;
   const [one, other] = [of('1'), of('2')];
   expect([...one.keys()]).toEqual(['a', 'b']);
@@ -23,7 +23,7 @@ it('each key of a Secret defines a cluster, with a digest that only changes with
   expect(one.get('b')!.digest).toBe(other.get('b')!.digest);
 });
 
-it("the control plane's own cluster is not remote, and of several Secrets with a cluster, the first by name applies", () => {
+it("a cluster is ignored if it is the control plane's own, or if a Secret with an earlier name also defines it", () => {
   const secrets = [secret('two', { a: kubeconfig('2') }), secret('one', { a: kubeconfig('1'), own: kubeconfig() })];
   const { clusters, problems } = namedClusters(secrets, 'own');
   expect(clusters.get('a')!.place).toBe('Secret istio-system/one: a');
@@ -39,7 +39,7 @@ it.each([
   ['token file', { tokenFile: '/var/run/secrets/token' }, 'tokenFile'],
   ['certificate file', { 'client-certificate': '/etc/passwd' }, 'client-certificate'],
   ['key file', { 'client-key': '/etc/shadow' }, 'client-key'],
-])('a kubeconfig with a local %s is rejected, without repeating a value', (_, user, field) => {
+])('a kubeconfig with a local %s is rejected without repeating values', (_, user, field) => {
   const { clusters, refused, problems } = namedClusters(
     [secret('s', { a: kubeconfig('', user), b: kubeconfig() })],
     '',

@@ -12,19 +12,19 @@ export interface NamedCluster {
   readonly secret: string;
   /** `Secret NAMESPACE/NAME: KEY`, for messages. */
   readonly place: string;
-  /** Digest of the kubeconfig, which identifies changes of the cluster. */
+  /** Digest of the kubeconfig, by which changes of the cluster are detected. */
   readonly digest: string;
   readonly access: ClusterAccess;
 }
 
 export interface NamedClusters {
   readonly clusters: ReadonlyMap<string, NamedCluster>;
-  /** IDs with an invalid kubeconfig, for which the previous one is kept. */
+  /** IDs whose kubeconfig is invalid, so that the previous one is kept. */
   readonly refused: ReadonlySet<string>;
   readonly problems: readonly string[];
 }
 
-/** Limited, because each cluster has its own connections and stores. */
+/** Maximum, because each cluster has its own connections and stores. */
 export const maxRemoteClusters = 100;
 /** A kubeconfig with a CA bundle takes 10 KB. */
 export const maxKubeconfigBytes = 128 * 1024;

@@ -38,11 +38,11 @@ it('a Secret is checked again when one of its revocation lists becomes valid or 
   expect(compareDates(expired, minutes(10))).toEqual({ due: [], nextInMs: 50 * 60_000 });
   const [problem] = expired.revocationLists(secrets[1]!)!.problems;
   expect(problem).toMatchObject({ code: 'REVOCATION_LIST_EXPIRED', message: expect.stringContaining('expired on') });
-  // Unchanged until its next date.
+  // The result is unchanged until the next date.
   expect(expired.revocationLists(secrets[2]!)).toBe(index.revocationLists(secrets[2]!));
 });
 
-it('no Secret is due before the first push context, or without revocation lists', () => {
+it('no Secret is due before the first push context or without revocation lists', () => {
   expect(compareDates(undefined, now)).toEqual({ due: [], nextInMs: null });
   expect(compareDates(givenMesh('').context.credentials, now)).toEqual({ due: [], nextInMs: null });
 });

@@ -15,7 +15,7 @@ function given() {
   return { access, reported, warnings };
 }
 
-it('service accounts are reviewed while their proxies request Secrets', () => {
+it('service accounts are reviewed as long as their proxies request Secrets', () => {
   const { access, reported } = given();
   const [one, other] = [access.addProxy('shop/gateway'), access.addProxy('shop/gateway')];
   expect([reported.accounts, one.isAllowed, one.isDecided]).toEqual([['shop/gateway'], false, false]);
@@ -31,7 +31,7 @@ it('service accounts are reviewed while their proxies request Secrets', () => {
   expect(access.addProxy('shop/gateway')).toMatchObject({ isAllowed: false, isDecided: true });
 });
 
-it('many accounts in a namespace do not prevent the review of an account in another namespace', () => {
+it('many accounts in one namespace do not prevent the review of an account in another namespace', () => {
   const { access, reported, warnings } = given();
   const many = Array.from({ length: 1_200 }, (_, index) => access.addProxy(`greedy/account-${index}`));
   expect(reported.accounts).toHaveLength(1_000);
@@ -41,7 +41,7 @@ it('many accounts in a namespace do not prevent the review of an account in anot
   expect(reported.accounts).toContain('shop/gateway');
   access.setAllowed('shop/gateway', true);
   expect(late.isAllowed).toBe(true);
-  // Dropped, because no proxy of the account is connected.
+  // One account is no longer reviewed, because `shop/gateway` takes precedence.
   expect(many.filter(({ isAllowed }) => isAllowed)).toHaveLength(999);
   expect(warnings).toEqual([{ event: 'secretAccess.limitExceeded', level: 'warn', maxAccounts: 1_000 }]);
 });

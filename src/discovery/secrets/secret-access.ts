@@ -11,8 +11,8 @@ import type { ApiServer } from '../kubernetes/api-server.ts';
 import type { SecretReader, SecretReaders } from '../push/mesh-resources.ts';
 
 /**
- * Maximum number of accounts, each of which is reviewed once a minute. Beyond it, namespaces with few accounts take
- * precedence, so that a tenant with many accounts cannot prevent reviews of others.
+ * Maximum number of accounts, each of which is reviewed once a minute. Beyond it, namespaces with few accounts take precedence, so that a tenant with
+ * many cannot prevent reviews for others.
  */
 const maxAccounts = 1_000;
 const responseMs = 5_000;
@@ -59,9 +59,9 @@ export class SecretAccess implements SecretReaders {
   }
 
   /**
-   * Reports the accounts to review, at once and when they change.
+   * Reports the accounts to review, immediately and when they change.
    *
-   * @returns a function that ends this
+   * @returns a stop function
    */
   watch(changed: (accounts: string[]) => void): () => void {
     this.#watchers.add(changed);
@@ -96,7 +96,7 @@ export class SecretAccess implements SecretReaders {
 
   #updateToReview(): void {
     this.#toReview = new Set(selectFairly([...this.#proxies.values()].slice(0, maxAccounts)));
-    // Drops results of accounts that are no longer reviewed.
+    // Removes results of accounts that are no longer reviewed.
     for (const accounts of [this.#allowed, this.#reviewed])
       for (const account of accounts) if (!this.#toReview.has(account)) accounts.delete(account);
     for (const changed of this.#watchers) changed([...this.#toReview]);

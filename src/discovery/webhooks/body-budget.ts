@@ -1,4 +1,4 @@
-/** Limits the memory of request bodies, in total and per address. */
+/** Limits the memory for request bodies, in total and per address. */
 import type { IncomingMessage } from 'node:http';
 import { addressGroup } from '../../runtime/fences/connection-bounds.ts';
 

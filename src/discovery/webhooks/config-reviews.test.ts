@@ -59,7 +59,7 @@ test('warnings of pilot-discovery validate are sent to the client', () => {
   expect(response.warnings).toEqual([problemText({ ...problems[0]!, file: '' })]);
 });
 
-test('an object that requests its own rejection is rejected, which proves that the webhook is called', () => {
+test('an object that requests its own rejection is rejected, to prove that the webhook is called', () => {
   const annotations = { 'internal.istio.io/webhook-always-reject': 'true' };
   const object = entry(valid, { metadata: { name: 'cart', namespace: 'shop', annotations } });
   expect(given().review(review(object)).response).toMatchObject({ allowed: false });
@@ -69,7 +69,7 @@ test.each(['DELETE', 'CONNECT'])('a %s is allowed without review', (operation) =
   expect(given().review(review(null, { operation })).response).toEqual({ uid: 'u1', allowed: true });
 });
 
-test('an unknown kind, an unknown field beside the spec, and a missing object are rejected', () => {
+test('an unknown kind, an unknown field next to the spec, or a missing object is rejected', () => {
   const reviews = given();
   const messageOf = (body: unknown): string | undefined => reviews.review(body).response.status?.message;
   expect(messageOf(review(entry(valid), { kind: { group: 'apps', kind: 'Deployment' } }))).toContain('apps/Deployment');
@@ -79,7 +79,7 @@ test('an unknown kind, an unknown field beside the spec, and a missing object ar
   expect([...reviews.passed]).toEqual([]);
 });
 
-test('an object whose name is generated after the review is allowed', () => {
+test('an object whose name will be generated after the review is allowed', () => {
   const object = entry(valid, { metadata: { generateName: 'cart-' } });
   expect(given().review(review(object, { name: '' })).response).toEqual({ uid: 'u1', allowed: true });
 });

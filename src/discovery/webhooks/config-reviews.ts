@@ -40,9 +40,9 @@ interface ReviewResult {
   readonly warnings: readonly string[];
 }
 
-/** Decides by the object alone, so that a dry run gets the same response. */
+/** Decides by the object only, so that a dry run gets the same response. */
 export class ConfigReviews {
-  /** By `GROUP/PLURAL`, `unknown` for other kinds than Istio's. */
+  /** Counts by `GROUP/PLURAL`, or `unknown` for kinds that are not Istio's. */
   readonly passed = new Map<string, number>();
   readonly failed = new Map<string, number>();
   readonly #lines: RepeatedLines;

@@ -1,7 +1,6 @@
 /**
- * MutatingWebhookConfigurations of all revisions that inject sidecars. Configurations that select the same pods are
- * logged and shown on `/debug/inject`. A pod that two of them select gets one sidecar, from the one whose name is
- * last.
+ * MutatingWebhookConfigurations of all revisions that inject sidecars. Overlapping ones are logged and shown on `/debug/inject`. If two select a pod,
+ * it gets one sidecar, from the configuration whose name is last.
  */
 
 import {
@@ -31,7 +30,7 @@ export interface InjectingConfigurationsOptions {
   readonly log: Pick<Logger, 'info' | 'warn'>;
 }
 
-/** Webhooks of injectors have this suffix in all versions of Istio. */
+/** Suffix of injector webhooks in all versions of Istio. */
 const entryName = /(?:^|\.)sidecar-injector\.istio\.io$/;
 
 export class InjectingConfigurations {

@@ -1,4 +1,4 @@
-/** The webhook `/inject`: reviews created pods, counts and logs. */
+/** Implements the webhook `/inject`: reviews created pods, counts and logs outcomes. */
 import * as E from 'fp-ts/lib/Either.js';
 import { type ReviewedInjection, reviewInjection } from '../../injection/admission-review.ts';
 import type { SidecarInjector } from '../../injection/injector.ts';
@@ -16,7 +16,7 @@ export interface InjectionReviewsOptions {
   readonly now: () => number;
 }
 
-/** By outcome, `unavailable` without settings. */
+/** Outcome of a review; `unavailable` without settings. */
 export type InjectionOutcome = ReviewedInjection['outcome'] | 'unavailable';
 
 export class InjectionReviews {

@@ -6,7 +6,7 @@ const values = JSON.stringify({ global: { hub: 'example.com', tag: '1' } });
 
 interface Given {
   readonly settings: InjectorSettings;
-  /** Events with fields. */
+  /** Logged events with fields. */
   readonly lines: { readonly event: string; readonly fields: Record<string, unknown> }[];
   readonly set: (data: unknown) => void;
 }
@@ -34,7 +34,7 @@ function given(data: unknown): Given {
   return { settings, lines, set };
 }
 
-test('the content of both keys applies, and a change applies immediately', () => {
+test('injector settings consist of both keys, and a change applies immediately', () => {
   const { settings, lines, set } = given({ values, config: 'policy: disabled' });
   expect(settings.current).toMatchObject({
     right: { revision: 'canary', config: { policy: 'disabled' }, values: { hub: 'example.com' } },
@@ -44,7 +44,7 @@ test('the content of both keys applies, and a change applies immediately', () =>
   expect(lines.map(({ event }) => event)).toEqual(['injection.settingsLoaded', 'injection.settingsLoaded']);
 });
 
-test('invalid content keeps the last valid one, and each error is logged once with field and code', () => {
+test('invalid injector settings keep the last valid content, and each error is logged once with field and code', () => {
   const { settings, lines, set } = given({ values });
   const bad = { values: '{"global": {"hub": 1, "tag": "1"}}', config: 'policy: [1]' };
   set(bad);
@@ -57,7 +57,7 @@ test('invalid content keeps the last valid one, and each error is logged once wi
   expect(lines.slice(1).every(({ fields }) => String(fields.code) !== 'undefined')).toBe(true);
 });
 
-test('without valid content, the reason contains the ConfigMap and the key', () => {
+test('missing injector settings are reported with the ConfigMap and the key', () => {
   const { settings, set, lines } = given({ config: 'policy: enabled' });
   expect(settings.current).toEqual(E.left(expect.stringMatching(/ConfigMap mesh\/istio-sidecar-injector .*values: /)));
   set(undefined);

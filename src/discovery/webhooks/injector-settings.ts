@@ -11,9 +11,9 @@ import { isObject } from '../../runtime/json-object.ts';
 import type { Logger } from '../../runtime/output/log.ts';
 
 export interface InjectorConfigMap {
-  /** Such as `istio-system/istio-sidecar-injector`. */
+  /** Location such as `istio-system/istio-sidecar-injector`. */
   readonly place: string;
-  /** Field `data`, `undefined` if the ConfigMap does not exist. */
+  /** Field `data`. `undefined` if the ConfigMap does not exist. */
   readonly data: () => unknown;
   /** Resolves after the first list. */
   readonly known: Promise<void>;
@@ -38,7 +38,7 @@ export class InjectorSettings {
     this.#options = options;
     this.#problem = `ConfigMap ${options.configMap.place} was not read yet`;
     options.configMap.onChanged(() => this.#follow());
-    // A first list without the ConfigMap causes no change event.
+    // Required, because an initial list without the ConfigMap causes no change event.
     void options.configMap.known.then(() => this.#follow());
   }
 
@@ -57,7 +57,7 @@ export class InjectorSettings {
     else this.#adopt(isObject(data) ? data : {});
   }
 
-  /** Reviews fail without settings, because pods that are created without a sidecar would bypass the mesh. */
+  /** Reviews fail without settings, because pods without a sidecar would bypass the mesh. */
   #removed(): void {
     const { configMap, log } = this.#options;
     this.#settings = undefined;

@@ -1,4 +1,4 @@
-/** Webhooks over HTTPS, with real sockets. */
+/** Tests webhooks over HTTPS with real sockets. */
 import { once } from 'node:events';
 import type { IncomingHttpHeaders } from 'node:http';
 import { Agent, request } from 'node:https';
@@ -97,7 +97,7 @@ const responseIn = ({ text }: Response) =>
     .response;
 const patchIn = (response: Response): string => Buffer.from(responseIn(response).patch ?? '', 'base64').toString();
 
-test('the review of a pod returns the patch that adds the sidecar, with environment variables from the path', async () => {
+test('a pod review returns a patch that adds the sidecar, with environment variables from the path', async () => {
   const { post, reviews } = await start();
   const response = await post('/inject/cluster/west/net/n1', JSON.stringify(review(pod)));
   expect(response).toMatchObject({ status: 200, headers: { 'content-type': 'application/json' } });
@@ -145,21 +145,21 @@ test.each<[string, number, string, string, Record<string, string>, string?]>([
     '{}',
     { 'content-type': 'application/json', 'content-length': '4000000' },
   ],
-])('a request with %s is rejected with %i', async (_, status, path, body, headers, method) => {
+])('a request with %s is rejected with status %i', async (_, status, path, body, headers, method) => {
   const { post, counts, reviews } = await start();
   expect((await post(path, body, headers, method)).status).toBe(status);
   expect([...counts.refused]).toEqual([[status, 1]]);
   expect(reviews.counts.size).toBe(0);
 });
 
-test('a body without a length is read up to the limit', async () => {
+test('a body without a length is read up to the size limit', async () => {
   const { post } = await start({ maxBodyBytes: 1_000 });
   const chunked = { 'content-type': 'application/json', 'transfer-encoding': 'chunked' };
   expect((await post('/inject', 'x'.repeat(1_001), chunked)).status).toBe(413);
   expect((await post('/inject', 'x'.repeat(1_000), chunked)).status).toBe(200);
 });
 
-test('bodies from one address share a limit, and released bytes are available again', async () => {
+test('bodies from one address share a limit, and release their bytes when done', async () => {
   const { port, post, counts } = await start({ maxBytesPerAddress: 1_000 });
   const slow = connect({ host: '127.0.0.1', port, ca: authority.certificate });
   onTestFinished(() => void slow.destroy());
@@ -171,7 +171,7 @@ test('bodies from one address share a limit, and released bytes are available ag
   await eventually('it is released', async () => (await post('/inject', 'x'.repeat(200))).status === 200);
 });
 
-test('a body that is not JSON, too deeply nested or not a review is rejected with an empty uid', async () => {
+test('a body that is not JSON, nested too deeply or not a review is rejected with an empty uid', async () => {
   const { post, faults } = await start();
   const deep = `${'['.repeat(500_000)}${']'.repeat(500_000)}`;
   const nested = JSON.stringify(review({ ...pod, x: JSON.parse(`${'['.repeat(200)}${']'.repeat(200)}`) }));
@@ -183,7 +183,7 @@ test('a body that is not JSON, too deeply nested or not a review is rejected wit
   expect(faults).toEqual([]);
 });
 
-test('every body gets a review', { timeout: 60_000 }, async () => {
+test('a review is returned for every body', { timeout: 60_000 }, async () => {
   const { post, faults } = await start();
   const json = fc.jsonValue({ maxDepth: 4 });
   const fields = fc.record(
@@ -212,7 +212,7 @@ test('every body gets a review', { timeout: 60_000 }, async () => {
   expect(faults).toEqual([]);
 });
 
-test('without settings each review is rejected with the reason, and /ready responds', async () => {
+test('a review is rejected with the reason if there are no settings, and /ready responds', async () => {
   const { post, reviews } = await start({}, () =>
     E.left('ConfigMap istio-system/istio-sidecar-injector does not exist'),
   );
@@ -237,7 +237,7 @@ test('a renewed certificate is presented to the next connection', async () => {
   expect(await serial()).not.toBe(connectionsBefore);
 });
 
-test('a client of TLS 1.1 is rejected', async () => {
+test('a TLS 1.1 client is rejected', async () => {
   const { port } = await start();
   const socket = connect({
     host: '127.0.0.1',

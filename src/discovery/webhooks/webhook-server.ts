@@ -1,6 +1,6 @@
 /**
- * HTTPS server of the webhooks (spec/injection.md §1.5). The API server presents no client certificate by default, so
- * every client gets a response. That depends only on the request and mesh settings, and changes nothing.
+ * HTTPS server of the webhooks (spec/injection.md §1.5). By default, the API server presents no client certificate, so every client gets a response.
+ * The response depends only on the request and mesh settings, and changes nothing.
  */
 import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -26,7 +26,7 @@ export interface WebhookServerOptions {
   /**
    * Calls back with the TLS options, immediately and when they change.
    *
-   * @returns a function that stops this
+   * @returns a stop function
    */
   readonly followTls: (changed: (options: TlsOptions) => void) => () => void;
   readonly webhooks: Webhooks;
@@ -39,7 +39,7 @@ export interface WebhookServerOptions {
 
 export type WebhookServerLimits = Partial<HttpLimits> & BodyLimits;
 
-/** Requests without a review, by HTTP status. */
+/** Counts of requests without a review, by HTTP status. */
 export class WebhookServerCounts {
   readonly refused = new Map<number, number>();
 
@@ -51,7 +51,7 @@ export class WebhookServerCounts {
 const mebibyte = 1024 * 1024;
 
 export const defaultWebhookLimits: WebhookServerLimits = {
-  // The API server's limit of a request.
+  // The API server limits requests to this size.
   maxBodyBytes: 3 * mebibyte,
   maxBytes: 48 * mebibyte,
   maxBytesPerAddress: 24 * mebibyte,
@@ -79,7 +79,7 @@ export class WebhookServer {
     this.#bodies = new BodyBudget(this.#limits);
   }
 
-  /** @returns address and port. Rejects if the port cannot be opened, with the socket closed. */
+  /** @returns address and port. If the port cannot be opened, closes the socket and rejects. */
   async open(): Promise<string> {
     const { address, followTls, failed } = this.#options;
     this.#unfollow = followTls((tls) => this.#use(tls));
@@ -134,7 +134,7 @@ export class WebhookServer {
     if (body === 413) this.#refuse(response, body, `the body must have at most ${this.#limits.maxBodyBytes} bytes\n`);
     else if (body === 503) this.#refuse(response, body, 'too many requests at the same time\n');
     else if (body.length === 0) this.#refuse(response, 400, 'the body must not be empty\n');
-    // As bytes, because texts of objects must not be escaped for terminals.
+    // Sent as bytes, because texts of objects must not be escaped for terminals.
     else send(response, 200, 'application/json', Buffer.from(JSON.stringify(await webhook(parsed(body)))));
   }
 
@@ -146,13 +146,13 @@ export class WebhookServer {
 
   #refuse(response: ServerResponse, status: number, text: string): void {
     this.#options.counts.refuse(status);
-    // The rest of the body is not read.
+    // Closes the connection, because the rest of the body is not read.
     response.setHeader('connection', 'close');
     send(response, status, 'text/plain', text);
   }
 }
 
-/** `undefined` if it is not JSON or too deep. */
+/** `undefined` if the body is not JSON or nested too deeply. */
 function parsed(body: Buffer): unknown {
   try {
     const value: unknown = JSON.parse(body.toString('utf8'));

@@ -13,7 +13,7 @@ export interface ConnectionEffects {
   readonly acknowledged: (connection: number) => void;
 }
 
-/** Shared by all connections, because each call of `provide` creates a machine. */
+/** Creates a machine that all connections share, because each call of `provide` creates one. */
 export function adsConnectionWithEffects({ streamOf, joined, pushed, responded, acknowledged }: ConnectionEffects) {
   return adsConnectionMachine.provide({
     actors: {

@@ -5,17 +5,17 @@ import type { UnidentifiedLimits } from './admission/unidentified-connections.ts
 
 /** Times in milliseconds. */
 export interface AdsLimits {
-  /** 0: limited only by the load. Default 0. */
+  /** If 0, only the load limits streams. Default 0. */
   readonly streamsPerSecond?: number;
   /** Default 4 MiB. */
   readonly maxRequestBytes?: number;
-  /** Of a TCP connection with identified nodes. Default 100 000. */
+  /** Maximum for a TCP connection with identified nodes. Default 100 000. */
   readonly maxConcurrentStreams?: number;
-  /** With fair shares for namespaces. Default: as many as half of the heap can hold. */
+  /** Maximum, with fair shares for namespaces. Default: as many as half of the heap can hold. */
   readonly maxServedStreams?: number;
-  /** Subscribed names of a stream. Default 200 000. */
+  /** Maximum number of subscribed names per stream. Default 200 000. */
   readonly maxNames?: number;
-  /** Characters of subscribed names of a stream. Default 16 Mi. */
+  /** Maximum number of characters in subscribed names per stream. Default 16 Mi. */
   readonly maxNameChars?: number;
   /** Maximum time that a response waits for earlier ones. Default 2 min. */
   readonly congestionMs?: number;
@@ -23,16 +23,16 @@ export interface AdsLimits {
   readonly ackTimeoutMs?: number;
   /** Maximum time that listeners and routes wait for clusters. Default 5 s. */
   readonly makeBeforeBreakMs?: number;
-  /** Time between the ACK that no resource uses a cluster and its removal. Default 5 s. */
+  /** Delay from the ACK that no resource uses a cluster to its removal. Default 5 s. */
   readonly removalDelayMs?: number;
   readonly unidentified?: Partial<UnidentifiedLimits>;
-  /** For addresses of connections that fail before a node is identified. */
+  /** Limits for addresses with connections that fail before a node is identified. */
   readonly addressPace?: Partial<AddressPaceLimits>;
   readonly keepaliveTimeMs?: number;
   readonly keepaliveTimeoutMs?: number;
-  /** After this time a connection must reconnect; 0: never. Default 0. */
+  /** Time after which a connection must reconnect; 0 means never. Default 0. */
   readonly maxConnectionAgeMs?: number;
-  /** Grace period for its streams. Default 10 s. */
+  /** Grace period for streams of such a connection. Default 10 s. */
   readonly maxConnectionAgeGraceMs?: number;
 }
 
@@ -44,7 +44,7 @@ export const maxGrpcNameChars = 1024 * 1024;
 export const defaultMakeBeforeBreakMs = 5_000;
 /** PILOT_XDS_CLUSTER_REMOVAL_DELAY. */
 export const defaultRemovalDelayMs = 5_000;
-/** Envoy's drain time if the ProxyConfig contains none, as set by agents. */
+/** Envoy's drain time if the ProxyConfig contains none. Agents set the same value. */
 export const defaultDrainMs = 45_000;
 
 export function streamLimits(limits: AdsLimits) {
@@ -63,7 +63,7 @@ export function nameLimits(limits: AdsLimits) {
   };
 }
 
-/** For a stream of a proxyless client. */
+/** Rules for a stream of a proxyless client. */
 export function grpcRules(rules: ExchangeRules): ExchangeRules {
   return {
     ...rules,
@@ -75,9 +75,9 @@ export function grpcRules(rules: ExchangeRules): ExchangeRules {
 
 /** Envoy's list of extensions takes a tenth, and the maximum of a pod's annotations half. */
 export const maxNodeBytes = 512 * 1024;
-/** In later requests of a stream. */
+/** Maximum size in later requests of a stream. */
 export const maxLaterNodeBytes = 4 * 1024;
-/** Characters of `type~ip~pod.namespace~domain`, and of the cluster name. The longest Kubernetes names result in 600. */
+/** Maximum length of `type~ip~pod.namespace~domain`, and of the cluster name. The longest Kubernetes names result in 600 characters. */
 export const maxNodeIdLength = 1_024;
 
 export function maxStreamsOf({ maxConcurrentStreams = 100_000 }: AdsLimits): number {
@@ -89,7 +89,7 @@ export function channelOptions(limits: AdsLimits): Record<string, number> {
     'grpc.max_receive_message_length': limits.maxRequestBytes ?? 4 * 1024 * 1024,
     'grpc.max_send_message_length': -1,
     'grpc.max_concurrent_streams': maxStreamsOf(limits),
-    // Unused bookkeeping for each stream.
+    // Disables bookkeeping for each stream, which is not used.
     'grpc.enable_channelz': 0,
     'grpc.keepalive_time_ms': limits.keepaliveTimeMs ?? 30_000,
     'grpc.keepalive_timeout_ms': limits.keepaliveTimeoutMs ?? 10_000,

@@ -6,7 +6,7 @@ import type { RolloutWait } from './rollout/rollout-waits.ts';
 /** Clients that wait for a slot (chart `stream-admission`). */
 export interface AdmissionView {
   readonly streams: number;
-  /** Before their TLS handshake or HTTP/2 session. */
+  /** Number of connections before their TLS handshake or HTTP/2 session. */
   readonly connections: number;
   /** Maximum number of clients in each stage. */
   readonly slots: number;
@@ -29,7 +29,7 @@ export interface AdsObserver {
   responseSent?(typeUrl: string, response: { cause: ResponseCause; resources: number; bytes: number }): void;
   /** Time until the last bytes were sent (`pilot_xds_send_time`). */
   responseFlushed?(typeUrl: string, ms: number): void;
-  /** To a connected client (`pilot_xds_pushes{type="…_senderr"}`). */
+  /** Called for a failure while the client is connected (`pilot_xds_pushes{type="…_senderr"}`). */
   sendFailed?(typeUrl: string, node: string, error: Error): void;
   /** Time until a request is processed (`pilot_xds_request_time`). */
   requestTaken?(typeUrl: string, ms: number): void;
@@ -48,11 +48,11 @@ export interface AdsObserver {
   converged?(ms: number): void;
   /** `pilot_xds_waiting_for_clusters`. */
   clustersAwaited?(isWaiting: boolean): void;
-  /** Unusable within the limit (`pilot_xds_abandoned_clusters_total`). */
+  /** Clusters that could not be used within the limit (`pilot_xds_abandoned_clusters_total`). */
   clustersAbandoned?(clusters: number): void;
-  /** Removed early (`pilot_xds_evicted_clusters_total`). */
+  /** Clusters that were removed early (`pilot_xds_evicted_clusters_total`). */
   clustersEvicted?(clusters: number): void;
-  /** Kept but unconfigured (`pilot_xds_kept_clusters`). */
+  /** Clusters that are kept but not configured (`pilot_xds_kept_clusters`). */
   clustersRetained?(reason: RetainedCluster['state'], change: number): void;
   /** `pilot_xds_given_up_clusters`. */
   clustersGivenUp?(change: number): void;
@@ -62,7 +62,7 @@ export interface AdsObserver {
   addressHeldOff?(): void;
   /** `pilot_xds_waiting_clients`, `pilot_xds_admission_slots`. */
   admissionMeasured?(view: AdmissionView): void;
-  /** Waited too long for a slot (`pilot_xds_refused_streams_total`). */
+  /** Called when a stream waited too long for a slot (`pilot_xds_refused_streams_total`). */
   streamRefused?(): void;
   pushFinished?(durationMs: number, clients: number): void;
 }
@@ -73,27 +73,27 @@ export interface WatchView {
   readonly names: readonly string[];
   readonly nonceSent: string;
   readonly nonceAcked: string;
-  /** Nonce of the last rejected response; empty before the first one. */
+  /** Nonce of the last rejected response. Empty before the first. */
   readonly nonceRejected?: string;
   readonly versionSent: string;
   readonly versionAcked: string;
-  /** Of the last NACK; empty after an ACK. */
+  /** Error of the last NACK. Empty after an ACK. */
   readonly lastError: string;
-  /** ISO 8601; `undefined` before the first response. */
+  /** Time of the last response (ISO 8601). `undefined` before the first. */
   readonly sentAt: string | undefined;
   readonly resourcesSent?: number;
   /** Content of the next response, for example after the next ACK. */
   readonly pending?: 'nothing' | 'names' | 'changes' | 'everything';
   /** Clusters that delayed resources of the type wait for. */
   readonly awaits?: readonly string[];
-  /** Clusters that are sent with a time limit for fetching. */
+  /** Clusters that are sent with a timeout for fetching. */
   readonly givenUp?: readonly string[];
   readonly evicted?: number;
   readonly waits?: readonly RolloutWait[];
 }
 
 export interface ConnectionView {
-  /** `<node ID>-<counter>`. */
+  /** ID of the form `<node ID>-<counter>`. */
   readonly id: string;
   readonly node: string;
   readonly identity: NodeIdentity;
@@ -102,7 +102,7 @@ export interface ConnectionView {
   readonly peer: string;
   readonly protocol: 'sotw' | 'delta';
   readonly state: string;
-  /** Accepted by grpc-js but not sent. */
+  /** Bytes that grpc-js accepted but has not sent. */
   readonly unflushedBytes?: number;
   readonly watches: readonly WatchView[];
 }

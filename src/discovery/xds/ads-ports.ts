@@ -32,7 +32,7 @@ export type Accept = (call: AdsCall, kind: StreamKind, security: StreamSecurity)
 /** A unary method on the same ports. */
 export interface UnaryService {
   readonly method: MethodDefinition<Buffer, Buffer>;
-  /** @param known call when the client is identified */
+  /** @param known function to call when the client is identified */
   handle(
     call: ServerUnaryCall<Buffer, Buffer>,
     peer: CallPeer,
@@ -48,21 +48,21 @@ export interface RefusalListener {
 
 interface Injectors {
   readonly normal: ConnectionInjector;
-  /** For connections from throttled addresses. */
+  /** Injector for connections from throttled addresses. */
   readonly suspect: ConnectionInjector;
 }
 
 interface Ports {
   readonly server: Server;
   readonly unidentified: UnidentifiedConnections;
-  /** Of the first port. */
+  /** Injectors of the first port. */
   injectors: Injectors | undefined;
 }
 
 const normal: SessionLimits = { maxConcurrentStreams: firstStreams, resetBurst: 250, resetsPerSecond: 250 };
 const suspect: SessionLimits = { maxConcurrentStreams: firstStreams, resetBurst: 20, resetsPerSecond: 5 };
 
-/** All proxies of a mesh may connect to a new server at once. */
+/** Maximum backlog, because all proxies of a mesh can connect to a new server together. */
 const maxUnaccepted = 65_535;
 
 export interface AdsPortsOptions {
@@ -70,7 +70,7 @@ export interface AdsPortsOptions {
   readonly known: KnownNodes;
   readonly listener: RefusalListener;
   readonly setUp: ConnectionSetUp;
-  /** Served on TLS ports. */
+  /** Method that is served on TLS ports. */
   readonly unary?: UnaryService;
 }
 
@@ -117,7 +117,6 @@ export class AdsPorts {
     this.#ports = { plaintext: newPorts(plaintext), secure: newPorts(secure) };
   }
 
-  /** See AdsServer. */
   listen(address: string, credentials: ServerCredentials | undefined): Promise<{ port: number }> {
     const { promise, resolve, reject } = Promise.withResolvers<{ port: number }>();
     const ports = this.#ports[credentials === undefined ? 'plaintext' : 'secure'];
@@ -165,7 +164,7 @@ export class AdsPorts {
     this.#ports[isSecure ? 'secure' : 'plaintext'].unidentified.refundStream(peer);
   }
 
-  /** Call when a stream waits for admission. @returns idempotent; ends the wait */
+  /** Call when a stream waits for admission. @returns a function that ends the wait; idempotent */
   beginWait({ isSecure }: StreamSecurity, peer: string): () => void {
     return this.#ports[isSecure ? 'secure' : 'plaintext'].unidentified.beginWait(peer);
   }

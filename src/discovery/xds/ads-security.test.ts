@@ -1,4 +1,4 @@
-/** Authentication and authorization on each port (spec/discovery.md §7.2 #3 and #9, §7.6 #23 and #24, §7.7). */
+/** Tests authentication and authorization on each port (spec/discovery.md §7.2 #3 and #9, §7.6 #23 and #24, §7.7). */
 
 import { createPublicKey, generateKeyPairSync } from 'node:crypto';
 import { credentials } from '@grpc/grpc-js';
@@ -27,7 +27,7 @@ interface World {
   readonly authority: CertificateAuthority;
   readonly securePort: number;
   plaintext(): AdsTestClient;
-  /** Client with a certificate for these names; without names, without a certificate. */
+  /** Creates a client with a certificate for these names, or without a certificate if none exist. */
   secure(names?: readonly string[], authority?: Issues): AdsTestClient;
   identities(): readonly (string | undefined)[];
   /** Addresses of the connected clients. */
@@ -111,7 +111,7 @@ describe('the secure xDS port', () => {
     ['presents no certificate', []],
     ['presents a certificate without a URI', ['shop.example']],
     ['presents a certificate of two workloads', [shop, 'spiffe://cluster.local/ns/bank/sa/default']],
-  ] as const)('rejects a client that %s with UNAUTHENTICATED', async ([, names], { start }) => {
+  ] as const)('rejects a client with UNAUTHENTICATED if it %s', async ([, names], { start }) => {
     const world = await start();
     const stream = world.secure(names).sotw();
     stream.send({ node, typeUrl: clusterType });
@@ -122,7 +122,7 @@ describe('the secure xDS port', () => {
     expect(world.warnings).toEqual(['peer.unauthenticated']);
   });
 
-  test('rejects a client with a certificate of an untrusted CA with UNAUTHENTICATED', async ({ start }) => {
+  test('rejects a client with UNAUTHENTICATED if its certificate is from an untrusted CA', async ({ start }) => {
     const world = await start();
     const stream = world.secure([shop], createAuthority('another')).sotw();
     stream.send({ node, typeUrl: clusterType });
@@ -130,7 +130,7 @@ describe('the secure xDS port', () => {
     expect(world.identities()).toEqual([]);
   });
 
-  test('row 23: rejects a client that claims a node of another namespace with PERMISSION_DENIED', async ({ start }) => {
+  test('rejects a client with PERMISSION_DENIED if its node is in another namespace (row 23)', async ({ start }) => {
     const world = await start();
     const stream = world.secure([shop]).sotw();
     stream.send({ node: { ...node, metadata: { NAMESPACE: 'b' } }, typeUrl: clusterType });
@@ -140,23 +140,26 @@ describe('the secure xDS port', () => {
     });
   });
 
-  test.for([123, true])('rejects a node whose NAMESPACE is %s with PERMISSION_DENIED', async (NAMESPACE, { start }) => {
-    const world = await start();
-    const stream = world.secure([shop]).sotw();
-    stream.send({ node: { ...node, metadata: { NAMESPACE } }, typeUrl: clusterType });
-    expect(await stream.ended).toMatchObject({
-      code: code.permissionDenied,
-      details: `authorization failed: metadata NAMESPACE must be a string, got ${NAMESPACE} [NODE_FORBIDDEN]`,
-    });
-  });
+  test.for([123, true])(
+    'rejects a node with PERMISSION_DENIED if its NAMESPACE is %s',
+    async (NAMESPACE, { start }) => {
+      const world = await start();
+      const stream = world.secure([shop]).sotw();
+      stream.send({ node: { ...node, metadata: { NAMESPACE } }, typeUrl: clusterType });
+      expect(await stream.ended).toMatchObject({
+        code: code.permissionDenied,
+        details: `authorization failed: metadata NAMESPACE must be a string, got ${NAMESPACE} [NODE_FORBIDDEN]`,
+      });
+    },
+  );
 
-  test('does not compare identity and node if this check is disabled', async ({ start }) => {
+  test('does not compare identity and node if the check is disabled', async ({ start }) => {
     const stream = (await start({ checksIdentity: false })).secure([shop]).sotw();
     stream.send({ node: { ...node, metadata: { NAMESPACE: 'b' } }, typeUrl: clusterType });
     await stream.next();
   });
 
-  // Issue 33, item 9: Node keeps the first of two authorization headers, but a proxy in front may have checked the second.
+  // See issue 33, item 9: Node keeps the first of two authorization headers, but a proxy in front of the server may have checked the second.
   test.for([['authorization'], ['clusterid'], ['x-forwarded-client-cert']])(
     'rejects a stream with two %s headers before authentication',
     async ([name], { start, onTestFinished }) => {
@@ -190,7 +193,7 @@ describe('the secure xDS port', () => {
     },
   );
 
-  test('reads no request before the client is authenticated', async ({ start }) => {
+  test('reads no request before authentication', async ({ start }) => {
     const pendingAuthentication = Promise.withResolvers<{ identities: string[] }>();
     const token: Authenticator = { name: 'token', authenticate: () => pendingAuthentication.promise };
     const world = await start({ authenticators: [token] });
@@ -202,7 +205,7 @@ describe('the secure xDS port', () => {
     await stream.next();
   });
 
-  test('passes headers and addresses to authenticators', async ({ start }) => {
+  test('passes headers and the peer address to authenticators', async ({ start }) => {
     const authenticate = vi.fn<Authenticator['authenticate']>(() => ({ identities: [shop] }));
     const world = await start({ authenticators: [{ name: 'headers', authenticate }] });
     const stream = world.secure().sotw();
@@ -223,7 +226,7 @@ describe('the secure xDS port', () => {
 
 const keyOf = () => generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey;
 
-/** Root with an intermediate that issues client certificates. */
+/** A root with an intermediate that issues client certificates. */
 function deepAuthority(key = keyOf()): Root & Issues {
   const lifetime = { notBefore: new Date(Date.now() - 60_000), notAfter: new Date(Date.now() + 3_600_000) };
   const subject = { organization: 'cluster.local', commonName: 'deep' };
@@ -254,7 +257,7 @@ function begun(client: AdsTestClient) {
   return stream;
 }
 
-describe('the secure xDS port, for a root that is no longer trusted,', () => {
+describe('the secure xDS port for a root that is no longer trusted', () => {
   test('rejects requests on existing connections until the root is trusted again', async ({ start }) => {
     const world = await start();
     const next = createAuthority('next');
@@ -267,14 +270,14 @@ describe('the secure xDS port, for a root that is no longer trusted,', () => {
     world.trust(next);
     expect(await begun(old).ended).toMatchObject({ code: code.unavailable });
     await begun(later).next();
-    // Existing streams stay open, like in Istio.
+    // Existing streams stay open, as in Istio.
     first.send({ typeUrl: secretType, resourceNames: ['key'] });
     await first.next();
     world.trust(next, world.authority);
     await begun(world.secure([shop])).next();
   });
 
-  test('accepts clients of another root that send an intermediate', async ({ start }) => {
+  test('accepts clients with an intermediate of another root', async ({ start }) => {
     const world = await start();
     const next = deepAuthority();
     world.trust(world.authority, next);
@@ -311,7 +314,7 @@ describe('the plaintext xDS port', () => {
     expect(world.identities()).toEqual([undefined]);
   });
 
-  test('serves Secrets to all clients if this is enabled', async ({ start }) => {
+  test('serves Secrets to all clients if it is configured to', async ({ start }) => {
     const world = await start({ secretsOnPlaintext: true });
     const stream = world.plaintext().sotw();
     stream.send({ node, typeUrl: secretType, resourceNames: ['key'] });
@@ -320,7 +323,7 @@ describe('the plaintext xDS port', () => {
     expect(world.warnings).toEqual([]);
   });
 
-  test('does not mark clients of the TLS port as unverified', async ({ start }) => {
+  test('does not affect the verification of clients on the TLS port', async ({ start }) => {
     const world = await start({ secretsOnPlaintext: true, authenticators: [] });
     const stream = world.secure().sotw();
     stream.send({ node, typeUrl: secretType, resourceNames: ['key'] });
@@ -328,7 +331,7 @@ describe('the plaintext xDS port', () => {
     expect(await stream.unexpected()).toEqual([]);
   });
 
-  test('row 24: does not respond to a request for Secrets, and logs one warning', async ({ start }) => {
+  test('does not respond to a request for Secrets, and logs one warning (row 24)', async ({ start }) => {
     const world = await start();
     const stream = world.plaintext().delta();
     stream.send({ node, typeUrl: secretType, resourceNamesSubscribe: ['key'] });

@@ -11,7 +11,7 @@ import { type AdsServer, type AdsServerOptions, createAdsServer } from './ads-se
 import { ProxyTurns } from './turns/proxy-turns.ts';
 
 export interface AdsEffectOptions extends Omit<AdsServerOptions, 'sender' | 'joined' | 'left' | 'waitingProxies'> {
-  /** Plaintext port. */
+  /** Address of the plaintext port. */
   readonly address: ListenAddress;
   /** Called when the port is opened. */
   readonly securePort?: { readonly address: ListenAddress; readonly credentials: () => ServerCredentials };
@@ -30,7 +30,7 @@ export function adsEffect({ address, securePort, shutdownMs, onCreated, listenin
       sender: self as AnyActorRef,
       waitingProxies: () => turns.size,
       joined: (connection) => reportToQueue({ type: 'proxy.connected', connection }),
-      // In the trace, the end of the connection comes first.
+      // Deferred, so that the end of the connection comes first in the trace.
       left: (connection) => queueMicrotask(() => reportToQueue({ type: 'proxy.disconnected', connection })),
     });
     onCreated(server);

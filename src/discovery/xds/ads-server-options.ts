@@ -13,32 +13,32 @@ export interface AdsServerOptions {
   readonly logger: Logger;
   readonly recorder?: Recorder;
   readonly observer?: AdsObserver;
-  /** While false, new streams end with UNAVAILABLE. */
+  /** While this returns false, new streams end with UNAVAILABLE. */
   readonly isReady?: () => boolean;
   /** Sender of pushes and drains in the trace. */
   readonly sender?: AnyActorRef;
-  /** For clients of TLS ports, in the order of attempts. Empty: no identity is required. */
+  /** Authenticators for clients of TLS ports, in the order in which they are tried. If empty, no identity is required. */
   readonly authenticators?: readonly Authenticator[];
-  /** PILOT_ENABLE_XDS_IDENTITY_CHECK: reject nodes that do not match the client's identity. Default true. */
+  /** PILOT_ENABLE_XDS_IDENTITY_CHECK: whether to reject nodes that do not match the client's identity. Default true. */
   readonly checksIdentity?: boolean;
-  /** PILOT_SECRETS_ON_PLAINTEXT: serve Secrets on plaintext ports. Default false. */
+  /** PILOT_SECRETS_ON_PLAINTEXT: whether to serve Secrets on plaintext ports. Default false. */
   readonly secretsOnPlaintext?: boolean;
-  /** Handles types below `istio.io/debug`. */
+  /** Handler of types below `istio.io/debug`. */
   readonly oneShot?: OneShot;
-  /** Send endpoints again after their clusters (see AdsConnectionInput). Default true. */
+  /** Whether to send endpoints again after their clusters (see AdsConnectionInput). Default true. */
   readonly resendsEndpoints?: boolean;
-  /** Accept names of a delta client with the nonce of an earlier response (see Rules of ads-watch.ts). Default true. */
+  /** Whether to accept names of a delta client with the nonce of an earlier response (see Rules of ads-watch.ts). Default true. */
   readonly acceptsLateNames?: boolean;
   /** Enables make-before-break. */
   readonly references?: ResourceReferences;
   /** Drain time of replaced listeners. Default 45 s. */
   readonly drainMs?: number;
-  /** `control_plane.identifier` of all responses. */
+  /** Value of `control_plane.identifier` in all responses. */
   readonly identifier?: string;
   readonly limits?: AdsLimits;
-  /** Connected proxies that wait for a push. Default: none. */
+  /** Number of connected proxies that wait for a push. Default: none. */
   readonly waitingProxies?: () => number;
-  /** Also served on TLS ports. */
+  /** Service that is also available on TLS ports. */
   readonly unary?: UnaryService;
   /** Called before the first response to a client. */
   readonly joined?: (connection: number) => void;

@@ -1,4 +1,4 @@
-/** The ADS server over gRPC, with a source that the test controls. */
+/** Tests the ADS server over gRPC with a source that the test controls. */
 
 import { test as base, describe, expect, vi } from 'vitest';
 import { clusterType, endpointType, listenerType } from '../../../machines/discovery/xds/ads-types.ts';
@@ -18,7 +18,7 @@ const code = { ok: 0, cancelled: 1, invalidArgument: 3, resourceExhausted: 8, un
 const test = base.extend<{ serve: GiveServer }>({ serve: ({ task: _ }, use) => giveServers(use) });
 
 describe('a new xDS stream', () => {
-  test('row 22: ends with UNAVAILABLE until the server is ready', async ({ serve }) => {
+  test('ends with UNAVAILABLE until the server is ready (row 22)', async ({ serve }) => {
     let isReady = false;
     const world = await serve({ isReady: () => isReady });
     for (const stream of [world.client().sotw(), world.client().delta()]) {
@@ -29,13 +29,13 @@ describe('a new xDS stream', () => {
     await subscribed(world.client());
   });
 
-  test('without a node ends with INVALID_ARGUMENT', async ({ serve }) => {
+  test('ends with INVALID_ARGUMENT if it has no node', async ({ serve }) => {
     const stream = (await serve()).client().sotw();
     stream.send({ typeUrl: clusterType });
     expect(await stream.ended).toMatchObject({ code: code.invalidArgument, details: expect.stringContaining('node') });
   });
 
-  test('with a node that the source rejects ends with INVALID_ARGUMENT and the reason', async ({ serve }) => {
+  test('ends with INVALID_ARGUMENT and the reason if the source rejects its node', async ({ serve }) => {
     const world = await serve();
     world.source.refuses = 'the node id needs four parts';
     const stream = world.client().delta();
@@ -46,7 +46,7 @@ describe('a new xDS stream', () => {
     });
   });
 
-  test('beyond the rate limit ends with RESOURCE_EXHAUSTED', async ({ serve }) => {
+  test('ends with RESOURCE_EXHAUSTED above the rate limit', async ({ serve }) => {
     const world = await serve({ limits: { streamsPerSecond: 1 } });
     const client = world.client();
     await subscribed(client);
@@ -57,7 +57,9 @@ describe('a new xDS stream', () => {
     await waiting.next();
   });
 
-  test('with an oversized request ends with RESOURCE_EXHAUSTED, without effect on other streams', async ({ serve }) => {
+  test('ends with RESOURCE_EXHAUSTED after an oversized request, without affecting other streams', async ({
+    serve,
+  }) => {
     const world = await serve({ limits: { maxRequestBytes: 1_000 } });
     const client = world.client();
     const other = await subscribed(client);
@@ -69,14 +71,14 @@ describe('a new xDS stream', () => {
     expect((await other.next()).resources).toHaveLength(2);
   });
 
-  test('with invalid bytes ends with INVALID_ARGUMENT', async ({ serve }) => {
+  test('ends with INVALID_ARGUMENT after invalid bytes', async ({ serve }) => {
     const stream = (await serve()).client().sotw();
     stream.sendRaw(Buffer.from([0x22, 0xff]));
     expect(await stream.ended).toMatchObject({ code: code.invalidArgument });
   });
 });
 
-test('each xDS response contains the identifier of the server', async ({ serve }) => {
+test('an xDS response contains the identifier of the server', async ({ serve }) => {
   const world = await serve({ identifier: 'pilot-0' });
   const stream = world.client().sotw();
   stream.send({ node, typeUrl: clusterType });
@@ -87,7 +89,7 @@ test('each xDS response contains the identifier of the server', async ({ serve }
 });
 
 describe('a push by the xDS server', () => {
-  test('row 13: is sent to both streams of a node', async ({ serve }) => {
+  test('is sent to both streams of a node (row 13)', async ({ serve }) => {
     const world = await serve();
     const streams = [await subscribed(world.client()), await subscribed(world.client())];
     world.source.set(clusterType, 'b');
@@ -96,7 +98,7 @@ describe('a push by the xDS server', () => {
     expect(world.server.connections().map(({ id }) => id)).toEqual([`${node.id}-1`, `${node.id}-2`]);
   });
 
-  test('row 19: is not sent to an unaffected client', async ({ serve }) => {
+  test('is not sent to an unaffected client (row 19)', async ({ serve }) => {
     const records: TraceRecord[] = [];
     const recorder = createRecorder({ program: 'test' });
     recorder.observe((record) => records.push(record));
@@ -108,7 +110,7 @@ describe('a push by the xDS server', () => {
     expect(records.filter((record) => record.kind === 'event' && record.event.type === 'connection.push')).toEqual([]);
   });
 
-  test('row 25: is sent to other clients despite one that never reads, to which one response is sent', async ({
+  test('is sent to other clients even if a client never reads the response that it was sent (row 25)', async ({
     serve,
   }) => {
     const sent = vi.fn();
@@ -122,12 +124,12 @@ describe('a push by the xDS server', () => {
       world.server.push(world.source.change());
       for (const other of otherStreams) expect((await other.next()).resources).toHaveLength(2);
     }
-    // 3 first responses, 20 pushes to two clients, and one to the client that does not read.
+    // These are 3 first responses, 20 pushes to two clients, and one to the client that does not read.
     expect(sent).toHaveBeenCalledTimes(3 + 2 * 20 + 1);
     stuck.cancel();
   });
 
-  test('is reported when it is complete', async ({ serve }) => {
+  test('is reported when complete', async ({ serve }) => {
     const pushFinished = vi.fn();
     const world = await serve({ observer: { pushFinished } });
     await subscribed(world.client());
@@ -137,7 +139,7 @@ describe('a push by the xDS server', () => {
 });
 
 describe('the view and the observer of the xDS server', () => {
-  test('contain sent, acknowledged and rejected responses of each client', async ({ serve }) => {
+  test('show sent, acknowledged and rejected responses of each client', async ({ serve }) => {
     const world = await serve();
     const stream = world.client().sotw();
     stream.send({ node, typeUrl: clusterType });
@@ -201,7 +203,7 @@ describe('the view and the observer of the xDS server', () => {
     expect(world.server.connections()).toEqual([]);
   });
 
-  test('report an error of the source without ending the stream', async ({ serve }) => {
+  test('report a source error without ending the stream', async ({ serve }) => {
     const sourceFailed = vi.fn();
     const world = await serve({ observer: { sourceFailed } });
     const stream = await subscribed(world.client());
@@ -257,7 +259,7 @@ describe('closing xDS streams', () => {
     expect(await msWithoutQueueing([process.pid], () => world.server.drain(300))).toBeLessThan(600);
   });
 
-  test('a closing stream is not closed again', async ({ serve }) => {
+  test('a stream that is being closed is not closed again', async ({ serve }) => {
     const records: TraceRecord[] = [];
     const recorder = createRecorder({ program: 'test' });
     recorder.observe((record) => records.push(record));
@@ -272,12 +274,12 @@ describe('closing xDS streams', () => {
     expect(records.filter((one) => one.kind === 'event' && one.event.type === 'connection.drain')).toHaveLength(1);
   });
 
-  test('a drain without streams ends at once', async ({ serve }) => {
+  test('a drain without streams ends immediately', async ({ serve }) => {
     const { server } = await serve();
     expect(await msWithoutQueueing([process.pid], () => server.drain(5_000))).toBeLessThan(1_000);
   });
 
-  test('a connection beyond its maximum age ends with UNAVAILABLE', async ({ serve }) => {
+  test('a connection above the maximum age ends with UNAVAILABLE', async ({ serve }) => {
     const world = await serve({ limits: { maxConnectionAgeMs: 1_500, maxConnectionAgeGraceMs: 500 } });
     const stream = await subscribed(world.client());
     expect(await stream.ended).toMatchObject({ code: code.unavailable });

@@ -44,7 +44,7 @@ export type { AdsServerOptions } from './ads-server-options.ts';
 
 export interface AdsServer {
   /**
-   * Opens `host:port`; port 0: any free one. May be called for several addresses. With TLS credentials, clients of the port are authenticated.
+   * Opens `host:port`. Port 0 selects any free one. Can be called for several addresses. With TLS credentials, clients of the port are authenticated.
    *
    * @throws ChartpilotError PORT_IN_USE or LISTEN_FAILED
    */
@@ -52,15 +52,15 @@ export interface AdsServer {
   /** Serves a connection of another plaintext port. @returns false if no port is open */
   serveSocket(socket: Socket): boolean;
   /**
-   * Updates connections synchronously and in order: affected resources are generated and written, or wait for an ACK. The caller limits their number
-   * per iteration of the event loop.
+   * Updates connections synchronously and in order. Affected resources are generated and written, or wait for an ACK. The caller limits the number of
+   * connections per iteration of the event loop.
    *
    * @returns the number of affected connections
    */
   serve(connections: readonly number[], change: ResourceChange): number;
   /** Updates all connections in slices of the event loop, for servers without a push queue. */
   push(change: ResourceChange): void;
-  /** In the order of acceptance. */
+  /** Connections in the order of acceptance. */
   connections(): ConnectionView[];
   /**
    * Ends a client's stream; the client is expected to reconnect.
@@ -101,9 +101,9 @@ class GrpcAdsServer implements AdsServer {
   readonly #openingTurns = new RequestTurns();
   /** Connections with an accepted node. */
   readonly #joined = new Set<number>();
-  /** Connections without an ACK. */
+  /** Connections without any ACK so far. */
   readonly #unacknowledged = new Set<number>();
-  /** Rate-limited, because unauthenticated clients can cause them. */
+  /** Rate-limited log, because unauthenticated clients can cause these lines. */
   readonly #repeatedLines: RepeatedLines;
   #count = 0;
   #isDraining = false;
@@ -304,7 +304,7 @@ class GrpcAdsServer implements AdsServer {
     });
     this.#opening.delete(number);
     this.#connections.set(number, { stream, actor, security, admitted });
-    // `onError` handles failures. Without this listener, XState throws an uncaught error.
+    // `onError` handles failures, but without this listener XState would throw an uncaught error.
     actor.subscribe({ complete: () => this.#remove(number), error: () => {} });
     if (actor.getSnapshot().status !== 'active') this.#remove(number);
     return true;
@@ -369,7 +369,7 @@ class GrpcAdsServer implements AdsServer {
     this.#onEmpty();
   }
 
-  /** In slices, so that ACKs are received. */
+  /** Ends streams in slices, so that ACKs can be received in between. */
   #endStreams(withinMs: number): void {
     const numbers = [...this.#connections.keys()];
     this.#openingTurns.begin(() => {
@@ -384,10 +384,10 @@ class GrpcAdsServer implements AdsServer {
   }
 }
 
-/** The rest is for sending the final status. */
+/** Share of the time for draining. The rest is for sending the final status. */
 const drainShare = 0.9;
 
-/** Idempotent. */
+/** Ends the stream. Idempotent. */
 function disconnectStream({ actor }: Connection, withinMs: number): void {
   const order: ConnectionDrain = { type: 'connection.drain', withinMs };
   if (!actor.getSnapshot().hasTag('leaving')) actor.send(order);
@@ -402,7 +402,7 @@ function refuse(call: AdsCall, code: status, details: string): void {
   endOpenSide(call);
 }
 
-/** In the trace, the ADS server is the sender of events without an actor. */
+/** Makes the ADS server the sender of events without an actor in the trace. */
 function withSender(recorder: Recorder | undefined, sender: AnyActorRef | undefined): Recorder | undefined {
   if (recorder === undefined || sender === undefined) return recorder;
   return {

@@ -1,7 +1,7 @@
 import { logVerbosity, setLogVerbosity } from '@grpc/grpc-js';
 import { ChartpilotError } from '../../runtime/errors.ts';
 
-// grpc-js also prints errors to standard error. Its environment variable enables that again.
+// Disables the error output of grpc-js to standard error, unless its environment variable enables it.
 if (process.env.GRPC_VERBOSITY === undefined) setLogVerbosity(logVerbosity.NONE);
 
 /** grpc-js contains the reason only in the error's message. */

@@ -9,11 +9,11 @@ import type { ResourceChange, ResourceReferences } from './resource-source.ts';
 import type { SecurePort } from './secure-port/secure-port.ts';
 import { withToolClients } from './tool-clients.ts';
 
-/** If xDS is served on the HTTP port only. */
+/** Address that is used if xDS is served only on the HTTP port. */
 const onlyForHttp: ListenAddress = { host: '127.0.0.1', port: 0 };
 
 export interface XdsOptions {
-  /** `undefined`: xDS is served on the HTTP port. */
+  /** `undefined` if xDS is served on the HTTP port. */
   readonly grpcAddress: ListenAddress | undefined;
   readonly securePort: SecurePort | undefined;
   readonly shutdownMs: number;

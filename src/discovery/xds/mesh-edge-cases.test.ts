@@ -1,4 +1,4 @@
-/** Rows of spec/discovery.md §7.6 about mesh changes, with real generators and streams. */
+/** Tests the rows of spec/discovery.md §7.6 about mesh changes, with real generators and streams. */
 
 import { test as base, describe, expect } from 'vitest';
 import { clusterType, endpointType, listenerType, routeType } from '../../../machines/discovery/xds/ads-types.ts';
@@ -60,7 +60,7 @@ interface World {
   /** Replaces the files. */
   apply(...documents: string[]): void;
   sidecar(): ProtocolSidecar;
-  /** Sidecar with all resources acknowledged. */
+  /** Returns a sidecar that has acknowledged all resources. */
   served(): Promise<ProtocolSidecar>;
 }
 
@@ -119,7 +119,7 @@ for (const protocol of ['state of the world', 'delta'] as const) {
     const cart = service('cart', [{ address: '10.1.1.1' }]);
     const user = service('user', [{ address: '10.2.1.1' }]);
 
-    test('row 15: a changed endpoint is pushed only with the endpoints of its clusters', async ({ world }) => {
+    test('a changed endpoint is pushed with only the endpoints of its clusters (row 15)', async ({ world }) => {
       world.apply(cart, user);
       const sidecar = await world.served();
       world.apply(service('cart', [{ address: '10.1.1.2' }]), user);
@@ -127,7 +127,7 @@ for (const protocol of ['state of the world', 'delta'] as const) {
       expect(await sidecar.unexpected()).toEqual([]);
     });
 
-    test('row 16: a new service is pushed with clusters, and its endpoints are sent on request', async ({ world }) => {
+    test('a new service is pushed with clusters, and its endpoints are sent on request (row 16)', async ({ world }) => {
       world.apply(cart, user);
       const sidecar = await world.served();
       world.apply(cart, user, service('fresh', [{ address: '10.3.1.1' }]));
@@ -139,7 +139,7 @@ for (const protocol of ['state of the world', 'delta'] as const) {
       expect(endpoints.names).toContain(cluster('fresh'));
     });
 
-    test('row 17: a new service account of an endpoint is pushed with clusters and endpoints', async ({ world }) => {
+    test('a new service account of an endpoint is pushed with clusters and endpoints (row 17)', async ({ world }) => {
       world.apply(service('cart', [{ address: '10.1.1.1', account: 'one' }]), user, mutualTls);
       const sidecar = await world.served();
       world.apply(
@@ -156,14 +156,16 @@ for (const protocol of ['state of the world', 'delta'] as const) {
       expect(seen[1]!.names).toContain(cluster('cart'));
     });
 
-    test('row 18: unchanged configuration is not pushed', async ({ world }) => {
+    test('an unchanged configuration is not pushed (row 18)', async ({ world }) => {
       world.apply(cart, user);
       const sidecar = await world.served();
       world.apply(cart, user);
       expect(await sidecar.unexpected()).toEqual([]);
     });
 
-    test('row 19: a service outside the scope of a Sidecar is not pushed to its proxies', async ({ world }) => {
+    test("a service outside a Sidecar's scope is not pushed to the proxies of that Sidecar (row 19)", async ({
+      world,
+    }) => {
       const elsewhere = (address: string): string => service('far', [{ address }], 'elsewhere');
       world.apply(cart, user, onlyOwnNamespace, elsewhere('10.4.1.1'));
       const sidecar = await world.served();
@@ -171,7 +173,7 @@ for (const protocol of ['state of the world', 'delta'] as const) {
       expect(await sidecar.unexpected()).toEqual([]);
     });
 
-    test('row 20: clusters of a deleted service are removed', async ({ world }) => {
+    test('a deleted service loses its clusters (row 20)', async ({ world }) => {
       world.apply(cart, user);
       const sidecar = await world.served();
       world.apply(cart);

@@ -1,4 +1,4 @@
-/** Debug commands as xDS requests (spec/discovery.md §7.1, debug). */
+/** Sends debug commands as xDS requests (spec/discovery.md §7.1, debug). */
 import { test as base, expect, vi } from 'vitest';
 import { clusterType } from '../../../machines/discovery/xds/ads-types.ts';
 import { AdsTestClient } from '../../../test/ads-client.ts';
@@ -69,7 +69,7 @@ test('the xDS server responds to a delta debug request', async ({ start }) => {
   expect((await stream.next()).resources.map(({ name }) => name)).toEqual(['edsz', 'more']);
 });
 
-test('the xDS server responds to debug requests whose nonce is the time of day', async ({ start }) => {
+test('the xDS server responds to debug requests whose nonce is the current time', async ({ start }) => {
   const { client } = await start(respondWithNames);
   const stream = client.sotw();
   for (const second of [1, 2]) {
@@ -79,7 +79,7 @@ test('the xDS server responds to debug requests whose nonce is the time of day',
   }
 });
 
-test('the xDS server responds to a debug request with a nonce of another stream, but treats one of this stream as an ACK', async ({
+test('the xDS server responds to a debug request with the nonce of another stream, and treats a nonce of its own stream as an ACK', async ({
   start,
 }) => {
   const { client } = await start(respondWithNames);
@@ -93,7 +93,7 @@ test('the xDS server responds to a debug request with a nonce of another stream,
   expect((await second.next()).typeUrl).toBe(syncz);
 });
 
-test('the xDS server ends the stream of a client without permission for a debug request', async ({ start }) => {
+test('the xDS server ends the stream if a client lacks permission for a debug request', async ({ start }) => {
   const { client } = await start(() => ({ code: 'PERMISSION_DENIED', reason: 'not for you' }));
   const stream = client.sotw();
   stream.send({ node, typeUrl: syncz });
@@ -107,7 +107,7 @@ const failing: OneShot = () => {
 test.for<[string, OneShot]>([
   ['of an unknown type', () => undefined],
   ['that fails', failing],
-])('the xDS server ignores a debug request %s and keeps the stream', async ([, oneShot], { start }) => {
+])('the xDS server keeps the stream and ignores a debug request %s', async ([, oneShot], { start }) => {
   const { client } = await start(oneShot);
   const stream = client.sotw();
   stream.send({ node, typeUrl: syncz });

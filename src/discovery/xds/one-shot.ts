@@ -5,11 +5,11 @@ import type { EncodedResource, NodeIdentity } from './resource-source.ts';
 export interface OneShotRequest {
   /** `istio.io/debug`, or a type below it. */
   readonly typeUrl: string;
-  /** For `istio.io/debug`, one command line. */
+  /** For `istio.io/debug`, contains one command line. */
   readonly names: readonly string[];
-  /** Unverified. */
+  /** Unverified node. */
   readonly node: NodeIdentity;
-  /** Verified; empty on a port without authentication. */
+  /** Verified identities. Empty on a port without authentication. */
   readonly identities: readonly string[];
   readonly isSecure: boolean;
 }
@@ -22,5 +22,5 @@ export type OneShotResponse =
   /** Ends the stream. */
   | { readonly code: EndCode; readonly reason: string };
 
-/** `undefined` if there is no such type: the stream stays open without a response. Errors have the same effect. */
+/** Responds to a debug request. If the type does not exist (`undefined`) or an error occurs, the stream stays open without a response. */
 export type OneShot = (question: OneShotRequest) => OneShotResponse | Promise<OneShotResponse> | undefined;

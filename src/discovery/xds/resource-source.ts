@@ -4,7 +4,7 @@ import type { EndCode } from '../../../machines/discovery/xds/ads-protocol.ts';
 import type { Watches } from '../../../machines/discovery/xds/watch-record.ts';
 import type { EnvoyBuild } from '../../model/node/envoy-build.ts';
 
-/** All streams share its bytes. */
+/** An encoded resource. All streams share its bytes. */
 export interface EncodedResource {
   readonly name: string;
   /** A hash, or a counter of the source: equal for equal content. Other versions are sent again. */
@@ -13,7 +13,7 @@ export interface EncodedResource {
   readonly sotwFrame: Uint8Array;
   /** Field 2 of a DeltaDiscoveryResponse, including tag and length: `0x12 len Resource{name, version, Any}`. */
   readonly deltaFrame: Uint8Array;
-  /** Chunks that follow either frame and are included in its length. Similar resources share them. */
+  /** Chunks that come after either frame and are included in its length. Similar resources share them. */
   readonly rest: readonly Uint8Array[];
 }
 
@@ -21,25 +21,25 @@ export interface EncodedResource {
  * Immutable resources of a type for a node.
  *
  * The ADS server keeps the map as the record of resources sent on a stream. Equal nodes should get the same map, so that differences are computed
- * once. Returning the last map means that nothing changed.
+ * once. If the source returns the last map, nothing changed.
  */
 export interface ResourceSet {
   /** `version_info` and `system_version_info` of the response. */
   readonly version: string;
-  /** By name, in sending order. May include requested names that do not exist (§7.3). */
+  /** Resources by name, in the order of sending. May include requested names that do not exist (§7.3). */
   readonly resources: ReadonlyMap<string, EncodedResource>;
 }
 
 /** When a client can use a new cluster. */
 export interface ClusterReadiness {
-  /** `at once`: after reading it. `assignment`: with its endpoints. `warming`: when it has acknowledged CDS. */
+  /** `at once` after reading the cluster, `assignment` after receiving its endpoints, `warming` after acknowledging CDS. */
   readonly after: 'at once' | 'assignment' | 'warming';
   readonly assignment: string;
   readonly secrets: ReadonlySet<string>;
 }
 
 export interface FetchLimit {
-  /** For endpoints, and for each secret. */
+  /** Timeout for endpoints, and for each secret. */
   readonly fetchMs: number;
   /** Whether Envoy waits until host names are resolved. */
   readonly awaitsNames: boolean;
@@ -56,7 +56,7 @@ export interface ResourceReferences {
   isEmptyAssignment(assignment: EncodedResource): boolean;
   secretsOf(cluster: EncodedResource): ReadonlySet<string>;
   routeConfigurationsOf(listener: EncodedResource): ReadonlySet<string>;
-  /** Ignores a virtual host that matches any host. */
+  /** Whether the route configuration has virtual hosts, apart from one that matches any host. */
   hasHosts(configuration: EncodedResource): boolean;
   /** Limits how long Envoy fetches dependencies of the cluster. Returns the same cluster if all fetches have limits. */
   withFetchLimit(cluster: EncodedResource, limit: FetchLimit): EncodedResource;
@@ -66,9 +66,9 @@ export interface NodeIdentity {
   readonly id: string;
   readonly cluster: string;
   readonly metadata: Readonly<Record<string, unknown>>;
-  /** Matches the node. Absent on ports without authentication. */
+  /** Identity that matches the node. Absent on ports without authentication. */
   readonly verifiedIdentity?: string;
-  /** Absent if the client has none. */
+  /** All verified identities. Absent if the client has none. */
   readonly identities?: readonly string[];
   /** Set on an unauthenticated port with PILOT_SECRETS_ON_PLAINTEXT. */
   readonly secretsUnverified?: true;
@@ -91,11 +91,11 @@ export type ResponseCause = 'request' | 'push';
 export interface ResourcePreparation {
   /** Runs one step. May throw. @returns whether there are more */
   piece(): boolean;
-  /** As of the start of the preparation. */
+  /** Resource set as of the start of the preparation. */
   result(): ResourceSet | undefined;
 }
 
-/** One for each stream of a connected node. */
+/** Resources for one stream of a connected node. */
 export interface NodeResources {
   /**
    * Current resources of a type. If it throws, nothing is sent and the client keeps its resources.
@@ -104,18 +104,18 @@ export interface NodeResources {
    * @returns `undefined` if the source has no such type; then there is no response (§7.1).
    */
   get(typeUrl: string, names: readonly string[] | '*'): ResourceSet | undefined;
-  /** Builds in steps what {@link get} would build slowly. */
+  /** Builds in steps a set that {@link get} would build slowly. */
   prepare?(typeUrl: string, names: readonly string[] | '*'): ResourcePreparation | undefined;
-  /** Watched types that may differ for this node after the change. Empty: nothing is pushed (§6.5). */
+  /** Watched types that may differ for this node after the change. If empty, nothing is pushed (§6.5). */
   typesToPush(change: ResourceChange, watched: readonly string[]): readonly string[];
-  /** @param version of the {@link ResourceSet} */
+  /** @param version version of the {@link ResourceSet} */
   sent?(typeUrl: string, version: string, cause: ResponseCause): void;
   acknowledged?(typeUrl: string, version: string): void;
-  /** {@link watched} contains the reason. */
+  /** Called for a NACK. {@link watched} provides the reason. */
   rejected?(typeUrl: string): void;
   /** Provides access to the client's subscriptions, ACKs and NACKs. */
   watched?(watches: () => Watches): void;
-  /** From a later request, unverified. */
+  /** Called with metadata from a later request, unverified. */
   nodeUpdated?(typeUrl: string, metadata: Readonly<Record<string, unknown>>): void;
   /** @param failure `undefined` if the workload is healthy */
   healthReported?(failure: string | undefined): void;
@@ -124,11 +124,11 @@ export interface NodeResources {
 
 export interface StreamRejection {
   readonly code: EndCode;
-  /** For the client. */
+  /** Reason that the client receives. */
   readonly reason: string;
 }
 
-/** Default code: INVALID_ARGUMENT. */
+/** Result of opening a node. The code defaults to INVALID_ARGUMENT. */
 export type OpenedNode = { readonly error: string; readonly code?: EndCode } | { readonly resources: NodeResources };
 
 export interface ResourceSource {

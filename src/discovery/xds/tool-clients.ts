@@ -11,7 +11,7 @@ export function isTool({ metadata }: Pick<NodeIdentity, 'metadata'>): boolean {
   return metadata.GENERATOR === 'event';
 }
 
-/** Accepts tools without validating their node, which they invent. Other clients use the given source. */
+/** Accepts tools without validating their node, which is invented. Other clients use the given source. */
 export function withToolClients(proxySource: ResourceSource): ResourceSource {
   return {
     open: (node, refused) => (isTool(node) ? { resources: noResources } : proxySource.open(node, refused)),

@@ -1,4 +1,4 @@
-/** Annotations that change the injection, and the values that each accepts (spec/injection.md §3.4, step 1). */
+/** Annotations that change the injection, with the accepted values (spec/injection.md §3.4, step 1). */
 import * as E from 'fp-ts/lib/Either.js';
 import { booleanOf } from '../../model/fields/go-boolean.ts';
 import { isCidr } from '../../model/fields/names.ts';
@@ -37,7 +37,7 @@ const oneOf =
   (...words: readonly string[]): Check =>
   (value) =>
     words.includes(value) ? undefined : violation.unknownValue(words, value);
-/** A non-negative resource.Quantity of Kubernetes. */
+/** Accepts a non-negative resource.Quantity of Kubernetes. */
 const quantity: Check = (value) =>
   /^\+?(\d+(\.\d*)?|\.\d+)([EPTGMk]i?|Ki|m|u|n|[eE][-+]?\d+)?$/.test(value)
     ? undefined
@@ -49,7 +49,7 @@ const jsonObject: Check = (value) => {
     return violation.mustBe('a JSON object', value);
   }
 };
-/** JSON object with volumes by name. */
+/** Accepts a JSON object with volumes by name. */
 const volumesByName: Check = (value) => {
   const invalid = jsonObject(value);
   if (invalid !== undefined) return invalid;
@@ -73,7 +73,7 @@ const proxyConfig: Check = (value) => {
   return path === '' ? first : { ...first, message: `${path}: ${first.message}` };
 };
 
-/** The annotation `proxy.istio.io/config`: YAML. */
+/** Parses the YAML of annotation `proxy.istio.io/config`. */
 export function parsedProxyConfig(value: string): ReturnType<typeof decodeProxyConfig> {
   const parsed = parseYamlText(value, '');
   return E.isLeft(parsed) ? parsed : decodeProxyConfig(parsed.right, '');
@@ -124,7 +124,7 @@ function amountOf(written: string): number {
   return Number(digits || 'NaN') * (units[unit] ?? Number.NaN);
 }
 
-/** The API server rejects a request above its limit with a message about neither annotation. */
+/** Rejects a request above its limit, because the API server's message would name neither annotation. */
 function limitErrors(annotations: Texts, resource: 'proxyCPU' | 'proxyMemory'): violation.FieldError[] {
   const { [`sidecar.istio.io/${resource}`]: request = '', [`sidecar.istio.io/${resource}Limit`]: limit = '' } =
     annotations;
@@ -133,7 +133,7 @@ function limitErrors(annotations: Texts, resource: 'proxyCPU' | 'proxyMemory'): 
   return violation.errorsAt(`metadata.annotations["sidecar.istio.io/${resource}Limit"]`, invalid);
 }
 
-/** Every invalid annotation, with its name as path. */
+/** One error per invalid annotation, with its name as path. */
 export function annotationErrors({ metadata: { annotations = {} } }: Pod): violation.FieldError[] {
   const invalid = Object.entries(annotations).flatMap(([name, value]) => {
     const check = Object.hasOwn(checks, name) ? checks[name] : undefined;

@@ -79,11 +79,11 @@ test.each([
   expect({ inject, hasRule: rule !== '' }).toEqual({ inject: expected, hasRule: true });
 });
 
-test('an ignored value of the label or annotation is reported', () => {
+test('an ignored label or annotation value is reported', () => {
   expect(decideInjection(podOf({ [key]: 'flase' }), 'shop', policy).ignoredWord).toBe('flase');
 });
 
-/** Table of spec/injection.md §1.1: namespace labels, pod labels, and the configurations that are called for the pod. */
+/** Table of spec/injection.md §1.1: namespace labels, pod labels, and the webhook entries that the API server calls for the pod. */
 test.each([
   [{ 'istio-injection': 'enabled', 'istio.io/rev': 'x' }, { 'istio.io/rev': 'x' }, ['default']],
   [{ 'istio-injection': 'enabled' }, { [key]: 'false' }, []],
@@ -105,7 +105,7 @@ test.each([
   expect(calling.map((revision) => revision || 'default')).toEqual(expected);
 });
 
-test('§1.1 a pod with only the annotation, or in a namespace of an unknown revision, is sent to no configuration', () => {
+test('a pod is sent to no configuration if it has only the annotation or its namespace has an unknown revision (§1.1)', () => {
   const called = (revision: string, namespace: Record<string, string>, pod: Record<string, string> = {}) =>
     callingEntries(webhookEntriesOf(revision), namespace, pod).map(({ name }) => name);
   // The API server selects by labels only.
@@ -115,7 +115,7 @@ test('§1.1 a pod with only the annotation, or in a namespace of an unknown revi
   expect(webhookEntriesOf('')).toEqual(webhookEntriesOf('default'));
 });
 
-test('§1.1 namespaces without labels are injected only if the settings enable it, and system namespaces never', () => {
+test('a namespace without labels is injected only if the settings enable this, and system namespaces never are (§1.1)', () => {
   const called = (name: string, injectsUnlabelled: boolean) =>
     callingEntries(webhookEntriesOf('', { injectsUnlabelled }), { 'kubernetes.io/metadata.name': name }, {}).map(
       (entry) => entry.name,
@@ -126,7 +126,7 @@ test('§1.1 namespaces without labels are injected only if the settings enable i
     expect(called(name, true)).toEqual([]);
 });
 
-test('a pod is sent to a configuration at most once', () => {
+test('a pod is sent to each configuration at most once', () => {
   const values = [undefined, 'enabled', 'disabled', 'true', 'false', 'x', 'default'];
   for (const injection of values)
     for (const revision of values)

@@ -4,7 +4,7 @@ import { annotationOf, labelOf, type Pod } from '../pod/pod.ts';
 import { matchesPod } from './label-selection.ts';
 
 export interface InjectionPolicy {
-  /** `enabled` or `disabled`, for pods that neither label, annotation nor selector decides. With any other value, no pod is injected. */
+  /** `enabled` or `disabled`, for pods that no label, annotation or selector decides. Any other value prevents every injection. */
   readonly policy: string;
   readonly neverInjectSelector: readonly LabelSelector[];
   readonly alwaysInjectSelector: readonly LabelSelector[];
@@ -12,21 +12,21 @@ export interface InjectionPolicy {
 
 export interface Decision {
   readonly inject: boolean;
-  /** The rule that decided: `label sidecar.istio.io/inject is "false"`. */
+  /** The rule that decided, such as `label sidecar.istio.io/inject is "false"`. */
   readonly rule: string;
   /** Value of the label or annotation that is neither true nor false. */
   readonly ignoredWord?: string;
 }
 
-/** A label, or an annotation of older pods. */
+/** Key of the label, and of the annotation on older pods. */
 export const injectKey = 'sidecar.istio.io/inject';
 
-/** System namespaces of the cluster, in which no pod is injected. */
+/** System namespaces of the cluster, whose pods are not injected. */
 export const systemNamespaces: ReadonlySet<string> = new Set([
   ...['kube-system', 'kube-public', 'kube-node-lease', 'local-path-storage'],
 ]);
 
-/** Accepted values in any case: `true` and `false`, and those that Istio 1.16 and earlier accepted. */
+/** Accepted values in any case: `true`, `false`, and the values that Istio 1.16 and earlier accepted. */
 const booleanValues: ReadonlyMap<string, boolean> = new Map([
   ...['true', 'y', 'yes', 'on'].map((word) => [word, true] as const),
   ...['false', 'n', 'no', 'off'].map((word) => [word, false] as const),
@@ -60,7 +60,7 @@ export function decideInjection(
   };
 }
 
-/** A label has priority even if it is empty; the annotation is used only without label. */
+/** The label has priority even if it is empty; the annotation applies only without the label. */
 function decideByPod(pod: Pod): { readonly decision?: Decision; readonly ignoredWord?: string } {
   const label = labelOf(pod, injectKey);
   const word = label ?? annotationOf(pod, injectKey) ?? '';

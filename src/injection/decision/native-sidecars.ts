@@ -1,16 +1,16 @@
 /** Detects whether kubelets support native sidecars: init containers with `restartPolicy: Always` (spec/injection.md §2.1). */
 
-/** First version in which the feature is stable; in earlier versions a cluster may have disabled it. */
+/** First version in which the feature is stable; earlier clusters may disable it. */
 const [minMajor, minMinor] = [1, 33];
 
-/** @param version of a kubelet, such as `v1.33.4-gke.1`; an invalid one counts as old */
+/** @param version of a kubelet, such as `v1.33.4-gke.1`; an invalid version counts as old */
 export function runsNativeSidecars(version: string): boolean {
   const [, major = '0', minor = '0'] = /^v?(\d+)\.(\d+)/.exec(version) ?? [];
   return Number(major) > minMajor || (Number(major) === minMajor && Number(minor) >= minMinor);
 }
 
 /**
- * @param ofPod version of the kubelet that runs the pod, if the pod has a node
+ * @param ofPod kubelet version of the pod's node, if it has one
  * @param ofAll versions of all kubelets; without any, native sidecars are supported
  */
 export function supportsNativeSidecars(ofPod: string | undefined, ofAll: Iterable<string>): boolean {

@@ -14,7 +14,7 @@ test('configurations of different revisions and tags do not overlap', () => {
   expect(overlapsOf(all)).toEqual([]);
 });
 
-test('two configurations of the default revision overlap, with labels that both select', () => {
+test('two configurations of the default revision overlap, and the labels that both select are reported', () => {
   const left = configurationOf('istio-sidecar-injector', '');
   const right = configurationOf('istio-revision-tag-default', 'default');
   const [overlap, ...rest] = overlapsOf([left, right]);
@@ -27,13 +27,13 @@ test('two configurations of the default revision overlap, with labels that both 
   );
 });
 
-test('an entry for namespaces without labels does not overlap with entries of other revisions', () => {
+test('a webhook for namespaces without labels does not overlap with webhooks of other revisions', () => {
   expect(overlapsOf([configurationOf('a', '', { injectsUnlabelled: true }), configurationOf('b', 'canary')])).toEqual(
     [],
   );
 });
 
-test('common labels of two selectors are found exactly if some exist', () => {
+test('common labels of two selectors are found if and only if they exist', () => {
   const keys = ['a', 'b'];
   const values = ['x', 'y', 'z'];
   const requirement = fc.record({

@@ -5,7 +5,7 @@ import { callingEntries, type WebhookEntry } from './webhook-entries.ts';
 
 export interface InjectingConfiguration {
   readonly name: string;
-  /** Label `istio.io/rev`. */
+  /** Value of label `istio.io/rev`. */
   readonly revision: string;
   readonly entries: readonly WebhookEntry[];
 }
@@ -14,12 +14,12 @@ export interface Overlap {
   readonly configurations: readonly [string, string];
   /** Names of the first two overlapping entries. */
   readonly entries: readonly [string, string];
-  /** Example labels of a pod, and of its namespace, that both entries select. */
+  /** Example labels of a pod and of its namespace that both entries select. */
   readonly podLabels: Texts;
   readonly namespaceLabels: Texts;
 }
 
-/** More than the revisions of any cluster; limits the comparison of each pair. */
+/** Exceeds the revisions of any cluster; limits the pairwise comparison. */
 const maxConfigurations = 100;
 
 /** Pairs of configurations that may select the same pod. `matchConditions` are not evaluated. */
@@ -58,7 +58,7 @@ function overlapOf(first: InjectingConfiguration, second: InjectingConfiguration
   return undefined;
 }
 
-/** A value that no selector contains. */
+/** A value that no selector uses. */
 const otherValue = 'any';
 
 /**

@@ -1,6 +1,6 @@
 /**
- * Entries of the MutatingWebhookConfiguration of a revision: which pods the API server sends to the injector (spec/injection.md §1.1). The chart
- * renders the same table (`deploy/chart/templates/injection-webhook.yaml`).
+ * Entries of a revision's MutatingWebhookConfiguration, which select the pods that the API server sends to the injector (spec/injection.md §1.1). The
+ * chart renders the same table (`deploy/chart/templates/injection-webhook.yaml`).
  */
 
 import { type LabelSelector, selectsLabels } from '../../model/kinds/label-selector.ts';
@@ -9,7 +9,7 @@ import type { Texts } from '../pod/pod.ts';
 import { injectKey, systemNamespaces } from './decision.ts';
 
 export interface WebhookEntry {
-  /** `rev.namespace.sidecar-injector.istio.io`. */
+  /** Such as `rev.namespace.sidecar-injector.istio.io`. */
   readonly name: string;
   readonly namespaceSelector: LabelSelector;
   readonly objectSelector: LabelSelector;
@@ -65,7 +65,7 @@ export function webhookEntriesOf(revision: string, { injectsUnlabelled = false }
   return [...revisioned, ...byDefault, ...(injectsUnlabelled ? [automatic] : [])];
 }
 
-/** Entries that the API server calls for a pod. Two or more inject it twice. */
+/** Returns the entries that the API server calls for a pod. Two or more would inject it twice. */
 export function callingEntries(
   entries: readonly WebhookEntry[],
   namespace: Texts,

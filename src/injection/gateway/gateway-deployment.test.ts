@@ -58,7 +58,7 @@ const identity = {
   ],
 };
 
-test('a Gateway has a Deployment, a Service with a port for each port of its listeners, and a ServiceAccount', () => {
+test('a Gateway gets a Deployment, a Service with a port for each listener port, and a ServiceAccount', () => {
   const { deployment, service, serviceAccount } = objects();
   expect(serviceAccount).toEqual({ apiVersion: 'v1', kind: 'ServiceAccount', metadata: identity });
   expect(service).toEqual({
@@ -80,7 +80,7 @@ test('a Gateway has a Deployment, a Service with a port for each port of its lis
   expect(deployment.spec).not.toHaveProperty('replicas');
 });
 
-test('the pods of a Gateway are built from the template gateway of the injector, and no webhook injects them again', () => {
+test("a Gateway's pods are built from the injector's gateway template, and webhooks do not inject them again", () => {
   const { template } = objects().deployment.spec as {
     template: { metadata: Json; spec: { containers: readonly Json[]; serviceAccountName: string } };
   };
@@ -105,7 +105,7 @@ test('the pods of a Gateway are built from the template gateway of the injector,
   );
 });
 
-test('annotations choose the name, the account and the type of the Service; infrastructure adds labels and annotations', () => {
+test('annotations define the name, account and Service type, and infrastructure adds labels and annotations', () => {
   const { deployment, service, serviceAccount } = objects({
     annotations: {
       'gateway.istio.io/name-override': 'edge',
@@ -156,7 +156,7 @@ test('parameters are strategic merge patches of the objects', () => {
   expect(serviceAccount!.metadata).toMatchObject({ annotations: { role: 'a' }, name: 'front-istio' });
 });
 
-test('parameters cannot change the namespace, name or owner of an object, or select pods of other workloads', () => {
+test("parameters cannot change an object's namespace, name or owner, or select pods of other workloads", () => {
   const metadata =
     'metadata: {name: kube-dns, namespace: kube-system, ownerReferences: [], uid: u2, finalizers: [a/b], labels: {gateway.istio.io/managed: x}}';
   const hostile = `${metadata}\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\n`;
@@ -175,12 +175,12 @@ test('parameters cannot change the namespace, name or owner of an object, or sel
   expect((built.deployment.spec as { selector: Json }).selector).toEqual((plain.deployment.spec as Json).selector);
 });
 
-test('parameters that remove all fields leave the identity of an object', () => {
+test('parameters that remove all fields preserve the identity of an object', () => {
   const { deployment } = objects({}, { deployment: 'spec: null\nmetadata: null' });
   expect(deployment).toMatchObject({ metadata: identity });
 });
 
-test('every error names the annotation of the Gateway or the key of the ConfigMap', () => {
+test('errors name the annotation of the Gateway or the key in the ConfigMap', () => {
   const long = 'a'.repeat(64);
   expect(
     errors(
@@ -208,7 +208,7 @@ test('every error names the annotation of the Gateway or the key of the ConfigMa
   ]);
 });
 
-test('every Gateway gets a valid name for a Service, which no other Gateway in its namespace has', () => {
+test('a Gateway gets a valid Service name that no other Gateway in its namespace has', () => {
   expect(defaultNameOf('front', 'istio')).toBe('front-istio');
   expect(defaultNameOf('a.b', 'istio')).not.toBe(defaultNameOf('a-b', 'istio'));
   const character = fc.constantFrom('a', 'b', '1', '-', '.');

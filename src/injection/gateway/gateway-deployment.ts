@@ -16,7 +16,7 @@ import { healthPort } from '../template/template-input.ts';
 import { parseYamlObject } from '../yaml-text.ts';
 import { defaultNameOf, isServiceName, maxNameCharacters } from './object-names.ts';
 
-/** The fields of a Gateway that its objects depend on. */
+/** The fields of a Gateway that affect its objects. */
 export interface DeployedGateway {
   readonly apiVersion: string;
   readonly namespace: string;
@@ -25,14 +25,13 @@ export interface DeployedGateway {
   readonly annotations: Texts;
   readonly className: string;
   readonly listeners: readonly { readonly port: number; readonly protocol: string }[];
-  /** `spec.infrastructure`. */
   readonly infrastructure: { readonly labels: Texts; readonly annotations: Texts };
 }
 
 export interface GatewayObjects {
   readonly deployment: Json;
   readonly service: Json;
-  /** Absent if the Gateway uses an existing account. */
+  /** Absent if the Gateway uses an existing ServiceAccount. */
   readonly serviceAccount?: Json;
 }
 
@@ -49,12 +48,11 @@ const serviceTypes = ['ClusterIP', 'NodePort', 'LoadBalancer'];
 const kinds = ['deployment', 'service', 'serviceAccount'] as const;
 type Kind = (typeof kinds)[number];
 
-/** Port of merged metrics. */
 const metricsPort = 15_020;
 
 /**
- * @param parameters data of the ConfigMap that `spec.infrastructure.parametersRef` references: a strategic merge patch in YAML for each kind. A patch
- * cannot change the identity of an object, so it cannot write outside of the Gateway's namespace
+ * @param parameters data of the ConfigMap in `spec.infrastructure.parametersRef`: a strategic merge patch in YAML for each kind, which cannot change
+ * the identity of an object, and so cannot write outside the Gateway's namespace
  * @returns all errors that prevent the deployment, by field of the Gateway or key of the ConfigMap
  */
 export function gatewayObjects(
@@ -139,7 +137,7 @@ function objectOf(
       namespace,
       labels: { ...infrastructure.labels, ...ownLabels(gateway, injector) },
       ...(Object.keys(infrastructure.annotations).length > 0 && { annotations: infrastructure.annotations }),
-      // Blocking the deletion of the owner would require permission to change Gateways.
+      // `blockOwnerDeletion: true` would require permission to change Gateways.
       ownerReferences: [{ ...owner, controller: true, blockOwnerDeletion: false }],
     },
   };
@@ -148,12 +146,12 @@ function objectOf(
 function deploymentOf(gateway: DeployedGateway, { name }: Names, pod: Pod, injector: SidecarInjector): Json {
   return {
     ...objectOf(gateway, name, injector, 'apps/v1', 'Deployment'),
-    // Has no replicas, because an autoscaler may own the field.
+    // Sets no replicas, because an autoscaler may own the field.
     spec: { selector: { matchLabels: { [gatewayNameLabel]: gateway.name } }, template: pod },
   };
 }
 
-/** The pod of the template as the webhook would inject it; the webhook does not change it again. */
+/** Injects the pod template as the webhook would, so that the webhook does not change it again. */
 function injectedPod(gateway: DeployedGateway, { name, account }: Names, injector: SidecarInjector): Decoded<Pod> {
   const { infrastructure, namespace } = gateway;
   const { settings, mesh, proxyConfigFor, renderGoTemplate } = injector;
@@ -167,7 +165,7 @@ function injectedPod(gateway: DeployedGateway, { name, account }: Names, injecto
   const hash = 'pod-template-hash';
   const pod: Pod = {
     metadata: {
-      // The name that a ReplicaSet of the Deployment generates, by which the injector recognizes the workload.
+      // The form of a name that the Deployment's ReplicaSet generates, by which the injector recognizes the workload.
       generateName: `${name}-${hash}-`,
       labels: { ...labels, [hash]: hash },
       annotations: {
@@ -264,7 +262,7 @@ function merged(built: Record<Kind, Json | undefined>, patches: Patches): Decode
   return E.right(all as unknown as GatewayObjects);
 }
 
-/** A user of one namespace writes the patch, and the control plane applies it with its own permissions. */
+/** Restores an object's identity, because the control plane applies a user's patch with its own permissions. */
 function withIdentity(built: Json, patched: Json): Json {
   const { apiVersion, kind } = built;
   const builtMetadata = built.metadata as { readonly [field: string]: unknown; readonly labels: Texts };
@@ -281,7 +279,7 @@ function withIdentity(built: Json, patched: Json): Json {
   return kind === 'Deployment' ? withOwnPods(object, builtMetadata.labels) : object;
 }
 
-/** The Deployment always selects the pods of its Gateway. Another selector in a patch could select pods of other workloads. */
+/** Restores the Deployment's selector, because a patched one could select pods of other workloads. */
 function withOwnPods(deployment: Json, { [gatewayNameLabel]: name }: Texts): Json {
   const field = (value: unknown, key: string): Json => {
     const found = isObject(value) ? value[key] : undefined;

@@ -3,14 +3,16 @@ import { hash } from 'node:crypto';
 export const maxNameCharacters = 63;
 const hashCharacters = 10;
 
-/** Names of Services; older API servers accept no others. */
+/** Pattern of Service names; older API servers accept no others. */
 const serviceName = /^[a-z]([-a-z0-9]*[a-z0-9])?$/;
 
 export function isServiceName(name: string): boolean {
   return name.length <= maxNameCharacters && serviceName.test(name);
 }
 
-/** `GATEWAY-CLASS`. A name that is invalid for a Service or too long is shortened and ends in a hash, so that two Gateways never share a name. */
+/**
+ * Returns `GATEWAY-CLASS`. A name that is too long or invalid for a Service is shortened and ends in a hash, so that two Gateways never share a name.
+ */
 export function defaultNameOf(gateway: string, className: string): string {
   const name = `${gateway}-${className}`;
   if (isServiceName(name)) return name;

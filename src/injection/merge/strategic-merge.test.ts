@@ -20,7 +20,7 @@ const pod = {
   },
 };
 
-test('items of a list with a merge key are merged, those of the patch first', () => {
+test("items of a list with a merge key are merged, with the patch's items first", () => {
   const merged = mergePod(pod, {
     spec: {
       containers: [
@@ -58,7 +58,7 @@ test('items of a list with a merge key are merged, those of the patch first', ()
   });
 });
 
-test('an empty list with a merge key changes nothing, null removes a field, and $patch removes or replaces', () => {
+test('an empty list with a merge key changes nothing, null removes a field, and $patch deletes or replaces', () => {
   expect(mergePod(pod, { spec: { containers: [] } })).toEqual(pod);
   expect(mergePod(pod, { spec: { tolerations: null } }).spec).not.toHaveProperty('tolerations');
   expect(mergePod(pod, { spec: { containers: [{ name: 'app', $patch: 'delete' }] } }).spec.containers).toEqual([
@@ -70,14 +70,14 @@ test('an empty list with a merge key changes nothing, null removes a field, and 
   expect(mergePod(pod, { spec: { $patch: 'replace', nodeName: 'n' } }).spec).toEqual({ nodeName: 'n' });
 });
 
-test('an item without its merge key or an unknown directive is an error that names the field', () => {
+test('an item without its merge key or an unknown directive causes an error that names the field', () => {
   expect(() => mergePod(pod, { spec: { containers: [{ image: 'x' }] } })).toThrow(
     new MergeError('spec.containers[0].name: is required, it identifies the item'),
   );
   expect(() => mergePod(pod, { spec: { '$setElementOrder/containers': [] } })).toThrow(MergeError);
 });
 
-test('a key named __proto__ stays a key', () => {
+test('a key named __proto__ is kept as an ordinary key', () => {
   const patch = JSON.parse('{"metadata": {"labels": {"__proto__": "x"}}}') as Record<string, unknown>;
   expect(JSON.stringify(mergePod({}, patch))).toBe('{"metadata":{"labels":{"__proto__":"x"}}}');
 });

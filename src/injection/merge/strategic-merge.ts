@@ -1,5 +1,5 @@
 /**
- * Strategic merge patch of a Pod as Kubernetes applies it (spec/injection.md §4.4). `test/injection/strategic-merge.test.ts` compares it with the
+ * Applies strategic merge patches to Pods as Kubernetes does (spec/injection.md §4.4). `test/injection/strategic-merge.test.ts` compares it with the
  * implementation of Kubernetes.
  */
 import { isObject } from '../../runtime/json-object.ts';
@@ -75,7 +75,7 @@ function mergeObject(original: Json, patch: Json, rules: Readonly<Record<string,
     throw new MergeError(`${path}.$patch: must be merge, replace or delete`);
   }
   const kept = retained === undefined ? Object.entries(original) : retainedFields(original, retained, path);
-  // A Map, because a key `__proto__` must stay a key.
+  // Uses a Map, so that a key `__proto__` stays a key.
   const merged = new Map(kept);
   for (const [key, value] of Object.entries(fields)) {
     const place = path === '' ? key : `${path}.${key}`;
@@ -121,7 +121,7 @@ function mergeList(original: readonly unknown[], patch: readonly unknown[], rule
   );
 }
 
-/** Items of the patch keep their order. Each other item is inserted before the first of them that follows it in the original, or at the end. */
+/** Keeps the order of the patch's items. Each other item is inserted before the first patch item that follows it in the original, or at the end. */
 function interleaved(
   original: readonly unknown[],
   patched: readonly unknown[],

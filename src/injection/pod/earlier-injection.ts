@@ -23,7 +23,7 @@ export const probesVariable = 'ISTIO_KUBE_APP_PROBERS';
 export const configVariable = 'PROXY_CONFIG';
 export const metricsVariable = 'ISTIO_PROMETHEUS_ANNOTATIONS';
 
-/** The user's containers that templates contain, too. Their fields have priority. */
+/** User containers with the name of a template's container. Their fields have priority. */
 export interface ContainerOverrides {
   readonly containers: readonly Container[];
   readonly initContainers: readonly Container[];
@@ -41,13 +41,13 @@ export interface InjectionStatus {
   readonly volumes: readonly string[] | null;
   readonly imagePullSecrets: readonly string[] | null;
   readonly revision: string;
-  /** Labels and annotations that the injection replaced, with their earlier values, or `null` if it added them. */
+  /** Earlier values of the labels and annotations that the injection replaced, or `null` for those that it added. */
   readonly original: { readonly labels: OriginalTexts; readonly annotations: OriginalTexts };
 }
 
 export type OriginalTexts = Readonly<Record<string, string | null>>;
 
-/** The pod as its owner wrote it. A pod that Istio injected keeps the labels of that injection. */
+/** Restores the pod as its owner wrote it. A pod that Istio injected keeps the labels of that injection. */
 export function withoutEarlierInjection(pod: Pod): PristinePod {
   const status = objectOf(annotationOf(pod, statusKey));
   if (status === undefined) return { pod, injectedVolumes: new Set() };
@@ -115,7 +115,7 @@ function withoutInjected({ spec, ...pod }: Pod, status: Json, overrides: Contain
     spec: {
       ...remaining,
       containers: [...kept(spec.containers, status.containers), ...overrides.containers],
-      // Lists that only the injection filled were absent.
+      // Removes lists that contained only injected items.
       ...Object.fromEntries(
         Object.entries(lists).filter(([field, list]) => list.length > 0 || isEmptyList(spec[field])),
       ),

@@ -1,4 +1,4 @@
-/** User and group of the proxy in OpenShift, which assigns ranges to each namespace (spec/injection.md §2.1). */
+/** Selects the user and group of the proxy in OpenShift, which assigns ranges to each namespace (spec/injection.md §2.1). */
 import type { Texts } from './pod.ts';
 
 export interface ProxyIdentity {
@@ -10,10 +10,10 @@ const usersKey = 'openshift.io/sa.scc.uid-range';
 const groupsKey = 'openshift.io/sa.scc.supplemental-groups';
 
 /**
- * Returns the last user of the range and the last group of the first range. Applications get the first ones, and redirection excludes the proxy's
- * traffic by its user.
+ * Returns the last user of the range and the last group of the first range: applications get the first ones, and redirection excludes the proxy's
+ * user.
  *
- * @returns `undefined` for a namespace without valid ranges
+ * @returns `undefined` without valid ranges
  */
 export function openShiftIdentity(annotations: Texts): ProxyIdentity | undefined {
   const uid = lastIdOf(annotations[usersKey]);
@@ -21,7 +21,7 @@ export function openShiftIdentity(annotations: Texts): ProxyIdentity | undefined
   return { uid, gid: lastIdOf(annotations[groupsKey]) ?? uid };
 }
 
-/** `1000620000/10000` (first and count) or `1000620000-1000629999`; the first item of a list. */
+/** Parses the first range of a list, written `1000620000/10000` (first and count) or `1000620000-1000629999`. */
 function lastIdOf(ranges = ''): number | undefined {
   const [, first, separator, second] = /^\s*(\d{1,10})([/-])(\d{1,10})\s*(?:,|$)/.exec(ranges) ?? [];
   if (first === undefined) return undefined;

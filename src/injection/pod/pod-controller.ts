@@ -1,4 +1,4 @@
-/** The workload that owns a pod, for metadata and names. */
+/** Finds the workload that owns a pod, for metadata and names. */
 import type { OwnerReference, Pod } from './pod.ts';
 import { labelOf } from './pod.ts';
 
@@ -8,11 +8,11 @@ export interface PodOwner {
   readonly name: string;
 }
 
-/** Name of a CronJob's Job: name of the CronJob and the minute. */
+/** The name of a CronJob's Job consists of the CronJob's name and the minute. */
 const scheduledJob = /^(.+)-\d{8,10}$/;
 
 /**
- * The top-level controller: a Deployment instead of its ReplicaSet, a CronJob instead of its Job. It is derived from the names that controllers
+ * Returns the top-level controller: a Deployment instead of its ReplicaSet, a CronJob instead of its Job. Derived from the names that controllers
  * generate, without requests to the API server (spec/injection.md §2.1).
  */
 export function workloadOf(pod: Pod): PodOwner {

@@ -1,7 +1,4 @@
-/**
- * Pod of Kubernetes. The interfaces declare the fields that the injector uses; all other fields stay unchanged, whatever version of Kubernetes
- * defines them.
- */
+/** A Kubernetes Pod. The interfaces declare the fields that the injector uses; all others stay unchanged, in any version of Kubernetes. */
 import * as E from 'fp-ts/lib/Either.js';
 import { type Decoded, fail, fieldPath } from '../../model/fields/decode.ts';
 import * as violation from '../../model/fields/violation.ts';
@@ -79,13 +76,13 @@ export interface Volume extends Json {
 
 /** Name of the container that runs the agent and Envoy. */
 export const proxyContainerName = 'istio-proxy';
-/** Names of the container that sets up redirection, and of the one that checks the redirection of a CNI plugin. */
+/** Names of the container that sets up redirection, and of the container that checks redirection by a CNI plugin. */
 export const initContainerName = 'istio-init';
 export const validationContainerName = 'istio-validation';
 
 const injectedNames: ReadonlySet<string> = new Set([proxyContainerName, initContainerName, validationContainerName]);
 
-/** A user's container with such a name overrides fields of the generated one. */
+/** Whether a user's container has such a name and therefore overrides fields of the generated container. */
 export function isOfSidecar({ name }: { readonly name: string }): boolean {
   return injectedNames.has(name);
 }
@@ -114,7 +111,7 @@ export function applicationContainersOf({ spec }: Pod): readonly Container[] {
   return [...spec.containers, ...sidecars].filter((container) => !isOfSidecar(container));
 }
 
-/** User of a container; `undefined` for that of its image. */
+/** Returns the user of a container; `undefined` if the image decides. */
 export function userOf({ securityContext }: Container, { spec }: Pod): number | undefined {
   return securityContext?.runAsUser ?? spec.securityContext?.runAsUser;
 }
@@ -197,7 +194,7 @@ export function readPod(value: unknown, path = ''): Decoded<Pod> {
   return E.right({ ...written, metadata: written.metadata ?? {} } as Pod);
 }
 
-/** Removes `null` fields, which count as absent. Items of lists stay. */
+/** Removes `null` fields, which count as absent. List items stay. */
 function withoutNulls(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withoutNulls);
   if (!isObject(value)) return value;

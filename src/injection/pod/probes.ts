@@ -1,19 +1,19 @@
 /**
- * Redirects probes and lifecycle hooks of application containers to the agent (spec/injection.md §4.1): the kubelet has no certificate of the mesh,
- * and the agent sends the request to the application from inside the pod.
+ * Redirects probes and lifecycle hooks of application containers to the agent (spec/injection.md §4.1): the kubelet has no mesh certificate, so the
+ * agent sends the request to the application from inside the pod.
  */
 import { isObject } from '../../runtime/json-object.ts';
 import type { Container, ContainerPort, Json, Pod } from './pod.ts';
 import { isOfSidecar } from './pod.ts';
 
-/** Value of `ISTIO_KUBE_APP_PROBERS`: the original probe for each path. */
+/** Value of `ISTIO_KUBE_APP_PROBERS`: the original probes by path. */
 export type RedirectedProbes = Readonly<Record<string, Json>>;
 
 const probeFields = { readinessProbe: 'readyz', livenessProbe: 'livez', startupProbe: 'startupz' } as const;
 const hookFields = { preStop: 'prestopz', postStart: 'poststartz' } as const;
 const requestKinds = ['httpGet', 'tcpSocket', 'grpc'] as const;
 
-/** A probe by request, unlike `exec` and `sleep`. */
+/** A probe that sends a request, unlike `exec` and `sleep`. */
 interface Request {
   readonly kind: (typeof requestKinds)[number];
   readonly fields: Json;
@@ -47,12 +47,12 @@ export function restoreProbes(pod: Pod, probes: RedirectedProbes): Pod {
   );
 }
 
-/** The original to store; `undefined` for a handler that is not redirected. */
+/** Returns the original handler to store; `undefined` if it is not redirected. */
 function redirectedHandler(handler: Json, ports: readonly ContainerPort[], statusPort: number): Json | undefined {
   const request = requestOf(handler);
   if (request === undefined) return undefined;
   const port = portOf(request.fields.port, ports);
-  // An undeclared port name has no number. The kubelet reports it, whereas a redirected probe would get 404 indefinitely.
+  // An undeclared port name has no number. The kubelet reports it, whereas a redirected probe would always get 404.
   if (port === undefined || port === statusPort) return undefined;
   const { timeoutSeconds } = handler;
   return {

@@ -4,7 +4,7 @@ import * as violation from '../../model/fields/violation.ts';
 import type { Pod, Texts } from './pod.ts';
 import { withAnnotations } from './pod.ts';
 
-/** Value of `ISTIO_PROMETHEUS_ANNOTATIONS`: address of the application's metrics. */
+/** Value of `ISTIO_PROMETHEUS_ANNOTATIONS`: the address of the application's metrics. */
 export interface ScrapeSettings {
   readonly scrape?: string;
   readonly path?: string;
@@ -18,7 +18,7 @@ const fieldsByKey: Readonly<Record<string, keyof ScrapeSettings>> = {
 };
 
 const mergedPath = '/stats/prometheus';
-/** Ports of Envoy, the agent and interception: scraping them would recurse, or not reach the application. */
+/** Ports of Envoy, the agent and interception, whose scraping would recurse or not reach the application. */
 const reservedPorts = new Set([15_000, 15_001, 15_004, 15_006, 15_008, 15_020, 15_021, 15_053, 15_090]);
 
 /** Prometheus replaces characters that are invalid in its labels, so `prometheus/io.port` equals `prometheus_io_port`. */
@@ -33,17 +33,17 @@ export function scrapeSettingsOf({ metadata: { annotations = {} } }: Pod): Scrap
   return Object.fromEntries(fields.filter((field) => found.has(field)).map((field) => [field, found.get(field)]));
 }
 
-/** False if the pod disables scraping, or names the status port already. */
+/** Returns false if the pod disables scraping or already names the status port. */
 export function mergesMetrics({ scrape, port }: ScrapeSettings, statusPort: number): boolean {
   return booleanOf(scrape ?? '') !== false && port !== String(statusPort);
 }
 
-/** `undefined` for a valid port. */
+/** Returns `undefined` for a valid port. */
 export function scrapePortError({ port = '' }: ScrapeSettings): violation.FieldViolation | undefined {
   return reservedPorts.has(Number(port)) ? violation.notAllowed('must not be a port of the sidecar', port) : undefined;
 }
 
-/** Makes Prometheus scrape the status port instead. */
+/** Points Prometheus to the status port. */
 export function withMergedMetrics(pod: Pod, statusPort: number): Pod {
   return withScrapeSettings(pod, { scrape: 'true', path: mergedPath, port: String(statusPort) });
 }
@@ -51,7 +51,7 @@ export function withMergedMetrics(pod: Pod, statusPort: number): Pod {
 /**
  * Reverts {@link withMergedMetrics}.
  *
- * @param original stored by the injection; `undefined` if the pod had no such annotations
+ * @param original annotations that the injection stored; `undefined` if the pod had none
  * @param statusPort that the injection wrote
  */
 export function withoutMergedMetrics(pod: Pod, original: ScrapeSettings | undefined, statusPort: number): Pod {

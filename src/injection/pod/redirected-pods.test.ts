@@ -1,4 +1,4 @@
-/** Workloads, probes, metrics and earlier injections of pods (spec/injection.md §2.1, §3.4, §4). */
+/** Tests workloads, probes, metrics and earlier injections of pods (spec/injection.md §2.1, §3.4, §4). */
 import { expect, test } from 'vitest';
 import {
   appPod,
@@ -48,14 +48,14 @@ test.each<[string, Pod, object]>([
     { metadata: { name: 'p' }, spec: { containers: [] } },
     { apiVersion: 'v1', kind: 'Pod', name: 'p' },
   ],
-])('§2.1 DeploymentMeta of a pod of %s', (_, pod, workload) => {
+])('DeploymentMeta is derived for a pod of %s (§2.1)', (_, pod, workload) => {
   expect(workloadOf(pod)).toEqual(workload);
 });
 
 const probesOf = (pod: Pod) => JSON.parse(String(environmentOf(pod).ISTIO_KUBE_APP_PROBERS ?? '{}')) as Json;
 const probe = (handler: Json) => ({ readinessProbe: handler });
 
-test('§4.1 probes and hooks of containers and init containers have separate paths', () => {
+test('probes and hooks of containers and init containers have separate paths (§4.1)', () => {
   const httpGet = { port: 80 };
   const all = {
     ...{
@@ -78,13 +78,13 @@ test('§4.1 probes and hooks of containers and init containers have separate pat
   expect(containerOf(pod, 'app').lifecycle).toMatchObject({ postStart: { sleep: { seconds: 1 } } });
 });
 
-test('§4.1 a probe of a named port that the container does not declare is unchanged', () => {
+test('a probe of a named port is unchanged if the container does not declare the port (§4.1)', () => {
   const pod = injected(appPod({}, probe({ httpGet: { port: 'nowhere' } })));
   expect(containerOf(pod, 'app').readinessProbe).toEqual({ httpGet: { port: 'nowhere' } });
   expect(probesOf(pod)).toEqual({});
 });
 
-test('§4.1 the port of the annotation is the one that probes are sent to, also when the pod is injected again', () => {
+test('probes are redirected to the port in the annotation, even if the pod is injected again (§4.1)', () => {
   const once = injected(
     appPod({ 'status.sidecar.istio.io/port': '18000' }, probe({ httpGet: { port: 80, path: '/r' } })),
   );
@@ -94,7 +94,7 @@ test('§4.1 the port of the annotation is the one that probes are sent to, also 
   expect(twice).toEqual(once);
 });
 
-test('§4.1 scheme and host of a probe are those of the agent in the pod, and the original ones in its settings', () => {
+test("a probe has the agent's scheme and host in the pod, and the original ones in the agent's settings (§4.1)", () => {
   const httpGet = { port: 443, path: '/r', scheme: 'HTTPS', host: 'example.com' };
   const pod = injected(appPod({}, probe({ httpGet })));
   expect(containerOf(pod, 'app').readinessProbe).toEqual({
@@ -103,13 +103,13 @@ test('§4.1 scheme and host of a probe are those of the agent in the pod, and th
   expect(probesOf(pod)).toEqual({ '/app-health/app/readyz': { httpGet } });
 });
 
-test('§4.1 a probe on the status port by its name is unchanged', () => {
+test('a probe that names the status port is unchanged (§4.1)', () => {
   const ports = [{ name: 'status', containerPort: 15020 }];
   const pod = injected(appPod({}, { ports, ...probe({ httpGet: { port: 'status' } }) }));
   expect(containerOf(pod, 'app').readinessProbe).toEqual({ httpGet: { port: 'status' } });
 });
 
-test('§4.1 injecting again also redirects the probes of containers that were added since', () => {
+test('injecting again also redirects the probes of containers that were added later (§4.1)', () => {
   const once = injected(appPod({}, probe({ httpGet: { port: 80 } })));
   const later = { name: 'later', livenessProbe: { tcpSocket: { port: 90 } } };
   const pod = injected({ ...once, spec: { ...once.spec, containers: [...once.spec.containers, later] } });
@@ -119,7 +119,7 @@ test('§4.1 injecting again also redirects the probes of containers that were ad
   });
 });
 
-test('§3.4 metrics of the application are merged for any spelling of the annotations, unless scraping is disabled', () => {
+test('application metrics are merged for any spelling of the annotations unless scraping is disabled (§3.4)', () => {
   const scraped = injected(appPod({ 'prometheus/io.port': '9090', 'prometheus.io/scrape': 'maybe' }));
   expect(JSON.parse(String(environmentOf(scraped).ISTIO_PROMETHEUS_ANNOTATIONS))).toEqual({
     scrape: 'maybe',
@@ -132,7 +132,7 @@ test('§3.4 metrics of the application are merged for any spelling of the annota
 });
 
 test.each([15_000, 15_001, 15_004, 15_006, 15_008, 15_021, 15_053, 15_090])(
-  '§3.4 metrics on port %i of the sidecar are rejected',
+  "metrics on the sidecar's port %i are rejected (§3.4)",
   (port) => {
     expect(errorsOf(appPod({ 'prometheus.io/port': String(port) }))).toEqual([
       { path: 'metadata.annotations["prometheus.io/port"]', code: 'FIELD_NOT_ALLOWED' },
@@ -150,7 +150,7 @@ const withProxy = (proxyPart: Json, app: Json = {}, annotations: Readonly<Record
   },
 });
 
-test('§4.2 a user-written istio-proxy becomes a native sidecar with its own probes and hooks', () => {
+test('a user-written istio-proxy becomes a native sidecar with its own probes and hooks (§4.2)', () => {
   const proxyPart = {
     livenessProbe: { tcpSocket: { port: 15021 } },
     lifecycle: { preStop: { sleep: { seconds: 5 } } },
@@ -160,7 +160,7 @@ test('§4.2 a user-written istio-proxy becomes a native sidecar with its own pro
   expect(containerOf(pod)).toMatchObject({ ...proxyPart, restartPolicy: 'Always' });
 });
 
-test('§4.3 arguments of a user-written istio-proxy replace all generated ones, variables are merged by name, and the image auto is ignored', () => {
+test('arguments of a user-written istio-proxy replace the generated ones, variables merge by name, and image auto is ignored (§4.3)', () => {
   const pod = injected(
     withProxy({
       image: 'auto',
@@ -175,14 +175,14 @@ test('§4.3 arguments of a user-written istio-proxy replace all generated ones, 
   expect(environmentOf(pod)).toMatchObject({ A: '1', TRUST_DOMAIN: 'b.test', PILOT_CERT_PROVIDER: 'istiod' });
 });
 
-test('§4.3 fields that the user wrote are saved only at the first injection', () => {
+test('user-written fields are saved only at the first injection (§4.3)', () => {
   const once = injected(withProxy({ args: ['own'] }));
   const saved = once.metadata.annotations!['proxy.istio.io/overrides'];
   expect(JSON.parse(saved!)).toEqual({ containers: [{ name: 'istio-proxy', args: ['own'] }] });
   expect(injected(once, { tag: '2.0' }).metadata.annotations!['proxy.istio.io/overrides']).toBe(saved);
 });
 
-test('§4.3 redirection and its validation omit the user of a user-written istio-proxy, except root', () => {
+test('redirection and its validation exclude the user of a user-written istio-proxy unless it is root (§4.3)', () => {
   const proxyPart = { securityContext: { runAsUser: 2_000, runAsGroup: 2_001 } };
   expect(flagOf(injected(withProxy(proxyPart)), '-u')).toBe('2000');
   const validated = injected(withProxy(proxyPart), { cni: { enabled: true, provider: 'default' } });
@@ -191,18 +191,18 @@ test('§4.3 redirection and its validation omit the user of a user-written istio
     runAsGroup: 2_001,
   });
   expect(flagOf(injected(withProxy({ securityContext: { runAsUser: 0 } })), '-u')).toBe('1337');
-  // Applications may run as root as well.
+  // The group is excluded, because applications may run as root as well.
   expect(flagOf(injected(withProxy({ securityContext: { runAsUser: 0, runAsGroup: 2_001 } })), '-u')).toBe('2001');
 });
 
-test('§4.3 with TPROXY a user-written istio-proxy runs as root regardless (istio#51012)', () => {
+test('a user-written istio-proxy always runs as root with TPROXY (§4.3, istio#51012)', () => {
   const tproxy = { 'sidecar.istio.io/interceptionMode': 'TPROXY' };
   const pod = injected(withProxy({ securityContext: { runAsUser: 2_000, runAsNonRoot: true } }, {}, tproxy));
   expect(containerOf(pod).securityContext).toMatchObject({ runAsUser: 0, runAsGroup: 1337, runAsNonRoot: false });
   expect(flagOf(pod, '-u')).toBe('1337');
 });
 
-test('§4.3 a user of istio-proxy that an application container also runs as does not apply (istio#52614)', () => {
+test('a user of istio-proxy is ignored if an application container runs as the same user (§4.3, istio#52614)', () => {
   const same = { securityContext: { runAsUser: 1_000_620_000 } };
   const identity = { proxyUid: 1_000_629_999, proxyGid: 1_000_629_999 };
   const pod = injected(withProxy(same, same), {}, identity);
@@ -212,13 +212,13 @@ test('§4.3 a user of istio-proxy that an application container also runs as doe
   expect(injected(pod, {}, identity)).toEqual(pod);
 });
 
-test('§4.3 fields of a user-written istio-init override those of the template', () => {
+test('fields of a user-written istio-init override those of the template (§4.3)', () => {
   const proxyPart = { name: 'istio-init', resources: { limits: { cpu: '1' } }, args: ['istio-iptables', '-u', '9'] };
   const pod = injected({ spec: { containers: [{ name: 'app' }], initContainers: [proxyPart] } });
   expect(containerOf(pod, 'istio-init')).toMatchObject(proxyPart);
 });
 
-test('§4.5 changed settings are applied to an injected pod, and fields that other webhooks added stay', () => {
+test('changed settings apply to an injected pod, and fields from other webhooks are kept (§4.5)', () => {
   const once = injected(appPod());
   const sidecar = { name: 'logger', image: 'l:1' };
   const changed = { ...once, spec: { ...once.spec, containers: [...once.spec.containers, sidecar] } };
@@ -228,7 +228,7 @@ test('§4.5 changed settings are applied to an injected pod, and fields that oth
   expect(pod.spec.initContainers?.map(({ name }) => name)).toEqual(['istio-init']);
 });
 
-test('§4.5 annotations for metrics that an earlier injector wrote are removed only if they name the status port', () => {
+test('metrics annotations from an earlier injector are removed only if they name the status port (§4.5)', () => {
   const status = JSON.stringify({ containers: ['istio-proxy'], revision: 'default' });
   const ofIstio = (port: string) => ({
     'sidecar.istio.io/status': status,

@@ -1,4 +1,4 @@
-/** Templates of Go's text/template: their input, and how their output becomes part of a pod (spec/injection.md §2). */
+/** Inputs for templates of Go's text/template, and conversion of their output into a part of a pod (spec/injection.md §2). */
 import * as E from 'fp-ts/lib/Either.js';
 import { type Decoded, fail } from '../../model/fields/decode.ts';
 import * as violation from '../../model/fields/violation.ts';
@@ -8,10 +8,10 @@ import type { Json } from '../pod/pod.ts';
 import { parseYamlObject } from '../yaml-text.ts';
 import { imageOf, type TemplateInput, type TemplatePod } from './template-input.ts';
 
-/** Optional npm package that executes them. */
+/** Optional npm package that executes Go templates. */
 export const goTemplatesPackage = 'chartpilot-go-templates';
 
-/** An execution. Serializable as JSON; equal calls have equal output. */
+/** One execution of a template. Serializable as JSON; equal calls have equal output. */
 export interface GoTemplateCall {
   readonly name: string;
   readonly template: string;
@@ -24,13 +24,13 @@ export interface GoTemplateCall {
 /** @returns the rendered template, or the reason why rendering failed */
 export type RenderGoTemplate = (call: GoTemplateCall) => Decoded<TemplatePod>;
 
-/** Executes templates outside of the main thread. */
+/** Executes templates outside the main thread. */
 export interface GoTemplateRenderer {
   /** Never rejects. */
   render(call: GoTemplateCall): Promise<Decoded<string>>;
 }
 
-/** Used without the package: a pod without its template would bypass the mesh. */
+/** Rejects pods with a Go template if the package is not installed: without its template, a pod would bypass the mesh. */
 export const rejectGoTemplate: RenderGoTemplate = ({ name }) =>
   fail(
     `templates.${name}`,
@@ -47,9 +47,9 @@ export interface GoTemplates {
 }
 
 /**
- * Calls `run` twice: first to collect the templates that it needs, then with all of them rendered.
+ * Calls `run` twice: to collect the templates that it needs, then with all of them rendered.
  *
- * @param run pure, so that both calls render the same templates
+ * @param run pure, so that both calls need the same templates
  */
 export async function withGoTemplates<Injector extends GoTemplates, T>(
   injector: Injector,
@@ -97,7 +97,7 @@ export function goTemplateCall(name: string, template: string, input: TemplateIn
   };
 }
 
-/** Fields of `.MeshConfig`; all others have Go's zero value. */
+/** Sets the used fields of `.MeshConfig`; all others have Go's zero value. */
 function meshConfigJson(mesh: MeshConfig): Json {
   const { connectTimeoutMs, protocolDetectionTimeoutMs, dnsRefreshRateMs, defaultConfig } = mesh;
   const { proxyListenPort, proxyInboundListenPort, proxyHttpPort, ingressClass, ingressService } = mesh;

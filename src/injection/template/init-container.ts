@@ -1,4 +1,4 @@
-/** The init container that redirects the traffic of a pod, or checks the redirection of a CNI plugin. */
+/** Builds the init container that redirects the traffic of a pod, or checks the redirection by a CNI plugin. */
 import type { Container, Json } from '../pod/pod.ts';
 import { annotationOf, initContainerName, validationContainerName } from '../pod/pod.ts';
 import {
@@ -61,7 +61,7 @@ function redirectionArgs(input: TemplateInput): string[] {
   ];
 }
 
-/** With TPROXY the proxy runs as root, and its group is excluded. */
+/** Returns the ID whose traffic is not redirected. With TPROXY the proxy runs as root, so its group is excluded. */
 function redirectedUid(input: TemplateInput): number {
   return interceptionModeOf(input) === 'TPROXY' ? input.proxyGid : input.proxyUid;
 }
@@ -79,7 +79,7 @@ function initSecurity(privileged: boolean): Json {
   };
 }
 
-/** Annotations with the redirection settings of a CNI plugin. */
+/** Returns the annotations that give a CNI plugin the redirection settings. */
 export function cniAnnotations(input: TemplateInput): Readonly<Record<string, string>> {
   const { pod, settings, statusPort } = input;
   const { values } = settings;
@@ -125,7 +125,7 @@ export function cniAnnotations(input: TemplateInput): Readonly<Record<string, st
   return { ...written, ...Object.fromEntries(Object.entries(optional).filter(([, value]) => value !== '')) };
 }
 
-/** Multus runs the plugin only for pods that list it, separated by commas or as JSON. */
+/** Adds the plugin to the pod's networks (separated by commas or as JSON), because Multus runs only listed plugins. */
 function multusNetworks(pod: TemplateInput['pod']): string {
   const networks = annotationOf(pod, 'k8s.v1.cni.cncf.io/networks')?.trim() ?? '';
   if (networks === '') return 'default/istio-cni';

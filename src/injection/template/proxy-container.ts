@@ -32,7 +32,7 @@ export type ProxyContainerRole = 'sidecar' | 'router';
 const bootstrapOverrideFolder = '/etc/istio/custom-bootstrap';
 const bootstrapOverrideFile = 'custom_bootstrap.json';
 
-/** @param parts of a template, which replace fields built here */
+/** @param parts fields of a template that replace those built here */
 export function proxyContainer(input: TemplateInput, role: ProxyContainerRole): Container {
   const { settings } = input;
   const { values } = settings;
@@ -61,7 +61,7 @@ function proxyArgs({ pod, settings }: TemplateInput, role: ProxyContainerRole): 
   ];
 }
 
-/** The order matters: a later variable overrides an earlier one of the same name, and `$(NAME)` refers to earlier ones. */
+/** Order matters: the last variable of a name applies, and `$(NAME)` refers to earlier variables. */
 function proxyEnvironment(input: TemplateInput): readonly EnvironmentVariable[] {
   const { pod, namespace, workload, settings, mesh, proxyConfig } = input;
   const { values, revision } = settings;
@@ -149,7 +149,7 @@ function probesOf({ pod, settings, statusPort }: TemplateInput): Json {
   };
 }
 
-/** Hooks of a sidecar: drain after the applications have ended, or delay their start until the proxy is ready. */
+/** Lifecycle hooks that drain after the applications have ended, or delay their start until the proxy is ready. */
 export function sidecarLifecycle({ settings, isNative, proxyConfig, statusPort }: TemplateInput): Json {
   const { lifecycle } = settings.values;
   const exec = (...command: readonly string[]): Json => ({ exec: { command: ['pilot-agent', ...command] } });
@@ -160,7 +160,7 @@ export function sidecarLifecycle({ settings, isNative, proxyConfig, statusPort }
   return proxyConfig.holdApplicationUntilProxyStarts === true ? { lifecycle: { postStart: exec('wait') } } : {};
 }
 
-/** As few capabilities as the interception mode allows. */
+/** Grants only the capabilities that the interception mode needs. */
 export function sidecarSecurity(input: TemplateInput): Json {
   const { pod, settings, proxyUid, proxyGid } = input;
   const { privileged } = settings.values;
@@ -221,7 +221,7 @@ export function proxyVolumes({ pod }: TemplateInput): readonly Volume[] {
   ];
 }
 
-/** Items from an annotation with a JSON object of names and the other fields. */
+/** Converts an annotation with a JSON object by name into a list of items with names. */
 function namedObjects(pod: Pod, annotation: string): Json[] {
   const value = annotationOf(pod, annotation);
   if (value === undefined) return [];

@@ -1,4 +1,3 @@
-/** Input of the templates. */
 import { booleanOf } from '../../model/fields/go-boolean.ts';
 import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
 import type { ProxyConfig } from '../../model/mesh/proxy-config.ts';
@@ -7,13 +6,13 @@ import type { PodOwner } from '../pod/pod-controller.ts';
 import type { InjectionSettings, InjectionValues } from '../settings.ts';
 
 export interface TemplateInput {
-  /** Pod without earlier injection. */
+  /** The pod without an earlier injection. */
   readonly pod: Pod;
   readonly namespace: string;
   readonly workload: PodOwner;
   readonly settings: InjectionSettings;
   readonly mesh: MeshConfig;
-  /** Merged from mesh default, ProxyConfig objects and annotation. */
+  /** Merged from the mesh default, ProxyConfig objects and the pod's annotation. */
   readonly proxyConfig: ProxyConfig;
   /** User and group of the proxy, which redirection excludes. */
   readonly proxyUid: number;
@@ -30,22 +29,22 @@ export type TemplatePod = Json;
 export const healthPort = 15_021;
 export const envoyMetricsPort = 15_090;
 
-/** The annotation of the pod, else the setting. An empty annotation has priority, too. */
+/** Returns the pod's annotation, else the setting. An empty annotation has priority, too. */
 export function annotationOrSetting(pod: Pod, name: string, setting: string): string {
   return annotationOf(pod, name) ?? setting;
 }
 
-/** As {@link annotationOrSetting}, for `true` and `false`. */
+/** Like {@link annotationOrSetting}, for `true` and `false`. */
 export function booleanAnnotationOrSetting(pod: Pod, name: string, setting: boolean): boolean {
   return booleanOf(annotationOf(pod, name) ?? '') ?? setting;
 }
 
-/** `REDIRECT`, `TPROXY` or `NONE`. */
+/** Returns `REDIRECT`, `TPROXY` or `NONE`. */
 export function interceptionModeOf({ pod, proxyConfig }: TemplateInput): string {
   return annotationOrSetting(pod, 'sidecar.istio.io/interceptionMode', proxyConfig.interceptionMode ?? 'REDIRECT');
 }
 
-/** Image reference for a pod, with overrides in annotations and ProxyConfig. */
+/** Returns the image reference for a pod; annotations and ProxyConfig override the settings. */
 export function imageOf({ pod, settings, proxyConfig }: TemplateInput, name: string): string {
   const image = annotationOf(pod, 'sidecar.istio.io/proxyImage') ?? name;
   const imageType = (proxyConfig.image as { readonly imageType?: string } | undefined)?.imageType;
@@ -53,7 +52,7 @@ export function imageOf({ pod, settings, proxyConfig }: TemplateInput, name: str
   return imageReference(settings.values, image, type);
 }
 
-/** `HUB/NAME:TAG[-TYPE]`, or the name if it is a complete reference. The type replaces an image type at the end of the tag. */
+/** Returns `HUB/NAME:TAG[-TYPE]`, or the name if it is a complete reference. The type replaces an image type at the end of the tag. */
 export function imageReference({ hub, tag }: Pick<InjectionValues, 'hub' | 'tag'>, name: string, type: string): string {
   if (name.includes('/')) return name;
   const plain = type === '' ? tag : tag.replace(/-(distroless|debug)$/, '');
@@ -88,7 +87,7 @@ export function addedEnvironment({ settings, proxyConfig }: TemplateInput): read
   return Object.entries(added).map(([name, value]) => ({ name, value }));
 }
 
-/** Security context of a container that neither changes the network nor binds privileged ports. */
+/** Security context for containers that neither change the network nor bind privileged ports. */
 export function restrictedSecurity({ proxyUid, proxyGid }: TemplateInput): Json {
   return {
     allowPrivilegeEscalation: false,
@@ -101,7 +100,7 @@ export function restrictedSecurity({ proxyUid, proxyGid }: TemplateInput): Json 
   };
 }
 
-/** Limits a label value to 63 characters without a separator at the end. */
+/** Shortens a label value to 63 characters without a separator at the end. */
 export function labelValue(value: string): string {
   return value.slice(0, 63).replace(/^[-_.]+|[-_.]+$/g, '');
 }

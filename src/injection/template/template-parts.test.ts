@@ -1,4 +1,4 @@
-/** Output of the built-in templates (spec/injection.md §2.1, §3). */
+/** Tests the output of the built-in templates (spec/injection.md §2.1, §3). */
 import { expect, test } from 'vitest';
 import {
   appPod,
@@ -41,11 +41,11 @@ test.each<[string, Record<string, string>, Partial<InjectionValues>, string]>([
     'a.test/mine:2',
   ],
   ['a value with a complete reference', {}, { image: 'a.test/mine:2', variant: 'debug' }, 'a.test/mine:2'],
-])('§2.1 ProxyImage is built of %s', (_, annotations, values, image) => {
+])('ProxyImage is built from %s (§2.1)', (_, annotations, values, image) => {
   expect(imageOf(appPod(annotations), values)).toBe(image);
 });
 
-test('§2.1 ProxyImage has the type of the ProxyConfig, unless an annotation overrides it', () => {
+test("ProxyImage has the ProxyConfig's image type unless an annotation overrides it (§2.1)", () => {
   const proxyConfigFor = () => ({ ...defaultProxyConfig, image: { imageType: 'distroless' } });
   expect(imageOf(appPod(), { variant: 'debug' }, { proxyConfigFor })).toBe('example.com/mesh/proxyv2:1.0-distroless');
   expect(imageOf(appPod(annotation('proxyImageType', 'default')), {}, { proxyConfigFor })).toBe(
@@ -53,18 +53,18 @@ test('§2.1 ProxyImage has the type of the ProxyConfig, unless an annotation ove
   );
 });
 
-test('§2.1 ProxyUID of the namespace is the user of the proxy, which redirection excludes', () => {
+test("ProxyUID of the namespace is the proxy's user, which redirection excludes (§2.1)", () => {
   const pod = injected(appPod(), {}, { proxyUid: 1_000_629_999, proxyGid: 1_000_629_998 });
   expect(containerOf(pod).securityContext).toMatchObject({ runAsUser: 1_000_629_999, runAsGroup: 1_000_629_998 });
   expect(flagOf(pod, '-u')).toBe('1000629999');
 });
 
-test('§2.1 ProxyConfig is merged from the mesh, the objects and the annotation of the pod', () => {
+test("ProxyConfig is merged from the mesh, the objects and the pod's annotation (§2.1)", () => {
   const annotations = { 'proxy.istio.io/config': 'concurrency: 3' };
   expect(JSON.parse(String(environmentOf(injected(appPod(annotations))).PROXY_CONFIG))).toEqual({ concurrency: 3 });
 });
 
-test('§3.1 the probes of the proxy allow 10 minutes to start, and later fail after a minute', () => {
+test('probes of the proxy allow 10 minutes to start, and fail after 1 minute from then on (§3.1)', () => {
   const { readinessProbe, startupProbe } = containerOf(injected(appPod()));
   const httpGet = { path: '/healthz/ready', port: 15021 };
   expect(readinessProbe).toEqual({
@@ -73,7 +73,7 @@ test('§3.1 the probes of the proxy allow 10 minutes to start, and later fail af
   expect(startupProbe).toEqual({ httpGet, periodSeconds: 1, timeoutSeconds: 3, failureThreshold: 600 });
 });
 
-test('§3.1 the environment has limits and the node, from the fields of the pod', () => {
+test('the environment contains limits and the node, from fields of the pod (§3.1)', () => {
   const environment = environmentOf(injected(appPod()));
   expect(environment).toMatchObject({
     ISTIO_CPU_LIMIT: { resourceFieldRef: { resource: 'limits.cpu', divisor: '1' } },
@@ -82,13 +82,13 @@ test('§3.1 the environment has limits and the node, from the fields of the pod'
   });
 });
 
-test('§3.1 the label of the canonical name has at most 63 characters, without separators at its ends', () => {
+test('the canonical name label has at most 63 characters, without separators at its ends (§3.1)', () => {
   const app = `${'a'.repeat(62)}-tail`;
   const pod = injected({ metadata: { labels: { app } }, spec: { containers: [{ name: 'app' }] } });
   expect(pod.metadata.labels).toMatchObject({ 'service.istio.io/canonical-name': 'a'.repeat(62) });
 });
 
-test('§3.1 the workload name is that of the label, else that of the controller', () => {
+test('the workload name is taken from the label, or else from the controller (§3.1)', () => {
   const labels = { 'service.istio.io/workload-name': 'cart' };
   expect(
     environmentOf(injected({ metadata: { name: 'p', labels }, spec: { containers: [{ name: 'app' }] } })),
@@ -97,7 +97,7 @@ test('§3.1 the workload name is that of the label, else that of the controller'
   });
 });
 
-test('§3.1 the token is always projected for the audience istio-ca, and the list of revoked certificates is optional', () => {
+test('the token is always projected for audience istio-ca, and the revocation list is optional (§3.1)', () => {
   const volumes = injected(appPod()).spec.volumes ?? [];
   expect(volumes).toContainEqual({
     name: 'istio-token',
@@ -112,7 +112,7 @@ test('§3.1 the token is always projected for the audience istio-ca, and the lis
   });
 });
 
-test('§3.1 with CNI the validation runs as the user of the namespace, and the pod always has the annotation of included ports', () => {
+test("the validation runs with CNI as the namespace's user, and the pod always has the included-ports annotation (§3.1)", () => {
   const cni = { enabled: true, provider: 'default' };
   const pod = injected(appPod(), { cni }, { proxyUid: 5_000, proxyGid: 5_001 });
   expect(containerOf(pod, 'istio-validation')).toMatchObject({
@@ -125,7 +125,7 @@ test('§3.1 with CNI the validation runs as the user of the namespace, and the p
   });
 });
 
-test('§3.1 the plugin of Multus is added once to the networks of the pod', () => {
+test("the Multus plugin is added once to the pod's networks (§3.1)", () => {
   const cni = { enabled: true, provider: 'multus' };
   const key = 'k8s.v1.cni.cncf.io/networks';
   const networksOf = (value?: string) =>
@@ -138,31 +138,31 @@ test('§3.1 the plugin of Multus is added once to the networks of the pod', () =
   expect(networksOf('storage, default/istio-cni')).toBe('storage, default/istio-cni');
 });
 
-test('§3.1 in mode NONE there is no init container except a native proxy', () => {
+test('a pod in mode NONE has no init container except a native proxy (§3.1)', () => {
   const pod = injected(appPod(annotation('interceptionMode', 'NONE')));
   expect(pod.spec.initContainers?.map(({ name }) => name)).toEqual(['istio-proxy']);
   const plain = injected(appPod(annotation('interceptionMode', 'NONE')), { nativeSidecars: false });
   expect(plain.spec.initContainers).toBeUndefined();
 });
 
-test('§3.1 no container has an fsGroup, and istio-init has no restartPolicy', () => {
+test('a container never has an fsGroup, and istio-init has no restartPolicy (§3.1)', () => {
   const pod = injected(appPod());
   expect(JSON.stringify(pod)).not.toContain('fsGroup');
   expect(containerOf(pod, 'istio-init')).not.toHaveProperty('restartPolicy');
   expect(containerOf(pod)).toHaveProperty('restartPolicy', 'Always');
 });
 
-test('§3.1 quantities of annotations have no control characters', () => {
+test('quantities in annotations must not contain control characters (§3.1)', () => {
   expect(errorsOf(appPod(annotation('proxyCPU', '1\n')))).toMatchObject([{ code: 'FIELD_FORMAT_INVALID' }]);
 });
 
-test('§3.2 any annotation for resources replaces all values, for the proxy and the init container', () => {
+test('an annotation for resources replaces all resource values of the proxy and the init container (§3.2)', () => {
   const pod = injected(appPod(annotation('proxyMemory', '1Gi')));
   const resources = { requests: { memory: '1Gi' } };
   expect([containerOf(pod).resources, containerOf(pod, 'istio-init').resources]).toEqual([resources, resources]);
 });
 
-test('§3.2 the defaults of the chart apply', () => {
+test('the defaults of the chart apply (§3.2)', () => {
   const pod = injected(appPod());
   const proxy = containerOf(pod);
   expect(proxy.resources).toEqual({
@@ -176,7 +176,7 @@ test('§3.2 the defaults of the chart apply', () => {
   expect([flagOf(pod, '-i'), flagOf(pod, '-b'), flagOf(pod, '-d')]).toEqual(['*', '*', '15090,15021,15020']);
 });
 
-test('§3.2 CA_ADDR is the value, or the control plane of the revision in its namespace', () => {
+test("CA_ADDR is the configured value, or else the revision's control plane in its namespace (§3.2)", () => {
   const addressOf = (revision: string, values: Partial<InjectionValues> = {}) => {
     const { settings } = injectionRequest(appPod(), values);
     return environmentOf(injected(appPod(), {}, { settings: { ...settings, revision } })).CA_ADDR;
@@ -186,19 +186,19 @@ test('§3.2 CA_ADDR is the value, or the control plane of the revision in its na
   expect(addressOf('canary', { caAddress: 'ca.test:1' })).toBe('ca.test:1');
 });
 
-test('§3.2 ISTIO_META_OWNER has the namespace default if the namespace is unknown', () => {
+test('ISTIO_META_OWNER contains the namespace default if the namespace is unknown (§3.2)', () => {
   expect(environmentOf(injected(appPod(), {}, { namespace: '' })).ISTIO_META_OWNER).toBe(
     'kubernetes://apis/v1/namespaces/default/pods/p',
   );
 });
 
-test('§3.2 the mesh ID is the value, else the trust domain', () => {
+test('the mesh ID is the configured value, or else the trust domain (§3.2)', () => {
   const mesh = { ...defaultMeshConfig, trustDomain: 'a.test' };
   expect(environmentOf(injected(appPod(), {}, { mesh })).ISTIO_META_MESH_ID).toBe('a.test');
   expect(environmentOf(injected(appPod(), { meshId: 'm1' }, { mesh })).ISTIO_META_MESH_ID).toBe('m1');
 });
 
-test('§3.2 ports and names are those of the containers of the application', () => {
+test("ports and names are those of the application's containers (§3.2)", () => {
   const ports = [{ name: 'http', containerPort: 80, protocol: 'TCP' }, { containerPort: 81 }];
   const environment = environmentOf(
     injected({ spec: { containers: [{ name: 'app', ports }, { name: 'b' }, { name: 'istio-proxy', image: 'auto' }] } }),
@@ -207,14 +207,14 @@ test('§3.2 ports and names are those of the containers of the application', () 
   expect(environment.ISTIO_META_APP_CONTAINERS).toBe('app,b');
 });
 
-test('§3.2 proxyMetadata is in the environment of the proxy and the init container, after generated variables', () => {
+test('proxyMetadata is added to the environment of the proxy and init container, after generated variables (§3.2)', () => {
   const annotations = { 'proxy.istio.io/config': 'proxyMetadata: {CA_ADDR: ca.test:1}' };
   const pod = injected(appPod(annotations));
   expect(environmentOf(pod).CA_ADDR).toBe('ca.test:1');
   expect(environmentOf(pod, 'istio-init')).toEqual({ CA_ADDR: 'ca.test:1' });
 });
 
-test('§3.2 the ConfigMap of a bootstrap override is mounted, and the agent receives the path of its file', () => {
+test("a bootstrap override's ConfigMap is mounted, and the agent receives the path of its file (§3.2)", () => {
   const pod = injected(appPod(annotation('bootstrapOverride', 'boot')));
   expect(pod.spec.volumes).toContainEqual({ name: 'custom-bootstrap-volume', configMap: { name: 'boot' } });
   expect(containerOf(pod).volumeMounts).toContainEqual({
@@ -223,7 +223,7 @@ test('§3.2 the ConfigMap of a bootstrap override is mounted, and the agent rece
   expect(environmentOf(pod).ISTIO_BOOTSTRAP_OVERRIDE).toBe('/etc/istio/custom-bootstrap/custom_bootstrap.json');
 });
 
-test('§3.2 volumes and mounts of annotations are added with their names', () => {
+test('volumes and mounts from annotations are added with their names (§3.2)', () => {
   const pod = injected(
     appPod({
       ...annotation('userVolume', '{"extra": {"emptyDir": {}}}'),
@@ -234,14 +234,14 @@ test('§3.2 volumes and mounts of annotations are added with their names', () =>
   expect(containerOf(pod).volumeMounts).toContainEqual({ name: 'extra', mountPath: '/x' });
 });
 
-test('§3.2 fields of the pod that the sidecar does not need are unchanged', () => {
+test('fields of the pod are unchanged if the sidecar does not need them (§3.2)', () => {
   const fields = ['dnsPolicy', 'dnsConfig', 'hostAliases', 'terminationGracePeriodSeconds'];
   expect(fields.filter((field) => field in injected(appPod()).spec)).toEqual([]);
   const written = { dnsPolicy: 'None', terminationGracePeriodSeconds: 7, containers: [{ name: 'app' }] };
   expect(injected({ spec: written }).spec).toMatchObject({ dnsPolicy: 'None', terminationGracePeriodSeconds: 7 });
 });
 
-test('§3.2 pull secrets of the values are merged by name with those of the pod', () => {
+test("pull secrets from the values are merged by name with the pod's (§3.2)", () => {
   const pod = { spec: { containers: [{ name: 'app' }], imagePullSecrets: [{ name: 'own' }, { name: 'pull' }] } };
   expect(injected(pod, { imagePullSecrets: ['pull'] }).spec.imagePullSecrets).toEqual([
     { name: 'own' },
@@ -249,13 +249,13 @@ test('§3.2 pull secrets of the values are merged by name with those of the pod'
   ]);
 });
 
-test('§3.2 hooks of the values replace those of all proxies, native or not', () => {
+test('hooks from the values replace those of all proxies, native or not (§3.2)', () => {
   const lifecycle = { preStop: { exec: { command: ['x'] } } };
   for (const nativeSidecars of [true, false])
     expect(containerOf(injected(appPod(), { lifecycle, nativeSidecars })).lifecycle).toEqual(lifecycle);
 });
 
-test('§3.2 the validation comes first, and without native sidecars istio-init last', () => {
+test('the validation is the first init container, and istio-init the last if sidecars are not native (§3.2)', () => {
   const cni = { enabled: true, provider: 'default' };
   const initOf = (values: Partial<InjectionValues>) =>
     injected(
@@ -267,13 +267,13 @@ test('§3.2 the validation comes first, and without native sidecars istio-init l
   expect(initOf({ nativeSidecars: false })).toEqual(['migrate', 'istio-init']);
 });
 
-test('§3.2 a proxy that binds privileged ports runs as root with only this capability', () => {
+test('a proxy that binds privileged ports runs as root with only this capability (§3.2)', () => {
   expect(containerOf(injected(appPod(annotation('capNetBindService', 'true')))).securityContext).toMatchObject({
     ...{ runAsUser: 0, runAsGroup: 1337, capabilities: { add: ['NET_BIND_SERVICE'], drop: ['ALL'] } },
   });
 });
 
-test('§3.3 a gateway has the security context of the values, and reports the interception of the mesh', () => {
+test("a gateway has the security context from the values, and reports the mesh's interception mode (§3.3)", () => {
   const pod = {
     metadata: { annotations: { 'inject.istio.io/templates': 'gateway' } },
     spec: { containers: [{ name: 'istio-proxy', image: 'auto' }] },
@@ -285,14 +285,14 @@ test('§3.3 a gateway has the security context of the values, and reports the in
   expect(injected(pod).spec.volumes).toEqual(injected(appPod()).spec.volumes);
 });
 
-test('§3.3 the template grpc-agent runs the agent without Envoy, and the application finds its bootstrap', () => {
+test('the template grpc-agent runs the agent without Envoy, and the application finds its bootstrap (§3.3)', () => {
   const pod = injected(appPod({ 'inject.istio.io/templates': 'grpc-agent' }));
   expect(environmentOf(pod)).toMatchObject({ ISTIO_META_GENERATOR: 'grpc' });
   expect(environmentOf(pod, 'app')).toEqual({ GRPC_XDS_BOOTSTRAP: '/etc/istio/proxy/grpc-bootstrap.json' });
   expect(containerOf(pod).readinessProbe).toMatchObject({ httpGet: { port: 15020 } });
 });
 
-test('§3.4 one message lists all invalid annotations, and nothing is rendered', () => {
+test('invalid annotations are all listed in one message, and nothing is rendered (§3.4)', () => {
   const settings = {
     ...injectionRequest(appPod()).settings,
     config: { ...defaultInjectionConfig, defaultTemplates: ['unknown'] },
@@ -301,7 +301,7 @@ test('§3.4 one message lists all invalid annotations, and nothing is rendered',
   expect(errorsOf(appPod(invalid), {}, { settings })).toHaveLength(2);
 });
 
-test('§3.4 annotations of the settings are added unless the pod has them', () => {
+test('annotations from the settings are added unless the pod already has them (§3.4)', () => {
   const settings = {
     ...injectionRequest(appPod()).settings,
     config: { ...defaultInjectionConfig, injectedAnnotations: { a: 'settings', b: 'settings' } },
@@ -312,12 +312,12 @@ test('§3.4 annotations of the settings are added unless the pod has them', () =
   });
 });
 
-test('§3.4 variables of the URL replace those of the proxy', () => {
+test('variables from the URL replace those of the proxy (§3.4)', () => {
   const addedEnvironment = { ISTIO_META_CLUSTER_ID: 'west', ZONE: 'a' };
   expect(environmentOf(injected(appPod(), {}, { addedEnvironment }))).toMatchObject(addedEnvironment);
 });
 
-test('§3.4 the status annotation lists the containers that templates added, and the revision', () => {
+test('the status annotation lists the revision and the containers that templates added (§3.4)', () => {
   const status = JSON.parse(injected(appPod()).metadata.annotations!['sidecar.istio.io/status']!) as Record<
     string,
     unknown

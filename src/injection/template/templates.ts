@@ -10,7 +10,7 @@ export const builtInTemplates: Readonly<Record<string, (input: TemplateInput) =>
   'grpc-agent': grpcAgentTemplate,
 };
 
-/** Envoy as sidecar of the application, with redirected traffic. */
+/** Runs Envoy as a sidecar that receives the application's redirected traffic. */
 function sidecarTemplate(input: TemplateInput): TemplatePod {
   const { isNative } = input;
   const proxy: Container = {
@@ -34,7 +34,7 @@ function sidecarTemplate(input: TemplateInput): TemplatePod {
   };
 }
 
-/** Envoy as the only container: the pod has a container `istio-proxy` with image `auto`. */
+/** Runs Envoy as the only container; the pod has a container `istio-proxy` with image `auto`. */
 function gatewayTemplate(input: TemplateInput): TemplatePod {
   const { gateways } = input.settings.values;
   const proxy: Container = {
@@ -59,7 +59,7 @@ const grpcFolder = '/etc/istio/proxy';
 const grpcBootstrapFile = `${grpcFolder}/grpc-bootstrap.json`;
 const certificateFolder = '/var/lib/istio/data';
 
-/** The agent without Envoy, and the environment for gRPC in the application. */
+/** Runs the agent without Envoy, and adds the environment for gRPC to the application. */
 function grpcAgentTemplate(input: TemplateInput): TemplatePod {
   const proxy = proxyContainer(input, 'sidecar');
   const agent: Container = {
@@ -116,7 +116,7 @@ function podFields(input: TemplateInput): object {
   };
 }
 
-/** Label by which clients use mutual TLS. */
+/** Label that makes clients use mutual TLS. */
 function tlsModeLabel({ pod }: TemplateInput): Readonly<Record<string, string>> {
   const name = 'security.istio.io/tlsMode';
   return { [name]: labelOf(pod, name) || 'istio' };
@@ -148,7 +148,7 @@ function commonAnnotations({ pod, settings }: TemplateInput): Readonly<Record<st
   return { [revisionLabel]: settings.revision || 'default', ...Object.fromEntries(named) };
 }
 
-/** Image of the proxy, to recognize application containers with it. */
+/** Returns the proxy image, which identifies proxies among application containers. */
 export function proxyImageOf(input: TemplateInput): string {
   return imageOf(input, input.settings.values.image);
 }

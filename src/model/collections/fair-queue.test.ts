@@ -24,7 +24,7 @@ describe('FairQueue', () => {
     ]);
   });
 
-  it('serves a new namespace after one item of each other namespace, regardless of their queue lengths', () => {
+  it('serves a new namespace after one item of each other namespace, however long their queues are', () => {
     const queue = new FairQueue<string>({ maxItems: 10_000 });
     for (let i = 0; i < 5_000; i++) queue.add(`mallory ${i}`, ['mallory', `account-${i}`]);
     taken(queue, 3);
@@ -32,7 +32,7 @@ describe('FairQueue', () => {
     expect(taken(queue, 2)).toContain('bank');
   });
 
-  it('rejects an item of the largest account of the largest namespace when it is full', () => {
+  it('rejects an item of the largest account in the largest namespace when full', () => {
     const queue = new FairQueue<string>({ maxItems: 4 });
     for (const item of ['a1', 'a2', 'a3', 'b1']) queue.add(item, ['mallory', item[0]!]);
     expect(queue.add('bank 1', ['bank', 'pay'])).toBe('a3');
@@ -41,12 +41,12 @@ describe('FairQueue', () => {
     expect([queue.size, queue.sizeOf(['mallory']), queue.sizeOf(['bank'])]).toEqual([4, 2, 2]);
     expect(queue.add('shop', ['shop', 'cart'])).toBe('a1');
     expect(queue.add('zoo', ['zoo', 'keeper'])).toBe('bank 2');
-    // Each key has one item.
+    // Each key has one item, so none has more than the new key.
     expect(queue.add('farm', ['farm', 'cow'])).toBe('farm');
     expect(queue.sizeOf(['farm'])).toBe(0);
   });
 
-  it('rejects a new item beyond the limit of its key, and accepts it after an item of the key was removed', () => {
+  it('rejects a new item above the limit of its key, and accepts it after an item of that key is removed', () => {
     const queue = new FairQueue<string>({ maxItems: 10, maxOfKey: [undefined, 2] });
     queue.add('1', ['n', 'a']);
     queue.add('2', ['n', 'a']);
@@ -55,7 +55,7 @@ describe('FairQueue', () => {
     expect(queue.add('3', ['n', 'a'])).toBeUndefined();
   });
 
-  it('orders items by precedence within one key only', () => {
+  it('orders items by precedence only within one key', () => {
     const queue = new FairQueue<{ name: string; due: number }>({ maxItems: 10, precedes: (a, b) => a.due < b.due });
     for (const [name, due, account] of [
       ['late', 9, 'bank'],
@@ -70,7 +70,7 @@ describe('FairQueue', () => {
     ]);
   });
 
-  it('skips items that are not ready and keeps their order', () => {
+  it('skips items that are not ready, and keeps their order', () => {
     const queue = new FairQueue<string>({ maxItems: 10 });
     for (const item of ['a1', 'a2', 'b1']) queue.add(item, [item[0]!]);
     expect([queue.next((item) => item !== 'a1'), queue.next((item) => item !== 'a1')]).toEqual(['a2', 'b1']);
@@ -83,7 +83,7 @@ describe('FairQueue after any sequence of additions and removals', () => {
   const arrival = fc.record({ namespace: fc.constantFrom('a', 'b', 'c'), account: fc.constantFrom('x', 'y') });
   const step = fc.option(arrival, { nil: undefined });
 
-  it('never rejects an item of a namespace that has fewer items than another one', () => {
+  it('never rejects an item of a namespace that has fewer items than another', () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 80 }), fc.integer({ min: 1, max: 12 }), (steps, maxItems) => {
         const queue = new FairQueue<number>({ maxItems });
@@ -112,7 +112,7 @@ describe('FairQueue after any sequence of additions and removals', () => {
     );
   });
 
-  it('serves every waiting namespace once before it serves another one twice', () => {
+  it('serves every waiting namespace once before it serves any namespace twice', () => {
     fc.assert(
       fc.property(fc.array(arrival, { minLength: 1, maxLength: 60 }), (arrivals) => {
         const queue = new FairQueue<number>({ maxItems: 100 });

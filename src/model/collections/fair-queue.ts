@@ -1,8 +1,8 @@
 /**
  * A bounded queue that is fair by key, level by level: round-robin over namespaces, within a namespace over accounts, within an account over
- * connections. One key may use the full capacity while no other needs it. When the queue is full, the key with the most items loses one; the
- * new item is rejected only if no key has more items than its own. It also counts resources that tenants occupy (registrations, streams):
- * such callers never use {@link FairQueue.next} and must release the item that {@link FairQueue.add} returns.
+ * connections. One key may use the full capacity while no other needs it. A full queue removes an item of the key with the most items; it rejects the
+ * new item only if no key has more than its own. It also limits resources that tenants occupy (registrations, streams): such callers never use {@link
+ * FairQueue.next} and must release the item that {@link FairQueue.add} returns.
  */
 
 /** From the outermost level to the innermost: namespace, account, connection. All keys of one queue have the same number of levels. */
@@ -12,7 +12,7 @@ export interface FairQueueOptions<Item> {
   readonly maxItems: number;
   /** Maximum items of one key, per level; `undefined` means only {@link maxItems} applies. */
   readonly maxOfKey?: readonly (number | undefined)[];
-  /** Whether an item is served before another one of the same innermost key. Default: order of arrival. */
+  /** Whether one item is served before another of the same innermost key. Default: order of arrival. */
   readonly precedes?: (one: Item, other: Item) => boolean;
 }
 
@@ -37,7 +37,7 @@ export class FairQueue<Item> {
     return this.#keys.size;
   }
 
-  /** Items of a key, or of all keys with this prefix. */
+  /** Number of items of a key, or of all keys with this prefix. */
   sizeOf(key: ShareKey): number {
     return this.#pathOf(key).at(key.length)?.count ?? 0;
   }
@@ -105,7 +105,7 @@ export class FairQueue<Item> {
     share.items.splice(precedes === undefined ? share.items.length : placeFor(item, share.items, precedes), 0, item);
   }
 
-  /** Existing shares from the root to that of the key. */
+  /** Existing shares from the root to the share of the key. */
   #pathOf(key: ShareKey): Share<Item>[] {
     const path = [this.#root];
     for (const name of key) {
@@ -116,7 +116,7 @@ export class FairQueue<Item> {
     return path;
   }
 
-  /** Whether, on some level, another key has more items than this key would have with one more. */
+  /** Whether, on some level, another key has more items than this key would have with the new item. */
   #isBelowLargest(key: ShareKey): boolean {
     const path = this.#pathOf(key);
     return path.some(({ children }, level) => {
@@ -125,7 +125,7 @@ export class FairQueue<Item> {
     });
   }
 
-  /** The last item of the key with the most items; on a tie, of `newKey`. */
+  /** The last item of the key with the most items; `newKey` loses ties. */
   #largest(newKey: ShareKey): Item {
     let share = this.#root;
     for (let level = 0; share.items.length === 0; level++) {
@@ -141,7 +141,7 @@ function emptyShare<Item>(): Share<Item> {
   return { count: 0, children: new Map(), items: [] };
 }
 
-/** Moves the keys of the returned item to the end of their levels. */
+/** Finds the first ready item, and moves its keys to the end of their levels. */
 function firstOf<Item>({ items, children }: Share<Item>, isReady: (item: Item) => boolean): Item | undefined {
   for (const item of items) if (isReady(item)) return item;
   for (const [name, child] of children) {
@@ -154,7 +154,7 @@ function firstOf<Item>({ items, children }: Share<Item>, isReady: (item: Item) =
   return undefined;
 }
 
-/** Index after all items that the new one does not precede. */
+/** Insert position after all items that the new one does not precede. */
 function placeFor<Item>(item: Item, items: readonly Item[], precedes: (one: Item, other: Item) => boolean): number {
   let low = 0;
   let high = items.length;

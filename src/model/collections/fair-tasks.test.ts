@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { FairTasks } from './fair-tasks.ts';
 
-/** Tasks that end on request; `begun` lists their names in start order. */
+/** Creates tasks that end on request; `begun` lists their names in start order. */
 function given(options: ConstructorParameters<typeof FairTasks>[0]) {
   const tasks = new FairTasks(options);
   const begun: string[] = [];
@@ -24,7 +24,7 @@ function given(options: ConstructorParameters<typeof FairTasks>[0]) {
 }
 
 describe('FairTasks', () => {
-  it('runs a limited number of tasks at once, and next a task of another key', async () => {
+  it('runs a limited number of tasks concurrently, and starts a task of another key next', async () => {
     const { begun, start, end } = given({ maxRunning: 2, maxWaiting: 10 });
     const first = start('mallory 1');
     for (const name of ['mallory 2', 'mallory 3', 'mallory 4', 'bank 1']) void start(name);
@@ -36,20 +36,20 @@ describe('FairTasks', () => {
     expect(begun.slice(2).toSorted()).toEqual(['bank 1', 'mallory 3']);
   });
 
-  it('keeps a slot for a new key while tasks of another key fill the others', () => {
+  it('reserves a slot for a new key while tasks of another key fill the other slots', () => {
     const { begun, start } = given({ maxRunning: 3, maxRunningOfKey: 2, maxWaiting: 10 });
     for (const name of ['mallory 1', 'mallory 2', 'mallory 3', 'bank 1']) void start(name);
     expect(begun).toEqual(['mallory 1', 'mallory 2', 'bank 1']);
   });
 
-  it('rejects tasks of the largest key when the queue is full', async () => {
+  it('rejects tasks of the largest key if the queue is full', async () => {
     const { start } = given({ maxRunning: 1, maxWaiting: 2 });
     const [, , second] = ['mallory 1', 'mallory 2', 'mallory 3'].map((name) => start(name));
     void start('bank 1');
     expect(await second).toBe('rejected, 2 wait');
   });
 
-  it('does not start tasks whose signal is aborted', async () => {
+  it('does not start tasks whose signal was aborted', async () => {
     const { begun, start, end } = given({ maxRunning: 1, maxWaiting: 2 });
     const caller = new AbortController();
     const first = start('a');

@@ -1,9 +1,9 @@
-/** Runs tasks with limits on running and waiting tasks, in round-robin order by key (see FairQueue). */
+/** Limits running and waiting tasks; runs them in round-robin order by key (see FairQueue). */
 import { FairQueue, type ShareKey } from './fair-queue.ts';
 
 export interface FairTasksOptions {
   readonly maxRunning: number;
-  /** Concurrent tasks of one outermost key. Default: {@link maxRunning}. */
+  /** Maximum concurrent tasks of one outermost key. Default: {@link maxRunning}. */
   readonly maxRunningOfKey?: number;
   readonly maxWaiting: number;
   readonly maxWaitingOfKey?: readonly (number | undefined)[];
@@ -11,7 +11,7 @@ export interface FairTasksOptions {
 
 export interface FairTask<Result> {
   readonly key: ShareKey;
-  /** Tasks of one innermost key with a lower rank run first. Default 0. */
+  /** Among the tasks of one innermost key, a lower rank runs first. Default 0. */
   readonly rank?: number;
   /**
    * The task counts as running until the promise settles; `settle` may deliver the result earlier. A rejection before `settle` becomes the
@@ -19,11 +19,11 @@ export interface FairTask<Result> {
    */
   readonly run: (settle: (result: Result) => void) => Promise<void>;
   /**
-   * Called instead of `run` if the queue is full.
+   * Called instead of `run` if the queue rejects the task.
    * @param waiting number of waiting tasks
    */
   readonly reject: (waiting: number) => Result;
-  /** Called instead of `run` if the signal is aborted first. By default the task keeps waiting. */
+  /** Called instead of `run` if the signal is aborted first. By default, the task stays in the queue. */
   readonly cancelled?: () => Result;
 }
 
@@ -54,7 +54,7 @@ export class FairTasks {
     return this.#queue.size;
   }
 
-  /** Settles as the task does, or with the result of `reject` or `cancelled`. */
+  /** Settles with the task, or with the result of `reject` or `cancelled`. */
   do<Result>({ key, rank = 0, run, reject, cancelled }: FairTask<Result>, signal?: AbortSignal): Promise<Result> {
     if (signal?.aborted === true && cancelled !== undefined) return Promise.resolve(cancelled());
     const { promise, resolve, reject: fail } = Promise.withResolvers<Result>();

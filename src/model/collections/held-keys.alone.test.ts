@@ -12,7 +12,7 @@ class Holder {
   }
 }
 
-test('HeldKeys reports a key when any of its holders is collected, and removes it from the other holders', async () => {
+test('HeldKeys reports a key when any of its holders is garbage-collected, and removes the key from the other holders', async () => {
   const collected: string[] = [];
   const keys = new HeldKeys((key) => void collected.push(key));
   const shape = new Holder('shape');
@@ -22,7 +22,7 @@ test('HeldKeys reports a key when any of its holders is collected, and removes i
     keys.hold('both', [shape, shortLived]);
     keys.hold('again', [shape, shortLived]);
     keys.hold('stays', [shape, stays]);
-    // The same key, with another client.
+    // Adds the same key with another client.
     keys.hold('again', [shape, stays]);
   })();
   await eventually('both keys of the holder that went are told of', async () => {
@@ -33,7 +33,7 @@ test('HeldKeys reports a key when any of its holders is collected, and removes i
   expect([keys.countOf(shape), keys.countOf(stays)]).toEqual([2, 2]);
 });
 
-test('HeldKeys accumulates no memory on a long-lived holder for keys of short-lived ones', async () => {
+test('HeldKeys does not accumulate memory on a long-lived holder for keys of short-lived holders', async () => {
   const keys = new HeldKeys(() => {});
   const shape = new Holder('shape');
   const rounds = async (times: number): Promise<number> => {
@@ -48,6 +48,6 @@ test('HeldKeys accumulates no memory on a long-lived holder for keys of short-li
     return getHeapStatistics().used_heap_size / 1e6;
   };
   const baseline = await rounds(5);
-  // The keys take 6 MB.
+  // A leak of the keys would take 6 MB.
   expect((await rounds(30)) - baseline).toBeLessThan(2);
 });

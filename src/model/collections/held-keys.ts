@@ -1,6 +1,6 @@
 /**
- * Keys that are useful only while all their holders (objects) are alive; reports a key when one of its holders was garbage-collected. Each
- * holder has a single FinalizationRegistry entry: one per key would accumulate on a holder that lives for weeks.
+ * Keys that are useful only while all their holders (objects) exist; reports a key when one of its holders was garbage-collected. Each holder has a
+ * single FinalizationRegistry entry, because entries per key would accumulate on long-lived holders.
  */
 import { memoizeByObject } from './memoize-by-object.ts';
 
@@ -22,7 +22,7 @@ export class HeldKeys {
   });
   readonly #onCollected: (key: string) => void;
 
-  /** @param onCollected called with the key of a collected holder; other holders may use the same key by then */
+  /** @param onCollected called with each key of a collected holder; other holders may use the same key again */
   constructor(onCollected: (key: string) => void) {
     this.#onCollected = onCollected;
   }

@@ -13,7 +13,7 @@ function listed(queue: LinkedQueue<Item>): readonly Item[] {
   return items;
 }
 
-test('LinkedQueue keeps insertion order while items are removed and added again', () => {
+test('LinkedQueue keeps insertion order when items are removed and added again', () => {
   fc.assert(
     fc.property(fc.array(fc.nat(7)), (steps) => {
       const queue = new LinkedQueue<Item>();
@@ -36,7 +36,7 @@ test('LinkedQueue keeps insertion order while items are removed and added again'
   );
 });
 
-test('a cleared LinkedQueue is equal to a new one', () => {
+test('LinkedQueue equals a new queue after it is cleared', () => {
   const queue = new LinkedQueue<Item>();
   queue.add(new Item());
   queue.clear();

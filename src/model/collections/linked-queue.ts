@@ -1,10 +1,9 @@
 /**
- * A queue with O(1) access to the oldest item and O(1) removal.
- * A `Map` has no cheap access to its oldest entry: a new iterator passes over all deleted entries, and a retained one keeps every former
- * hash table alive.
+ * A queue with O(1) access to the oldest item and O(1) removal. Reading the oldest entry of a `Map` is expensive: a new iterator passes over all
+ * deleted entries, and a retained iterator retains every former hash table.
  */
 
-/** An item may be in one queue only. */
+/** An item can be in only one queue. */
 export interface LinkedItem<Item> {
   older: Item | undefined;
   newer: Item | undefined;

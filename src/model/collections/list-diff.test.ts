@@ -9,7 +9,7 @@ interface Item {
 const items: readonly Item[] = Array.from({ length: 12 }, (_, age) => ({ age }));
 const byAge = (a: Item, b: Item): number => a.age - b.age;
 
-it('applying the difference of two lists to the first gives the second', () => {
+it('a list difference yields the second list when applied to the first', () => {
   fc.assert(
     fc.property(fc.subarray([...items]), fc.subarray([...items]), (previous, after) => {
       const { removed, added } = listDiff(previous, after);
@@ -24,7 +24,7 @@ it('changedList returns the same list if nothing changes', () => {
   expect(changedList(items, new Set([{ age: 3 }]), [], byAge)).toBe(items);
 });
 
-it('changedList inserts many items in the same order as a few', () => {
+it('changedList inserts many items in the same order as few items', () => {
   const odd = Array.from({ length: 50 }, (_, index) => ({ age: index * 2 + 1 }));
   const even = Array.from({ length: 50 }, (_, index) => ({ age: index * 2 }));
   expect(changedList(even, new Set(), odd, byAge).map(({ age }) => age)).toEqual(

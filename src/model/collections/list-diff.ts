@@ -3,7 +3,7 @@ export interface ListDiff<T> {
   readonly added: readonly T[];
 }
 
-/** Costs one comparison per item for lists that differ in one place. */
+/** Needs one comparison per item if the lists differ in one place. */
 export function listDiff<T extends object>(previous: readonly T[], after: readonly T[]): ListDiff<T> {
   if (previous === after) return { removed: [], added: [] };
   let start = 0;
@@ -17,7 +17,7 @@ export function listDiff<T extends object>(previous: readonly T[], after: readon
   return { removed: old.filter((item) => !nowSet.has(item)), added: now.filter((item) => !oldSet.has(item)) };
 }
 
-/** A sorted list without some items and with others; the list itself if nothing changes. */
+/** Removes and adds items in a sorted list; returns the list itself if nothing changes. */
 export function changedList<T extends object>(
   list: readonly T[],
   removed: ReadonlySet<T>,

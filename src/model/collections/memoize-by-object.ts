@@ -1,4 +1,4 @@
-/** Caches a value per object, weakly: the value is dropped with the object. */
+/** Caches a value per object without retaining the object. */
 
 export function memoizeByObject<Key extends object, Value extends NonNullable<unknown>>(
   compute: (key: Key) => Value,

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { hashOf, PersistentMap } from './persistent-map.ts';
 
 describe('PersistentMap', () => {
-  it('behaves like a Map after any edits, and leaves earlier versions unchanged', () => {
+  it('behaves like a Map after any edits, without modifying earlier versions', () => {
     const step = fc.record({ key: fc.integer({ min: 0, max: 60 }).map(String), value: fc.option(fc.nat(9)) });
     fc.assert(
       fc.property(fc.array(step, { maxLength: 200 }), (steps) => {
@@ -24,7 +24,7 @@ describe('PersistentMap', () => {
     );
   });
 
-  it('adds many entries with the same result as one by one, and leaves earlier versions unchanged', () => {
+  it('adds many entries together with the same result as individually, without modifying earlier versions', () => {
     const entries = fc.array(fc.tuple(fc.integer({ min: 0, max: 99 }).map(String), fc.nat(9)));
     fc.assert(
       fc.property(entries, entries, entries, (first, second, third) => {
@@ -44,7 +44,7 @@ describe('PersistentMap', () => {
     );
   });
 
-  it('lists the keys that differ from another map, whether derived from it or not', () => {
+  it('lists the keys that differ from another map, even if neither is derived from the other', () => {
     const step = fc.record({ key: fc.integer({ min: 0, max: 60 }).map(String), value: fc.option(fc.nat(2)) });
     const steps = fc.array(step, { maxLength: 80 });
     const edited = (start: PersistentMap<number>, edits: readonly { key: string; value: number | null }[]) =>

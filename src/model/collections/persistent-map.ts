@@ -5,7 +5,7 @@
 import { atOnce, type Steps } from '../../runtime/turns.ts';
 
 type Leaf<V> = { readonly hash: number; readonly entries: readonly (readonly [string, V])[] };
-/** `editor`: identity of the bulk operation that created the branch and may modify it in place. */
+/** `editor` identifies the bulk operation that created the branch and may modify it in place. */
 type Branch<V> = { readonly children: (Node<V> | undefined)[]; readonly editor?: object | undefined };
 type Node<V> = Leaf<V> | Branch<V>;
 
@@ -89,7 +89,7 @@ export class PersistentMap<V> implements ReadonlyMap<string, V> {
     for (const [key, value] of walk(this.#root)) visit(value, key, this);
   }
 
-  /** Skips shared nodes: if one map was derived from the other, the cost depends only on the differing entries. */
+  /** Skips shared nodes, so comparing a map with its derived version costs as much as their difference. */
   differingKeys(other: PersistentMap<V>): Iterable<string> {
     return differences(this.#root, other.#root);
   }
@@ -109,7 +109,7 @@ function entryOf<V>(root: Node<V> | undefined, key: string): readonly [string, V
   return undefined;
 }
 
-/** FNV-1a, 32 bits, with a final mix, because branches are chosen by the lowest bits first. */
+/** FNV-1a (32 bits) with a final mix, because the lowest bits select the first branches. */
 export function hashOf(text: string): number {
   let hash = 0x811c9dc5;
   for (let index = 0; index < text.length; index++) hash = Math.imul(hash ^ text.charCodeAt(index), 0x01000193);
@@ -148,7 +148,7 @@ function drop<V>(node: Node<V>, hash: number, shift: number, key: string): Node<
   const index = (hash >>> shift) & (width - 1);
   const children = node.children.with(index, drop(node.children[index]!, hash, shift + bits, key));
   const left = children.filter((child) => child !== undefined);
-  // A branch with one leaf collapses to the leaf. A branch with one branch stays, because its depth is part of the hash.
+  // A branch with one leaf becomes the leaf. A branch with one branch stays, because its depth is part of the hash.
   if (left.length === 1 && 'entries' in left[0]!) return left[0];
   return left.length === 0 ? undefined : { children };
 }

@@ -4,7 +4,7 @@ import { SortedList } from './sorted-list.ts';
 
 const byNumber = (a: number, b: number): number => a - b;
 
-it('SortedList equals a sorted array after the same edits, and leaves earlier versions unchanged', () => {
+it('SortedList equals a sorted array after the same edits, without modifying earlier versions', () => {
   const number = fc.integer({ min: 0, max: 3_000 });
   const edit = fc.record({ toggled: fc.uniqueArray(number, { maxLength: 90 }) });
   const start = fc.uniqueArray(number, { maxLength: 1_500, size: 'max' });
@@ -30,7 +30,7 @@ it('SortedList equals a sorted array after the same edits, and leaves earlier ve
   );
 });
 
-it('SortedList accepts items one by one at either end, and removes them one by one', () => {
+it('SortedList accepts and removes thousands of items one by one', () => {
   let list = SortedList.of<number>([], byNumber);
   for (let number = 0; number < 2_000; number++) list = list.edited([], [number, -1 - number]);
   expect(list.items).toEqual(Array.from({ length: 4_000 }, (_, index) => index - 2_000));

@@ -1,4 +1,4 @@
-/** An immutable sorted list of blocks. A new version copies only blocks that an edit changes. Converted to one array on first use. */
+/** An immutable sorted list, stored in blocks. A new version copies only changed blocks. The first read converts the list to one array. */
 import type { Steps } from '../../runtime/turns.ts';
 import { sorting } from './sorting.ts';
 
@@ -70,7 +70,7 @@ export class SortedList<T> {
     else blocks.splice(at, 1, more.slice(0, maxBlockItems / 2), more.slice(maxBlockItems / 2));
   }
 
-  /** The last block that does not begin after the item, or else the first. */
+  /** The last block that begins at or before the item, else the first. */
   #blockOf(blocks: readonly (readonly T[])[], item: T): number {
     let [low, high] = [0, blocks.length];
     while (low < high) {
@@ -82,13 +82,13 @@ export class SortedList<T> {
   }
 }
 
-/** Maximum items of a block, which one edit copies. */
+/** Maximum items of a block; one edit copies one block. */
 const maxBlockItems = 512;
 
 /** With more edits the list is rebuilt. */
 const maxSingleEdits = 64;
 
-/** Index of the first item that is not before the given one. */
+/** Index of the first item that is not less than the given one. */
 function placeOf<T>(block: readonly T[], item: T, compare: (a: T, b: T) => number): number {
   let [low, high] = [0, block.length];
   while (low < high) {

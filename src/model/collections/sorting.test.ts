@@ -9,7 +9,7 @@ const items = fc.array(fc.integer({ min: 0, max: 99 }), { maxLength: 3_000, size
 );
 const byKey = (a: { key: number }, b: { key: number }): number => a.key - b.key;
 
-it('sorting is stable like that of an array, and leaves the array unchanged', () => {
+it('sorting is stable like that of an array, and does not modify the array', () => {
   fc.assert(
     fc.property(items, (given) => {
       const copy = [...given];
@@ -20,7 +20,7 @@ it('sorting is stable like that of an array, and leaves the array unchanged', ()
   );
 });
 
-it('sorting yields every few hundred items while it sorts and merges', () => {
+it('sorting yields after every few hundred items during sort and merge', () => {
   const given = Array.from({ length: 10_000 }, (_, place) => ({ key: (place * 7_919) % 10_000, place }));
   let comparisons = 0;
   const counted = (a: { key: number }, b: { key: number }): number => {

@@ -2,7 +2,7 @@ import type { Steps } from '../../runtime/turns.ts';
 
 const runLength = 512;
 
-/** A sorted copy (stable), built in steps. */
+/** Builds a sorted copy (stable) in steps. */
 export function* sorting<T>(items: readonly T[], compare: (a: T, b: T) => number): Steps<T[]> {
   let runs: T[][] = [];
   for (let start = 0; start < items.length; start += runLength) {

@@ -1,4 +1,4 @@
-/** Interns values by text, weakly: equal values share one object while it is referenced elsewhere. */
+/** Interns values by text, weakly: equal values share one object while other code references it. */
 
 export class WeakValues<Value extends object> {
   readonly #values = new Map<string, WeakRef<Value>>();
@@ -7,7 +7,7 @@ export class WeakValues<Value extends object> {
     if (this.#values.get(key)?.deref() === undefined) this.#values.delete(key);
   });
 
-  /** Includes collected values that are not removed yet. */
+  /** Includes garbage-collected values that are not removed yet. */
   get size(): number {
     return this.#values.size;
   }
@@ -25,7 +25,7 @@ export class WeakValues<Value extends object> {
 const numbers = new WeakMap<object, number>();
 let lastNumber = 0;
 
-/** Identifies the objects of a list; a changed object gives another text. */
+/** Identifies a list by the identity of its objects; a replaced object changes the text. */
 export function identityText(objects: readonly object[]): string {
   return objects.map(numberOf).join();
 }

@@ -22,7 +22,7 @@ describe('a push to proxies for an updated object', () => {
     expect(needsPush(a, { ...a, spec: {} })).toBe(false);
   });
 
-  it('is needed if only the age changed, which the resource version does not cover', () => {
+  it('is needed if only the age changes, because the resource version does not include it', () => {
     const a = config('a');
     expect(needsPush(a, { ...a, creationTimestamp: 5 })).toBe(true);
   });
@@ -35,11 +35,11 @@ describe('a push to proxies for an updated object', () => {
     ['a label of a Gateway', { labels: { app: 'web' } }, false],
     ['the generation and the uid', { generation: 2, uid: 'other' }, false],
     ['the status', { status: { conditions: [] } }, true],
-  ])('depends on the changed field: %s', (_, over, expected) => {
+  ])('depends on which field changes: %s', (_, over, expected) => {
     expect(needsPush(config('a'), config('a', over))).toBe(expected);
   });
 
-  it('is needed for changed labels of a WorkloadEntry, which are those of its workload', () => {
+  it('is needed if labels of a WorkloadEntry change, because these are the labels of its workload', () => {
     const entry = { kind: 'WorkloadEntry' };
     expect(needsPush(config('a', entry), config('a', { ...entry, labels: { app: 'web' } }))).toBe(true);
   });

@@ -32,7 +32,7 @@ describe('a configuration file', () => {
     ]);
   });
 
-  it('puts objects without a namespace into default, and uses their creationTimestamp', () => {
+  it('puts objects without a namespace into default, and keeps their creationTimestamp', () => {
     const text = `apiVersion: networking.istio.io/v1beta1
 kind: WorkloadEntry
 metadata: {name: a, creationTimestamp: 2024-01-01T00:00:00Z}
@@ -51,7 +51,7 @@ spec: {address: 10.0.0.1}`;
     ]);
   });
 
-  it('reads the objects of a typed list, even without a kind of their own, and reports errors with their fields', () => {
+  it('reads the objects of a typed list, even if items have no kind, and reports errors with their fields', () => {
     const item = (name: string, address: string, envelope = ''): string =>
       `- {${envelope}metadata: {name: ${name}, namespace: shop}, spec: {address: ${address}}}\n`;
     const of = 'apiVersion: networking.istio.io/v1\nkind: WorkloadEntryList\nitems:\n';
@@ -76,13 +76,13 @@ spec: {address: 10.0.0.1}`;
     ]);
   });
 
-  it('rejects a typed list of an unknown kind item by item, and suggests the intended kind', () => {
+  it('rejects each item in a typed list of an unknown kind, and suggests the intended kind', () => {
     const text =
       'apiVersion: networking.istio.io/v1\nkind: VirtualServicesList\nitems: [{metadata: {name: a}, spec: {}}]\n';
     expect(problemsOf(text)).toEqual([expect.stringContaining('KIND_UNKNOWN')]);
   });
 
-  it('reports file, line, object and field of each error, in line order', () => {
+  it('reports each error with file, line, object and field, in line order', () => {
     const text = `${entry('good')}---
 apiVersion: networking.istio.io/v1
 kind: VirtualService
@@ -101,7 +101,7 @@ spec:
     ]);
   });
 
-  it('reports all errors of an object at once: envelope, fields and rules across fields', () => {
+  it('reports all errors of an object together: envelope, fields and rules for several fields', () => {
     const text = `apiVersion: networking.istio.io/v7
 kind: VirtualService
 metadata: {name: Web, labels: {a: 1}}
@@ -124,7 +124,7 @@ spec:
     ]);
   });
 
-  it('accepts unknown fields of a newer API, and reports each with its line', () => {
+  it('accepts unknown fields of newer APIs, and reports each with its line', () => {
     const text = `apiVersion: networking.istio.io/v1
 kind: VirtualService
 metadata: {name: web}
@@ -142,7 +142,7 @@ spec:
     expect(readConfigFile('a.yaml', text, options).configs).toHaveLength(1);
   });
 
-  it('rejects an unknown field that may restrict access, and a misspelled one', () => {
+  it('rejects misspelled fields and unknown fields that can restrict access', () => {
     const refused = (kind: string, spec: string, group = 'security.istio.io'): string[] => {
       const read = readConfigFile(
         'a.yaml',
@@ -174,7 +174,7 @@ spec:
     ]);
   });
 
-  it('leaves out a broken document, reports its position, and keeps the others', () => {
+  it('omits an invalid document, reports its position, and reads the others', () => {
     const file = readConfigFile(
       'a.yaml',
       `${entry('a')}---\n${entry('b').replace('10.0.0.1}', '10.0.0.1')}---\n${entry('c')}`,
@@ -199,7 +199,7 @@ spec:
     ['networking.istio.io/v1', 'VirtualServise', 'KIND_UNKNOWN', 'VirtualService'],
     ['example.com/v1', 'Pizza', 'KIND_UNKNOWN', ''],
     ['apps/v1', 'Deploymnt', 'KIND_UNKNOWN', ''],
-    // A kind of another project that restricts its proxies.
+    // A kind of another project that restricts access to its proxies.
     ['policy.linkerd.io/v1alpha1', 'AuthorizationPolicy', 'KIND_UNKNOWN', 'security.istio.io/v1'],
   ])('skips %s %s with a warning', (apiVersion, kind, code, near) => {
     const file = readConfigFile('a.yaml', `apiVersion: ${apiVersion}\nkind: ${kind}\nmetadata: {name: x}\n`, options);
@@ -213,7 +213,7 @@ spec:
     ['apps/v1', 'Deployment'],
     ['v1', 'ServiceAccount'],
     ['rbac.authorization.k8s.io/v1', 'ClusterRole'],
-  ])("skips Kubernetes' own %s %s without a message", (apiVersion, kind) => {
+  ])('skips Kubernetes objects of kind %s %s without a message', (apiVersion, kind) => {
     const file = readConfigFile('a.yaml', `apiVersion: ${apiVersion}\nkind: ${kind}\nmetadata: {name: x}\n`, options);
     expect([file.problems, file.configs]).toEqual([[], []]);
   });
@@ -224,7 +224,7 @@ spec:
     ['networking.istio.io/v1', 'AuthorizationPolicy', 'security.istio.io/v1'],
     ['istio.io/v1', 'PeerAuthentification', 'security.istio.io/v1 PeerAuthentication'],
     ['security.istio.io', 'requestauthentication', 'security.istio.io/v1 RequestAuthentication'],
-  ])('rejects %s %s as the intended kind', (apiVersion, kind, near) => {
+  ])('rejects the misspelled kind %s %s, and suggests the intended kind', (apiVersion, kind, near) => {
     const file = readConfigFile('a.yaml', `apiVersion: ${apiVersion}\nkind: ${kind}\nmetadata: {name: x}\n`, options);
     expect(file.problems).toEqual([
       expect.objectContaining({
@@ -294,7 +294,7 @@ spec:
     expect(readConfigFile('a.yaml', '\n---\n# nothing\n---\n', options)).toMatchObject({ configs: [], problems: [] });
   });
 
-  it('keeps the identity of objects in unchanged documents, and updates their line numbers', () => {
+  it('reuses objects of unchanged documents, and updates their line numbers', () => {
     const previousFile = readConfigFile('a.yaml', `${entry('a')}---\n${entry('b')}---\n${entry('c')}`, options);
     const after = readConfigFile('a.yaml', `${entry('a')}---\n# moved\n${entry('b', '10.0.0.2')}---\n${entry('c')}`, {
       ...options,
@@ -306,14 +306,14 @@ spec:
     expect(after.configs[2]?.source?.line).toBe(previousFile.configs[2]!.source!.line + 1);
   });
 
-  it('gives equal content an equal resource version, regardless of position and comments', () => {
+  it('assigns equal content the same resource version, regardless of position and comments', () => {
     const versions = [entry('a'), `# comment\n${entry('a')}`].map(
       (text) => readConfigFile('a.yaml', text, options).configs[0]?.resourceVersion,
     );
     expect(versions[0]).toBe(versions[1]);
   });
 
-  it('keeps the first of two objects with one key, and reports its position', () => {
+  it('uses the first of two objects with the same key, and reports its position', () => {
     const { configs } = readConfigFile('a.yaml', `${entry('a')}---\n${entry('a', '10.0.0.2')}`, options);
     const { configs: kept, problems } = withoutRepetitions(configs);
     expect(kept).toEqual([configs[0]]);
@@ -323,7 +323,7 @@ spec:
     );
   });
 
-  it('accepts an equal object with the same key, regardless of position and comments', () => {
+  it('ignores an equal object with the same key, regardless of position and comments', () => {
     const { configs } = readConfigFile('a.yaml', `${entry('a')}---\n# again\n${entry('a')}`, options);
     const { configs: kept, problems } = withoutRepetitions(configs);
     expect(kept).toEqual([configs[0]]);

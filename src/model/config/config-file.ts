@@ -1,6 +1,6 @@
 /**
- * Reads a file of configuration objects: YAML text in, objects and problems out. Pure and deterministic. Documents that are unchanged since
- * the previous version are not decoded again, and their objects keep their identity.
+ * Parses a file of configuration objects from YAML text into objects and problems. Pure and deterministic. Unchanged documents are not decoded again
+ * and keep their objects.
  */
 import { hash } from 'node:crypto';
 import * as E from 'fp-ts/lib/Either.js';
@@ -40,9 +40,9 @@ import { storeWrittenSpec } from './written-spec.ts';
 export interface ConfigFile {
   readonly configs: readonly Config[];
   readonly problems: readonly Problem[];
-  /** Stand-ins (refused.ts) for rejected objects that have no earlier valid version. */
+  /** Placeholders (refused.ts) for rejected objects without an earlier valid version. */
   readonly standIns: readonly Config[];
-  /** Result of each document by its text, for the next version of the file. */
+  /** Result of each document by its text, reused for the next version of the file. */
   readonly documents: ReadonlyMap<string, DocumentResult>;
 }
 
@@ -55,7 +55,7 @@ interface DocumentResult {
 }
 
 export interface ConfigReadOptions {
-  /** Creation time of objects without one, in milliseconds since the epoch. Must be stable for the same object. */
+  /** Creation time of objects without one, in milliseconds since the epoch. Must not change for the same object. */
   readonly creationTimestamp: number;
   readonly errorsOnly?: boolean;
   readonly previous?: ConfigFile;
@@ -66,7 +66,7 @@ export function readConfigFile(file: string, text: string, options: ConfigReadOp
   return atOnce(readingConfigFile(file, text, options));
 }
 
-/** {@link readConfigFile} in steps of one object; parsing of a document is not interrupted. */
+/** {@link readConfigFile} in steps of one object. Parsing a document is a single step. */
 export function* readingConfigFile(file: string, text: string, options: ConfigReadOptions): Steps<ConfigFile> {
   const documents = new Map<string, DocumentResult>();
   const configs: Config[] = [];
@@ -86,8 +86,8 @@ export function* readingConfigFile(file: string, text: string, options: ConfigRe
 
 /**
  * Reads a parsed object, for example from a cluster; its problems have no file and line.
- * @param place prefix of problem messages: `k8s://`
- * @param options `source`: position of the object and its stand-in, if it is not from a cluster
+ * @param place prefix of problem messages, such as `k8s://`
+ * @param options `source`: position of the object and its placeholder, if it is not from a cluster
  */
 export function readConfigObject(
   place: string,
@@ -109,7 +109,7 @@ function ofNoFile({ source: _, ...config }: Config): Config {
   return Object.freeze(config);
 }
 
-/** Lets the status of a rejected object report this generation. */
+/** Provides the generation that the status of a rejected object reports. */
 function versionOf(value: unknown): Pick<Config, 'generation' | 'uid'> {
   const { generation, uid } = metadataOf(value);
   return {
@@ -119,13 +119,13 @@ function versionOf(value: unknown): Pick<Config, 'generation' | 'uid'> {
 }
 
 export interface ReadObject {
-  /** `undefined` if the object is rejected or of a kind that is not read. */
+  /** `undefined` if the object is rejected or of an ignored kind. */
   readonly config: Config | undefined;
   readonly problems: readonly Problem[];
   readonly standIns: readonly Config[];
 }
 
-/** The result of the same document at another line. Specs keep their identity; so do objects if the line is unchanged. */
+/** The result of the same document at another line. Specs keep their identity, and so do objects if the line is unchanged. */
 function moved(result: DocumentResult, line: number): DocumentResult {
   const by = line - result.line;
   if (by === 0) return result;
@@ -173,7 +173,7 @@ class DocumentReader {
     this.options = options;
   }
 
-  /** A document with invalid YAML may still identify its object. */
+  /** Reports invalid YAML; the document may still identify its object. */
   refuseSyntax(): void {
     const key = keyOfBroken(this.document.value);
     // A missing namespace may be in the part that could not be parsed.
@@ -185,7 +185,7 @@ class DocumentReader {
     for (const { value, path } of objectsWithin(this.document.value)) this.standIn(value, path, 0, true);
   }
 
-  /** Invalid UTF-8 is decoded as U+FFFD, with which the text may be valid. */
+  /** Warns of U+FFFD, which replaces invalid UTF-8 and may leave the text valid. */
   warnOfReplacedBytes({ text, line }: TextPart): void {
     const at = text.indexOf('\uFFFD');
     if (at < 0) return;
@@ -195,7 +195,7 @@ class DocumentReader {
     this.report('warning', position, { code: 'YAML_INVALID', message }, {});
   }
 
-  /** Rejects deep nesting, which would overflow the stack of every reader. */
+  /** Rejects deep nesting, which would overflow the stack of recursive readers. */
   refuseDepth(value: unknown): void {
     const envelope = readEnvelope(value);
     if (envelope._tag === 'skipped') this.reportSkipped(envelope, '');
@@ -232,7 +232,7 @@ class DocumentReader {
   }
 
   /**
-   * Adds the stand-in of a rejected object, if it restricts access.
+   * Adds a placeholder for a rejected object that restricts access.
    * @param problemCount number of problems before those of the object
    */
   private standIn(value: unknown, path: string, problemCount: number, isBroken = false): void {
@@ -342,7 +342,7 @@ class DocumentReader {
   }
 }
 
-/** `VirtualService shop/web`, with the kind as written. */
+/** `VirtualService shop/web`, with the kind as in the document. */
 function objectText(key: ConfigKey): string {
   return `${writtenKind(key.kind)} ${key.namespace}/${key.name}`;
 }
@@ -368,7 +368,7 @@ function metadataOf(value: unknown): Readonly<Record<string, unknown>> {
   return isObject(value) && isObject(value.metadata) ? correctedMetadata(value.metadata) : {};
 }
 
-/** Objects of cluster-wide kinds have an empty namespace. */
+/** Requires a namespace, except for objects of cluster-wide kinds. */
 function isKeyOfObject({ kind, namespace, name }: ConfigKey): boolean {
   const isCluster = Object.hasOwn(kinds, kind) && kinds[kind as KindName].scope === 'Cluster';
   return isObjectName(name) && (isCluster ? namespace === '' : isNamespace(namespace));
@@ -395,8 +395,8 @@ export function withoutRepetitions(configs: readonly Config[]): {
 }
 
 /**
- * The problem of an object whose key is already used; none if both are equal. A different object is ignored, which is a warning. It is an
- * error if the first one is invalid, because neither applies.
+ * The problem of an object whose key is already used; none if both are equal. A different object is ignored with a warning, or with an error if the
+ * first one is invalid, because then neither applies.
  */
 export function repetition(config: Config, first: Config): readonly [Problem?] {
   const isValid = first.standsFor === undefined;

@@ -9,7 +9,7 @@ export function objectsByName<Spec>(configs: readonly Config<Spec>[]): ReadonlyM
 
 export function configSetOf(configs: readonly Config[]): ConfigSet {
   const groups = Map.groupBy(configs, (config) => config.kind);
-  // The decoder of the kind produced the spec, so `kind` determines its type.
+  // `kind` determines the type of the spec, because its decoder produced the spec.
   const of = <K extends KindName>(kind: K): readonly Config<SpecOfKind[K]>[] =>
     ((groups.get(kind) ?? []) as Config<SpecOfKind[K]>[]).toSorted(byAge);
   // The object has one entry for each known kind.

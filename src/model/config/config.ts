@@ -13,18 +13,18 @@ export interface Config<Spec = unknown> {
   readonly creationTimestamp: number;
   /** Revision of the spec, assigned by the API server; absent for other sources. */
   readonly generation?: number;
-  /** Assigned by the API server: a recreated object has another one. Absent for other sources. */
+  /** Assigned by the API server; a recreated object has a different `uid`. Absent for other sources. */
   readonly uid?: string;
   /** The object has a deletion timestamp. */
   readonly isEnding?: true;
   readonly spec: Spec;
-  /** The status as written; only a WorkloadEntry's health is read from it. */
+  /** The original status; only the health of a WorkloadEntry is read from it. */
   readonly status?: unknown;
-  /** Absent for objects that did not come from a file. */
+  /** Absent for objects that are not from a file. */
   readonly source?: SourcePosition;
-  /** For an object that the control plane generated: the source of each of its parts, by path in the spec (`http[2]`). */
+  /** Sources of each part of a generated object, by path in the spec (`http[2]`). */
   readonly partOrigins?: Readonly<Record<string, readonly Origin[]>>;
-  /** Set on a stand-in for a rejected object without an earlier valid version (refused.ts). */
+  /** Set on a placeholder for a rejected object without an earlier valid version (refused.ts). */
   readonly standsFor?: StandsFor;
   /**
    * The namespace exceeds PILOT_MAX_ENDPOINTS_PER_NAMESPACE, so the endpoints of this ServiceEntry or Service are ignored. Set by the control
@@ -38,24 +38,24 @@ export interface Config<Spec = unknown> {
 }
 
 export interface StandsFor {
-  /** Kind of the rejected object; its stand-in may be of another kind. */
+  /** Kind of the rejected object; its placeholder may have another kind. */
   readonly kind: string;
   readonly object: string;
-  /** Absent if the object cannot be identified: any object of its file may be its earlier version. */
+  /** Absent if the object cannot be identified; any object of its file may then be its earlier version. */
   readonly key?: ConfigKey;
-  /** Whether the selected workloads are known. Otherwise the stand-in covers its namespace, and narrower policies apply as well. */
+  /** Whether the selected workloads are known. Otherwise the placeholder applies to its namespace, and narrower policies apply as well. */
   readonly isScopeKnown: boolean;
-  /** The blocked traffic, as the end of a sentence: `every request to the workloads of namespace shop is refused`. */
+  /** The blocked traffic, as the end of a sentence, such as `every request to the workloads of namespace shop is refused`. */
   readonly effect: string;
-  /** The same for an object in the root namespace, which applies to the whole mesh. */
+  /** The same for the root namespace, which applies to the whole mesh. */
   readonly effectInRoot: string;
 }
 
 export interface SourcePosition {
   readonly file: string;
-  /** 1-based line of the document's start, or of the item in a List. 0 if `file` is the address of a source such as `xds://host:15010`. */
+  /** 1-based line of the document's start, or of a List item. 0 if `file` is the address of a source such as `xds://host:15010`. */
   readonly line: number;
-  /** `items[3]`, for an item of a List. */
+  /** Such as `items[3]`, for an item of a List. */
   readonly item?: string;
 }
 
@@ -65,7 +65,7 @@ export interface ConfigKey {
   readonly name: string;
 }
 
-/** `Kind/namespace/name`, for map keys and log fields. */
+/** Returns `Kind/namespace/name`, for map keys and log fields. */
 export function configKeyText(key: ConfigKey): string {
   return `${key.kind}/${key.namespace}/${key.name}`;
 }
@@ -79,25 +79,25 @@ export function parseConfigKey(text: string): ConfigKey {
   return { kind, namespace, name: name.join('/') };
 }
 
-/** Oldest first, then by name, then by namespace: the order of everything derived from configuration (§4.1). */
+/** Sorts by age, oldest first, then by name, then by namespace: the order of everything derived from configuration (§4.1). */
 export function byAge(a: Config, b: Config): number {
   return (
     a.creationTimestamp - b.creationTimestamp || compareText(a.name, b.name) || compareText(a.namespace, b.namespace)
   );
 }
 
-/** Orders by code unit, independent of the locale. */
+/** Compares code units, independent of the locale. */
 export function compareText(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }
 
 export interface Origin {
   readonly key: ConfigKey;
-  /** Fields from the document's root: `['spec', 'http', 2]`; absent for the object as a whole. */
+  /** Fields from the document's root, such as `['spec', 'http', 2]`; absent for the object as a whole. */
   readonly path?: readonly (string | number)[];
 }
 
-/** An origin's path as shown to users: `spec.http[2].route`. */
+/** Formats an origin's path for users, such as `spec.http[2].route`. */
 export function fieldText(path: readonly (string | number)[]): string {
   return path.map((step, index) => (typeof step === 'number' ? `[${step}]` : index === 0 ? step : `.${step}`)).join('');
 }

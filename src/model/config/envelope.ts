@@ -37,15 +37,15 @@ export interface InvalidEnvelope {
 
 export interface SkippedObject {
   readonly _tag: 'skipped';
-  /** Absent for Kubernetes' own kinds, which manifests contain as well. */
+  /** Absent for Kubernetes' own kinds, because manifests also contain them. */
   readonly problem?: {
-    /** An error if the object seems to restrict access: nothing else reports a skipped restriction. */
+    /** An error if the object seems to restrict access, because nothing else reports a missing restriction. */
     readonly severity: 'error' | 'warning';
     readonly violation: violation.FieldViolation;
   };
 }
 
-/** Kubernetes' own kinds without effect on a mesh, by group. A misspelled kind is reported. */
+/** Kubernetes' own kinds without effect on a mesh, by group. Misspelled kinds are reported. */
 const kindsOfKubernetes: Readonly<Record<string, readonly string[]>> = {
   '': [
     'LimitRange',
@@ -71,7 +71,7 @@ const restrictions = ['AuthorizationPolicy', 'PeerAuthentication', 'RequestAuthe
 
 const istiosGroups: readonly string[] = ['security.istio.io', 'networking.istio.io'];
 
-/** Kinds that may restrict access: by limiting egress or requiring TLS. */
+/** Kinds that may restrict access, for example by limiting egress or requiring TLS. */
 const mayRestrict = [...restrictions, 'Sidecar', 'DestinationRule'] as const;
 
 const gatewayApiMayRestrict = ['BackendTLSPolicy'] as const;
@@ -82,7 +82,7 @@ const metadataFields = [
   ...['deletionGracePeriodSeconds', 'ownerReferences', 'managedFields', 'clusterName'],
 ];
 
-/** Metadata in which a misspelled field replaces the intended one, if that is absent. */
+/** Replaces misspelled metadata fields by the intended ones, unless those exist. */
 export function correctedMetadata(metadata: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
   const misspelt = misspeltMetadata(metadata).filter(([, meant]) => !Object.hasOwn(metadata, meant));
   if (misspelt.length === 0) return metadata;
@@ -98,12 +98,12 @@ function misspeltMetadata(metadata: Readonly<Record<string, unknown>>): [field: 
   return found;
 }
 
-/** Kinds that exist but are not supported, by group. */
+/** Existing kinds that are not supported, by group. */
 const notYet: Readonly<Record<string, readonly string[]>> = {
   [gatewayApiGroup]: ['UDPRoute', 'ListenerSet', 'BackendLBPolicy'],
 };
 
-/** Groups of Istio 1.4 and before. */
+/** Groups of Istio 1.4 and earlier. */
 const retiredGroups: ReadonlySet<string> = new Set(['authentication.istio.io', 'rbac.istio.io', 'config.istio.io']);
 
 const topFields = ['apiVersion', 'kind', 'metadata', 'spec', 'status'];
@@ -116,15 +116,12 @@ function kindOf(group: string, kind: string) {
   return byGroupAndKind.get(`${group}/${kind}`);
 }
 
-/** The kind's name in the kinds table, or else as written. */
+/** The kind's name in the kinds table, else as written. */
 export function kindNameOf(apiVersion: unknown, kind: string): string {
   return intendedKind(apiVersion, kind) ?? kind;
 }
 
-/**
- * The kind of an object. For kinds that restrict access also the intended kind, if group or kind is misspelled. `undefined` for kinds that
- * are not read.
- */
+/** The kind of an object, also if group or kind is misspelled and the kind restricts access. `undefined` for ignored kinds. */
 export function intendedKind(apiVersion: unknown, kind: string): KindName | undefined {
   const written = typeof apiVersion === 'string' ? apiVersion : undefined;
   const group = groupOf(written ?? '');
@@ -138,7 +135,7 @@ function groupOf(apiVersion: string): string {
   return apiVersion.slice(0, Math.max(apiVersion.lastIndexOf('/'), 0));
 }
 
-/** An empty group also counts: no other project has objects without one. */
+/** Accepts an empty group, too, because no other project has objects without a group. */
 function isNearlyIstios(group: string): boolean {
   const written = group.trim().toLowerCase();
   if (retiredGroups.has(written)) return false;
@@ -274,7 +271,7 @@ function nameViolation(name: unknown, allowed: string): violation.FieldViolation
   return violation.mustBe(`a name of lower-case ${allowed}`, name);
 }
 
-/** Shared to save memory. */
+/** One shared object, to save memory. */
 const none: Readonly<Record<string, string>> = Object.freeze({});
 
 function texts(value: unknown, path: string, errors: FieldError[]): Readonly<Record<string, string>> {

@@ -16,7 +16,7 @@ export class FieldPositions {
   readonly #items: ReadonlyMap<string, string>;
 
   /**
-   * @param textOf the text of a file; empty if it cannot be read
+   * @param textOf returns the text of a file; empty if it cannot be read
    * @param configs objects of the problems, because items of a List may share a line
    */
   constructor(textOf: (file: string) => string, configs: readonly Config[] = []) {
@@ -34,7 +34,7 @@ export class FieldPositions {
     return this.of({ file, line, ...(item !== undefined && { item }) }, field);
   }
 
-  /** @param field `spec.http[2]`; empty for the object as a whole */
+  /** @param field such as `spec.http[2]`; empty for the object as a whole */
   of({ file, line, item = '' }: SourcePosition, field: string): YamlPosition {
     const part = this.#partAt(file, line);
     if (part === undefined) return { line, column: 1 };

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { readConfigFile } from './config-file.ts';
 import { isForeignDocument } from './foreign-document.ts';
 
-/** A document with an anchor, which only the full parser reads, longer than that parser accepts. */
+/** A document that is too long for the full parser, which its anchor requires. */
 const long = (
   head: string,
   data: string,
@@ -13,7 +13,7 @@ const messages = (text: string) =>
   readConfigFile('a.yaml', text, { creationTimestamp: 0 }).problems.map(({ message }) => message);
 const tooLong = [expect.stringContaining('more than 131072 characters must not have')];
 
-it('a long document of dashboards that needs the full parser is skipped', () => {
+it('a long dashboard document that requires the full parser is skipped', () => {
   expect(messages(long('apiVersion: v1\nkind: ConfigMap', 'data:\n  mesh.json: x'))).toEqual([]);
   expect(messages(long('apiVersion: apps/v1\nkind: "Deployment"', 'spec:'))).toEqual([]);
 });
@@ -24,7 +24,7 @@ it.each([
   ['a list of objects', long('apiVersion: v1\nkind: List', 'items:')],
   ['two kinds', long('apiVersion: v1\nkind: Deployment\nkind: Gateway', 'spec:')],
   ['no kind', long('apiVersion: v1', 'spec:')],
-])('a long document that needs the full parser is rejected if it has %s', (_, text) => {
+])('a long document that requires the full parser is rejected if it contains %s', (_, text) => {
   expect(isForeignDocument(text)).toBe(false);
   expect(messages(text)[0]).toEqual(tooLong[0]);
 });

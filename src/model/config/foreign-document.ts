@@ -1,16 +1,16 @@
-/** Recognizes documents of kinds that are not read, without parsing them. */
+/** Recognizes documents of ignored kinds without parsing them. */
 import { kinds } from '../kinds/index.ts';
 
 const knownKinds: ReadonlySet<string> = new Set(Object.values(kinds).map(({ kind, writtenAs }) => writtenAs ?? kind));
 
 const kindLine = /^(["']?)kind\1[ \t]*:[ \t]*(["']?)(\w+)\2[ \t]*(?:#.*)?$/gm;
 
-/** ConfigMap keys that are read: CA certificates. */
+/** ConfigMap keys with CA certificates, which are read. */
 const authorityKey = /["']?\b(?:cacert|ca\.crt)["']?[ \t]*:/;
 
 /**
- * Whether a document that is too long to parse can safely be skipped, such as a ConfigMap with dashboards: it has exactly one top-level
- * `kind`, of a kind that is not read, and no list of objects.
+ * Whether an overlong document, such as a ConfigMap with dashboards, can safely be skipped: it has exactly one top-level `kind`, which is ignored,
+ * and no list of objects.
  */
 export function isForeignDocument(text: string): boolean {
   const found = [...text.matchAll(kindLine)];

@@ -1,4 +1,4 @@
-/** Lists of objects as kubectl reads them: a `List` of any kinds, or a typed one such as `VirtualServiceList`. */
+/** Reads lists of objects as kubectl does: a `List` of any kinds, or a typed list such as `VirtualServiceList`. */
 import { isObject } from '../../runtime/json-object.ts';
 
 const suffix = 'List';
@@ -16,7 +16,7 @@ export function itemsOfList(value: unknown): readonly unknown[] | undefined {
 }
 
 /**
- * Yields an object, or the objects of a list and of nested lists.
+ * Yields the value itself, or the objects of a list and of nested lists.
  * @param path of the value in its document, such as `items[3]`
  */
 export function* objectsWithin(

@@ -8,7 +8,7 @@ const plugin = (levels: number): object => ({
 });
 const read = (object: unknown) => readConfigObject('k8s://', object, { creationTimestamp: 0 });
 
-it('an object may be nested as deep as a document of a file, but not deeper', () => {
+it('an object can be nested as deeply as a document in a file, but not deeper', () => {
   expect(read(plugin(97))).toMatchObject({ config: { name: 'deep' }, problems: [] });
   for (const levels of [98, 9_000]) {
     expect(read(plugin(levels))).toMatchObject({
@@ -18,7 +18,7 @@ it('an object may be nested as deep as a document of a file, but not deeper', ()
   }
 });
 
-it('a policy that is nested too deep fails closed, identified by its name', () => {
+it('a policy that is nested too deeply fails closed, and is identified by its name', () => {
   const { standIns } = read({
     ...{
       apiVersion: 'security.istio.io/v1',
@@ -30,7 +30,7 @@ it('a policy that is nested too deep fails closed, identified by its name', () =
   expect(standIns).toMatchObject([{ kind: 'AuthorizationPolicy', namespace: 'shop', name: 'deep' }]);
 });
 
-it('an object of another project is ignored regardless of its nesting', () => {
+it('an object of another project is ignored, however deeply it is nested', () => {
   expect(read({ apiVersion: 'v1', kind: 'Unknown', metadata: { name: 'a' }, spec: nested(9_000) })).toMatchObject({
     ...{ config: undefined, standIns: [] },
     problems: [{ severity: 'warning' }],

@@ -6,8 +6,8 @@ export interface LimitShare {
 }
 
 /**
- * The items beyond a limit that several objects share. The oldest are kept; a small item is kept even if an older, larger one exceeded the
- * limit. Independent of the order of the arguments.
+ * Returns the items to reject under a limit that several objects share. Older objects have priority, but a small item is accepted even after a larger
+ * one was rejected. Independent of the order of the arguments.
  */
 export function beyondLimit<Item extends LimitShare>(items: Iterable<Item>, maxCost: number): Item[] {
   const all = [...items];

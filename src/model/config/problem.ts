@@ -1,4 +1,4 @@
-/** A problem of written configuration, with enough detail to fix it. */
+/** A problem of a configuration object, with enough detail to fix it. */
 import { visibleLine } from '../../runtime/visible-text.ts';
 import type { FieldViolation } from '../fields/violation.ts';
 import type { ConfigKey } from './config.ts';
@@ -9,26 +9,26 @@ export interface Problem {
   readonly file: string;
   readonly line: number;
   readonly column?: number;
-  /** `VirtualService shop/web`. */
+  /** Such as `VirtualService shop/web`. */
   readonly object?: string;
   /** The same object as a key, which identifies its last valid version. */
   readonly key?: ConfigKey;
-  /** `spec.http[0].timeout`. */
+  /** Such as `spec.http[0].timeout`. */
   readonly field?: string;
   readonly message: string;
-  /** Stable code, listed in docs/errors.md, docs/config-analysis.md or SECURITY.md: `FIELD_REQUIRED`, `routes-foreign-host`. */
+  /** Stable code such as `FIELD_REQUIRED` or `routes-foreign-host`, listed in docs/errors.md, docs/config-analysis.md or SECURITY.md. */
   readonly code?: string;
-  /** Accepted values: `from 1 to 65535`. */
+  /** Accepted values, such as `from 1 to 65535`. */
   readonly expected?: string;
   /** The rejected value, truncated and with invisible characters escaped. */
   readonly got?: string;
   readonly near?: string;
-  /** Path of a related field of the object, relative to the decoded part. */
+  /** Path of a related field in the same object, relative to the decoded part. */
   readonly beside?: string;
-  /** The problem exists only while there is no other object of this kind in this namespace (empty for cluster-wide kinds). */
+  /** The problem disappears if another object of this kind exists in this namespace (empty for cluster-wide kinds). */
   readonly absent?: { readonly kind: string; readonly namespace: string };
   readonly other?: RelatedPlace;
-  /** Key of the stand-in that applies while the object has no valid version (refused.ts). */
+  /** Key of the placeholder that applies while the object has no valid version (refused.ts). */
   readonly standIn?: string;
 }
 
@@ -40,10 +40,10 @@ export interface RelatedPlace {
   readonly field?: string;
 }
 
-/** `mesh/web.yaml:12:5: error: VirtualService shop/web: spec.http[0].timeout: must be a duration, …`. */
+/** Formats `mesh/web.yaml:12:5: error: VirtualService shop/web: spec.http[0].timeout: must be a duration, …`. */
 export function problemText(problem: Problem): string {
   const { file, line, column } = problem;
-  // Objects of a cluster have neither file nor line.
+  // Objects from a cluster have neither file nor line.
   const place = file === '' ? '' : [file, line, ...(column === undefined ? [] : [column])].join(':');
   const text = [place, problem.severity, problem.object, problem.field, problem.message]
     .filter((part) => part !== undefined && part !== '')

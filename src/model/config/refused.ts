@@ -1,7 +1,7 @@
 /**
- * Builds stand-ins: replacements that make access restrictions fail closed when an object is rejected and has no earlier valid version. A
- * stand-in blocks everything that the object might have blocked, for the workloads that it may have selected. It affects only the object's
- * own namespace, unless that is the root namespace or cannot be read.
+ * Builds placeholders that make access restrictions fail closed when an object is rejected and has no earlier valid version. A placeholder blocks
+ * everything that the object might have blocked, for the workloads that it may have selected. It affects only its own namespace, unless that is the
+ * root namespace or unreadable.
  */
 import { hash } from 'node:crypto';
 
@@ -18,9 +18,9 @@ interface Place {
 }
 
 /**
- * `undefined` for an object that restricts nothing.
- * @param value the object as written, or its readable part
- * @param isBroken the YAML is invalid, so a missing field may be in the unreadable part
+ * Returns `undefined` for an object that restricts nothing.
+ * @param value the object as received, or its readable part
+ * @param isBroken the YAML is invalid, so the unreadable part may contain a missing field
  */
 export function standInFor(
   value: unknown,
@@ -69,7 +69,7 @@ export function standInFor(
   });
 }
 
-/** Also accepts a misspelled `metadata` field. */
+/** Returns `metadata`, also if the field is misspelled. */
 function metadataOf(value: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> | undefined {
   if (isObject(value.metadata)) return value.metadata;
   const near = Object.keys(value).find(
@@ -98,12 +98,12 @@ function placeOf(namespace: string | undefined): string {
   return namespace === undefined ? 'the mesh (its namespace cannot be read)' : `namespace ${namespace}`;
 }
 
-/** The blocked traffic, as the end of a sentence; `undefined` for an object that is not a stand-in. */
+/** The blocked traffic, as the end of a sentence; `undefined` if the object is not a placeholder. */
 export function effectIn({ namespace, standsFor }: Config, rootNamespace: string | undefined): string | undefined {
   return namespace === rootNamespace ? standsFor?.effectInRoot : standsFor?.effect;
 }
 
-/** Describes a stand-in in a list: `AuthorizationPolicy shop/web` and the effect. */
+/** Describes a placeholder in a list, such as `AuthorizationPolicy shop/web` with its effect. */
 export function standInText(config: Config, rootNamespace?: string): string {
   const { source, standsFor } = config;
   const at = source === undefined ? '' : ` (${source.line > 0 ? `${source.file}:${source.line}` : source.file})`;

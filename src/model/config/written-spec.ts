@@ -1,6 +1,6 @@
 /**
- * Specs as written, for kinds that other control planes can subscribe to (docs/config-over-xds.md). Stored as JSON text: decoded specs have
- * other names and units, and parsed values take ten times as much memory.
+ * Original specs, for kinds that other control planes can subscribe to (docs/config-over-xds.md). JSON text, because decoded specs have other names
+ * and units, and parsed values need ten times as much memory.
  */
 const written = new WeakMap<object, string>();
 

@@ -5,13 +5,13 @@ import { decodeLenient, envoyApi, withCompleteApi } from './envoy-api.ts';
 
 const filters = 'type.googleapis.com/envoy.extensions.filters.http';
 
-/** Counts ignored fields as errors. */
+/** Treats ignored fields as errors. */
 function read(typeUrl: string, json: JsonValue) {
   const decoded = decodeLenient(typeUrl, json, { keepsTypes: false });
   return E.isRight(decoded) && decoded.right.unknown.length > 0 ? E.left(decoded.right.unknown.join()) : decoded;
 }
 
-describe("any message of Envoy's API", () => {
+describe("a message of Envoy's API", () => {
   it.each<[string, JsonValue]>([
     ['lua.v3.Lua', { default_source_code: { inline_string: 'function envoy_on_request(handle) end' } }],
     [
@@ -42,7 +42,7 @@ describe("any message of Envoy's API", () => {
     expect(toJson(schema, message, { useProtoFieldName: true, registry: envoyApi() })).toEqual(json);
   });
 
-  it('is decoded with its packed messages', () => {
+  it('is decoded together with its packed messages', () => {
     const packed = {
       name: 'outer',
       typed_config: { '@type': `${filters}.lua.v3.Lua`, default_source_code: { inline_string: '' } },
@@ -64,14 +64,14 @@ describe("any message of Envoy's API", () => {
     expect(read(`${filters}.${name}`, json)).toMatchObject({ left: expect.stringContaining(words) });
   });
 
-  it('is known: hundreds of messages, including those of generated code', () => {
+  it('is known for each type, including those without generated code', () => {
     const messages = [...envoyApi()].filter(({ kind }) => kind === 'message');
     expect(messages.length).toBeGreaterThan(1000);
     expect(envoyApi().getMessage('udpa.type.v1.TypedStruct')).toBeDefined();
   });
 });
 
-describe('types and fields of a newer Envoy', () => {
+describe('types and fields of a newer Envoy version', () => {
   const cluster = 'envoy.config.cluster.v3.Cluster';
   const typed = (type: string, fields: object): JsonValue => ({
     transport_socket: { name: 's', typed_config: { '@type': `type.googleapis.com/${type}`, ...fields } },
@@ -87,7 +87,7 @@ describe('types and fields of a newer Envoy', () => {
   const lua = 'envoy.extensions.filters.http.lua.v3.Lua';
   const matching = 'envoy.extensions.common.matching.v3.ExtensionWithMatcher';
 
-  it('are packed as written: a type, or a field of a packed message', () => {
+  it('are packed as written, for a whole type or for a field in a packed message', () => {
     const newer = typed('envoy.newer.v3.Socket', { size: 5, inner: { '@type': 'x/y.Z' } });
     expect(decodeOf(newer)).toEqual({
       unknown: ["y.Z is no message of Envoy's API", "envoy.newer.v3.Socket is no message of Envoy's API"],
@@ -98,7 +98,7 @@ describe('types and fields of a newer Envoy', () => {
     expect(field.unknown).toEqual([expect.stringContaining('newer')]);
   });
 
-  it('affect only the packed message, and the outer message keeps its type', () => {
+  it('affect only the packed message, while the outer message keeps its type', () => {
     const inner = { name: 'e', typed_config: { '@type': 'type.googleapis.com/envoy.newer.v3.Filter', a: 1 } };
     const { json } = decodeOf(typed(matching, { extension_config: inner }));
     const value = { type_url: 'type.googleapis.com/envoy.newer.v3.Filter', value: { a: 1 } };
@@ -106,7 +106,7 @@ describe('types and fields of a newer Envoy', () => {
     expect(json).toEqual(typed(matching, { extension_config: { name: 'e', typed_config } }));
   });
 
-  it('are dropped in messages that are not packed or will be merged', () => {
+  it('are dropped in messages that are not packed or that will be merged', () => {
     expect(decodeOf({ name: 'a', newer: 1 })).toEqual({
       json: { name: 'a' },
       unknown: [expect.stringContaining('newer')],
@@ -117,7 +117,7 @@ describe('types and fields of a newer Envoy', () => {
     });
   });
 
-  it('do not hide an invalid value at any depth', () => {
+  it('do not hide invalid values at any depth', () => {
     for (const json of [{ name: 5 }, { newer: 1, name: 5 }, typed(lua, { newer: 1, inline_code: 5 })]) {
       expect(E.isLeft(decodeLenient(cluster, json as JsonValue, { keepsTypes: false }))).toBe(true);
       expect(E.isLeft(decodeLenient(cluster, json as JsonValue, { keepsTypes: true }))).toBe(true);
@@ -125,7 +125,7 @@ describe('types and fields of a newer Envoy', () => {
   });
 
   it.each(['500ms', '1m', '.5s', '+1s', '5', '1h30m', 5])(
-    'a duration of %j in a TypedStruct is an error at any depth, because Envoy parses and rejects it',
+    'a TypedStruct is invalid with a duration of %j at any depth, because Envoy parses and rejects the duration',
     (fixed_delay) => {
       const fault = 'envoy.extensions.filters.http.fault.v3.HTTPFault';
       const inner = (written: unknown) => ({
@@ -149,7 +149,7 @@ describe('types and fields of a newer Envoy', () => {
     },
   );
 
-  it('a TypedStruct written by the user is unchanged', () => {
+  it('a TypedStruct that a user wrote is unchanged', () => {
     const nested = struct(lua, { anything: { '@type': 'a/b' } });
     expect(decodeOf(nested)).toEqual({ json: nested, unknown: [] });
   });

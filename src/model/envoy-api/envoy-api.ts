@@ -1,6 +1,6 @@
 /**
- * All messages of Envoy's v3 API, for values that users write in EnvoyFilters. (Generators use only those of
- * `src/networking/messages/extension-types.ts`.) The descriptors are loaded on first use.
+ * All messages of Envoy's v3 API, for values of EnvoyFilters. (Generators use only those of `src/networking/messages/extension-types.ts`.)
+ * Descriptors are loaded on first use.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -37,7 +37,7 @@ function descriptorFile(): string {
   return found;
 }
 
-/** A registry that falls back to the complete API, to display resources with messages of any type. */
+/** Adds a fallback to the complete API, so that resources with messages of any type can be displayed. */
 export function withCompleteApi(known: Registry): Registry {
   return {
     kind: 'registry',
@@ -63,12 +63,12 @@ export interface LenientMessage extends DecodedMessage {
 }
 
 /**
- * Decodes a message from its JSON form, including packed messages (`@type`). Unknown types and fields are not errors: a newer Envoy may
- * define them. Packed messages that contain some are sent to Envoy as written (`TypedStruct`), and Envoy validates them. Other unknown fields
- * cannot be encoded and are dropped.
- * @param typeUrl `type.googleapis.com/envoy.config.cluster.v3.Cluster`, or only the name
+ * Decodes a message from its JSON form, including packed messages (`@type`). Unknown types and fields are not errors, because a newer Envoy may
+ * define them. Packed messages with unknown parts are sent unchanged (`TypedStruct`), and Envoy validates them. Other unknown fields cannot be
+ * encoded and are dropped.
+ * @param typeUrl such as `type.googleapis.com/envoy.config.cluster.v3.Cluster`, or only the name
  * @param json every form that Istio's decoder accepts (lenient-json.ts)
- * @param keepsTypes packed messages of known types lose their unknown fields and keep their type, so that they can be merged
+ * @param keepsTypes packed messages of known types lose unknown fields and keep their type, so that they can be merged
  * @returns left: the error, as a sentence
  */
 export function decodeLenient(
@@ -98,7 +98,7 @@ function decode(typeUrl: string, json: JsonValue, ignoreUnknownFields: boolean):
   }
 }
 
-/** Wraps every packed message that the API does not define in a TypedStruct, innermost first. */
+/** Wraps every packed message with undefined parts in a TypedStruct, innermost first. */
 function wrapUnknown(json: JsonValue, keepsTypes: boolean, unknown: string[]): E.Either<string, JsonValue> {
   if (typeof json !== 'object' || json === null) return E.right(json);
   if (Array.isArray(json)) {

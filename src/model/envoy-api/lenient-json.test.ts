@@ -14,7 +14,7 @@ function read(type: string, json: JsonValue): JsonValue {
   return toJson(schema, message, { useProtoFieldName: true, registry: envoyApi() });
 }
 
-describe("an EnvoyFilter value, as in Istio's decoder,", () => {
+describe('an EnvoyFilter value that is decoded as in Istio', () => {
   it.each([
     ['500ms', '0.500s'],
     ['1m', '60s'],
@@ -30,7 +30,7 @@ describe("an EnvoyFilter value, as in Istio's decoder,", () => {
     ['.5s', '0.500s'],
     ['0.250s', '0.250s'],
     ['300000h', '1080000000s'],
-  ])('has the duration %s as %s at any depth', (written, canonical) => {
+  ])('converts the duration %s to %s at any depth', (written, canonical) => {
     expect(read(cluster, { connect_timeout: written })).toEqual({ connect_timeout: canonical });
     expect(read(cluster, { dnsRefreshRate: written })).toEqual({ dns_refresh_rate: canonical });
     const packed = { '@type': `type.googleapis.com/${fault}`, delay: { fixed_delay: written } };
@@ -55,13 +55,13 @@ describe("an EnvoyFilter value, as in Istio's decoder,", () => {
     ['7.5', undefined],
     ['', undefined],
     ['NaN', undefined],
-  ])("has the integer string '%s' as %s", (written, expected) => {
+  ])("converts the integer string '%s' to %s", (written, expected) => {
     const int32 = { per_connection_buffer_limit_bytes: written };
     if (expected === undefined) expect(() => read(cluster, int32)).toThrow();
     else expect(read(cluster, int32)).toEqual({ per_connection_buffer_limit_bytes: expected });
   });
 
-  it.each(['0x10', '+1', '.5'])("has no integer in the fraction '%s'", (written) => {
+  it.each(['0x10', '+1', '.5'])("does not convert the fraction '%s' to an integer", (written) => {
     const json = { common_lb_config: { healthy_panic_threshold: { value: written } } };
     const decoded = decodeLenient(cluster, json, { keepsTypes: false });
     expect(E.isLeft(decoded) && decoded.left).toContain(`${written} (not a JSON number)`);
@@ -92,7 +92,7 @@ describe("an EnvoyFilter value, as in Istio's decoder,", () => {
       { metadata: { filter_metadata: { a: { b: null, c: '500ms' } } } },
       { metadata: { filter_metadata: { a: { b: null, c: '500ms' } } } },
     ],
-  ])('may have %s', (_, type, written, canonical) => {
+  ])('can contain %s', (_, type, written, canonical) => {
     expect(read(type, written)).toEqual(canonical);
   });
 
@@ -101,7 +101,7 @@ describe("an EnvoyFilter value, as in Istio's decoder,", () => {
     ['a duration in days', { connect_timeout: '1d' }],
     ['a duration as a number', { connect_timeout: 5 }],
     ['one field in two spellings', { connect_timeout: '1s', connectTimeout: '2s' }],
-  ])('must not have %s', (_, json) => {
+  ])('cannot contain %s', (_, json) => {
     expect(E.isLeft(decodeLenient(cluster, json, { keepsTypes: false }))).toBe(true);
   });
 });

@@ -1,8 +1,7 @@
 /**
- * Rewrites JSON that Istio's decoder of EnvoyFilter values accepts (Go's `github.com/golang/protobuf/jsonpb` 1.5) to canonical protobuf JSON.
- * Compared with that decoder on 251 values of each field type: beyond the canonical form it accepts Go durations (`500ms`), numbers in padded
- * strings, and `null` in lists and maps as the type's zero value. Two spellings of one field, or two fields of a oneof, stay errors; Istio
- * picks one silently.
+ * Converts JSON that Istio's decoder of EnvoyFilter values accepts (Go's `github.com/golang/protobuf/jsonpb` 1.5) to canonical protobuf JSON. Beyond
+ * the canonical form, the decoder accepts Go durations (`500ms`), numbers in padded strings, and `null` in lists and maps as the type's zero value
+ * (compared on 251 values of each field type). Two spellings of one field, or two fields of a oneof, remain errors; Istio silently uses one.
  */
 import type { DescField, DescMessage, JsonValue, Registry } from '@bufbuild/protobuf';
 import { ScalarType } from '@bufbuild/protobuf';
@@ -18,7 +17,7 @@ const opaque: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * The same JSON in canonical form. Unrecognized values are kept for the strict decoder to report.
+ * Returns the JSON in canonical form. Unrecognized values stay unchanged, and the strict decoder reports them.
  * @param registry resolves messages packed in `Any`
  */
 export function canonicalJson(schema: DescMessage, json: JsonValue, registry: Registry): JsonValue {
@@ -62,7 +61,7 @@ function canonicalElement(
   return item === null ? 0 : item;
 }
 
-/** `null` is a valid `Value`. `Duration` and wrappers have a JSON form that is not an object. */
+/** `null` is a valid `Value`. The JSON form of `Duration` and wrappers is not an object. */
 function zeroOf(schema: DescMessage): JsonValue {
   if (schema.typeName === 'google.protobuf.Value') return null;
   if (schema.typeName === 'google.protobuf.Duration') return '0s';
@@ -79,22 +78,22 @@ function isWrapper({ typeName }: DescMessage): boolean {
   return /^google\.protobuf\.\w+Value$/.test(typeName);
 }
 
-/** Valid for floating-point fields. */
+/** Values that are valid for floating-point fields. */
 const namedNumbers: ReadonlySet<string> = new Set(['NaN', 'Infinity', '-Infinity']);
 
-/** As in Go's protojson and jsonpb: JSON numbers in strings; protojson also accepts `1e3` for an integer, and jsonpb spaces. */
+/** Accepts JSON numbers in strings, as Go's protojson and jsonpb do, as well as protojson's `1e3` for an integer and jsonpb's spaces. */
 function canonicalScalar(type: ScalarType, value: JsonValue): JsonValue {
   const isNumber = type !== ScalarType.STRING && type !== ScalarType.BYTES && type !== ScalarType.BOOL;
   if (!isNumber || typeof value !== 'string') return value;
   const trimmed = value.trim();
   if (namedNumbers.has(trimmed)) return trimmed;
-  // The strict decoder would accept anything that JavaScript parses as a number, such as 0x10.
+  // The strict decoder would accept every number of JavaScript, such as 0x10.
   if (!isJsonNumber(trimmed)) return `${trimmed} (not a JSON number)`;
   const number = Number(trimmed);
   return /[.eE]/.test(trimmed) && Number.isSafeInteger(number) ? String(number) : trimmed;
 }
 
-/** A Go duration as seconds with nanosecond precision: `1m30s` is `90s`. */
+/** Converts a Go duration to seconds with nanosecond precision, such as `1m30s` to `90s`. */
 function canonicalDuration(json: JsonValue): JsonValue {
   if (typeof json !== 'string') return json;
   const ms = durationMsOf(json);
@@ -111,7 +110,7 @@ function canonicalAny(json: JsonValue, registry: Registry): JsonValue {
   if (typeof type !== 'string') return json;
   const schema = registry.getMessage(messageNameOf(type));
   if (schema === undefined) return json;
-  // Types with a special JSON form are in the field `value`.
+  // In `Any`, types with a special JSON form are in the field `value`.
   if (schema.typeName.startsWith('google.protobuf.') && 'value' in content) {
     return { ...content, '@type': type, value: canonicalJson(schema, content.value!, registry) };
   }

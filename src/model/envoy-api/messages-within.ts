@@ -1,11 +1,11 @@
-/** Finds messages of Envoy's API at any depth, including packed ones and JSON that represents them. */
+/** Finds messages of Envoy's API at any depth, including packed messages and their JSON form. */
 import { type DescField, type DescMessage, isFieldSet, type JsonValue, type Message } from '@bufbuild/protobuf';
 import { type Any, anyUnpack } from '@bufbuild/protobuf/wkt';
 import * as E from 'fp-ts/lib/Either.js';
 import { type DecodedMessage, decodeLenient, envoyApi } from './envoy-api.ts';
 import { messageNameOf } from './message-name.ts';
 
-/** Yields the message itself first, and no packed messages of unknown types. */
+/** Yields the message itself first. Skips packed messages of unknown types. */
 export function* messagesWithin(schema: DescMessage, message: Message): Generator<DecodedMessage> {
   const packed = packedIn(schema, message);
   if (packed !== undefined) return yield* messagesWithin(packed.schema, packed.message);

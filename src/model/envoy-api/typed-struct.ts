@@ -1,14 +1,14 @@
-/** Validates TypedStructs, whose JSON Envoy decodes more strictly than Istio's decoder decodes the rest of an EnvoyFilter. */
+/** Validates TypedStructs. Envoy decodes their JSON more strictly than Istio decodes the rest of an EnvoyFilter. */
 import type { DescField, DescMessage, JsonValue, Registry } from '@bufbuild/protobuf';
 import { isObject } from '../../runtime/json-object.ts';
 import { messageNameOf } from './message-name.ts';
 
 export const typedStructs: ReadonlySet<string> = new Set(['udpa.type.v1.TypedStruct', 'xds.type.v3.TypedStruct']);
 
-/** The protobuf JSON form. Envoy rejects Go's `500ms`, `1m` and `.5s`. */
+/** The protobuf JSON form; Envoy rejects Go's forms `500ms`, `1m` and `.5s`. */
 const durationText = /^-?\d{1,12}(\.\d{1,9})?s$/;
 
-/** Why Envoy rejects a TypedStruct because of a duration; `undefined` if it does not, or the type is unknown. */
+/** Returns why Envoy rejects a duration in a TypedStruct; `undefined` if it accepts all, or if the type is unknown. */
 export function typedStructViolation(
   json: Readonly<Record<string, JsonValue>>,
   registry: Registry,

@@ -17,6 +17,6 @@ it.each([
   expect(claimPath(key)).toEqual(path);
 });
 
-it('a claim is distinguished from a header by its first character, which is invalid in header names', () => {
+it('a claim is distinguished from a header by its first character, which header names cannot contain', () => {
   expect([isClaimKey('@request.auth.claims.groups'), isClaimKey('x-groups')]).toEqual([true, false]);
 });

@@ -1,4 +1,4 @@
-/** Claims of verified JWTs in header matches: `@request.auth.claims.groups`, `@request.auth.claims[a.b][c]` (§8.6). */
+/** Parses claims of verified JWTs in header matches, such as `@request.auth.claims.groups` and `@request.auth.claims[a.b][c]` (§8.6). */
 
 export const claimPrefix = '@request.auth.claims';
 
@@ -6,7 +6,7 @@ export function isClaimKey(key: string): boolean {
   return key.startsWith('@');
 }
 
-/** Keys from the token's payload to the claim; `undefined` for a key that does not name a claim. */
+/** Returns the keys from the token's payload to the claim; `undefined` for a header that names no claim. */
 export function claimPath(key: string): readonly string[] | undefined {
   if (!key.startsWith(claimPrefix)) return undefined;
   const rest = key.slice(claimPrefix.length);

@@ -61,7 +61,7 @@ describe('a check of decoded values', () => {
     expect(errorsOf(together, { a: 1, b: 1, z: 7 })).toEqual(['z: FIELD_UNKNOWN', ': FIELD_CONFLICT']);
   });
 
-  it('is skipped if it needs an unreadable field', () => {
+  it('is skipped if it requires an unreadable field', () => {
     expect(errorsOf(together, { a: 'x', b: 1, c: [{ size: 1 }, { size: 2 }] })).toEqual([
       'a: FIELD_TYPE_INVALID got "x"',
       ': FIELD_CONFLICT',
@@ -74,7 +74,7 @@ describe('a check of decoded values', () => {
     ]);
   });
 
-  it('receives the readable part', () => {
+  it('receives the readable fields', () => {
     const converted = refine(
       mapped(together, ({ a, ...rest }) => ({ a: a + 1, ...rest })),
       ({ a }, path) => (a === 2 ? [fieldError(path, outOfRange('not 2', a))] : []),
@@ -88,12 +88,12 @@ describe('a check of decoded values', () => {
 });
 
 describe('a decoder', () => {
-  it('renames fields, leaves out absent ones, and applies defaults', () => {
+  it('renames fields, omits absent fields, and applies defaults', () => {
     expect(decodeWith(pool, { size: 3, timeout: '2s' })).toEqual(E.right({ size: 3, timeoutMs: 2000, mode: 'SAFE' }));
     expect(decodeWith(pool, { size: 3, timeout: null })).toEqual(E.right({ size: 3, mode: 'SAFE' }));
   });
 
-  it('reads a deprecated name in its older form, unless the current name is present', () => {
+  it('reads a deprecated name in its older format if the current name is absent', () => {
     expect(decodeWith(pool, { size: 1, timeoutSeconds: 4 })).toMatchObject(E.right({ timeoutMs: 4000 }));
     expect(decodeWith(pool, { size: 1, timeoutSeconds: 4, timeout: '1s' })).toMatchObject(E.right({ timeoutMs: 1000 }));
   });
@@ -124,7 +124,7 @@ describe('a decoder', () => {
     expect(errorsOf(pool, { size: 'x' })).toEqual(['size: FIELD_TYPE_INVALID got "x"']);
   });
 
-  it('can ignore unknown fields at any depth and return them', () => {
+  it('can ignore unknown fields at any depth and return their paths', () => {
     const outer = struct<{ pool: Pool }>({ pool: required(pool) });
     const decoded = ignoringUnknown(outer)({ pool: { size: 2, future: 1 }, later: true });
     expect(decoded).toEqual(
@@ -136,7 +136,7 @@ describe('a decoder', () => {
     expect(E.isLeft(ignoringUnknown(outer)({ pool: { size: 'x', future: 1 } }))).toBe(true);
   });
 
-  it('reports unknown fields together with errors of known ones', () => {
+  it('reports unknown fields together with errors in known fields', () => {
     const outer = struct<{ pool: Pool }>({ pool: required(pool) });
     const decoded = ignoringUnknown(outer)({ pool: { size: 'x', future: 1 } });
     expect(E.isLeft(decoded) && decoded.left.map(({ path, unknown }) => [path, unknown])).toEqual([
@@ -145,7 +145,7 @@ describe('a decoder', () => {
     ]);
   });
 
-  it('never ignores unknown fields in a field that restricts access, and can reject misspelled ones', () => {
+  it('never ignores unknown fields inside a field that restricts access, and can reject misspelled fields', () => {
     const outer = struct<{ pool?: Pool }>({ pool: restricting(optional(pool)) });
     const refused = (value: unknown): unknown => {
       const decoded = ignoringUnknown(outer, ['strange'])(value);
@@ -156,7 +156,7 @@ describe('a decoder', () => {
     expect(refused({ future: 1 })).toBe(false);
   });
 
-  it('keeps a key named __proto__ as a key', () => {
+  it('keeps __proto__ as an ordinary key', () => {
     const decoded = decodeWith(dictionary(text), JSON.parse('{"__proto__": "x"}'));
     expect(E.isRight(decoded) && Object.entries(decoded.right)).toEqual([['__proto__', 'x']]);
   });

@@ -1,6 +1,6 @@
 /**
- * Decoders of written configuration. Each reports all errors of a value with their paths, so that users can fix them at once. `null` counts
- * as absent, as in Kubernetes.
+ * Decoders of user configuration. Each reports all errors of a value with their paths, so that users can fix them together. `null` counts as absent,
+ * as in Kubernetes.
  */
 import * as E from 'fp-ts/lib/Either.js';
 import type { NonEmptyArray } from 'fp-ts/lib/NonEmptyArray.js';
@@ -23,7 +23,7 @@ export function fail(path: string, found: violation.FieldViolation): Decoded<nev
   return E.left([violation.fieldError(path, found)]);
 }
 
-/** `fieldPath('http[0]', 'route')` is `http[0].route`; keys with special characters are quoted: `headers["x.y"]`. */
+/** Joins paths: `fieldPath('http[0]', 'route')` is `http[0].route`. Keys with special characters are quoted, as in `headers["x.y"]`. */
 export function fieldPath(path: string, key: string): string {
   if (!/^[\w-]+$/.test(key)) return `${path}[${JSON.stringify(key)}]`;
   return path === '' ? key : `${path}.${key}`;
@@ -74,12 +74,12 @@ export function integer(min: number, max: number): Decoder<number> {
   );
 }
 
-/** A count as the API defines it: 0 to 2³¹−1. */
+/** Accepts the API's range of counts, 0 to 2³¹−1. */
 export const count: Decoder<number> = integer(0, 2 ** 31 - 1);
 
 export const port: Decoder<number> = integer(1, 65535);
 
-/** A Go duration (`1.5s`, `1h2m`) in milliseconds. */
+/** Decodes a Go duration (`1.5s`, `1h2m`) to milliseconds. */
 export const durationMs: Decoder<number> = describedAs(
   (value: unknown, path: string): Decoded<number> => {
     const ms = typeof value === 'string' ? durationMsOf(value) : undefined;
@@ -94,7 +94,7 @@ function integerMilliseconds(ms: number, path: string): FieldError[] {
   return [violation.fieldError(path, violation.outOfRange('an integer number of milliseconds', `${ms}ms`))];
 }
 
-/** Istio requires an integer number of milliseconds. */
+/** Requires integer milliseconds, as Istio does. */
 export function durationAtLeast(minMs: number): Decoder<number> {
   const decoder = refine(durationMs, (ms, path) => {
     if (ms < minMs) return [violation.fieldError(path, violation.outOfRange(`at least ${minMs}ms`, `${ms}ms`))];
@@ -103,7 +103,7 @@ export function durationAtLeast(minMs: number): Decoder<number> {
   return inSchema(decoder, { allOf: [{ pattern: notBelowZero }, { pattern: aboveZero }] });
 }
 
-/** `0s` disables a feature; any other value is an integer number of milliseconds, Envoy's minimum being one. */
+/** Accepts `0s`, which disables a feature, or integer milliseconds, whose minimum in Envoy is one. */
 export const durationOrZero: Decoder<number> = inSchema(
   refine(durationMs, (ms, path) => {
     if (ms < 0 || (ms > 0 && ms < 1)) {
@@ -152,7 +152,7 @@ export function dictionary<A>(item: Decoder<A>, max: number = maxItems): Decoder
   return describedAs(
     (value: unknown, path: string): Decoded<Readonly<Record<string, A>>> => {
       if (!isObject(value)) return fail(path, violation.wrongType('a map', value));
-      // With 70,000 entries Object.entries takes three times as long.
+      // Object.entries takes three times as long for 70,000 entries.
       const given = Object.keys(value);
       if (given.length > max) return E.left([limitError(path, given.length, max, 'entries')]);
       const errors: FieldError[] = [];
@@ -160,7 +160,7 @@ export function dictionary<A>(item: Decoder<A>, max: number = maxItems): Decoder
       for (const key of given) {
         entries.push([key, valueOrPart(item(value[key], fieldPath(path, key)), errors)]);
       }
-      // Assignment would not keep a key named __proto__.
+      // An assignment would lose a key named __proto__.
       return decodedOrErrors(errors, Object.fromEntries(entries));
     },
     { type: 'map', item, max },
@@ -169,7 +169,6 @@ export function dictionary<A>(item: Decoder<A>, max: number = maxItems): Decoder
 
 export const anything: Decoder<unknown> = describedAs((value: unknown) => E.right(value), { type: 'anything' });
 
-/** Applies a total function to the decoded value. */
 export function mapped<A, B>(decoder: Decoder<A>, convert: (value: A) => B): Decoder<B> {
   return describedAs(
     (value: unknown, path: string): Decoded<B> => {
@@ -186,8 +185,8 @@ export function mapped<A, B>(decoder: Decoder<A>, convert: (value: A) => B): Dec
 type Check<A> = (value: A, path: string) => readonly FieldError[];
 
 /**
- * Validates the decoded value, or its readable part if decoding found errors. A check that reads an unreadable field is skipped, so pass
- * checks of different fields as separate functions.
+ * Validates the decoded value, or its readable part if decoding failed. A check that reads an unreadable field is skipped, so pass checks of
+ * different fields separately.
  */
 export function refine<A>(decoder: Decoder<A>, ...checks: readonly Check<A>[]): Decoder<A> {
   return describedAs(
@@ -211,10 +210,10 @@ export function refine<A>(decoder: Decoder<A>, ...checks: readonly Check<A>[]): 
   );
 }
 
-/** `from` is the written name of the field if it differs from the property. */
+/** `from` is the field's name in the configuration if it differs from the property. */
 interface Field<A> {
   readonly decoder: Decoder<A>;
-  /** `null` is an error and does not count as absent. */
+  /** `null` is an error instead of counting as absent. */
   readonly refusesNull?: true;
   readonly from?: string;
   readonly effect?: Effect;
@@ -233,7 +232,7 @@ export function required<A>(decoder: Decoder<A>, from?: string): RequiredField<A
   return { decoder, absent: 'error', ...(from === undefined ? {} : { from }) };
 }
 
-/** A field that may be absent; the result then has no such property. */
+/** Declares an optional field; the result has no property if it is absent. */
 export function optional<A>(decoder: Decoder<A>, from?: string): OptionalField<A> {
   return { decoder, absent: 'left out', ...(from === undefined ? {} : { from }) };
 }
@@ -243,8 +242,8 @@ export function withDefault<A>(decoder: Decoder<A>, value: A, from?: string): Re
 }
 
 /**
- * A field that restricts access or selects what an object applies to. Unknown fields in it are never ignored ({@link ignoringUnknown}),
- * because that would allow more than intended.
+ * Declares a field that restricts access or selects the affected workloads. Unknown fields in it are never ignored ({@link ignoringUnknown}), because
+ * that would allow more than intended.
  */
 export function restricting<F extends Field<never> | Field<unknown>>(field: F): F {
   const decoder = field.decoder as Decoder<unknown>;
@@ -261,8 +260,8 @@ export function restricting<F extends Field<never> | Field<unknown>>(field: F): 
 }
 
 /**
- * Fields that restrict access. A list whose items are all commented out is `null` in YAML; as an absent field it would allow more than
- * intended.
+ * Declares fields that restrict access, for which `null` is an error: in YAML, a list whose items are all commented out is `null`. As an absent field
+ * it would allow more than intended.
  */
 export function restrictions<F extends Readonly<Record<string, Field<unknown>>>>(fields: F): F {
   const refusing = Object.entries(fields).map(([property, field]) => [property, { ...field, refusesNull: true }]);
@@ -275,7 +274,7 @@ export type FieldDecoders<T> = {
     : RequiredField<T[K]>;
 };
 
-/** An older name of a field, with the older form of its value. Ignored if the current name is present. */
+/** Older names of fields, with the older form of their values. Ignored if the current name is present. */
 export type Aliases<T> = {
   readonly [oldName: string]: { readonly [K in keyof T]-?: readonly [K, Decoder<Exclude<T[K], undefined>>] }[keyof T];
 };
@@ -283,7 +282,7 @@ export type Aliases<T> = {
 const noValue = violation.empty('set a value, or remove the field');
 
 /**
- * An object with known fields.
+ * Decodes an object with known fields.
  * @param passesOver ignores unknown fields, which are errors by default
  */
 export function struct<T extends object>(
@@ -359,7 +358,7 @@ export function decodeWith<A>(decoder: Decoder<A>, value: unknown): Decoded<A> {
 }
 
 /**
- * Decodes as if unknown fields were absent, and returns them beside the result, or among other errors.
+ * Decodes as if unknown fields were absent, and returns their errors with the result or the other errors.
  * @param ignoredKinds default: all
  */
 export function ignoringUnknown<A>(
@@ -371,7 +370,7 @@ export function ignoringUnknown<A>(
     if (E.isRight(first)) return E.right({ value: first.right, unknown: [] });
     const unknown = first.left.filter((error) => error.unknown !== undefined && ignoredKinds.includes(error.unknown));
     if (unknown.length === 0) return first;
-    // Structs report all unknown fields regardless of other errors, so one removal is enough.
+    // Removing the fields once is enough, because structs report all unknown fields regardless of other errors.
     const rest = decoder(without(value, new Set(unknown.map((error) => error.path)), ''), '');
     return E.isRight(rest)
       ? E.right({ value: rest.right, unknown })
@@ -416,6 +415,6 @@ function unknownFields(value: object, known: ReadonlySet<string>, path: string):
 function valueOrPart<A>(decoded: Decoded<A>, errors: FieldError[]): A {
   if (E.isRight(decoded)) return decoded.right;
   errors.push(...decoded.left);
-  // Only checks read a partial object, and none reads its unreadable fields.
+  // Only checks read a partial value, and they do not read its unreadable fields.
   return partOf(decoded.left) as A;
 }

@@ -1,6 +1,6 @@
 /**
- * Describes values that a decoder accepts, as a schema: CustomResourceDefinitions are generated from it (`src/model/schemas/`). Combinators
- * describe themselves; handwritten decoders, and checks that a schema can express, use {@link inSchema}.
+ * Describes the values that a decoder accepts as a schema, for CustomResourceDefinitions (`src/model/schemas/`). Combinators describe themselves;
+ * handwritten decoders, and checks that a schema can express, use {@link inSchema}.
  */
 
 // biome-ignore lint/suspicious/noExplicitAny: callers never pass arguments of an unchecked type
@@ -10,7 +10,7 @@ export type Description =
   | { readonly type: 'text' | 'boolean' | 'decimal' | 'anything' | 'any object' }
   | { readonly type: 'integer'; readonly min: number; readonly max: number }
   | { readonly type: 'list' | 'map'; readonly item: Describable; readonly max: number }
-  /** `unread`: other fields of the API that are ignored; absent if unknown fields are errors. */
+  /** `unread` lists ignored fields of the API; it is absent if unknown fields are errors. */
   | { readonly type: 'object'; readonly fields: readonly FieldDescription[]; readonly unread?: readonly string[] }
   | { readonly type: 'narrowed'; readonly of: Describable; readonly by: SchemaValidation };
 
@@ -19,7 +19,7 @@ export interface FieldDescription {
   readonly decoder: Describable;
   readonly isRequired: boolean;
   readonly refusesNull: boolean;
-  /** The field that this is an alias of; the alias satisfies `required`. */
+  /** The field of which this one is an alias; the alias satisfies `required`. */
   readonly aliasOf?: string;
   readonly effect?: Effect;
 }
@@ -29,7 +29,7 @@ export type Effect =
       readonly type: 'none' | 'some values' | 'some objects';
       /** Completes "has no effect: …". */
       readonly reason: string;
-      /** @param beside the object that contains the field, as written */
+      /** @param beside the object that contains the field, before decoding */
       readonly warns: (value: unknown, beside: Readonly<Record<string, unknown>>) => boolean;
     }
   | { readonly type: 'refused'; readonly reason: string };
@@ -64,7 +64,7 @@ export interface SchemaValidation extends ValueValidation {
 export interface SchemaRule {
   readonly rule: string;
   readonly message: string;
-  /** Path from the rule to the invalid field: `.provider`. */
+  /** Path from the rule to the invalid field, such as `.provider`. */
   readonly fieldPath?: string;
 }
 
@@ -80,8 +80,8 @@ export function descriptionOf(decoder: Describable): Description | undefined {
 }
 
 /**
- * Adds a validation to a decoder's description. It must not reject values that the decoder accepts
- * (`src/model/schemas/resource-definition.test.ts`, and with a real API server `test/cluster/definitions.test.ts`).
+ * Adds a validation to a decoder's description. It must accept all values that the decoder accepts (tested in
+ * `src/model/schemas/resource-definition.test.ts`, and with a real API server in `test/cluster/definitions.test.ts`).
  * @returns a new decoder with the same behaviour
  */
 export function inSchema<D extends Describable>(decoder: D, by: SchemaValidation): D {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { durationMsOf } from './duration.ts';
 
-describe('the duration', () => {
+describe('a duration', () => {
   it.each([
     ['0', 0],
     ['0s', 0],
@@ -12,11 +12,11 @@ describe('the duration', () => {
     ['250us', 0.25],
     ['1500ns', 0.0015],
     ['-2s', -2000],
-  ])('%s is %d ms', (text, ms) => {
+  ])('is parsed from %s as %d ms', (text, ms) => {
     expect(durationMsOf(text)).toBe(ms);
   });
 
-  it.each(['', '5', '1 s', 's', '1d', '1s ', '1.2.3s', '--1s'])('%j is invalid', (text) => {
+  it.each(['', '5', '1 s', 's', '1d', '1s ', '1.2.3s', '--1s'])('is invalid if it is %j', (text) => {
     expect(durationMsOf(text)).toBeUndefined();
   });
 });

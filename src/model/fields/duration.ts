@@ -1,4 +1,4 @@
-/** Go durations: `300ms`, `1.5s`, `1h2m`, `0`. */
+/** Parses Go durations such as `300ms`, `1.5s`, `1h2m` and `0`. */
 
 const unitMs: Readonly<Record<string, number>> = {
   ns: 1e-6,
@@ -13,12 +13,12 @@ const unitMs: Readonly<Record<string, number>> = {
 
 const part = /(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)/gy;
 
-/** Node's timers have 31 bits of milliseconds and fire immediately beyond that. Rounded down to hours. */
+/** Node's timers have at most 31 bits of milliseconds and fire immediately beyond that. Rounded down to hours. */
 export const maxTimerMs = 576 * 3_600_000;
 
 export const durationPattern = `^[-+]?(?:0|(?:(?:[0-9]+(?:\\.[0-9]*)?|\\.[0-9]+)(?:ns|us|µs|μs|ms|s|m|h))+)$`;
 
-/** RE2 pattern of a non-negative duration; includes `-0s`. */
+/** RE2 pattern for a non-negative duration; matches `-0s`. */
 export const notBelowZero = '^(?:[^-].*|-[^1-9]*)$';
 export const aboveZero = '[1-9]';
 
@@ -33,6 +33,6 @@ export function durationMsOf(text: string): number | undefined {
     sumMs += Number(match[1]) * unitMs[match[2]!]!;
     end = part.lastIndex;
   }
-  // Rounds binary fractions to nanoseconds.
+  // Rounds to nanoseconds, because binary fractions are inexact.
   return end > 0 && end === rest.length ? (sign * Math.round(sumMs * 1e6)) / 1e6 : undefined;
 }

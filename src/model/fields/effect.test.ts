@@ -27,7 +27,7 @@ const pathsOf = (value: unknown): string[] =>
   ).map(({ path }) => path);
 
 describe('a field that is marked as without effect', () => {
-  it('is reported with its path and code, at any depth', () => {
+  it('is reported with its path and code at any depth', () => {
     expect(effectWarnings(list(thing), [{}, { unused: 'x', used: 'y' }])).toEqual([
       { path: '[1].unused', message: 'has no effect: nothing reads it', code: 'FIELD_WITHOUT_EFFECT' },
     ]);
@@ -37,11 +37,11 @@ describe('a field that is marked as without effect', () => {
     ]);
   });
 
-  it('is not reported if it is absent, empty, or requests the default behaviour', () => {
+  it('is not reported if it is absent or empty, or requests the default behavior', () => {
     expect(pathsOf({ map: { a: { unused: null, flag: true }, b: { unused: '' } } })).toEqual([]);
   });
 
-  it('is reported for at most 100 fields of an object, with the number of the others', () => {
+  it('is reported for at most 100 fields of an object, with the number of further fields', () => {
     const found = effectWarnings(
       list(thing),
       Array.from({ length: maxEffectWarnings + 7 }, () => ({ unused: 'x' })),
@@ -52,12 +52,12 @@ describe('a field that is marked as without effect', () => {
     });
   });
 
-  it('is reported for exactly the values that have no effect', () => {
+  it('is reported only for values that have no effect', () => {
     expect(pathsOf({ map: { a: { scheme: 'https' }, b: { scheme: 'oci' } } })).toEqual(['map.b.scheme']);
   });
 });
 
-describe('an object of a file', () => {
+describe('an object in a file', () => {
   const fieldsOf = (kind: string, spec: string): (string | undefined)[] =>
     readConfigFile('a.yaml', `apiVersion: ${kind}\nmetadata: {name: a}\nspec: ${spec}`, { creationTimestamp: 0 })
       .problems.filter(({ severity, code }) => severity === 'warning' && code === 'FIELD_WITHOUT_EFFECT')
@@ -87,7 +87,7 @@ describe('an object of a file', () => {
       '{ingress: [{port: {number: 80, protocol: HTTP}, connectionPool: {http: {h2UpgradePolicy: UPGRADE}}}]}',
       ['spec.ingress[0].connectionPool.http.h2UpgradePolicy'],
     ],
-  ])('of kind %s (%s) has the warnings %j', (kind, spec, fields) => {
+  ])('has for kind %s (%s) the warnings %j', (kind, spec, fields) => {
     expect(fieldsOf(kind, spec).sort()).toEqual([...fields].sort());
   });
 });

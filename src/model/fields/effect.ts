@@ -1,6 +1,6 @@
 /**
- * Marks declarations of fields that are accepted but have no or limited effect; an unmarked field is used. Warnings and the tables of
- * docs/compatibility.md are derived from the marks, and `test/fields/` compares them with the generated configuration.
+ * Marks accepted fields with limited or no effect. Warnings and the tables of docs/compatibility.md are derived from the marks, and `test/fields/`
+ * compares them with the generated configuration.
  */
 import { isObject } from '../../runtime/json-object.ts';
 import { type FieldError, fieldPath, type OptionalField, type RequiredField } from './decode.ts';
@@ -31,9 +31,9 @@ export function withoutEffect<F extends AnyField>(field: F, reason: string, harm
 }
 
 /**
- * Marks a field of which some values have no effect.
+ * Marks a field if some of its values have no effect.
  * @param reason completes "has no effect: …"
- * @param warns receives the value as written
+ * @param warns receives the value before decoding
  */
 export function withoutEffectWhere<F extends AnyField>(
   field: F,
@@ -44,9 +44,9 @@ export function withoutEffectWhere<F extends AnyField>(
 }
 
 /**
- * Marks a field that has no effect together with some values of other fields.
+ * Marks a field that has no effect with some values of other fields.
  * @param reason completes "has no effect: …"
- * @param warns receives the fields of the containing object, as written
+ * @param warns receives the fields of the containing object before decoding
  * @param harmless values that request the default behaviour
  */
 export function withoutEffectBeside<F extends AnyField>(
@@ -63,7 +63,7 @@ export function withoutEffectBeside<F extends AnyField>(
   return { ...field, effect };
 }
 
-/** Whether a value is equivalent to an absent field. An empty message is not: its presence may select a variant. */
+/** Whether a value is equivalent to an absent field. An empty message is not, because its presence may select a variant. */
 function isUnset(value: unknown, decoder: Describable): boolean {
   if (value === '' || (Array.isArray(value) && value.length === 0)) return true;
   const description = descriptionOf(decoder);
@@ -77,7 +77,7 @@ export function refused<F extends AnyField>(field: F, reason: string): F {
 
 const effectless = new WeakMap<Describable, boolean>();
 
-/** Whether any field of the value can warn; other values are not visited again. */
+/** Whether any field of the value can warn, so that other values are not visited. */
 function canWarn(decoder: Describable): boolean {
   const known = effectless.get(decoder);
   if (known !== undefined) return known;
@@ -97,12 +97,12 @@ function isWarning({ effect }: FieldDescription): boolean {
   return effect !== undefined && effect.type !== 'refused';
 }
 
-/** Warnings of one object that are reported separately. */
+/** Maximum number of warnings of one object that are reported individually. */
 export const maxEffectWarnings = 100;
 
 /**
- * A warning for each field without effect; beyond {@link maxEffectWarnings}, one for all others.
- * @param value as written, accepted by the decoder
+ * Returns a warning per field without effect; beyond {@link maxEffectWarnings}, one for all remaining fields.
+ * @param value before decoding; accepted by the decoder
  */
 export function effectWarnings(decoder: Describable, value: unknown, path = ''): FieldError[] {
   const all = warningsWithin(decoder, value, path);

@@ -10,7 +10,7 @@ const host = fc
   .filter((text) => text !== '' && text !== '*.');
 
 describe('HostIndex', () => {
-  it('finds the entries that overlap a host, in their order', () => {
+  it('returns the entries that overlap a host, in their order', () => {
     const things = fc.array(fc.array(host, { maxLength: 3 }), { maxLength: 12 });
     fc.assert(
       fc.property(things, host, (all, searched) => {
@@ -31,7 +31,7 @@ describe('HostIndex', () => {
     ['bb.test', ['*.test', '*b.test', '*']],
     ['test', ['*']],
     ['other', ['*']],
-  ])('finds the same entries as a scan for %s', (searched, expected) => {
+  ])('returns the same entries as a scan for %s', (searched, expected) => {
     const index = new HostIndex([['a.test', '*.test'], ['*b.test'], ['*']], (hosts) => hosts);
     expect(index.overlapping(searched).map(({ host: name }) => name)).toEqual(expected);
   });

@@ -7,14 +7,14 @@ export interface HostEntry<T> {
 }
 
 /**
- * An index by host, including wildcards, which finds overlapping hosts (`hostsOverlap` in hostname.ts) without a scan. A look-up costs the
- * number of distinct wildcard lengths plus the results. Immutable.
+ * An immutable index by host, including wildcards, that finds overlapping hosts (`hostsOverlap` in hostname.ts) without a scan. A look-up costs the
+ * number of distinct wildcard lengths plus the results.
  */
 export class HostIndex<T> {
   readonly #byHost = new Map<string, HostEntry<T>[]>();
-  /** Lengths of the wildcards' suffixes: `*.test` has a suffix of five characters. */
+  /** Lengths of wildcard suffixes; for example, `*.test` has a suffix of five characters. */
   readonly #wildcardLengths: readonly number[];
-  /** Reversed hosts in order, built on the first wildcard look-up: hosts with the same suffix are adjacent. */
+  /** Reversed hosts in order, so that hosts with the same suffix are adjacent; built on the first wildcard look-up. */
   #backwards: readonly { readonly text: string; readonly host: string }[] | undefined;
 
   constructor(items: Iterable<T>, hostsOf: (item: T) => Iterable<string>) {

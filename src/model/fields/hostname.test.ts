@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { HostNames, hostIntersection, hostsOverlap, isHostWithin, mostSpecific, widerHosts } from './hostname.ts';
 
-/** From most to least specific: names before wildcards, longer wildcards before shorter ones. */
+/** Orders hosts from most to least specific: names before wildcards, longer wildcards before shorter ones. */
 function bySpecificity(a: string, b: string): number {
   const [length, other] = [a, b].map((host) => (host.startsWith('*') ? host.length : Number.POSITIVE_INFINITY));
   return length === other ? 0 : other! - length!;
@@ -23,24 +23,24 @@ describe('host names and wildcards', () => {
     ['b.c', '*b.c', false],
     ['*b.c', '*.c', true],
     ['*.b.c', '*b.c', true],
-  ])('that %s is within %s is %s', (inner, outer, expected) => {
+  ])('are compared: %s is within %s: %s', (inner, outer, expected) => {
     expect(isHostWithin(inner, outer)).toBe(expected);
   });
 
-  it('intersect in the narrower one', () => {
+  it('have the narrower one as their intersection', () => {
     expect(hostIntersection('*.b.c', 'a.b.c')).toBe('a.b.c');
     expect(hostIntersection('*.c', '*.b.c')).toBe('*.b.c');
     expect(hostIntersection('*.b', '*.c')).toBeUndefined();
     expect(hostsOverlap('x.y', '*')).toBe(true);
   });
 
-  it('have covering hosts from the narrowest to the widest', () => {
+  it('are listed with their covering wildcards from the narrowest to the widest', () => {
     expect([...widerHosts('a.b.c')]).toEqual(['a.b.c', '*.b.c', '*.c', '*']);
     expect([...widerHosts('*.b.c')]).toEqual(['*.b.c', '*.c', '*']);
     expect([...widerHosts('*')]).toEqual(['*']);
   });
 
-  it('have the most specific key that a scan of all keys finds', () => {
+  it('are matched to the most specific key, like by a scan of all keys', () => {
     const label = fc.constantFrom('a', 'b', 'c');
     const host = fc.array(label, { minLength: 1, maxLength: 4 }).map((labels) => labels.join('.'));
     const key = fc.oneof(
@@ -57,7 +57,7 @@ describe('host names and wildcards', () => {
     );
   });
 
-  it('are qualified if and only if they are short', () => {
+  it('are qualified only if they are short names', () => {
     const names = new HostNames('cluster.local');
     expect(names.qualified('reviews', 'shop')).toBe('reviews.shop.svc.cluster.local');
     expect(names.qualified('reviews.shop', 'x')).toBe('reviews.shop');
@@ -65,7 +65,7 @@ describe('host names and wildcards', () => {
     expect(names.qualified('', 'x')).toBe('');
   });
 
-  it('are qualified for known services even without Kubernetes', () => {
+  it('are qualified without Kubernetes only for known services', () => {
     const names = new HostNames('mesh.local', (hostname) => hostname === 'reviews.shop.svc.mesh.local');
     expect(names.qualified('reviews', 'shop')).toBe('reviews.shop.svc.mesh.local');
     expect(names.qualified('reviews', 'pay')).toBe('reviews.pay');

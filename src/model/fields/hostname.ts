@@ -1,6 +1,6 @@
 /**
- * Host names and wildcards. A wildcard is `*`, or `*.` and a domain, and matches every name of one or more labels under the domain, including
- * narrower wildcards. A partial wildcard, `*x.test`, matches every name with that suffix.
+ * Host names and wildcards. A wildcard is `*`, or `*.` and a domain, and matches every name under the domain, including narrower wildcards. A partial
+ * wildcard such as `*x.test` matches every name with that suffix.
  */
 
 export function isWildcard(host: string): boolean {
@@ -22,7 +22,7 @@ export function hostIntersection(a: string, b: string): string | undefined {
   return isHostWithin(b, a) ? b : undefined;
 }
 
-/** The hosts that cover a host, itself first, then from narrow to wide: `a.b.c`, `*.b.c`, `*.c`, `*`. */
+/** Yields the hosts that cover a host, starting with itself and ending with the widest: `a.b.c`, `*.b.c`, `*.c`, `*`. */
 export function* widerHosts(host: string): Generator<string> {
   yield host;
   let rest = isWildcard(host) ? host.slice(host.startsWith('*.') ? 2 : 1) : host;
@@ -33,7 +33,7 @@ export function* widerHosts(host: string): Generator<string> {
   if (host !== '*') yield '*';
 }
 
-/** Hosts to search. Must not change after the first search. */
+/** Hosts to search; must not change after the first search. */
 export interface HostKeys {
   has(host: string): boolean;
   keys(): Iterable<string>;
@@ -41,7 +41,7 @@ export interface HostKeys {
 
 const partialOf = new WeakMap<HostKeys, readonly string[]>();
 
-/** `*x.test`; rarely used. */
+/** Whether the host has the rare form `*x.test`. */
 export function isPartialWildcard(host: string): boolean {
   return isWildcard(host) && host !== '*' && !host.startsWith('*.');
 }
@@ -75,14 +75,12 @@ export function mostSpecific(host: string, keys: HostKeys): string | undefined {
   return undefined;
 }
 
-/** Whether a name must be qualified with a namespace. Names with a dot, wildcards and addresses are complete. */
+/** Whether a name must be qualified with a namespace. Names with a dot, wildcards and addresses need none. */
 export function isShortName(host: string): boolean {
   return host !== '' && !host.includes('.') && !host.includes(':') && !isWildcard(host);
 }
 
-/**
- * Resolves short names with the suffix of Kubernetes services, `svc.<domain>`; without Kubernetes, only if a service of that name is known.
- */
+/** Resolves short names with `svc.<domain>`, the suffix of Kubernetes Services; without Kubernetes, only if a service of that name is known. */
 export class HostNames {
   readonly domain: string;
   /** Whether results are independent of the set of services. */
@@ -90,8 +88,8 @@ export class HostNames {
   private readonly isKnown: (hostname: string, namespace: string) => boolean;
 
   /**
-   * @param domain `cluster.local`
-   * @param isKnown whether a service of the name is visible to a namespace; absent if services are those of Kubernetes
+   * @param domain such as `cluster.local`
+   * @param isKnown whether a service of the name is visible to a namespace; absent if services come from Kubernetes
    */
   constructor(domain: string, isKnown?: (hostname: string, namespace: string) => boolean) {
     this.domain = domain;
@@ -99,7 +97,7 @@ export class HostNames {
     this.isKnown = isKnown ?? (() => true);
   }
 
-  /** `reviews` in namespace `shop` is `reviews.shop.svc.cluster.local`, or else `reviews.shop`. */
+  /** Resolves `reviews` in namespace `shop` to `reviews.shop.svc.cluster.local`, else to `reviews.shop`. */
   qualified(host: string, namespace: string): string {
     if (!isShortName(host)) return host;
     const inKubernetes = `${host}.${namespace}.svc.${this.domain}`;

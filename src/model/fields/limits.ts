@@ -1,6 +1,6 @@
 /**
- * Limits for the content of one object. An object beyond a limit is rejected, because its expansion would block the event loop and reach
- * every proxy that can see it.
+ * Limits of one object's content. Beyond a limit it is rejected, because its expansion would block the event loop and affect every proxy that can see
+ * it.
  */
 
 import type { FieldError } from './violation.ts';
@@ -8,15 +8,15 @@ import type { FieldError } from './violation.ts';
 export type LimitError = FieldError & { readonly code: 'LIMIT_EXCEEDED' };
 
 /**
- * Default limit for items of a list or entries of a map. Equals the largest limit of Istio's own definitions (`portLevelSettings`,
- * `jwtRules`); those of the Gateway API are 16 to 128.
+ * Default maximum of list items or map entries: the largest limit of Istio's own definitions (`portLevelSettings`, `jwtRules`); those of the Gateway
+ * API are 16 to 128.
  */
 export const maxItems = 4_096;
 
-/** Unknown fields of one object that are reported separately, with a suggested name. */
+/** Maximum number of unknown fields of one object that are reported individually, with a suggested name. */
 export const maxUnknownFields = 100;
 
-/** @param itemName the counted things: `items`, `clusters (hosts x ports)` */
+/** @param itemName plural, such as `items` or `clusters (hosts x ports)` */
 export function limitError(path: string, count: number | string, max: number, itemName = 'items'): LimitError {
   return {
     path,

@@ -24,7 +24,7 @@ it.each([
   ['an exact path of an HTTPRoute', httpRoute('Exact', '/a/*/b'), 'spec.rules[0].matches[0].path.value', 'regular'],
   ['a prefix of an Ingress', ingress('Prefix', '/api/*'), 'spec.rules[0].http.paths[0].path', 'path: /api/ for'],
   ['an exact path of an Ingress', ingress('Exact', '/*'), 'spec.rules[0].http.paths[0].path', 'path: / for'],
-])('%s with a literal * is reported, with the intended prefix', async (_, text, field, advice) => {
+])('validate reports %s with a literal *, and suggests the intended prefix', async (_, text, field, advice) => {
   const { problems } = await validateFiles([], [{ file: 'a.yaml', text }]);
   const doubtful = problems.filter(({ code }) => code === 'FIELD_DOUBTFUL');
   expect(doubtful).toEqual([expect.objectContaining({ field, message: expect.stringContaining(advice) })]);
@@ -33,7 +33,7 @@ it.each([
 it.each([
   ['a regular expression', httpRoute('RegularExpression', '/api/.*')],
   ['the wildcard path of an Ingress with pathType ImplementationSpecific', ingress('ImplementationSpecific', '/api/*')],
-])('%s is not reported', async (_, text) => {
+])('validate does not report %s', async (_, text) => {
   const { problems } = await validateFiles([], [{ file: 'a.yaml', text }]);
   expect(problems.filter(({ code }) => code === 'FIELD_DOUBTFUL')).toEqual([]);
 });

@@ -1,7 +1,7 @@
-/** Warnings about `*` in exact and prefix matches, which compare it literally. */
+/** Warns about `*` in exact and prefix matches, which compare it literally. */
 import { doubtful, type FieldViolation } from './violation.ts';
 
-/** @param correction how this kind matches all paths below the given one */
+/** @param correction the match of this kind for all paths below the given one */
 export function literalStarInPath(path: string, correction: (below: string) => string): FieldViolation | undefined {
   const star = path.indexOf('*');
   if (star < 0) return undefined;

@@ -1,6 +1,6 @@
 /** Locality of a workload: `region/zone/subzone`, truncated from the right. */
 
-/** From the workload's topology labels, else its `istio-locality` label (dots for slashes), else the given default (§7.2). */
+/** Reads the workload's topology labels, else its `istio-locality` label (dots for slashes), else uses the default (§7.2). */
 export function localityOf(labels: Readonly<Record<string, string>>, otherwise = ''): string {
   const region = labels['topology.kubernetes.io/region'];
   if (region) {
@@ -10,7 +10,7 @@ export function localityOf(labels: Readonly<Record<string, string>>, otherwise =
   return label ? (label.includes('/') ? label : label.replaceAll('.', '/')) : otherwise;
 }
 
-/** Ends before the first unknown part. */
+/** Joins the parts before the first unknown one. */
 export function joinLocality(...parts: readonly (string | undefined)[]): string {
   const end = parts.findIndex((part) => !part);
   return (end < 0 ? parts : parts.slice(0, end)).join('/');

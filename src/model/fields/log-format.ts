@@ -51,7 +51,7 @@ const commands: ReadonlyMap<string, Parameters> = new Map([
   ),
 ]);
 
-/** @param names separated by white space */
+/** @param names command names, separated by white space */
 function of(parameters: Parameters, names: string): [string, Parameters][] {
   return names
     .trim()
@@ -69,13 +69,13 @@ const kindsOfMetadata = [
   'LISTENER_FILTER_CHAIN',
 ];
 
-/** Accepted parameters of commands with a fixed set. */
+/** Accepted parameters of commands whose parameters are a fixed set. */
 const options: ReadonlyMap<string, readonly string[]> = new Map([
   ['GRPC_STATUS', ['CAMEL_STRING', 'SNAKE_STRING', 'NUMBER']],
   ['PATH', ['WQ', 'NQ', 'WQ:ORIG', 'NQ:ORIG', 'WQ:PATH', 'NQ:PATH', 'WQ:ORIG_OR_PATH', 'NQ:ORIG_OR_PATH']],
 ]);
 
-/** One command. Parameters may contain anything but the closing parenthesis. */
+/** Matches one command. Parameters may contain anything but the closing parenthesis. */
 const command = /%(?:([A-Z0-9_]+)(?:\(((?:[^)]|\)(?![:%]))*)\))?(?::(\d+))?)?%/y;
 
 export function logFormatViolation(format: string): violation.FieldViolation | undefined {

@@ -20,7 +20,7 @@ describe('a check of names and addresses', () => {
     [isCidr, '10.0.0.0/33', false],
     [isCidr, '2001:db8::/64', true],
     [isCidr, '10.0.0.0', false],
-  ])('%o returns for %s: %s', (check, value, expected) => {
+  ])('%o accepts %s: %s', (check, value, expected) => {
     expect(check(value)).toBe(expected);
   });
 
@@ -30,11 +30,11 @@ describe('a check of names and addresses', () => {
     ['rout', 'route'],
     ['x', undefined],
     ['completely', undefined],
-  ])('nearestName suggests for the misspelled %s: %s', (written, expected) => {
+  ])('nearestName suggests for the misspelled name %s: %s', (written, expected) => {
     expect(nearestName(written, ['timeout', 'route', 'retries'])).toBe(expected);
   });
 
-  it('the key of an object survives the conversion to text and back', () => {
+  it('an object key remains equal after conversion to text and back', () => {
     const key = { kind: 'ServiceEntry', namespace: 'shop', name: '*.example.com' };
     expect(parseConfigKey(configKeyText(key))).toEqual(key);
   });

@@ -1,11 +1,11 @@
-/** Checks of names, addresses and hosts that several kinds share. `…Violation` functions return `undefined` for a valid value. */
+/** Checks names, addresses and hosts of several kinds. `…Violation` functions return `undefined` for a valid value. */
 
 import { isIP, isIPv4 } from 'node:net';
 import * as violation from './violation.ts';
 
 const label = /^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$/i;
 
-/** A DNS-1123 label: `web-1`. */
+/** Accepts a DNS-1123 label such as `web-1`. */
 export function isDnsLabel(text: string): boolean {
   return label.test(text);
 }
@@ -18,21 +18,21 @@ export function isObjectName(text: string): boolean {
   return text.length <= 253 && /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*$/.test(text);
 }
 
-/** `a.example.com`, without a wildcard. Underscores are allowed in all labels but the last, as in real DNS. */
+/** Accepts names such as `a.example.com`, but no wildcards. Underscores are allowed in all labels but the last, as in real DNS. */
 export function isHostname(text: string): boolean {
   if (text.length === 0 || text.length > 255) return false;
   const labels = text.replace(/\.$/, '').split('.');
-  // Host names of clusters have labels that are only underscores: `outbound_.15010_._.istiod.istio-system.svc`.
+  // Host names of clusters have labels of only underscores, such as `outbound_.15010_._.istiod.istio-system.svc`.
   return labels.every((part, index) => label.test(index === labels.length - 1 ? part : part.replaceAll('_', 'x')));
 }
 
-/** `*`, `*.example.com` or a host name. */
+/** Accepts `*`, `*.example.com` or a host name. */
 export function isHostOrWildcard(text: string): boolean {
   if (text === '*') return true;
   return isHostname(text.startsWith('*.') ? text.slice(2) : text);
 }
 
-/** Also accepts partial wildcards: `*x.example.com`, `*-x.example.com`. */
+/** Also accepts partial wildcards, such as `*x.example.com` and `*-x.example.com`. */
 export function anyHostViolation(host: string): violation.FieldViolation | undefined {
   return isHostname(host.replace(/^\*-?/, '')) ? undefined : hostViolation(host);
 }
@@ -48,7 +48,7 @@ export function isIpAddress(text: string): boolean {
   return isIP(text) !== 0;
 }
 
-/** `10.0.0.0/8`, `2001:db8::/32`. */
+/** Accepts ranges such as `10.0.0.0/8` and `2001:db8::/32`. */
 export function isCidr(text: string): boolean {
   const [address = '', bits = '', ...more] = text.split('/');
   if (more.length > 0 || !/^\d{1,3}$/.test(bits) || !isIpAddress(address)) return false;
@@ -62,7 +62,7 @@ export function hostViolation(host: string): violation.FieldViolation | undefine
   return violation.mustBe('a host name', host);
 }
 
-/** `.`, `*`, `~` or a namespace. */
+/** Accepts `.`, `*`, `~` or a namespace. */
 export function exportTargetViolation(target: string): violation.FieldViolation | undefined {
   if (target === '.' || target === '*' || target === '~' || isDnsLabel(target)) return undefined;
   return violation.mustBe('".", "*", "~" or a namespace', target);

@@ -1,4 +1,4 @@
-/** The most similar known name: within two edits, and fewer edits than half the letters. */
+/** Returns the most similar known name: at most two edits, and fewer edits than half the letters. */
 export function nearestName<Name extends string>(written: string, names: Iterable<Name>): Name | undefined {
   let best: Name | undefined;
   let bestDistance = Math.min(2, Math.floor(written.length / 2)) + 1;
@@ -10,7 +10,7 @@ export function nearestName<Name extends string>(written: string, names: Iterabl
   return best;
 }
 
-/** Insertions, deletions, replacements and swaps of neighbours (optimal string alignment distance). */
+/** Counts insertions, deletions, replacements and swaps of neighbours (optimal string alignment distance). */
 function editDistance(a: string, b: string): number {
   let beforePrevious: number[] = [];
   let previous = Array.from({ length: b.length + 1 }, (_, index) => index);

@@ -1,10 +1,10 @@
-/** RE2 patterns of complete values, for schemas. Each accepts everything that the check in `names.ts` accepts, and possibly more. */
+/** RE2 patterns for complete values in schemas. Each accepts at least everything that the check in `names.ts` accepts. */
 const label = '[A-Za-z0-9](?:[-A-Za-z0-9]{0,61}[A-Za-z0-9])?';
 const host = '[A-Za-z0-9_.-]*';
 const ip = '(?:[0-9]{1,3}(?:\\.[0-9]{1,3}){3}|[0-9A-Za-z.%-]*:[0-9A-Za-z.:%-]*)';
 
 export const labelPattern = `^${label}$`;
-/** A host name, `*`, or a wildcard, also a partial one. */
+/** A host name, `*`, or a wildcard, including partial ones. */
 export const hostPattern = `^\\*?${host}$`;
 export const hostOrIpPattern = `^(?:\\*?${host}|${ip})$`;
 /** `[namespace/]host`. In a Sidecar, `~` before the namespace excludes the host. */

@@ -17,11 +17,11 @@ describe('the protocol of a port', () => {
     [{ name: 'constructor', number: 80 }, 'unsupported'],
     [{ name: 'constructor-x', number: 3306 }, 'TCP'],
     [{ name: 'http', number: 80, appProtocol: 'constructor' }, 'unsupported'],
-  ])('with the name and number %j is %s', (port, protocol) => {
+  ])('is derived from the name and number %j: %s', (port, protocol) => {
     expect(protocolOf(port)).toBe(protocol);
   });
 
-  it('belongs to one family', () => {
+  it('belongs to exactly one family', () => {
     expect([
       isHttp('GRPC'),
       isHttp2('GRPC'),

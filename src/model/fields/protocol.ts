@@ -12,10 +12,10 @@ export type ApplicationProtocol =
   | 'TCP'
   | 'TLS'
   | 'UDP'
-  /** Not declared: the listener detects it. */
+  /** Not declared, so the listener detects it. */
   | 'unsupported';
 
-/** A map, because user-supplied names would find `constructor` in a plain object. */
+/** A Map, because a plain object would have an entry for names such as `constructor`. */
 const byPrefix: ReadonlyMap<string, ApplicationProtocol> = new Map(
   Object.entries({
     grpc: 'GRPC',
@@ -43,7 +43,7 @@ const byAppProtocol: ReadonlyMap<string, ApplicationProtocol> = new Map(
 /** Ports of server-first protocols, on which protocol detection would stall. */
 export const serverFirstPorts: ReadonlySet<number> = new Set([25, 53, 3306, 27017]);
 
-/** `name` is the port's name (`http-web`), or the protocol field of a ServiceEntry or Gateway port (`HTTP`). */
+/** `name` is the port's name (`http-web`), or the protocol of a ServiceEntry or Gateway port (`HTTP`). */
 export function protocolOf(port: {
   name: string;
   number: number;
@@ -68,6 +68,6 @@ const tls: ReadonlySet<ApplicationProtocol> = new Set(['HTTPS', 'TLS']);
 export const isHttp = (protocol: ApplicationProtocol): boolean => http.has(protocol);
 export const isHttp2 = (protocol: ApplicationProtocol): boolean => http2.has(protocol);
 export const isTls = (protocol: ApplicationProtocol): boolean => tls.has(protocol);
-/** Neither HTTP nor subject to protocol detection. */
+/** Whether the protocol is neither HTTP nor subject to detection. */
 export const isTcp = (protocol: ApplicationProtocol): boolean =>
   !http.has(protocol) && protocol !== 'UDP' && protocol !== 'unsupported';

@@ -1,10 +1,10 @@
 /**
- * Translates differences between Envoy's RE2 (C++, over bytes) and RE2JS (port of Go's RE2, over code points). Each row was measured with
- * Envoy 1.40 (`--mode validate`), see `test/e2e/envoy-regular-expressions.test.ts`.
+ * Translates between Envoy's RE2 (C++, over bytes) and RE2JS (port of Go's RE2, over code points). Each difference was measured with Envoy 1.40
+ * (`--mode validate`), see `test/e2e/envoy-regular-expressions.test.ts`.
  */
 import * as E from 'fp-ts/lib/Either.js';
 
-/** The UTF-8 bytes, one character each: Envoy matches over bytes. */
+/** Returns the UTF-8 bytes, one character per byte, because Envoy matches bytes. */
 export function bytesOf(text: string): string {
   return Buffer.from(text, 'utf8').toString('latin1');
 }
@@ -13,7 +13,7 @@ export function textOf(bytes: string): string {
   return Buffer.from(bytes, 'latin1').toString('utf8');
 }
 
-/** Properties that RE2JS supports and Envoy 1.40's RE2 does not: its own categories, and scripts since Unicode 16. */
+/** Properties that RE2JS supports but Envoy 1.40's RE2 does not: RE2JS's own categories, and scripts since Unicode 16. */
 const unknownProperties: ReadonlySet<string> = new Set([
   ...['Cn', 'LC', 'ASCII_Hex_Digit', 'Alphabetic', 'Dash', 'Emoji', 'Emoji_Component', 'Emoji_Modifier'],
   ...['Emoji_Modifier_Base', 'Emoji_Presentation', 'Extended_Pictographic', 'Hex_Digit', 'Lowercase', 'Math'],
@@ -22,7 +22,7 @@ const unknownProperties: ReadonlySet<string> = new Set([
   ...['Tolong_Siki', 'Tulu_Tigalari'],
 ]);
 
-/** A piece of an expression and its RE2JS form; left: why Envoy rejects it. */
+/** A piece of an expression with its RE2JS form, or left: why Envoy rejects it. */
 type Reading = readonly [piece: string, translated: E.Either<string, string>];
 
 const quoted = /\\Q.*?(?:\\E|$)/sy;
@@ -31,7 +31,7 @@ const octal = /\\[4-7][0-7]{2}/y;
 const property = /\\[pP]\{\^?(\w+)\}/y;
 const escape = /\\./sy;
 const groupName = /\(\?P?<\w+>/y;
-/** RE2 takes a repeat count of ten digits as literal braces. */
+/** RE2 treats a repeat count of ten digits as literal braces. */
 const hugeRepeat = /\{(?:[1-9]\d{9,}(?:,\d*)?|\d+,[1-9]\d{9,})\}/y;
 const classStart = /\[\^?\]?/y;
 const namedClass = /\[:\^?\w+:\]/y;
@@ -84,6 +84,6 @@ function escaped(found: (pattern: RegExp) => RegExpExecArray | null, inClass: bo
     return [named[0], isUnknown ? E.left(`RE2 has no character class ${named[0]}`) : E.right(named[0])];
   }
   const [piece] = found(escape) ?? ['\\'];
-  // Any single byte.
+  // `\C` matches any single byte.
   return [piece, E.right(piece === '\\C' && !inClass ? '(?s:.)' : piece)];
 }

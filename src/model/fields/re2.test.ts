@@ -19,7 +19,7 @@ describe('a regular expression for Envoy', () => {
     'a{10000000000}',
     '\\C',
     '[(?P<a>]',
-  ])('may be %s', (regex) => {
+  ])('can be %s', (regex) => {
     expect(re2Violation(regex)).toBeUndefined();
   });
 
@@ -36,7 +36,7 @@ describe('a regular expression for Envoy', () => {
     ['[ü-', 'missing closing ]: [ü-'],
     ['\\p{Garay}', 'no character class \\p{Garay}'],
     ['(a{500}){3}', '{3} repeats more than 1,000'],
-  ])('must not be %j', (regex, fragment) => {
+  ])('cannot be %j', (regex, fragment) => {
     const { code, expected, message } = re2Violation(regex)!;
     expect([code, expected]).toEqual(['FIELD_FORMAT_INVALID', 'an RE2 expression']);
     expect(message).toContain(fragment);
@@ -46,7 +46,7 @@ describe('a regular expression for Envoy', () => {
     ['', 'FIELD_EMPTY'],
     ['a'.repeat(1025), 'FIELD_TOO_LARGE (at most 1024 characters) got 1025'],
     ['[a-z]{1000}.{1000}'.repeat(20), 'FIELD_TOO_LARGE'],
-  ])('must not be empty or too large', (regex, coded) => {
+  ])('cannot be empty or too large', (regex, coded) => {
     expect(codedViolation(re2Violation(regex)!)).toContain(coded);
   });
 });
@@ -70,11 +70,11 @@ describe('a compiled regular expression', () => {
     ['a{10000000000}', 'a{10000000000}', true],
     ['(?P<n>a)(?P<n>b)', 'ab', true],
     ['[(?P<n>]', 'P', true],
-  ])('matches as in Envoy (%j with %j: %s)', (regex, text, isMatch) => {
+  ])('matches like in Envoy (%j with %j: %s)', (regex, text, isMatch) => {
     expect(re2Expression(regex).matches(text)).toBe(isMatch);
   });
 
-  it('is found anywhere in a text', () => {
+  it('matches anywhere in a text', () => {
     expect(re2Expression('1\\.2[0-9]').isFoundIn('istio 1.29.0')).toBe(true);
     expect(re2Expression('^1\\.2').isFoundIn('istio 1.29.0')).toBe(false);
   });

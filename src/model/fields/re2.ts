@@ -1,6 +1,6 @@
 /**
- * Regular expressions in Envoy's RE2 syntax (https://github.com/google/re2/wiki/Syntax), over bytes. Validated by RE2JS, a port of RE2, which
- * is loaded on first use.
+ * Validates regular expressions in Envoy's RE2 syntax (https://github.com/google/re2/wiki/Syntax), over bytes. Uses RE2JS, a port of RE2 that is
+ * loaded on first use.
  */
 
 import { existsSync } from 'node:fs';
@@ -11,21 +11,21 @@ import { asRe2js, bytesOf, textOf } from './re2-dialect.ts';
 import * as violation from './violation.ts';
 
 const maxLength = 1024;
-/** `re2.max_program_size.error_level` in the bootstrap that the agent writes. */
+/** Value of `re2.max_program_size.error_level` in the agent's bootstrap. */
 const maxProgramSize = 32_768;
 
-/** Fast path: letters, digits, dots and simple classes with optional repetition are always valid, and are most expressions. */
+/** Fast path for most expressions: letters, digits, dots and simple classes with optional repetition are always valid. */
 const plain =
   /^\^?(?:(?:[\w/ ~!@%&=:;,'"<>-]|\\[dswDSW./\-+*?()[\]{}^$|]|\.|\[\^?(?:a-z|A-Z|0-9|[\w/.:])+-?\])(?:[*+?]\??)?)*\$?$/;
 
-/** `undefined` if the expression is valid. */
+/** Returns `undefined` for a valid expression. */
 export function re2Violation(regex: string, maxCharacters = maxLength): violation.FieldViolation | undefined {
   if (regex === '') return violation.empty();
   if (regex.length > maxCharacters) return violation.tooLarge(maxCharacters, regex.length);
   return plain.test(regex) ? undefined : composedRe2Violation(regex);
 }
 
-/** Validates an expression that is composed of valid ones: `\Q` may swallow what follows, and the total may be too large. */
+/** Validates an expression composed of valid ones: a `\Q` may quote the following ones, and the total may be too large. */
 export function composedRe2Violation(regex: string): violation.FieldViolation | undefined {
   if (!violations.has(regex)) {
     if (violations.size >= maxCached) violations.clear();
@@ -34,7 +34,7 @@ export function composedRe2Violation(regex: string): violation.FieldViolation | 
   return violations.get(regex);
 }
 
-/** Cached, because objects are decoded again whenever their file is saved. */
+/** Caches results, because objects are decoded again whenever their file is saved. */
 const violations = new Map<string, violation.FieldViolation | undefined>();
 const maxCached = 10_000;
 
@@ -50,7 +50,7 @@ function violationOf(regex: string): violation.FieldViolation | undefined {
 export interface Re2Expression {
   matches(text: string): boolean;
   isFoundIn(text: string): boolean;
-  /** Capturing groups, without group 0. */
+  /** Number of capturing groups, without group 0. */
   readonly groupCount: number;
 }
 
@@ -66,7 +66,7 @@ export function re2Expression(regex: string): Re2Expression {
   };
 }
 
-/** Left: why RE2 rejects it. */
+/** Left: why RE2 rejects the expression. */
 function compile(regex: string): E.Either<string, RE2JS> {
   const translated = asRe2js(bytesOf(regex));
   if (E.isLeft(translated)) return E.left(textOf(translated.left));
@@ -104,15 +104,15 @@ function library(): typeof import('re2js') {
 }
 
 interface Instruction {
-  /** Instruction code; 1 and 2 have two successors. */
+  /** Instruction code; the instructions 1 and 2 have two successors. */
   readonly op: number;
-  /** Alternating lowest and highest characters of ranges, or a single character. */
+  /** Lowest and highest characters of ranges, alternating, or a single character. */
   readonly runes?: ArrayLike<number>;
 }
 
 /**
- * Upper bound of the instructions that Envoy's RE2 needs: one per byte range, and up to two more than RE2JS for a repetition of a possibly
- * empty expression. (`programSize()` of RE2JS counts one instruction for all ranges of a class.)
+ * Upper bound of the instructions that Envoy's RE2 needs: one per byte range, and up to two more than RE2JS for repeating a possibly empty
+ * expression. (`programSize()` of RE2JS counts one for all ranges of a class.)
  */
 function maxInstructions(expression: RE2JS): number {
   const instructions = expression.re2().prog.inst as readonly Instruction[];

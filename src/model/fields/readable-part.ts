@@ -1,6 +1,5 @@
 /**
- * The readable part of a value with errors. Checks across several fields use it, so that all errors are reported at once, but none that only
- * follows from another.
+ * Stores the readable part of a value with errors. Checks across fields use it, so that all errors are reported together, without consequential ones.
  */
 
 const unreadable: unique symbol = Symbol('unreadable');
@@ -17,7 +16,7 @@ export function partOf(errors: object): unknown {
 
 export const missingPart: unknown = unreadable;
 
-/** `undefined` if no part is stored, or if `use` reads an unreadable field. */
+/** Returns `undefined` if no part is stored, or if `use` reads an unreadable field. */
 export function withReadablePart<A, B>(errors: object, use: (part: A) => B): B | undefined {
   const part = partOf(errors);
   if (part === unreadable) return undefined;
@@ -31,7 +30,7 @@ export function withReadablePart<A, B>(errors: object, use: (part: A) => B): B |
 
 function guarded(part: unknown): unknown {
   if (part === unreadable) throw unreadable;
-  // Frozen objects are constants of the program.
+  // Frozen objects are constants of the program, without unreadable fields.
   if (typeof part !== 'object' || part === null || Object.isFrozen(part)) return part;
   return new Proxy(part, {
     get: (target, key) => guarded(Reflect.get(target, key)),

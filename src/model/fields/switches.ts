@@ -1,10 +1,10 @@
-/** Boolean environment variables, as Istio's agent parses them: `1`, `t`, `T`, `true`, `True` and `TRUE` are on. */
+/** Parses boolean environment variables like Istio's agent: `1`, `t`, `T`, `true`, `True` and `TRUE` mean true. */
 
 import type { OptionErrors } from '../../runtime/option-errors.ts';
 import { booleanOf } from './go-boolean.ts';
 import { unknownValue } from './violation.ts';
 
-/** An invalid value is off here, and {@link checkSwitches} prevents the start. */
+/** Treats invalid values as off; {@link checkSwitches} rejects them at the start. */
 export function isOn(text: string | undefined): boolean {
   return booleanOf(text ?? '') === true;
 }
@@ -14,7 +14,7 @@ const switches = [
   'PROXY_CONFIG_XDS_AGENT',
 ];
 
-/** Rejects invalid values of switches that nothing else checks, so that a typo does not silently mean "off". */
+/** Rejects invalid values of switches without another check, so that a typo does not silently mean "off". */
 export function checkSwitches(env: NodeJS.ProcessEnv, errors: OptionErrors): void {
   for (const variable of switches) switchOf(variable, env, errors);
 }

@@ -1,7 +1,7 @@
 /**
- * Path templates of Envoy's `uri_template` extensions: `/{country}/*`, `/videos/{rest=**}.m3u8`. Envoy 1.40 rejects a route with a template
- * that it cannot parse, and crashes on one in an RBAC policy. So doubtful templates are errors, even some that Envoy would accept (`/***`,
- * `/a*`).
+ * Validates path templates of Envoy's `uri_template` extensions, such as `/{country}/*` and `/videos/{rest=**}.m3u8`. Envoy 1.40 rejects a route
+ * whose template it cannot parse, and crashes on one in an RBAC policy. Doubtful templates are therefore errors, even some that Envoy accepts
+ * (`/***`, `/a*`).
  */
 import * as violation from './violation.ts';
 
@@ -11,7 +11,7 @@ const maxNames = 5;
 
 const characters = "[\\w.~%!$&'()+,;:@=-]+";
 const part = `(?:\\*\\*?|${characters})`;
-/** A segment: text, or an operator (`*`, `**`, `{name}`, `{name=pattern}`), with a text suffix in the last segment. */
+/** Matches a segment: text, or an operator (`*`, `**`, `{name}`, `{name=pattern}`) that has a text suffix in the last segment. */
 const segmentPattern = new RegExp(
   `^(?:${characters}|(?:(?<wild>\\*\\*?)|\\{(?<name>[A-Za-z]\\w{0,15})(?:=(?<pattern>${part}(?:/${part})*))?\\})(?<after>${characters})?)$`,
 );

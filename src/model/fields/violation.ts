@@ -1,6 +1,6 @@
 /**
- * Validation errors as data: a code, the accepted values (`expected`) and the actual value (`got`). Messages are built here, so that they
- * read the same. `errorsAt` adds the path.
+ * Validation errors as data: a code, the accepted values (`expected`) and the actual value (`got`). Builds the messages, so that their wording is
+ * uniform. `errorsAt` adds the path.
  */
 import type { FieldCode } from '../../runtime/error-codes/fields.ts';
 import { visibleLine } from '../../runtime/visible-text.ts';
@@ -8,11 +8,11 @@ import { nearestName } from './nearest-name.ts';
 
 export interface FieldViolation {
   readonly code: FieldCode;
-  /** The sentence without the path: `must be a duration such as "5s", got "5"`. */
+  /** A sentence without the path, such as `must be a duration such as "5s", got "5"`. */
   readonly message: string;
-  /** Accepted values: `a duration such as "5s"`. */
+  /** Accepted values, such as `a duration such as "5s"`. */
   readonly expected?: string;
-  /** The rejected value, escaped and at most {@link maxShownCharacters} long: `"5"`. */
+  /** The rejected value, escaped and at most {@link maxShownCharacters} long, such as `"5"`. */
   readonly got?: string;
   readonly near?: string;
   /** Path of a conflicting field. */
@@ -20,11 +20,11 @@ export interface FieldViolation {
 }
 
 export interface FieldError extends FieldViolation {
-  /** `http[0].route[1].weight`; empty for the value itself. */
+  /** Such as `http[0].route[1].weight`; empty for the value itself. */
   readonly path: string;
-  /** The field is unknown: misspelled, or similar to no known one. A later version may define it (`ignoringUnknown` in decode.ts). */
+  /** Set if the field is unknown, with or without a similar known name. A later version may define it (`ignoringUnknown` in decode.ts). */
   readonly unknown?: UnknownField;
-  /** Decoding succeeded despite it. */
+  /** Decoding succeeded despite the violation. */
   readonly isIgnored?: true;
 }
 
@@ -38,10 +38,10 @@ export function fieldError(path: string, violation: FieldViolation): FieldError 
   return { path, ...violation };
 }
 
-/** Maximum characters of a value that a message repeats. */
+/** Maximum length of a value in a message. */
 export const maxShownCharacters = 100;
 
-/** A value as shown in messages: truncated, escaped, without the content of lists and objects. */
+/** Formats a value for messages: truncated, escaped, without the content of lists and objects. */
 export function shownValue(value: unknown): string {
   if (value === null || value === undefined) return 'null';
   if (Array.isArray(value)) return 'a list';
@@ -51,13 +51,13 @@ export function shownValue(value: unknown): string {
   return value.length <= maxShownCharacters ? quoted : `${quoted.slice(0, -1)}…" (${value.length} characters)`;
 }
 
-/** `a, b and c`. */
+/** Formats a list as `a, b and c`. */
 export function listed(names: readonly string[], word: 'and' | 'or' = 'and'): string {
   return names.length < 2 ? names.join('') : `${names.slice(0, -1).join(', ')} ${word} ${names.at(-1)}`;
 }
 
 interface Detail {
-  /** Appended to the message: a reason or a suggestion. */
+  /** Reason or suggestion that the message ends with. */
   readonly hint?: string | undefined;
 }
 
@@ -72,12 +72,12 @@ function expectation(
   return { code, message, expected, got };
 }
 
-/** `must be EXPECTED, got VALUE`: right type, wrong form. */
+/** Right type, wrong form: `must be EXPECTED, got VALUE`. */
 export function mustBe(expected: string, value: unknown, { hint }: Detail = {}): FieldViolation {
   return expectation('FIELD_FORMAT_INVALID', 'be', expected, shownValue(value), hint);
 }
 
-/** Like {@link mustBe} without the value, which is long or secret. */
+/** Like {@link mustBe}, without a long or secret value. */
 export function mustBeHidden(expected: string, { hint }: Detail = {}): FieldViolation {
   const message = `must be ${expected}${hint === undefined ? '' : `: ${hint}`}`;
   return { code: 'FIELD_FORMAT_INVALID', message, expected };
@@ -107,7 +107,7 @@ export function empty(hint?: string): FieldViolation {
   return { code: 'FIELD_EMPTY', message: `must not be empty${hint === undefined ? '' : `: ${hint}`}` };
 }
 
-/** @param when completes "is required …": `with mode MUTUAL` */
+/** @param when completes "is required …", such as `with mode MUTUAL` */
 export function missing(when?: string): FieldViolation {
   return { code: 'FIELD_REQUIRED', message: when === undefined ? 'is required' : `is required ${when}` };
 }
@@ -117,7 +117,7 @@ export function missingAny(names: readonly string[]): FieldViolation {
   return { code: 'FIELD_REQUIRED', message: `must have ${expected}`, expected, got: 'none' };
 }
 
-/** @param when completes "must not be set …": `with mode SIMPLE`, `together with route` */
+/** @param when completes "must not be set …", such as `with mode SIMPLE` or `together with route` */
 export function excluded(when: string): FieldViolation {
   return { code: 'FIELDS_EXCLUSIVE', message: `must not be set ${when}` };
 }
@@ -146,7 +146,7 @@ export function unknownField(near?: string): FieldViolation {
   return { code: 'FIELD_UNKNOWN', message: `unknown field; did you mean ${near}?`, near };
 }
 
-/** @param beside path of the earlier value */
+/** @param beside path of the first value */
 export function duplicate(message: string, got?: string, beside?: string): FieldViolation {
   return {
     ...{ code: 'FIELD_DUPLICATE', message },
@@ -168,7 +168,6 @@ export function unknownReference(message: string, got?: unknown): FieldViolation
   return { code: 'FIELD_REFERENCE_UNKNOWN', message, ...(got !== undefined && { got: shownValue(got) }) };
 }
 
-/** Part of the API, but not supported. */
 export function unsupported(message: string): FieldViolation {
   return { code: 'FIELD_UNSUPPORTED', message };
 }
@@ -177,7 +176,7 @@ export function malformed(message: string, got?: string): FieldViolation {
   return { code: 'FIELD_FORMAT_INVALID', message, ...(got !== undefined && { got: shownValue(got) }) };
 }
 
-/** Envoy would crash, or reject its entire configuration. */
+/** A value on which Envoy crashes or rejects its entire configuration. */
 export function unsafe(message: string): FieldViolation {
   return { code: 'FIELD_UNSAFE', message };
 }
@@ -202,12 +201,12 @@ export function deprecated(message: string): FieldViolation {
   return { code: 'FIELD_DEPRECATED', message };
 }
 
-/** @param near the intended kind, or the group that has it */
+/** @param near the intended kind, or the group that contains it */
 export function unknownKind(message: string, got: string, near?: string): FieldViolation {
   return { code: 'KIND_UNKNOWN', message, got, ...(near !== undefined && { near }) };
 }
 
-/** The same violation with its consequence: `unknown field (it is ignored)`. */
+/** Appends the consequence to the message, such as `unknown field (it is ignored)`. */
 export function withConsequence<V extends FieldViolation>(violation: V, consequence: string): V {
   return { ...violation, message: `${violation.message} (${consequence})` };
 }

@@ -18,7 +18,7 @@ metadata: {name: rates, namespace: bank}
 spec: {hosts: [rates.example.com], addresses: [10.200.0.1], resolution: DNS, ports: [{number: 80, name: http, protocol: HTTP}]}
 `;
 
-/** A host with the same allocated address as `mallory/a.test`. */
+/** A host whose allocated address equals that of `mallory/a.test`. */
 const collidingHost = Array.from({ length: 2_000_000 }, (_, index) => `h${index}.test`).find(
   (host) => firstSlot(`zoo/${host}`) === firstSlot('mallory/a.test'),
 );
@@ -35,7 +35,7 @@ interface Options {
   readonly namespace?: string;
 }
 
-/** `code field` of each finding about objects of the namespace. */
+/** Returns `code field` for each finding about objects of the namespace. */
 function found(
   kind: string,
   body: string,
@@ -171,7 +171,7 @@ describe('crossNamespaceReach', () => {
     expect(found(kind, body, options)).toEqual(expected);
   });
 
-  it('reports each code in one of the rows', () => {
+  it('reports each code for at least one of the rows', () => {
     const seen = new Set(cases.flatMap(({ expected }) => expected.map((one) => one.split(' ')[0])));
     expect([...seen].sort()).toEqual([...reachCodes].sort());
   });

@@ -1,6 +1,6 @@
 /**
- * Finds objects that affect proxies of other namespaces, in the ways that Istio's model permits (SECURITY.md, "What Istio's model leaves
- * open"). Objects of namespaces in the mesh's `exportingNamespaces` are trusted.
+ * Finds objects that affect proxies of other namespaces, which Istio's model permits (SECURITY.md, "What Istio's model leaves open"). Objects of
+ * namespaces in the mesh's `exportingNamespaces` are trusted.
  */
 import { isIP, isIPv4 } from 'node:net';
 import { isLoopback } from '../../runtime/addresses/loopback.ts';
@@ -52,10 +52,10 @@ export type ReachKind =
 type Sources = Pick<ConfigSet, ReachKind>;
 type Found = Pick<ReachFinding, 'code' | 'field' | 'message'>;
 
-/** Ranges with more host bits are not attributed to one service. */
+/** Wider ranges are not attributed to one service. */
 const widestRangeBits = { ipv4: 16, ipv6: 64 };
 
-/** Yields `undefined` after an object without a finding, so that callers can yield to the event loop. */
+/** Yields `undefined` for an object without a finding, so that callers can yield to the event loop. */
 export function* crossNamespaceReach(configs: Sources, settings: ReachSettings): Generator<ReachFinding | undefined> {
   const known = new KnownNames(configs, settings);
   for (const [kind, find] of Object.entries(finders) as [keyof Sources, Find<never>][]) {
@@ -67,9 +67,7 @@ export function* crossNamespaceReach(configs: Sources, settings: ReachSettings):
   }
 }
 
-/**
- * The administrator controls the root namespace and is warned only about kinds with mesh-wide effect; other namespaces are trusted if listed.
- */
+/** The administrator controls the root namespace and is warned only of kinds with mesh-wide effect; other namespaces are trusted if listed. */
 function isTrusted(namespace: string, kind: keyof Sources, { mesh }: ReachSettings): boolean {
   if (namespace === mesh.rootNamespace) return !rootKinds.has(kind);
   return mesh.exportingNamespaces.includes(namespace);
@@ -91,7 +89,7 @@ const finders: { readonly [K in keyof Sources]: Find<SpecOf<K>> } = {
     }
   },
   DestinationRule: function* ({ namespace, spec }, known, { mesh }) {
-    // The default is not an intentional export.
+    // Only an explicit `exportTo` is an intentional export.
     if (spec.exportTo === undefined) return;
     if (!(yield* exports(namespace, spec.exportTo, [], mesh))) return;
     const owner = known.ownerOf(spec.host, namespace);
@@ -234,7 +232,7 @@ class KnownNames {
   readonly #entryHosts = new Map<string, Set<string>>();
   /** Services (`namespace/host`) by virtual address. */
   readonly #addresses = new Map<string, Set<string>>();
-  /** `namespace/host` by index of the allocated address, oldest first. */
+  /** `namespace/host` by slot of the allocated address, oldest first. */
   readonly #allocated = new Map<number, string[]>();
 
   constructor({ ServiceEntry, Service }: Pick<ConfigSet, 'ServiceEntry' | 'Service'>, { domain }: ReachSettings) {
@@ -257,18 +255,18 @@ class KnownNames {
     }
   }
 
-  /** The other owner of a host: `namespace bank`, `every namespace`; `undefined` if the host has no owner or that of the given namespace. */
+  /** Returns the other owner of a host, such as `namespace bank` or `every namespace`; `undefined` if none exists. */
   ownerOf(host: string, namespace: string): string | undefined {
     const ofKubernetes = this.#kubernetesOwner(host);
     if (ofKubernetes !== undefined) return ofKubernetes === namespace ? undefined : described(ofKubernetes);
     const owners = this.#entryHosts.get(host);
     if (owners === undefined && isWildcard(host)) return this.#wildcardOwner(host, namespace);
-    // A host that both namespaces have resolves to that of the given namespace.
+    // If both namespaces own the host, it resolves to that of the given namespace.
     const other = [...(owners ?? [])].find((owner) => owner !== namespace);
     return other && described(other);
   }
 
-  /** A host of another namespace (`namespace/host`) that would get the address of this older entry. */
+  /** Returns a host of another namespace (`namespace/host`) that would otherwise have the address of this older entry. */
   movedBy(entry: Config<ServiceEntry>): string | undefined {
     for (const name of allocationNames(entry)) {
       const [first, ...later] = this.#allocated.get(firstSlot(name)) ?? [];
@@ -289,7 +287,7 @@ class KnownNames {
     return otherServices[0] && `${otherServices[0]}, which has this address`;
   }
 
-  /** The namespace in `ledger.bank.svc.cluster.local` and `ledger.bank.svc`; `*` for a wildcard over several. */
+  /** Returns the namespace of `ledger.bank.svc.cluster.local` or `ledger.bank.svc`; `*` for a wildcard over several. */
   #kubernetesOwner(host: string): string | undefined {
     const end = [this.#suffix, '.svc'].find((suffix) => host.endsWith(suffix));
     if (end === undefined) return isHostWithin(`a.b${this.#suffix}`, host) && host !== '*' ? '*' : undefined;

@@ -1,4 +1,4 @@
-/** Invalid objects, and the path and code of each error (spec/discovery.md §4.5). */
+/** Tests the path and code of each error in invalid objects (spec/discovery.md §4.5). */
 
 import * as E from 'fp-ts/lib/Either.js';
 import { describe, expect, it } from 'vitest';
@@ -6,7 +6,7 @@ import { parse } from 'yaml';
 import { codedError } from '../../../test/fixtures/coded-error.ts';
 import { type KindName, kinds } from './index.ts';
 
-/** Kind, spec, then all expected errors as path and `codedViolation`. */
+/** Kind and spec, then all expected errors as path and `codedViolation`. */
 type Case = readonly [kind: KindName, spec: string, ...errors: (readonly [path: string, coded: string])[]];
 
 const route = 'route: [{destination: {host: reviews}}]';
@@ -419,7 +419,7 @@ const named = cases.map(([kind, spec, ...expectedErrors]) => ({
 }));
 
 describe('an invalid object', () => {
-  it.each(named)('is rejected with every error: $kind $spec', ({ kind, yaml, mistakes: expectedErrors }) => {
+  it.each(named)('is rejected with all errors: $kind $spec', ({ kind, yaml, mistakes: expectedErrors }) => {
     const decoded = kinds[kind].decode(parse(yaml), 'shop');
     const errors = E.isLeft(decoded) ? decoded.left : [];
     expect(errors.map(codedError)).toEqual(expectedErrors.map(([path, coded]) => `${path}: ${coded}`));

@@ -1,6 +1,6 @@
 /**
- * Builds stand-ins for rejected objects, by kind: the strictest configuration that the object may have requested, for the workloads that it
- * may have selected. Readable fields apply; unreadable ones count as the strictest value.
+ * Builds placeholders for rejected objects, by kind: the strictest configuration that the object may have requested, for the workloads that it may
+ * have selected. Unreadable fields get the strictest value.
  */
 import * as E from 'fp-ts/lib/Either.js';
 import { isObject } from '../../runtime/json-object.ts';
@@ -33,10 +33,10 @@ import type { JwtRule, RequestAuthentication } from './policies/request-authenti
 
 export interface RejectedConfig {
   readonly spec: unknown;
-  /** The YAML is invalid, so the parsed part may be incomplete. */
+  /** Whether the YAML is invalid, so that the parsed part may be incomplete. */
   readonly isBroken: boolean;
   readonly annotations: Readonly<Record<string, unknown>>;
-  /** `undefined` if it cannot be read. */
+  /** `undefined` if the namespace cannot be read. */
   readonly namespace: string | undefined;
 }
 
@@ -60,13 +60,13 @@ export interface StandIn {
     | WasmPlugin
     | BackendTlsPolicy;
   readonly isScopeKnown: boolean;
-  /** The blocked traffic, as the end of a sentence; `where` describes the scope: `namespace shop`. */
+  /** Returns the blocked traffic, as the end of a sentence; `where` describes the scope, such as `namespace shop`. */
   readonly effect: (where: string) => string;
 }
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** By kind of the rejected object. Kinds that are not listed deny by default when missing, or restrict nothing. */
+/** Builders by kind of the rejected object. Other kinds restrict nothing, or their absence denies access. */
 export const standInBuilders: ReadonlyMap<string, (refused: RejectedConfig) => StandIn | undefined> = new Map<
   string,
   (refused: RejectedConfig) => StandIn | undefined
@@ -82,7 +82,7 @@ export const standInBuilders: ReadonlyMap<string, (refused: RejectedConfig) => S
 
 const security = 'security.istio.io/v1';
 
-/** Denies every request. Returns `undefined` for policies that deny nothing: AUDIT and dry run. */
+/** Denies every request. Returns `undefined` for policies that deny nothing (AUDIT and dry run). */
 function closedPolicy(refused: RejectedConfig): StandIn | undefined {
   const { action } = fieldsOf(refused.spec);
   if (typeof action === 'string' && action.trim().toUpperCase() === 'AUDIT') return undefined;
@@ -99,7 +99,7 @@ function denial({ isKnown, scope }: ReadScope, { namespace }: RejectedConfig): S
   };
 }
 
-/** Requires mutual TLS. Readable modes apply; that for all ports only if nothing unreadable might override it. */
+/** Requires mutual TLS. Readable modes apply; the mode for all ports applies only if nothing unreadable might override it. */
 function closedPeers(refused: RejectedConfig): StandIn {
   const { isKnown, scope } = scopeOf(refused);
   const fields = fieldsOf(refused.isBroken ? undefined : refused.spec);
@@ -136,7 +136,7 @@ function portModes(value: unknown): { modes: Record<string, MutualTlsMode>; isRe
 function closedTokens(refused: RejectedConfig): StandIn {
   const { isKnown, scope } = scopeOf(refused);
   const { jwtRules } = fieldsOf(refused.isBroken ? undefined : refused.spec);
-  // Each rule would become one with an empty key set. Too many rules are not built: every request is denied instead.
+  // Too many rules are not built as rules with empty key sets; every request is denied instead.
   if (Array.isArray(jwtRules) && jwtRules.length > maxItems) return denial({ isKnown, scope }, refused);
   const rules = Array.isArray(jwtRules) && jwtRules.length > 0 ? jwtRules.map(closedRule) : [closedRule(undefined)];
   return {
@@ -168,7 +168,7 @@ function closedRule(value: unknown): JwtRule {
   };
   const isRequired = rule.presence !== undefined && read(presence.decoder, rule.presence) !== 'OPTIONAL';
   return {
-    // Empty: any issuer.
+    // An empty issuer matches any.
     issuer: (rule.issuer === undefined ? undefined : read(issuer.decoder, rule.issuer)) ?? '',
     jwks: noKeys,
     ...all,
@@ -183,9 +183,9 @@ function itemsRead<A>(decoder: Decoder<readonly A[]>, value: unknown): { items: 
   return { items, isComplete: items.length === value.length };
 }
 
-/** Denies every request: workloads whose Sidecar requires TLS of their clients would otherwise accept plaintext on their service ports. */
+/** Denies every request to workloads whose Sidecar requires TLS from clients, because their service ports would otherwise accept plaintext. */
 function closedIngress(refused: RejectedConfig): StandIn | undefined {
-  // The other fields contain no TLS settings, so an unknown field may be a misspelled ingress.
+  // The excluded fields contain no TLS settings. An unknown field may be a misspelled ingress.
   const { workloadSelector, egress: _e, outboundTrafficPolicy: _o, ...ingress } = fieldsOf(refused.spec);
   if (!mentions(ingress, 'tls')) return undefined;
   const labels = read(selectorLabels, fieldsOf(workloadSelector).labels);
@@ -196,8 +196,7 @@ function closedIngress(refused: RejectedConfig): StandIn | undefined {
 }
 
 /**
- * Connections to the host use the readable TLS settings, or else mutual TLS of the mesh, so that no traffic is sent in plaintext that should
- * be encrypted.
+ * Applies the readable TLS settings to connections to the host, else mutual TLS of the mesh, so that no traffic is sent in plaintext unintentionally.
  */
 function closedUpstream(refused: RejectedConfig): StandIn | undefined {
   const { rule, unknown } = upstreamFields(fieldsOf(refused.spec));
@@ -232,7 +231,7 @@ function closedUpstream(refused: RejectedConfig): StandIn | undefined {
 
 const upstreamNames = ['host', 'trafficPolicy', 'subsets', 'exportTo', 'workloadSelector'] as const;
 
-/** The fields by correct name, including misspelled ones; correctly spelled ones take precedence. */
+/** Returns fields by correct name. Misspelled fields are included, but correctly spelled ones have priority. */
 function upstreamFields(written: Fields): {
   readonly rule: Partial<Record<(typeof upstreamNames)[number], unknown>>;
   readonly unknown: Fields;
@@ -257,7 +256,7 @@ function closedSubset(value: unknown): NonNullable<DestinationRule['subsets']> {
   return [{ name, labels: Object.fromEntries(texts), ...(ownTraffic && { trafficPolicy: ownTraffic }) }];
 }
 
-/** `undefined` if it contains no TLS settings. */
+/** Returns `undefined` for a policy without TLS settings. */
 function closedTraffic(value: unknown): TrafficPolicy | undefined {
   if (!mentions(value, 'tls')) return undefined;
   const { portLevelSettings, tls: written, ...otherFields } = fieldsOf(value);
@@ -271,7 +270,7 @@ function closedTraffic(value: unknown): TrafficPolicy | undefined {
   return { ...(tls && { tls }), ...(known.length > 0 && { portLevelSettings: known }) };
 }
 
-/** `unknown`: TLS settings for an unreadable port. */
+/** Returns `unknown` for TLS settings of an unreadable port. */
 function closedPort(value: unknown): PortTrafficPolicy | 'unknown' | undefined {
   if (!mentions(value, 'tls')) return undefined;
   const { port, tls } = fieldsOf(value);
@@ -287,10 +286,7 @@ const strictest: ClientTlsSettings = { mode: 'ISTIO_MUTUAL' };
 
 const pluginFields = ['phase', 'failStrategy', 'type', 'match'] as const;
 
-/**
- * Blocks the traffic that a plugin for authentication or authorization would check. Not for plugins that fail open, nor for other phases,
- * which restrict nothing.
- */
+/** Blocks the traffic that a plugin for authentication or authorization would check. Plugins that fail open, or of other phases, restrict nothing. */
 function closedPlugin(refused: RejectedConfig): StandIn | undefined {
   const written = fieldsOf(refused.spec);
   const fieldNamed = (name: (typeof pluginFields)[number]): unknown => {
@@ -317,7 +313,7 @@ function closedPlugin(refused: RejectedConfig): StandIn | undefined {
   };
 }
 
-/** Fails connections of gateways to the targets. Unreadable targets count as all Services of the namespace. */
+/** Makes gateways' connections to the targets fail. Unreadable targets mean all Services of the namespace. */
 function closedBackendTls({ spec: written, isBroken, namespace }: RejectedConfig): StandIn {
   const fields = fieldsOf(written);
   const field = nearestName('targetRefs', Object.keys(fields));
@@ -358,7 +354,7 @@ function scopeOf({ spec, isBroken, namespace }: RejectedConfig): ReadScope {
   }
   if (given.length === 0) return { isKnown: true, scope: {} };
   const targets = read(scopeFields.targetRefs.decoder, targetRefs ?? [targetRef]);
-  // A target in another namespace would never apply, which is not intended.
+  // A target in another namespace is an error, because it would never apply.
   const isOwn = namespace !== undefined && targets?.every((target) => (target.namespace ?? namespace) === namespace);
   return isOwn ? { isKnown: true, scope: { targetRefs: targets! } } : { isKnown: false, scope: {} };
 }
@@ -374,7 +370,7 @@ function workloads(
   return `the workloads of ${where}${labels.length > 0 ? ` with ${labels.join(', ')}` : ''}`;
 }
 
-/** Whether a value contains a field of this or a similar name, at any depth. */
+/** Whether a value contains a field with this or a similar name, at any depth. */
 function mentions(value: unknown, field: string): boolean {
   if (Array.isArray(value)) return value.some((item) => mentions(item, field));
   return Object.entries(fieldsOf(value)).some(

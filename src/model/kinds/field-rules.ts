@@ -1,4 +1,4 @@
-/** Rules that several kinds share (§4.5). */
+/** Validation rules of several kinds (§4.5). */
 
 import {
   type Decoder,
@@ -19,13 +19,13 @@ import { exportTargetPattern } from '../fields/patterns.ts';
 import * as violation from '../fields/violation.ts';
 import type { WorkloadSelector } from './workloads/workload-selector.ts';
 
-/** Envoy rejects a listener with a header value that has line breaks or NUL. */
+/** Rejects line breaks and NUL, because Envoy rejects a listener with a header value that contains them. */
 export function lineViolation(value: string): violation.FieldViolation | undefined {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these characters must be rejected
   return /[\u0000\n\r]/.test(value) ? violation.notAllowed('must be a single line without NUL characters') : undefined;
 }
 
-/** A file name with a NUL would be truncated to that of another file (POSIX, Pathname). */
+/** Rejects NUL, at which the name would be truncated to that of another file (POSIX, Pathname). */
 export const fileName: Decoder<string> = refine(name, (value, path) =>
   violation.errorsAt(
     path,
@@ -57,7 +57,7 @@ export function repetitions<A>(
   });
 }
 
-/** Converts to lower case: DNS names are case-insensitive (RFC 4343), and Envoy rejects a configuration with two spellings of one host. */
+/** Converts to lower case, because DNS names are case-insensitive (RFC 4343) and Envoy rejects a configuration with two spellings of one host. */
 export function hostText(violationOf: (host: string) => violation.FieldViolation | undefined): Decoder<string> {
   return mapped(
     refine(name, (host, path) => violation.errorsAt(path, violationOf(host))),
@@ -65,7 +65,7 @@ export function hostText(violationOf: (host: string) => violation.FieldViolation
   );
 }
 
-/** `[namespace/]host`: only the host is case-insensitive. */
+/** Converts the host of `[namespace/]host` to lower case. */
 export function scopedHostText(violationOf: (text: string) => violation.FieldViolation | undefined): Decoder<string> {
   return mapped(
     refine(name, (text, path) => violation.errorsAt(path, violationOf(text))),
@@ -73,7 +73,7 @@ export function scopedHostText(violationOf: (text: string) => violation.FieldVio
   );
 }
 
-/** A host in lower case that is not validated. */
+/** Converts a host to lower case without validating it. */
 export const uncheckedHost: Decoder<string> = mapped(text, (host) => host.toLowerCase());
 
 export const labels: Decoder<Readonly<Record<string, string>>> = refine(dictionary(text), labelErrors);
@@ -98,7 +98,7 @@ function labelViolation(key: string, value: string): violation.FieldViolation | 
 
 const withoutWildcard = inSchema(text, { pattern: '^[^*]*$' });
 
-/** Labels of a selector: no empty keys, no wildcards (§4.5). */
+/** Decodes labels of a selector, without empty keys or wildcards (§4.5). */
 export const selectorLabels: Decoder<Readonly<Record<string, string>>> = refine(
   dictionary(withoutWildcard),
   (map, path) => {
@@ -116,7 +116,7 @@ export const workloadSelector: Decoder<WorkloadSelector> = struct<WorkloadSelect
   labels: withDefault(selectorLabels, {}),
 });
 
-/** `exportTo`: known values, no duplicates, `~` only alone. */
+/** Decodes `exportTo`: known values without duplicates; `~` must be the only value. */
 export const exportTo: Decoder<readonly string[]> = refine(
   list(inSchema(name, { pattern: exportTargetPattern })),
   (targets, path) => [
@@ -136,7 +136,7 @@ export const exportTo: Decoder<readonly string[]> = refine(
   ],
 );
 
-/** Bind address of a server or listener: an IP, `unix:///path`, or `unix://@name` (abstract socket). */
+/** Validates the bind address of a server or listener: an IP address, `unix:///path`, or `unix://@name` (abstract socket). */
 export function bindViolation(bind: string): violation.FieldViolation | undefined {
   if (isIpAddress(bind) || isUnixAddress(bind)) return undefined;
   return violation.mustBe('an IP address or unix:///PATH', bind, { hint: relativeSocketHint(bind) });
@@ -151,7 +151,7 @@ export function hasUnixScheme(address: string | undefined): boolean {
   return address?.startsWith('unix:') === true;
 }
 
-/** Suggests an absolute path: a relative one would depend on Envoy's working directory. */
+/** Suggests an absolute path, because a relative one would depend on Envoy's working directory. */
 export function relativeSocketHint(address: string): string | undefined {
   const place = /^unix:(?:\/\/(?!\/))?\/?(.*[^/])$/.exec(address)?.[1];
   if (place === undefined) return undefined;

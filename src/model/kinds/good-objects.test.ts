@@ -18,7 +18,7 @@ function warnings<K extends KindName>(kind: K, yaml: string): string[] {
 }
 
 describe('a VirtualService', () => {
-  it("keeps the API's names, with durations in milliseconds and matches by key", () => {
+  it("keeps the API's names, with durations in milliseconds and matches by name", () => {
     const spec = decoded(
       'VirtualService',
       `
@@ -67,11 +67,11 @@ http:
     });
   });
 
-  it('without hosts is a delegate', () => {
+  it('is a delegate if it has no hosts', () => {
     expect(decoded('VirtualService', 'http: [{route: [{destination: {host: a}}]}]').hosts).toEqual([]);
   });
 
-  it('is reported for unreachable routes and large bodies', () => {
+  it('has a warning for unreachable routes and large bodies', () => {
     const body = 'x'.repeat(200 * 1024);
     const yaml = `
 hosts: [a.b]
@@ -90,7 +90,7 @@ http:
 });
 
 describe('a DestinationRule', () => {
-  it('supports deprecated names and its own form of selector', () => {
+  it('supports deprecated names and its own selector format', () => {
     const yaml = `
 host: reviews
 workloadSelector: {matchLabels: {app: web}}
@@ -108,12 +108,12 @@ trafficPolicy:
     });
   });
 
-  it('decodes an unspecified algorithm as absent', () => {
+  it('decodes an unspecified load balancing algorithm as absent', () => {
     const yaml = 'host: a.b\ntrafficPolicy: {loadBalancer: {simple: UNSPECIFIED}}';
     expect(decoded('DestinationRule', yaml).trafficPolicy).toEqual({ loadBalancer: {} });
   });
 
-  it('is reported for Secrets that no sidecar receives, unless it has a workload selector', () => {
+  it('has a warning for Secrets that no sidecar receives, unless it has a workload selector', () => {
     const texts = (yaml: string) => credentialWarnings(decoded('DestinationRule', yaml)).map(codedError);
     const tls = 'tls: {mode: SIMPLE, credentialName: web}';
     const yaml = `host: a.b
@@ -127,7 +127,7 @@ subsets: [{name: v1, trafficPolicy: {portLevelSettings: [{port: {number: 1}, ${t
     expect(texts(`${yaml}\nworkloadSelector: {matchLabels: {app: web}}`)).toEqual([]);
   });
 
-  it('is reported for failover without outlier detection', () => {
+  it('has a warning for failover without outlier detection', () => {
     const yaml = 'host: a.b\ntrafficPolicy: {loadBalancer: {localityLbSetting: {failover: [{from: a, to: b}]}}}';
     expect(warnings('DestinationRule', yaml)).toEqual([
       'trafficPolicy.loadBalancer.localityLbSetting: FIELD_WITHOUT_EFFECT',
@@ -136,7 +136,7 @@ subsets: [{name: v1, trafficPolicy: {portLevelSettings: [{port: {number: 1}, ${t
 });
 
 describe('a Gateway', () => {
-  it('has case-insensitive protocols, and defaults to PASSTHROUGH', () => {
+  it('has case-insensitive protocols, and its TLS mode defaults to PASSTHROUGH', () => {
     const yaml = `
 servers:
 - {port: {number: 443, name: tls, protocol: tls}, hosts: ["shop/*.b.c", ./a.b], tls: {}}
@@ -154,7 +154,7 @@ servers:
     expect(spec.selector).toEqual({});
   });
 
-  it('is reported for cipher suites that Envoy does not support', () => {
+  it('has a warning for cipher suites that Envoy does not support', () => {
     const yaml =
       'servers: [{port: {number: 443, name: x, protocol: HTTPS}, hosts: ["*"], tls: {mode: SIMPLE, credentialName: a, cipherSuites: [AES128-SHA, NOPE]}}]';
     expect(warnings('Gateway', yaml)).toEqual(['servers[0].tls.cipherSuites[1]: FIELD_WITHOUT_EFFECT']);
@@ -162,7 +162,7 @@ servers:
 });
 
 describe('a ServiceEntry', () => {
-  it('is external, unresolved and uses protocol detection by default, but TCP for server-first ports', () => {
+  it('defaults to external, resolution NONE and protocol detection, or to TCP on server-first ports', () => {
     expect(decoded('ServiceEntry', 'hosts: [a.b]\nports: [{number: 1, name: x}]')).toEqual({
       hosts: ['a.b'],
       ports: [{ number: 1, name: 'x', protocol: 'unsupported' }],
@@ -172,19 +172,19 @@ describe('a ServiceEntry', () => {
     expect(decoded('ServiceEntry', 'hosts: [a.b]\nports: [{number: 3306, name: x}]').ports[0]?.protocol).toBe('TCP');
   });
 
-  it('may be a Unix socket if it has one port', () => {
+  it('can refer to a Unix socket if it has one port', () => {
     const yaml = 'hosts: [a.b]\nresolution: STATIC\nendpoints: [{address: "unix:///s"}]\nports: [{number: 1, name: x}]';
     expect(decoded('ServiceEntry', yaml).endpoints?.[0]?.address).toBe('unix:///s');
   });
 
-  it('is reported if hosts on TCP ports cannot be distinguished', () => {
+  it('has a warning if hosts on TCP ports cannot be distinguished', () => {
     const entry = (protocol: string): string =>
       `hosts: [a.b, c.d]\nports: [{number: 1, name: x${protocol && `, protocol: ${protocol}`}}]`;
     expect(warnings('ServiceEntry', entry('TCP'))[0]).toContain('hosts: FIELD_DOUBTFUL');
     expect(warnings('ServiceEntry', entry(''))).toEqual([]);
   });
 
-  it('is reported if no proxy can serve it', () => {
+  it('has a warning if no proxy can serve it', () => {
     const entry = 'hosts: [a.b]\nresolution: STATIC\nports: [{number: 80, name: x, protocol: HTTP}]';
     expect(warnings('ServiceEntry', entry)[0]).toContain('endpoints: FIELD_DOUBTFUL');
     expect(warnings('ServiceEntry', `${entry}\nendpoints: [{address: 10.0.0.1}]`)).toEqual([]);
@@ -192,7 +192,7 @@ describe('a ServiceEntry', () => {
 });
 
 describe('a Sidecar', () => {
-  it('allows only registered hosts if its outbound policy has no mode', () => {
+  it('allows only registered hosts if its outbound traffic policy has no mode', () => {
     expect(decoded('Sidecar', 'outboundTrafficPolicy: {}').outboundTrafficPolicy).toEqual({ mode: 'REGISTRY_ONLY' });
   });
 
@@ -214,7 +214,7 @@ egress:
   });
 });
 
-describe('an object that other control planes accept', () => {
+describe('validation of an object that other control planes accept', () => {
   const https = (tls: string, hosts = '["*"]'): string =>
     `servers: [{port: {number: 443, name: https, protocol: HTTPS}, hosts: ${hosts}, tls: {${tls}}}]`;
   const ok = 'route: [{destination: {host: a}}]';
@@ -244,18 +244,18 @@ describe('an object that other control planes accept', () => {
     ['DestinationRule', 'host: a\ntrafficPolicy: {connectionPool: {http: {http2KeepAlive: {interval: 1s}}}}', []],
     ['DestinationRule', 'host: a\ntrafficPolicy: {loadBalancer: {zoneAwareLbSetting: {enabled: true}}}', []],
     ['RequestAuthentication', 'jwtRules: [{issuer: a, presence: REQUIRED}]', []],
-  ])('is accepted: %s %s', (kind, yaml, expected) => {
+  ])('accepts the object: %s %s', (kind, yaml, expected) => {
     expect(warnings(kind, yaml)).toEqual(expected);
   });
 
   it.each([
     ['{number: 9080, name: web}', 'unsupported'],
     ['{number: 3306}', 'TCP'],
-  ])('the ingress listener of a Sidecar detects the protocol of the port %s', (port, protocol) => {
+  ])("detects the protocol of a Sidecar's ingress listener: %s", (port, protocol) => {
     expect(decoded('Sidecar', `ingress: [{port: ${port}}]`).ingress?.[0]?.port.protocol).toBe(protocol);
   });
 
-  it('a VirtualService match with an unknown condition matches nothing', () => {
+  it('decodes a VirtualService match with an unknown condition so that it never matches', () => {
     const yaml = `hosts: [a.b]
 http: [{match: [{phase: full}, {uri: {prefix: /a}}], ${ok}}]
 tcp: [{match: [{mood: good}], ${ok}}]`;

@@ -1,4 +1,4 @@
-/** Host names are case-insensitive (RFC 4343): different spellings refer to the same host. */
+/** Tests that host names are case-insensitive (RFC 4343). */
 
 import { expect, test } from 'vitest';
 import { stringify } from 'yaml';
@@ -63,7 +63,7 @@ test.each<[string, object, string]>([
     'spec.hosts[1]: FIELD_DUPLICATE got "a.test"',
   ],
   ['ServiceEntry', { hosts: ['a.test', 'A.TEST'], ports: [port] }, 'spec.hosts[1]: FIELD_DUPLICATE got "a.test"'],
-])('a host in two spellings is a duplicate in a %s', (kind, spec, message) => {
+])('a host in two spellings is rejected as a duplicate in a %s', (kind, spec, message) => {
   expect(read(kind, spec).errors.join('\n')).toContain(message);
 });
 
@@ -71,7 +71,7 @@ test('an invalid host is reported as written', () => {
   expect(read('ServiceEntry', { hosts: ['Shop_.Test!'], ports: [port] }).errors.join()).toContain('"Shop_.Test!"');
 });
 
-test('the Gateway API accepts only lower-case hosts, as in its CRDs', () => {
+test('the Gateway API accepts only lower-case hosts, like its CRDs', () => {
   const spec = {
     gatewayClassName: 'istio',
     listeners: [{ name: 'a', port: 80, protocol: 'HTTP', hostname: 'A.test' }],

@@ -1,4 +1,4 @@
-/** The table of known kinds: how each is recognized and decoded (spec/discovery.md §4.2). */
+/** Table of known kinds, with their recognition and decoding (spec/discovery.md §4.2). */
 
 import { ownValue } from '../../runtime/json-object.ts';
 import { decodeWith } from '../fields/decode.ts';
@@ -215,7 +215,7 @@ export const kinds: { readonly [K in KindName]: Kind<K, SpecOfKind[K]> } = {
   }),
 };
 
-/** The kind as written in files: `Gateway` for KubernetesGateway. */
+/** Returns the kind's name in configuration, such as `Gateway` for KubernetesGateway. */
 export function writtenKind(kind: string): string {
   return ownValue(kinds as Readonly<Record<string, Kind<string, unknown>>>, kind)?.writtenAs ?? kind;
 }

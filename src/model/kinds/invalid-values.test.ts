@@ -1,4 +1,4 @@
-/** Contradictory values, and values that no proxy could apply, are rejected with their path and a suggestion. */
+/** Tests that values which are contradictory, or which no proxy could apply, are rejected with their path and a suggestion. */
 
 import { describe, expect, it } from 'vitest';
 import { codedField } from '../../../test/fixtures/coded-error.ts';
@@ -38,7 +38,7 @@ function _escaped(text: string): string {
   return text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&');
 }
 
-/** Kind, spec, then the only error as field and `codedViolation`. */
+/** Kind, spec, then field and `codedViolation` of the only error. */
 type Case = readonly [kind: string, spec: string, field: string, coded: string];
 
 function expectRefused([kind, spec, field, coded]: Case): void {
@@ -54,7 +54,7 @@ const cors = (text: string): string => http(`corsPolicy: {allowOrigins: [{exact:
 const server = (text: string): string => `servers: [{hosts: ["*"], ${text}}]`;
 const jwt = (text: string): string => `jwtRules: [{issuer: a, ${text}}]`;
 
-describe('validation rejects', () => {
+describe('validation of values', () => {
   it.each<Case>([
     [
       'DestinationRule',
@@ -80,7 +80,7 @@ describe('validation rejects', () => {
       'spec.http[0].timeout',
       'FIELD_OUT_OF_RANGE (0s, or at least 1ms) got "0.01ms"',
     ],
-  ])('a duration below a millisecond: %s %s', (...row) => expectRefused(row));
+  ])('rejects a duration below 1 ms: %s %s', (...row) => expectRefused(row));
 
   it.each<Case>([
     [
@@ -119,7 +119,7 @@ describe('validation rejects', () => {
       'spec.http[0].corsPolicy.allowOrigins[0].exact',
       'FIELD_EMPTY',
     ],
-  ])('CORS settings that browsers neither send nor understand: %s %s', (...row) => expectRefused(row));
+  ])('rejects CORS settings that browsers neither send nor understand: %s %s', (...row) => expectRefused(row));
 
   it.each<Case>([
     [
@@ -146,7 +146,7 @@ describe('validation rejects', () => {
       'spec.http[0].match[0].authority.prefix',
       'FIELD_EMPTY',
     ],
-  ])('a prefix that matches everything: %s %s', (...row) => expectRefused(row));
+  ])('rejects a prefix that matches everything: %s %s', (...row) => expectRefused(row));
 
   it.each<Case>([
     [
@@ -191,7 +191,7 @@ describe('validation rejects', () => {
       'spec.http[0].route[0].headers.response.remove[0]',
       'FIELD_NOT_ALLOWED got ":status"',
     ],
-  ])('a header that is set twice, or is invalid: %s %s', (...row) => expectRefused(row));
+  ])('rejects a header that is invalid or set twice: %s %s', (...row) => expectRefused(row));
 
   it.each<Case>([
     [
@@ -212,7 +212,7 @@ describe('validation rejects', () => {
       'spec.jwtRules[0].outputPayloadToHeader',
       'FIELD_NOT_ALLOWED got ":path"',
     ],
-  ])('a claim that becomes a pseudo-header: %s %s', (...row) => expectRefused(row));
+  ])('rejects a claim that becomes a pseudo-header: %s %s', (...row) => expectRefused(row));
 
   it.each<Case>([
     [
@@ -253,7 +253,7 @@ describe('validation rejects', () => {
       'spec.endpoints[0].address',
       'FIELD_FORMAT_INVALID got "unix://s"',
     ],
-  ])('a Unix socket that is not a path, or is a path with a port: %s %s', (...row) => expectRefused(row));
+  ])('rejects a Unix socket that is not a path, or has a port: %s %s', (...row) => expectRefused(row));
 
   it.each<Case>([
     [
@@ -268,7 +268,7 @@ describe('validation rejects', () => {
       'spec.ingress[0].tls',
       'FIELDS_EXCLUSIVE',
     ],
-  ])('TLS settings for a port with a plaintext protocol: %s %s', (...row) => expectRefused(row));
+  ])('rejects TLS settings on a plaintext port: %s %s', (...row) => expectRefused(row));
 
   it.each<Case>([
     [
@@ -303,7 +303,7 @@ describe('validation rejects', () => {
       'spec.trafficPolicy.tls.insecureSkipVerify',
       'FIELDS_EXCLUSIVE',
     ],
-  ])('a setting without its prerequisite, or together with its opposite: %s %s', (...row) => expectRefused(row));
+  ])('rejects a setting without its prerequisite or with its opposite: %s %s', (...row) => expectRefused(row));
 
   const digest = 'AB'.repeat(32);
   it.each<Case>([
@@ -365,10 +365,10 @@ describe('validation rejects', () => {
       'spec.servers[0].tls.verifyCertificateSpki[0]',
       'FIELD_FORMAT_INVALID got "abc"',
     ],
-  ])('an invalid digest: %s %s', (...row) => expectRefused(row));
+  ])('rejects an invalid digest: %s %s', (...row) => expectRefused(row));
 });
 
-describe('validation accepts', () => {
+describe('validation of valid values', () => {
   it.each([
     ['DestinationRule', policy('connectionPool: {tcp: {idleTimeout: 0s}, http: {idleTimeout: 1ms}}')],
     [
@@ -409,7 +409,7 @@ describe('validation accepts', () => {
         `port: {number: 443, name: a, protocol: HTTPS}, tls: {mode: MUTUAL, credentialName: a, verifyCertificateHash: [${'AB'.repeat(32)}, "${Array(32).fill('ab').join(':')}"], verifyCertificateSpki: ["${'A'.repeat(43)}="]}`,
       ),
     ],
-  ])('a %s with %s', (kind, spec) => {
+  ])('accepts a %s with %s', (kind, spec) => {
     expect(read(kind, spec)).toMatchObject({ valid: true, errors: [] });
   });
 });
@@ -418,11 +418,11 @@ describe('the annotation istio.io/dry-run', () => {
   const dryRun = (value: string, spec = 'rules: [{}]'): Found =>
     read('AuthorizationPolicy', spec, `, annotations: {istio.io/dry-run: ${JSON.stringify(value)}}`);
 
-  it.each(['1', 't', 'T', 'TRUE', 'true', 'True', '0', 'f', 'F', 'FALSE', 'false', 'False'])('may be %s', (value) => {
+  it.each(['1', 't', 'T', 'TRUE', 'true', 'True', '0', 'f', 'F', 'FALSE', 'false', 'False'])('can be %s', (value) => {
     expect(dryRun(value)).toMatchObject({ valid: true, errors: [] });
   });
 
-  it.each(['', 'yes', 'on', 'tRUE', ' true', 'true ', '2', 'enabled'])('is rejected with the value %j', (value) => {
+  it.each(['', 'yes', 'on', 'tRUE', ' true', 'true ', '2', 'enabled'])('is rejected if its value is %j', (value) => {
     const { valid, errors } = dryRun(value);
     expect(errors).toEqual([
       `metadata.annotations["istio.io/dry-run"]: FIELD_FORMAT_INVALID got ${JSON.stringify(value)}`,
@@ -430,7 +430,7 @@ describe('the annotation istio.io/dry-run', () => {
     expect(valid).toBe(false);
   });
 
-  it.each(['AUDIT', 'CUSTOM'])('is rejected on %s, which does not support it', (action) => {
+  it.each(['AUDIT', 'CUSTOM'])('is rejected for the action %s, which does not support it', (action) => {
     const provider = action === 'CUSTOM' ? 'provider: {name: x}\n' : '';
     const { valid, errors } = dryRun('true', `action: ${action}\n${provider}rules: [{}]`);
     expect(errors).toEqual([`metadata.annotations["istio.io/dry-run"]: FIELD_UNSUPPORTED got "${action}"`]);

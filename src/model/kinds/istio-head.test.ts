@@ -1,4 +1,4 @@
-/** Validation rules of Istio's main branch that earlier versions of chartpilot lacked. */
+/** Tests validation rules of Istio's main branch that earlier versions of chartpilot lacked. */
 
 import * as E from 'fp-ts/lib/Either.js';
 import { describe, expect, it } from 'vitest';
@@ -106,7 +106,7 @@ const accepted: readonly [KindName, spec: string][] = [
   ],
 ];
 
-describe('validation as on the main branch of Istio', () => {
+describe("validation like on Istio's main branch", () => {
   it.each(rejected)('rejects a %s such as %s', (kind, spec, error) => {
     expect(errorsOf(kind, spec)).toEqual([error]);
   });
@@ -118,7 +118,7 @@ describe('validation as on the main branch of Istio', () => {
     ['waypoint', 'MESH_EXTERNAL', 'DYNAMIC_DNS', 0],
     ['waypoint', 'MESH_INTERNAL', 'NONE', 0],
   ])(
-    'finds in a ServiceEntry with waypoint %s, location %s and resolution %s this number of errors: %i',
+    'counts the errors of a ServiceEntry with waypoint %s, location %s and resolution %s: %i',
     (waypoint, location, resolution, count) => {
       const { problems } = readConfigFile(
         'entry.yaml',
@@ -140,7 +140,7 @@ spec: { hosts: ["*.a.test"], location: ${location}, resolution: ${resolution}, p
     ['a b', 1],
     ['a.b', 0],
     ['""', 0],
-  ])('finds in a WorkloadEntry with the metadata label %s this number of errors: %i', (label, count) => {
+  ])('counts the errors of a WorkloadEntry with the metadata label %s: %i', (label, count) => {
     const { problems } = readConfigFile(
       'entry.yaml',
       `

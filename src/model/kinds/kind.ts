@@ -7,23 +7,23 @@ export interface MetadataTexts {
 
 export interface Kind<Name extends string, Spec> {
   readonly kind: Name;
-  /** The kind as written in files, if two API groups have a kind of the same name. */
+  /** The kind's name in configuration, if two API groups have a kind of this name. */
   readonly writtenAs?: string;
   /** Empty for Kubernetes' core group. */
   readonly group: string;
-  /** Newest first; all are equivalent. */
+  /** Newest first; all versions are equivalent. */
   readonly versions: readonly string[];
   readonly plural: string;
-  /** Objects of cluster-wide kinds have namespace ''. */
+  /** Objects of cluster-wide kinds have an empty namespace. */
   readonly scope: 'Namespaced' | 'Cluster';
-  /** The decoded part: `spec`, or, for Kubernetes' own kinds, the object without apiVersion, kind and metadata. */
+  /** The decoded part: `spec`, or for Kubernetes' own kinds, the object without apiVersion, kind and metadata. */
   readonly body: 'spec' | 'object';
-  /** Describes the fields of the body; schemas (`src/model/schemas/`) and warnings about fields without effect are derived from it. */
+  /** Describes the fields of the body. Schemas (`src/model/schemas/`) and warnings about fields without effect are derived from the decoder. */
   readonly decoder: Decoder<unknown>;
-  /** Decodes and validates; reports all errors, with paths relative to the body. */
+  /** Decodes and validates. Reports all errors with paths relative to the body. */
   decode(body: unknown, namespace: string): Decoded<Spec>;
-  /** Labels and annotations that are invalid with this spec; paths are relative to the metadata. */
+  /** Errors of labels and annotations that are invalid with this spec; paths are relative to the metadata. */
   metadataErrors?(spec: Spec, metadata: MetadataTexts): readonly FieldError[];
-  /** Valid but probably unintended settings, without fields that are marked as without effect (`effect.ts`). */
+  /** Warnings about valid but probably unintended settings, except fields marked as without effect (`effect.ts`). */
   warnings(spec: Spec): readonly FieldError[];
 }

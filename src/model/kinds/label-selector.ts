@@ -9,7 +9,7 @@ export interface LabelSelector {
   }[];
 }
 
-/** A selector without requirements matches everything. */
+/** A selector without requirements selects everything. */
 export function selectsLabels(
   { matchLabels = {}, matchExpressions = [] }: LabelSelector,
   labels: Readonly<Record<string, string>>,
@@ -19,7 +19,7 @@ export function selectsLabels(
     const value = ownValue(labels, key);
     if (operator === 'Exists') return value !== undefined;
     if (operator === 'DoesNotExist') return value === undefined;
-    // An absent label is in no list.
+    // `NotIn` matches if the label is absent.
     return (value !== undefined && values.includes(value)) === (operator === 'In');
   });
 }

@@ -1,18 +1,18 @@
 /**
- * Annotations and labels of Istio, the Gateway API and this project, and the kinds on which each is read. Warnings (`metadata-warnings.ts`)
- * are derived from this table; `test/fields/metadata.test.ts` compares it with the generated configuration.
+ * Annotations and labels of Istio, the Gateway API and this project, with the kinds on which each is read. Warnings (`metadata-warnings.ts`) are
+ * derived from it; `test/fields/metadata.test.ts` compares it with the generated configuration.
  */
 import type { KindName } from './index.ts';
 
-/** Label of objects, namespaces and pods: the control plane revision that serves them. */
+/** Label of objects, namespaces and pods that selects their control plane revision. */
 export const revisionLabel = 'istio.io/rev';
 
 export interface MetadataKey {
   /** Kinds on which this control plane or an agent reads the key. */
   readonly readOn?: readonly KindName[];
-  /** Written or read by another program: no warning on any object. */
+  /** Another program writes or reads the key, so it causes no warning. */
   readonly ofAnotherProgram?: true;
-  /** Completes "has no effect: …"; by default the message names the kinds. */
+  /** Completes "has no effect: …". By default, the message names the kinds. */
   readonly reason?: string;
   /** Values that request the default behaviour and cause no warning. */
   readonly harmless?: RegExp;
@@ -116,7 +116,7 @@ export const knownAnnotations: Keys = {
       ...['install.operator.istio.io/chart-owner', 'install.operator.istio.io/owner-generation'],
       ...['install.operator.istio.io/version', revisionLabel, 'sidecar.istio.io/status'],
       ...['gateway.networking.k8s.io/bundle-version', 'gateway.networking.k8s.io/channel'],
-      // On the Secret of the shared CA (src/discovery/ca/shared-root).
+      // Keys on the Secret of the shared CA (src/discovery/ca/shared-root).
       ...['chartpilot/order', 'chartpilot/rotation', 'chartpilot/stands-for'],
     ],
     ofAnotherProgram,

@@ -12,7 +12,7 @@ const warningsOf = (yaml: string): string[] =>
     return `${field}: ${message}`;
   });
 
-describe('an annotation or label without effect', () => {
+describe('an annotation or label', () => {
   it.each([
     [
       'a misspelled annotation',
@@ -74,7 +74,7 @@ describe('an annotation or label without effect', () => {
       service('labels: {gateway.networking.k8s.io/gatewayname: a}'),
       'metadata.labels["gateway.networking.k8s.io/gatewayname"]: has no effect: there is no such label; did you mean gateway.networking.k8s.io/gateway-name?',
     ],
-  ])('is reported: %s', (_, yaml, expected) => {
+  ])('is reported if it has no effect: %s', (_, yaml, expected) => {
     expect(warningsOf(yaml)).toEqual([expected]);
   });
 
@@ -90,7 +90,7 @@ describe('an annotation or label without effect', () => {
       pod('labels: {sidecar.istio.io/inject: "false", istio.io/use-waypoint: none}'),
     ],
     ['a key that the agent of the Pod reads', pod('annotations: {proxy.istio.io/config: "{}"}')],
-  ])('is not reported: %s', (_, yaml) => {
+  ])('is not reported if it is %s', (_, yaml) => {
     expect(warningsOf(yaml)).toEqual([]);
   });
 

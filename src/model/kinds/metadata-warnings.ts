@@ -1,4 +1,4 @@
-/** Warnings about annotations and labels without effect: known ones that this kind does not use, and unknown ones in Istio's domains. */
+/** Warns of annotations and labels without effect: known ones that this kind does not use, and unknown ones in Istio's domains. */
 import { type FieldError, fieldPath } from '../fields/decode.ts';
 import { maxEffectWarnings } from '../fields/effect.ts';
 import { nearestName } from '../fields/nearest-name.ts';
@@ -11,7 +11,7 @@ const otherPart = { annotations: 'labels', labels: 'annotations' } as const;
 
 type Part = keyof typeof tables;
 
-/** All keys of these domains are known; for the first one including subdomains. */
+/** Domains whose keys are all known, for `istio.io` including subdomains. */
 const [istioDomain, gatewayDomain] = ['istio.io', 'gateway.networking.k8s.io'];
 
 /** @returns warnings with paths relative to the metadata */
@@ -32,11 +32,11 @@ function warningsOf(kind: KindName, part: Part, written: Readonly<Record<string,
   return found;
 }
 
-/** `undefined` if the key has an effect, or none is expected. */
+/** Returns why the key has no effect; `undefined` if it has one, or none is expected. */
 function reasonOf(kind: KindName, part: Part, key: string, value: string): string | undefined {
   const known = keyOf(part, key);
   if (known !== undefined) return reasonOfKnown(kind, known, value);
-  // Internal annotations are reported as errors.
+  // Internal annotations are errors (envelope.ts).
   if (key.startsWith('internal.istio.io/') || !isOfMesh(part, key)) return undefined;
   const partName = part === 'annotations' ? 'annotation' : 'label';
   if (keyOf(otherPart[part], key) !== undefined)
@@ -58,7 +58,7 @@ function reasonOfKnown(
   return reason ?? `it applies to ${readOn.map(writtenName).join(', ')} only`;
 }
 
-/** Two API groups have a kind `Gateway`. */
+/** Distinguishes the two API groups that have a kind `Gateway`. */
 function writtenName(kind: KindName): string {
   return kind === 'KubernetesGateway' ? 'Gateway (Gateway API)' : kind;
 }
@@ -66,12 +66,12 @@ function writtenName(kind: KindName): string {
 function isOfMesh(part: Part, key: string): boolean {
   const domain = key.slice(0, key.indexOf('/'));
   if (domain === gatewayDomain || domain === istioDomain || domain.endsWith(`.${istioDomain}`)) return true;
-  // A misspelled domain such as networking.isto.io; few other domains are similar.
+  // Detects a misspelled domain such as networking.isto.io; few other domains are similar.
   const isNear = nearestName(domain.split('.').slice(-2).join('.'), [istioDomain]) !== undefined;
   return isNear && nearestName(key, Object.keys(tables[part])) !== undefined;
 }
 
-/** A similar key, or one of the same name in another domain. */
+/** Returns a similar key, or a key of the same name in another domain. */
 function nearestKey(part: Part, key: string): string | undefined {
   const keys = Object.keys(tables[part]);
   const name = key.slice(key.indexOf('/'));

@@ -1,4 +1,4 @@
-/** A `null` restriction is neither an empty list, which would deny everything, nor absent, which would allow everything. */
+/** Tests that `null` is rejected in restrictions. As an empty list it would deny everything, and as an absent field allow everything. */
 import { expect, test } from 'vitest';
 import { readConfigFile } from '../config/config-file.ts';
 
@@ -14,12 +14,12 @@ const mutual = (field: string): string =>
 test.each([
   ['AuthorizationPolicy', '{action: ALLOW, rules: [{}], targetRef: null}', 'spec.targetRef'],
   ['RequestAuthentication', '{targetRef: null}', 'spec.targetRef'],
-])('a %s with a null target is rejected and does not apply to everything', (kind, spec, field) => {
+])('a %s with a null target is rejected, and does not apply to everything', (kind, spec, field) => {
   expect(read(kind, 'security.istio.io', spec)).toEqual({ valid: 0, messages: [`error ${field}`] });
 });
 
 test.each(['subjectAltNames', 'verifyCertificateHash', 'verifyCertificateSpki'])(
-  'a null restriction of gateway clients by %s is rejected, and an empty list is reported',
+  'a null restriction of gateway clients by %s is rejected, and an empty list causes a warning',
   (field) => {
     const path = `spec.servers[0].tls.${field}`;
     expect(read('Gateway', 'networking.istio.io', mutual(`${field}: null`))).toEqual({
@@ -34,7 +34,7 @@ test.each(['subjectAltNames', 'verifyCertificateHash', 'verifyCertificateSpki'])
 );
 
 test.each(['subjectAltNames', 'caCertificates'])(
-  'a null restriction of servers in a DestinationRule by %s is rejected, and an empty list is reported',
+  "a null restriction of a DestinationRule's servers by %s is rejected, and an empty list causes a warning",
   (field) => {
     const spec = `{host: a.b, trafficPolicy: {tls: {mode: SIMPLE, ${field}: null}}}`;
     const messages = [`error spec.trafficPolicy.tls.${field}`];

@@ -1,4 +1,4 @@
-/** Small objects with a large expansion are rejected with the field and the limit; sizes of real meshes are accepted. */
+/** Tests that small objects with a large expansion are rejected with the field and the limit, and that sizes of real meshes are accepted. */
 import { describe, expect, it } from 'vitest';
 import { type LargeObject, largestAccepted, largestObjects } from '../../../test/tenants/largest-objects.ts';
 import { readConfigObject } from '../config/config-file.ts';
@@ -14,12 +14,12 @@ function read(kind: KindName, { body, labels, annotations }: LargeObject) {
 
 const names = Object.keys(kinds) as KindName[];
 
-describe('an object of one megabyte', () => {
-  it('exists for every kind', () => {
+describe('an object of 1 MB', () => {
+  it('is tested for every kind', () => {
     expect(Object.keys(largestObjects).sort()).toEqual(names.toSorted());
   });
 
-  it.each(names)('of kind %s is rejected for its largest list, with field and limit', (kind) => {
+  it.each(names)('is rejected because of its largest list, with field and limit: %s', (kind) => {
     for (const large of largestObjects[kind]()) {
       const { config, problems } = read(kind, large);
       const errors = problems.filter(({ severity }) => severity === 'error');
@@ -43,7 +43,7 @@ describe('an object of one megabyte', () => {
 });
 
 describe('an object at its limits', () => {
-  it.each(Object.keys(largestAccepted) as KindName[])('of kind %s is accepted', (kind) => {
+  it.each(Object.keys(largestAccepted) as KindName[])('is accepted: %s', (kind) => {
     for (const large of largestAccepted[kind]!()) {
       const { problems, config } = read(kind, large);
       expect(problems.filter(({ severity }) => severity === 'error').map(({ message }) => message)).toEqual([]);
@@ -52,13 +52,13 @@ describe('an object at its limits', () => {
   });
 });
 
-describe('the stand-in for a restriction that exceeds a limit', () => {
+describe('the placeholder for a restriction that exceeds a limit', () => {
   const standIn = (kind: KindName, spec: object) =>
     read(kind, { title: '', body: { spec } }).standIns.map((config) => [config.kind, config.spec]);
   const many = <Item>(item: (index: number) => Item, count = 5_000): Item[] =>
     Array.from({ length: count }, (_, index) => item(index));
 
-  it('requires mutual TLS on all ports in place of a PeerAuthentication', () => {
+  it('requires mutual TLS on all ports instead of a PeerAuthentication', () => {
     const portLevelMtls = Object.fromEntries(many((index) => [`${index + 1}`, { mode: 'DISABLE' }]));
     const selector = { matchLabels: { app: 'web' } };
     expect(standIn('PeerAuthentication', { selector, mtls: { mode: 'PERMISSIVE' }, portLevelMtls })).toEqual([
@@ -66,14 +66,14 @@ describe('the stand-in for a restriction that exceeds a limit', () => {
     ]);
   });
 
-  it('denies every request in place of an AuthorizationPolicy or RequestAuthentication', () => {
+  it('denies every request instead of an AuthorizationPolicy or RequestAuthentication', () => {
     const denial = [['AuthorizationPolicy', { action: 'DENY', rules: [{}] }]];
     expect(standIn('AuthorizationPolicy', { rules: many(() => ({})) })).toEqual(denial);
     const jwtRules = many((index) => ({ issuer: `i${index}`, jwks: '{"keys":[]}' }));
     expect(standIn('RequestAuthentication', { jwtRules })).toEqual(denial);
   });
 
-  it('uses mutual TLS of the mesh in place of a DestinationRule with TLS', () => {
+  it("uses mutual TLS of the mesh instead of a DestinationRule's TLS", () => {
     const subsets = many((index) => ({ name: `s${index}` }));
     expect(standIn('DestinationRule', { host: 'a.test', trafficPolicy: { tls: { mode: 'SIMPLE' } }, subsets })).toEqual(
       [['DestinationRule', { host: 'a.test', trafficPolicy: { tls: { mode: 'ISTIO_MUTUAL' } } }]],

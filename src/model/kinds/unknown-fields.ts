@@ -9,7 +9,7 @@ const unknownOf = new WeakMap<object, readonly FieldError[]>();
 /**
  * Records the ignored fields for {@link unknownFields}.
  * @param ignoredKinds default: all
- * @param adapted makes the decoded value safe without them
+ * @param adapted makes the decoded value safe without the ignored fields
  */
 export function decodeKnown<A extends object>(
   decoder: Decoder<A>,
@@ -32,9 +32,7 @@ export function unknownFields(spec: object): readonly FieldError[] {
   return (unknownOf.get(spec) ?? []).map((error) => violation.withConsequence(error, 'it is ignored'));
 }
 
-/**
- * Ignores unknown fields of an Istio kind, except misspelled ones: no API version defines those, and the intended setting would not apply.
- */
+/** Ignores unknown fields of an Istio kind, except misspelled ones, which no API version defines and whose intended setting would not apply. */
 export function toleratingUnknownFields<Name extends string, Spec extends object>(
   kind: Kind<Name, Spec>,
   adapted?: Adapt<Spec>,

@@ -4,7 +4,7 @@ import { ClusterLocalHosts } from './cluster-local-hosts.ts';
 
 const hosts = (yaml: string): ClusterLocalHosts => new ClusterLocalHosts(givenMeshConfig(yaml), 'cluster.local');
 
-it("ClusterLocalHosts keeps clients of a cluster's own services and of the control plane in their cluster", () => {
+it("ClusterLocalHosts keeps clients of a cluster's own services and the control plane within the cluster", () => {
   const local = hosts('');
   expect(local.has('kube-dns.kube-system.svc.cluster.local')).toBe(true);
   expect(local.has('kubernetes.default.svc.cluster.local')).toBe(true);
@@ -13,7 +13,7 @@ it("ClusterLocalHosts keeps clients of a cluster's own services and of the contr
   expect(local.has('web.shop.svc.cluster.local')).toBe(false);
 });
 
-it('ClusterLocalHosts applies the mesh settings, of which the most specific host decides', () => {
+it('ClusterLocalHosts applies the mesh setting with the most specific host', () => {
   const local = hosts(`serviceSettings:
 - {settings: {clusterLocal: true}, hosts: ["*.shop.svc.cluster.local"]}
 - {settings: {clusterLocal: false}, hosts: [web.shop.svc.cluster.local, "*.kube-system.svc.cluster.local"]}`);

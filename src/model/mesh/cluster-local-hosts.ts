@@ -1,4 +1,4 @@
-/** Hosts whose clients use only endpoints in their own cluster (spec/discovery.md §5.7). */
+/** Hosts whose clients use only endpoints of their own cluster (spec/discovery.md §5.7). */
 import { mostSpecific } from '../fields/hostname.ts';
 import type { MeshConfig } from './mesh-config.ts';
 
@@ -11,7 +11,7 @@ export class ClusterLocalHosts {
       [`*.kube-system.svc.${domain}`, true],
       [`kubernetes.default.svc.${domain}`, true],
       [discovery, true],
-      // The short form of the control plane's host, as in the agents' default.
+      // Short name of the control plane's host, which agents use by default.
       [`${discovery}.${domain}`, true],
     ]);
     for (const { hosts = [], settings: localSettings } of mesh.serviceSettings) {

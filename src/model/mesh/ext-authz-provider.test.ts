@@ -4,7 +4,7 @@ import { extAuthzProvider } from './ext-authz-provider.ts';
 import { readMeshConfig } from './mesh-config.decode.ts';
 import { defaultMeshConfig } from './mesh-config.ts';
 
-it('extAuthzProvider reads provider settings under both names of the included headers', () => {
+it('extAuthzProvider reads the included headers under both names', () => {
   const envoyExtAuthzHttp = {
     ...{ service: 'a.b', port: 80, timeout: '1.5s', statusOnError: '503' },
     ...{ includeHeadersInCheck: ['x-old'], includeRequestHeadersInCheck: ['x-new'], somethingNewer: true },
@@ -18,7 +18,7 @@ it('extAuthzProvider reads provider settings under both names of the included he
   );
 });
 
-it('extAuthzProvider returns nothing for a provider of another type', () => {
+it('extAuthzProvider returns `undefined` for a provider of another type', () => {
   expect(extAuthzProvider({ name: 'p', prometheus: {} })).toBeUndefined();
 });
 

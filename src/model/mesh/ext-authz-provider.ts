@@ -1,4 +1,4 @@
-/** Extension providers for external authorization: `envoyExtAuthzHttp`, `envoyExtAuthzGrpc` (spec/discovery.md §8.10, CUSTOM). */
+/** Decodes extension providers for external authorization, `envoyExtAuthzHttp` and `envoyExtAuthzGrpc` (spec/discovery.md §8.10, CUSTOM). */
 
 import * as E from 'fp-ts/lib/Either.js';
 import {
@@ -32,18 +32,18 @@ import type { ExtensionProvider } from './mesh-config.ts';
 /** The part of the request body that the authorizer receives. */
 export interface ShownBody {
   readonly maxRequestBytes: number;
-  /** Sends the beginning of a body that is too long; otherwise the request is rejected with 413. */
+  /** Truncates a body that is too long; otherwise the request is rejected with 413. */
   readonly allowPartialMessage?: boolean;
-  /** gRPC: sends the body as bytes, which need not be UTF-8. */
+  /** Sends the body to a gRPC authorizer as bytes, which need not be UTF-8. */
   readonly packAsBytes?: boolean;
 }
 
 interface ExtAuthzSettings {
-  /** `host` or `namespace/host` of a service of the mesh. */
+  /** Service of the mesh as `host` or `namespace/host`. */
   readonly service: string;
   readonly port: number;
   readonly timeoutMs?: number;
-  /** Admits requests if the authorizer does not respond. */
+  /** Allows requests if the authorizer does not respond. */
   readonly failOpen?: boolean;
   /** Status for the client if the authorizer does not respond. Default 403. */
   readonly statusOnError?: number;
@@ -51,7 +51,7 @@ interface ExtAuthzSettings {
   readonly includeRequestBodyInCheck?: ShownBody;
 }
 
-/** Strings are header names; a `*` at one end is a wildcard. */
+/** All strings are header names; `*` at one end is a wildcard. */
 export interface HttpExtAuthz extends ExtAuthzSettings {
   readonly pathPrefix?: string;
   readonly includeRequestHeadersInCheck?: readonly string[];
@@ -96,7 +96,7 @@ const common = {
 
 const headerNames = optional(list(name));
 
-/** Envoy rejects a listener with other values. */
+/** Rejects values for which Envoy rejects the listener. */
 const headerValue = refine(text, (value, path) => violation.errorsAt(path, lineViolation(value)));
 
 const http: Decoder<ExtAuthzProvider> = mapped(
@@ -147,7 +147,7 @@ type DecodedExtAuthz = E.Either<
   { readonly value: ExtAuthzProvider; readonly unknown: readonly FieldError[] }
 >;
 
-/** `undefined` for a provider of another type; left: errors of its settings. */
+/** Returns `undefined` for a provider of another type; left: errors of its settings. */
 export function extAuthzProvider(
   provider: ExtensionProvider,
 ): E.Either<readonly FieldError[], ExtAuthzProvider> | undefined {

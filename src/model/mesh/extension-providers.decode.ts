@@ -1,4 +1,4 @@
-/** Decodes telemetry provider settings. Unknown fields are reported and ignored (§3.3). */
+/** Decodes settings of telemetry providers. Unknown fields are reported and ignored (§3.3). */
 
 import * as E from 'fp-ts/lib/Either.js';
 import {
@@ -134,7 +134,7 @@ const datadog = struct<DatadogProvider>({ ...address, maxTagLength: optional(orQ
 
 const skywalking = struct<SkyWalkingProvider>({ ...address, accessToken: optional(text) });
 
-/** The collector uses one protocol: gRPC unless HTTP is configured. */
+/** The collector uses only one protocol: HTTP if configured, else gRPC. */
 const openTelemetry = refine(
   struct<OpenTelemetryTracingProvider>({
     ...address,
@@ -185,7 +185,7 @@ export const telemetryProviders = {
   prometheus: struct<object>({}),
 } satisfies Readonly<Record<ProviderType, Decoder<object>>>;
 
-/** Unknown fields are returned beside the result. */
+/** Returns unknown fields in addition to the result. */
 export function decodeTelemetryProvider(
   type: ProviderType,
   value: unknown,

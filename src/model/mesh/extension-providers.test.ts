@@ -16,7 +16,7 @@ function warningsOf(yaml: string) {
 }
 
 describe('a telemetry provider', () => {
-  it('is ignored with a warning that names the field, if Envoy could not use it', () => {
+  it('is ignored with a warning that names the field if Envoy could not use it', () => {
     const { mesh, warnings } = warningsOf(`
 extensionProviders:
 - { name: text, envoyFileAccessLog: { path: /dev/stdout, logFormat: { text: "%FOO%" } } }
@@ -38,7 +38,7 @@ extensionProviders:
     expect([...telemetryProvidersOf(mesh).keys()]).toEqual(['prometheus', 'envoy', 'good']);
   });
 
-  it('has a log format that Envoy accepts, or the mesh configuration is rejected', () => {
+  it('causes rejection of the mesh configuration if Envoy does not accept the log format', () => {
     expect(errorsOf('accessLogFormat: "%FOO%"')).toEqual(['accessLogFormat: FIELD_FORMAT_INVALID got "%FOO%"']);
     expect(errorsOf('{ accessLogEncoding: JSON, accessLogFormat: "[1]" }')).toEqual([
       'accessLogFormat: FIELD_FORMAT_INVALID got "[1]"',
@@ -48,7 +48,7 @@ extensionProviders:
     ]);
   });
 
-  it('has limits within bounds in proxy configurations', () => {
+  it('causes rejection of the mesh configuration if a limit in proxy settings is out of range', () => {
     expect(
       errorsOf('defaultConfig: { tracing: { sampling: 101 }, gatewayTopology: { numTrustedProxies: -1 } }'),
     ).toEqual([

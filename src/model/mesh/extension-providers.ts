@@ -1,6 +1,6 @@
-/** Extension providers for access logs and traces (spec/discovery.md §8.11). Durations in milliseconds. */
+/** Extension providers for access logs and traces (spec/discovery.md §8.11), with durations in milliseconds. */
 
-/** A service of the mesh, as host or `namespace/host`. */
+/** A service of the mesh, as `host` or `namespace/host`. */
 export interface ProviderAddress {
   readonly service: string;
   readonly port: number;
@@ -33,7 +33,7 @@ export interface GrpcAccessLogProvider extends TcpAccessLogProvider {
 
 export interface OpenTelemetryAccessLogProvider extends ProviderAddress {
   readonly logName?: string;
-  /** Text is the body, labels are attributes; both are optional. */
+  /** Text becomes the body, labels become attributes; both are optional. */
   readonly logFormat?: LogFormat;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Feature flags from the environment that affect generated configuration (spec/discovery.md §1.4, groups A and C). Constant for the
- * process, so cache keys need not include them.
+ * Feature flags from the environment that affect generated configuration (spec/discovery.md §1.4, groups A and C). Constant, so cache keys need not
+ * include them.
  */
 
 export interface Features {
@@ -8,18 +8,18 @@ export interface Features {
   readonly sendUnhealthy: boolean;
   /** PILOT_AUTO_SEND_UNHEALTHY_ENDPOINTS: the same, except for services whose DestinationRule has a `minHealthPercent` above 0. */
   readonly autoSendUnhealthy: boolean;
-  /** PILOT_DRAINING_LABEL: endpoints with this label accept no new sessions. Empty: no label. */
+  /** PILOT_DRAINING_LABEL: endpoints with this label accept no new sessions. Empty disables it. */
   readonly drainingLabel: string;
   /** PILOT_PERSISTENT_SESSION_LABEL: services with this label keep existing sessions on draining endpoints. */
   readonly persistentSessionLabel: string;
   /** PILOT_DNS_JITTER_DURATION: maximum random delay of a proxy's DNS refresh. */
   readonly dnsJitterMs: number;
-  /** PILOT_HTTP10: listeners for clients outside the mesh, and outbound ones, accept HTTP/1.0. */
+  /** PILOT_HTTP10: outbound listeners, and listeners for clients outside the mesh, accept HTTP/1.0. */
   readonly http10: boolean;
   /** PILOT_ENABLE_MONGO_FILTER, PILOT_ENABLE_REDIS_FILTER: adds the protocol's network filter. */
   readonly mongoFilter: boolean;
   readonly redisFilter: boolean;
-  /** PILOT_ENABLE_MYSQL_FILTER: the same; stock Envoy does not contain the filter, so proxies need another build. */
+  /** PILOT_ENABLE_MYSQL_FILTER: the same for MySQL. Stock Envoy does not contain the filter, so proxies need another build. */
   readonly mysqlFilter: boolean;
   /** PILOT_ENABLE_EDS_FOR_HEADLESS_SERVICES: proxies balance the load over the pods of a headless service. */
   readonly endpointsForHeadless: boolean;
@@ -33,7 +33,7 @@ export interface Features {
   readonly gatewaysOfOwnNamespace: boolean;
   /** PILOT_FILTER_GATEWAY_CLUSTER_CONFIG: a gateway receives only clusters that its VirtualServices reference. */
   readonly onlyReferencedClusters: boolean;
-  /** PILOT_GATEWAY_TRANSPORT_SOCKET_CONNECT_TIMEOUT: deadline of TLS handshakes with gateways. 0: none. */
+  /** PILOT_GATEWAY_TRANSPORT_SOCKET_CONNECT_TIMEOUT: timeout of TLS handshakes with gateways. 0 disables it. */
   readonly gatewayHandshakeTimeoutMs: number;
   /** PILOT_ENABLE_QUIC_LISTENERS: HTTPS servers of gateways also serve HTTP/3, if their Service has a UDP port. */
   readonly quicListeners: boolean;
@@ -46,7 +46,7 @@ export const defaultFeatures: Features = {
   autoSendUnhealthy: true,
   drainingLabel: 'istio.io/draining',
   persistentSessionLabel: 'istio.io/persistent-session',
-  // Istio's default is 100 ms; Envoy 1.40 logs a warning about the field for each cluster.
+  // Istio's default is 100 ms, but Envoy 1.40 logs a warning about the field for each cluster.
   dnsJitterMs: 0,
   http10: false,
   mongoFilter: true,

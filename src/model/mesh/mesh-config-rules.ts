@@ -1,4 +1,4 @@
-/** Rules across fields of the merged mesh configuration (§3.3). */
+/** Validates rules across fields of the merged mesh configuration (§3.3). */
 
 import * as E from 'fp-ts/lib/Either.js';
 import { isObject, ownValue } from '../../runtime/json-object.ts';
@@ -14,7 +14,7 @@ import { proxySettingsErrors } from './proxy-settings.ts';
 
 const hourMs = 3_600_000;
 
-/** Paths are those of the file. */
+/** Returns errors with paths of the file. */
 export function meshConfigErrors(mesh: MeshConfig): FieldError[] {
   return [
     ...proxyConfigErrors(mesh.defaultConfig, 'defaultConfig'),
@@ -23,7 +23,7 @@ export function meshConfigErrors(mesh: MeshConfig): FieldError[] {
   ];
 }
 
-/** A JSON format is an object whose strings are format strings. */
+/** Requires a JSON format to be an object whose strings are format strings. */
 function logFormatErrors({ accessLogFormat, accessLogEncoding }: MeshConfig): FieldError[] {
   const path = 'accessLogFormat';
   if (accessLogFormat === '') return [];
@@ -61,14 +61,14 @@ function proxyConfigErrors(config: ProxyConfig, path: string): FieldError[] {
   ];
 }
 
-/** `host:port`. `$(HOST_IP)` is resolved in the proxy's pod. */
+/** Validates `host:port`. The proxy's pod resolves `$(HOST_IP)`. */
 function addressErrors(address: unknown, path: string): FieldError[] {
   if (address === undefined || address === '') return [];
   const fits = typeof address === 'string' && parseHostAndPort(address.replaceAll('$(HOST_IP)', '127.0.0.1'));
   return violation.errorsAt(path, fits ? undefined : violation.mustBe('host:port', address));
 }
 
-/** Provider types that Envoy does not or no longer support, with their required fields. */
+/** Required fields by provider type, for types that Envoy does not (or no longer) support. */
 const requiredOfProvider: Readonly<Record<string, readonly string[]>> = {
   lightstep: ['service', 'port', 'accessToken'],
   stackdriver: [],
@@ -78,9 +78,9 @@ const requiredOfProvider: Readonly<Record<string, readonly string[]>> = {
 
 export const providersWithoutEffect = Object.keys(requiredOfProvider);
 
-/** Findings in a provider's settings, which do not reject the mesh configuration. */
+/** Problems of a provider's settings, which do not reject the mesh configuration. */
 export interface ProviderFindings {
-  /** Errors for which the provider is ignored. */
+  /** Errors that make the provider be ignored. */
   readonly errors: readonly FieldError[];
   readonly unknown: readonly FieldError[];
 }
@@ -91,7 +91,7 @@ export function providerFindings(provider: ExtensionProvider, path: string): Pro
   return E.isLeft(decoded) ? { errors: decoded.left, unknown: [] } : { errors: [], unknown: decoded.right.unknown };
 }
 
-/** `undefined` for a provider whose settings are not decoded. */
+/** Returns `undefined` for a provider whose settings are not decoded. */
 function decodedSettings(
   provider: ExtensionProvider,
   path: string,

@@ -71,13 +71,13 @@ const wholeMs = refine(durationMs, (ms, path) =>
   ),
 );
 
-/** Dot-separated DNS-1123 labels, at most 255 characters (§3.3). */
+/** Accepts DNS-1123 labels separated by dots, at most 255 characters (§3.3). */
 export const trustDomain: Decoder<string> = refine(name, (value, path) => {
   const fits = value.length <= 255 && value.split('.').every(isDnsLabel);
   return violation.errorsAt(path, fits ? undefined : violation.mustBe('a domain name', value));
 });
 
-/** Checks every PEM block, because each is trusted. */
+/** Validates every PEM block, because each is trusted. */
 const certificates = refine(text, (pem, path) => {
   return violation.errorsAt(path, areAuthorities(pem) ? undefined : violation.mustBeHidden('CA certificates in PEM'));
 });
@@ -91,7 +91,7 @@ function areAuthorities(pem: string): boolean {
   }
 }
 
-/** CA certificates: exactly one of `pem` and `spiffeBundleUrl`. */
+/** Decodes CA certificates with exactly one of `pem` and `spiffeBundleUrl`. */
 const meshRoots = refine(
   struct<MeshRoots>({
     pem: optional(certificates),
@@ -109,7 +109,7 @@ const meshRoots = refine(
 
 const maxDnsNames = 100;
 const maxDnsCertificates = 100;
-/** Secrets of the CA, which the mesh configuration must not cause to be overwritten. */
+/** Secrets of the CA, which generated certificates must not overwrite. */
 const authoritySecrets: readonly string[] = ['istio-ca-secret', 'cacerts'];
 
 const secretName = refine(name, (value, path) =>
@@ -140,7 +140,7 @@ const dnsNames = refine(list(name), (names, path) => [
 
 const dnsCertificate = struct<DnsCertificate>({ secretName: required(secretName), dnsNames: required(dnsNames) });
 
-/** One Secret cannot contain two certificates. */
+/** Rejects two certificates in one Secret. */
 const dnsCertificates = refine(list(dnsCertificate), (certificates, path) => [
   ...violation.errorsAt(
     path,
@@ -180,7 +180,7 @@ const settingsOfProvider = (type: string, decoder: Decoder<object>): FieldDescri
   ...{ name: type, decoder, isRequired: false, refusesNull: false },
 });
 
-/** A provider's settings are decoded where they are used ({@link providerFindings}). */
+/** Keeps a provider's settings undecoded; {@link providerFindings} decodes them. */
 const extensionProvider: Decoder<ExtensionProvider> = describedAs(
   (value: unknown, path: string): Decoded<ExtensionProvider> => {
     if (!isObject(value)) return fail(path, violation.wrongType('an object with a name', value));
@@ -229,7 +229,7 @@ const exportingNamespace: Decoder<string> = refine(text, (namespace, path) =>
 
 const normalizations = ['DEFAULT', 'NONE', 'BASE', 'MERGE_SLASHES', 'DECODE_AND_MERGE_SLASHES'] as const;
 
-/** Rejects incomplete settings, which would give a connection without verification or without client identity. */
+/** Rejects incomplete settings, with which a connection would have no verification or no client identity. */
 const configSourceTls: Decoder<ConfigSourceTls> = refine(
   struct<ConfigSourceTls>({
     mode: withDefault(oneOf(['DISABLE', 'SIMPLE', 'MUTUAL', 'ISTIO_MUTUAL']), 'DISABLE'),
@@ -290,7 +290,7 @@ export const meshConfigPart: Decoder<MeshConfigPart> = struct<MeshConfigPart>({
   defaultServiceExportTo: optional(exportTo),
   defaultVirtualServiceExportTo: optional(exportTo),
   defaultDestinationRuleExportTo: optional(exportTo),
-  // `null` (a list whose items are all commented out) would let every namespace export.
+  // Rejects `null` (a list whose items are all commented out), because every namespace could then export.
   ...restrictions({ exportingNamespaces: restricting(optional(list(exportingNamespace))) }),
   dnsRefreshRateMs: optional(durationAtLeast(1), 'dnsRefreshRate'),
   serviceSettings: optional(list(serviceSetting)),
@@ -329,7 +329,7 @@ function withJsonNamesWithin(value: unknown): unknown {
     : value;
 }
 
-/** Fields of former Istio versions (§3.2). */
+/** Fields of earlier Istio versions (§3.2). */
 const retired: ReadonlySet<string> = new Set([
   'mixerCheckServer',
   'mixerReportServer',
@@ -344,8 +344,8 @@ export interface MeshConfigFile {
 }
 
 /**
- * Reads a mesh configuration file over a base (the defaults, or the shared configuration). Left: all errors with their positions; the caller
- * then keeps the previous configuration.
+ * Reads a mesh configuration file over a base (the defaults, or the shared configuration). Left: all errors with their positions; the caller keeps
+ * the previous configuration.
  */
 export function readMeshConfig(
   file: string,

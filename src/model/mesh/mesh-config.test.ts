@@ -23,7 +23,7 @@ function fieldsOf(yaml: string): (string | undefined)[] {
 }
 
 describe('the mesh configuration', () => {
-  it('has defaults for an empty file', () => {
+  it('applies the defaults for an empty file', () => {
     expect(givenMeshConfig('')).toEqual(defaultMeshConfig);
     expect(givenMeshConfig('# only a comment\n')).toEqual(defaultMeshConfig);
     expect(defaultMeshConfig).toMatchObject({
@@ -36,7 +36,7 @@ describe('the mesh configuration', () => {
     });
   });
 
-  it('is replaced field by field, and merged where defined', () => {
+  it('overrides the base field by field, and merges fields that are defined to merge', () => {
     const base = givenMeshConfig(`
 trustDomainAliases: [b, c]
 defaultProviders: {metrics: [prometheus]}
@@ -100,7 +100,7 @@ defaultConfig: {proxyAdminPort: x}
     ]);
   });
 
-  /** The text, and the path of its error; no path if it is valid (§3.3). */
+  /** Text and path of its error (§3.3); valid texts have no path. */
   it.each([
     ['proxyListenPort: 0', 'proxyListenPort'],
     ['proxyInboundListenPort: 65536', 'proxyInboundListenPort'],
@@ -166,7 +166,7 @@ defaultConfig: {proxyAdminPort: x}
     expect([...new Set(fieldsOf(yaml))]).toEqual(path === '' ? [] : [path]);
   });
 
-  it('is accepted without an invalid provider, which is reported', () => {
+  it('is accepted without invalid providers, which are reported', () => {
     const yaml = `extensionProviders:
   - {name: none}
   - {name: two, prometheus: {}, stackdriver: {}}
@@ -195,7 +195,7 @@ rootNamespace: root
     ]);
   });
 
-  it('is reported for fields without effect and unknown ones in proxy messages and providers', () => {
+  it('has warnings for unknown fields and fields without effect in proxy messages and providers', () => {
     const read = readMeshConfig(
       'mesh.yaml',
       `meshMTLS: {ecdhCurves: [P-256]}
@@ -228,7 +228,7 @@ defaultConfig:
     ]);
   });
 
-  it('replaces complete messages and lists, and proxy headers per field', () => {
+  it('replaces messages and lists completely, and proxy headers field by field', () => {
     const base = givenMeshConfig(`
 tcpKeepalive: {time: 10s, probes: 3}
 discoverySelectors: [{matchLabels: {a: b}}]
@@ -254,7 +254,7 @@ defaultConfig: {proxyHeaders: {server: {disabled: true}}}
     });
   });
 
-  it('has every field of §3.2', () => {
+  it('contains every field of §3.2', () => {
     const yaml = `
 proxyListenPort: 1
 proxyInboundListenPort: 2
@@ -322,7 +322,7 @@ defaultConfig:
     expect(differs).toHaveLength(yaml.match(/^\w/gm)!.length);
   });
 
-  it('is reported with the position of invalid YAML', () => {
+  it('is rejected with the position of invalid YAML', () => {
     expect(errorsOf('a: [1\nb: 2')[0]).toMatch('mesh.yaml:2:1: error: YAML_INVALID');
   });
 });
@@ -383,7 +383,7 @@ networks:
   });
 });
 
-it('exportingNamespaces are namespace names or *; invalid values are rejected', () => {
+it('exportingNamespaces accepts namespace names and *, and rejects other values', () => {
   const read = (text: string) => readMeshConfig('mesh.yaml', text);
   const of = (text: string) => E.getOrElse(() => ({ mesh: defaultMeshConfig, warnings: [] }))(read(text) as never);
   expect(of('').mesh.exportingNamespaces).toEqual(['*']);

@@ -1,4 +1,4 @@
-/** Mesh-wide settings (spec/discovery.md §3.2). Durations in milliseconds. */
+/** Mesh-wide settings (spec/discovery.md §3.2), with durations in milliseconds. */
 
 import { compareText } from '../config/config.ts';
 import type {
@@ -11,7 +11,7 @@ import type { HttpRetry } from '../kinds/virtual-service/virtual-service.ts';
 import type { OutboundTrafficMode } from '../kinds/workloads/sidecar.ts';
 import { defaultProxyConfig, mergeProxyConfig, type ProxyConfig } from './proxy-config.ts';
 
-/** A certificate for DNS names, in a Secret of the control plane's namespace. */
+/** A certificate for DNS names, stored in a Secret of the control plane's namespace. */
 export interface DnsCertificate {
   readonly secretName: string;
   readonly dnsNames: readonly string[];
@@ -22,14 +22,14 @@ export interface MeshRoots {
   /** One or more certificates in PEM. */
   readonly pem?: string;
   readonly spiffeBundleUrl?: string;
-  /** Trust domains that they sign for; empty: that of the mesh. */
+  /** Trust domains that the certificates sign for; empty for the mesh's own. */
   readonly trustDomains: readonly string[];
 }
 
 export interface ConfigSourceSettings {
-  /** `fs:///etc/mesh`, `k8s://`, `xds://config.example.com:15010`. */
+  /** Such as `fs:///etc/mesh`, `k8s://` or `xds://config.example.com:15010`. */
   readonly address: string;
-  /** For `xds://`; absent: plaintext. */
+  /** TLS settings for `xds://`; absent for plaintext. */
   readonly tlsSettings?: ConfigSourceTls;
 }
 
@@ -37,7 +37,7 @@ export interface ConfigSourceTls {
   readonly mode: 'DISABLE' | 'SIMPLE' | 'MUTUAL' | 'ISTIO_MUTUAL';
   /** PEM text or a path. */
   readonly caCertificates?: string;
-  /** Paths. */
+  /** File paths of certificate and key. */
   readonly clientCertificate?: string;
   readonly privateKey?: string;
   readonly subjectAltNames?: readonly string[];
@@ -48,18 +48,18 @@ export interface ConfigSourceTls {
 export interface MeshConfig {
   readonly proxyListenPort: number;
   readonly proxyInboundListenPort: number;
-  /** 0: no HTTP proxy listener. */
+  /** 0 disables the HTTP proxy listener. */
   readonly proxyHttpPort: number;
   readonly connectTimeoutMs: number;
   readonly tcpKeepalive?: TcpKeepalive;
-  /** 0: no timeout. */
+  /** 0 disables the timeout. */
   readonly protocolDetectionTimeoutMs: number;
   readonly ingressClass: string;
   readonly ingressService: string;
   readonly ingressControllerMode: 'UNSPECIFIED' | 'OFF' | 'DEFAULT' | 'STRICT';
   readonly ingressSelector: string;
   readonly enableTracing: boolean;
-  /** Empty: no access log. */
+  /** Empty disables the access log. */
   readonly accessLogFile: string;
   readonly accessLogFormat: string;
   readonly accessLogEncoding: 'TEXT' | 'JSON';
@@ -77,16 +77,14 @@ export interface MeshConfig {
   readonly defaultServiceExportTo: readonly string[];
   readonly defaultVirtualServiceExportTo: readonly string[];
   readonly defaultDestinationRuleExportTo: readonly string[];
-  /**
-   * Specific to chartpilot: namespaces whose objects may affect proxies of other namespaces, in addition to the root namespace; `*`: all.
-   */
+  /** Specific to chartpilot: namespaces whose objects may affect proxies of other namespaces, in addition to the root namespace. `*` means all. */
   readonly exportingNamespaces: readonly string[];
   readonly dnsRefreshRateMs: number;
   readonly serviceSettings: readonly ServiceSetting[];
   readonly discoverySelectors: readonly LabelSelector[];
   readonly enablePrometheusMerge: boolean;
   readonly extensionProviders: readonly ExtensionProvider[];
-  /** Names of extension providers that are ignored because of invalid settings. */
+  /** Names of extension providers that are ignored because their settings are invalid. */
   readonly invalidProviders?: readonly string[];
   readonly defaultProviders: DefaultProviders;
   readonly h2UpgradePolicy: Exclude<H2UpgradePolicy, 'DEFAULT'>;
@@ -179,7 +177,7 @@ export interface ServiceSetting {
   readonly hosts?: readonly string[];
 }
 
-/** A provider's settings are under the key of its type, as written. */
+/** The key of the provider's type contains its settings, undecoded. */
 export interface ExtensionProvider {
   readonly name: string;
   readonly [providerType: string]: unknown;

@@ -32,14 +32,14 @@ export interface Network {
   readonly gateways: readonly ConfiguredNetworkGateway[];
 }
 
-/** Selects a network's endpoints: exactly one of the two is set. */
+/** Selects endpoints of a network by exactly one of the two fields. */
 export interface NetworkEndpoints {
   readonly fromCidr?: string;
   /** A cluster ID. */
   readonly fromRegistry?: string;
 }
 
-/** Exactly one of `address` (an IP or a host name) and `registryServiceName`. */
+/** Exactly one of `address` (an IP address or a host name) and `registryServiceName` is set. */
 export interface ConfiguredNetworkGateway {
   readonly address?: string;
   readonly registryServiceName?: string;
@@ -115,9 +115,7 @@ export interface MeshNetworksFile {
   readonly warnings: readonly Problem[];
 }
 
-/**
- * Reads a networks file; an empty text means no networks. Left: all errors with their positions; the caller then keeps the previous networks.
- */
+/** Reads a networks file; an empty text means no networks. Left: all errors with their positions; the caller keeps the previous networks. */
 export function readMeshNetworks(file: string, content: string): E.Either<readonly Problem[], MeshNetworksFile> {
   const document = parseYamlDocument({ text: content, line: 1 });
   const error = { severity: 'error', file } as const;

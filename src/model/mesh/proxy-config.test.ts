@@ -48,13 +48,13 @@ describe('decodeProxyConfig', () => {
     ]);
   });
 
-  test('rejects a drain time below one second, because Envoy uses integer seconds', () => {
+  test('rejects a drain time below 1 s, because Envoy uses integer seconds', () => {
     expect(errorsOf({ drainDuration: '500ms' })).toEqual([
       'drainDuration: FIELD_OUT_OF_RANGE (at least 1000ms) got "500ms"',
     ]);
   });
 
-  test('accepts quoted integers, as in JSON of the API', () => {
+  test("accepts quoted integers, as in the API's JSON format", () => {
     const written = (limit: string) => ({
       connectionSettings: { globalDownstreamConnectionLimit: limit },
       tracing: { sampling: '1.5', maxPathTagLength: '1e2' },
@@ -71,12 +71,12 @@ describe('decodeProxyConfig', () => {
     ]);
   });
 
-  test('rejects serviceCluster with tracingServiceName', () => {
+  test('rejects serviceCluster together with tracingServiceName', () => {
     const both = { serviceCluster: 'a', tracingServiceName: 'CANONICAL_NAME_ONLY' };
     expect(errorsOf(both)).toEqual(['tracingServiceName: FIELDS_EXCLUSIVE']);
   });
 
-  test('reads an address as host:port with an IPv6 host in brackets', () => {
+  test('reads an address as host:port, with IPv6 hosts in brackets', () => {
     expect(parseHostAndPort('istiod.istio-system.svc:15012')).toEqual({ host: 'istiod.istio-system.svc', port: 15012 });
     expect(parseHostAndPort('[::1]:15010')).toEqual({ host: '::1', port: 15010 });
     for (const wrong of ['istiod', '::1:15010', 'a:0', 'a:70000', ':1', 'http://a:1']) {
@@ -97,7 +97,7 @@ describe('mergeProxyConfig', () => {
     expect(mergeProxyConfig(defaultProxyConfig, {})).toEqual(defaultProxyConfig);
   });
 
-  test('overrides the defaults by one source', () => {
+  test('overrides the defaults with one source', () => {
     expect(mergeProxyConfig(defaultProxyConfig, decoded(common))).toEqual({
       ...defaultProxyConfig,
       discoveryAddress: 'foo:123',
@@ -107,7 +107,7 @@ describe('mergeProxyConfig', () => {
     });
   });
 
-  test('lets the last of file, environment and annotation win, merges metadata, and replaces lists', () => {
+  test('gives annotations precedence over environment and file, merges metadata, and replaces lists', () => {
     const file = decoded({
       ...common,
       extraStatTags: ['a'],
@@ -137,19 +137,19 @@ describe('mergeProxyConfig', () => {
     });
   });
 
-  test('keeps only the later of two tracers, and other fields of the message', () => {
+  test('keeps only the later of two tracers, but other fields of the message', () => {
     const file = decoded({ tracing: { sampling: 10, zipkin: { address: 'zipkin:9411' } } });
     const annotation = decoded({ tracing: { datadog: { address: 'agent:8126' } } });
     expect(mergeProxyConfig(file, annotation).tracing).toEqual({ sampling: 10, datadog: { address: 'agent:8126' } });
   });
 
-  test('replaces the list of runtime values completely', () => {
+  test('replaces a list of runtime values completely', () => {
     const merged = mergeProxyConfig(decoded({ runtimeValues: { a: '1' } }), decoded({ runtimeValues: { b: '2' } }));
     expect(merged.runtimeValues).toEqual({ b: '2' });
   });
 });
 
-test('returns a configuration whose JSON form can be decoded again', () => {
+test('a merged proxy configuration can be decoded again from its JSON form', () => {
   const json = proxyConfigToJson(defaultProxyConfig);
   expect(json).toMatchObject({ drainDuration: '45s', statusPort: 15020 });
   expect(mergeProxyConfig(defaultProxyConfig, decoded(json))).toEqual(defaultProxyConfig);

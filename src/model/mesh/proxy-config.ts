@@ -1,6 +1,6 @@
 /**
- * Configuration of a proxy (spec/agent.md §1.5), the common form of `defaultConfig` in the mesh file, the `PROXY_CONFIG` variable and the
- * annotation `proxy.istio.io/config`. Durations in milliseconds.
+ * Configuration of a proxy (spec/agent.md §1.5) from `defaultConfig` in the mesh file, the `PROXY_CONFIG` variable or the annotation
+ * `proxy.istio.io/config`, with durations in milliseconds.
  */
 
 import * as E from 'fp-ts/lib/Either.js';
@@ -33,13 +33,13 @@ import * as violation from '../fields/violation.ts';
 import { proxyMessages } from './proxy-messages.ts';
 
 export interface ProxyConfig {
-  /** Directory of generated files. */
+  /** Directory for generated files. */
   readonly configPath: string;
   readonly binaryPath: string;
   /** Envoy runs with this file instead of a generated bootstrap. */
   readonly customConfigFile?: string;
   readonly proxyBootstrapTemplatePath?: string;
-  /** Envoy's service cluster; absent: derived by `tracingServiceName`. */
+  /** Envoy's service cluster; if absent, `tracingServiceName` determines it. */
   readonly serviceCluster?: string;
   /** Envoy's --drain-time-s. */
   readonly drainDurationMs: number;
@@ -51,9 +51,9 @@ export interface ProxyConfig {
   readonly discoveryAddress: string;
   readonly controlPlaneAuthPolicy: 'NONE' | 'MUTUAL_TLS';
   readonly proxyAdminPort: number;
-  /** 0: no status server. */
+  /** 0 disables the status server. */
   readonly statusPort: number;
-  /** Envoy's worker threads. Absent: one per processor. */
+  /** Envoy's worker threads; absent for one per processor. */
   readonly concurrency?: number;
   readonly statNameLength: number;
   readonly statsdUdpAddress?: string;
@@ -64,7 +64,7 @@ export interface ProxyConfig {
   readonly tracingServiceName?: 'APP_LABEL_AND_NAMESPACE' | 'CANONICAL_NAME_ONLY' | 'CANONICAL_NAME_AND_NAMESPACE';
   /** Keys with the prefix `ISTIO_META_` become node metadata. */
   readonly proxyMetadata: Readonly<Record<string, string>>;
-  /** Envoy runtime flags; an empty value removes one. */
+  /** Envoy runtime flags; an empty value removes a flag. */
   readonly runtimeValues: Readonly<Record<string, string>>;
   readonly extraStatTags: readonly string[];
   readonly proxyStatsMatcher: StatsMatcher;
@@ -72,7 +72,7 @@ export interface ProxyConfig {
   readonly caCertificatesPem: readonly string[];
   readonly fileFlushIntervalMs?: number;
   readonly fileFlushMinSizeKb?: number;
-  /** Messages are stored as written, because they become node metadata. */
+  /** Original messages, because they become node metadata. */
   readonly tracing?: Message;
   readonly sds?: Message;
   readonly envoyMetricsService?: Message;
@@ -94,7 +94,7 @@ export interface StatsMatcher {
 
 type Message = Readonly<Record<string, unknown>>;
 
-/** Defaults of spec/agent.md §1.5. No tracer, as in current Istio versions. */
+/** Defaults of spec/agent.md §1.5, without a tracer, as in current Istio versions. */
 export const defaultProxyConfig: ProxyConfig = {
   configPath: defaultConfigPath,
   binaryPath: '/usr/local/bin/envoy',
@@ -114,7 +114,7 @@ export const defaultProxyConfig: ProxyConfig = {
   caCertificatesPem: [],
 };
 
-/** An integer, or a quoted one as in the API's JSON form. */
+/** Accepts an integer, also quoted as in the API's JSON form. */
 function jsonInteger(min: number, max: number): Decoder<number> {
   return orQuoted(integer(min, max));
 }
@@ -132,7 +132,7 @@ const hostAndPortOrNone: Decoder<string> = describedAs(
 
 const message: Decoder<Message> = dictionary(anything);
 
-/** A message that is stored as written. Its fields are checked where they are used. */
+/** Stores a message undecoded. Its fields are validated where they are used. */
 function asWritten(fieldsOfMessage: Decoder<object>): OptionalField<Message> {
   const decoder: Decoder<Message> = (value, path) => message(value, path);
   return optional(describedAs(decoder, { type: 'narrowed', of: fieldsOfMessage, by: {} }));
@@ -154,7 +154,7 @@ const fields: FieldDecoders<Partial<ProxyConfig>> = {
   customConfigFile: optional(text),
   proxyBootstrapTemplatePath: optional(text),
   serviceCluster: optional(text),
-  // Envoy's unit is seconds; less would become zero.
+  // At least Envoy's unit of seconds, because less would become zero.
   drainDurationMs: optional(durationAtLeast(1000), 'drainDuration'),
   parentShutdownDurationMs: optional(durationAtLeast(1000), 'parentShutdownDuration'),
   terminationDrainDurationMs: optional(durationAtLeast(0), 'terminationDrainDuration'),
@@ -193,7 +193,7 @@ const fields: FieldDecoders<Partial<ProxyConfig>> = {
   envoyMetricsServiceAddress: optional(text),
 };
 
-/** Exclusive fields: the service cluster is either given or derived from labels. */
+/** Mutually exclusive fields: the service cluster is either given or derived from labels. */
 const clusterNames = ['serviceCluster', 'tracingServiceName'] as const;
 
 const decodeFields = refine(struct(fields), (config, path) =>
@@ -205,7 +205,7 @@ const decodeFields = refine(struct(fields), (config, path) =>
 /**
  * Decodes the settings of one source; an empty document is valid.
  * @param value the parsed YAML or JSON
- * @param path prefix of error paths: `defaultConfig` inside a mesh file, otherwise empty
+ * @param path prefix of error paths: `defaultConfig` in a mesh file, otherwise empty
  */
 export function decodeProxyConfig(value: unknown, path: string): Decoded<Partial<ProxyConfig>> {
   return value === undefined || value === null ? E.right({}) : decodeFields(withJsonNames(value), path);
@@ -221,7 +221,7 @@ export const proxyConfigNames: ReadonlySet<string> = new Set(
   Object.entries(fields).map(([property, field]) => (field as { from?: string }).from ?? property),
 );
 
-/** Renames fields to their JSON form at any depth, except map keys: protobuf also accepts `discovery_address` for `discoveryAddress`. */
+/** Renames fields to their JSON form at any depth, except map keys, because protobuf also accepts `discovery_address` for `discoveryAddress`. */
 export function withJsonNames(value: unknown): unknown {
   if (!isObject(value)) return value;
   return Object.fromEntries(
@@ -263,7 +263,7 @@ const mergedPerField = new Set<string>([
   'connectionSettings',
 ]);
 
-/** Exclusive fields inside a message: setting one clears the others. */
+/** Mutually exclusive fields of a message; setting one clears the others. */
 const alternatives: Readonly<Record<string, readonly string[]>> = {
   tracing: ['zipkin', 'lightstep', 'datadog', 'stackdriver', 'openCensusAgent'],
   privateKeyProvider: ['cryptomb', 'qat'],
@@ -291,7 +291,7 @@ function mergeMessages(base: Message, over: Message, oneOfThese: readonly string
   const kept = Object.entries(base).filter(
     ([key]) => chosen === undefined || key === chosen || !oneOfThese.includes(key),
   );
-  // Assignment would not keep a key named __proto__.
+  // An assignment would lose a key named __proto__.
   const merged = new Map<string, unknown>(kept);
   for (const [key, value] of Object.entries(over)) {
     const previousValue = merged.get(key);
@@ -300,7 +300,7 @@ function mergeMessages(base: Message, over: Message, oneOfThese: readonly string
   return Object.fromEntries(merged);
 }
 
-/** The configuration as users write it, for node metadata and the agent's output at start. */
+/** Returns the configuration in its JSON form, for node metadata and the agent's output at start. */
 export function proxyConfigToJson(config: Partial<ProxyConfig>): Record<string, unknown> {
   const json: Record<string, unknown> = {};
   for (const [property, value] of Object.entries(config)) {
@@ -316,7 +316,7 @@ function isEmpty(value: unknown): boolean {
   return value === undefined || (typeof value === 'object' && value !== null && Object.keys(value).length === 0);
 }
 
-/** `undefined` for any other text. An IPv6 host is returned without brackets. */
+/** Returns `undefined` for any other text. Removes the brackets of an IPv6 host. */
 export function parseHostAndPort(address: string): { host: string; port: number } | undefined {
   const match = /^(?:\[([0-9a-fA-F:.%]+)\]|([^:[\]\s/]+)):(\d{1,5})$/.exec(address);
   const number = Number(match?.[3]);
@@ -324,7 +324,7 @@ export function parseHostAndPort(address: string): { host: string; port: number 
   return { host: match[1] ?? match[2]!, port: number };
 }
 
-/** The errors as one line: `drainDuration: must be a duration …`. */
+/** Formats errors as one line, such as `drainDuration: must be a duration …`. */
 export function describeFieldErrors(errors: readonly FieldError[]): string {
   return errors.map(({ path, message }) => (path === '' ? message : `${path}: ${message}`)).join('; ');
 }

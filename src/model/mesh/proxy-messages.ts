@@ -59,13 +59,13 @@ const secondsText = refine(durationMs, atMost24Days);
 
 const quotedCount = orQuoted(count);
 
-/** Integer seconds, or a duration. */
+/** Accepts integer seconds, or a duration. */
 const seconds: Decoder<unknown> = describedAs(
   (value: unknown, path: string) => (typeof value === 'number' ? count(value, path) : secondsText(value, path)),
   { type: 'narrowed', of: secondsText, by: {} },
 );
 
-/** Envoy stores the value in 31 bits of milliseconds. */
+/** Limits the value, because Envoy stores it in 31 bits of milliseconds. */
 function atMost24Days(ms: number, path: string): FieldError[] {
   return ms >= 0 && ms < 2 ** 31
     ? []
@@ -130,7 +130,7 @@ const tracers: FieldDecoders<Tracers> = {
 
 const tracing = struct<Tracers & TracingSettings>({ ...tracers, ...tracingSettings });
 
-/** The agent starts Envoy regardless of custom tags, which the control plane validates. */
+/** Accepts any custom tags: the control plane validates them, and the agent starts Envoy regardless. */
 const tracingOfAgent = struct<Tracers & Omit<TracingSettings, 'customTags'> & { customTags?: object }>({
   ...tracers,
   ...tracingSettings,
@@ -150,7 +150,7 @@ export type ForwardedCertificate = (typeof certificateDetails)[number];
 
 /** Proxies between a gateway and its clients. */
 export interface GatewayTopology {
-  /** Number of trusted proxies in front of the gateway, whose X-Forwarded-For is used. */
+  /** Number of trusted proxies in front of the gateway, which determines the used entry of X-Forwarded-For. */
   readonly numTrustedProxies?: number;
   readonly forwardClientCertDetails?: ForwardedCertificate;
   readonly proxyProtocol?: object;
@@ -240,7 +240,7 @@ const messagesOfAgent: Readonly<Record<string, Decoder<unknown>>> = {
   connectionSettings,
 };
 
-/** Envoy rejects a bootstrap with more than 100 levels of nesting, some of which surround these messages. */
+/** Envoy rejects a bootstrap with more than 100 levels of nesting, some of which contain these messages. */
 const maxDepth = 50;
 
 /**
@@ -258,7 +258,7 @@ export function proxyMessageErrors(config: object, path: string): FieldError[] {
   });
 }
 
-/** Infinite numbers, lone surrogates, and values nested deeper than Envoy accepts. */
+/** Reports infinite numbers, lone surrogates, and values nested deeper than Envoy accepts. */
 export function unwritableParts(value: unknown, path: string, depth = 0): FieldError[] {
   if (depth > maxDepth) return [violation.fieldError(path, violation.tooLarge(maxDepth, depth, 'levels of nesting'))];
   if (typeof value === 'number' && !Number.isFinite(value))

@@ -1,6 +1,6 @@
 /**
- * The settings of a proxy's configuration (spec/agent.md §1.5 ProxyConfig) that the control plane uses. The node's metadata PROXY_CONFIG
- * overrides the mesh's `defaultConfig`.
+ * Settings of a proxy's configuration (spec/agent.md §1.5 ProxyConfig) that the control plane uses. The node's metadata PROXY_CONFIG overrides the
+ * mesh's `defaultConfig`.
  */
 import * as E from 'fp-ts/lib/Either.js';
 import type { FieldError } from '../fields/decode.ts';
@@ -26,7 +26,7 @@ export interface ProxySettings {
   readonly proxyHeaders: ProxyHeaders;
   readonly meshId: string;
   readonly tracingServiceName: NonNullable<ProxyConfig['tracingServiceName']>;
-  /** Address of the access log service in the bootstrap's static cluster; empty: none. */
+  /** Address of the access log service in the bootstrap's static cluster; empty if none exists. */
   readonly accessLogService: string;
 }
 
@@ -40,9 +40,9 @@ export const proxySettingsFields = [
   'zipkinAddress',
 ] as const;
 
-/** Tracers in `tracing`, as opposed to tracing settings. */
+/** Tracers in `tracing`; its other fields are settings. */
 const tracerFields = ['zipkin', 'lightstep', 'datadog', 'stackdriver', 'openCensusAgent'] as const;
-/** With other tracers the bootstrap has none, and tracing has no effect. */
+/** Supported tracers. With others, the bootstrap has no tracer and tracing has no effect. */
 const tracers = ['zipkin', 'lightstep', 'datadog'] as const;
 
 type Message = Readonly<Record<string, unknown>>;
@@ -76,7 +76,7 @@ function settingsErrors(config: Partial<ProxyConfig>, path: string): readonly Fi
 const known = new WeakMap<MeshConfig, WeakMap<object, ProxySettings>>();
 const noSettings = {};
 
-/** Ignores invalid parts of a node's PROXY_CONFIG. */
+/** Reads the settings; ignores invalid parts of a node's PROXY_CONFIG. */
 export function proxySettingsOf({ metadata }: Pick<Proxy, 'metadata'>, mesh: MeshConfig): ProxySettings {
   const reported = (metadata.PROXY_CONFIG ?? noSettings) as Partial<ProxyConfig>;
   const ofMesh = known.get(mesh) ?? new WeakMap<object, ProxySettings>();

@@ -1,6 +1,6 @@
 import type { MeshConfig } from './mesh-config.ts';
 
-/** The trust domain, then its aliases. */
+/** Returns the trust domain, followed by its aliases. */
 export function trustDomainsOf({
   trustDomain,
   trustDomainAliases,

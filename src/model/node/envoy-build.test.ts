@@ -21,13 +21,13 @@ function reported(minor: number, extensions = [router, v8], userAgentName = 'env
 }
 
 describe('the Envoy build of a node', () => {
-  it('is read from its build version and its extensions', () => {
+  it("is read from the node's build version and extensions", () => {
     expect(envoyBuildOf(reported(38))).toEqual({ version: [1, 38, 3], hasV8: true });
     expect(envoyBuildOf(reported(38, [router]))).toEqual({ version: [1, 38, 3], hasV8: false });
     expect(envoyBuildOf(reported(38, []))).toEqual({ version: [1, 38, 3], hasV8: undefined });
   });
 
-  it('counts standard metrics itself from version 1.40, if it has the access logger', () => {
+  it('counts standard metrics itself from version 1.40 on if it contains the access logger', () => {
     const stats = { name: 'envoy.access_loggers.stats' };
     expect(envoyBuildOf(reported(40, [router, stats]))).toEqual({
       version: [1, 40, 3],
@@ -38,7 +38,7 @@ describe('the Envoy build of a node', () => {
     expect(envoyBuildOf(reported(40))).not.toHaveProperty('hasStatsLogger');
   });
 
-  it('is parsed from a version in a text', () => {
+  it('is parsed from a version string', () => {
     const of = (value: string): unknown =>
       envoyBuildOf({ ...reported(0, []), userAgentVersionType: { case: 'userAgentVersion', value } });
     expect(of('1.36.2')).toEqual({ version: [1, 36, 2], hasV8: undefined });
@@ -54,7 +54,7 @@ describe('the Envoy build of a node', () => {
     ['1.38.3-dev', [1, 38, 3]],
     ['9e5580933739775e8bce696a57a2e1bc99368f23/1.40.0/Clean/RELEASE/BoringSSL', [1, 40, 0]],
     ['1.36.2.post1', [1, 36, 2]],
-  ])('has the version of %s', (text, version) => {
+  ])('has the version that %s contains', (text, version) => {
     expect(envoyVersionIn(text)).toEqual(version);
   });
 

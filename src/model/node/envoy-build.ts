@@ -1,4 +1,4 @@
-/** The Envoy version and build of a node, from xDS's `Node`. All differences between versions are handled here (docs/envoy-versions.md). */
+/** The Envoy version and build of a node, from xDS's `Node`. Defines all differences between versions (docs/envoy-versions.md). */
 
 export type EnvoyVersion = readonly [major: number, minor: number, patch: number];
 
@@ -10,11 +10,11 @@ export interface EnvoyBuild {
   readonly hasStatsLogger?: true;
 }
 
-/** Supported versions, including all patch versions: `test/e2e/envoy-versions.test.ts` sends them every generated resource. */
+/** Supported versions, including all patch versions. `test/e2e/envoy-versions.test.ts` sends every generated resource to each. */
 export const oldestEnvoy = [1, 36] as const;
 export const newestEnvoy = [1, 40] as const;
 
-/** `unknown`: the node reports no version; treated as supported. */
+/** `unknown` if the node reports no version; treated as supported. */
 export type EnvoySupport = 'supported' | 'older' | 'newer' | 'unknown';
 
 export interface ReportedEnvoy {
@@ -71,7 +71,7 @@ export function envoySupport(version: EnvoyVersion | undefined): EnvoySupport {
   return isBefore(newestEnvoy, version) ? 'newer' : 'supported';
 }
 
-/** A sentence for logs and status pages; `undefined` for a supported or unknown version. */
+/** Describes an unsupported version for logs and status pages; `undefined` for a supported or unknown version. */
 export function unsupportedEnvoyText(version: EnvoyVersion | undefined): string | undefined {
   const support = envoySupport(version);
   if (support === 'supported' || support === 'unknown') return undefined;
@@ -82,7 +82,7 @@ export function unsupportedEnvoyText(version: EnvoyVersion | undefined): string 
   );
 }
 
-/** V8 of earlier minor versions crashes on processors with memory protection keys. */
+/** In earlier minor versions, V8 crashes on processors with memory protection keys. */
 const firstWithSafeWasm = [1, 38] as const;
 
 export function wasmUnsupportedReason(build: EnvoyBuild | undefined): string | undefined {
@@ -96,7 +96,7 @@ export function wasmUnsupportedReason(build: EnvoyBuild | undefined): string | u
 /** First minor version that supports format strings as custom tags of access logs. */
 const firstWithFormatTags = [1, 37] as const;
 
-/** False if the version is unknown: an older Envoy rejects a listener with such a tag. */
+/** Returns false for an unknown version, because an older Envoy rejects a listener with such a tag. */
 export function hasFormatTags(build: EnvoyBuild | undefined): boolean {
   return build?.version !== undefined && !isBefore(build.version, firstWithFormatTags);
 }

@@ -1,4 +1,4 @@
-/** The names in a node's metadata that select its configuration. Read only here, so that authentication checks the same names. */
+/** Reads the names in a node's metadata that select its configuration. No other module reads them, so that authentication checks the same names. */
 import * as E from 'fp-ts/lib/Either.js';
 import { isNamespace } from '../fields/names.ts';
 
@@ -8,7 +8,7 @@ export interface NamedNode {
 }
 
 export interface NodeNames {
-  /** Metadata `NAMESPACE`, else the first label of the domain in the node ID. */
+  /** Metadata `NAMESPACE`, else the first label of the DNS domain in the node ID. */
   readonly namespace: string;
   /** Empty if absent. */
   readonly serviceAccount: string;
@@ -21,13 +21,13 @@ type Key = (typeof keys)[number];
 
 /** Maximum length of a Kubernetes name. Bounds cache keys, because clients choose these names. */
 const maxNameLength = 253;
-/** Maximum length of a rejected value in an error. */
+/** Maximum length of a rejected value in an error message. */
 const maxQuoted = 100;
 
 export function readNodeNames({ id, metadata }: NamedNode): E.Either<string, NodeNames> {
   const texts: Partial<Record<Key, string>> = {};
   for (const key of keys) {
-    // protobuf's NullValue and an empty string both count as unset, as in Istio.
+    // protobuf's NullValue and an empty string count as unset, as in Istio.
     const value = Object.hasOwn(metadata, key) ? (metadata[key] ?? '') : '';
     if (typeof value !== 'string') return E.left(`metadata ${key} must be a string, got ${quoted(value)}`);
     if (value.length > maxNameLength)

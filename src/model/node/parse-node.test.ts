@@ -10,7 +10,7 @@ const node = (over: Partial<NodeFields> = {}): NodeFields => ({
 });
 
 describe('the node of a client', () => {
-  it('is identified by its ID, with other properties from its metadata', () => {
+  it('is identified by its ID, and its metadata defines other properties', () => {
     const metadata = {
       NAMESPACE: 'prod',
       CLUSTER_ID: 'c1',
@@ -41,7 +41,7 @@ describe('the node of a client', () => {
     );
   });
 
-  it('defaults to the namespace of its domain and to interception by REDIRECT', () => {
+  it("defaults to its domain's namespace and to REDIRECT interception", () => {
     expect(parseNode(node())).toMatchObject(E.right({ configNamespace: 'shop', interceptionMode: 'REDIRECT' }));
   });
 
@@ -49,14 +49,14 @@ describe('the node of a client', () => {
     [{ 'topology.kubernetes.io/region': 'r', 'topology.kubernetes.io/zone': 'z', 'istio-locality': 'x.y' }, 'r/z'],
     [{ 'istio-locality': 'x.y.z' }, 'x/y/z'],
     [{}, 'eu/eu-1'],
-  ])('with labels %j is in %s', (labels, locality) => {
+  ])('is, with labels %j, in the locality %s', (labels, locality) => {
     const parsed = parseNode(
       node({ metadata: { LABELS: labels }, locality: { region: 'eu', zone: 'eu-1', subZone: '' } }),
     );
     expect(parsed).toMatchObject(E.right({ locality }));
   });
 
-  it('may send its labels as JSON text', () => {
+  it('can send its labels as JSON text', () => {
     expect(parseNode(node({ metadata: { LABELS: '{"app":"web","v":1}' } }))).toMatchObject(
       E.right({ labels: { app: 'web', v: '1' } }),
     );
@@ -68,7 +68,7 @@ describe('the node of a client', () => {
     ['envoy~1.2.3.4~a~b', 'node type must be sidecar or router, got "envoy"'],
     ['ztunnel~1.2.3.4~a~b', 'node type ztunnel is not supported'],
     ['sidecar~nowhere~a~b', 'valid IP address'],
-  ])('with the ID %j is rejected', (id, fragment) => {
+  ])('is rejected if its ID is %j', (id, fragment) => {
     expect(parseNode(node({ id }))).toEqual(E.left(expect.stringContaining(fragment)));
   });
 
@@ -76,11 +76,11 @@ describe('the node of a client', () => {
     ['api', 'metadata GENERATOR must be "grpc" or must not be set, got "api"'],
     [['grpc'], 'metadata GENERATOR must be "grpc" or must not be set, got ["grpc"]'],
     [7, 'metadata GENERATOR must be "grpc" or must not be set, got 7'],
-  ])('that requests configuration of the generator %j is rejected', (GENERATOR, fragment) => {
+  ])('is rejected if its GENERATOR is %j', (GENERATOR, fragment) => {
     expect(parseNode(node({ metadata: { GENERATOR } }))).toEqual(E.left(expect.stringContaining(fragment)));
   });
 
-  it('is a gRPC client or server if GENERATOR is grpc, and then of type sidecar', () => {
+  it('is a gRPC client or server of type sidecar if GENERATOR is grpc', () => {
     expect(parseNode(node({ metadata: { GENERATOR: 'grpc' } }))).toMatchObject(E.right({ proxyless: true }));
     const id = 'router~10.0.0.1~a.b~c';
     expect(parseNode(node({ id, metadata: { GENERATOR: 'grpc' } }))).toEqual(
@@ -88,16 +88,16 @@ describe('the node of a client', () => {
     );
   });
 
-  it('is rejected with a truncated quotation of a giant generator', () => {
+  it('is rejected with a truncated quotation if its GENERATOR is very long', () => {
     const parsed = parseNode(node({ metadata: { GENERATOR: 'g'.repeat(1e6) } }));
     expect(E.isLeft(parsed) && parsed.left.length).toBeLessThan(300);
   });
 
-  it.each([undefined, null, ''])('without a generator (%j) is an Envoy', (GENERATOR) => {
+  it.each([undefined, null, ''])('is an Envoy if it has no GENERATOR (%j)', (GENERATOR) => {
     expect(E.isRight(parseNode(node({ metadata: { GENERATOR } })))).toBe(true);
   });
 
-  it('with invalid labels is rejected', () => {
+  it('is rejected if its labels are invalid', () => {
     expect(parseNode(node({ metadata: { LABELS: 'app=web' } }))).toEqual(E.left(expect.stringContaining('LABELS')));
     expect(parseNode(node({ metadata: { NAMESPACE: 'n'.repeat(254) } }))).toEqual(
       E.left(expect.stringContaining('metadata NAMESPACE must have at most 253 characters, got 254')),

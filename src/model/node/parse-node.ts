@@ -21,7 +21,7 @@ const served: ReadonlySet<string> = new Set<NodeType>(['sidecar', 'router']);
 const notServedYet: ReadonlySet<string> = new Set(['waypoint', 'ztunnel', 'agentgateway']);
 
 /**
- * @param clusterAliases alias → cluster ID (`--clusterAliases`)
+ * @param clusterAliases maps aliases to cluster IDs (`--clusterAliases`)
  * @returns the proxy, or a sentence about the invalid field
  */
 export function parseNode(
@@ -68,7 +68,7 @@ export function parseNode(
   });
 }
 
-/** Rejects clients that need another form of configuration, except proxyless gRPC. */
+/** Rejects clients that need another form of resources, except proxyless gRPC. */
 function generatorViolation(generator: unknown, type: string): string | undefined {
   if (generator === undefined || generator === null || generator === '') return undefined;
   if (isProxyless({ GENERATOR: generator })) {
@@ -88,14 +88,14 @@ const maxQuoted = 100;
 
 const quoted = (text: string): string => JSON.stringify(text);
 
-/** Invalid addresses of the list, or comma-separated string, are omitted. */
+/** Reads a list or comma-separated string, without invalid addresses. */
 function addressesOf(instanceIps: unknown, fallback: string): readonly string[] {
   const listed = Array.isArray(instanceIps) ? instanceIps.map(scalarText) : scalarText(instanceIps).split(',');
   const valid = listed.map((address) => address.trim()).filter(isIpAddress);
   return valid.length > 0 ? [...new Set(valid)] : [fallback].filter(isIpAddress);
 }
 
-/** From a map or its JSON text. Numbers and booleans become strings. */
+/** Reads labels from a map or its JSON text; numbers and booleans become strings. */
 function labelsOf(value: unknown): Readonly<Record<string, string>> | undefined {
   if (value === undefined || value === null || value === '') return {};
   const map = typeof value === 'string' ? parsedJson(value) : value;

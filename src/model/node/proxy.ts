@@ -12,7 +12,7 @@ export interface Proxy {
   readonly ipAddresses: readonly string[];
   /** `NAME.NAMESPACE` of the workload, the third part of the node ID. */
   readonly name: string;
-  /** Namespace of its configuration: metadata `NAMESPACE`, else the first label of the domain. */
+  /** Namespace of its configuration: metadata `NAMESPACE`, else the first label of the DNS domain. */
   readonly configNamespace: string;
   readonly dnsDomain: string;
   readonly cluster: string;
@@ -23,12 +23,12 @@ export interface Proxy {
   readonly interceptionMode: ProxyInterceptionMode;
   /** `region/zone/subzone`. */
   readonly locality: string;
-  /** Absent if the node does not report its Envoy. */
+  /** Absent if the node does not report an Envoy build. */
   readonly envoy?: EnvoyBuild;
-  /** A gRPC client or server without an Envoy: metadata `GENERATOR` is `grpc`. */
+  /** A gRPC client or server without Envoy, whose metadata `GENERATOR` is `grpc`. */
   readonly proxyless?: true;
-  /** The client is authenticated for its `configNamespace` and may receive credentials of it. */
+  /** The client is authenticated for its `configNamespace` and may receive its credentials. */
   readonly isOfNamespace?: true;
-  /** Metadata as sent, including keys without a field above. */
+  /** The received metadata, including keys without a field above. */
   readonly metadata: Readonly<Record<string, unknown>>;
 }

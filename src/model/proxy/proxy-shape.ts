@@ -1,8 +1,8 @@
 /**
- * The properties of a proxy that affect its configuration. Generators and caches read the shape, never the proxy, so that proxies of equal
- * shape share all generated resources: a push to many of them costs one generation.
- * A property belongs here if and only if some resource depends on it:
- * | field | what depends on it |
+ * The properties of a proxy that affect its configuration. Generators and caches read the shape, never the proxy, so that proxies of equal shape
+ * share all generated resources: a push to many of them requires one generation. A property is part of the shape if and only if some resource depends
+ * on it:
+ * | field | resources and properties that depend on it |
  * |---|---|
  * | `type` | which listeners, routes and clusters exist |
  * | `configNamespace` | visible objects, the applied Sidecar and destination rules, `sourceNamespace` of matches |
@@ -20,7 +20,7 @@
  * | `pullSecrets` | whether pull secrets for WasmPlugin images are sent |
  * | `proxyless` | everything: gRPC clients and servers receive other resources than Envoys |
  * | `serviceTargets` | inbound listeners and clusters, ports of a gateway |
- * Node ID, name, cluster name, service account, addresses as such and all other metadata have no effect.
+ * Node ID, name, cluster name, service account, other uses of addresses and all other metadata have no effect.
  */
 import { isIPv4, isIPv6 } from 'node:net';
 import { isObject } from '../../runtime/json-object.ts';
@@ -35,50 +35,49 @@ import type { PushContext } from '../push-context/push-context.ts';
 import type { SidecarScope } from '../push-context/sidecar-scope.ts';
 import type { Service, ServiceTarget } from '../services/service.ts';
 
-/** Families of a proxy's addresses; IPv4 if it reports none. */
+/** IP families of a proxy's addresses; IPv4 if it reports none. */
 export type ProxyIpFamily = 'v4' | 'v6' | 'dual';
 
-/** Other metadata does not distinguish proxies. */
+/** Metadata keys of the shape; other keys do not distinguish proxies. */
 const shapeMetadata = [
-  // `true`: the agent has a DNS proxy that returns allocated addresses for services without any; else absent.
+  // `true` if the agent's DNS proxy returns allocated addresses for services without addresses, else absent.
   'DNS_AUTO_ALLOCATE',
-  // `true`: the agent has a DNS proxy; else absent.
+  // `true` if the agent has a DNS proxy, else absent.
   'DNS_CAPTURE',
   'HTTP10',
   'HTTP_PROXY_PORT',
   // Default idle timeout of TCP connections.
   'IDLE_TIMEOUT',
-  // `true`: Envoy's build has Istio's private extensions (peer metadata, statistics, ALPN); `false`: it does not, regardless of the mesh
-  // setting.
+  // Whether Envoy's build has Istio's private extensions (peer metadata, statistics, ALPN), as `true` or `false`; overrides the mesh setting.
   'ISTIO_EXTENSIONS',
   // Mesh name for traces.
   'MESH_ID',
-  // The `proxySettingsFields` of the proxy's own configuration.
+  // The fields `proxySettingsFields` of the proxy's own configuration.
   'PROXY_CONFIG',
-  // `true`: the agent serves CA files together with their revocation lists, which it checks; else absent.
+  // `true` if the agent checks revocation lists and serves them together with CA files, else absent.
   'REVOCATION_LISTS',
-  // `true`: the agent counts standard metrics from access logs; `expressions`: and its Envoy supports format strings as custom tags (1.37);
-  // `stats`: without a chartpilot agent, Envoy counts them itself (1.40); else absent.
+  // `true` if the agent computes standard metrics from access logs; `expressions` if its Envoy also supports format strings as custom tags (1.37);
+  // `stats` if Envoy computes the metrics without a chartpilot agent (1.40); else absent.
   'STANDARD_METRICS',
-  // `true`: the pod cannot bind ports below 1024.
+  // `true` if the pod cannot bind ports below 1024.
   'UNPRIVILEGED_POD',
-  // `true`: the agent fetches Wasm modules and rewrites extension configurations; else absent.
+  // `true` if the agent fetches Wasm modules and rewrites extension configurations, else absent.
   'WASM_FETCH',
-  // `true`: the bootstrap has the agent's SDS server, so resources may reference workload certificates; else absent.
+  // `true` if the bootstrap has the agent's SDS server, so that resources may reference workload certificates, else absent.
   'WORKLOAD_CERTIFICATES',
 ] as const;
 
 export type ShapeMetadata = Readonly<Partial<Record<(typeof shapeMetadata)[number], unknown>>>;
 
-/** Immutable. Equal shapes are one object (see ShapeTable), so shapes are compared by identity. */
+/** Immutable. ShapeTable interns equal shapes, so shapes are compared by identity. */
 export interface ProxyShape {
   readonly type: NodeType;
   readonly configNamespace: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly ipFamily: ProxyIpFamily;
-  /** Empty if without effect, which is almost always. */
+  /** Empty unless the addresses have an effect, which is rare. */
   readonly ownAddresses: readonly string[];
-  /** Kubernetes node of the proxy. Empty if without effect, which is almost always. */
+  /** Kubernetes node of the proxy. Empty unless it has an effect, which is rare. */
   readonly nodeName: string;
   readonly dnsDomain: string;
   /** `region/zone/subzone`. */
@@ -90,7 +89,7 @@ export interface ProxyShape {
   readonly metadata: ShapeMetadata;
   /** Metadata that active EnvoyFilters match: ISTIO_VERSION if one matches versions, and the keys of metadata matches. */
   readonly matchedMetadata: Readonly<Record<string, unknown>>;
-  /** The proxy may receive pull secrets of its namespace, and a WasmPlugin of its namespace references one. */
+  /** Set if the proxy may receive pull secrets of its namespace, and a WasmPlugin of this namespace references one. */
   readonly pullSecrets?: true;
   readonly proxyless?: true;
   readonly serviceTargets: readonly ServiceTarget[];
@@ -104,7 +103,7 @@ export function ipFamilyOf(addresses: readonly string[]): ProxyIpFamily {
   return v6 ? (v4 ? 'dual' : 'v6') : 'v4';
 }
 
-/** Not interned (see ShapeTable). */
+/** Computes a shape without interning it (see ShapeTable). */
 export function shapeOf(proxy: Proxy, context: ShapeContext): ProxyShape {
   const known = knownProxy(proxy, context);
   const serviceTargets = context.serviceTargetsOf(known);
@@ -114,7 +113,7 @@ export function shapeOf(proxy: Proxy, context: ShapeContext): ProxyShape {
 const knownProxies = new WeakMap<Proxy, Proxy>();
 
 /**
- * The proxy with labels and locality of its registry, which override those of the node (§7.2 row 10). The same object while they are
+ * Returns the proxy with its registry's labels and locality, which override those of the node (§7.2 row 10); the same object while they are
  * unchanged.
  */
 export function knownProxy(proxy: Proxy, context: Pick<PushContext, 'workloadOf'>): Proxy {
@@ -157,8 +156,8 @@ export function ownFacts(
 }
 
 /**
- * Whether the shape describes each of its proxies completely in this context, as long as their service targets are unchanged: it has no own
- * facts, and no active object requires any.
+ * Whether the shape alone describes its proxies in this context, as long as their service targets are unchanged: no own facts exist or are required
+ * by active objects.
  */
 export function isCompleteShape(
   shape: ProxyShape,
@@ -177,7 +176,7 @@ function namePullSecret(plugins: readonly Config<WasmPlugin>[], namespace: strin
   return plugins.some((plugin) => plugin.namespace === namespace && !!plugin.spec.imagePullSecret);
 }
 
-/** From the agent, else from the pod in the registry. */
+/** Node name from the agent, else from the pod in the registry. */
 function nodeNameOf({ metadata, labels }: Pick<Proxy, 'metadata' | 'labels'>): string {
   const reported = metadata.NODE_NAME;
   return typeof reported === 'string' && reported !== '' ? reported : (labels['kubernetes.io/hostname'] ?? '');
@@ -198,7 +197,7 @@ function keepsToNodes(services: readonly Service[]): boolean {
 
 const cachedMatchedKeys = new WeakMap<readonly Config<EnvoyFilter>[], readonly string[]>();
 
-/** Sorted. */
+/** Sorted metadata keys that these filters match. */
 function keysMatchedBy(filters: readonly Config<EnvoyFilter>[]): readonly string[] {
   if (filters.length === 0) return [];
   let known = cachedMatchedKeys.get(filters);
@@ -238,7 +237,7 @@ export function buildShape(proxy: Proxy, serviceTargets: readonly ServiceTarget[
   };
 }
 
-/** True for sidecars with ingress listeners in the Sidecar object (filter chain names), and for pods of a headless service. */
+/** True for sidecars whose Sidecar object has ingress listeners (filter chain names), and for pods of a headless service. */
 function dependsOnAddresses(
   type: NodeType,
   scope: Pick<SidecarScope, 'ingressListeners'>,
@@ -249,7 +248,7 @@ function dependsOnAddresses(
   return (scope.ingressListeners ?? []).length > 0;
 }
 
-/** A Kubernetes Service without a virtual IP: its pods are addressed directly. */
+/** Whether it is a Kubernetes Service without a virtual IP, whose pods are addressed directly. */
 export function isHeadless(service: Pick<Service, 'resolution' | 'registry'>): boolean {
   return service.resolution === 'Passthrough' && service.registry === 'Kubernetes';
 }
@@ -268,7 +267,7 @@ function readMetadata({ metadata, envoy }: Proxy): ShapeMetadata {
   } = metadata;
   return {
     ...chosen(asSent, shapeMetadata),
-    // Normalizes equivalent metadata.
+    // Equivalent metadata results in the same value.
     ...(hasSecretServer(metadata) && { WORKLOAD_CERTIFICATES: 'true' }),
     ...(isTrue(metadata.REVOCATION_LISTS) && hasSecretServer(metadata) && { REVOCATION_LISTS: 'true' }),
     ...(isTrue(metadata.WASM_FETCH) && { WASM_FETCH: 'true' }),
@@ -280,7 +279,7 @@ function readMetadata({ metadata, envoy }: Proxy): ShapeMetadata {
   };
 }
 
-/** Every chartpilot agent reports WASM_FETCH, even if it counts no metrics. */
+/** WASM_FETCH identifies a chartpilot agent, because each reports it, even without metrics. */
 function standardMetricsOf(
   { STANDARD_METRICS: counts, WASM_FETCH: hasAgent }: Proxy['metadata'],
   envoy: Proxy['envoy'],
@@ -290,7 +289,7 @@ function standardMetricsOf(
   return isWithoutAgent && envoy?.hasStatsLogger ? { STANDARD_METRICS: 'stats' } : {};
 }
 
-/** The used fields of a proxy's own configuration, which an agent may send as JSON text. */
+/** Reads the used fields of a proxy's own configuration, which an agent may send as JSON text. */
 function ownSettings(reported: unknown): Pick<ShapeMetadata, 'PROXY_CONFIG'> {
   const config = typeof reported === 'string' ? parsedJson(reported) : reported;
   if (!isObject(config)) return {};
@@ -306,7 +305,7 @@ function parsedJson(text: string): unknown {
   }
 }
 
-/** Whether an agent serves certificates to this Envoy: as reported, or else if an agent of any version wrote the node. */
+/** Whether an agent serves certificates to this Envoy: as reported, else if the node has metadata that every agent version writes. */
 function hasSecretServer({ WORKLOAD_CERTIFICATES: reported, ISTIO_VERSION: version }: Proxy['metadata']): boolean {
   return reported === undefined ? version !== undefined && version !== '' : isTrue(reported);
 }

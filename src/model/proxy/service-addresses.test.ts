@@ -27,14 +27,14 @@ function addresses(yaml: string, about: Partial<AddressingShape>, features: Part
 }
 
 describe('the addresses of a service', () => {
-  it('are those of the IP families of the proxy', () => {
+  it('belong to the IP families of the proxy', () => {
     expect(addresses(dual, { ipFamily: 'v4' })).toEqual(['10.96.0.1']);
     expect(addresses(dual, { ipFamily: 'v6' })).toEqual(['fd00::1']);
     expect(addresses(dual, { ipFamily: 'dual' })).toEqual(['10.96.0.1', 'fd00::1']);
     expect(addresses(serviceEntry('addresses: ["fd00::/64"]'), { ipFamily: 'v4' })).toEqual(['fd00::/64']);
   });
 
-  it('are those of the proxy’s own cluster', () => {
+  it('belong to the proxy’s own cluster', () => {
     const service = {
       ...givenMesh(dual).registry.services[0]!,
       clusterVIPs: { west: ['10.97.0.1'], east: ['0.0.0.0'] },
@@ -46,7 +46,7 @@ describe('the addresses of a service', () => {
     expect(of('north')).toEqual(['10.96.0.1']);
   });
 
-  it('are allocated if it has none and the proxy has a DNS proxy', () => {
+  it('are allocated if the service has none and the proxy has a DNS proxy', () => {
     const dns = serviceEntry('resolution: DNS');
     const allocated = [expect.stringMatching(/^240\.240\./)];
     expect(addresses(dns, { metadata })).toEqual(allocated);
@@ -56,7 +56,7 @@ describe('the addresses of a service', () => {
     expect(addresses(dns, { metadata, ipFamily: 'v6' })).toEqual([expect.stringMatching(/^2001:2::f0f0:/)]);
   });
 
-  it('are allocated only for proxies that request them if PILOT_ENABLE_IP_AUTOALLOCATE is off', () => {
+  it('are allocated only for proxies that request this if PILOT_ENABLE_IP_AUTOALLOCATE is off', () => {
     const dns = serviceEntry('resolution: DNS');
     const off = { autoAllocate: false };
     expect(addresses(dns, { metadata: { DNS_CAPTURE: 'true' } }, off)).toEqual([]);

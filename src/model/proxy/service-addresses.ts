@@ -10,8 +10,8 @@ import type { ProxyShape } from './proxy-shape.ts';
 export type AddressingShape = Pick<ProxyShape, 'clusterId' | 'ipFamily' | 'metadata'>;
 
 /**
- * The service's addresses in the proxy's cluster, or its allocated ones if the proxy's DNS returns them. Only families of the proxy, if there
- * are several. May be CIDRs or empty.
+ * Returns the service's addresses in the proxy's cluster, or its allocated ones if the proxy's DNS returns them. Of several families, only the
+ * proxy's. May contain CIDR ranges, or be empty.
  */
 export function virtualAddresses(
   service: Service,
@@ -27,7 +27,7 @@ export function virtualAddresses(
   return ofFamily([autoAllocated.ipv4, autoAllocated.ipv6], shape);
 }
 
-/** Equal for proxies with equal addresses of all services. */
+/** Returns equal keys for proxies with equal addresses of all services. */
 export function addressingKey({ clusterId, ipFamily, metadata }: AddressingShape): string {
   const { DNS_CAPTURE = '', DNS_AUTO_ALLOCATE = '' } = metadata;
   return `${clusterId}~${ipFamily}~${DNS_CAPTURE}~${DNS_AUTO_ALLOCATE}`;
@@ -41,7 +41,7 @@ function returnsAllocated({ metadata }: AddressingShape, forAll: boolean): boole
   return metadata.DNS_CAPTURE === 'true' && (forAll || metadata.DNS_AUTO_ALLOCATE === 'true');
 }
 
-/** Removes addresses of families that the proxy lacks, unless no address would remain. */
+/** Removes addresses of families that the proxy lacks, unless none would remain. */
 function ofFamily(addresses: readonly string[], { ipFamily }: AddressingShape): readonly string[] {
   if (ipFamily === 'dual') return addresses;
   const reachable = addresses.filter((address) => isIPv6(address.split('/', 1)[0]!) === (ipFamily === 'v6'));

@@ -24,8 +24,8 @@ const mesh = givenMesh(service);
 const table = new ShapeTable();
 const shapeOf = (node: GivenNode, context = mesh.context): ProxyShape => table.shapeOf(givenProxy(node), context);
 
-describe('proxies share one shape', () => {
-  it('if they differ only in addresses and irrelevant metadata, in any order', () => {
+describe('proxies', () => {
+  it('share a shape if they differ only in addresses and irrelevant metadata, in any order', () => {
     const one = shapeOf({
       ip: '10.1.0.1',
       metadata: { NAME: 'a', HTTP10: '1', IDLE_TIMEOUT: '5s' },
@@ -55,12 +55,12 @@ describe('proxies share one shape', () => {
     ['DNS', { metadata: { DNS_CAPTURE: 'true' } }],
     ['placeholder addresses', { metadata: { DNS_AUTO_ALLOCATE: 'true' } }],
     ['list of served services', { ip: '10.0.0.1' }],
-  ])('only if their %s is equal', (_case, node) => {
+  ])('share a shape only if they have the same %s', (_case, node) => {
     expect(shapeOf(node)).not.toBe(shapeOf({}));
   });
 });
 
-it('addresses are part of the shape only if a Sidecar object has ingress listeners', () => {
+it('addresses belong to the shape only if a Sidecar object has ingress listeners', () => {
   const { context } = givenMesh(service + sidecar);
   const firstShape = shapeOf({ ip: '10.1.0.1' }, context);
   expect(firstShape.ownAddresses).toEqual(['10.1.0.1']);
@@ -83,7 +83,7 @@ describe('standard metrics of a proxy', () => {
 });
 
 describe('the agent version of a proxy', () => {
-  it('does not distinguish shapes, and neither does the form in which a node reports its agent', () => {
+  it('does not distinguish shapes, whatever form the node reports its agent in', () => {
     const one = shapeOf({ metadata: { ISTIO_VERSION: '1.28.0' } });
     expect(shapeOf({ metadata: { ISTIO_VERSION: '1.30.1' } })).toBe(one);
     expect(shapeOf({ metadata: { WORKLOAD_CERTIFICATES: true } })).toBe(one);
@@ -91,7 +91,7 @@ describe('the agent version of a proxy', () => {
   });
 
   it.each([{}, { ISTIO_VERSION: '' }, { ISTIO_VERSION: '1.28.0', WORKLOAD_CERTIFICATES: 'false' }])(
-    'implies no certificates without an agent, or if the node reports none: %j',
+    'implies that there are no certificates if there is no agent or the node reports none: %j',
     (metadata) => {
       const one = shapeOf({ metadata });
       expect(one).toBe(shapeOf({}));
@@ -99,7 +99,7 @@ describe('the agent version of a proxy', () => {
     },
   );
 
-  it('distinguishes shapes if an active EnvoyFilter matches it, like other metadata', () => {
+  it('distinguishes shapes if an active EnvoyFilter matches on it, as with other metadata', () => {
     const filter = (proxy: string): string => `
 apiVersion: networking.istio.io/v1alpha3
 kind: EnvoyFilter
@@ -118,7 +118,7 @@ spec: { configPatches: [{ applyTo: CLUSTER, match: { proxy: ${proxy} }, patch: {
     expect(at('shop', '1.28.0', colours)).toBe(at('shop', '1.30.0', colours));
   });
 
-  it('distinguishes shapes from the push context on in which a filter matches it', () => {
+  it('distinguishes shapes from the first push context whose filter matches on it', () => {
     const proxy = givenProxy({ namespace: 'shop', labels: { app: 'alone' }, metadata: { ISTIO_VERSION: '1.28.0' } });
     const filter = `
 apiVersion: networking.istio.io/v1alpha3
@@ -132,7 +132,7 @@ spec: { configPatches: [{ applyTo: CLUSTER, match: { proxy: { proxyVersion: x } 
   });
 });
 
-it('the Kubernetes node is part of the shape only if a service is node-local', () => {
+it('the Kubernetes node belongs to the shape only if a service is node-local', () => {
   const local = `
 apiVersion: v1
 kind: Service
@@ -147,7 +147,7 @@ spec: { clusterIP: 10.5.0.1, internalTrafficPolicy: Local, ports: [{ name: dns, 
   expect(table.shapeOf(proxy, there, table.shapeOf(proxy, mesh.context)).nodeName).toBe('n1');
 });
 
-it('a proxy keeps its shape in the next push context unless one of its inputs changed', () => {
+it("a proxy keeps its shape in the next push context unless the shape's inputs change", () => {
   const proxy = givenProxy({ ip: '10.0.0.1' });
   const previous = table.shapeOf(proxy, mesh.context);
   expect(previous.serviceTargets.map(({ port }) => port.number)).toEqual([80]);
@@ -158,7 +158,7 @@ it('a proxy keeps its shape in the next push context unless one of its inputs ch
   expect(after.serviceTargets).toEqual([]);
 });
 
-it('whether a shape is complete is determined once per push context for all of its proxies', () => {
+it('the completeness of a shape is determined once per push context for all its proxies', () => {
   const { context } = givenMesh(service);
   const nodes = Array.from({ length: 50 }, (_, i) => givenProxy({ ip: `10.1.0.${i}` }));
   const shapes = new ShapeTable();
@@ -176,7 +176,7 @@ it('whether a shape is complete is determined once per push context for all of i
   };
   expect(nodes.map((node, i) => shapes.shapeOf(node, counted, previous[i]))).toEqual(previous);
   expect(lookups).toHaveLength(1);
-  // If addresses are part of the shape, each proxy is checked.
+  // If the shape contains addresses, each proxy is checked.
   const other = givenMesh(service + sidecar).context;
   expect(new Set(nodes.map((node, i) => shapes.shapeOf(node, other, previous[i]))).size).toBe(nodes.length);
 });

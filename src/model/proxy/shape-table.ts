@@ -1,4 +1,4 @@
-/** Interns shapes, and carries a proxy's shape from one context to the next almost without cost. */
+/** Interns shapes, and carries a proxy's shape to the next context at almost no cost. */
 
 import { memoizeByObject } from '../collections/memoize-by-object.ts';
 import { WeakValues } from '../collections/weak-values.ts';
@@ -19,21 +19,21 @@ export class ShapeTable {
   readonly #shapes = new WeakValues<ProxyShape>();
   readonly #fixedKeys = new WeakMap<Proxy, string>();
   readonly #completeness = memoizeByObject((_: ShapeContext) => new WeakMap<ProxyShape, boolean>());
-  /** Last shape of a proxy, including registry labels and locality. */
+  /** Last shape of a proxy, including labels and locality of the registry. */
   readonly #lastShapes = new WeakMap<Proxy, ProxyShape>();
   readonly #serviceIds = new WeakMap<Service, number>();
   #lastServiceId = 0;
 
-  /** Includes some recently released shapes. */
+  /** Includes some shapes that were recently released. */
   get size(): number {
     return this.#shapes.size;
   }
 
-  /** @param previous the shape in an earlier context, returned if nothing that it depends on has changed */
+  /** @param previous the shape in an earlier context; returned if its inputs are unchanged */
   shapeOf(node: Proxy, context: ShapeContext, previous?: ProxyShape): ProxyShape {
     const proxy = knownProxy(node, context);
     const targets = context.serviceTargetsOf(proxy);
-    // For an unchanged proxy only service targets and active objects can change the shape.
+    // For an unchanged proxy, only service targets and active objects can change the shape.
     const was = previous !== undefined && this.#lastShapes.get(proxy) === previous ? previous : undefined;
     const same = was !== undefined && sameTargets(was.serviceTargets, targets) ? was : undefined;
     if (same !== undefined && this.#isComplete(same, context)) return same;
@@ -68,7 +68,7 @@ export class ShapeTable {
     let key = this.#fixedKeys.get(proxy);
     if (key === undefined) {
       const { serviceTargets: _, labels, metadata, ...rest } = buildShape(proxy, [], noFacts);
-      // Map order is not significant: Go clients send a random one.
+      // Map order is not significant; Go clients send maps in random order.
       key = JSON.stringify([Object.entries(rest), Object.entries(labels).sort(), inOrder(metadata)]);
       this.#fixedKeys.set(proxy, key);
     }
@@ -81,7 +81,7 @@ export class ShapeTable {
       .join();
   }
 
-  /** Unique number of a service object. A changed service is a new object, because the resources of its workload change with it. */
+  /** Unique number of a service object. A changed service is a new object, so the shapes of its workload change with it. */
   #serviceId(service: Service): number {
     let id = this.#serviceIds.get(service);
     if (id === undefined) {

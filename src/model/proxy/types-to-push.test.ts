@@ -54,7 +54,7 @@ function types(node: GivenNode, ...keys: string[]): string[] {
 const shop: GivenNode = { namespace: 'shop' };
 const router: GivenNode = { type: 'router', namespace: 'istio-system' };
 
-describe('a change affects a sidecar', () => {
+describe('a change', () => {
   it.each([
     ['ServiceEntry/shop/reviews.b', ['CDS', 'EDS', 'LDS', 'RDS', 'NDS', 'ECDS']],
     ['ServiceEntry/shop/reviews', ['CDS', 'EDS', 'LDS', 'RDS', 'NDS', 'ECDS']],
@@ -73,7 +73,7 @@ describe('a change affects a sidecar', () => {
     ['EnvoyFilter/shop/f', ['CDS', 'EDS', 'LDS', 'RDS', 'ECDS', 'BDS']],
     ['WasmPlugin/shop/w', ['LDS', 'ECDS']],
     ['DNSName/shop/reviews.b', ['NDS']],
-  ])('if the object is in its scope: %s', (key, expected) => {
+  ])("affects a sidecar if the object is in the sidecar's scope: %s", (key, expected) => {
     expect(types(shop, key)).toEqual(expected);
   });
 
@@ -91,7 +91,7 @@ describe('a change affects a sidecar', () => {
     'EnvoyFilter/pay/f',
     'DNSName/pay/card.b',
     'Service/pay/card',
-    // Their effects are notified as a service, endpoints or routes, or are visible in the proxy's shape.
+    // Effects of these objects are notified as a service, endpoints or routes, or are visible in the proxy's shape.
     'Pod/shop/web-0',
     'EndpointSlice/shop/reviews-x',
     'Node//n',
@@ -101,7 +101,7 @@ describe('a change affects a sidecar', () => {
     'ReferenceGrant/shop/g',
     'GatewayClass//istio',
     'Proxy/Kubernetes/10.9.9.9',
-  ])('never if the object is outside its scope: %s', (key) => {
+  ])("does not affect a sidecar if the object is outside the sidecar's scope: %s", (key) => {
     expect(types(shop, key)).toEqual([]);
   });
 
@@ -111,23 +111,23 @@ describe('a change affects a sidecar', () => {
     ['PeerAuthentication/other/p', ['CDS', 'EDS', 'LDS']],
     ['PeerAuthentication/nobody/p', []],
     ['RequestAuthentication/pay/p', []],
-  ])('if it changes how services of a namespace in its scope are called: %s', (key, expected) => {
+  ])('affects a sidecar if it changes how services of a namespace in scope are called: %s', (key, expected) => {
     expect(types({ namespace: 'other' }, key)).toEqual(expected);
   });
 
-  it('if it affected services that were in its scope and are removed', () => {
+  it('affects a sidecar if it concerns services that were in scope and are now removed', () => {
     const change = { forced: false, keys: [parseConfigKey('PeerAuthentication/pay/p')] };
     const hidden = givenMesh(mesh + object('Sidecar', 'other/own', '{egress: [{hosts: ["shop/*"]}]}')).context;
     expect(typesToPushFor(change, { namespace: 'other' }, hidden, context)).toEqual(new Set(['CDS', 'EDS']));
     expect(typesToPushFor(change, { namespace: 'other' }, hidden, hidden)).toEqual(new Set());
   });
 
-  it('without a Sidecar object if the object is exported to it', () => {
+  it('affects a sidecar without a Sidecar object if the object is exported to it', () => {
     expect(types({ namespace: 'other' }, 'ServiceEntry/pay/card.b')).toContain('CDS');
     expect(types({ namespace: 'other' }, 'ServiceEntry/pay/secret.b')).toEqual([]);
   });
 
-  it('if the object was in its scope and is removed', () => {
+  it('affects a sidecar if the object was in scope and is now removed', () => {
     const after = givenMesh(
       mesh.replace(service('shop/reviews', 'reviews.b', ', endpoints: [{address: 10.0.0.1}]'), ''),
     ).context;
@@ -136,21 +136,21 @@ describe('a change affects a sidecar', () => {
     expect(typesToPushFor(change, shop, after, after)).toEqual(new Set());
   });
 
-  it('if it changes a service of its own workload, in its scope or not', () => {
+  it("affects a sidecar if it concerns a service of the sidecar's own workload, in scope or not", () => {
     const ownContext = givenMesh(mesh.replace('"./*"', '"~/*"')).context;
     const change = { forced: false, keys: [parseConfigKey('ServiceEntry/shop/reviews.b')] };
     expect(typesToPushFor(change, { ...shop, ip: '10.0.0.1' }, ownContext, ownContext)).toContain('LDS');
     expect(typesToPushFor(change, { ...shop, ip: '10.0.0.2' }, ownContext, ownContext)).toEqual(new Set());
   });
 
-  it('if it changes a rule for a service of its own workload, in its scope or not', () => {
+  it("affects a sidecar if it concerns a rule for a service of the sidecar's own workload, in scope or not", () => {
     const ownContext = givenMesh(mesh.replace('"./*"', '"~/*"')).context;
     const change = { forced: false, keys: [parseConfigKey('DestinationRule/shop/reviews')] };
     expect(typesToPushFor(change, { ...shop, ip: '10.0.0.1' }, ownContext, ownContext)).toContain('CDS');
     expect(typesToPushFor(change, { ...shop, ip: '10.0.0.2' }, ownContext, ownContext)).toEqual(new Set());
   });
 
-  it('in its listeners if endpoints change the services of its workload', () => {
+  it("affects a sidecar's listeners if endpoints change which services its workload has", () => {
     const moved = givenMesh(mesh.replace('10.0.0.1', '10.0.0.7')).context;
     const change = { forced: false, keys: [parseConfigKey('Endpoints/shop/reviews.b')] };
     const of = (ip: string): string[] => [...typesToPushFor(change, { ...shop, ip }, moved, context)].sort();
@@ -160,7 +160,7 @@ describe('a change affects a sidecar', () => {
   });
 });
 
-describe('a change affects a router', () => {
+describe('a change for a router', () => {
   it.each([
     ['Gateway/shop/gw', ['CDS', 'LDS', 'RDS', 'ECDS']],
     ['VirtualService/pay/card', ['CDS', 'LDS', 'RDS', 'ECDS']],
@@ -172,22 +172,22 @@ describe('a change affects a router', () => {
     ['PeerAuthentication/istio-system/p', ['CDS', 'EDS', 'LDS']],
     ['Secret/istio-system/cert', ['SDS', 'ECDS']],
     ['ConfigMap/istio-system/ca', ['SDS']],
-    // Credentials are those of its own namespace.
+    // A gateway's credentials are in its own namespace.
     ['Secret/shop/cert', ['ECDS']],
     ['ConfigMap/shop/ca', []],
-  ])('according to visibility: %s', (key, expected) => {
+  ])('affects the router according to visibility: %s', (key, expected) => {
     expect(types(router, key)).toEqual(expected);
   });
 });
 
-describe('a change', () => {
-  it('affects everything if it is forced, or if nothing was sent before', () => {
+describe('a change in general', () => {
+  it('affects everything if it is forced or nothing was sent before', () => {
     const all = ['CDS', 'EDS', 'LDS', 'RDS', 'SDS', 'NDS', 'ECDS', 'PCDS', 'BDS'];
     expect([...typesToPushFor({ forced: true, keys: [] }, shop, context, context)]).toEqual(all);
     expect([...typesToPushFor({ forced: false, keys: [] }, shop, context, undefined)]).toEqual(all);
   });
 
-  it('without objects affects no proxy', () => {
+  it('affects no proxy if it contains no objects', () => {
     expect(types(shop)).toEqual([]);
   });
 

@@ -41,12 +41,12 @@ const byTypeUrl: ReadonlyMap<string, PushedType> = new Map<string, PushedType>([
   [bootstrapType, 'BDS'],
 ]);
 
-/** `undefined` for types without a rule, which are always affected. */
+/** Returns `undefined` for types without a rule, which are always affected. */
 export function pushedTypeOf(typeUrl: string): PushedType | undefined {
   return byTypeUrl.get(typeUrl);
 }
 
-/** Whether a change of a kind may affect the type for this kind of proxy; true for types without a rule. */
+/** Whether a change of this kind may affect the type for such proxies; true for types without a rule. */
 export function changesType(kind: string, typeUrl: string, nodeType: NodeType): boolean {
   const type = pushedTypeOf(typeUrl);
   return type === undefined || changes(kind, type, nodeType);
@@ -80,12 +80,12 @@ const withoutEffect: Readonly<Record<'CDS' | 'EDS' | 'LDS' | 'RDS' | 'NDS', Read
   ]),
 };
 
-/** Types that only these kinds affect. */
+/** Kinds that affect these types; no others do. */
 const onlyBy: Readonly<Record<'SDS' | 'ECDS' | 'PCDS' | 'BDS', ReadonlySet<string>>> = {
   SDS: new Set(['Secret', 'ConfigMap', 'ReferenceGrant']),
   ECDS: new Set([
     ...['EnvoyFilter', 'TrafficExtension', 'WasmPlugin', 'Secret'],
-    // Reachable services, because code is fetched from them.
+    // These kinds affect the reachability of services, from which code is fetched.
     ...['ServiceEntry', 'Sidecar', 'VirtualService'],
   ]),
   PCDS: new Set(['MeshConfig']),
@@ -93,21 +93,21 @@ const onlyBy: Readonly<Record<'SDS' | 'ECDS' | 'PCDS' | 'BDS', ReadonlySet<strin
 };
 
 /**
- * Kinds from which services, endpoints and rules are derived: changes of the derived objects are notified (§6.1). Effects on a proxy's own
- * workload are visible in its shape.
+ * Kinds from which services, endpoints and rules are derived; changes are notified for the derived objects (§6.1). Effects on a proxy's own workload
+ * are visible in its shape.
  */
 const namedOtherwise: ReadonlySet<string> = new Set([
   ...['EndpointSlice', 'Pod', 'Node', 'Namespace', 'Ingress', 'IngressClass', 'Proxy'],
   ...['GatewayClass', 'KubernetesGateway', 'HTTPRoute', 'GRPCRoute', 'TLSRoute', 'TCPRoute'],
 ]);
 
-/** Kinds that apply to their namespace, or from the root namespace to all namespaces. */
+/** Kinds that apply to their namespace, or to all namespaces if they are in the root namespace. */
 const namespacePolicies: ReadonlySet<string> = new Set([
   ...['PeerAuthentication', 'RequestAuthentication', 'AuthorizationPolicy', 'Telemetry', 'EnvoyFilter'],
   ...['WasmPlugin', 'TrafficExtension', 'ProxyConfig'],
 ]);
 
-/** Kinds that affect a sidecar depending on its scope; a router's scope (everything visible) decides only for services. */
+/** Kinds whose effect on a sidecar depends on its scope. A router's scope (everything visible) only decides on services. */
 const scopedForSidecars: ReadonlySet<string> = new Set([
   ...['ServiceEntry', 'Service', 'Endpoints', 'DNSName', 'VirtualService', 'DestinationRule', 'Sidecar'],
 ]);
@@ -119,8 +119,8 @@ export interface ProxyInContext {
 }
 
 /**
- * Resource types that may differ for a proxy after a change; empty if no push is needed. Cached per shape.
- * @param previous the proxy in the context that it was last served from; absent if everything is new
+ * Returns the resource types that may differ for a proxy after a change; often none. Cached per shape.
+ * @param previous the proxy in the context of its last push; absent if everything is new
  */
 export function typesToPush(
   change: PushChange,
@@ -135,7 +135,7 @@ export function typesToPush(
   const types = new Set(
     allTypes.filter((pushed) =>
       kept.some((key) => {
-        // PeerAuthentications of a gateway's own namespace affect its listeners; clusters and endpoints depend on all of them.
+        // A gateway's listeners depend on PeerAuthentications of its own namespace, its clusters and endpoints on all.
         if (pushed === 'LDS' && key.kind === 'PeerAuthentication' && !inForce(key)) return false;
         if (pushed === 'CDS' && key.kind === 'ConfigMap' && ![now, previous].some((seen) => trusts(seen, key)))
           return false;
@@ -152,23 +152,23 @@ function trusts({ context: { backendTls } }: ProxyInContext, { namespace, name }
   return backendTls.uses(namespace, name);
 }
 
-/** Credentials are those of the proxy's own namespace, and Secrets that are or were granted to its Gateways. */
+/** Whether a change may affect credentials: those of the proxy's own namespace, and Secrets that are or were granted to its Gateways. */
 function affectsSecrets({ kind, namespace }: ConfigKey, now: ProxyInContext, previous: ProxyInContext): boolean {
   const { type, configNamespace } = now.shape;
   if (kind !== 'ReferenceGrant' && namespace === configNamespace) return true;
   if (type !== 'router' || kind === 'ConfigMap') return false;
-  // Regardless of the name: a Secret `web-cacert` affects the resources for `web`.
+  // The name is not compared, because a Secret `web-cacert` affects the resources for `web`.
   return [now, previous].some(({ context }) => context.referenceGrants.grantsToGateways(configNamespace, namespace));
 }
 
-/** A policy of the root namespace, or a stand-in for an object with an unreadable namespace. */
+/** Whether it is a policy of the root namespace, or a placeholder for an object with an unreadable namespace. */
 function isForMesh({ namespace }: ConfigKey, { mesh }: PushContext): boolean {
   return namespace === '' || namespace === mesh.rootNamespace;
 }
 
 const ofShape = ['CDS', 'EDS', 'LDS', 'RDS', 'NDS', 'ECDS', 'BDS'] as const;
 
-/** Origins of a proxy's inbound resources, in its scope or not: its services and their rules. */
+/** Origins of a proxy's inbound resources, which may be outside its scope: its services and their rules. */
 function keysOfWorkload({ shape, context }: ProxyInContext): string[] {
   const { serviceTargets, configNamespace } = shape;
   return serviceTargets
@@ -187,12 +187,12 @@ function mayAffect(key: ConfigKey, now: ProxyInContext, previous: ProxyInContext
   if ((router ? scopedForRouters : scopedForSidecars).has(key.kind)) {
     const [here, there] = [now.context.sidecarScopeFor(shape), previous.context.sidecarScopeFor(previous.shape)];
     if (now.context.scopeDependsOn(here, key)) return true;
-    // A scope does not contain destination rules.
+    // Scopes do not contain destination rules.
     return (here !== there || key.kind === 'DestinationRule') && previous.context.scopeDependsOn(there, key);
   }
   if (!router && namespacePolicies.has(key.kind)) {
     if (key.namespace === shape.configNamespace || isForMesh(key, now.context)) return true;
-    // Clients need the mode of workloads: plaintext, mutual TLS or both.
+    // Clients depend on the mTLS mode of their destinations: plaintext, mutual TLS or both.
     return key.kind === 'PeerAuthentication' && [now, previous].some((seen) => reaches(seen, key.namespace));
   }
   return true;
@@ -210,7 +210,7 @@ function reaches({ shape, context }: ProxyInContext, namespace: string): boolean
   return namespaces.has(namespace);
 }
 
-/** Kinds that affect clusters only of routers. */
+/** Kinds that affect only clusters of routers. */
 const ofRoutersOnly: ReadonlySet<string> = new Set(['Gateway', 'BackendTLSPolicy', 'ConfigMap']);
 
 function changes(kind: string, type: PushedType, nodeType: NodeType): boolean {

@@ -1,4 +1,4 @@
-/** BackendTLSPolicies: TLS from gateways to ports of Services (GEP-1897). */
+/** Indexes BackendTLSPolicies, which configure TLS from gateways to Service ports (GEP-1897). */
 import { isLeft } from 'fp-ts/lib/Either.js';
 import { type Config, type ConfigKey, compareText, configKeyOf } from '../config/config.ts';
 import { type BackendTlsPolicy, everyService } from '../kinds/gateway-api/backend-tls-policy.ts';
@@ -8,25 +8,25 @@ import type { CredentialIndex } from './credential-index.ts';
 
 type ConfigMaps = Pick<CredentialIndex, 'configMap'>;
 
-/** A policy's requirements. The same object while the policy and its ConfigMaps are unchanged. */
+/** A policy's requirements. Keeps its identity while the policy and its ConfigMaps are unchanged. */
 export interface BackendTls {
   readonly origins: readonly ConfigKey[];
   readonly hostname: string;
   /** Accepted names of the certificate; at least one. */
   readonly names: readonly string[];
-  /** PEM, or the proxy's system roots; absent if the policy cannot be applied, and connections must fail. */
+  /** PEM, or the proxy's system roots. Absent if the policy cannot be applied, so that connections must fail. */
   readonly roots?: Uint8Array | 'system';
   /** Unused references, and reasons why the policy cannot be applied. */
   readonly problems: readonly BackendTlsProblem[];
 }
 
 export interface BackendTlsProblem {
-  /** Reasons of the Gateway API's conditions. */
+  /** Reasons in conditions of the Gateway API. */
   readonly reason: 'InvalidCACertificateRef' | 'InvalidKind' | 'Invalid';
   readonly message: string;
 }
 
-/** Resolves a policy's references. Trusts the valid ones of several ConfigMaps. */
+/** Resolves a policy's references. If it references several ConfigMaps, the valid ones are trusted. */
 export function backendTlsOf(policy: Config<BackendTlsPolicy>, configMaps: ConfigMaps): BackendTls {
   const { hostname, subjectAltNames, caCertificateRefs, wellKnownCACertificates } = policy.spec.validation;
   const problems: BackendTlsProblem[] = [];
@@ -56,12 +56,12 @@ export function backendTlsOf(policy: Config<BackendTlsPolicy>, configMaps: Confi
   return { origins, hostname, names: names.length > 0 ? names : [hostname], problems, ...(roots && { roots }) };
 }
 
-/** PEM files may lack a trailing line break. */
+/** Adds line breaks between PEM files, which may lack a trailing one. */
 function joined(bundles: readonly Uint8Array[]): Uint8Array {
   return bundles.length === 1 ? bundles[0]! : Buffer.concat(bundles.flatMap((one) => [one, Buffer.from('\n')]));
 }
 
-/** Oldest first, then by name: the first policy of a port applies. */
+/** Sorts by age, oldest first, then by name. The first policy of a port applies. */
 function byBackendTlsPrecedence(a: Config, b: Config): number {
   return a.creationTimestamp - b.creationTimestamp || compareText(a.name, b.name);
 }
@@ -83,7 +83,7 @@ export function policiesByTarget(
   return byTarget;
 }
 
-/** Narrowest first. A stand-in may lack name and namespace. */
+/** Targets from narrowest to widest. A placeholder may lack name and namespace. */
 function targetsOf({ namespace, name }: Service['origin']): readonly (readonly [namespace: string, name: string])[] {
   return [
     [namespace, name],
@@ -120,7 +120,7 @@ export class BackendTlsIndex {
     this.#configMaps = referenced;
   }
 
-  /** `undefined` if no policy applies. A policy for the port takes precedence over one for the Service. */
+  /** Returns `undefined` if no policy applies. A policy for the port has priority over one for the Service. */
   for({ origin }: Pick<Service, 'origin'>, portName: string): BackendTls | undefined {
     if (this.#byTarget.size === 0 || origin.kind !== 'Service') return undefined;
     for (const [namespace, name] of targetsOf(origin)) {

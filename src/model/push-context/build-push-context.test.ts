@@ -46,7 +46,7 @@ describe('services in a push context', () => {
     expect(context.servicesVisibleTo(namespace).map(({ hostname }) => hostname)).toEqual(hosts);
   });
 
-  it("are resolved by name to the client namespace's, else the oldest visible", () => {
+  it("are resolved by name to the client namespace's service, or else to the oldest visible service", () => {
     const shared = contextOf(
       service('a/s', 'x.b') + service('b/s', 'x.b') + service('c/s', 'x.b', ', exportTo: ["."]'),
     );
@@ -54,7 +54,7 @@ describe('services in a push context', () => {
     expect([meaning('a'), meaning('b'), meaning('c'), meaning('d')]).toEqual(['a', 'b', 'c', 'a']);
   });
 
-  it("are exported by the mesh's default without exportTo", () => {
+  it('are exported according to the mesh default if they have no exportTo', () => {
     const closed = contextOf(service('a/s', 'x.b'), { meshConfig: 'defaultServiceExportTo: ["."]' });
     expect(closed.servicesVisibleTo('b')).toEqual([]);
     expect(closed.servicesVisibleTo('a')).toHaveLength(1);
@@ -67,7 +67,7 @@ describe('the destination rule of a service', () => {
       (key) => `${key.namespace}/${key.name}`,
     );
 
-  it("is the client namespace's, else the service namespace's, else the root namespace's", () => {
+  it('is the one in the client namespace, or else the service namespace, or else the root namespace', () => {
     const all =
       service('svc/s', 'x.b') + rule('client/c', 'x.b') + rule('svc/s', 'x.b') + rule('istio-system/r', 'x.b');
     const context = contextOf(all);
@@ -76,7 +76,7 @@ describe('the destination rule of a service', () => {
     expect(names(contextOf(all.replace(rule('svc/s', 'x.b'), '')), 'other', 'x.b', 'svc')).toEqual(['istio-system/r']);
   });
 
-  it("of a client in the root namespace is the service namespace's before the mesh-wide default", () => {
+  it('is, for clients in the root namespace, the one in the service namespace before the mesh-wide default', () => {
     const context = contextOf(service('svc/s', 'x.b') + rule('istio-system/r', 'x.b') + rule('svc/s', 'x.b'));
     expect(names(context, 'istio-system', 'x.b', 'svc')).toEqual(['svc/s']);
     const private_ = contextOf(
@@ -85,7 +85,7 @@ describe('the destination rule of a service', () => {
     expect(names(private_, 'istio-system', 'x.b', 'svc')).toEqual(['istio-system/r']);
   });
 
-  it('is the most specific', () => {
+  it('is the most specific rule', () => {
     const context = contextOf(service('a/s', 'x.y.b') + rule('a/wide', '"*.b"') + rule('a/mid', '"*.y.b"'));
     expect(names(context, 'a', 'x.y.b', 'a')).toEqual(['a/mid']);
   });
@@ -96,7 +96,7 @@ describe('the destination rule of a service', () => {
     expect(names(context, 'b', 'x.b', 'a')).toEqual([]);
   });
 
-  it('is the one that selects the workload before others of the namespace', () => {
+  it('is the one that selects the workload before other rules of the namespace', () => {
     const context = contextOf(
       service('a/s', 'x.b') +
         rule('a/all', 'x.b') +
@@ -107,7 +107,7 @@ describe('the destination rule of a service', () => {
     expect(names(context, 'b', 'x.b', 'a', { app: 'web' })).toEqual(['a/all']);
   });
 
-  it('is the one for the exact host, even if one for a wildcard selects the workload', () => {
+  it('is the one for the exact host, even if a wildcard rule selects the workload', () => {
     const chosen = (name: string, host: string): string =>
       rule(name, host, ', workloadSelector: {matchLabels: {app: web}}');
     const web = { app: 'web' };
@@ -119,7 +119,7 @@ describe('the destination rule of a service', () => {
     expect(names(elsewhere, 'a', 'x.y.b', 'b', web)).toEqual(['a/wide']);
   });
 
-  it('is merged from all rules for the host: subsets are added, the first traffic policy applies', () => {
+  it('is merged from all rules for the host, with all subsets and the first traffic policy', () => {
     const context = contextOf(
       service('a/s', 'reviews.a.svc.cluster.local') +
         rule('a/one', 'reviews', ', subsets: [{name: v1, labels: {v: "1"}}]') +
@@ -162,7 +162,7 @@ describe('virtual services in a push context', () => {
     });
   });
 
-  it('contain the routes of their delegates, and have the delegates as origins', () => {
+  it('contain the routes of their delegates, and list the delegates as origins', () => {
     const root = object(
       'VirtualService',
       'a/root',
@@ -186,7 +186,7 @@ describe('virtual services in a push context', () => {
     ]);
   });
 
-  it('contain no routes of a delegate that is not exported to them', () => {
+  it('do not contain routes of a delegate that is not exported to them', () => {
     const root = object('VirtualService', 'a/root', '{hosts: [x.b], http: [{delegate: {name: leaf, namespace: b}}]}');
     const leaf = object('VirtualService', 'b/leaf', '{exportTo: ["."], http: [{route: [{destination: {host: svc}}]}]}');
     expect(contextOf(root + leaf).virtualServicesFor('mesh', 'a')[0]?.config.spec.http).toEqual([]);
@@ -201,7 +201,7 @@ describe('gateways of a proxy', () => {
       object('Gateway', 'c/all', `{${server}}`),
   );
 
-  it('are those whose selector matches its labels, in any namespace', () => {
+  it("are all gateways whose selector matches the proxy's labels, in any namespace", () => {
     const router = givenProxy({ type: 'router', labels: { istio: 'ingress', app: 'x' } });
     expect(context.gatewaysFor(router).map(({ name }) => name)).toEqual(['one', 'all']);
   });
@@ -212,7 +212,7 @@ describe('gateways of a proxy', () => {
 });
 
 describe('service targets of a proxy', () => {
-  it('are found by its addresses among the endpoints', () => {
+  it("are found by the proxy's addresses among the endpoints", () => {
     const context = contextOf(
       object(
         'ServiceEntry',
@@ -229,7 +229,7 @@ describe('service targets of a proxy', () => {
     expect(context.serviceTargetsOf(givenProxy({ ip: '10.0.0.1', namespace: 'b' }))).toEqual([]);
   });
 
-  it('are found by its labels where a ServiceEntry of its namespace selects them', () => {
+  it("are found by the proxy's labels if a ServiceEntry in its namespace selects these", () => {
     const context = contextOf(
       object(
         'ServiceEntry',
@@ -258,7 +258,7 @@ describe('policies of a workload', () => {
   const web = givenProxy({ namespace: 'a', labels: { app: 'web' } });
   const names = (configs: readonly { readonly name: string }[]): string[] => configs.map(({ name }) => name);
 
-  it('are those of each kind that select it, and the same object while the same policies apply', () => {
+  it('are the policies of each kind that select it, and one and the same object while these do not change', () => {
     const yaml =
       policy('PeerAuthentication', 'istio-system/mesh', '{mtls: {mode: STRICT}}') +
       policy('PeerAuthentication', 'a/web', '{selector: {matchLabels: {app: web}}}') +
@@ -291,17 +291,17 @@ describe('policies of a workload', () => {
     expect(added.context.policiesFor(web)).not.toBe(policies);
     expect(added.context.policiesFor(web).id).not.toBe(policies.id);
     expect(names(added.context.policiesFor(web).authorizationPolicies)).toEqual(['allow', 'new']);
-    // The same object, even after other contexts were built.
+    // The result stays the same object after other contexts were built.
     expect(givenMesh(yaml, { previous: { ...previous, changed } }).context.policiesFor(web)).toBe(policies);
   });
 
-  it('are the same empty object if no policy applies', () => {
+  it('are one shared empty object if no policies apply', () => {
     const { context } = givenMesh(policy('AuthorizationPolicy', 'b/x'));
     expect(context.policiesFor(web).id).toBe('');
     expect(context.policiesFor(web)).toBe(contextOf('').policiesFor(givenProxy({ type: 'router' })));
   });
 
-  it('of a router include those attached to a Gateway that it implements', () => {
+  it('include, for a router, policies attached to a Gateway that it implements', () => {
     const target = (group: string): string => `{targetRefs: [{group: ${group}, kind: Gateway, name: gw}]}`;
     const server = '{port: {number: 80, name: http, protocol: HTTP}, hosts: ["*"]}';
     const yaml =
@@ -321,7 +321,7 @@ describe('policies of a workload', () => {
     expect(held('router', { 'gateway.networking.k8s.io/gateway-name': 'gw' })).toEqual([['api'], ['all']]);
   });
 
-  it('follow the Gateway objects that a router implements across contexts', () => {
+  it('change with the Gateway objects that a router implements', () => {
     const target = '{targetRefs: [{group: networking.istio.io, kind: Gateway, name: gw}]}';
     const gateway = (app: string): string =>
       object(
@@ -339,7 +339,7 @@ describe('policies of a workload', () => {
     expect(after.context.policiesFor(edge).id).toBe('');
   });
 
-  it('determine the mTLS mode of its connections', () => {
+  it("determine the mTLS mode of the workload's connections", () => {
     const yaml =
       policy('PeerAuthentication', 'istio-system/mesh', '{mtls: {mode: STRICT}}') +
       policy(
@@ -377,12 +377,12 @@ describe('short names in a push context', () => {
     return [...hosts, http?.[0]?.route?.[0]?.destination.host, ...ruled];
   }
 
-  it('are qualified as in Kubernetes, whether the service exists or not', () => {
+  it('are qualified as in Kubernetes, even if the service does not exist', () => {
     expect(meaningsIn(contextOf(yaml))).toEqual([kubernetesName, kubernetesName]);
     expect(meaningsIn(contextOf(withService))).toEqual([kubernetesName, kubernetesName, kubernetesName]);
   });
 
-  it('are qualified without Kubernetes only for services of that name, as they are added and removed', () => {
+  it('are qualified without Kubernetes only while a service has that name', () => {
     const without = givenMesh(yaml, { kubernetes: false });
     expect(meaningsIn(without.context)).toEqual(['reviews.a', 'reviews.a', 'reviews.a']);
     const withAdded = givenMesh(withService, { kubernetes: false, previous: { ...without, changed } });
@@ -396,7 +396,7 @@ describe('short names in a push context', () => {
     expect(withRemoved.context.renamed).toHaveLength(2);
   });
 
-  it('keep their meaning and derived objects while other services are added and removed', () => {
+  it('keep their meaning and derived objects when other services are added and removed', () => {
     const previous = givenMesh(yaml, { kubernetes: false });
     const other = [{ kind: 'ServiceEntry', namespace: 'a', name: 'x.b' }];
     const after = givenMesh(yaml + service('a/x', 'x.b'), {
@@ -407,7 +407,7 @@ describe('short names in a push context', () => {
     expect(after.context.virtualServicesFor('mesh', 'a')[0]).toBe(previous.context.virtualServicesFor('mesh', 'a')[0]);
   });
 
-  it('of a delegate are resolved in its own namespace, and again after changes', () => {
+  it('are resolved for a delegate in its own namespace, and again after changes', () => {
     const delegating =
       object('VirtualService', 'a/root', '{hosts: [x.b], http: [{delegate: {name: part, namespace: b}}]}') +
       object('VirtualService', 'b/part', '{http: [{route: [{destination: {host: reviews}}]}]}');
@@ -424,7 +424,7 @@ describe('short names in a push context', () => {
     expect(led(after)).toBe(host);
   });
 
-  it("the egress proxy for unknown destinations in a push context is the Sidecar object's", () => {
+  it('the egress proxy for unknown destinations in a push context is taken from the Sidecar object', () => {
     const policy = '{mode: ALLOW_ANY, egressProxy: {host: reviews, port: {number: 80}}}';
     const sidecar = object('Sidecar', 'a/own', `{outboundTrafficPolicy: ${policy}}`);
     const proxy = givenProxy({ namespace: 'a' });
@@ -455,7 +455,7 @@ describe('a push context built from the previous one', () => {
     expect(after.context.gatewaysFor(givenProxy({ type: 'router' })).map(({ name }) => name)).toEqual(['g']);
   });
 
-  it('rebuilds scopes when their inputs changed', () => {
+  it('rebuilds scopes if their inputs change', () => {
     const previous = givenMesh(base);
     const changed = [{ kind: 'VirtualService', namespace: 'a', name: 'w' }];
     const after = givenMesh(base + route('a/w', 'z.b'), { previous: { ...previous, changed } });
@@ -465,7 +465,7 @@ describe('a push context built from the previous one', () => {
     expect(names(after.context)).toEqual(['v', 'w']);
   });
 
-  it('indexes everything when the mesh configuration changed', () => {
+  it('indexes everything again if the mesh configuration changes', () => {
     const previous = givenMesh(base);
     const after = givenMesh(base, {
       meshConfig: 'outboundTrafficPolicy: {mode: REGISTRY_ONLY}',

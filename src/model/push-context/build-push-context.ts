@@ -1,4 +1,4 @@
-/** Builds the push context from the previous one; only changed objects are indexed again (spec/discovery.md §6.3). */
+/** Builds the push context from the previous one, indexing only changed objects again (spec/discovery.md §6.3). */
 
 import { isDeepStrictEqual } from 'node:util';
 import { atOnce, type Steps } from '../../runtime/turns.ts';
@@ -37,30 +37,30 @@ import {
 } from './workload-policies.ts';
 
 export interface PushContextInput {
-  /** `<RFC 3339 time>/<counter>`. */
+  /** In the form `<RFC 3339 time>/<counter>`. */
   readonly version: string;
   readonly mesh: MeshConfig;
-  /** `cluster.local` (`--domain`). */
+  /** Such as `cluster.local` (`--domain`). */
   readonly domain: string;
   readonly features?: Features;
-  /** Whether services come from Kubernetes, so that short names are qualified accordingly. Default true. */
+  /** Whether services come from Kubernetes, which determines how short names are qualified. Default true. */
   readonly kubernetes?: boolean;
   readonly configs: ConfigSet;
   readonly services: readonly Service[];
   readonly endpoints: EndpointIndex;
-  /** Workloads of proxies known to registries; absent: none. */
+  /** Workloads of proxies that registries know; absent if none exist. */
   readonly workloads?: ProxyLookup;
-  /** Absent: all workloads are reached directly. */
+  /** If absent, all workloads are reached directly. */
   readonly gateways?: NetworkGateways;
 }
 
-/** The previous context and all changed objects; everything else is reused unchecked. */
+/** The previous context and all changed objects. Everything else is reused without comparison. */
 export interface PreviousContext {
   readonly context: PushContext;
   readonly changed: Iterable<ConfigKey>;
 }
 
-/** @param previous omit it to index everything (a forced push) */
+/** @param previous absent to index everything (a forced push) */
 export function buildPushContext(input: PushContextInput, previous?: PreviousContext): PushContext {
   return atOnce(buildingPushContext(input, previous));
 }
@@ -203,7 +203,7 @@ class IndexedPushContext implements PushContext {
     this.renamed = reused === undefined ? [] : this.renamedSince(reused.context);
     this.workloads = input.workloads ?? noLookup;
     const gateways = input.gateways ?? NetworkGateways.none;
-    // Keeps its identity if unchanged, because all endpoints depend on it.
+    // Keeps the identity of unchanged gateways, because all endpoints depend on it.
     const old = previous?.context.networkGateways;
     this.networkGateways = old !== undefined && isDeepStrictEqual(old.all, gateways.all) ? old : gateways;
     this.clusterLocal = reused?.context.clusterLocal ?? new ClusterLocalHosts(mesh, domain);
@@ -345,7 +345,7 @@ class IndexedPushContext implements PushContext {
   }
 }
 
-/** A top-level function, because a closure that outlives this context would keep the whole context alive. */
+/** Not a closure, because it may outlive this context and would retain it. */
 function knownIn(services: ServiceIndex): (hostname: string, namespace: string) => boolean {
   return (hostname, namespace) => services.meaningOf(hostname, namespace) !== undefined;
 }

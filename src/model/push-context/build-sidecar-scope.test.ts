@@ -28,7 +28,7 @@ function scopeOf(sidecars: string, node: GivenNode = { namespace: 'shop' }): Sid
 const hosts = (services: SidecarScope['services']): string[] => services.map(({ hostname }) => hostname);
 
 describe('the scope of a sidecar', () => {
-  it('is everything exported to its namespace if no Sidecar applies', () => {
+  it('contains everything that is exported to its namespace if no Sidecar object applies', () => {
     const scope = scopeOf('');
     expect(hosts(scope.services)).toEqual(['reviews.b', 'ratings.b', 'card.b']);
     expect(scope.egressListeners).toHaveLength(1);
@@ -38,7 +38,7 @@ describe('the scope of a sidecar', () => {
     expect(scope.sidecar).toBeUndefined();
   });
 
-  it('is that of the oldest object that selects the workload, else the namespace, else the root namespace', () => {
+  it('uses the oldest Sidecar object that selects the workload, or else that of the namespace, or else of the root namespace', () => {
     const sidecars =
       object('Sidecar', 'istio-system/root', '{egress: [{hosts: ["*/*"]}]}') +
       object('Sidecar', 'shop/all', '{egress: [{hosts: ["./*"]}]}') +
@@ -66,18 +66,18 @@ describe('the scope of a sidecar', () => {
     ['"*/*", "~other/*"', ['reviews.b', 'ratings.b', 'card.b']],
     ['"./ratings.b", "~shop/*"', []],
     ['"~shop/*"', []],
-  ])('imports %s, and destinations of imported virtual services', (imported, expected) => {
+  ])('imports %s, and the destinations of imported virtual services', (imported, expected) => {
     expect(hosts(scopeOf(object('Sidecar', 'shop/s', `{egress: [{hosts: [${imported}]}]}`)).services)).toEqual(
       expected,
     );
   });
 
-  it('resolves `.` to the namespace of the proxy, also in an object of the root namespace', () => {
+  it('resolves `.` to the namespace of the proxy, even in an object of the root namespace', () => {
     const scope = scopeOf(object('Sidecar', 'istio-system/s', '{egress: [{hosts: ["./*"]}]}'), { namespace: 'pay' });
     expect(hosts(scope.services)).toEqual(['card.b', 'hidden.b']);
   });
 
-  it('selects virtual services by host, including wildcards that cover an imported one', () => {
+  it('selects virtual services by host, including wildcards that cover an imported host', () => {
     const scope = scopeOf(
       object('Sidecar', 'shop/s', '{egress: [{hosts: ["*/ratings.b"]}]}') + route('shop/wide', '"*.b"', 'reviews.b'),
     );
@@ -85,7 +85,7 @@ describe('the scope of a sidecar', () => {
     expect(hosts(scope.services)).toEqual(['reviews.b', 'ratings.b']);
   });
 
-  it('contains only services with the port of a listener, reduced to it, and merges the ports of listeners', () => {
+  it('contains services reduced to the ports of listeners, and merges the ports of several listeners', () => {
     const scope = scopeOf(
       object(
         'Sidecar',
@@ -104,14 +104,14 @@ describe('the scope of a sidecar', () => {
     ]);
   });
 
-  it('contains everything for the listener of an HTTP proxy', () => {
+  it('contains everything for an HTTP proxy listener', () => {
     const scope = scopeOf(
       object('Sidecar', 'shop/s', '{egress: [{port: {number: 3128, name: p, protocol: HTTP_PROXY}, hosts: ["*/*"]}]}'),
     );
     expect(hosts(scope.egressListeners[0]?.services ?? [])).toEqual(['reviews.b', 'ratings.b', 'card.b']);
   });
 
-  it("resolves a host of several namespaces to its own namespace's, else the oldest", () => {
+  it("resolves a host of several namespaces to the sidecar's own namespace, or else to the oldest service", () => {
     const twice = service('other/reviews', 'reviews.b') + service('pay/ratings', 'ratings.b');
     const namespaceOf = (node: GivenNode, host: string): string | undefined =>
       scopeOf(twice, node).serviceByHostname(host)?.namespace;
@@ -124,7 +124,7 @@ describe('the scope of a sidecar', () => {
     );
   });
 
-  it('has the outbound traffic policy, the ingress listeners and the connection pool of the Sidecar object', () => {
+  it('contains the outbound traffic policy, ingress listeners and connection pool of the Sidecar object', () => {
     const scope = scopeOf(
       object(
         'Sidecar',

@@ -16,7 +16,7 @@ import type { ResolvedVirtualService } from './resolved-rules.ts';
 import type { EgressListenerScope, SidecarScope } from './sidecar-scope.ts';
 import type { VirtualServiceIndex } from './virtual-service-index.ts';
 
-/** Inputs of a scope, without destination rules, which the context resolves. */
+/** Inputs of a scope, except destination rules, which the context resolves. */
 export interface ScopeSources {
   readonly services: ServiceIndex;
   readonly virtualServices: VirtualServiceIndex;
@@ -32,10 +32,10 @@ function importsEverything({ hosts, port }: EgressListener, namespace: string): 
 
 /**
  * Builds the scope of a Sidecar object, or the default scope (spec/discovery.md §8.8).
- * @param namespace of the proxies, also for a Sidecar of the root namespace
- * @param sidecar absent: imports everything exported to the namespace
+ * @param namespace of the proxies, even if the Sidecar is in the root namespace
+ * @param sidecar if absent, imports everything exported to the namespace
  * @param previous returned if nothing changed, else its unchanged lists are reused
- * @param sameServices `previous` was built with the same services and mesh settings: only virtual services are compared
+ * @param sameServices `previous` has the same services and mesh settings, so only virtual services are compared
  */
 export function buildSidecarScope(
   sources: ScopeSources,
@@ -62,7 +62,7 @@ export function buildSidecarScope(
     sources.hostNames,
   );
   const about = { namespace, sidecar, outboundTrafficPolicy, egressListeners };
-  // Virtual services cannot add further destinations.
+  // In this case, virtual services cannot add destinations.
   if (egress.length === 1 && importsEverything(egress[0]!, namespace)) {
     return sameOr(previous, new BuiltScope(about, egressListeners[0]!.services));
   }
@@ -125,7 +125,7 @@ function sameOr(previous: SidecarScope | undefined, now: BuiltScope): SidecarSco
   return isDeepStrictEqual(outboundTrafficPolicy, now.outboundTrafficPolicy) ? previous : now;
 }
 
-/** Imported services that are visible to the namespace, oldest first; others are not visited. */
+/** Returns the imported services that are visible to the namespace, oldest first, without visiting others. */
 function importedServices(index: ServiceIndex, imports: HostImports, namespace: string): readonly Service[] {
   const found = new Set<Service>();
   const add = (candidates: readonly Service[], hosts: ReadonlySet<string>): void => {
@@ -138,14 +138,14 @@ function importedServices(index: ServiceIndex, imports: HostImports, namespace: 
   };
   for (const [from, hosts] of imports.hosts) {
     const isAny = from === '*';
-    // Looks up hosts without a wildcard, because a Sidecar names few of thousands.
+    // Looks up hosts without a wildcard individually, because a Sidecar names few of thousands.
     if ([...hosts].some(isWildcard)) add(isAny ? index.visibleTo(namespace) : index.definedIn(from), hosts);
     else for (const host of hosts) add(isAny ? index.named(host) : index.of(host, from), hosts);
   }
   return [...found].sort(byServiceAge);
 }
 
-/** Selects one service of a host that several namespaces define (§8.8). */
+/** Selects one service per host if several namespaces define the host (§8.8). */
 function onePerHost(services: readonly Service[], namespace: string): readonly Service[] {
   const chosen = new Map<string, Service>();
   for (const service of services) {
@@ -155,7 +155,7 @@ function onePerHost(services: readonly Service[], namespace: string): readonly S
   return services.filter((service) => chosen.get(service.hostname)!.namespace === service.namespace);
 }
 
-/** Adds the targets of aliases: an alias without its target cannot be resolved. */
+/** Adds the targets of aliases, because an alias cannot be resolved without its target. */
 function withTargets(services: readonly Service[], { services: index }: ScopeSources, namespace: string) {
   const aliases = services.filter(isAlias);
   if (aliases.length === 0) return services;
@@ -197,7 +197,7 @@ function withPort(services: readonly Service[], listener: EgressListener): Visib
 
 const trimmed = new WeakMap<Service, Map<string, Service>>();
 
-/** Reduces a service to some ports; the same object for the same ports. */
+/** Reduces a service to some ports; returns the same object for the same ports. */
 function withPorts(original: Service, ports: Service['ports']): Service {
   if (ports.length === original.ports.length) return original;
   const known = trimmed.get(original) ?? new Map<string, Service>();
@@ -208,7 +208,7 @@ function withPorts(original: Service, ports: Service['ports']): Service {
   return service;
 }
 
-/** Union of the services of all listeners: the first listener decides the namespace of a host; ports are merged. */
+/** Merges the services of all listeners. The first listener decides the namespace of a host; ports are merged. */
 class VisibleServices {
   private readonly namespace: string;
   private readonly namespaceOfHost = new Map<string, string>();
@@ -227,7 +227,7 @@ class VisibleServices {
     for (const { number } of shown.ports) ports.add(number);
   }
 
-  /** Destinations of imported virtual services are included even if they are not imported themselves. */
+  /** Adds destinations of imported virtual services, which need not be imported themselves. */
   addDestinations(hosts: Iterable<string>, index: ServiceIndex): void {
     for (const host of hosts) {
       if (this.namespaceOfHost.has(host)) continue;
@@ -288,11 +288,11 @@ class BuiltScope implements SidecarScope {
   dependsOn(key: ConfigKey): boolean {
     switch (key.kind) {
       case 'ServiceEntry':
-        // A service outside the scope may hide, or have hidden, one of another namespace with the same host.
+        // A service outside the scope may change which namespace's service a host resolves to.
         return this.reaches(key.name) || originsOf(this.services).has(`${key.namespace}/${key.name}`);
       case 'Endpoints':
       case 'DNSName':
-        // Endpoint keys have the service's host name, and a scope has one namespace per host.
+        // Endpoint keys contain the service's host name, and a scope has one namespace per host.
         return this.serviceByHostname(key.name)?.namespace === key.namespace;
       case 'Sidecar':
         return this.sidecar !== undefined && isSame(configKeyOf(this.sidecar), key);
@@ -306,14 +306,14 @@ class BuiltScope implements SidecarScope {
   }
 }
 
-/** Cached for lists that many scopes share. */
+/** Cached, because many scopes share a list. */
 const byHostnameOf = memoizeByObject(
   (services: readonly Service[]): ReadonlyMap<string, Service> =>
-    // In reverse, so that the oldest service of a host is kept.
+    // The order is reversed, so that the oldest service of a host remains.
     new Map(services.toReversed().map((service) => [service.hostname, service])),
 );
 
-/** Names of services and their origins, cached for lists that many scopes share. */
+/** Names of services and their origins. Cached, because many scopes share a list. */
 const originsOf = memoizeByObject((services: readonly Service[]): ReadonlySet<string> => {
   const texts = new Set<string>();
   for (const { hostname, namespace, origin } of services) {

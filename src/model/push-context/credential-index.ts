@@ -10,10 +10,10 @@ export class CredentialIndex {
   private readonly secrets: ReadonlyMap<string, Config<Secret>>;
   private readonly configMaps: ReadonlyMap<string, Config<ConfigMap>>;
 
-  /** For each Secret with an entry `ca.crl`. */
+  /** Contains each Secret with an entry `ca.crl`. */
   private readonly lists: ReadonlyMap<string, CheckedLists>;
 
-  /** @param previous its revocation lists are kept for a Secret that no longer has a usable one */
+  /** @param previous its revocation lists apply to a Secret that no longer has a usable list */
   constructor(
     objects: {
       readonly Secret: readonly Config<Secret>[];
@@ -57,7 +57,7 @@ function checkedLists(
   const checked = new Map<string, CheckedLists>();
   for (const [name, config] of secrets) {
     const previousEntry = previous.get(name);
-    // A list becomes valid, and expires, without a change of the Secret.
+    // Revocation lists become valid, and expire, without a change of the Secret.
     const isCurrent = previousEntry?.config === config && previousEntry.lists.problems.length === 0;
     if (isCurrent && !isDue(previousEntry.lists, now)) checked.set(name, previousEntry);
     else {

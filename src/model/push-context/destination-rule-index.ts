@@ -53,7 +53,7 @@ export class DestinationRuleIndex {
   private readonly bySource: ReadonlyMap<Config<DestinationRule>, Exported>;
   private readonly general: Rules;
   private readonly selective: Rules;
-  /** Objects of the previous index whose short host resolves to another host. */
+  /** Objects of the previous index whose short host now resolves to another host. */
   readonly renamed: readonly ConfigKey[];
   readonly revision: RuleRevision;
 
@@ -69,7 +69,7 @@ export class DestinationRuleIndex {
 
   /**
    * @param configs oldest first
-   * @param previous an index with the same settings, possibly other services; unchanged parts are reused
+   * @param previous an index with the same settings and possibly other services; unchanged parts are reused
    */
   static *building(
     configs: readonly Config<DestinationRule>[],
@@ -105,13 +105,13 @@ export class DestinationRuleIndex {
 
   /**
    * @param labels of the client's workload
-   * @returns the merged rule of the first namespace that has one: client, service, root. The most specific host applies; rules of the
-   * client's namespace that select the workload take precedence.
+   * @returns the merged rule of the first namespace with one, in the order client, service, root. The most specific host applies. Rules of the
+   * client's namespace that select the workload have priority.
    */
   for(clientNamespace: string, service: Service, labels: Labels = noLabels): MergedDestinationRule | undefined {
     const selected = this.find(this.chosen(clientNamespace, labels)?.byHost, service.hostname, () => true);
     for (const namespace of new Set([clientNamespace, service.namespace, this.rootNamespace])) {
-      // Rules of the root namespace are defaults for all namespaces, so for its own workloads other rules also come first.
+      // Rules of the root namespace are defaults for all namespaces, so other rules have priority even for its own workloads.
       const privately =
         namespace === this.rootNamespace && namespace === clientNamespace && namespace !== service.namespace;
       const found = this.generalRule(namespace, clientNamespace, service.hostname, privately);
@@ -126,7 +126,7 @@ export class DestinationRuleIndex {
       : undefined;
   }
 
-  /** Hosts, including wildcards, of rules that may apply to these workloads but not to all namespaces. */
+  /** Hosts, including wildcards, of rules that apply to these workloads and may not apply in other namespaces. */
   ownHosts(namespace: string, labels: Labels): readonly string[] {
     const chosen = this.chosen(namespace, labels)?.byHost.keys() ?? [];
     const shown = this.shownTo().get(namespace) ?? [];
@@ -147,7 +147,7 @@ export class DestinationRuleIndex {
     return this.shown;
   }
 
-  /** Names of a namespace's selector rules that select these labels; almost always empty. */
+  /** Names of a namespace's rules whose selectors match these labels; almost always empty. */
   selecting(namespace: string, labels: Labels): string {
     return this.chosen(namespace, labels)?.names ?? '';
   }
@@ -157,7 +157,7 @@ export class DestinationRuleIndex {
     return rules && choosing(rules)(labels);
   }
 
-  /** Whether all short names resolve as before. */
+  /** Whether all short names still resolve to the same hosts. */
   isCurrent(hostNames: HostNames): boolean {
     return this.withOtherHost(hostNames).length === 0;
   }
@@ -235,7 +235,7 @@ export class DestinationRuleIndex {
   ): readonly Exported[] | undefined {
     if (rules === undefined) return undefined;
     const named = rules.get(hostname)?.filter(holds) ?? [];
-    // Called for each service of each namespace; nearly all rules have an exact host.
+    // Avoids the wildcard search: this runs for each service of each namespace, and nearly all rules have an exact host.
     if (named.length > 0 || !hasWildcards(rules)) return named.length > 0 ? named : undefined;
     for (const host of coveringKeys(hostname, rules)) {
       const holding = rules.get(host)?.filter(holds) ?? [];
@@ -245,7 +245,7 @@ export class DestinationRuleIndex {
   }
 }
 
-/** Whether a rule's host matches a name more specifically than that of another rule. */
+/** Whether the host of one rule matches a name more specifically than the host of the other. */
 function isNarrower(one: MergedDestinationRule, other: MergedDestinationRule, hostname: string): boolean {
   const [a, b] = [one.config.spec.host, other.config.spec.host];
   return a !== b && mostSpecific(hostname, new Set([a, b])) === a;
@@ -258,7 +258,7 @@ interface ChosenRules {
   readonly names: string;
 }
 
-/** Cached per workload labels while the namespace's rules are unchanged. */
+/** Caches the rules per workload labels while the namespace's rules are unchanged. */
 const choosing = memoizeByObject((rules: RulesByHost) => {
   const list = new SelectingList([...rules.values()].flat(), ({ config }) => config.spec.workloadSelector?.labels);
   return memoizeByObject((labels: Labels): ChosenRules => {
@@ -296,7 +296,7 @@ function* changedRules(
   if (previous !== undefined && removed.length + added.length === 0) return previous;
   const rules = new Map(previous);
   const removedRules = new Set(removed);
-  // A stand-in for an object with an unreadable namespace applies to the whole mesh.
+  // A placeholder for an object with an unreadable namespace applies to the whole mesh.
   const namespaceOf = ({ config }: Exported): string => config.namespace || rootNamespace;
   const hostOf = ({ config }: Exported): string => config.spec.host;
   for (const [namespace, changes] of Map.groupBy([...removed, ...added], namespaceOf)) {
@@ -319,19 +319,19 @@ const hasWildcards = memoizeByObject((rules: RulesByHost) => [...rules.keys()].s
 
 const mergedRules = new WeakMap<Exported, { rules: readonly Exported[]; result: MergedDestinationRule }[]>();
 
-/** Merges a list of rules once, for all clients that see exactly these rules. */
+/** Merges a list of rules once for all clients that see exactly these rules. */
 function merged(rules: readonly Exported[]): MergedDestinationRule {
   const known = mergedRules.get(rules[0]!) ?? [];
   const same = known.find((one) => sameItems(one.rules, rules));
   if (same !== undefined) return same.result;
   const result = mergeRules(rules);
-  // Clients may see different subsets of the rules: keeps a few results and drops old ones.
+  // Caches only the last few results, because clients may see different subsets of the rules.
   mergedRules.set(rules[0]!, [{ rules, result }, ...known.slice(0, 7)]);
   return result;
 }
 
 /**
- * The oldest rule is the base; subsets of later ones are added (existing names win) up to the limit of one object; the first traffic policy
+ * The oldest rule is the base. Subsets of later rules are added up to the limit of one object, unless the name exists. The first traffic policy
  * applies.
  */
 function mergeRules(rules: readonly Exported[]): MergedDestinationRule {

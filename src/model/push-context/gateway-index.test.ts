@@ -18,7 +18,7 @@ function gateway(id: string, about: { readonly selector?: object; readonly servi
 const target = (namespace: string, hostname: string): ServiceTarget =>
   ({ service: { namespace, hostname }, port: { number: 80 }, targetPort: 8080 }) as ServiceTarget;
 
-/** Names of the objects that select a router of namespace edge. */
+/** Names of the Gateways that select a router of namespace edge. */
 function selected(
   gateways: readonly Config<Gateway>[],
   proxy: { readonly labels?: Record<string, string>; readonly serviceTargets?: readonly ServiceTarget[] } = {},
@@ -31,18 +31,18 @@ function selected(
   return result.map(({ namespace, name }) => `${namespace}/${name}`);
 }
 
-describe('Gateway objects select routers', () => {
-  it('by their labels, in any namespace', () => {
+describe('Gateway objects', () => {
+  it('select routers by label in any namespace', () => {
     const gateways = [gateway('edge/all'), gateway('shop/web', { selector: { app: 'web' } })];
     expect(selected(gateways)).toEqual(['edge/all']);
     expect(selected(gateways, { labels: { app: 'web', more: 'x' } })).toEqual(['edge/all', 'shop/web']);
   });
 
-  it('only in their own namespace if PILOT_SCOPE_GATEWAY_TO_NAMESPACE is set', () => {
+  it('select routers only in their own namespace if PILOT_SCOPE_GATEWAY_TO_NAMESPACE is set', () => {
     expect(selected([gateway('edge/all'), gateway('shop/all')], {}, true)).toEqual(['edge/all']);
   });
 
-  it('only in their own namespace if the object is restricted to it', () => {
+  it('select routers only in their own namespace if the object is restricted to it', () => {
     const confined = (id: string) => ({ ...gateway(id), annotations: { [ownNamespaceAnnotation]: 'true' } });
     expect(selected([confined('edge/own'), confined('shop/own'), gateway('shop/all')])).toEqual([
       'edge/own',
@@ -54,7 +54,7 @@ describe('Gateway objects select routers', () => {
     expect(selectedIn('edge')).toHaveLength(1);
   });
 
-  it('by the services that they name, in their own namespace, regardless of labels', () => {
+  it('select routers by the services that they name in their own namespace, regardless of labels', () => {
     const gateways = [
       gateway('edge/named', { services: 'in.test, out.test', selector: { app: 'nobody' } }),
       gateway('shop/elsewhere', { services: 'in.test' }),
@@ -65,12 +65,12 @@ describe('Gateway objects select routers', () => {
     expect(selected(gateways, { serviceTargets: [target('shop', 'in.test')] })).toEqual(['shop/elsewhere']);
   });
 
-  it('and no sidecars', () => {
+  it('select no sidecars', () => {
     const index = new GatewayIndex([gateway('edge/all')], { ownNamespaceOnly: false, rule: defaultMeshConfig });
     expect(index.for({ type: 'sidecar', configNamespace: 'edge', labels: {} })).toEqual([]);
   });
 
-  it('with distinct results for routers that differ in any input', () => {
+  it('have separate results for routers that differ in any input', () => {
     const gateways = [gateway('edge/named', { services: 'in.test' })];
     const index = new GatewayIndex(gateways, { ownNamespaceOnly: true, rule: defaultMeshConfig });
     const about = { type: 'router', labels: {} } as const;
@@ -109,7 +109,7 @@ spec:
       patch: { operation: MERGE, value: { connect_timeout: 1s } }
 `;
 
-  it('applies to the routers that its services select', () => {
+  it("applies to the routers that the Gateway's services select", () => {
     const { context } = givenMesh(yaml);
     const about = { type: 'router', namespace: 'edge', metadata: { ISTIO_VERSION: '1.30.0' } } as const;
     const shape = shapeOf(givenProxy({ ...about, ip: '10.9.9.9' }), context);

@@ -9,16 +9,16 @@ import { SelectingList } from '../services/label-match.ts';
 import type { Service, ServiceTarget } from '../services/service.ts';
 import { type ExportRule, mayExport } from '../services/visibility.ts';
 
-/** The properties of a proxy or its shape on which selection depends. */
+/** Properties of a proxy or its shape that affect the selection. */
 export type GatewaySubject = Pick<Proxy, 'type' | 'labels' | 'configNamespace'> & {
-  /** Service ports that the workload serves; absent: none. */
+  /** Service ports that the workload serves; absent if none. */
   readonly serviceTargets?: readonly ServiceTarget[];
 };
 
 export interface GatewaySelection {
-  /** Workloads of other namespaces are not selected. */
+  /** Whether only workloads of the Gateway's own namespace are selected. */
   readonly ownNamespaceOnly: boolean;
-  /** Gateways of namespaces that may not export select only workloads of their own namespace. */
+  /** A Gateway of a namespace that may not export selects only workloads of its own namespace. */
   readonly rule: ExportRule;
 }
 
@@ -30,7 +30,7 @@ export class GatewayIndex {
   private readonly confined: ReadonlySet<Config<Gateway>>;
   private readonly usesServices: boolean;
   private readonly usesNamespace: boolean;
-  /** Only for live proxies: clients choose their labels, so a cache by label text would be unbounded. */
+  /** Caches only results of live proxies, because clients choose their labels and a cache by label text would be unbounded. */
   private readonly results = memoizeByObject(
     (_: GatewaySubject['labels']) => new Map<string, readonly Config<Gateway>[]>(),
   );
@@ -75,14 +75,14 @@ export class GatewayIndex {
     return known ?? gateways;
   }
 
-  /** Cache key of the inputs other than labels. */
+  /** Cache key for the inputs except labels. */
   private idOf({ configNamespace, serviceTargets = [] }: GatewaySubject): string {
     const services = this.usesServices ? serviceTargets.map(({ service }) => serviceText(service)) : [];
     const namespace = this.usesNamespace ? configNamespace : '';
     return JSON.stringify([namespace, [...new Set(services)].sort()]);
   }
 
-  /** Selects by service if the Gateway names some, else by labels. A Gateway without a selector selects every router. */
+  /** Selects by service if the Gateway names Services, else by labels. A Gateway without a selector selects every router. */
   private selecting({ labels, configNamespace, serviceTargets = [] }: GatewaySubject): readonly Config<Gateway>[] {
     const named = serviceTargets.flatMap(({ service }) => this.byService.get(serviceText(service)) ?? []);
     const selecting = this.bySelector.selecting(labels);

@@ -1,11 +1,11 @@
-/** The `hosts` of a Sidecar's egress listener (spec/discovery.md §8.8). */
+/** Matches hosts against `hosts` of a Sidecar's egress listener (spec/discovery.md §8.8). */
 import { isHostWithin, isWildcard, mostSpecific } from '../fields/hostname.ts';
 
 export class HostImports {
   private readonly imported = new Map<string, Set<string>>();
   private readonly excluded = new Map<string, Set<string>>();
 
-  /** Hosts by namespace; `*` is any namespace. */
+  /** Hosts by namespace; `*` means any namespace. */
   get hosts(): ReadonlyMap<string, ReadonlySet<string>> {
     return this.imported;
   }
@@ -15,8 +15,8 @@ export class HostImports {
   }
 
   /**
-   * @param hosts `namespace/host`; `.` is the own namespace. `~` before the namespace excludes services of the host, regardless of other
-   *   imports; `~` alone means any namespace.
+   * @param hosts `namespace/host`; `.` is the own namespace. `~` before the namespace excludes services of the host, regardless of other imports; `~`
+   * without namespace means any.
    */
   constructor(hosts: readonly string[], ownNamespace: string) {
     for (const text of hosts) {

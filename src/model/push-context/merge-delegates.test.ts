@@ -6,7 +6,7 @@ const merged = (root: HttpMatchRequest, leaf: HttpMatchRequest): readonly HttpMa
   mergeDelegateRoutes({ match: [root] }, [{ match: [leaf] }])[0]?.route.match;
 
 describe('the merged routes of a delegate', () => {
-  it("inherit the root's unset fields, including newer ones", () => {
+  it('inherit fields that the delegate does not set from the root, including newer fields', () => {
     const root = { match: [{}], delegate: { name: 'leaf' }, timeoutMs: 5, later: 'root' } as HttpRoute;
     const merge = (leaf: object): HttpRoute | undefined =>
       mergeDelegateRoutes(root, [{ match: [{}], ...leaf }])[0]?.route;
@@ -87,12 +87,12 @@ describe('the merged routes of a delegate', () => {
     ]);
   });
 
-  it('are dropped if one of their matches is compatible with no match of the root', () => {
+  it('are dropped if one of their matches is incompatible with all matches of the root', () => {
     const root: HttpRoute = { match: [{ uri: { prefix: '/a' } }] };
     expect(mergeDelegateRoutes(root, [{ match: [{ uri: { exact: '/a/1' } }, { uri: { exact: '/b' } }] }])).toEqual([]);
   });
 
-  it("keep their own fields and inherit the root's for the rest", () => {
+  it('keep their own fields and inherit the others from the root', () => {
     const root: HttpRoute = {
       name: 'root',
       timeoutMs: 1,
@@ -117,7 +117,7 @@ describe('the merged routes of a delegate', () => {
     });
   });
 
-  it('keep their index, even if earlier ones are dropped', () => {
+  it('keep their index even if earlier routes are dropped', () => {
     const root: HttpRoute = { match: [{ uri: { prefix: '/a' } }] };
     const merged = mergeDelegateRoutes(root, [{ match: [{ uri: { exact: '/b' } }] }, {}]);
     expect(merged.map(({ index }) => index)).toEqual([1]);

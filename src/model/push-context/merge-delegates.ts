@@ -1,4 +1,4 @@
-/** Merges a root VirtualService's route with the routes of its delegate (spec/discovery.md §8.6 "delegate"). Names are already resolved. */
+/** Merges a root VirtualService's route with the routes of its delegate (spec/discovery.md §8.6 "delegate"), whose names are already resolved. */
 
 import { memoizeByObject } from '../collections/memoize-by-object.ts';
 import type { StringMatch, ValueMatch } from '../kinds/virtual-service/string-match.ts';
@@ -9,7 +9,7 @@ export interface MergedRoute {
   readonly index: number;
 }
 
-/** Returns one route for each route of the delegate whose matches are all compatible with some match of the root. */
+/** Returns one route for each delegate route whose matches are all compatible with some match of the root. */
 export function mergeDelegateRoutes(root: HttpRoute, delegateRoutes: readonly HttpRoute[]): MergedRoute[] {
   return delegateRoutes.flatMap((route, index) => {
     const match = mergedMatches(root.match ?? [], route.match ?? []);
@@ -17,7 +17,7 @@ export function mergeDelegateRoutes(root: HttpRoute, delegateRoutes: readonly Ht
   });
 }
 
-/** `undefined` if a match of the delegate is compatible with none of the root: the route is then dropped. */
+/** Returns `undefined` if a match of the delegate is compatible with no match of the root; the route is then dropped. */
 function mergedMatches(
   root: readonly HttpMatchRequest[],
   delegate: readonly HttpMatchRequest[],
@@ -50,7 +50,7 @@ function byKey<V>(reachesOutside: Condition<V>['reachesOutside']): Condition<Rea
   };
 }
 
-/** For exclusions a wider value matches fewer requests, so for a header in both, the wider exclusion applies. */
+/** If both exclude a header, the wider exclusion applies, because it matches fewer requests. */
 const exclusions: Condition<Readonly<Record<string, ValueMatch>>> = {
   reachesOutside: (root, leaf) =>
     Object.entries(leaf ?? {}).some(
@@ -65,7 +65,7 @@ const exclusions: Condition<Readonly<Record<string, ValueMatch>>> = {
 
 const restrictsNothing = single<never>(() => false);
 
-/** Every field of a match: with a missing one, a delegate could match requests that the root excludes. */
+/** Conditions for every field of a match. Without one of them, a delegate could match requests that the root excludes. */
 const conditions: { readonly [F in keyof HttpMatchRequest]-?: Condition<NonNullable<HttpMatchRequest[F]>> } = {
   name: { reachesOutside: () => false, merged: joinedName },
   uri: single<StringMatch>(valueReachesOutside),
@@ -86,11 +86,11 @@ const conditions: { readonly [F in keyof HttpMatchRequest]-?: Condition<NonNulla
   statPrefix: restrictsNothing,
   // Set only on generated objects, which have no delegates.
   bySegments: restrictsNothing,
-  // Matches nothing, regardless of the other condition.
+  // `never` matches nothing, regardless of the other match.
   never: restrictsNothing,
 };
 
-/** Called for each pair of matches: only fields that the delegate's match sets can differ from the root's. */
+/** Visits only fields that the delegate's match sets, because it is called for each pair of matches. */
 function mergeMatch(root: HttpMatchRequest, leaf: HttpMatchRequest): HttpMatchRequest {
   const merged: Record<string, unknown> = { ...root };
   for (const field of fieldsOf(leaf)) {
@@ -104,7 +104,9 @@ function joinedName(root: string | undefined, leaf: string | undefined): string 
   return root !== undefined && leaf !== undefined ? `${root}-${leaf}` : (leaf ?? root);
 }
 
-/** Whether a delegate's match matches requests outside the root's. Unset fields inherit those of the root, except for case sensitivity. */
+/**
+ * Whether a delegate's match accepts requests that the root's match does not. Unset fields inherit those of the root, except for case sensitivity.
+ */
 function conflicts(root: HttpMatchRequest, leaf: HttpMatchRequest): boolean {
   if (conditions.ignoreUriCase.reachesOutside(root.ignoreUriCase, leaf.ignoreUriCase)) return true;
   return fieldsOf(leaf).some((field) => conditionOf(field).reachesOutside(root[field], leaf[field]));
@@ -130,7 +132,7 @@ function valueReachesOutside(root: ValueMatch | undefined, leaf: ValueMatch | un
   if ('present' in leaf) return true;
   if ('prefix' in root) return !startOf(leaf)?.startsWith(root.prefix);
   if ('exact' in root) return !('exact' in leaf && leaf.exact === root.exact);
-  // Two different regular expressions cannot be compared.
+  // Different regular expressions cannot be compared.
   return !('regex' in leaf && leaf.regex === root.regex);
 }
 

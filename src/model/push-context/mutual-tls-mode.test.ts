@@ -23,14 +23,14 @@ describe('the mutual TLS mode of a workload', () => {
     expect(peerModes(specs.map(policy))).toEqual({ mode, ports: new Map() });
   });
 
-  it("may differ for single ports, and defaults to the workload's mode", () => {
+  it("can differ for individual ports, and defaults to the workload's mode", () => {
     const portLevelMtls = { 80: 'DISABLE', 81: 'UNSET' } as const;
     const modes = peerModes([policy({ mtls: 'STRICT' }), policy({ portLevelMtls, selector: { app: 'web' } })]);
     expect([80, 81, 82].map((port) => peerModeOf(modes, port))).toEqual(['DISABLE', 'STRICT', 'STRICT']);
     expect([...modes.ports.keys()]).toEqual([80, 81]);
   });
 
-  it('is the same object for the same policies, and another one for other policies', () => {
+  it('is one object for the same policies, and another for other policies', () => {
     const [mesh, workload] = [policy({ mtls: 'STRICT' }), policy({})];
     expect(peerModes([mesh, workload])).toBe(peerModes([mesh, workload]));
     expect(peerModes([workload]).mode).toBe('PERMISSIVE');

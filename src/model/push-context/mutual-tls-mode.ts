@@ -1,10 +1,10 @@
-/** The mTLS mode of a workload's inbound connections, from PeerAuthentications (spec/discovery.md §8.10). */
+/** Derives the mTLS mode of a workload's inbound connections from PeerAuthentications (spec/discovery.md §8.10). */
 
 import { sameItems } from '../collections/same-items.ts';
 import type { Config } from '../config/config.ts';
 import type { MutualTlsMode, PeerAuthentication } from '../kinds/policies/peer-authentication.ts';
 
-/** Only mutual TLS, both, or only plaintext. */
+/** Mutual TLS only, both, or plaintext only. */
 export type PeerMode = Exclude<MutualTlsMode, 'UNSET'>;
 
 export interface PeerModes {
@@ -19,8 +19,8 @@ const known = new WeakMap<Config, { layers: readonly Config[]; modes: PeerModes 
 
 /**
  * Returns the same object for identical layers.
- * @param layers of the mesh, the namespace and the workload: the last one that sets a mode applies. Only one with a selector may set modes of
- * ports.
+ * @param layers policies of the mesh, the namespace and the workload: the last one that sets a mode applies. Only a policy with a selector can set
+ * modes of ports.
  */
 export function peerModes(layers: readonly Config<PeerAuthentication>[]): PeerModes {
   const last = layers.at(-1);
@@ -29,7 +29,7 @@ export function peerModes(layers: readonly Config<PeerAuthentication>[]): PeerMo
   const same = cached.find((one) => sameItems(one.layers, layers));
   if (same !== undefined) return same.modes;
   const modes = merge(layers);
-  // An object occurs with different wider objects: keeps a few results and drops old ones.
+  // An object occurs with different wider objects, so only the last few results are cached.
   known.set(last, [{ layers, modes }, ...cached.slice(0, 7)]);
   return modes;
 }

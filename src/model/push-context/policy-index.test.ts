@@ -43,7 +43,7 @@ describe('the policies of a workload', () => {
     'istio-system',
   );
 
-  it("are the root namespace's and its own namespace's that select it, each in the given order", () => {
+  it('are those that select it in the root namespace and its own namespace, each in the given order', () => {
     expect(places(index.for(web))).toEqual(['istio-system/mesh', 'istio-system/web', 'shop/all', 'shop/web']);
     expect(places(index.for({ namespace: 'shop', labels: {} }))).toEqual(['istio-system/mesh', 'shop/all']);
     expect(places(index.for({ namespace: 'istio-system', labels: {} }))).toEqual(['istio-system/mesh']);
@@ -53,14 +53,14 @@ describe('the policies of a workload', () => {
     expect(index.for(web)).toBe(index.for({ namespace: 'shop', labels: { version: 'v1', app: 'web' } }));
   });
 
-  it('are those of each namespace if workloads of several namespaces share labels', () => {
+  it('are separate for each namespace if workloads of several namespaces share labels', () => {
     const { labels } = web;
     for (const namespace of ['shop', 'store', 'shop']) {
       expect(places(index.for({ namespace, labels })).at(-1)).toBe(namespace === 'shop' ? 'shop/web' : 'store/all');
     }
   });
 
-  it('are those attached to an object in its namespace that it implements', () => {
+  it('include those attached to an object that it implements in its namespace', () => {
     const reference = { group: '', kind: 'Service', name: 'web' };
     const carrying = (namespace: string, about: object = {}) => ({
       namespace,
@@ -74,7 +74,7 @@ describe('the policies of a workload', () => {
   });
 });
 
-describe('policies that a narrower one overrides', () => {
+describe('policies without a narrower override', () => {
   const policy = (selector?: Record<string, string>): PeerAuthentication => ({
     mtls: 'STRICT',
     ...(selector && { selector }),
@@ -91,7 +91,7 @@ describe('policies that a narrower one overrides', () => {
     'istio-system',
   );
 
-  it('are the oldest of the mesh, of the namespace and of the workload', () => {
+  it('are the oldest ones of the mesh, the namespace and the workload', () => {
     expect(places(index.layersFor(web))).toEqual(['istio-system/mesh', 'shop/namespace', 'shop/web']);
     expect(places(index.layersFor({ namespace: 'other', labels: {} }))).toEqual(['istio-system/mesh']);
     expect(places(index.layersFor({ namespace: 'istio-system', labels: { app: 'web' } }))).toEqual([
@@ -108,7 +108,7 @@ describe('the EnvoyFilters of a workload', () => {
     ...(workloadSelector && { workloadSelector }),
   });
 
-  it('are ordered by priority, then root namespace first, then by age', () => {
+  it('are ordered by priority, then by namespace with the root first, then by age', () => {
     const index = envoyFilterIndex(
       [
         config('shop/late', patch(10)),

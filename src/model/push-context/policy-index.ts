@@ -17,11 +17,11 @@ export interface TargetableObject {
 export interface PolicySubject {
   readonly namespace: string;
   readonly labels: Readonly<Record<string, string>>;
-  /** Objects that the workload implements; absent: none. Policies attached to them apply to the workload. */
+  /** Objects that the workload implements; absent if none. Policies attached to them apply to the workload. */
   readonly targetableAs?: readonly TargetableObject[];
 }
 
-/** Selection fields of a spec; without labels the policy applies to its whole namespace. */
+/** Selection fields of a spec. Without labels, the policy applies to its whole namespace. */
 interface Selecting {
   readonly selector?: Readonly<Record<string, string>>;
   readonly targetRefs?: readonly PolicyTargetReference[];
@@ -39,15 +39,15 @@ export class PolicyIndex<Spec extends object> {
   private readonly rootNamespace: string;
   private readonly selectorOf: (spec: Spec) => Selecting;
   private readonly compare: ((a: Spec, b: Spec) => number) | undefined;
-  /** Only live results: clients choose their labels, so a plain cache would be unbounded. */
+  /** Caches only live results, because clients choose their labels and a plain cache would be unbounded. */
   private readonly results = new WeakValues<PolicyResult<Spec>>();
-  /** Last result for a label object, which endpoints and proxies keep. */
+  /** Last result for a label object, which endpoints and proxies retain. */
   private readonly latest = new WeakMap<PolicySubject['labels'], { namespace: string; result: PolicyResult<Spec> }>();
   private readonly nothing: PolicyResult<Spec> = { all: [], layers: [] };
 
   /**
    * @param policies oldest first
-   * @param selectorOf returns a spec's selection fields, if not `selector`
+   * @param selectorOf returns a spec's selection fields, if not in `selector`
    * @param compare order of a workload's policies across namespaces; ties keep the default order
    */
   constructor(
@@ -58,7 +58,7 @@ export class PolicyIndex<Spec extends object> {
   ) {
     this.policies = policies;
     this.compare = compare;
-    // A stand-in for an object with an unreadable namespace applies to the whole mesh.
+    // A placeholder for an object with an unreadable namespace applies to the whole mesh.
     const groups = Map.groupBy(policies, ({ namespace }) => namespace || rootNamespace);
     this.byNamespace = new Map(
       [...groups].map(([namespace, ofNamespace]) => [namespace, new PoliciesOfNamespace(ofNamespace, selectorOf)]),
@@ -76,8 +76,8 @@ export class PolicyIndex<Spec extends object> {
   }
 
   /**
-   * The oldest policy per level, widest first: mesh, namespace, workload (PeerAuthentication, Telemetry, ProxyConfig: narrower ones override
-   * wider ones). In addition, stand-ins with unknown scope.
+   * Returns the oldest policy per level, widest first: mesh, namespace, workload (PeerAuthentication, Telemetry, ProxyConfig: narrower policies
+   * override wider ones). Adds placeholders with unknown scope.
    */
   layersFor(subject: PolicySubject): readonly Config<Spec>[] {
     const result = this.resultFor(subject);
@@ -126,7 +126,7 @@ export class PolicyIndex<Spec extends object> {
     const known = (policies: readonly Config<Spec>[], forAll: boolean): (Config<Spec> | undefined)[] => [
       policies.find((policy) => isScopeKnown(policy) && isForAll(policy) === forAll),
     ];
-    // A stand-in with unknown scope may have been for single workloads, so wider ones do not replace it.
+    // A placeholder with unknown scope may stand for a policy of single workloads, so wider policies do not replace it.
     const unknown = (policies: readonly Config<Spec>[]): readonly Config<Spec>[] =>
       policies.filter((policy) => !isScopeKnown(policy));
     const [root, ofNamespace] = [of(this.rootNamespace), of(namespace)];
@@ -182,7 +182,7 @@ function textOf({ group, kind, namespace, name }: TargetableObject): string {
 }
 
 /**
- * EnvoyFilters of workloads in the order in which their patches apply: by priority, then the root namespace's first, then by age
+ * Returns a workload's EnvoyFilters in the order in which their patches apply: by priority, then the root namespace's first, then by age
  * (spec/discovery.md §8.9, corrected by istio issue 49555).
  */
 export function envoyFilterIndex(

@@ -19,29 +19,23 @@ import type { SidecarScope } from './sidecar-scope.ts';
 import type { WorkloadPolicies, WorkloadSubject } from './workload-policies.ts';
 
 export interface PushContext {
-  /** `<RFC 3339 time>/<counter>`: version_info of the resources generated from this context. */
+  /** `<RFC 3339 time>/<counter>`, used as version_info of the resources generated from this context. */
   readonly version: string;
   readonly mesh: MeshConfig;
   /** The same object in all contexts of a process. */
   readonly features: Features;
   readonly domain: string;
   readonly hostNames: HostNames;
-  /**
-   * Unchanged objects whose short names resolve to other hosts than in the previous context, because services were added or removed. They
-   * count as changed.
-   */
+  /** Unchanged objects whose short names resolve to other hosts than before, because services were added or removed. They are treated as changed. */
   readonly renamed: readonly ConfigKey[];
-  /**
-   * Oldest first. A ServiceEntry with several addresses gives one service per address (§5.5), so a host and namespace may occur several
-   * times.
-   */
+  /** Oldest first. A ServiceEntry with several addresses produces one service per address (§5.5), so a host and namespace may occur several times. */
   readonly services: readonly Service[];
   /** Oldest first. */
   servicesVisibleTo(namespace: string): readonly Service[];
   servicesOf(hostname: string, namespace: string): readonly Service[];
-  /** The service that a host name resolves to for a namespace: its own, else Kubernetes', else the oldest. */
+  /** The service that a host name resolves to for a namespace: that of the namespace, else of Kubernetes, else the oldest. */
   serviceFor(hostname: string, clientNamespace: string): Service | undefined;
-  /** Endpoints of all ports, in a stable order. Match them to a port by `servicePortName`. */
+  /** Endpoints of all ports, in a stable order. Select those of a port by `servicePortName`. */
   endpointsOf(hostname: string, namespace: string): readonly Endpoint[];
   /**
    * Virtual services bound to a gateway and exported to a namespace, in precedence order (`byPrecedenceFor`). Delegates are merged in, not
@@ -60,43 +54,41 @@ export interface PushContext {
     service: Service,
     labels?: Readonly<Record<string, string>>,
   ): MergedDestinationRule | undefined;
-  /** Names of the namespace's selector rules that select these labels, as a key that distinguishes workloads. */
+  /** Names of the namespace's rules whose selectors match these labels, as a key that distinguishes workloads. */
   destinationRulesSelecting(clientNamespace: string, labels: Readonly<Record<string, string>>): string;
   /**
-   * Hosts, including wildcards, for which workloads with these labels may have other rules. For all others {@link destinationRuleFor} returns
+   * Hosts, including wildcards, for which workloads with these labels may have other rules. For all other hosts, {@link destinationRuleFor} returns
    * the same as for {@link publicViewNamespace}.
    */
   ownDestinationRuleHosts(clientNamespace: string, labels: Readonly<Record<string, string>>): readonly string[];
-  /** Reports which hosts' rules changed since another context; the same object while no rule changes. */
+  /** Reports the hosts whose rules changed since another context; the same object while no rule changes. */
   readonly destinationRuleRevision: RuleRevision;
-  /** The qualified host of a DestinationRule; `undefined` if it does not exist. */
+  /** The qualified host of a DestinationRule; `undefined` if the rule does not exist. */
   hostOfRule(key: ConfigKey): string | undefined;
   /** Whether the order of any service's endpoints depends on the labels of the client's workload. */
   readonly ordersEndpointsByLabels: boolean;
-  /** Oldest first (§8.7). */
+  /** Gateways of the proxy, oldest first (§8.7). */
   gatewaysFor(proxy: GatewaySubject): readonly Config<Gateway>[];
   /** Certificates and keys that Gateways reference by name (§8.7). */
   readonly credentials: CredentialIndex;
   readonly backendTls: BackendTlsIndex;
   readonly referenceGrants: ReferenceGrants;
-  /** The same object as in another context if the same objects apply. */
+  /** The same object in two contexts if the same objects apply. */
   policiesFor(workload: WorkloadSubject): WorkloadPolicies;
   /**
    * mTLS modes of a workload's inbound connections, for its listeners and its clients. The same object while the same PeerAuthentications
    * apply.
    */
   peerModesFor(namespace: string, labels: Readonly<Record<string, string>>): PeerModes;
-  /** If no PeerAuthentication disables mutual TLS, endpoints need not be checked. */
+  /** False if no PeerAuthentication disables mutual TLS, so that endpoints need not be checked. */
   readonly disablesMutualTls: boolean;
   /** The same object as in the previous context if its services and virtual services are unchanged. */
   sidecarScopeFor(proxy: Pick<Proxy, 'type' | 'configNamespace' | 'labels'>): SidecarScope;
   /** Whether the resources of a proxy with this scope may depend on the object (§6.5 rule 4). */
   scopeDependsOn(scope: SidecarScope, key: ConfigKey): boolean;
   serviceTargetsOf(proxy: LookupSubject): readonly ServiceTarget[];
-  /** From its registry; `undefined` if no registry knows the workload (§6.5). */
+  /** Workload in its registry; `undefined` if no registry knows it (§6.5). */
   workloadOf(proxy: LookupSubject): KnownWorkload | undefined;
-  /** Gateways between networks (§5.7). */
   readonly networkGateways: NetworkGateways;
-  /** Whether clients use only endpoints in their own cluster (§5.7). */
   isClusterLocal(hostname: string): boolean;
 }

@@ -1,4 +1,4 @@
-/** Resolves the names in a VirtualService: hosts fully qualified, gateways as `namespace/name`. */
+/** Resolves the names in a VirtualService: qualifies hosts, and converts gateways to `namespace/name`. */
 import type { Config } from '../config/config.ts';
 import { type HostNames, isShortName } from '../fields/hostname.ts';
 import type {
@@ -26,7 +26,7 @@ export function resolveVirtualService(config: Config<VirtualService>, hostNames:
   };
 }
 
-/** Objects generated from the Gateway API have full names; a short one is literal. */
+/** Objects generated from the Gateway API have full names, so a short name is literal. */
 function hasFullHosts({ partOrigins, generatedFrom }: Config): boolean {
   return partOrigins !== undefined && generatedFrom !== 'Ingress';
 }
@@ -80,7 +80,7 @@ class Names {
   }
 }
 
-/** Empty if the object has no short names. */
+/** Returns an empty text if the object has no short names. */
 export function shortNamesText(config: Config<VirtualService>, hostNames: HostNames): string {
   const { spec, namespace } = config;
   const short = [...(hasFullHosts(config) ? [] : spec.hosts), ...destinationHosts(spec)].filter(isShortName);

@@ -4,7 +4,7 @@ import { RuleRevision } from './rule-revision.ts';
 const hosts = (found: ReadonlySet<string> | undefined) => found && [...found].sort();
 
 describe('revisions of destination rules', () => {
-  it('contain the hosts of all steps between two of them', () => {
+  it('contain the hosts of all steps between two revisions', () => {
     const first = RuleRevision.first();
     const second = first.next(['a', '*.b', 'a']);
     const third = second.next(['c']);
@@ -13,12 +13,12 @@ describe('revisions of destination rules', () => {
     expect(hosts(third.changedSince(first))).toEqual(['*.b', 'a', 'c']);
   });
 
-  it('are the same if nothing changed', () => {
+  it('are identical if nothing changes', () => {
     const first = RuleRevision.first();
     expect(first.next([])).toBe(first);
   });
 
-  it('do not cover unrelated, later and too old revisions', () => {
+  it('do not list changes since unrelated, later or too old revisions', () => {
     const first = RuleRevision.first();
     const second = first.next(['a']);
     expect(first.changedSince(second)).toBeUndefined();
@@ -28,7 +28,7 @@ describe('revisions of destination rules', () => {
     expect(steps(65).changedSince(first)).toBeUndefined();
   });
 
-  it('store no long list of hosts', () => {
+  it('do not store long lists of hosts', () => {
     const first = RuleRevision.first();
     const all = first.next(Array.from({ length: 1_000 }, (_, index) => `h${index}`));
     expect(all.changedSince(first)).toBeUndefined();

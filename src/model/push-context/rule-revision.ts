@@ -1,19 +1,19 @@
-/** Tracks which hosts' destination rules changed, for caches of results that depend on them. */
+/** Tracks which hosts' destination rules changed, for caches of dependent results. */
 
-/** Retained steps; for an older revision everything counts as changed. */
+/** Maximum retained steps. Since an older revision, everything counts as changed. */
 const maxSteps = 64;
-/** Larger steps are not retained: they affect nearly everything. */
+/** Steps with more hosts are not retained, because they affect nearly everything. */
 const maxHosts = 256;
 
 interface Step {
   readonly number: number;
-  /** `undefined`: any host. */
+  /** `undefined` for any host. */
   readonly hosts: readonly string[] | undefined;
 }
 
-/** A state of all rules. Immutable; revisions of one lineage know the steps between them. */
+/** Immutable state of all rules. Revisions of one lineage know the steps between them. */
 export class RuleRevision {
-  /** Shared by all revisions derived from one. */
+  /** One object for all revisions derived from one. */
   private readonly lineage: object;
   private readonly number: number;
   private readonly steps: readonly Step[];
@@ -28,7 +28,7 @@ export class RuleRevision {
     return new RuleRevision({}, 0, []);
   }
 
-  /** @param hosts of added, removed or changed rules, including wildcards; without hosts returns itself */
+  /** @param hosts of added, removed or changed rules, including wildcards; if empty, returns itself */
   next(hosts: Iterable<string>): RuleRevision {
     const distinct = [...new Set(hosts)];
     if (distinct.length === 0) return this;
@@ -37,7 +37,7 @@ export class RuleRevision {
     return new RuleRevision(this.lineage, number, [...this.steps.slice(1 - maxSteps), step]);
   }
 
-  /** `undefined` if rules of any host may differ. */
+  /** Returns `undefined` if rules of any host may differ. */
   changedSince(earlier: RuleRevision): ReadonlySet<string> | undefined {
     if (earlier === this) return new Set();
     const isKnown = earlier.lineage === this.lineage && earlier.number <= this.number;

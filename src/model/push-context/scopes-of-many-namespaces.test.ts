@@ -14,15 +14,15 @@ import type { PushContext } from './push-context.ts';
 const services = 240;
 
 interface Variant {
-  /** Of service 3 and virtual service 3; absent: all namespaces. */
+  /** Namespaces that service 3 and virtual service 3 are exported to; absent for all. */
   readonly exportTo?: readonly string[];
   /** Imports of each namespace's Sidecar object. */
   readonly imports?: readonly string[];
-  /** Another namespace has a service with the host of service 5. */
+  /** Whether another namespace has a service with the host of service 5. */
   readonly twice?: boolean;
 }
 
-/** A mesh with many namespaces, each with a sidecar; counts accesses to services and rules. */
+/** A mesh with many namespaces, each with a sidecar. Counts accesses to services and rules. */
 class CountedMesh {
   accesses = 0;
   context: PushContext;
@@ -81,7 +81,7 @@ class CountedMesh {
     return givenObject('DestinationRule', `ns-${index % this.namespaces}`, `d${index}`, { host, trafficPolicy });
   }
 
-  /** Number of accesses to determine all namespaces that a change affects, and to build the next scopes. */
+  /** Counts accesses to determine all namespaces that a change affects, and to build the next scopes. */
   accessesOf(change: Config): number {
     const previous = this.context;
     this.#set([change]);
@@ -125,7 +125,7 @@ class CountedMesh {
 
   readonly #known = new Map<string, { readonly text: string; readonly counted: Service }>();
 
-  /** The same object unless something in it changed. */
+  /** Returns the same object while the service is unchanged. */
   #countedService(service: Service): Service {
     const id = `${service.namespace}/${service.hostname}`;
     const text = JSON.stringify([service, [...service.exportTo]]);
@@ -152,7 +152,7 @@ class CountedMesh {
   }
 }
 
-/** The key of a change as in registries and pushes. */
+/** Returns the key of a change, in the form that registries and pushes use. */
 function keyOf(change: Config) {
   const { hosts } = change.spec as { hosts?: readonly string[] };
   return change.kind === 'ServiceEntry' ? { ...configKeyOf(change), name: hosts![0]! } : configKeyOf(change);
@@ -169,13 +169,13 @@ const variants: readonly (readonly [string, Variant])[] = [
   ['each imports a host from any namespace', { imports: ['./*', '*/svc-3.ns-3.svc.cluster.local'] }],
 ];
 
-describe.each(variants)('in a mesh with many namespaces, of which %s,', (_name, variant) => {
+describe.each(variants)('a mesh with many namespaces (%s)', (_name, variant) => {
   it.each([
     ['virtual service', (mesh: CountedMesh) => mesh.route(7, 2)],
     ['private virtual service', (mesh: CountedMesh) => mesh.route(3, 2)],
     ['destination rule', (mesh: CountedMesh) => mesh.rule(7, 2)],
     ['destination rule for a wildcard', (mesh: CountedMesh) => mesh.rule(7, 2, `*.ns-7.svc.cluster.local`)],
-  ])('a changed %s costs each namespace the same, regardless of the number of services', (_kind, change) => {
+  ])('rebuilds a changed %s at the same cost per namespace, however many services there are', (_kind, change) => {
     const [small, large] = [new CountedMesh(few, variant), new CountedMesh(many, variant)];
     for (const mesh of [small, large]) mesh.accessesOf(mesh.route(11, 5));
     const [ofSmall, ofLarge] = [small.accessesOf(change(small)), large.accessesOf(change(large))];
@@ -185,7 +185,7 @@ describe.each(variants)('in a mesh with many namespaces, of which %s,', (_name, 
 });
 
 describe('the sidecar scopes of namespaces', () => {
-  it('share their services, even if other namespaces have private ones', () => {
+  it('share their services even if other namespaces have private services', () => {
     const mesh = new CountedMesh(many, { exportTo: ['.'] });
     expect(mesh.scopeOf(1).services).toBe(mesh.scopeOf(2).services);
     expect(mesh.scopeOf(1).services).toHaveLength(services - 1);
@@ -203,7 +203,7 @@ describe('the sidecar scopes of namespaces', () => {
     expect(mesh.scopeOf(3).services).not.toBe(mine.services);
   });
 
-  it('keep their services when a rule changes, and everything when a destination rule does', () => {
+  it('keep their services after a route change, and all their parts after a destination rule change', () => {
     const mesh = new CountedMesh(many, {});
     const previous = mesh.scopeOf(4);
     mesh.accessesOf(mesh.rule(4, 2));
@@ -213,7 +213,7 @@ describe('the sidecar scopes of namespaces', () => {
     expect(mesh.scopeOf(4).services).toBe(previous.services);
   });
 
-  it('are unchanged if nothing that a Sidecar object imports changed', () => {
+  it('are unchanged if nothing that a Sidecar object imports changes', () => {
     const mesh = new CountedMesh(many, { imports: ['./*'] });
     const [mine, other] = [mesh.scopeOf(7), mesh.scopeOf(8)];
     mesh.accessesOf(mesh.route(7, 2));

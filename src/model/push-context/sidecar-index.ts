@@ -27,7 +27,10 @@ export class SidecarIndex {
     this.rootNamespace = rootNamespace;
   }
 
-  /** The oldest Sidecar that selects the workload, else the namespace's default, else the root namespace's default. None for gateways. */
+  /**
+   * Returns the oldest Sidecar that selects the workload, else the namespace's default, else the root namespace's default. Returns `undefined` for
+   * gateways.
+   */
   for(proxy: Pick<Proxy, 'type' | 'configNamespace' | 'labels'>): Config<Sidecar> | undefined {
     if (proxy.type !== 'sidecar') return undefined;
     const candidates = this.byNamespace.get(proxy.configNamespace);
@@ -51,7 +54,7 @@ function hasSelector(spec: Sidecar): boolean {
   return spec.workloadSelector !== undefined && Object.keys(spec.workloadSelector.labels).length > 0;
 }
 
-/** Scopes of one context, each built on first use and shared by all of its proxies. */
+/** Scopes of one context, each built on first use and shared by all its proxies. */
 export class SidecarScopes {
   private readonly sources: ScopeSources;
   private readonly sidecars: SidecarIndex;

@@ -1,4 +1,4 @@
-/** The part of the mesh that is visible to a sidecar (spec/discovery.md §8.8). Immutable; shared by all proxies that it applies to. */
+/** The part of the mesh that is visible to a sidecar (spec/discovery.md §8.8). Immutable; all proxies with this scope share it. */
 import type { Config, ConfigKey } from '../config/config.ts';
 import type { ConnectionPoolSettings } from '../kinds/destinations/traffic-policy.ts';
 import type {
@@ -13,32 +13,32 @@ import type { ResolvedVirtualService } from './resolved-rules.ts';
 
 export interface SidecarScope {
   readonly namespace: string;
-  /** The applied Sidecar object; absent: the default, everything exported to the namespace. */
+  /** The applied Sidecar object. If absent, the scope contains everything exported to the namespace. */
   readonly sidecar?: Config<Sidecar>;
-  /** Egress listeners in the object's order; at most one has no port, and it is last. */
+  /** Egress listeners in the object's order. At most one has no port, and it is last. */
   readonly egressListeners: readonly EgressListenerScope[];
-  /** Absent: inbound listeners are derived from the workload's services. */
+  /** If absent, inbound listeners are derived from the workload's services. */
   readonly ingressListeners?: readonly IngressListener[];
   readonly inboundConnectionPool?: ConnectionPoolSettings;
   /** From the Sidecar, else from the mesh. */
   readonly outboundTrafficPolicy: OutboundTrafficPolicy;
   /**
-   * Services of all egress listeners and destinations of their virtual services, for which clusters are built. Oldest first. A host and
+   * Services for which clusters are built: those of all egress listeners, and destinations of their virtual services. Oldest first. A host and
    * namespace may occur several times (one per address, §5.5).
    */
   readonly services: readonly Service[];
-  /** The service that a host name resolves to in this scope (§8.8: own namespace, else Kubernetes, else the oldest). */
+  /** The service that a host name resolves to in this scope (§8.8: that of the namespace, else of Kubernetes, else the oldest). */
   serviceByHostname(hostname: string): Service | undefined;
-  /** Whether resources of a proxy with this scope may depend on the object (§6.5 rule 4). Not for rules. */
+  /** Whether resources of a proxy with this scope may depend on the object (§6.5 rule 4). Not for destination rules. */
   dependsOn(key: ConfigKey): boolean;
 }
 
 export interface EgressListenerScope {
-  /** Absent: the catch-all listener. */
+  /** Absent for the catch-all listener. */
   readonly port?: SidecarPort;
   readonly bind?: string;
   readonly captureMode: CaptureMode;
-  /** Oldest first. With a port (except HTTP_PROXY), only services that have it, reduced to it. */
+  /** Oldest first. If the listener has a port (except HTTP_PROXY), only services with this port, reduced to it. */
   readonly services: readonly Service[];
   /** Virtual services bound to `mesh`, in precedence order for the namespace. */
   readonly virtualServices: readonly ResolvedVirtualService[];

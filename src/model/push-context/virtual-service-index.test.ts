@@ -25,7 +25,7 @@ const leadingTo = (host: string): Partial<VirtualService> => ({ http: [{ route: 
 const root = source('root', { hosts: ['x.test'], http: [{ delegate: { name: 'part' } }] }, 1);
 const plain = source('plain', { hosts: ['y.test'], ...leadingTo('y.test') }, 2);
 
-/** Destination hosts of a virtual service. */
+/** Returns the destination hosts of a virtual service. */
 function ledTo(index: VirtualServiceIndex, name: string): (string | undefined)[] {
   const found = index.for('mesh', 'a').find(({ config }) => config.name === name);
   return (found?.config.spec.http ?? []).map(({ route }) => route?.[0]?.destination.host);
@@ -35,7 +35,7 @@ const indexOf = (sources: readonly Source[], previous?: VirtualServiceIndex): Vi
   atOnce(VirtualServiceIndex.building(sources, new HostNames('cluster.local'), defaultMeshConfig, previous));
 
 describe('a virtual service index derived from the previous one', () => {
-  it('merges a delegate that is added, changed and removed into its root, and changes nothing else', () => {
+  it('merges an added, changed or removed delegate into its root, and changes nothing else', () => {
     const without = indexOf([root, plain]);
     const kept = without.for('mesh', 'a').find(({ config }) => config.name === 'plain');
     expect(ledTo(without, 'root')).toEqual([]);
@@ -51,7 +51,7 @@ describe('a virtual service index derived from the previous one', () => {
     expect(ledTo(withOne, 'root')).toEqual(['one.test']);
   });
 
-  it('handles an object that becomes a delegate, or is no longer one', () => {
+  it('handles an object that becomes a delegate or ceases to be one', () => {
     const delegate = source('part', leadingTo('one.test'), 3);
     const first = indexOf([root, delegate]);
     const part = source('part', { hosts: ['z.test'], ...leadingTo('z.test') }, 3);
@@ -61,7 +61,7 @@ describe('a virtual service index derived from the previous one', () => {
     expect([ledTo(third, 'root'), ledTo(third, 'part')]).toEqual([['one.test'], []]);
   });
 
-  it('keeps the order of age, and shares one list while all objects are public', () => {
+  it('preserves the order by age, and shares one list while all objects are public', () => {
     const first = indexOf([plain]);
     const older = source('older', { hosts: ['o.test'], ...leadingTo('o.test') }, 1);
     const second = indexOf([older, plain], first);
@@ -91,7 +91,7 @@ describe('the virtual services visible to a namespace', () => {
   ];
   const names = (found: readonly { readonly config: Source }[]): string[] => found.map(({ config }) => config.name);
 
-  it('are its own private ones, then those exported to it, then public ones, each oldest first', () => {
+  it('are its private ones, then those exported to it, then public ones, each oldest first', () => {
     const index = indexOf(all);
     expect(names(index.for('mesh', 'b'))).toEqual([
       ...['own', 'own-2', 'for-b', 'for-b-2', 'public', 'public-2', 'public-3'],
@@ -102,7 +102,7 @@ describe('the virtual services visible to a namespace', () => {
     expect(names(index.imported('mesh', 'b', imports))).toEqual(names(index.for('mesh', 'b')));
   });
 
-  it('are in this order even if they are added later', () => {
+  it('have this order even if they are added later', () => {
     const index = all.reduce<VirtualServiceIndex>(
       (previous, _, count) => indexOf(all.slice(0, count + 1), previous),
       indexOf([]),

@@ -1,5 +1,5 @@
 /**
- * Virtual services by gateway and visibility, with merged delegates (spec/discovery.md §6.3). Immutable; unchanged parts of the previous
+ * Indexes virtual services by gateway and visibility, with merged delegates (spec/discovery.md §6.3). Immutable; unchanged parts of the previous
  * index keep their identity.
  */
 
@@ -28,11 +28,11 @@ interface Exported {
   readonly virtualService?: ResolvedVirtualService;
 }
 
-/** The objects bound to one gateway, oldest first. */
+/** The virtual services bound to one gateway, oldest first. */
 interface Bucket {
   readonly items: readonly Exported[];
   readonly publicVirtualServices: readonly ResolvedVirtualService[];
-  /** Namespaces to which further ones are exported. */
+  /** Namespaces to which non-public virtual services are exported. */
   readonly named: ReadonlySet<string>;
   /** Visible virtual services of each of these namespaces, built on first use. */
   readonly visible: Map<string, readonly ResolvedVirtualService[]>;
@@ -58,7 +58,7 @@ export class VirtualServiceIndex {
   private readonly delegating: ReadonlySet<Source>;
   private readonly byGateway: ReadonlyMap<string, Bucket>;
   private byOrigin: ReadonlyMap<string, readonly ResolvedVirtualService[]> | undefined;
-  /** Only for objects whose resolution depends on services. */
+  /** Contains only objects whose resolution depends on services. */
   private readonly shortNames: ReadonlyMap<Source, string>;
   /** Objects of the previous index whose short names resolve to other hosts. */
   readonly renamed: readonly ConfigKey[];
@@ -75,7 +75,7 @@ export class VirtualServiceIndex {
 
   /**
    * @param configs oldest first
-   * @param previous an index with the same settings; services may differ
+   * @param previous an index with the same settings and possibly other services
    */
   static *building(
     configs: readonly Source[],
@@ -114,7 +114,7 @@ export class VirtualServiceIndex {
       delegates.set(idOf(one.config), one);
       changedDelegates.add(idOf(one.config));
     }
-    // Merges unchanged delegating objects with a changed delegate again.
+    // Unchanged objects that delegate to a changed object are merged again.
     const again = [...delegating].filter((source) => {
       return bySource.get(source)!.virtualService!.origins.some((key) => changedDelegates.has(idOf(key)));
     });
@@ -134,7 +134,7 @@ export class VirtualServiceIndex {
     return new VirtualServiceIndex({ sources: configs, renamed: renamed.map(configKeyOf), ...parts });
   }
 
-  /** In precedence order for the namespace. Equal results are one list, which keeps its identity while its items do. */
+  /** Returns virtual services in precedence order for the namespace. Equal results are one list, which keeps its identity while its items do. */
   for(gateway: string, namespace: string): readonly ResolvedVirtualService[] {
     const bucket = this.byGateway.get(gateway);
     if (bucket === undefined) return none;
@@ -149,7 +149,7 @@ export class VirtualServiceIndex {
     return visible;
   }
 
-  /** Virtual services of {@link for} that overlap the imports; others are not visited. */
+  /** Returns the virtual services of {@link for} that overlap the imports, without visiting others. */
   imported(gateway: string, namespace: string, imports: HostImports): readonly ResolvedVirtualService[] {
     const bucket = this.byGateway.get(gateway);
     if (bucket === undefined) return none;
@@ -301,7 +301,7 @@ function idOf({ namespace, name }: Pick<ConfigKey, 'namespace' | 'name'>): strin
   return `${namespace}/${name}`;
 }
 
-/** A delegate that does not exist, or is not exported to the root's namespace, contributes no routes. */
+/** Adds routes of delegates. A delegate that does not exist, or is not exported to the root's namespace, contributes none. */
 function withDelegates(
   config: Source,
   exportTo: ReadonlySet<string>,
@@ -321,7 +321,7 @@ function withDelegates(
     }
     const { name, namespace = config.namespace } = root.delegate;
     const key = { kind: 'VirtualService', namespace, name };
-    // A missing delegate is also an origin: creating it changes this object.
+    // A missing delegate is also an origin, because its creation changes this object.
     origins.push(key);
     const delegate = delegates.get(`${namespace}/${name}`);
     if (delegate === undefined || !isExportedTo(delegate.exportTo, namespace, config.namespace)) continue;

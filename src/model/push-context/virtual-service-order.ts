@@ -3,14 +3,14 @@ import { isPublic } from '../services/visibility.ts';
 import type { ResolvedVirtualService } from './resolved-rules.ts';
 
 /**
- * Precedence among virtual services of a host for clients of a namespace: non-public ones of their own namespace, then those exported to it
- * by name, then public ones, each oldest first. So a namespace can override its own routing.
+ * Precedence among virtual services of a host for clients of a namespace: non-public ones of that namespace, those exported to it by name, public
+ * ones, each oldest first. A namespace can thus override its own routing.
  */
 export function byPrecedenceFor(namespace: string): (a: ResolvedVirtualService, b: ResolvedVirtualService) => number {
   return (a, b) => rankFor(a, namespace) - rankFor(b, namespace) || byAge(a.config, b.config);
 }
 
-/** Lower ranks take precedence. */
+/** Lower ranks have priority. */
 function rankFor({ config, exportTo }: ResolvedVirtualService, namespace: string): number {
   if (isPublic(exportTo)) return 2;
   return config.namespace === namespace ? 0 : 1;

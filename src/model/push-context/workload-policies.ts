@@ -1,4 +1,4 @@
-/** All policies of a workload (spec/discovery.md §8.9 to §8.11). */
+/** Collects all policies of a workload (spec/discovery.md §8.9 to §8.11). */
 
 import { identityText, WeakValues } from '../collections/weak-values.ts';
 import type { Config } from '../config/config.ts';
@@ -15,13 +15,12 @@ import type { PolicyIndex, PolicySubject, TargetableObject } from './policy-inde
 import type { SidecarIndex } from './sidecar-index.ts';
 
 /**
- * Policies of a workload, each list in the order of its rules. Equal results are one object in all contexts: compare by identity, use `id` in
- * keys.
+ * Policies of a workload, in the order defined for each kind. Equal results are one object in all contexts: compare by identity, use `id` in keys.
  */
 export interface WorkloadPolicies {
   /** Short and stable while the same objects apply, for cache keys. Empty if no policy applies. */
   readonly id: string;
-  /** Of the mesh, the namespace and the workload: at most one each. */
+  /** At most one each of the mesh, the namespace and the workload. */
   readonly peerAuthentications: readonly Config<PeerAuthentication>[];
   readonly requestAuthentications: readonly Config<RequestAuthentication>[];
   readonly authorizationPolicies: readonly Config<AuthorizationPolicy>[];
@@ -56,15 +55,15 @@ export const noPolicies: WorkloadPolicies = {
 export class WorkloadPolicyIndex {
   readonly indexes: PolicyIndexes;
   private readonly gatewaysOf: (subject: WorkloadSubject) => readonly Config<Gateway>[];
-  /** Cached, because subjects are immutable and most are requested repeatedly. */
+  /** Cached, because subjects are immutable and often requested again. */
   private readonly results = new WeakMap<WorkloadSubject, WorkloadPolicies>();
 
-  /** `undefined` if there is no stand-in for a Sidecar, so that the applied Sidecar does not matter. */
+  /** `undefined` without a placeholder for a Sidecar, because the applied Sidecar then does not matter. */
   private readonly sidecars: SidecarIndex | undefined;
 
   /**
-   * @param gatewaysOf the Gateway objects that select a router
-   * @param sidecars only valid ones
+   * @param gatewaysOf returns the Gateway objects that select a router
+   * @param sidecars only valid Sidecars
    */
   constructor(
     indexes: PolicyIndexes,
@@ -76,7 +75,7 @@ export class WorkloadPolicyIndex {
     this.sidecars = indexes.AuthorizationPolicy.policies.some(isOfSidecar) ? sidecars : undefined;
   }
 
-  /** Whether results are still valid with these Sidecars. */
+  /** Whether results remain valid with these Sidecars. */
   isCurrent(sidecars: SidecarIndex): boolean {
     return this.sidecars === undefined || this.sidecars === sidecars;
   }
@@ -93,7 +92,7 @@ export class WorkloadPolicyIndex {
     return result;
   }
 
-  /** Keeps only stand-ins for rejected Sidecars that apply to the workload: its own Sidecar replaces a wider one. */
+  /** Removes placeholders for rejected Sidecars that do not apply to the workload, because a workload's own Sidecar replaces a wider one. */
   private withoutReplaced(lists: Lists, workload: WorkloadSubject): Lists {
     const { authorizationPolicies: all } = lists;
     if (this.sidecars === undefined || !all.some(isOfSidecar)) return lists;
@@ -116,8 +115,8 @@ export class WorkloadPolicyIndex {
 }
 
 /**
- * A router of the Gateway API has its Gateway's name as a label, or serves the Service that the Gateway names; other routers implement the
- * Gateway objects that select them.
+ * The Gateways that a router implements. A router of the Gateway API has its Gateway's name as a label, or serves the Service that the Gateway names;
+ * other routers implement the Gateways that select them.
  */
 function gatewayReferences(
   { configNamespace, labels }: WorkloadSubject,
@@ -141,7 +140,9 @@ function gatewayReferences(
 
 type Lists = Omit<WorkloadPolicies, 'id'>;
 
-/** Whether the rejected Sidecar may have applied to a workload: never to a router, nor if a narrower valid one applies (SidecarIndex.for). */
+/**
+ * Whether the rejected Sidecar may have applied to a workload. It never applies to a router, or if a narrower valid one applies (SidecarIndex.for).
+ */
 function mayHaveApplied(
   { namespace, spec, standsFor }: Config<AuthorizationPolicy>,
   { type, configNamespace }: WorkloadSubject,
@@ -164,7 +165,7 @@ function isOfSidecar({ standsFor }: Config): boolean {
   return standsFor?.kind === 'Sidecar';
 }
 
-/** Live results, by their objects. */
+/** Results in use, by their objects. */
 const known = new WeakValues<WorkloadPolicies>();
 let lastId = 0;
 

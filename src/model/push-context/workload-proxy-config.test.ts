@@ -36,14 +36,14 @@ function merged(workload: ProxyConfigWorkload) {
   return { concurrency, ...proxyMetadata, image, statusPort, objects: objects.map(({ name }) => name) };
 }
 
-test('the ProxyConfig of the root namespace is merged over the mesh default', () => {
+test("the root namespace's ProxyConfig is merged over the mesh default", () => {
   expect(merged({ namespace: 'default', labels: {} })).toEqual({
     ...{ concurrency: 4, A: 'root', B: 'root', C: 'root', D: 'default' },
     ...{ image: { imageType: 'debug' }, statusPort: 15022, objects: ['mesh'] },
   });
 });
 
-test('the oldest ProxyConfig of the namespace overrides the root one, and the oldest one that selects the workload overrides both', () => {
+test('a ProxyConfig is merged over that of the root namespace if it is the oldest of its namespace, and over both if it selects the workload', () => {
   expect(merged({ namespace: 'shop', labels: { app: 'blog' } })).toMatchObject({
     ...{ concurrency: 4, A: 'root', B: 'namespace', C: 'namespace', objects: ['mesh', 'namespace'] },
   });
@@ -52,7 +52,7 @@ test('the oldest ProxyConfig of the namespace overrides the root one, and the ol
   });
 });
 
-test('a ProxyConfig with a selector applies only to workloads of its own namespace, also in the root namespace', () => {
+test('a ProxyConfig with a selector applies only to workloads in its own namespace, even in the root namespace', () => {
   expect(merged({ namespace: 'default', labels: { app: 'cart' } }).objects).toEqual(['mesh']);
   expect(merged({ namespace: 'default', labels: { app: 'gateway' } }).concurrency).toBe(4);
   expect(merged({ namespace: 'istio-system', labels: { app: 'gateway' } })).toMatchObject({
@@ -60,7 +60,7 @@ test('a ProxyConfig with a selector applies only to workloads of its own namespa
   });
 });
 
-test('the annotation has precedence over a ProxyConfig without a selector, not over one that selects the workload', () => {
+test("a pod's annotation takes precedence over a ProxyConfig without a selector, but not over one with a selector", () => {
   const annotation = { concurrency: 9, statusPort: 15030, proxyMetadata: { B: 'annotation', C: 'annotation' } };
   expect(merged({ namespace: 'shop', labels: {}, annotation })).toMatchObject({
     ...{ concurrency: 9, A: 'root', B: 'annotation', C: 'annotation', statusPort: 15030 },

@@ -1,4 +1,4 @@
-/** Merges the proxy configuration of one workload from mesh defaults, ProxyConfig objects and its annotation. */
+/** Merges a workload's proxy configuration from mesh defaults, ProxyConfig objects and its annotation. */
 import type { Config } from '../config/config.ts';
 import type { ProxyConfigObject } from '../kinds/extensions/proxy-config-object.ts';
 import type { MeshConfig } from '../mesh/mesh-config.ts';
@@ -18,10 +18,10 @@ export interface WorkloadProxyConfig {
 }
 
 /**
- * Precedence, lowest first: mesh default, the root namespace's object without a selector, that of the workload's namespace, the annotation
- * (as in Istio), the object of its namespace that selects it. On each level the oldest object applies. Variables and fields of messages are
+ * Precedence, lowest first: the mesh default, the root namespace's object without a selector, that of the workload's namespace, the annotation (as in
+ * Istio), the object of the namespace that selects the workload. On each level the oldest object applies. Variables and fields of messages are
  * merged; other fields are replaced.
- * @param objects oldest first, as in a ConfigSet
+ * @param objects oldest first
  */
 export function proxyConfigFor(
   objects: readonly Config<ProxyConfigObject>[],

@@ -144,7 +144,7 @@ it.each<[what: string, takes: Takes, pattern: string | readonly string[], parts:
   ['a duration', decodes(durationMs), durationPattern, timeParts, 20],
   ['a non-negative duration', decodes(durationOrZero), [durationPattern, notBelowZero], timeParts, 20],
   ['a positive duration', decodes(durationAtLeast(1)), [durationPattern, notBelowZero, aboveZero], timeParts, 20],
-])('the schema pattern of %s accepts every text that its decoder accepts', (_, takes, pattern, parts, minRejected) => {
+])('the schema pattern for %s accepts every text that the decoder accepts', (_, takes, pattern, parts, minRejected) => {
   const all = [pattern].flat().map((one) => new RegExp(one));
   const draw = new Draw(1);
   const texts = Array.from({ length: sized({ short: 4_000, full: 200_000 }) }, () =>

@@ -6,7 +6,7 @@ export interface PrinterColumn {
   readonly type: 'string' | 'integer' | 'date';
   readonly description: string;
   readonly jsonPath: string;
-  /** 1: shown only with `-o wide`. */
+  /** 1 shows the column only with `-o wide`. */
   readonly priority?: 1;
 }
 
@@ -94,7 +94,7 @@ const appearances: { readonly [K in KindName]?: Appearance } = {
   },
 };
 
-/** `undefined` for kinds whose CRD belongs to another project. */
+/** Returns `undefined` for kinds whose CRD belongs to another project. */
 export function appearanceOf(kind: KindName): Appearance | undefined {
   const found = appearances[kind];
   return found && { ...found, columns: [...found.columns, reconciled, age] };

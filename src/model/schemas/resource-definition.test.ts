@@ -1,4 +1,4 @@
-/** Validation by a real API server: test/cluster/definitions.test.ts. */
+/** test/cluster/definitions.test.ts tests validation by a real API server. */
 import * as E from 'fp-ts/lib/Either.js';
 import { describe, expect, it } from 'vitest';
 import { invalidObjects } from '../../../test/fixtures/invalid-objects.ts';
@@ -29,7 +29,7 @@ const isTaken = (object: WrittenObject): boolean => {
   return E.isRight(kinds[kind].decode(object.spec, object.metadata.namespace));
 };
 
-/** The value as the API server stores it: `null` only in nullable fields. */
+/** Returns the value as the API server stores it, with `null` only in nullable fields. */
 function asStored(schema: StructuralSchema, value: unknown): unknown {
   if (Array.isArray(value)) return value.map((item) => asStored(schema.items!, item));
   if (!isObject(value)) return value;
@@ -39,7 +39,7 @@ function asStored(schema: StructuralSchema, value: unknown): unknown {
 }
 
 describe('generated CustomResourceDefinitions', () => {
-  it("exist for every kind of Istio's API, in each of its versions, one of which is stored", () => {
+  it("exist for every kind and version of Istio's API, with one stored version", () => {
     const served = definitions.map(({ metadata, spec: { versions } }) => [
       metadata.name,
       versions.map(({ name, storage }) => (storage ? `${name} (stored)` : name)).join(', '),
@@ -67,7 +67,7 @@ describe('generated CustomResourceDefinitions', () => {
     expect(definitions.map(({ spec }) => spec.names.kind)).toEqual(ofIstio.map(({ kind }) => kind).sort());
   });
 
-  it('are structural', () => {
+  it('have structural schemas', () => {
     const errors = definitions.flatMap(({ metadata, spec }) =>
       spec.versions.flatMap(({ schema }) =>
         structuralErrors(schema.openAPIV3Schema).map((error) => `${metadata.name}: ${error}`),
@@ -87,7 +87,7 @@ describe('generated CustomResourceDefinitions', () => {
 });
 
 describe('generated schemas', () => {
-  it('accept every object of the examples and golden cases that decoders accept', () => {
+  it('accept every object from the examples and golden cases that decoders accept', () => {
     const objects = objectsOfFiles().filter(isTaken);
     expect(objects.length).toBeGreaterThan(100);
     expect(
@@ -107,7 +107,7 @@ describe('generated schemas', () => {
     );
   });
 
-  it('keep a null that is an error, and drop others as absent', () => {
+  it('keep null in fields where it is an error, and drop it elsewhere', () => {
     const nullable = (kind: string): string[] =>
       Object.entries(schemas.get(kind)!.properties!).flatMap(([name, schema]) => (schema.nullable ? name : []));
     const scope = ['selector', 'targetRef', 'targetRefs'];
@@ -118,7 +118,7 @@ describe('generated schemas', () => {
   });
 
   it.each(nulls.filter(({ apiVersion }) => apiVersion.endsWith('.istio.io/v1')))(
-    'keep the null of $kind $field, so that it is rejected',
+    'keep null in $kind $field, so that it is rejected',
     ({ kind, spec }) => {
       expect(asStored(schemas.get(kind)!, spec)).toEqual(spec);
     },

@@ -1,6 +1,6 @@
 /**
- * CustomResourceDefinitions of Istio's kinds, generated from the decoders of files. Kubernetes' own kinds are defined by its API server,
- * those of the Gateway API by that project: a definition with only the fields supported here would make the API server drop the others.
+ * Generates CustomResourceDefinitions of Istio's kinds from the decoders of configuration files. Not for kinds of Kubernetes and the Gateway API,
+ * which define their own: a definition with only the fields supported here would make the API server drop all others.
  */
 import { type KindName, kinds } from '../kinds/index.ts';
 import type { Kind } from '../kinds/kind.ts';
@@ -33,7 +33,7 @@ export interface ResourceDefinition {
 interface ServedVersion {
   readonly name: string;
   readonly served: true;
-  /** True for the one version in which objects are stored. All versions are equivalent, so no conversion is needed. */
+  /** True for the one version in which objects are stored. Versions are equivalent, so no conversion is needed. */
   readonly storage: boolean;
   readonly schema: { readonly openAPIV3Schema: StructuralSchema };
   readonly subresources: { readonly status: Readonly<Record<string, never>> };
@@ -61,7 +61,7 @@ function definitionOf(name: KindName): ResourceDefinition | undefined {
     metadata: {
       name: `${kind.plural}.${kind.group}`,
       labels: { 'app.kubernetes.io/part-of': 'chartpilot' },
-      // Deleting a definition deletes its objects, so uninstalling the chart keeps it.
+      // Keeps the definition when the chart is uninstalled, because deleting it would delete its objects.
       annotations: { 'helm.sh/resource-policy': 'keep' },
     },
     spec: {
@@ -89,14 +89,14 @@ function definitionOf(name: KindName): ResourceDefinition | undefined {
 
 const text: StructuralSchema = { type: 'string' };
 
-/** Other controllers, including Istio's, also write the status; their fields are kept. */
+/** Preserves unknown fields, because other controllers, including Istio's, also write the status. */
 const status: StructuralSchema = {
   type: 'object',
   'x-kubernetes-preserve-unknown-fields': true,
   properties: {
     conditions: {
       type: 'array',
-      // A map by type lets each writer own its conditions.
+      // A map by type allows several writers, each with its own conditions.
       'x-kubernetes-list-type': 'map',
       'x-kubernetes-list-map-keys': ['type'],
       items: {

@@ -1,7 +1,7 @@
 /**
- * Structural schemas of decoders (`x-kubernetes-*`: https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/).
- * Decoders count `null` as absent, and the API server drops it before validation unless the field is nullable. Where `null` is an error it
- * must not be dropped, because a restriction would disappear: such fields are nullable here, and the decoder rejects the object.
+ * Structural schemas of decoders (`x-kubernetes-*`: https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/). Decoders treat `null` as
+ * absent, and the API server drops it before validation unless the field is nullable. Fields for which `null` is an error are nullable, so that the
+ * decoder rejects the object; otherwise a restriction would disappear.
  */
 import {
   type Describable,

@@ -16,19 +16,19 @@ describe('allocated virtual IPs', () => {
     }
   });
 
-  it('depend on the name: younger names do not change those of older ones', () => {
+  it('depend only on the name and on older names', () => {
     const few = allocateAddresses(names(3_000));
     const more = allocateAddresses(names(6_000));
     for (const [name, address] of few) expect(more.get(name)).toEqual(address);
   });
 
-  it('are as many as the range has, and no more', () => {
+  it('are allocated until the range is exhausted', () => {
     const all = [...allocateAddresses(names(70_000)).values()];
     expect(all).toHaveLength(256 * 254 - 254);
     expect(new Set(all.map(({ ipv4 }) => ipv4)).size).toBe(all.length);
   });
 
-  it('equal those of Istio: a name of two ServiceEntries has the lower of two slots', () => {
+  it('equal those of Istio, even for a name that two ServiceEntries share', () => {
     expect(allocateAddresses(['default/istio.io']).get('default/istio.io')?.ipv4).toBe('240.240.122.168');
     const twice = allocateAddresses(['default/istio.io', 'default/istio.io']);
     expect(twice.get('default/istio.io')?.ipv4).toBe('240.240.91.120');
@@ -41,7 +41,7 @@ describe('a ServiceEntry', () => {
   const allocated = (yaml: string): unknown =>
     givenMesh(yaml).registry.services.map((one) => one.autoAllocated !== undefined);
 
-  it('gets a virtual IP if it has no address and is resolved', () => {
+  it('receives a virtual IP if it has no address and is resolved', () => {
     expect(allocated(entry('hosts: [a.b], resolution: DNS'))).toEqual([true]);
     expect(allocated(entry('hosts: [a.b], resolution: STATIC, addresses: [1.1.1.1]'))).toEqual([false]);
     expect(allocated(entry('hosts: [a.b], resolution: NONE'))).toEqual([false]);
@@ -50,7 +50,7 @@ describe('a ServiceEntry', () => {
     expect(allocated(entry('hosts: [a.b], resolution: DNS', refusing))).toEqual([false]);
   });
 
-  it('shares the address of its host with the others of its namespace', () => {
+  it('shares the virtual IP of its host with other ServiceEntries of its namespace', () => {
     const first = entry('hosts: [a.b], resolution: DNS');
     const second = first.replace('name: a,', 'name: b,').replace('number: 80', 'number: 81');
     const elsewhere = first.replace('namespace: shop', 'namespace: other');
@@ -61,7 +61,7 @@ describe('a ServiceEntry', () => {
     expect(other).not.toBe(a);
   });
 
-  it('gets none if another one of its host has an address', () => {
+  it('receives no virtual IP if another ServiceEntry with its host has an address', () => {
     const first = entry('hosts: [a.b], resolution: DNS');
     for (const spec of ['resolution: NONE', 'resolution: DNS, addresses: [1.1.1.1]']) {
       const second = entry(`hosts: [a.b], ${spec}`).replace('name: a,', 'name: b,');
@@ -71,7 +71,7 @@ describe('a ServiceEntry', () => {
 });
 
 describe('virtual IPs of a changing set of names', () => {
-  it('equal those of an allocation of all names, after any number of changes', () => {
+  it('equal those of a full allocation after any number of changes', () => {
     // About a thousand of these names collide.
     const present = names(12_000);
     const allocation = new AddressAllocation();
@@ -89,12 +89,12 @@ describe('virtual IPs of a changing set of names', () => {
     }
     expect(allocation.addresses.size).toBe(present.length);
     for (const [name, { ipv4 }] of allocateAddresses(present)) expect(allocation.get(name)?.ipv4, name).toBe(ipv4);
-    // Most changes cause no collision; only the others need a complete allocation.
+    // Most changes cause no collision; the others need a complete allocation.
     expect(small).toBeGreaterThan(150);
     expect(whole).toBeGreaterThan(10);
   });
 
-  it('are allocated for all names if one occurs twice, or if the range is full', () => {
+  it('require a full allocation if a name occurs twice or the range is exhausted', () => {
     const allocation = new AddressAllocation();
     for (const _ of allocation.allocating(['shop/a.b', 'shop/a.b']));
     expect(allocation.change(new Set(['shop/a.b']), new Set())).toBe(false);

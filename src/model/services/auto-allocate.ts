@@ -1,6 +1,6 @@
 /**
- * Allocates virtual IPs for services without one (spec/discovery.md §1.4 PILOT_ENABLE_IP_AUTOALLOCATE). Istio allocates the same ones, by a
- * hash of the name, so proxies keep their addresses when they switch control planes.
+ * Allocates virtual IPs for services without one (spec/discovery.md §1.4 PILOT_ENABLE_IP_AUTOALLOCATE). Uses a hash of the name like Istio, so
+ * proxies keep their addresses when they switch control planes.
  */
 
 import { atOnce, type Steps } from '../../runtime/turns.ts';
@@ -12,17 +12,17 @@ export interface AllocatedAddresses {
   readonly ipv6: string;
 }
 
-/** Without the slot before each 255th address, because its address would end in `.0`. */
+/** Excludes the slot before each 255th address, because its address would end in `.0`. */
 const slots = 256 * 254;
 /** Modulus of the probing step after a collision. */
 const otherSlots = slots - 1;
 const stepModulus = 65_011;
-/** Probes before a linear search. */
+/** Maximum probes before a linear search. */
 const maxTries = 1_000;
 
 /**
- * An address for each name, the same in all replicas. On a collision the later name probes further, by a step derived from its hash. A
- * repeated name takes as many slots and has the address of the lowest. Names without a free slot get none.
+ * Allocates an address for each name, equal in all replicas. On a collision, the later name probes further by a step derived from its hash. A
+ * repeated name occupies a slot per occurrence and has the lowest address. Names without a free slot get none.
  * @param names in order of precedence (oldest first)
  */
 export function allocateAddresses(names: readonly string[]): ReadonlyMap<string, AllocatedAddresses> {
@@ -36,7 +36,7 @@ export class AddressAllocation {
   #taken = new Uint8Array(slots);
   /** 1 for each occupied slot that another name hashes to. */
   #contested = new Uint8Array(slots);
-  /** Some names occurred several times or were displaced, so addresses may depend on all names. */
+  /** Whether addresses may depend on all names, because some names occurred several times or were displaced. */
   #isEntangled = false;
   #version = 0;
 
@@ -44,7 +44,7 @@ export class AddressAllocation {
     return this.#addresses.get(name);
   }
 
-  /** Changes with each {@link allocating}; while it is unchanged, existing names keep their addresses. */
+  /** Changes with each {@link allocating}. Existing names keep their addresses as long as it is unchanged. */
   get version(): number {
     return this.#version;
   }
@@ -117,14 +117,14 @@ interface Allocated extends AllocatedAddresses {
   readonly hash: number;
 }
 
-/** The slot of a name unless an earlier name occupies it. */
+/** Returns the slot of a name if no earlier name occupies it. */
 export function firstSlot(name: string): number {
   return fnv1a(name) % slots;
 }
 
 const namesAtATime = 64;
 
-/** @param contested receives 1 for each occupied slot that the name hashes to */
+/** @param contested set to 1 for each occupied slot that the name hashes to */
 function freeSlot(
   hash: number,
   taken: Uint8Array,
@@ -152,7 +152,7 @@ function isUsable(slot: number): boolean {
   return (slot + 1) % 255 !== 0;
 }
 
-/** 32-bit FNV-1a of the name's bytes (RFC 9923). */
+/** Computes the 32-bit FNV-1a hash of the name's bytes (RFC 9923). */
 function fnv1a(name: string): number {
   let hash = 0x811c9dc5;
   for (const byte of Buffer.from(name)) hash = Math.imul(hash ^ byte, 0x01000193);

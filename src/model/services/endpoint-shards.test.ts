@@ -26,7 +26,7 @@ describe('an update of endpoint shards', () => {
     expect(new EndpointShards().update(a, web, [endpoint('1.1.1.1')])).toBe<PushType>('full');
   });
 
-  it('keeps the key of a service with an empty list, and requires an incremental push', () => {
+  it('requires an incremental push for an empty list, and keeps the key of the service', () => {
     const shards = given([endpoint('1.1.1.1')]);
     expect(shards.update(a, web, [])).toBe<PushType>('incremental');
     expect(shards.of(web)?.shards.size).toBe(0);
@@ -49,11 +49,11 @@ describe('an update of endpoint shards', () => {
   it.each<[string, Endpoint[], Endpoint[]]>([
     ['all endpoints accept mutual TLS again', [secured, plain], [secured]],
     ['a new endpoint does not accept mutual TLS', [secured], [secured, plain]],
-  ])('requires a full push if %s, with any identities', (_, previous, after) => {
+  ])('requires a full push if %s, whatever the identities are', (_, previous, after) => {
     expect(given(previous).update(a, web, after)).toBe<PushType>('full');
   });
 
-  it('requires a full push if endpoints after an empty list use another TLS mode', () => {
+  it('requires a full push if new endpoints after an empty list have another TLS mode', () => {
     const shards = given([secured]);
     shards.update(a, web, []);
     expect(shards.update(a, web, [plain])).toBe<PushType>('full');
@@ -61,18 +61,18 @@ describe('an update of endpoint shards', () => {
     expect(shards.update(a, web, [plain])).toBe<PushType>('incremental');
   });
 
-  it('requires a full push if the remaining endpoints of a registry use another TLS mode', () => {
+  it('requires a full push if the remaining endpoints of a registry have another TLS mode', () => {
     const shards = given([plain]);
     shards.update(b, web, [secured]);
     expect(shards.update(a, web, [])).toBe<PushType>('full');
   });
 
-  it('requires no push if nothing differs, in any order', () => {
+  it('requires no push if nothing differs, regardless of order', () => {
     const shards = given([endpoint('1.1.1.1'), endpoint('1.1.1.2')]);
     expect(shards.update(a, web, [endpoint('1.1.1.2'), endpoint('1.1.1.1')])).toBe<PushType>('none');
   });
 
-  it('requires no push for a new unhealthy endpoint, unless those are sent', () => {
+  it('requires no push for a new unhealthy endpoint unless unhealthy endpoints are sent', () => {
     const next = [endpoint('1.1.1.1'), endpoint('1.1.1.2', { health: 'unhealthy' })];
     expect(given([endpoint('1.1.1.1')]).update(a, web, next)).toBe<PushType>('none');
     expect(given([endpoint('1.1.1.1')], { sendUnhealthy: true }).update(a, web, next)).toBe<PushType>('incremental');
@@ -93,7 +93,7 @@ describe('an update of endpoint shards', () => {
     expect(given(both).update(a, web, both.slice(1))).toBe<PushType>('incremental');
   });
 
-  it('drops the shard of a removed service, and the service with its last shard', () => {
+  it('drops the shard of a removed service, and the service together with its last shard', () => {
     const shards = given([endpoint('1.1.1.1')]);
     shards.update(b, web, [endpoint('2.2.2.2')]);
     shards.deleteService(a, web);
@@ -124,7 +124,7 @@ describe('an update of endpoint shards', () => {
     expect([listed(shards), shards.index.has('c.d')]).toEqual([['2.2.2.2'], false]);
   });
 
-  it('keeps selected services of a pruned registry', () => {
+  it('keeps the selected services of a pruned registry', () => {
     const shards = given([endpoint('1.1.1.1')]);
     shards.update(a, { hostname: 'c.d', namespace: 'shop' }, [endpoint('4.4.4.4')]);
     expect(shards.pruneShard(a, ({ hostname }) => hostname === 'web.b')).toEqual([
@@ -133,7 +133,7 @@ describe('an update of endpoint shards', () => {
     expect(listed(shards)).toEqual(['1.1.1.1']);
   });
 
-  it('counts endpoints, and leaves earlier snapshots unchanged', () => {
+  it('counts endpoints, and does not modify earlier snapshots', () => {
     const shards = given([endpoint('1.1.1.1')]);
     const snapshot = shards.index;
     shards.update(a, web, [endpoint('1.1.1.1'), endpoint('1.1.1.2')]);

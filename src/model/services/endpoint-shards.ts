@@ -1,4 +1,4 @@
-/** Endpoints of all services, with a separate shard per registry (spec/discovery.md §5.8). */
+/** Endpoints of all services, in one shard per registry (spec/discovery.md §5.8). */
 
 import { PersistentMap } from '../collections/persistent-map.ts';
 import { compareText } from '../config/config.ts';
@@ -31,12 +31,12 @@ interface Shard {
 }
 
 interface Entry extends ServiceShards {
-  /** Ordered by provider, then cluster. */
+  /** Sorted by provider, then by cluster. */
   readonly ordered: readonly Shard[];
   readonly joined: readonly Endpoint[];
-  /** Properties of the endpoints that are part of clusters, as a text. */
+  /** Endpoint properties that are part of clusters, as a text. */
   readonly security: string;
-  /** {@link security} before the last endpoint was removed; set while the list is empty. */
+  /** {@link security} before the last endpoint was removed; set while there are no endpoints. */
   readonly previousSecurity?: string;
 }
 
@@ -78,15 +78,15 @@ export class EndpointShards {
     }
   }
 
-  /** @param endpoints equal endpoints keep the identity of the previous ones, to make comparison fast */
+  /** @param endpoints equal endpoints keep their previous identity, which makes comparison fast */
   update(key: ShardKey, service: ServiceName, endpoints: readonly Endpoint[]): PushType {
     const entry = this.#entry(service);
     const previous = entry?.shards.get(shardText(key)) ?? [];
     if (endpoints.length === 0) {
-      // Keeps the key: a service that scales to zero and back is not new.
+      // Keeps the key, because a service that scales to zero and back is not new.
       if (previous.length === 0) return 'none';
       const left = withoutShard(entry!, key);
-      // Without endpoints the security mode does not matter; it is compared again when the next one is added.
+      // The security mode does not matter without endpoints; it is compared when the next endpoint is added.
       const isLast = left.ordered.length === 0;
       this.#put(service, isLast ? { ...left, previousSecurity: entry!.security } : left);
       return isLast || left.security === entry!.security ? 'incremental' : 'full';
@@ -122,15 +122,15 @@ export class EndpointShards {
     return lost;
   }
 
-  /** Whether a change is visible to clients: new unhealthy endpoints are not sent. */
+  /** Whether a change is visible to clients, which do not receive new unhealthy endpoints. */
   #differ(previous: readonly Endpoint[], after: readonly Endpoint[]): boolean {
     if (previous === after) return false;
-    // Fast path: usually every endpoint is at the same index.
+    // Fast path, because usually every endpoint is at the same index.
     if (previous.length === after.length && after.every((endpoint, index) => isSameId(previous[index]!, endpoint))) {
       return after.some((endpoint, index) => !sameEndpoint(previous[index]!, endpoint));
     }
     const old = new Map(previous.map((endpoint) => [endpointId(endpoint), endpoint]));
-    // Endpoints with one ID cannot be matched, so any change counts.
+    // Any change counts, because endpoints with the same ID cannot be matched.
     if (old.size < previous.length) return true;
     for (const endpoint of after) {
       const id = endpointId(endpoint);
@@ -185,7 +185,7 @@ function entryOf(ordered: readonly Shard[]): Entry {
   const accounts = new Set<string>();
   for (const { serviceAccount } of joined) if (serviceAccount !== '') accounts.add(serviceAccount);
   const shards = new Map(ordered.map(({ key, endpoints }) => [shardText(key), endpoints]));
-  // Clusters verify identities of all endpoints; connections to original destinations use mTLS only if all endpoints accept it.
+  // Clusters verify the identities of all endpoints. Connections to original destinations use mTLS only if all endpoints accept it.
   const allSecured = joined.length > 0 && joined.every(({ tlsMode }) => tlsMode === 'istio');
   const security = `${allSecured} ${[...accounts].sort().join()}`;
   return { ordered, shards, serviceAccounts: accounts, joined, security };

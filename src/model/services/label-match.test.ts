@@ -6,7 +6,7 @@ const labels = fc.dictionary(fc.constantFrom('a', 'b'), fc.constantFrom('1', '2'
 const id = fc.integer({ min: 0, max: 5 }).map(String);
 
 describe('LabelIndex', () => {
-  it('finds the same items as a scan, after any additions and removals', () => {
+  it('returns the same items as a scan after any additions and removals', () => {
     const step = fc.record({ id, labels: fc.option(labels) });
     fc.assert(
       fc.property(fc.array(step), labels, (steps, selector) => {
@@ -29,7 +29,7 @@ describe('LabelIndex', () => {
     );
   });
 
-  it('finds everything with an empty selector', () => {
+  it('returns everything for an empty selector', () => {
     const index = new LabelIndex();
     index.put('x', { labels: {} });
     expect(index.selectedBy({})).toHaveLength(1);
@@ -37,7 +37,7 @@ describe('LabelIndex', () => {
 });
 
 describe('SelectorIndex', () => {
-  it('searches once for the labels of a workload, and again after selectors were added', () => {
+  it("searches once for a workload's labels, and again after selectors are added", () => {
     let searches = 0;
     const ownKeys = (of: Record<string, string>): (string | symbol)[] => {
       searches++;
@@ -52,7 +52,7 @@ describe('SelectorIndex', () => {
     expect(found(one.with('n', { id: 'y', selector: {}, item: 'y' }))).toEqual(['y', 'x']);
   });
 
-  it('finds the same selectors as a scan of the namespace', () => {
+  it('returns the same selectors as a scan of the namespace', () => {
     const namespace = fc.constantFrom('n', 'm');
     fc.assert(
       fc.property(fc.array(fc.record({ namespace, selector: labels })), namespace, labels, (items, queried, given) => {

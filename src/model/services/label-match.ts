@@ -8,7 +8,7 @@ export function isSelected(selector: Labels, labels: Labels): boolean {
   return Object.entries(selector).every(([key, value]) => labels[key] === value);
 }
 
-/** A mutable set of labelled items; a selection costs the number of items that share one of the selector's labels. */
+/** A mutable set of labelled items. A selection costs the number of items with the rarest label of the selector. */
 export class LabelIndex<T extends { readonly labels: Labels }> {
   private readonly all = new Map<string, T>();
   private readonly byLabel = new Map<string, Map<string, T>>();
@@ -50,10 +50,7 @@ export class LabelIndex<T extends { readonly labels: Labels }> {
     return false;
   }
 
-  /**
-   * Upper bound of the number of selected items, independent of the number of items: the count of the selector's rarest label. Exact for at
-   * most one label.
-   */
+  /** Upper bound of the number of selected items: the count of the selector's rarest label. Constant cost. Exact for at most one label. */
   maxSelectedBy(selector: Labels): number {
     return this.candidates(selector).size;
   }
@@ -75,12 +72,12 @@ interface Placed<T> {
   readonly place: number;
 }
 
-/** An ordered list of items with selectors, indexed so that only items that name one of the given labels are checked. Immutable. */
+/** An ordered list of items with selectors, which checks only items that name one of the given labels. Immutable. */
 export class SelectingList<T> {
   readonly #forAll: readonly Placed<T>[];
-  /** The result for most labels. */
+  /** Result for labels that no selector names. */
   readonly #forAllItems: readonly T[];
-  /** Items by the rarest label of their selector, which is the most discriminating. */
+  /** Items by the rarest label of their selector, because it excludes most other items. */
   readonly #byLabel: ReadonlyMap<string, readonly Placed<T>[]>;
   readonly #found = memoizeByObject((labels: Labels) => this.#find(labels));
 
@@ -103,7 +100,7 @@ export class SelectingList<T> {
     this.#byLabel = groups as ReadonlyMap<string, readonly Placed<T>[]>;
   }
 
-  /** In order; cached per label object. */
+  /** Returns the items in order; cached per label object. */
   selecting(labels: Labels): readonly T[] {
     return this.#found(labels);
   }
@@ -119,7 +116,7 @@ export class SelectingList<T> {
 /** Selectors by namespace, indexed by their labels. Immutable: each change returns a new index. */
 export class SelectorIndex<T> {
   private readonly buckets: PersistentMap<readonly SelectingItem<T>[]>;
-  /** Results by label object and namespace: a proxy keeps its label object across contexts. */
+  /** Results by label object and namespace, because a proxy keeps its label object across contexts. */
   private readonly found = memoizeByObject((_: Labels) => new Map<string, readonly SelectingItem<T>[]>());
 
   constructor(buckets: PersistentMap<readonly SelectingItem<T>[]> = PersistentMap.empty()) {
@@ -138,7 +135,7 @@ export class SelectorIndex<T> {
     return new SelectorIndex(left.length === 0 ? this.buckets.without(bucket) : this.buckets.with(bucket, left));
   }
 
-  /** In no particular order; cached per label object. */
+  /** Returns the items in no particular order; cached per label object. */
   selecting(namespace: string, labels: Labels): readonly SelectingItem<T>[] {
     const known = this.found(labels);
     let selecting = known.get(namespace);

@@ -4,7 +4,7 @@ import { gatewaysOfNetworks } from './network-gateways.ts';
 import type { Service } from './service.ts';
 
 const hostname = 'istio-ingressgateway.istio-system.svc.cluster.local';
-/** A service of two clusters after merging. */
+/** A service that was merged from two clusters. */
 const service = {
   ...{ hostname, labels: {} },
   attributes: { externalAddresses: { c1: ['1.1.1.1'], c2: ['2.2.2.2'] } },
@@ -15,7 +15,7 @@ const ways = (networks: Readonly<Record<string, Network>>): string[] =>
     ({ network, cluster, address }) => `${network} ${cluster} ${address}`,
   );
 
-it('a merged service is a gateway for the network of each of its clusters, and for no other', () => {
+it('a merged service is a gateway only for the networks of its clusters', () => {
   expect(
     ways({
       n1: { endpoints: [{ fromRegistry: 'c1' }], gateways },

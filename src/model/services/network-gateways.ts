@@ -1,4 +1,4 @@
-/** Gateways through which a network is reached from others (spec/discovery.md §5.7). */
+/** Gateways through which clients of other networks reach a network (spec/discovery.md §5.7). */
 import { ownValue } from '../../runtime/json-object.ts';
 import { compareText } from '../config/config.ts';
 import { isIpAddress } from '../fields/names.ts';
@@ -7,9 +7,9 @@ import type { Service } from './service.ts';
 
 export interface NetworkGateway {
   readonly network: string;
-  /** Cluster of the gateway; empty if unknown: it then serves the whole network. */
+  /** Cluster of the gateway. If empty, the gateway serves the whole network. */
   readonly cluster: string;
-  /** An IP; a host name before resolution. */
+  /** An IP address, or a host name before resolution. */
   readonly address: string;
   readonly port: number;
 }
@@ -39,8 +39,8 @@ function externalAddresses(
 }
 
 /**
- * Gateways in the mesh's networks file. A registry's service contributes its external addresses; if the network lists clusters, only those in
- * its clusters: another network may have a gateway of the same name, which would misroute requests.
+ * Gateways in the mesh's networks file. A registry's service contributes its external addresses. If the network lists clusters, only their addresses
+ * are used: another network may have a gateway of the same name, which would misroute requests.
  */
 export function gatewaysOfNetworks(
   { networks }: MeshNetworks,
@@ -68,14 +68,14 @@ export class NetworkGateways {
   readonly all: readonly NetworkGateway[];
   readonly #byNetwork: ReadonlyMap<string, readonly NetworkGateway[]>;
 
-  /** @param gateways with IPs only */
+  /** @param gateways whose addresses are resolved */
   constructor(gateways: readonly NetworkGateway[]) {
     const unique = new Map(gateways.map((gateway) => [idOf(gateway), gateway]));
     this.all = [...unique.values()].sort(byPlace);
     this.#byNetwork = Map.groupBy(this.all, ({ network }) => network);
   }
 
-  /** Gateways to a workload of a network: those of its cluster if any, else all of the network. */
+  /** Returns the gateways to a workload: those of its cluster if any, else all of its network. */
   to(network: string, cluster: string): readonly NetworkGateway[] {
     const all = this.#byNetwork.get(network) ?? [];
     const ofCluster = all.filter((gateway) => gateway.cluster === cluster);

@@ -14,7 +14,7 @@ const ports = (book: AddressBook, namespace: string): number[] =>
   book.at(namespace, ['10.0.0.1']).map(({ targetPort }) => targetPort);
 
 describe('AddressBook', () => {
-  it('returns only services of the given namespace, even if another one has the same host and address', () => {
+  it('returns only services of the given namespace, even if services of other namespaces have the same host and address', () => {
     const book = new AddressBook().with(bank!, [], [at('10.0.0.1', 80)]).with(mallory!, [], [at('10.0.0.1', 666)]);
     expect([ports(book, 'bank'), ports(book, 'mallory'), ports(book, ''), ports(book, 'b')]).toEqual([
       [80],
@@ -24,14 +24,14 @@ describe('AddressBook', () => {
     ]);
   });
 
-  it('keeps the services of a namespace when another one removes its own', () => {
+  it('keeps the services of a namespace when another namespace removes its own', () => {
     const previous = new AddressBook().with(bank!, [], [at('10.0.0.1', 80)]).with(mallory!, [], [at('10.0.0.1', 666)]);
     const after = previous.with(mallory!, [at('10.0.0.1', 666)], []);
     expect([ports(after, 'bank'), ports(after, 'mallory')]).toEqual([[80], []]);
     expect(ports(previous, 'mallory')).toEqual([666]);
   });
 
-  it('returns the services at an address sorted by host, regardless of arrival order', () => {
+  it('returns the services at an address sorted by host, regardless of the order of arrival', () => {
     const services = ['b.test', 'a.test', 'c.test'].map((hostname) => ({ hostname, namespace: 'bank' }));
     const change = (service: (typeof services)[number]) => ({ ...service, previous: [], after: [at('10.0.0.1', 80)] });
     const hosts = (book: AddressBook): string[] => book.at('bank', ['10.0.0.1']).map(({ hostname }) => hostname);
@@ -44,7 +44,7 @@ describe('AddressBook', () => {
     expect(hosts(oneByOne.with(services[1]!, [at('10.0.0.1', 80)], []))).toEqual(['b.test', 'c.test']);
   });
 
-  it('takes time in proportion to the services that share an address, not to their square', () => {
+  it('takes linear time for services that share an address', () => {
     const services = 64_000;
     const costOf = (atOneAddress: number): number =>
       threadCpuMsOf(() => {
@@ -56,7 +56,7 @@ describe('AddressBook', () => {
         }
       });
     costOf(1_000);
-    // For the same number of services; a quadratic cost would be 16 times as high.
+    // The limit applies to equal numbers of services; a quadratic cost would be 16 times as high.
     expect(growthOf(costOf, 1_000, 16_000)).toBeLessThan(5);
   });
 

@@ -10,7 +10,7 @@ import { addressIn } from './namespaced-address.ts';
 import type { Endpoint } from './service.ts';
 
 /**
- * A port of a service in the proxy's own namespace. The namespace is not a field, so that no registry can return a service of another one:
+ * A port of a service in the proxy's own namespace. There is no namespace field, so that no registry can return a service of another namespace:
  * objects that any tenant can create must not decide what another tenant's proxy serves.
  */
 export interface TargetRef {
@@ -24,10 +24,10 @@ export type LookupSubject = Pick<
   'type' | 'ipAddresses' | 'configNamespace' | 'labels' | 'clusterId' | 'name' | 'metadata'
 >;
 
-/** Considers only objects of the proxy's `configNamespace`. Immutable. */
+/** Immutable. Considers only objects of the proxy's `configNamespace`. */
 export interface ProxyLookup {
   targetsOf(proxy: LookupSubject): readonly TargetRef[];
-  /** `undefined` if the proxy's namespace has no such workload. */
+  /** Returns `undefined` if the proxy's namespace has no such workload. */
   workloadOf(proxy: LookupSubject): KnownWorkload | undefined;
 }
 
@@ -39,7 +39,7 @@ export interface KnownWorkload {
 
 export const noLookup: ProxyLookup = { targetsOf: () => [], workloadOf: () => undefined };
 
-/** Combines registries: services of all of them; the workload from the first that knows it. */
+/** Combines registries: the services of all, and the workload from the first that knows it. */
 export function combinedLookup(lookups: readonly ProxyLookup[]): ProxyLookup {
   if (lookups.length === 1) return lookups[0]!;
   return {
@@ -72,7 +72,7 @@ export class AddressBook {
     this.byAddress = byAddress;
   }
 
-  /** Service ports of one namespace, sorted per address. Other namespaces do not count: any tenant may claim any address. */
+  /** Service ports of one namespace, sorted per address. Other namespaces are ignored, because any tenant can claim any address. */
   at(namespace: string, addresses: readonly string[]): readonly TargetRef[] {
     return addresses.flatMap((address) => {
       const served = this.byAddress.get(addressIn(namespace, address));

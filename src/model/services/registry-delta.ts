@@ -1,23 +1,23 @@
-/** Differences between two states of a registry (spec/discovery.md §5.4, §5.5, §5.8). */
+/** Computes differences between two states of a registry (spec/discovery.md §5.4, §5.5, §5.8). */
 import { isDeepStrictEqual } from 'node:util';
 import { isHttp } from '../fields/protocol.ts';
 import type { ServiceName } from './endpoint-shards.ts';
 import type { Endpoint, Service } from './service.ts';
 import type { WorkloadEvent } from './workload.ts';
 
-/** A changed object; without `current` it was deleted. */
+/** A changed object; it was deleted if `current` is absent. */
 export interface ConfigObjectChange<C> {
   readonly key: { readonly kind: string; readonly namespace: string; readonly name: string };
   readonly current: C | undefined;
 }
 
 export interface ServiceDelta extends ServiceName {
-  /** Previous services of the host: several if a ServiceEntry has several addresses, or several objects have the host. */
+  /** Previous services of the host. There are several if a ServiceEntry has several addresses, or several objects have the host. */
   readonly previous: readonly Service[];
-  /** The previous list if unchanged. */
+  /** Keeps its identity if unchanged. */
   readonly current: readonly Service[];
   readonly previousEndpoints: readonly Endpoint[];
-  /** The previous list if unchanged. */
+  /** Keeps its identity if unchanged. */
   readonly endpoints: readonly Endpoint[];
 }
 
@@ -25,16 +25,16 @@ export interface RegistryDelta {
   readonly services: readonly ServiceDelta[];
   /** Workloads that other registries may select. */
   readonly workloads: readonly WorkloadEvent[];
-  /** Hosts whose selector changed: the set of proxies that serve them may differ. */
+  /** Hosts whose selector changed, so that other proxies may serve them. */
   readonly selectors?: readonly ServiceName[];
 }
 
 export type EndpointEffect = 'endpoints' | 'service' | 'names' | 'nothing';
 
 /**
- * Endpoints of EDS clusters are pushed separately; DNS clusters contain their endpoints. A headless service has listeners for its pods'
- * addresses, unless all of its ports are HTTP: then only DNS responses change.
- * @param services of the host and namespace in all registries, which share their endpoints
+ * Determines the effect of changed endpoints. EDS clusters receive endpoints separately; DNS clusters contain them. A headless service has listeners
+ * for its pods' addresses, unless all its ports are HTTP: then only DNS responses change.
+ * @param services of the host and namespace in all registries, which have the same endpoints
  */
 export function endpointEffect(services: readonly Service[]): EndpointEffect {
   if (services.length > 0 && services.every(({ exportTo }) => exportTo.has('~') && exportTo.size === 1))

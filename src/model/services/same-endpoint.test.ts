@@ -3,7 +3,7 @@ import { sameEndpoint } from './same-endpoint.ts';
 import type { Endpoint } from './service.ts';
 import { sameWorkload, type Workload } from './workload.ts';
 
-/** Has every field: a new field is a compile error until it is added here, and then a failure until it is compared. */
+/** Has every field: a new field causes a compile error until it is added here, and then a test failure until it is compared. */
 const endpoint: Required<Endpoint> = {
   address: '10.0.0.1',
   port: 8080,
@@ -45,7 +45,7 @@ const other: Required<Endpoint> = {
 const fields = Object.keys(endpoint) as (keyof Endpoint)[];
 
 describe('an endpoint', () => {
-  test('equals its copy with copied labels', () => {
+  test('equals a copy with copied labels', () => {
     expect(sameEndpoint(endpoint, { ...endpoint, labels: { ...endpoint.labels } })).toBe(true);
   });
 
@@ -58,7 +58,7 @@ describe('an endpoint', () => {
   });
 });
 
-test('a workload differs if anything except its name differs, because workloads are compared by name', () => {
+test('a workload differs if anything but its name differs, because workloads are compared by name', () => {
   const { port: _, servicePortName: __, ...template } = endpoint;
   const workload: Required<Workload> = {
     kind: 'Pod',

@@ -4,7 +4,7 @@ import type { Endpoint } from './service.ts';
 
 type Labels = Readonly<Record<string, string>>;
 
-/** A comparison chain is five times as fast as a loop over a table of fields. same-endpoint.test.ts checks that no field is missing. */
+/** A chain of conditions is five times as fast as a loop over a table of fields. same-endpoint.test.ts checks that no field is missing. */
 export function sameEndpoint(a: Endpoint, b: Endpoint): boolean {
   return (
     a === b ||
@@ -33,10 +33,10 @@ export function sameLabels(a: Labels, b: Labels): boolean {
   return keys.length === Object.keys(b).length && keys.every((key) => a[key] === b[key]);
 }
 
-/** Replaces equal endpoints by the previous objects; returns the previous list if all are equal. */
+/** Replaces endpoints by equal previous objects; returns the previous list if all are equal. */
 export function keptEndpoints(list: readonly Endpoint[], previous: readonly Endpoint[] = []): readonly Endpoint[] {
   if (list === previous || (list.length === 0 && previous.length === 0)) return previous;
-  // Usually every endpoint is at the same index; otherwise it is looked up by ID.
+  // Usually every endpoint is at the same index; the others are looked up by ID.
   let places: Map<string, Endpoint> | undefined;
   const kept = list.map((endpoint, index) => {
     const there = previous[index];
@@ -46,11 +46,11 @@ export function keptEndpoints(list: readonly Endpoint[], previous: readonly Endp
     return same !== undefined && sameEndpoint(same, endpoint) ? same : endpoint;
   });
   if (sameItems(kept, previous)) return previous;
-  // Lists shared by several services stay shared.
+  // Lists of several services stay one list.
   return sameItems(kept, list) ? list : kept;
 }
 
-/** Identity of an endpoint, independent of its other properties (§5.2). */
+/** Identifies an endpoint, independent of its other properties (§5.2). */
 export function endpointId(endpoint: EndpointId): string {
   return `${endpoint.address}|${endpoint.servicePortName}|${endpoint.port}`;
 }

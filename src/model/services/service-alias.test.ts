@@ -26,15 +26,15 @@ function behind(yaml: string, name: string): string | undefined {
   return aliasTarget(find(`${name}.${domain}`), find)?.hostname;
 }
 
-describe('an alias of a service', () => {
-  it('resolves to the service of the name, also through other aliases', () => {
+describe('a service alias', () => {
+  it('resolves to the service that it names, even through other aliases', () => {
     const mesh = web + alias('one', `web.${domain}.`) + alias('two', `one.${domain}`);
     expect(behind(mesh, 'one')).toBe(`web.${domain}`);
     expect(behind(mesh, 'two')).toBe(`web.${domain}`);
     expect(behind(mesh, 'web')).toBe(`web.${domain}`);
   });
 
-  it('resolves to nothing if the name is not in the mesh, or refers back to itself', () => {
+  it('does not resolve if its target is outside the mesh or refers back to it', () => {
     expect(behind(alias('one', 'www.example.com'), 'one')).toBeUndefined();
     expect(behind(alias('one', `two.${domain}`) + alias('two', `one.${domain}`), 'one')).toBeUndefined();
   });

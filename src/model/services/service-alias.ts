@@ -1,4 +1,4 @@
-/** Services that are aliases of other services: ExternalName services of Kubernetes (spec/discovery.md §5.2, §5.4). */
+/** Resolves aliases of services: ExternalName services of Kubernetes (spec/discovery.md §5.2, §5.4). */
 import type { Service } from './service.ts';
 
 export type FindService = (hostname: string) => Service | undefined;
@@ -11,14 +11,15 @@ export function isAlias({ resolution }: Pick<Service, 'resolution'>): boolean {
 }
 
 /**
- * The final target of a service, itself unless it is an alias. `undefined` if the target is not a service of the mesh, or aliases are cyclic.
+ * Returns the final target of an alias, or a service that is no alias itself; `undefined` if the target is not a service of the mesh, or aliases are
+ * cyclic.
  */
 export function aliasTarget(service: Service | undefined, find: FindService): Service | undefined {
   const last = service && aliasChain(service, find).at(-1);
   return last === undefined || isAlias(last) ? undefined : last;
 }
 
-/** A service and its successive alias targets, as far as they are known. */
+/** Returns a service and its successive known alias targets. */
 export function aliasChain(service: Service, find: FindService): readonly Service[] {
   const chain = [service];
   let next: Service | undefined = service;
@@ -29,7 +30,7 @@ export function aliasChain(service: Service, find: FindService): readonly Servic
   return chain;
 }
 
-/** An absolute name may have a trailing dot. */
+/** Removes the trailing dot of an absolute name. */
 function withoutDot(name: string): string {
   return name.endsWith('.') ? name.slice(0, -1) : name;
 }

@@ -33,7 +33,7 @@ const resolutions: Readonly<Record<ServiceEntryResolution, Resolution>> = {
   DYNAMIC_DNS: 'DynamicDNS',
 };
 
-/** One service per host and address. */
+/** Returns one service per host and address. */
 export function servicesOfEntry(
   entry: Config<ServiceEntry>,
   options: ServiceEntryOptions,
@@ -47,7 +47,7 @@ export function servicesOfEntry(
     namespace: entry.namespace,
     ports: spec.ports.map(({ name, number, protocol, targetPort }) => ({
       ...{ name, number, protocol },
-      // Endpoints have their own target port.
+      // With another resolution, endpoints have their own target port.
       ...(spec.resolution === 'NONE' && targetPort !== undefined && { forwardedPort: targetPort }),
     })),
     resolution: resolutions[spec.resolution],
@@ -65,15 +65,14 @@ export function servicesOfEntry(
       return addresses.map((address) => ({ ...common, hostname, defaultAddress: address, addresses: [address] }));
     }
     const name = allocationName(entry, hostname);
-    // Another entry of the namespace may have the same host, with an allocated address.
+    // Another entry of the namespace may have allocated an address for the same host.
     const autoAllocated = names.has(name) ? allocated?.(name) : undefined;
     return [{ ...common, hostname, defaultAddress: '0.0.0.0', addresses: [], ...(autoAllocated && { autoAllocated }) }];
   });
 }
 
 /**
- * Names for which addresses are allocated: hosts that clients can distinguish by address. Entries of one namespace share the address of a
- * host.
+ * Names of hosts that clients can distinguish by address, for which addresses are allocated. Entries of one namespace share the address of a host.
  */
 export const allocationNames = memoizeByObject((entry: Config<ServiceEntry>): readonly string[] => {
   const { spec, labels } = entry;
@@ -104,7 +103,7 @@ function isResolvedByName(spec: ServiceEntry): boolean {
   return spec.resolution === 'DNS' || spec.resolution === 'DNS_ROUND_ROBIN';
 }
 
-/** Labels of `metadata` and `spec` are merged; `metadata` takes precedence, as in Istio. */
+/** Merges labels of `metadata` and `spec`; `metadata` has priority, as in Istio. */
 export function workloadOfEntry(config: Config<WorkloadEntry>, options: ServiceEntryOptions): Workload {
   const entry = { ...config.spec, labels: { ...config.spec.labels, ...config.labels } };
   return workloadOf(config, entry, { name: config.name, healthy: isHealthy(config) }, options);
@@ -139,7 +138,7 @@ function workloadOf(
   };
 }
 
-/** A workload is unhealthy if its condition `Healthy` is false (§5.5), or if it must report health and has not done so yet. */
+/** A workload is unhealthy if its condition `Healthy` is false (§5.5), or if it must report health but has not yet. */
 function isHealthy({ status, annotations }: Pick<Config, 'status' | 'annotations'>): boolean {
   const conditions = isObject(status) && Array.isArray(status.conditions) ? status.conditions : [];
   const reported = conditions
@@ -165,7 +164,7 @@ function tlsModeOf(workload: WorkloadEntry): Endpoint['tlsMode'] {
   return workload.serviceAccount ? 'istio' : 'disabled';
 }
 
-/** Without endpoints, a host is its own endpoint, resolved by DNS. */
+/** Without endpoints, a host is its own endpoint, which DNS resolves. */
 function hostEndpoints(entry: Config<ServiceEntry>, hostname: string, options: ServiceEntryOptions): Endpoint[] {
   return entry.spec.ports.map((port) => ({
     address: hostname,

@@ -8,7 +8,7 @@ import { byServiceAge } from './service-registry.ts';
 
 const namespaces = ['a', 'b', 'c', 'nobody'];
 
-/** Of few hosts, so that several namespaces define the same one. */
+/** A service with one of few hosts, so that several namespaces define the same host. */
 const service = fc
   .record({
     hostname: fc.constantFrom('x.test', 'y.test', 'z.test', '*.test'),
@@ -29,7 +29,7 @@ const step = fc.record({
   asks: fc.subarray(namespaces),
 });
 
-it('lists of an updated ServiceIndex equal those of a new one after any changes and queries', () => {
+it('an updated ServiceIndex lists the same services as a new one after any changes and queries', () => {
   fc.assert(
     fc.property(fc.array(service, { maxLength: 8 }), fc.array(step, { minLength: 1, maxLength: 6 }), (start, steps) => {
       let services = start.toSorted(byServiceAge);

@@ -1,6 +1,5 @@
 /**
- * Services by visibility and name (spec/discovery.md §6.3, §8.8). Immutable. Lists are built on first use and shared by namespaces with the
- * same view.
+ * Services by visibility and name (spec/discovery.md §6.3, §8.8). Immutable. Lists are built on first use; namespaces with the same view share them.
  */
 import type { Steps } from '../../runtime/turns.ts';
 import { changedList, listDiff } from '../collections/list-diff.ts';
@@ -24,7 +23,7 @@ export class ServiceIndex {
   private readonly byHost: ReadonlyMap<string, readonly Service[]>;
   /** Hosts that are not visible to all namespaces, or are defined in several. */
   private readonly special: ReadonlySet<string>;
-  /** Special hosts by namespace to which they may resolve differently than in the public view. */
+  /** Special hosts by namespace in which they may resolve differently from the public view. */
   private readonly exceptions: HostsByNamespace;
   private readonly byNamespace: ReadonlyMap<string, readonly Service[]>;
   private readonly visible: SharedLists;
@@ -81,7 +80,7 @@ export class ServiceIndex {
     );
   }
 
-  /** The services that visible hosts resolve to: of a host that several namespaces define, those of one (§8.8). */
+  /** The services that visible hosts resolve to: one namespace's for a host that several define (§8.8). */
   resolvedFor(namespace: string): readonly Service[] {
     return this.resolved.of(
       this.viewOf(namespace),
@@ -96,7 +95,7 @@ export class ServiceIndex {
     );
   }
 
-  /** Oldest first, regardless of visibility. */
+  /** Services of a namespace regardless of visibility, oldest first. */
   definedIn(namespace: string): readonly Service[] {
     return this.byNamespace.get(namespace) ?? [];
   }
@@ -119,7 +118,7 @@ export class ServiceIndex {
     return best;
   }
 
-  /** A namespace with an equivalent view: itself, or the public view. */
+  /** Returns a namespace with an equivalent view: the same namespace, or the public view. */
   private viewOf(namespace: string): string {
     return this.exceptions.has(namespace) ? namespace : publicViewNamespace;
   }
@@ -139,21 +138,21 @@ export class ServiceIndex {
 
 interface Choosing {
   all(view: string): readonly Service[];
-  /** The subset of `few` in the list; `undefined` if it contains all of them. */
+  /** Returns the subset of `few` that the list contains; `undefined` if it contains all of them. */
   of(view: string, few: readonly Service[]): readonly Service[] | undefined;
 }
 
-/** Services of changed hosts; all other services of a list stay. */
+/** Services of changed hosts. All other services of a list are unchanged. */
 interface Edit {
   readonly previous: ReadonlySet<Service>;
-  /** The oldest of each host first. */
+  /** For each host, the oldest service is first. */
   readonly now: readonly Service[];
 }
 
-/** With more changes, lists are rebuilt. */
+/** Maximum changes to edit lists instead of rebuilding them. */
 const maxEdited = 64;
 
-/** `undefined` if there are too many changes to edit the previous lists. */
+/** Returns `undefined` if there are too many changes to edit the previous lists. */
 function editOf(
   changed: readonly Service[],
   previousByHost: ReadonlyMap<string, readonly Service[]>,
@@ -167,7 +166,7 @@ function editOf(
   return { previous: new Set(old), now: young };
 }
 
-/** Reuses the previous index's list of a view if it has the same services. */
+/** Reuses the previous index's list of a view if it contains the same services. */
 class SharedLists {
   private readonly previous: ReadonlyMap<string, readonly Service[]>;
   private readonly edit: Edit | undefined;
@@ -190,7 +189,7 @@ class SharedLists {
     return list;
   }
 
-  /** Costs the number of changed services, not the list's length. */
+  /** The cost depends on the number of changed services, not on the list's length. */
   private edited(list: readonly Service[], view: string, choosing: Choosing): readonly Service[] | undefined {
     if (this.edit === undefined) return undefined;
     const { previous, now } = this.edit;
@@ -230,7 +229,7 @@ class Edited {
   }
 }
 
-/** Lists of the changed namespaces; a small edit costs the number of changed services. */
+/** Edits lists of the changed namespaces. The cost of a small edit depends on the number of changed services. */
 function editedLists(
   previousLists: ReadonlyMap<string, readonly Service[]> | undefined,
   touched: ReadonlySet<string>,
@@ -260,15 +259,15 @@ function isSpecial(services: readonly Service[]): boolean {
   return services.some(({ namespace, exportTo }) => !isPublic(exportTo) || namespace !== services[0]!.namespace);
 }
 
-/** Namespaces in which a special host may resolve differently: those that define it, and those it is exported to. */
+/** Namespaces in which a special host may resolve differently: those that define it, and those to which it is exported. */
 function namesIn(services: readonly Service[]): ReadonlySet<string> {
   if (!isSpecial(services)) return new Set();
   return new Set(services.flatMap(({ namespace, exportTo }) => [namespace, ...exportTo]));
 }
 
 /**
- * Whether a service takes a host name from an older one: the client's namespace has precedence, then Kubernetes (whose names others must not
- * occupy), then the older service.
+ * Whether a younger service has priority over an older one with the same host: first the client's namespace, then Kubernetes (whose names others must
+ * not occupy), then the older service.
  */
 export function takesPrecedence(younger: Service, older: Service, clientNamespace: string): boolean {
   if (older.namespace === clientNamespace || younger.namespace === older.namespace) return false;

@@ -11,7 +11,7 @@ const workload = (name: string, spec: string, rest = ''): string =>
   `${header('WorkloadEntry', name)}spec: ${spec}\n${rest}`;
 
 describe('a service registry of ServiceEntries', () => {
-  it('builds a service for each host and address, and treats single-address ranges as addresses', () => {
+  it('builds a service for each host and address, treating single-address ranges as addresses', () => {
     const { registry } = givenMesh(
       serviceEntry(`
   hosts: [a.b, c.d]
@@ -46,7 +46,7 @@ describe('a service registry of ServiceEntries', () => {
     });
   });
 
-  it('merges the labels of a WorkloadEntry with those of its metadata, which take precedence', () => {
+  it("merges a WorkloadEntry's labels with its metadata labels, which take precedence", () => {
     const entry = (labels: string, spec: string): string =>
       `${header('WorkloadEntry', 'w', 'shop', labels)}spec: ${spec}\n`;
     const selecting = serviceEntry(
@@ -67,7 +67,7 @@ describe('a service registry of ServiceEntries', () => {
     ]);
   });
 
-  it('builds one service without an address by default', () => {
+  it('builds one service without an address if no address is specified', () => {
     const { registry } = givenMesh(serviceEntry('  hosts: [a.b]\n  ports: [{number: 1, name: x}]\n'));
     expect(registry.services).toMatchObject([{ defaultAddress: '0.0.0.0', addresses: [] }]);
   });
@@ -77,14 +77,14 @@ describe('a service registry of ServiceEntries', () => {
     ['STATIC', 'ClientSideLB'],
     ['DNS', 'DNSLB'],
     ['DNS_ROUND_ROBIN', 'DNSRoundRobinLB'],
-  ])('resolves %s as %s', (resolution, expected) => {
+  ])('converts resolution %s to %s', (resolution, expected) => {
     const { registry } = givenMesh(
       serviceEntry(`  hosts: [a.b]\n  resolution: ${resolution}\n  ports: [{number: 1, name: x}]\n`),
     );
     expect(registry.services[0]?.resolution).toBe(expected);
   });
 
-  it('finds the port of an endpoint by its name, then by the target port, then by the number', () => {
+  it('determines the port of an endpoint by name, then by target port, then by number', () => {
     const { registry } = givenMesh(
       serviceEntry(`
   hosts: [a.b]
@@ -126,7 +126,7 @@ describe('a service registry of ServiceEntries', () => {
     expect(registry.endpoints.get('a.b')?.get('shop')).toMatchObject([{ address: 'unix:///s', port: 0 }]);
   });
 
-  it('uses a host resolved by DNS as its own endpoint, without mutual TLS', () => {
+  it('uses a host that DNS resolves as its own endpoint, without mutual TLS', () => {
     const { registry } = givenMesh(
       serviceEntry('  hosts: [a.b, c.d]\n  resolution: DNS\n  ports: [{number: 80, name: x, targetPort: 8080}]\n'),
     );
@@ -135,7 +135,7 @@ describe('a service registry of ServiceEntries', () => {
     ]);
   });
 
-  it('takes mutual TLS and locality from labels if not set otherwise', () => {
+  it('reads mutual TLS and locality from labels unless other fields specify them', () => {
     const labels =
       '{security.istio.io/tlsMode: istio, topology.kubernetes.io/region: r, topology.istio.io/network: n2}';
     const { registry } = givenMesh(
@@ -148,7 +148,7 @@ describe('a service registry of ServiceEntries', () => {
     ]);
   });
 
-  it('selects WorkloadEntries of its own namespace by the labels of the workload', () => {
+  it('selects WorkloadEntries in its own namespace by workload labels', () => {
     const { registry } = givenMesh(
       serviceEntry(
         '  hosts: [a.b]\n  resolution: STATIC\n  ports: [{number: 80, name: http, protocol: HTTP}]\n  workloadSelector: {labels: {app: web}}\n',
@@ -169,7 +169,7 @@ describe('a service registry of ServiceEntries', () => {
     ]);
   });
 
-  it('merges the endpoints of two objects with the same host and namespace', () => {
+  it('merges the endpoints of two objects with equal host and namespace', () => {
     const one = (name: string, ip: string): string =>
       serviceEntry(
         `  hosts: [a.b]\n  resolution: STATIC\n  ports: [{number: 1, name: x}]\n  endpoints: [{address: ${ip}}]\n`,

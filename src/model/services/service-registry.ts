@@ -19,7 +19,7 @@ export type { EndpointIndex } from './endpoint-shards.ts';
 
 /** An immutable snapshot of the registries. */
 export interface ServiceRegistry {
-  /** Oldest first (§4.1). The same list if only endpoints changed. */
+  /** Oldest first (§4.1). Remains the same list if only endpoints changed. */
   readonly services: readonly Service[];
   /** Unchanged lists keep their identity. */
   readonly endpoints: EndpointIndex;
@@ -36,11 +36,11 @@ export const emptyRegistry: ServiceRegistry = {
 
 export interface RegistryOptions extends KubernetesOptions, ServiceEntryOptions {
   readonly discoverySelectors: readonly LabelSelector[];
-  /** Unready endpoints may be sent, so that changes of them are visible to clients. */
+  /** Whether unready endpoints may be sent, so that their changes are visible to clients. */
   readonly sendUnhealthy: boolean;
 }
 
-/** Defaults without flags, in the namespace `istio-system`. */
+/** Defaults without flags, for a control plane in namespace `istio-system`. */
 export const defaultRegistryOptions: RegistryOptions = {
   trustDomain: 'cluster.local',
   domain: 'cluster.local',
@@ -62,7 +62,7 @@ export const serviceKinds = [
   ...(['Service', 'Endpoints', 'EndpointSlice', 'Pod', 'Node', 'Namespace'] as const),
 ];
 
-/** A registry that is updated from state to state; unchanged parts keep their identity. */
+/** A registry that is updated incrementally; unchanged parts keep their identity. */
 class RegistryBuilder {
   readonly #options: RegistryOptions;
   readonly #kubernetes: KubernetesServices;
@@ -80,7 +80,7 @@ class RegistryBuilder {
 
   build(configs: Partial<ConfigSet>): ServiceRegistry {
     const changes = this.#changes(configs);
-    // Each registry receives the other's workloads; neither's workloads depend on the other's.
+    // Each registry receives the other's workloads, which do not depend on each other.
     const entries = this.#entries.apply(changes);
     const kubernetes = this.#kubernetes.apply(changes, entries.workloads);
     const selectingPods = this.#entries.apply([], kubernetes.workloads);
@@ -130,7 +130,7 @@ const builders = new WeakMap<ServiceRegistry, RegistryBuilder>();
 /**
  * @param configs objects of {@link serviceKinds}
  * @param options differences from {@link defaultRegistryOptions}
- * @param previous result of this function with the same options; unchanged parts are shared
+ * @param previous result of this function with the same options; unchanged parts are reused
  */
 export function buildServiceRegistry(
   configs: Partial<ConfigSet>,
@@ -144,7 +144,7 @@ export function buildServiceRegistry(
   return registry;
 }
 
-/** Oldest first, then by host name, then by namespace. */
+/** Sorts by age, oldest first, then by host name, then by namespace. */
 export function byServiceAge(a: Service, b: Service): number {
   return (
     a.creationTime - b.creationTime || compareText(a.hostname, b.hostname) || compareText(a.namespace, b.namespace)

@@ -4,9 +4,9 @@ import type { TargetRef } from './proxy-lookup.ts';
 import type { Service, ServiceTarget } from './service.ts';
 
 /**
- * Resolves references to services. Each service port once per transport, oldest service first.
+ * Resolves references to services. Returns each service port once per transport, oldest service first.
  * @param namespace of the workload: services of other namespaces are never targets
- * @param servicesOf the services of a host in a namespace
+ * @param servicesOf returns the services of a host in a namespace
  */
 export function serviceTargets(
   namespace: string,
@@ -18,7 +18,7 @@ export function serviceTargets(
     const service = servicesOf(hostname, namespace)[0];
     const port = service?.ports.find((candidate) => candidate.name === portName);
     if (service === undefined || port === undefined) continue;
-    // TCP and UDP may share a port number, as in DNS.
+    // TCP and UDP can use the same port number, as in DNS.
     const id = `${hostname}/${port.number}/${port.protocol === 'UDP' ? 'UDP' : 'TCP'}`;
     if (!targets.has(id)) targets.set(id, { service, port, targetPort });
   }

@@ -6,21 +6,21 @@ export interface Port {
   readonly name: string;
   readonly number: number;
   readonly protocol: ApplicationProtocol;
-  /** Destination port at the original destination address (resolution NONE); absent: `number`. */
+  /** Destination port at the original destination address (resolution NONE). Default: `number`. */
   readonly forwardedPort?: number;
 }
 
 export type Resolution = 'ClientSideLB' | 'DNSLB' | 'DNSRoundRobinLB' | 'Passthrough' | 'Alias' | 'DynamicDNS';
 
 export interface Service {
-  /** Fully qualified, or a wildcard (`*.example.com`). */
+  /** Fully qualified host name, or a wildcard (`*.example.com`). */
   readonly hostname: string;
   readonly namespace: string;
-  /** First virtual IP; `0.0.0.0` without a virtual IP; may be a CIDR. */
+  /** First virtual IP, possibly a CIDR range; `0.0.0.0` if none exists. */
   readonly defaultAddress: string;
-  /** Virtual IPs by cluster, for services of a cluster; others have the same in every cluster. */
+  /** Virtual IPs by cluster, for services of clusters. Other services have the same virtual IP in every cluster. */
   readonly clusterVIPs?: Readonly<Record<string, readonly string[]>>;
-  /** For a ServiceEntry without addresses: addresses for proxies with a DNS proxy (§1.4). */
+  /** Addresses that proxies with a DNS proxy use if a ServiceEntry has no addresses (§1.4). */
   readonly autoAllocated?: { readonly ipv4: string; readonly ipv6: string };
   readonly addresses: readonly string[];
   readonly ports: readonly Port[];
@@ -32,37 +32,37 @@ export interface Service {
   readonly creationTime: number;
   readonly exportTo: ReadonlySet<string>;
   readonly labels: Readonly<Record<string, string>>;
-  /** `Kubernetes`, `External` (ServiceEntry), `Mock`, `Consul`. */
+  /** `Kubernetes`, `External` (for ServiceEntries), `Mock` or `Consul`. */
   readonly registry: string;
-  /** The object from which this service was built. Change notifications use {@link serviceKey} instead. */
+  /** The object that defines this service. Change notifications use {@link serviceKey} instead. */
   readonly origin: ConfigKey;
   readonly attributes?: ServiceAttributes;
 }
 
 export interface ServiceAttributes {
   readonly type: 'ClusterIP' | 'NodePort' | 'LoadBalancer' | 'ExternalName';
-  /** Absent: no selector, or an empty one. */
+  /** Absent if there is no selector, or an empty one. */
   readonly selector?: Readonly<Record<string, string>>;
   readonly externalName?: string;
-  /** External addresses by cluster: IPs or host names, not resolved. */
+  /** External addresses by cluster: IP addresses, or unresolved host names. */
   readonly externalAddresses?: Readonly<Record<string, readonly string[]>>;
-  /** Service port → node port, by cluster; absent: external addresses use the service's ports. */
+  /** Maps service ports to node ports, by cluster. If absent, external addresses use the service's ports. */
   readonly externalPorts?: Readonly<Record<string, Readonly<Record<number, number>>>>;
-  /** `internalTrafficPolicy: Local`: only endpoints on the client's node. */
+  /** Uses only endpoints on the client's node (`internalTrafficPolicy: Local`). */
   readonly nodeLocal?: boolean;
   readonly publishNotReadyAddresses?: boolean;
   readonly trafficDistribution?: TrafficDistribution;
 }
 
-/** Preferred endpoints: those of the client's zone, or of its node. */
+/** Prefers endpoints of the client's zone, or of its node. */
 export type TrafficDistribution = 'PreferSameZone' | 'PreferSameNode';
 
 export interface Endpoint {
-  /** An IP, a host name (DNS resolution), or `unix:///path`. */
+  /** An IP address, a host name (DNS resolution), or `unix:///path`. */
   readonly address: string;
   /** 0 for a Unix socket. */
   readonly port: number;
-  /** Endpoints are matched to service ports by name (§8.3). */
+  /** Matches endpoints to service ports by name (§8.3). */
   readonly servicePortName: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly serviceAccount: string;
@@ -70,7 +70,7 @@ export interface Endpoint {
   /** `region/zone/subzone`, truncated from the right. */
   readonly locality: string;
   readonly clusterId: string;
-  /** 0 means the default, 1. */
+  /** 0 means the default of 1. */
   readonly weight: number;
   /** Whether the workload's proxy accepts mutual TLS. */
   readonly tlsMode: 'istio' | 'disabled';
@@ -78,7 +78,7 @@ export interface Endpoint {
   readonly workloadName: string;
   /** Kubernetes node of the workload; absent if unknown. */
   readonly nodeName?: string;
-  /** Host name and subdomain of a pod of a headless service: `<hostname>.<subdomain>.<namespace>.svc.<domain>`. */
+  /** Host name and subdomain of a headless service's pod: `<hostname>.<subdomain>.<namespace>.svc.<domain>`. */
   readonly hostname?: string;
   readonly subdomain?: string;
   readonly health: 'healthy' | 'unhealthy' | 'draining' | 'terminating';
@@ -90,22 +90,22 @@ export interface ServiceTarget {
   readonly targetPort: number;
 }
 
-/** Key of a service in a push, for any registry: kind ServiceEntry, named by host (§6.1). */
+/** Key of a service in a push, for any registry: kind ServiceEntry, with the host as name (§6.1). */
 export function serviceKey(service: Pick<Service, 'hostname' | 'namespace'>): ConfigKey {
   return { kind: 'ServiceEntry', namespace: service.namespace, name: service.hostname };
 }
 
-/** Key of the proxies at one address in a push: their workload's labels or locality changed (§5.4). */
+/** Key of a push to the proxies at one address, whose workload's labels or locality changed (§5.4). */
 export function proxyKey(clusterId: string, address: string): ConfigKey {
   return { kind: 'Proxy', namespace: clusterId, name: address };
 }
 
-/** Key for a push that changes only a service's DNS responses (§5.4 "headless"). */
+/** Key of a push that changes only a service's DNS responses (§5.4 "headless"). */
 export function dnsNameKey(service: Pick<Service, 'hostname' | 'namespace'>): ConfigKey {
   return { kind: 'DNSName', namespace: service.namespace, name: service.hostname };
 }
 
-/** Key for a push that changes only a service's endpoints (§6.5). */
+/** Key of a push that changes only a service's endpoints (§6.5). */
 export function endpointsKey(service: Pick<Service, 'hostname' | 'namespace'>): ConfigKey {
   return { kind: 'Endpoints', namespace: service.namespace, name: service.hostname };
 }

@@ -72,14 +72,14 @@ export class ServiceEntryServices {
   }
 
   /**
-   * @param changes of ServiceEntries and WorkloadEntries; others are ignored
+   * @param changes of ServiceEntries and WorkloadEntries; other kinds are ignored
    * @param pods added, removed or changed workloads of clusters
    */
   apply(changes: readonly Change[], pods: readonly WorkloadEvent[] = []): RegistryDelta {
     return atOnce(this.applying(changes, pods));
   }
 
-  /** {@link apply} in steps. Until they finish, look-ups may return old state for some hosts and new state for others. */
+  /** {@link apply} in steps. Between them, look-ups may return the previous state of some hosts and the new state of others. */
   *applying(changes: readonly Change[], pods: readonly WorkloadEvent[] = []): Steps<RegistryDelta> {
     const dirty = new Map<string, Config<ServiceEntry> | undefined>();
     let [allocates, hasOtherAge] = [false, false];
@@ -128,7 +128,7 @@ export class ServiceEntryServices {
     return { services, workloads: ownEvents, selectors };
   }
 
-  /** Returns whether the stored selector replaced another one. */
+  /** Stores the selector, and returns whether it replaced another one. */
   #select(id: string, old: Config<ServiceEntry> | undefined, now: Config<ServiceEntry> | undefined): boolean {
     const previousLabels = old?.spec.workloadSelector?.labels;
     if (old && previousLabels)
@@ -171,7 +171,7 @@ export class ServiceEntryServices {
 
   /**
    * Allocates addresses for the names of changed entries, and rebuilds other entries whose address changes as a result.
-   * @param hasOtherAge an entry's age changed, so that precedence depends on the order of all
+   * @param hasOtherAge whether an entry's age changed, so that precedence depends on the order of all entries
    */
   *#allocating(dirty: Map<string, Config<ServiceEntry> | undefined>, hasOtherAge: boolean): Steps<void> {
     if (!hasOtherAge && this.#changesOwnAddressesOnly(dirty)) return;
@@ -187,7 +187,7 @@ export class ServiceEntryServices {
       if (names.length > 0) named.push({ id, entry, names });
       yield;
     }
-    // Entries that may not affect other namespaces are allocated last.
+    // Addresses for entries that cannot affect other namespaces are allocated last.
     const isLast = ({ entry }: { readonly entry: Config }): number =>
       mayExport(entry.namespace, this.#options) ? 0 : 1;
     const eligible = yield* sorting(named, (a, b) => isLast(a) - isLast(b) || byAge(a.entry, b.entry));
@@ -201,8 +201,8 @@ export class ServiceEntryServices {
   }
 
   /**
-   * Changes the addresses of these entries' names, unless that may change those of other entries.
-   * @returns whether it did
+   * Changes the addresses of these entries' names, unless that could change those of other entries.
+   * @returns whether the addresses were changed
    */
   #changesOwnAddressesOnly(dirty: ReadonlyMap<string, Config<ServiceEntry> | undefined>): boolean {
     const [removed, added] = [new Set<string>(), new Set<string>()];
@@ -244,7 +244,7 @@ export class ServiceEntryServices {
     const isSelecting = selector !== undefined && !entry.isWithoutEndpoints;
     const found = isSelecting ? (this.#workloads.get(entry.namespace)?.selectedBy(selector) ?? []) : [];
     const endpoints = endpointsOfEntry(entry, found.toSorted(byWorkloadAge), this.#options);
-    // Hosts of an entry usually share one list; keeps it shared.
+    // Keeps a list shared, because an entry's hosts usually share one.
     const keep = memoizeByPair((list: readonly Endpoint[], earlier: readonly Endpoint[]) =>
       keptEndpoints(list, earlier),
     );
@@ -277,7 +277,7 @@ function isChange({ previous, current, previousEndpoints, endpoints }: ServiceDe
   return previous !== current || previousEndpoints !== endpoints;
 }
 
-/** Finds a workload among endpoints by address, and among ServiceEntry selectors by labels. */
+/** Finds a workload by its address among endpoints, and by its labels among ServiceEntry selectors. */
 class ServiceEntryLookup implements ProxyLookup {
   readonly #addresses: AddressBook;
   readonly #selectors: SelectorIndex<Config<ServiceEntry>>;
@@ -291,7 +291,7 @@ class ServiceEntryLookup implements ProxyLookup {
     const named = this.#addresses.at(proxy.configNamespace, identifyingAddresses(proxy));
     const selecting = this.#selectors.selecting(proxy.configNamespace, proxy.labels);
     if (selecting.length === 0) return named;
-    // Without labels, every proxy of the namespace would match.
+    // A selector without labels would match every proxy of the namespace.
     const bySelector = selecting.filter(({ selector }) => Object.keys(selector).length > 0).map(({ item }) => item);
     return [...named, ...bySelector.sort(byAge).flatMap(targetsOfEntry)];
   }
@@ -302,8 +302,8 @@ class ServiceEntryLookup implements ProxyLookup {
 }
 
 /**
- * Addresses that identify a workload. Loopback addresses are excluded for gateways: other processes of the host listen there, and a gateway's
- * ports come from its services.
+ * Addresses that identify a workload. Excludes a gateway's loopback addresses: other processes of the host listen there, and a gateway's ports come
+ * from its services.
  */
 function identifyingAddresses({ type, ipAddresses }: LookupSubject): readonly string[] {
   return type === 'router' ? ipAddresses.filter((address) => !isLoopback(address)) : ipAddresses;

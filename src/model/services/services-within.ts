@@ -2,7 +2,7 @@ import { memoizeByObject } from '../collections/memoize-by-object.ts';
 import { isHostWithin } from '../fields/hostname.ts';
 import type { Service } from './service.ts';
 
-/** The last host requested per list of services, which many scopes share. */
+/** Caches only the last requested host per list of services, which many scopes share. */
 const within = new WeakMap<readonly Service[], { readonly host: string; readonly services: readonly Service[] }>();
 
 /** The services that a host or wildcard covers. Cached for repeated calls with the same list and host. */
@@ -15,7 +15,7 @@ export function servicesWithin(services: readonly Service[], host: string): read
   return known.services;
 }
 
-/** A host has several services if it has several addresses or several objects define it, each with its own ports. */
+/** A host has several services if it has several addresses, or if several objects with different ports define it. */
 export const servicesByHost = memoizeByObject((services: readonly Service[]) => {
   const byHost = Map.groupBy(services, ({ hostname }) => hostname);
   return (host: string): readonly Service[] => byHost.get(host) ?? [];

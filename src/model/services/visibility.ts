@@ -1,8 +1,8 @@
-/** Visibility by `exportTo` of services and rules: `.` is the own namespace, `*` all namespaces, `~` none. */
+/** Visibility of services and rules by `exportTo`: `.` is the own namespace, `*` all namespaces, `~` none. */
 
 /**
  * Whether an object is visible to a namespace.
- * @param exportTo empty means all namespaces
+ * @param exportTo empty for all namespaces
  * @param ownNamespace namespace of the object
  */
 export function isExportedTo(exportTo: ReadonlySet<string>, ownNamespace: string, namespace: string): boolean {
@@ -10,28 +10,28 @@ export function isExportedTo(exportTo: ReadonlySet<string>, ownNamespace: string
   return exportTo.has(namespace) || (namespace === ownNamespace && exportTo.has('.'));
 }
 
-/** Not a valid namespace name: it sees exactly the objects exported to all namespaces. */
+/** Not a valid namespace name. Only objects exported to all namespaces are visible to it. */
 export const publicViewNamespace = '\u0000';
 
 export function isPublic(exportTo: ReadonlySet<string>): boolean {
   return exportTo.size === 0 || exportTo.has('*');
 }
 
-/** The mesh's rule for namespaces that share a control plane but do not trust each other; part of MeshConfig. */
+/** Setting of MeshConfig for namespaces that share a control plane but do not trust each other. */
 export interface ExportRule {
-  /** Namespaces whose objects may affect proxies of other namespaces; `*`: all. */
+  /** Namespaces whose objects may affect proxies of other namespaces; `*` for all. */
   readonly exportingNamespaces: readonly string[];
-  /** Its objects may always affect proxies of other namespaces. */
+  /** Objects of this namespace may always affect proxies of other namespaces. */
   readonly rootNamespace: string;
 }
 
-/** Whether objects of a namespace may affect proxies of other namespaces. Always true for stand-ins with an unreadable namespace (``). */
+/** Whether objects of a namespace may affect proxies of other namespaces. Always true for placeholders whose namespace is unreadable (``). */
 export function mayExport(namespace: string, { exportingNamespaces, rootNamespace }: ExportRule): boolean {
   const isForMesh = namespace === rootNamespace || namespace === '';
   return isForMesh || exportingNamespaces.includes('*') || exportingNamespaces.includes(namespace);
 }
 
-/** The object's `exportTo`, else the mesh's default; limited to the own namespace if it may not export. */
+/** Returns the object's `exportTo`, else the mesh's default; limited to the own namespace if the object may not export. */
 export function exportSet(
   namespace: string,
   exportTo: readonly string[] | undefined,

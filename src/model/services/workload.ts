@@ -8,10 +8,10 @@ export interface Workload {
   readonly namespace: string;
   readonly name: string;
   readonly labels: Readonly<Record<string, string>>;
-  /** All addresses; the first is that of {@link template}. */
+  /** The first address is that of {@link template}. */
   readonly addresses: readonly string[];
   readonly template: EndpointTemplate;
-  /** Named ports: container ports of a pod, or ports of a WorkloadEntry. */
+  /** Ports by name: container ports of a pod, or ports of a WorkloadEntry. */
   readonly ports: Readonly<Record<string, number>>;
   /** Milliseconds since the Unix epoch. */
   readonly creationTime: number;
@@ -24,7 +24,7 @@ export interface WorkloadEvent {
   readonly current?: Workload | undefined;
 }
 
-/** `Pod/shop/web-0`. */
+/** Returns `Pod/shop/web-0`. */
 export function workloadId({ kind, namespace, name }: Pick<Workload, 'kind' | 'namespace' | 'name'>): string {
   return `${kind}/${namespace}/${name}`;
 }
@@ -46,7 +46,7 @@ export function sameWorkload(a: Workload | undefined, b: Workload | undefined): 
   );
 }
 
-/** Names are untrusted, so `constructor` must not be found. */
+/** Ignores inherited properties such as `constructor`, because names are untrusted. */
 export function portNamed({ ports }: Pick<Workload, 'ports'>, name: string): number | undefined {
   return Object.hasOwn(ports, name) ? ports[name] : undefined;
 }

@@ -1,6 +1,6 @@
 /**
- * The request header by which a sidecar claims its workload. The server's agent accepts it only if namespace and service account match the
- * peer's certificate; Envoy removes it before the application.
+ * Request header in which a sidecar claims its workload. The server's agent accepts it only if namespace and service account match the peer's
+ * certificate; Envoy removes it before the application.
  */
 
 export interface WorkloadLabelValues {
@@ -21,7 +21,7 @@ export const peerHeader = 'x-chartpilot-peer';
 /** Envoy reads its own claim from this environment variable, so that its configuration is the same for all workloads. */
 export const peerVariable = 'CHARTPILOT_PEER';
 
-/** A longer header is ignored. */
+/** Longer headers are ignored. */
 const maxClaimLength = 1_024;
 const version = '1';
 

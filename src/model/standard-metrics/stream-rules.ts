@@ -1,6 +1,6 @@
 /**
- * Rules for counting one access log stream in the agent. The control plane encodes them in the log name, which Envoy sends first on each
- * stream, so that rules change together with the listener.
+ * Rules by which the agent computes metrics from one access log stream. The control plane encodes them in the log name, which Envoy sends first on
+ * each stream, so they change together with the listener.
  */
 import { isObject } from '../../runtime/json-object.ts';
 import { type StandardMetricId, standardMetricIds } from './standard-metrics.ts';
@@ -8,7 +8,7 @@ import { type StandardMetricId, standardMetricIds } from './standard-metrics.ts'
 /** The proxy's side of a request or connection, as in the label `reporter`. */
 export type Reporter = 'source' | 'destination';
 
-/** A label value set by a Telemetry object: a fixed text, or the custom tag with that number. */
+/** Value of a label that a Telemetry object sets: a fixed text, or the custom tag with that number. */
 export type LabelValue = { readonly text: string } | { readonly tag: number };
 
 export interface MetricRule {
@@ -25,16 +25,16 @@ export interface StreamRules {
 /** Cluster of the agent's access log service in Envoy's bootstrap. */
 export const accessLogCluster = 'agent-access-logs';
 const prefix = 'istio-metrics/';
-/** Longer names are ignored; bounds the agent's parsing. */
+/** Longer names are ignored, which limits the agent's parsing. */
 export const maxLogNameLength = 32_768;
-/** Expressions per log; each costs Envoy an evaluation per request. */
+/** Maximum expressions per log, because Envoy evaluates each one per request. */
 export const maxExpressions = 64;
 
 export function logNameOf({ reporter, metrics }: StreamRules): string {
   return `${prefix}${reporter}${Object.keys(metrics).length === 0 ? '' : `/${JSON.stringify(metrics)}`}`;
 }
 
-/** @returns `undefined` for other logs and unknown forms of rules */
+/** @returns `undefined` for other logs and unknown rule formats */
 export function rulesIn(logName: string): StreamRules | undefined {
   if (logName.length > maxLogNameLength) return undefined;
   const [, reporter, json] = /^istio-metrics\/(source|destination)(?:\/(\{.*\}))?$/s.exec(logName) ?? [];
@@ -76,9 +76,9 @@ export function expressionTag(tag: number): string {
 }
 
 export const entryTags = {
-  /** `istio.workload` of the endpoint: `workload;namespace;canonical service;canonical revision;cluster`. */
+  /** `istio.workload` of the endpoint, in the form `workload;namespace;canonical service;canonical revision;cluster`. */
   workload: 'w',
-  /** `istio.services` of the cluster: JSON, a list of `{host, name, namespace}`. */
+  /** `istio.services` of the cluster, a JSON list of `{host, name, namespace}`. */
   services: 's',
   /** The peer's SPIFFE ID on an upstream connection. */
   upstreamPeer: 'up',

@@ -1,4 +1,4 @@
-/** Routes of Ingresses, by host (spec/discovery.md §4.4). */
+/** Finds the routes of Ingresses by host (spec/discovery.md §4.4). */
 import type { Steps } from '../../runtime/turns.ts';
 import { type Config, configKeyOf, type Origin } from '../config/config.ts';
 import type { Ingress, IngressBackend, IngressPath } from '../kinds/kubernetes/ingress.ts';
@@ -22,9 +22,7 @@ interface WrittenRoute extends PathRoute {
   readonly origin: Origin;
 }
 
-/**
- * Routes of all rules, merged by host: longest path first, exact before prefix. Paths with an unknown port and default backends are omitted.
- */
+/** Merges the routes of all rules by host: longest path first, exact before prefix. Omits paths with an unknown port, and default backends. */
 export function* findingRoutes(
   ingresses: readonly Config<Ingress>[],
   services: readonly Config<KubernetesService>[],
@@ -83,10 +81,10 @@ function routeOf({ path, pathType }: IngressPath, destination: Destination | und
   return [stem === undefined ? exact(path) : prefix(stem === '' ? '/' : stem)];
 }
 
-/** Prefix `/a` matches `/a` itself and everything below `/a/`, not `/ab`. */
+/** Prefix `/a` matches `/a` and everything below `/a/`, but not `/ab`. */
 function segments(path: string, everything: PathRoute, route: HttpRoute['route']): PathRoute {
   if (path === '') return everything;
-  // Envoy accepts no query or fragment here, and requires a character besides the slash.
+  // This match accepts no query or fragment, and requires a character in addition to the slash.
   const match = /^[^?#]+[^?#/]$/.test(path)
     ? [{ uri: { prefix: path }, bySegments: true }]
     : [{ uri: { exact: path } }, { uri: { prefix: `${path}/` } }];

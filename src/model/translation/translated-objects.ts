@@ -1,7 +1,7 @@
 import type { Steps } from '../../runtime/turns.ts';
 import { type Config, configKeyText } from '../config/config.ts';
 
-/** Replaces equal objects, by key, by the previous ones. */
+/** Replaces objects by equal previous objects with the same key. */
 export function* keepingIdentity(
   objects: Iterable<Config>,
   previous: ReadonlyMap<string, Config>,

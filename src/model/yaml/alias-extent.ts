@@ -11,8 +11,8 @@ const scalarExtent: Extent = { values: 1, levels: 0 };
 
 /**
  * Checks the limits of a value with all aliases expanded.
- * @param value without cycles
- * @returns `undefined` if it is within the limits
+ * @param value must not contain cycles
+ * @returns `undefined` if the value is within the limits
  */
 export function aliasViolation(value: unknown): string | undefined {
   const { values, levels } = extentOf(value, new Map());

@@ -3,7 +3,7 @@ import { threadCpuMsOf } from '../../../test/harness/cpu-time.ts';
 import { explainYamlDocument, parseYamlDocument, splitDocuments } from './yaml-document.ts';
 
 describe('splitting a YAML stream into documents', () => {
-  it('splits only at marker lines, and returns the first line of each part', () => {
+  it('splits only at marker lines, and returns the first line of each document', () => {
     const text = 'a: 1\n---\nb: |\n  --- not a marker\n--- # a marker\nc: 1';
     expect(splitDocuments(text).map((part) => [part.line, parseYamlDocument(part).value])).toEqual([
       [1, { a: 1 }],
@@ -18,7 +18,7 @@ describe('splitting a YAML stream into documents', () => {
     expect(parseYamlDocument(parts[0]!).value).toEqual({ a: 1 });
   });
 
-  it('loses no character of the text', () => {
+  it('preserves every character of the text', () => {
     const text = '---\n---\na: 1\r\n---\r\nb: 2\n...\n---\n';
     expect(
       splitDocuments(text)
@@ -39,13 +39,13 @@ describe('YAML documents that are expensive to parse', () => {
     ['nested lists', `a:\n ${'- '.repeat(levels)}1\n`, 2],
     ['nested block maps', many(2_000, (level) => `${' '.repeat(level)}a:\n`), 100],
     ['lists in a document with a tab', `a: 1\t# x\nb: ${'['.repeat(levels)}${']'.repeat(levels)}\n`, 2],
-  ])('are rejected for their depth: %s', (_, text, line) => {
+  ])('are rejected because of their depth: %s', (_, text, line) => {
     expect(parseYamlDocument({ text, line: 1 }).errors).toMatchObject([
       { line, message: 'nested deeper than 100 levels' },
     ]);
   });
 
-  it('that are nested too deep still identify their object', () => {
+  it('identify their object even if they are nested too deeply', () => {
     const text = `kind: AuthorizationPolicy\nmetadata: {name: a}\nspec:\n  a: ${'['.repeat(levels)}`;
     expect(parseYamlDocument({ text, line: 1 }).value).toMatchObject({
       kind: 'AuthorizationPolicy',
@@ -58,7 +58,7 @@ describe('YAML documents that are expensive to parse', () => {
     ['a map', 'a: &a\n  b:\n    c: *a\n', 3, 8],
     ['a merged map', 'a: &a\n  b: {<<: *a}\n', 2, 11],
     ['an unclosed document', 'a: &a {b: *a}\nc: [\n', 1, 11],
-  ])('are rejected if an alias is within its own anchor: %s', (_, text, line, column) => {
+  ])('are rejected if an alias is inside its own anchor: %s', (_, text, line, column) => {
     const { errors, value } = parseYamlDocument({ text, line: 1 });
     expect(errors).toContainEqual({ line, column, message: expect.stringContaining('a value that contains it') });
     expect(() => JSON.stringify(value)).not.toThrow();
@@ -91,7 +91,7 @@ describe('YAML documents that are expensive to parse', () => {
     expect(parseYamlDocument({ text, line: 1 }).errors).toMatchObject([{ message: expect.stringContaining('alias') }]);
   });
 
-  it('are rejected if each of many aliases would be searched among many anchors', () => {
+  it('are rejected if many aliases would each require a search among many anchors', () => {
     const text = many(2_000, (i) => `k${i}: &a${i} 1\n`) + many(2_000, (i) => `l${i}: *a${i}\n`);
     const message = 'more than 1000 aliases in one document';
     expect(parseYamlDocument({ text, line: 1 }).errors).toMatchObject([{ message }]);
@@ -113,12 +113,12 @@ describe('YAML documents that are expensive to parse', () => {
     });
   });
 
-  it('are rejected with the first errors if there are very many', () => {
+  it('are rejected with only the first errors if there are very many', () => {
     const text = many(500, (i) => `a: ${i}\n`);
     expect(parseYamlDocument({ text, line: 1 }).errors).toHaveLength(50);
   });
 
-  it('cost nothing for blank lines before their first marker', () => {
+  it('ignore blank lines before their first marker at no cost', () => {
     const text = `${'\n'.repeat(28)}a: 1\n---\nb: 1\n`;
     expect(threadCpuMsOf(() => expect(splitDocuments(text)).toHaveLength(2))).toBeLessThan(1_000);
   });
@@ -138,13 +138,13 @@ describe('a YAML document', () => {
     expect(document.positionOf(path)).toEqual({ line, column });
   });
 
-  it('reports syntax errors with their position and still returns the readable part', () => {
+  it('reports syntax errors with positions, and returns the readable part', () => {
     const broken = parseYamlDocument({ text: 'kind: X\nkind: Y\nlist: [1', line: 5 });
     expect(broken.errors.map(({ line }) => line)).toEqual([6, 7]);
     expect(broken.value).toMatchObject({ list: [1] });
   });
 
-  it('rejects an alias without an anchor instead of throwing', () => {
+  it('rejects an alias without an anchor, and does not throw', () => {
     expect(parseYamlDocument({ text: 'a: *nothing', line: 1 }).errors).toHaveLength(1);
   });
 
@@ -155,7 +155,7 @@ describe('a YAML document', () => {
   });
 });
 
-it('leaves a key that is not a string to the decoder, without a process warning', () => {
+it('a key that is not a string is left to the decoder, without a process warning', () => {
   const warnings: string[] = [];
   const onWarning = (warning: string | Error): void => void warnings.push(String(warning));
   vi.spyOn(process, 'emitWarning').mockImplementation(onWarning as never);

@@ -1,6 +1,6 @@
 /**
- * One YAML document: its value, syntax errors, and the positions of its fields. YAML 1.2 with the core schema and merge keys: `yes`, `no`,
- * `on` and `off` are strings, and there are no sexagesimal numbers.
+ * One YAML document with its value, syntax errors, and the positions of its fields. YAML 1.2 with the core schema and merge keys: `yes`, `no`, `on`
+ * and `off` are strings, and there are no sexagesimal numbers.
  */
 import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument, visit } from 'yaml';
 import { aliasViolation } from './alias-extent.ts';
@@ -12,12 +12,12 @@ export interface YamlPosition {
 }
 
 export interface YamlDocument {
-  /** The readable part if there are errors. */
+  /** Only the readable part if there are errors. */
   readonly value: unknown;
   readonly errors: readonly (YamlPosition & { readonly message: string })[];
-  /** Set if the document may be valid, but is too long for the full parser. */
+  /** The document may be valid, but is too long for the full parser. */
   readonly isTooLong?: true;
-  /** Position of a field (`spec.http[0].name`), or of its deepest existing parent. */
+  /** Position of a field such as `spec.http[0].name`, or of its deepest existing parent. */
   positionOf(path: string): YamlPosition;
 }
 
@@ -27,7 +27,7 @@ export interface TextPart {
   readonly line: number;
 }
 
-/** Splits a stream at its `---` lines, which can be nothing else in YAML (YAML 1.2.2 §9.1.2). */
+/** Splits a stream at its `---` lines, which have no other meaning in YAML (YAML 1.2.2 §9.1.2). */
 export function splitDocuments(text: string): readonly TextPart[] {
   return [...documentsOf(text)];
 }
@@ -76,13 +76,15 @@ function linesIn(text: string): number {
   return lines;
 }
 
-/** The full parser, with positions and errors, takes 250 ms for this many characters. Longer documents are rejected unless they are plain. */
+/**
+ * The full parser, which provides positions and errors, takes 250 ms for this many characters. Longer documents are rejected unless they are plain.
+ */
 const maxExplained = 128 * 1024;
 
-/** Aliases per document: the full parser scans all anchors for each alias. */
+/** Maximum aliases per document, because the full parser scans all anchors for each alias. */
 const maxAliases = 1_000;
 
-/** Errors per document; later ones mostly follow from the first. */
+/** Maximum errors per document; later errors mostly follow from the first. */
 const maxErrors = 50;
 
 /** Never throws. Uses the full parser only when needed. */
@@ -100,7 +102,7 @@ export function parseYamlDocument(part: TextPart): YamlDocument {
   return explainYamlDocument(part);
 }
 
-/** An alias, or text that looks like one in an invalid document. */
+/** Matches an alias, or text that looks like an alias in an invalid document. */
 const seemingAlias = /(?<![^\s,[{])\*[^\s,[\]{}]/g;
 
 function rejectionReason(read: NotPlain): string {
@@ -109,7 +111,7 @@ function rejectionReason(read: NotPlain): string {
   return `${message}; split it into several documents with ---`;
 }
 
-/** The text before the error may identify the object. */
+/** Parses the text before the error, because it may identify the object. */
 function refusedDocument(part: TextPart, message: string, offset: number): YamlDocument {
   const { text } = part;
   const head = text.slice(0, Math.min(offset === 0 ? text.length : offset, maxExplained));
@@ -169,7 +171,7 @@ function lineStartsOf(text: string): number[] {
   return starts;
 }
 
-/** With all positions and errors; much slower. Never throws. */
+/** Parses with all positions and errors; much slower. Never throws. */
 export function explainYamlDocument(part: TextPart): YamlDocument {
   const lineCounter = new LineCounter();
   const at = (offset: number): YamlPosition => {
@@ -178,7 +180,7 @@ export function explainYamlDocument(part: TextPart): YamlDocument {
   };
   const errors: (YamlPosition & { message: string })[] = [];
   try {
-    // uniqueKeys would compare each key with all previous ones.
+    // `uniqueKeys` would compare each key with all previous keys.
     const options = { lineCounter, prettyErrors: false, merge: true, logLevel: 'error', uniqueKeys: false } as const;
     const document = parseDocument(part.text, options);
     const circular = circularAliases(document);
@@ -203,17 +205,17 @@ export function explainYamlDocument(part: TextPart): YamlDocument {
 
 function aliasedValueOf(document: Document): { readonly value: unknown } | { readonly violation: string } {
   try {
-    // Aliases share one object, so the cost is linear in the text.
+    // Aliases of an anchor share one object, so the cost is linear in the text.
     const value: unknown = document.toJS({ maxAliasCount: -1 });
     const violation = firstAlias(document) === undefined ? undefined : aliasViolation(value);
     return violation === undefined ? { value } : { violation };
   } catch (error) {
-    // An alias without its anchor, or a value that is nested too deep.
+    // An alias has no anchor, or a value is nested too deep.
     return { violation: error instanceof Error ? error.message : String(error) };
   }
 }
 
-/** Aliases within their own anchor, which would be infinite. */
+/** Finds aliases inside their own anchor, whose value would be infinite. */
 function circularAliases(document: Document): { pos: readonly [number]; message: string }[] {
   const found: { pos: readonly [number]; message: string }[] = [];
   visit(document, {
@@ -238,7 +240,7 @@ function firstAlias(document: Document): number | undefined {
   return first;
 }
 
-/** The object can be identified even if aliases are invalid. */
+/** Returns a value that identifies the object even if aliases are invalid. */
 function valueWithoutAliases(document: Document): unknown {
   const copy = document.clone();
   visit(copy, {
@@ -248,7 +250,7 @@ function valueWithoutAliases(document: Document): unknown {
   return copy.toJS();
 }
 
-/** Replaces messages of the library about its own API. */
+/** Replaces the library's messages about its own API. */
 function explainedMessage(message: string): string {
   if (message.includes('call stack')) return `nested deeper than ${maxNesting} levels`;
   return message.startsWith('Source contains multiple documents')

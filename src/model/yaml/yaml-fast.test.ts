@@ -4,7 +4,7 @@ import { stringify } from 'yaml';
 import { explainYamlDocument, parseYamlDocument } from './yaml-document.ts';
 import { parsePlainDocument } from './yaml-fast.ts';
 
-/** Texts that resemble other types, and characters with a meaning in YAML. */
+/** Texts that resemble other types, and characters with a special meaning in YAML. */
 const scalarText = fc.oneof(
   fc.constantFrom(
     ...['yes', 'no', 'on', 'off', 'y', 'true', 'True', 'TRUE', 'tRue', 'null', 'Null', '~', '', '-', '.', '...', '---'],
@@ -137,7 +137,7 @@ const written = fc
   })
   .map(({ value: content, style: how, head }) => head + stringify(content, how));
 
-/** One character added, removed or replaced. */
+/** Documents with one character added, removed or replaced. */
 const damaged = fc
   .record({
     text: written,
@@ -158,7 +158,7 @@ function holdsAgainstTheOther(text: string): void {
   expect(parseYamlDocument({ text, line: 7 }).positionOf('').line, text).toBe(explained.positionOf('').line + 6);
 }
 
-/** Paths of all fields that can be expressed, and of one missing field in each. */
+/** Returns the paths of all fields that a path can express, and of one missing field in each object. */
 function pathsOf(content: unknown, path = ''): string[] {
   if (typeof content !== 'object' || content === null) return [path];
   const below = Object.entries(content).flatMap(([key, part]) => {
@@ -203,7 +203,7 @@ spec:
     ['a key after an item', 'a:\n- {}b: 1\n'],
     ['a number that is too large', 'a: 1e999'],
     ['an empty line after an escaped line break', 'a: "x\\\n \n  y"\n'],
-  ])('declines for the full parser: %s', (_, text) => {
+  ])('leaves to the full parser: %s', (_, text) => {
     expect(parsePlainDocument(text)).toBeUndefined();
   });
 
@@ -213,7 +213,7 @@ spec:
     });
   });
 
-  it('knows the positions of list items', () => {
+  it('returns the positions of list items', () => {
     const text =
       'kind: List\nother: [{a: 1}]\nitems:\n- a: 1\n  items: [{x: 1}]\n- {b: 2}\n-\n  c: 3\n- text\nlast: {a: 1}\n';
     const explained = explainYamlDocument({ text, line: 5 });
@@ -248,7 +248,7 @@ spec:
     ['generated documents', written],
     ['damaged documents', damaged],
     ['handwritten documents', handwritten],
-  ])('agrees with the full parser on %s', (_, texts) => {
+  ])('returns the same result as the full parser for %s', (_, texts) => {
     fc.assert(fc.property(texts, holdsAgainstTheOther), { numRuns: 1_000 });
   });
 

@@ -1,6 +1,6 @@
 /**
- * Parses plain YAML documents, five times as fast as the full parser. Unusual documents are left to the full parser, which also explains
- * errors; both give the same values (yaml-fast.test.ts).
+ * Parses plain YAML documents, five times as fast as the full parser, which reads unusual documents and explains errors; both return the same values
+ * (yaml-fast.test.ts).
  */
 import {
   COLLECTION_STYLE,
@@ -26,27 +26,27 @@ export interface PlainDocument {
 }
 
 export type NotPlain =
-  /** Valid YAML with features that this parser lacks. */
+  /** Valid YAML with features that this parser does not support. */
   | { readonly reason: 'odd'; readonly message: string; readonly aliases: number }
-  /** Not YAML, or not a single document. */
+  /** Invalid YAML, or not a single document. */
   | { readonly reason: 'broken' | 'too deep'; readonly message: string; readonly offset: number };
 
 /** Envoy also accepts at most 100 levels in a message. */
 export const maxNesting = 100;
 
-/** A byte order mark, or a document end: {@link readSimpleDocument} declines both. */
+/** A byte order mark, or a document end; {@link readSimpleDocument} declines both. */
 const oddText = /\uFEFF|^\.\.\./m;
 
-/** An empty line after an escaped line break: a line feed according to YAML 1.2.2, 7.3.1, but parsers differ. */
+/** An empty line after an escaped line break. YAML 1.2.2, 7.3.1 defines it as a line feed, but parsers differ. */
 const emptyLineAfterEscape = /\\\r?\n[ \t]*\r?\n/;
 
-/** `undefined` if the document is not a map, unusual or invalid. */
+/** Returns `undefined` if the document is unusual, invalid, or not a map. */
 export function parsePlainDocument(text: string): PlainDocument | undefined {
   const read = readPlainDocument(text);
   return 'reason' in read ? undefined : read;
 }
 
-/** @param acceptsTabs accepts tabs, on which the parsers differ, because the full parser will not be used */
+/** @param acceptsTabs accepts tabs, which parsers treat differently, because the full parser will not be used */
 export function readPlainDocument(text: string, { acceptsTabs = false } = {}): PlainDocument | NotPlain {
   const simple = readSimpleDocument(text);
   if (simple === undefined) return readEvents(text, acceptsTabs);
@@ -93,7 +93,7 @@ export function readEvents(text: string, acceptsTabs = false): PlainDocument | N
   }
 }
 
-/** Builds values from parser events; throws on unusual input: anchors, aliases, tags, directives, and some kinds of keys. */
+/** Builds values from parser events. Throws on unusual input: anchors, aliases, tags, directives, and some kinds of keys. */
 class PlainReader {
   readonly #text: string;
   readonly #events: readonly Event[];
@@ -158,7 +158,7 @@ class PlainReader {
     return map;
   }
 
-  /** The parser reads `- {}b: 1` as an item and a key of the enclosing map, which is not YAML. */
+  /** The parser reads `- {}b: 1` as an item and a key of the enclosing map, which is invalid YAML. */
   #beginsLine({ valueStart, style }: ScalarEvent): boolean {
     let at = valueStart - (style === SCALAR_STYLE.PLAIN ? 1 : 2);
     while (this.#text.charCodeAt(at) === 0x20) at--;
@@ -169,7 +169,7 @@ class PlainReader {
 class Places {
   readonly #text: string;
   readonly #events: readonly Event[];
-  /** Index after the last event of a list or map, by the index of its first. */
+  /** Index after the last event of a list or map, by the index of its first event. */
   readonly #ends: Int32Array;
   /** Indexes of a list's elements, by the index of its first event. */
   readonly #elements = new Map<number, readonly number[]>();

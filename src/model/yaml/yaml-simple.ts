@@ -1,7 +1,7 @@
 /**
- * Parses the most common form of YAML: block maps and lists with one value per line and no escapes. A single pass, several times as fast as a
- * complete YAML parser. Declines a document at the first other construct, and another parser reads it; accepted documents have the same value
- * there (yaml-simple.test.ts).
+ * Parses the most common form of YAML: block maps and lists with one value per line and no escapes. A single pass is several times as fast as a
+ * complete YAML parser. Documents with any other construct are declined and read by another parser, which gives accepted documents the same value
+ * (yaml-simple.test.ts).
  */
 import { CORE_SCHEMA } from 'js-yaml';
 
@@ -11,13 +11,13 @@ export interface SimpleDocument {
   readonly start: number;
 }
 
-/** Anything but line feeds and printable ASCII is declined: tabs, other line breaks, other letters. */
+/** Declined characters: tabs, other line breaks and other letters, everything but line feeds and printable ASCII. */
 const unusual = /[^\n\x20-\x7e]/;
 
 /** Deeper documents are declined; the other parser reports the limit. */
 const maxDepth = 32;
 
-/** A list of objects is declined, because the other parser determines positions of items. */
+/** Lists of objects are declined, because the other parser determines positions of items. */
 const listOfObjects = /^items:/m;
 
 const space = 0x20;
@@ -33,7 +33,7 @@ const inName = charactersOf('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxy
 const beginsName = charactersOf('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_');
 const digits = charactersOf('0123456789');
 const digitOrSign = charactersOf('0123456789+-.');
-/** First characters of scalars that are always strings: never a number, boolean or null. */
+/** First characters of scalars that are always strings, never a number, boolean or null. */
 const beginsText = charactersOf('ABCDEGHIJKLMOPQRSUVWXYZabcdeghijklmopqrsuvwxyz/_');
 
 /** Keys that are not strings, or that are special in JavaScript. */
@@ -41,7 +41,7 @@ const oddKeys: ReadonlySet<string> = new Set([
   ...['null', 'Null', 'NULL', 'true', 'True', 'TRUE', 'false', 'False', 'FALSE', '__proto__'],
 ]);
 
-/** The standard allows 1,024 characters for an implicit key. */
+/** Maximum key length; the standard allows 1,024 characters for an implicit key. */
 const maxKeyLength = 256;
 
 function charactersOf(text: string): Uint8Array {
@@ -50,10 +50,10 @@ function charactersOf(text: string): Uint8Array {
   return table;
 }
 
-/** A constant error, because its content is never read. */
+/** One error object for all documents, because its content is never read. */
 const notSimple = new Error('not simple');
 
-/** `undefined` if the document is not of the simple form. */
+/** Returns `undefined` if the document does not have the simple form. */
 export function readSimpleDocument(text: string): SimpleDocument | undefined {
   if (unusual.test(text) || listOfObjects.test(text)) return undefined;
   try {
@@ -69,7 +69,7 @@ class SimpleReader {
   /** Offset of the first non-space character of the next line with content. */
   #at = 0;
   #end = -1;
-  /** Its indentation; -1 after the last line. */
+  /** Indentation of this line; -1 after the last line. */
   #indent = 0;
 
   constructor(text: string) {
@@ -82,7 +82,7 @@ class SimpleReader {
     if (this.#indent !== 0) throw notSimple;
     const start = this.#at;
     const value = this.#map(0, 0);
-    // The indentation matches no enclosing map or list: a continued value, or an error.
+    // The indentation matches no enclosing map or list, so this is a continued value or an error.
     if (!this.#isAtEnd) throw notSimple;
     return { value, start };
   }
@@ -112,7 +112,7 @@ class SimpleReader {
     this.#indent = -1;
   }
 
-  /** Parses a map whose first key is at the current line. */
+  /** Parses a map whose first key is on the current line. */
   #map(indent: number, depth: number): Record<string, unknown> {
     const map: Record<string, unknown> = {};
     do {
@@ -141,7 +141,7 @@ class SimpleReader {
     if (at < this.#end) return this.#inLine(at, depth);
     if (depth >= maxDepth) throw notSimple;
     this.#nextLine();
-    // A list may have the same indentation as its key.
+    // A list can have the same indentation as its key.
     if (this.#indent >= indent && this.#isItem(this.#at)) return this.#list(this.#indent, depth + 1);
     if (this.#indent <= indent) throw notSimple;
     return this.#map(this.#indent, depth + 1);
@@ -156,7 +156,7 @@ class SimpleReader {
     do {
       const at = this.#skipSpaces(this.#at + 1);
       if (at >= this.#end || depth >= maxDepth) throw notSimple;
-      // The indentation of an item's content is that of its first character.
+      // The indentation of an item's content is that of the content's first character.
       const inner = indent + at - this.#at;
       this.#at = at;
       this.#indent = inner;
@@ -197,7 +197,7 @@ class SimpleReader {
     const text = this.#text;
     for (let end = at + 1; end < this.#end; end++) {
       const code = text.charCodeAt(end);
-      // A doubled quote is an escape; the caller rejects the rest.
+      // A doubled quote is an escape, so the caller rejects the remaining text.
       if (code === quote) return end;
       if (code === backslash && quote === doubleQuote) throw notSimple;
     }
@@ -280,7 +280,7 @@ class SimpleReader {
   }
 }
 
-/** Letters, digits, and first characters of numbers and paths. */
+/** Accepts letters, digits, and the first characters of numbers and paths. */
 function mayBeginPlain(text: string, at: number): boolean {
   const code = text.charCodeAt(at);
   if (code === dash) return digits[text.charCodeAt(at + 1)] === 1;

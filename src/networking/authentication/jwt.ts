@@ -13,12 +13,11 @@ import { payloadKey } from './token-metadata.ts';
 
 type Requirement = Init<typeof JwtRequirementSchema>;
 
-/** OAuth claims that are space-separated lists (RFC 8693 §4.2). Policies match single items of these lists. */
+/** OAuth claims that are space-separated lists (RFC 8693 §4.2), of which policies match single items. */
 const spacedClaims = ['permission', 'scope'];
 
 /**
- * Accepts requests without a token, because AuthorizationPolicies decide about those, and requests whose tokens are
- * all valid.
+ * Accepts requests without a token, on which AuthorizationPolicies decide, and requests whose tokens are all valid.
  *
  * @returns `undefined` without rules
  */
@@ -30,7 +29,7 @@ export function jwtAuthentication({
     .flatMap(({ spec }) => spec.jwtRules)
     .toSorted((a, b) => compareText(a.issuer, b.issuer));
   if (rules.length === 0) return undefined;
-  // Routes of gateways may match claims.
+  // Only routes of gateways match claims.
   const named = rules.map((rule, index) => [`origins-${index}`, provider(rule, direction === 'gateway')] as const);
   return {
     providers: Object.fromEntries(named),
@@ -50,8 +49,8 @@ export function jwtAuthentication({
 }
 
 /**
- * Allows requests without a token, but rejects a request if any of its tokens is invalid or from an unknown issuer. A
- * required token must be present, and no other token replaces it.
+ * Allows requests without a token, but rejects a request if any of its tokens is invalid or from an unknown issuer. A required token must be present;
+ * another token does not replace it.
  */
 function requirementOf(providers: readonly { readonly name: string; readonly isRequired: boolean }[]): Requirement {
   const requirements = providers.map(

@@ -9,7 +9,7 @@ const ec = generateKeyPairSync('ec', { namedCurve: 'P-256' }).publicKey.export({
 const keysOf = (...keys: unknown[]): unknown =>
   (JSON.parse(keySetText({ issuer: 'i', jwks: JSON.stringify({ keys }) })) as { keys: unknown }).keys;
 
-it('a rule without known keys has a key that no token matches', () => {
+it('a rule without known keys has a key that matches no token', () => {
   expect(JSON.parse(keySetText({ issuer: 'i' }))).toEqual({ keys: [unknownKey] });
 });
 
@@ -19,7 +19,7 @@ describe('key set of a JWT rule', () => {
     ['RSA with an unknown algorithm', { ...rsa, alg: 'RS999' }],
     ['an elliptic curve', ec],
     ['an elliptic curve with its algorithm', { ...ec, alg: 'ES256' }],
-  ])('the key set is unchanged if one key is usable: %s', (_, key) => {
+  ])('the key set is unchanged if it contains one usable key: %s', (_, key) => {
     expect(keysOf(key, { kty: 'other' })).toEqual([key, { kty: 'other' }]);
   });
 
@@ -32,7 +32,7 @@ describe('key set of a JWT rule', () => {
     ['a curve with the algorithm of another one', [{ ...ec, alg: 'ES384' }]],
     ['a point that is not on the curve', [{ ...ec, x: ec.y }]],
     ['a curve without a name', [{ kty: 'EC', x: ec.x, y: ec.y }]],
-  ])('the key set gets an additional key if no key is certainly usable: %s', (_, keys) => {
+  ])('the key set gets an additional key if none is certainly usable: %s', (_, keys) => {
     expect(keysOf(...keys)).toEqual([...keys, unknownKey]);
   });
 

@@ -1,6 +1,6 @@
 /**
- * The key set of a JWT rule in a form that Envoy accepts. Envoy 1.40 ignores unusable keys, but rejects the listener
- * if an issuer has no usable key (measured: "invalid local jwks").
+ * Converts the key set of a JWT rule to a form that Envoy accepts. Envoy 1.40 ignores unusable keys, but rejects the listener if an issuer has no
+ * usable key (measured: "invalid local jwks").
  */
 
 import { createPublicKey, type JsonWebKey } from 'node:crypto';
@@ -23,7 +23,7 @@ export function keySetText(rule: JwtRule): string {
 
 /** The JWK members that Envoy reads. */
 const members = new Set(['kty', 'alg', 'use', 'kid', 'n', 'e', 'crv', 'x', 'y', 'k']);
-/** A modulus of 16,384 bits has 2,731 characters. */
+/** Maximum length; a modulus of 16,384 bits has 2,731 characters. */
 const maxMemberLength = 8_192;
 
 /** Removes JWK members that have no effect in Envoy. Drops keys with a member that is too long or not a string. */
@@ -41,7 +41,7 @@ function keysOf(jwks: string | undefined): JsonWebKey[] {
   });
 }
 
-/** Protobuf strings must not contain lone surrogates. */
+/** Protobuf strings cannot contain lone surrogates. */
 function hasNoLoneSurrogates(text: string): boolean {
   return text.isWellFormed();
 }

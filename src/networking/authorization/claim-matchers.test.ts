@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { requestPrincipalMatchers } from './claim-matchers.ts';
 
-/** `iss=… sub=…` of each alternative. `~` marks a prefix match (at the end) or a suffix match (at the start). */
+/** Returns `iss=… sub=…` for each alternative. `~` at the end marks a prefix match, `~` at the start a suffix match. */
 function alternatives(principal: string): string[] {
   return requestPrincipalMatchers(principal).map((parts) =>
     parts
@@ -16,7 +16,7 @@ function alternatives(principal: string): string[] {
   );
 }
 
-it('a request principal is split at each of its slashes, because issuers and subjects may contain slashes', () => {
+it('a request principal is split at each slash, because issuers and subjects can contain slashes', () => {
   expect(alternatives('https://id/a')).toEqual([
     'iss=https: sub=/id/a',
     'iss=https:/ sub=id/a',
@@ -38,6 +38,6 @@ it('a suffix matches the end of the subject, or the end of an issuer and a subje
   expect(alternatives('*d/a')).toEqual(['iss=any sub=~d/a', 'iss=~d sub=a']);
 });
 
-it('a request principal without a slash matches nothing', () => {
+it('a request principal without a slash never matches', () => {
   expect(alternatives('user')).toEqual([]);
 });

@@ -6,7 +6,7 @@ import { type TextMatcher, textMatcher } from './text-matcher.ts';
 
 export type MetadataMatch = Init<typeof MetadataMatcherSchema>;
 
-/** Matches a claim (nested, with several keys) whose value equals the text, or is a list that contains it. */
+/** Matches a claim (nested if there are several keys) whose value equals the text or is a list that contains it. */
 export function claimMatcher(keys: readonly string[], text: TextMatcher): MetadataMatch {
   const one = textValue(text);
   return payloadMatcher(keys, {
@@ -28,7 +28,7 @@ export function requestPrincipalMatchers(principal: string): readonly (readonly 
   if (principal === '*') return [is('*', '*')];
   if (principal.startsWith('*')) {
     const end = principal.slice(1);
-    // The suffix is within the subject, or contains the whole subject and the end of the issuer.
+    // The suffix is part of the subject, or contains the complete subject and the end of the issuer.
     return [is('*', principal), ...splits(end).map(([issuer, subject]) => is(`*${issuer}`, subject))];
   }
   if (principal.endsWith('*')) {

@@ -28,7 +28,7 @@ import {
 } from './principals.ts';
 import { textMatcher } from './text-matcher.ts';
 
-/** A rule matches if all of these match. */
+/** A rule matches if all permissions and principals match. */
 export interface ConditionMatchers {
   readonly permissions: readonly RbacPermission[];
   readonly principals: readonly RbacPrincipal[];
@@ -106,7 +106,7 @@ function filterMetadata(key: string): PermissionOf | undefined {
   };
 }
 
-/** `claims[a][b]` → `a`, `b`. */
+/** Converts `claims[a][b]` to `a`, `b`. */
 function bracketedKeys(key: string): string[] {
   return [...key.matchAll(/\[([^[\]]+)\]/g)].map(([, inner]) => inner!);
 }

@@ -54,14 +54,14 @@ const inCluster = (namespace: string): string =>
     .replace('authz.shop.test', 'authz.sec.svc.cluster.local');
 
 it.each(['sec', 'istio-system', 'shop'])(
-  "a provider in the cluster uses the service of its namespace, the root namespace or the client's namespace: %s",
+  "a CUSTOM policy uses the provider's service in the service's own, the root or the client's namespace: %s",
   (namespace) => {
     const { queried } = checked(inCluster(namespace), policy('in-cluster'));
     expect(queried).toEqual(['outbound|9000||authz.sec.svc.cluster.local']);
   },
 );
 
-it("a CUSTOM policy rejects requests if only another namespace defines the provider's service", () => {
+it("a CUSTOM policy rejects requests if the provider's service is defined only in another namespace", () => {
   const hidden = inCluster('sec').replace('hosts:', 'exportTo: ["."], hosts:');
   for (const mesh of [[inCluster('mallory')], [inCluster('mallory'), hidden]]) {
     const refused = ['ns[shop]-policy[in-cluster]-rule[0]'];
@@ -79,7 +79,7 @@ it.each([
   expect(checked(...yaml)).toEqual({ queried: [], refused: [`ns[shop]-policy[${name}]-rule[0]`], counted: 1 });
 });
 
-it('a CUSTOM policy rejects requests if the proxy does not see the service and has no cluster for it', () => {
+it('a CUSTOM policy rejects requests if the proxy cannot see the service and has no cluster for it', () => {
   expect(checked(service, policy('grpc'), blind)).toMatchObject({
     queried: [],
     refused: [expect.stringContaining('grpc')],

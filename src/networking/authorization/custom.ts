@@ -1,6 +1,4 @@
-/**
- * AuthorizationPolicies with the action CUSTOM, which call an external authorizer (spec/discovery.md §8.10, CUSTOM).
- */
+/** Converts AuthorizationPolicies with the action CUSTOM, which call an external authorizer (spec/discovery.md §8.10, CUSTOM). */
 import * as E from 'fp-ts/lib/Either.js';
 import { RBAC_Action } from '../../gen/envoy/config/rbac/v3/rbac_pb.ts';
 import type { MetadataMatcherSchema } from '../../gen/envoy/type/matcher/v3/metadata_pb.ts';
@@ -20,7 +18,7 @@ export interface CustomCheck {
   readonly provider: ExtAuthzProvider;
   readonly host: string;
   readonly cluster: string;
-  /** Shadow rules, which record in metadata whether a request must be checked. */
+  /** Shadow rules, which record in metadata whether the authorizer must check a request. */
   readonly rules: RbacRules;
   readonly metadataPrefix: string;
   /** Matches the metadata that the shadow filter records. */
@@ -28,7 +26,7 @@ export interface CustomCheck {
 }
 
 export interface CustomChecks {
-  /** In the order of their oldest policies. */
+  /** Checks in the order of their oldest policies. */
   readonly checks: readonly CustomCheck[];
   /** Rejects traffic whose provider is unavailable. */
   readonly refused?: RbacRules;
@@ -88,16 +86,13 @@ function refusal(
   return { action: RBAC_Action.DENY, policies: envoyPolicies(policies, context) };
 }
 
-/** `undefined` if the mesh does not define the provider, or the proxy cannot reach its service. */
+/** Returns `undefined` if the mesh does not define the provider, or the proxy cannot reach its service. */
 function findProvider(name: string, { shape, push }: ProxyContext): FoundProvider | undefined {
   const reach = reachOf(shape, push);
   return find(name, shape.configNamespace, push, (host) => reach.serviceByHostname(host));
 }
 
-/**
- * Whether a policy rejects all traffic that it matches, because its provider or the provider's service does not
- * exist.
- */
+/** Whether a policy rejects all matching traffic because its provider or the provider's service does not exist. */
 export function hasNoProvider(
   { spec: { action, provider }, namespace }: Config<AuthorizationPolicy>,
   push: PushContext,

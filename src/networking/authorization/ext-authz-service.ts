@@ -11,7 +11,7 @@ import { duration } from '../messages/protobuf-duration.ts';
 import type { CustomCheck } from './custom.ts';
 import { caselessMatcher } from './text-matcher.ts';
 
-/** Default of Istio's API reference, so long that the authorizer limits its own response time. */
+/** Default of Istio's API reference; so long that the authorizer limits its response time itself. */
 const defaultTimeoutMs = 600_000;
 
 export function authorizationService({ provider, cluster, host }: CustomCheck): Init<typeof GrpcServiceSchema> {

@@ -4,7 +4,7 @@ export interface FieldPair<Of, Matcher> {
   readonly is: keyof Of;
   readonly isNot: keyof Of;
   readonly matcher: Matcher;
-  /** The field only exists for HTTP. */
+  /** The field exists only for HTTP. */
   readonly ofRequests?: true;
 }
 

@@ -1,4 +1,4 @@
-/** Operations of rules as permissions of Envoy's RBAC filters (spec/discovery.md §8.10, matchers). */
+/** Converts operations of rules to permissions of Envoy's RBAC filters (spec/discovery.md §8.10, matchers). */
 import type { PermissionSchema } from '../../gen/envoy/config/rbac/v3/rbac_pb.ts';
 import { UriTemplateMatchConfigSchema } from '../../gen/envoy/extensions/path/match/uri_template/v3/uri_template_match_pb.ts';
 import type { AuthorizationOperation } from '../../model/kinds/policies/authorization-policy.ts';
@@ -28,7 +28,7 @@ export function allOfPermissions(rules: readonly RbacPermission[]): RbacPermissi
 const host: PermissionOf = (value) => header(':authority', caselessMatcher(value));
 const method: PermissionOf = (value) => header(':method', textMatcher(value));
 
-/** A path without its query. `{*}` matches one segment, `{**}` any number. */
+/** Matches a path without its query. `{*}` matches one segment, `{**}` any number. */
 const path: PermissionOf = (value) => {
   if (!value.includes('{')) {
     return { rule: { case: 'urlPath', value: { rule: { case: 'path', value: textMatcher(value) } } } };

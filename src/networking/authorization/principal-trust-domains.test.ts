@@ -15,12 +15,12 @@ it.each([
   ['no trust domain', '*', ['*']],
   ['a prefix of a principal', 'td1/ns/a/*', ['td1/ns/a/*', 'td2/ns/a/*']],
 ])(
-  'policies accept all trust domains of the mesh, depending on that of the principal: %s',
+  "a policy accepts all trust domains of the mesh depending on the principal's trust domain: %s",
   (_, principal, expected) => {
     expect(inAllTrustDomains(principal, domains)).toEqual(expected);
   },
 );
 
-it('the trust domains of the mesh are its own and its aliases, without duplicates', () => {
+it("the mesh's trust domains are its own and its aliases, without duplicates", () => {
   expect(trustDomainsOf({ trustDomain: 'td1', trustDomainAliases: ['td2', 'td1'] } as never)).toEqual(['td1', 'td2']);
 });

@@ -1,12 +1,11 @@
-/** Trust domains in the principals of policies (spec/discovery.md §8.10). */
+/** Expands trust domains in the principals of policies (spec/discovery.md §8.10). */
 
 /** In policies, this name stands for the mesh's own trust domain. */
 const localTrustDomain = 'cluster.local';
 
 /**
- * Expands `td1/ns/shop/sa/web` to all trust domains of the mesh if `td1` is one of them. A domain with a leading `*`
- * (`*-td/ns/…`) is kept, and the mesh's domains are added if one of them matches. Foreign domains and the domain `*`
- * are unchanged.
+ * Expands `td1/ns/shop/sa/web` to all trust domains of the mesh if `td1` is one of them. A domain with a leading `*` (`*-td/ns/…`) stays, and the
+ * mesh's domains are added if one of them matches. Foreign domains and the domain `*` are unchanged.
  */
 export function inAllTrustDomains(principal: string, domains: readonly string[]): readonly string[] {
   const slash = principal.indexOf('/');

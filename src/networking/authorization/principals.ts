@@ -1,4 +1,4 @@
-/** Sources of rules as principals of Envoy's RBAC filters (spec/discovery.md §8.10, matchers). */
+/** Converts sources of rules to principals of Envoy's RBAC filters (spec/discovery.md §8.10, matchers). */
 import type { PrincipalSchema } from '../../gen/envoy/config/rbac/v3/rbac_pb.ts';
 import type { AuthorizationSource } from '../../model/kinds/policies/authorization-policy.ts';
 import { cidrRange } from '../messages/address.ts';
@@ -34,7 +34,7 @@ export function allOfPrincipals(ids: readonly RbacPrincipal[]): RbacPrincipal {
   return ids.length === 1 ? ids[0]! : { identifier: { case: 'andIds', value: { ids: [...ids] } } };
 }
 
-/** `cluster.local/ns/shop/sa/web`: the identity in the client's certificate. */
+/** Matches the identity in the client's certificate, such as `cluster.local/ns/shop/sa/web`. */
 export const certifiedPrincipal: PrincipalOf = (value, { trustDomains }) =>
   anyOfPrincipals(
     inAllTrustDomains(value, trustDomains).map((principal) =>
@@ -46,7 +46,7 @@ export const certifiedPrincipal: PrincipalOf = (value, { trustDomains }) =>
 export const certifiedNamespace: PrincipalOf = (value) =>
   authenticated(regexMatcher(`.*/ns/${regexOf(value, '.*')}/.*`));
 
-/** `account` in the policy's namespace, or `namespace/account`. The identity may contain additional segments. */
+/** Matches `account` in the policy's namespace, or `namespace/account`. The identity may contain additional segments. */
 export const certifiedAccount: PrincipalOf = (value, context) => {
   const [namespace, account] = value.includes('/') ? value.split('/') : [context.namespace, value];
   const part = (text = ''): string => regexOf(text, '[^/]+');

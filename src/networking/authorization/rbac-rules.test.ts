@@ -1,4 +1,4 @@
-/** Conversion of policies to Envoy's RBAC rules, for HTTP and for TCP. */
+/** Tests the conversion of policies to Envoy's RBAC rules, for HTTP and for TCP. */
 import { describe, expect, it } from 'vitest';
 import { givenMesh, givenShape } from '../../../test/fixtures/given-mesh.ts';
 import { type ActionRules, actionRules, type RuleTraffic } from './rbac-rules.ts';
@@ -28,7 +28,7 @@ describe('rules for TCP connections', () => {
   const spec = (action: string): string =>
     `{ action: ${action}, rules: [{ to: [{ operation: { methods: [GET], ports: ["80"] } }], when: [{ key: "request.headers[x]", values: [y] }] }] }`;
 
-  it.each(['DENY', 'AUDIT'])('a rule with action %s ignores HTTP fields and matches more', (action) => {
+  it.each(['DENY', 'AUDIT'])('a rule with action %s ignores HTTP fields, and matches more connections', (action) => {
     expect(first(rulesOf(policy(spec(action)), 'bytes')[0])).toBe(
       JSON.stringify({
         permissions: [{ rule: { case: 'destinationPort', value: 80 } }],
@@ -37,12 +37,12 @@ describe('rules for TCP connections', () => {
     );
   });
 
-  it('a rule with action ALLOW and HTTP fields allows nothing', () => {
+  it('a rule with action ALLOW and HTTP fields allows no connection', () => {
     expect(first(rulesOf(policy(spec('ALLOW')), 'bytes')[0])).toBe(matchesNothing);
   });
 });
 
-it('a header condition "*" matches a present header, even if it is empty', () => {
+it('a header condition "*" matches a header even if it is empty', () => {
   const spec = `{ action: DENY, rules: [{ when: [{ key: "request.headers[x]", values: ["*"] }, { key: "request.headers[y]", notValues: ["*"] }] }] }`;
   const present = (name: string) => ({
     identifier: { case: 'header', value: { name, headerMatchSpecifier: { case: 'presentMatch', value: true } } },
@@ -96,7 +96,7 @@ describe('service account of a source', () => {
     ['a.b', 'spiffe://td/ns/shop/sa/a-b', false],
     ['*/web', 'spiffe://td/ns/other/sa/web/extra', true],
     ['*/web', 'spiffe://td/ns/other/sa/web2', false],
-  ])('account %s and identity %s match: %s', (account, identity, expected) => {
+  ])('account %s matches identity %s: %s', (account, identity, expected) => {
     expect(matches(account, identity)).toBe(expected);
   });
 });

@@ -1,4 +1,4 @@
-/** AuthorizationPolicies of a workload as rules of Envoy's RBAC filters (spec/discovery.md §8.10). */
+/** Converts AuthorizationPolicies of a workload to rules of Envoy's RBAC filters (spec/discovery.md §8.10). */
 import { type PolicySchema, RBAC_Action, type RBACSchema } from '../../gen/envoy/config/rbac/v3/rbac_pb.ts';
 import type { Config } from '../../model/config/config.ts';
 import type { AuthorizationPolicy, AuthorizationRule } from '../../model/kinds/policies/authorization-policy.ts';
@@ -18,7 +18,7 @@ export type RuleTraffic = 'requests' | 'bytes';
 
 export interface ActionRules {
   readonly enforced?: RbacRules;
-  /** Rules of dry-run policies, which only count what they would do. */
+  /** Rules of dry-run policies, which only record the result in statistics. */
   readonly dryRun?: RbacRules;
   readonly dryRunPrefix?: string;
 }
@@ -52,8 +52,8 @@ export interface RulesContext {
   readonly proxy: Pick<PoliciesContext, 'push'>;
   readonly traffic: RuleTraffic;
   /**
-   * On TCP, a rule with HTTP fields must never allow more than the policy does. `true`: the fields are ignored, so
-   * that a DENY or AUDIT rule matches more. `false`: an ALLOW rule with such fields matches nothing.
+   * On TCP, a rule with HTTP fields must never allow more than the policy does. If `true`, the fields are ignored, so that a DENY or AUDIT rule
+   * matches more. If `false`, an ALLOW rule with such fields matches nothing.
    */
   readonly ignoresHttpFields: boolean;
   readonly prefix?: string;
@@ -96,7 +96,7 @@ function envoyPolicy(
   };
 }
 
-/** Whether the rule has conditions on HTTP. */
+/** Whether the rule has HTTP conditions. */
 export function needsRequests({ from = [], to = [], when = [] }: AuthorizationRule): boolean {
   return from.some(usesRequestSource) || to.some(isAboutRequests) || when.some(({ key }) => isOfRequests(key));
 }

@@ -1,4 +1,4 @@
-/** Filters that depend only on policies are built once for all workloads. The test counts calls instead of time. */
+/** Tests that filters which depend only on policies are built once for all workloads. Counts calls instead of measuring time. */
 import { expect, it } from 'vitest';
 import { GivenWorld, givenObject } from '../../../test/fixtures/given-world.ts';
 import { countedWork, sumOf } from '../../../test/harness/counted-work.ts';
@@ -41,12 +41,12 @@ function callsFor(namespaces: number, changed: Config): readonly number[] {
   return [first, second];
 }
 
-it('filters of mesh-wide policies are built once for all workloads, for HTTP and for TCP', () => {
+it('filters for mesh-wide policies are built once for all workloads, separately for HTTP and TCP', () => {
   const [few, many] = [callsFor(4, policy(3, '/other')), callsFor(40, policy(3, '/other'))];
   // Each workload checks its policies for external authorizers, which costs a few calls. No call builds rules.
   for (const [place, calls] of many.entries()) expect(calls).toBeLessThan(few[place]! + 36 * 20 * 8);
 });
 
-it('a changed policy of a namespace only changes the filters of its workloads', () => {
+it("a namespace's changed policy changes only the filters of its workloads", () => {
   callsFor(4, policy(21, '/own', 'ns-1'));
 });

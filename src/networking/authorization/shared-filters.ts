@@ -1,4 +1,4 @@
-/** Builds filters that depend only on AuthorizationPolicies and mesh settings once for all proxies with equal ones. */
+/** Builds filters that depend only on AuthorizationPolicies and mesh settings, once for all proxies with the same policies and settings. */
 import { memoizeByObject } from '../../model/collections/memoize-by-object.ts';
 import { setBounded } from '../../model/collections/set-bounded.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
@@ -14,7 +14,7 @@ export interface PoliciesContext {
 
 type Policies = WorkloadPolicies['authorizationPolicies'];
 
-/** Maximum number of cached policy lists. If every workload has a different list, a larger cache brings nothing. */
+/** Maximum number of cached policy lists. If every workload has a different list, a larger cache has no benefit. */
 const maxLists = 16;
 
 /** @param build called once for each recently used policy list */

@@ -1,4 +1,4 @@
-/** Values of AuthorizationPolicies, with an optional `*` at one end, as Envoy string matchers. */
+/** Converts values of AuthorizationPolicies, with an optional `*` at one end, to Envoy string matchers. */
 import type { StringMatcherSchema } from '../../gen/envoy/type/matcher/v3/string_pb.ts';
 import type { Init } from '../messages/init.ts';
 
@@ -12,13 +12,13 @@ export function textMatcher(text: string): TextMatcher {
   return { matchPattern: { case: 'exact', value: text } };
 }
 
-/** For host names, which are case-insensitive. */
+/** Matches host names, which are case-insensitive. */
 export function caselessMatcher(text: string): TextMatcher {
   // Envoy rejects `ignore_case` with a regular expression.
   return text === '*' ? textMatcher(text) : { ...textMatcher(text), ignoreCase: true };
 }
 
-/** The regular expression must match the full text. */
+/** Requires the regular expression to match the full text. */
 export function regexMatcher(regex: string): TextMatcher {
   return { matchPattern: { case: 'safeRegex', value: { regex } } };
 }

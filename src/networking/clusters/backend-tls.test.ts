@@ -63,13 +63,13 @@ function socketOf(
 const system = { wellKnownCACertificates: 'System', caCertificateRefs: [] };
 
 describe('cluster of a gateway for a Service with a BackendTLSPolicy', () => {
-  it('the gateway uses TLS with the SNI and CA certificates of the policy', () => {
+  it('the gateway uses TLS with the SNI and CA certificates from the policy', () => {
     const socket = socketOf([policy(), configMap(authority.certificate)]);
     expect(socket).toContain('web.test');
     expect(socket).toContain(authority.certificate);
   });
 
-  it('the gateway trusts the system roots and accepts the names in the policy', () => {
+  it('the gateway trusts the system roots and accepts the names from the policy', () => {
     const subjectAltNames = [{ type: 'URI', uri: 'spiffe://a/b' }];
     const socket = socketOf([policy({ validation: { ...system, subjectAltNames } })]);
     expect(socket).toContain('ca-certificates.crt');
@@ -88,11 +88,14 @@ describe('cluster of a gateway for a Service with a BackendTLSPolicy', () => {
       'is an unsupported well-known name',
       [policy({ validation: { wellKnownCACertificates: 'example.com/other', caCertificateRefs: [] } })],
     ],
-  ])("the gateway fails all connections instead of using plaintext if the policy's CA reference %s", (_, objects) => {
-    expect(socketOf(objects)).toContain(refused);
-  });
+  ])(
+    "the gateway fails all connections, without falling back to plaintext, if the policy's CA reference %s",
+    (_, objects) => {
+      expect(socketOf(objects)).toContain(refused);
+    },
+  );
 
-  it('a policy for a named port only applies to that port, and takes precedence over one for the Service', () => {
+  it('a policy for a named port applies only to that port, and takes precedence over one for the Service', () => {
     const other = 'outbound|81||web.shop.svc.cluster.local';
     expect(socketOf([policy({ section: 'http', validation: system })], { cluster: other })).not.toContain('web.test');
     const both = [
@@ -103,14 +106,14 @@ describe('cluster of a gateway for a Service with a BackendTLSPolicy', () => {
     expect(socketOf(both)).toContain('web.test');
   });
 
-  it('the oldest of several policies applies, then the first by name', () => {
+  it('the oldest policy applies, or the first by name if several have the same age', () => {
     const named = (name: string, age: number) =>
       policy({ name, age, validation: { ...system, hostname: `${name}.test` } });
     expect(socketOf([named('a', 5), named('b', 1)])).toContain('b.test');
     expect(socketOf([named('b', 1), named('a', 1)])).toContain('a.test');
   });
 
-  it('a policy overrides the TLS settings of a DestinationRule for gateways, but not for sidecars', () => {
+  it('a policy overrides the TLS settings of a DestinationRule at gateways, but not at sidecars', () => {
     const rule = givenObject('DestinationRule', 'shop', 'web', {
       host: 'web.shop.svc.cluster.local',
       trafficPolicy: { tls: { mode: 'DISABLE' } },
@@ -124,7 +127,7 @@ describe('changes of a BackendTLSPolicy', () => {
   const second = createAuthority('second');
   const about = { namespace: 'shop', type: 'router' } as const;
 
-  it('clusters of a gateway depend only on the policy and on its ConfigMap', () => {
+  it("a gateway's clusters depend only on the policy and its ConfigMap", () => {
     const world = new GivenWorld([service]);
     const [gateway, sidecar] = [world.connect('10.9.0.1', about), world.connect('10.9.0.2', { namespace: 'shop' })];
     const version = () => gateway.get(clusterType, '*')!.resources.get(host)!.version;
@@ -190,7 +193,7 @@ describe('BackendTLSPolicy for an ExternalName Service', () => {
     );
   });
 
-  it('a gateway never uses plaintext while the policy is created and deleted, because its routes change too', () => {
+  it('a gateway never uses plaintext while the policy is created or deleted, because the routes change with it', () => {
     const world = new GivenWorld([service, alias, ...routing]);
     const gateway = world.connect('10.9.0.1', about);
     const route = (): string => {

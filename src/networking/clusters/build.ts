@@ -1,4 +1,4 @@
-/** CDS: all clusters of a proxy (spec/discovery.md §8.2). */
+/** Builds all clusters of a proxy for CDS (spec/discovery.md §8.2). */
 
 import { type Cluster, ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
@@ -19,7 +19,7 @@ import { sniCluster } from './outbound.ts';
 import { sharedOutboundClusters } from './shared-outbound.ts';
 import { blackHole, dynamicDns, inboundPassthrough, passthrough } from './special.ts';
 
-/** Clusters in the order in which Envoy receives them. Of several clusters with one name, the first is kept. */
+/** Returns clusters in the order in which Envoy receives them. For several clusters of one name, keeps the first. */
 export function buildClusters(shape: ProxyShape, push: PushContext, memory: Memory = noMemory): EnvoyResource[] {
   return atOnce(buildingClusters(shape, push, memory));
 }

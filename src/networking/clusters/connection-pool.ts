@@ -11,7 +11,7 @@ import type {
   TcpKeepalive,
 } from '../../model/kinds/destinations/traffic-policy.ts';
 
-/** Without a rule, connections are unlimited. Envoy's default is 1024. */
+/** Connections are unlimited without a rule, because Envoy's default would be 1024. */
 const unlimited = 4294967295;
 
 export function circuitBreakers(pool: ConnectionPoolSettings | undefined, budget?: RetryBudget): CircuitBreakers {
@@ -43,7 +43,7 @@ export function connectionOptions(
   });
 }
 
-/** Socket options are in seconds, and 0 would disable the option. */
+/** Socket options are in seconds, and 0 would disable them. */
 function roundedSeconds(ms: number | undefined): number | undefined {
   return ms === undefined ? undefined : Math.max(1, Math.round(ms / 1000));
 }

@@ -22,12 +22,12 @@ function discovery(yaml: string, node: GivenNode = {}, features: Partial<Feature
 }
 
 describe('endpoints of a service without an address', () => {
-  it('the cluster uses the original destination', () => {
+  it('the cluster uses the original destination address', () => {
     expect(discovery(headless)).toBe('ORIGINAL_DST');
     expect(discovery(anywhere)).toBe('ORIGINAL_DST');
   });
 
-  it('the cluster selects endpoints if the original destination is unknown', () => {
+  it('the cluster selects endpoints if the original destination address is unknown', () => {
     expect(discovery(headless, { type: 'router' })).toBe('EDS');
     expect(discovery(headless, { metadata: { INTERCEPTION_MODE: 'NONE' } })).toBe('EDS');
     expect(discovery(anywhere, { metadata: { INTERCEPTION_MODE: 'NONE' } })).toBe('ORIGINAL_DST');

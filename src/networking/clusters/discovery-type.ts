@@ -1,4 +1,4 @@
-/** How Envoy discovers the endpoints of an outbound cluster (spec/discovery.md §8.2, type and DNS rows). */
+/** Selects how Envoy discovers the endpoints of an outbound cluster (spec/discovery.md §8.2, type and DNS rows). */
 
 import {
   Cluster_DiscoveryType,
@@ -20,7 +20,7 @@ type ClusterInit = Init<typeof ClusterSchema>;
 
 export type ClusterDiscovery = 'EDS' | 'STRICT_DNS' | 'LOGICAL_DNS' | 'ORIGINAL_DST' | 'DYNAMIC_DNS';
 
-/** `undefined` for an alias without a cluster. */
+/** Returns `undefined` for an alias without a cluster. */
 export function discoveryOf(
   service: Service,
   policy: EffectivePolicy,
@@ -43,15 +43,14 @@ export function discoveryOf(
   }
 }
 
-/** Whether connections keep the destination address that the client resolved itself. */
+/** Whether connections keep the destination address that the client resolved. */
 function passesThrough({ loadBalancer }: EffectivePolicy, { type, interceptionMode }: ClusterShape): boolean {
   return loadBalancer?.simple === 'PASSTHROUGH' && type === 'sidecar' && interceptionMode !== 'NONE';
 }
 
 /**
- * For a service without addresses: whether Envoy load-balances instead of using the original destination. Gateways
- * have no original destination. Sidecars load-balance headless services, whose pods are known, if traffic is not
- * redirected or the feature is enabled.
+ * Whether Envoy load-balances for a service without addresses. Gateways have no original destination. Sidecars load-balance headless services, whose
+ * pods are known, if traffic is not redirected or the feature is enabled.
  */
 function choosesEndpoint(service: Service, shape: ClusterShape, { endpointsForHeadless }: Features): boolean {
   if (shape.type === 'router') return true;

@@ -9,8 +9,8 @@ import { pack } from '../messages/any.ts';
 import { duration } from '../messages/protobuf-duration.ts';
 
 /**
- * Envoy's c-ares resolver with a new source port after this number of queries. Some firewalls and kernels drop
- * responses to a port that is used indefinitely (Envoy's documentation, CaresDnsResolverConfig `udp_max_queries`).
+ * Envoy's c-ares resolver, which changes its source port after this number of queries. Some firewalls and kernels drop responses to a port that is
+ * used indefinitely (Envoy's documentation, CaresDnsResolverConfig `udp_max_queries`).
  */
 export const dnsResolver = create(TypedExtensionConfigSchema, {
   name: 'envoy.network.dns_resolver.cares',
@@ -21,10 +21,9 @@ export const dnsResolver = create(TypedExtensionConfigSchema, {
 const dnsJitterField = 58;
 
 /**
- * Adds a random delay up to the jitter to each DNS refresh, so that the proxies of a mesh do not query
- * simultaneously. 0 disables it.
+ * Adds a random delay up to the jitter to each DNS refresh, so that the proxies of a mesh do not query simultaneously. 0 disables the delay.
  *
- * @param cluster a cluster that resolves names, modified in place
+ * @param cluster a cluster that resolves names; modified in place
  */
 export function withDnsJitter(cluster: Cluster, jitterMs: number): Cluster {
   if (jitterMs <= 0) return cluster;

@@ -33,12 +33,12 @@ export function inboundSource(family: ProxyIpFamily): Init<typeof BindConfigSche
   const from = (address: string) => ({ address, portSpecifier: { case: 'portValue' as const, value: 0 } });
   return {
     sourceAddress: from(family === 'v6' ? '::6' : '127.0.0.6'),
-    // Envoy chooses the address of the destination's family.
+    // Envoy selects the source address of the destination's family.
     ...(family === 'dual' && { extraSourceAddresses: [{ address: from('::6') }] }),
   };
 }
 
-/** Last result of each shape, with its inputs. */
+/** Last result for each shape, with its inputs. */
 const lastClusters = new WeakMap<
   ProxyShape,
   { readonly inputs: readonly unknown[]; readonly clusters: readonly EnvoyResource[] }
@@ -76,7 +76,7 @@ function inboundCluster(target: InboundTarget, shape: ProxyShape, push: PushCont
   const options = upstreamHttpOptions({
     protocol: target.protocol,
     client: 'sidecar',
-    // Proxies use HTTP/2 between each other, but the application receives the protocol of its port.
+    // Proxies use HTTP/2 among themselves, but the application receives the protocol of its port.
     settings: http && { ...http, h2UpgradePolicy: 'DO_NOT_UPGRADE' },
     connections: tcp,
     meshUpgradePolicy: 'DO_NOT_UPGRADE',
@@ -99,12 +99,12 @@ function inboundCluster(target: InboundTarget, shape: ProxyShape, push: PushCont
   });
 }
 
-/** The original destination, unless the Sidecar object sets `defaultEndpoint`. */
+/** Uses the original destination, unless the Sidecar object sets `defaultEndpoint`. */
 function applicationFields(name: string, target: InboundTarget, shape: ProxyShape): ClusterInit {
   const upstreamBindConfig = inboundSource(shape.ipFamily);
   const { forwardTo } = target;
   if (forwardTo === undefined) {
-    // The cluster has at most one host for each address of the workload, so Envoy need not clean up unused hosts.
+    // Disables the cleanup of unused hosts, because the cluster has at most one host for each address of the workload.
     const cleanupInterval = create(DurationSchema, { seconds: 9_223_372_035n });
     return { ...originalDestinationFields, cleanupInterval, upstreamBindConfig };
   }

@@ -20,7 +20,7 @@ type LbFields = Pick<ClusterInit, 'lbPolicy' | 'lbConfig'>;
 const defaultMinimumRingSize = 1024;
 const defaultMinimumWarmupPercent = 10;
 
-/** Not for original-destination clusters, which have no choice of endpoints. */
+/** Not for original-destination clusters, which cannot choose between endpoints. */
 export function loadBalancing(settings: LoadBalancerSettings | undefined): LbFields {
   if (settings?.consistentHash) return consistentHash(settings.consistentHash);
   const slowStartConfig = settings?.warmup && slowStart(settings.warmup);
@@ -68,10 +68,9 @@ function zoneAware({ minClusterSize }: NonNullable<LocalityOrdering['zoneAware']
 }
 
 /**
- * Panic threshold and locality weighting.
+ * Sets panic threshold and locality weighting.
  *
- * @param knowsUnhealthy the cluster contains unhealthy endpoints. Panic mode is then disabled, so that Envoy never
- * uses them.
+ * @param knowsUnhealthy whether the cluster contains unhealthy endpoints. Panic mode is then disabled, so that Envoy never uses them.
  */
 export function commonLbConfig(
   { outlierDetection }: EffectivePolicy,

@@ -58,7 +58,7 @@ status: { conditions: [{ type: Healthy, status: "${healthy ? 'True' : 'False'}" 
 }
 
 describe('endpoint discovery of a cluster', () => {
-  it('a cluster with one DNS name uses that of the first healthy endpoint', () => {
+  it('a cluster with one DNS name uses the name of the first healthy endpoint', () => {
     const entry = service('DNS_ROUND_ROBIN', 'workloadSelector: { labels: { app: a } }');
     const addresses = (...workloads: string[]): unknown =>
       only(entry + workloads.join(''))
@@ -95,19 +95,19 @@ describe('endpoint discovery of a cluster', () => {
     [['10.0.0.1'], Family.V4_ONLY],
     [['2001:db8::1'], Family.V6_ONLY],
     [['10.0.0.1', '2001:db8::1'], Family.ALL],
-  ])('a proxy at %j queries DNS for addresses of its families', (addresses, family) => {
+  ])('a proxy at %j sends DNS queries for its address families', (addresses, family) => {
     const cluster = only(service('DNS'), { ip: addresses[0]!, metadata: { INSTANCE_IPS: addresses.join(',') } });
     expect(cluster.dnsLookupFamily).toBe(family);
   });
 
-  it("the cluster uses the original destination with the rule's load balancing PASSTHROUGH", () => {
+  it("the cluster uses the original destination if the rule's load balancing is PASSTHROUGH", () => {
     const cluster = only(service('STATIC', one) + rule('{ loadBalancer: { simple: PASSTHROUGH } }'));
     expect(cluster.clusterDiscoveryType.value).toBe(Type.ORIGINAL_DST);
     expect(cluster.edsClusterConfig).toBeUndefined();
   });
 
   it.each(['DNS', 'DNS_ROUND_ROBIN'])(
-    'the cluster uses the original destination with PASSTHROUGH even for resolution %s',
+    'the cluster uses the original destination with PASSTHROUGH, even if the resolution is %s',
     (resolution) => {
       const yaml = service(resolution) + rule('{ loadBalancer: { simple: PASSTHROUGH } }');
       const cluster = only(yaml);
@@ -121,7 +121,7 @@ describe('endpoint discovery of a cluster', () => {
     },
   );
 
-  it('a DNS subset without endpoints has no cluster', () => {
+  it('a DNS subset has no cluster if it has no endpoints', () => {
     const subsets = `${rule('{}').replace('trafficPolicy: {}', 'subsets: [{ name: v1, labels: { version: v1 } }]')}`;
     const all = clusters(service('DNS') + subsets);
     expect(all.has(name)).toBe(true);
@@ -130,7 +130,7 @@ describe('endpoint discovery of a cluster', () => {
 });
 
 describe('outbound cluster', () => {
-  it('a cluster has no limits except those of the DestinationRule', () => {
+  it('a cluster has only the limits of the DestinationRule', () => {
     const [free] = only(service('NONE')).circuitBreakers!.thresholds;
     expect(free).toMatchObject({ maxConnections: 4294967295, maxRetries: 4294967295 });
     const limited = only(service('NONE') + rule('{ connectionPool: { tcp: { maxConnections: 7 } } }'));
@@ -141,7 +141,7 @@ describe('outbound cluster', () => {
     ['{ tcp: { idleTimeout: 7s, maxConnectionDuration: 90s } }', { idleTimeout: 7n, maxConnectionDuration: 90n }],
     ['{ tcp: { idleTimeout: 7s }, http: { idleTimeout: 5s } }', { idleTimeout: 5n }],
     ['{ tcp: { maxConnections: 7 } }', {}],
-  ])('a cluster applies the connection limits of the rule to HTTP connections: %s', (pool, expected) => {
+  ])("a cluster applies the rule's connection limits to HTTP connections: %s", (pool, expected) => {
     const { typedExtensionProtocolOptions: options } = only(service('NONE') + rule(`{ connectionPool: ${pool} }`));
     const [packed] = Object.values(options);
     const { commonHttpProtocolOptions: common } = packed
@@ -164,7 +164,7 @@ describe('outbound cluster', () => {
     expect(policy(false)).toBe(Policy.RANDOM);
   });
 
-  it('a cluster with outlier detection has no panic threshold by default', () => {
+  it('a cluster with outlier detection has a panic threshold of 0 by default', () => {
     expect(only(service('NONE')).commonLbConfig?.healthyPanicThreshold).toBeUndefined();
     const cluster = only(service('NONE') + rule('{ outlierDetection: { interval: 1s } }'));
     expect(cluster.commonLbConfig?.healthyPanicThreshold?.value).toBe(0);
@@ -181,7 +181,7 @@ describe('outbound cluster', () => {
     expect(panicOf('STATIC', '{ outlierDetection: { minHealthPercent: 40 } }')).toBe(40);
   });
 
-  it('a cluster that resolves names randomizes its query times and changes its source port', () => {
+  it('a cluster that resolves names randomizes the query times and changes the source port', () => {
     const cluster = only(service('DNS'));
     expect(cluster.$unknown).toBeUndefined();
     const field = withDnsJitter(cluster, 100).$unknown;
@@ -198,7 +198,7 @@ describe('outbound cluster', () => {
     });
   });
 
-  it('a cluster has no auto mTLS if the proxy has no workload certificates, or the service is outside the mesh', () => {
+  it('a cluster has no auto mTLS if the proxy has no workload certificates or the service is outside the mesh', () => {
     const inside = service('STATIC', 'endpoints: [{ address: 10.0.0.1 }]').replace('EXTERNAL', 'INTERNAL');
     const certified = { metadata: { WORKLOAD_CERTIFICATES: 'true' } };
     expect(only(inside).transportSocketMatches).toEqual([]);
@@ -208,12 +208,12 @@ describe('outbound cluster', () => {
   });
 });
 
-it('every proxy has a black hole cluster, and a sidecar also has a passthrough cluster', () => {
+it('a proxy has a black hole cluster, and a sidecar also has passthrough clusters', () => {
   expect([...clusters('').keys()]).toEqual(['BlackHoleCluster', 'PassthroughCluster', 'InboundPassthroughCluster']);
   expect([...clusters('', { type: 'router' }).keys()]).toEqual(['BlackHoleCluster']);
 });
 
-it('a ServiceEntry without resolution forwards connections to its target port, or to the original port without one', () => {
+it('a ServiceEntry without resolution forwards connections to its target port or else the original port', () => {
   const entry = (more: string) => `
 apiVersion: networking.istio.io/v1
 kind: ServiceEntry

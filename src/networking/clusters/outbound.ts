@@ -37,14 +37,14 @@ type ClusterInit = Init<typeof ClusterSchema>;
 export interface OutboundTarget {
   readonly service: Service;
   readonly port: Port;
-  /** Empty for the cluster of all endpoints. */
+  /** Empty for the cluster with all endpoints. */
   readonly subset: string;
   readonly rule: MergedDestinationRule | undefined;
-  /** An alias of the service with a DestinationRule of its own, after which the cluster is named. */
+  /** An alias of the service with its own DestinationRule; the cluster has the alias's name. */
   readonly alias?: Service | undefined;
 }
 
-/** BackendTLSPolicies only apply to gateways. Sidecars use mesh settings and DestinationRules. */
+/** Only gateways use BackendTLSPolicies. Sidecars use mesh settings and DestinationRules. */
 export function backendTlsFor(
   service: Service,
   port: Port,
@@ -74,7 +74,7 @@ export function outboundClusters(
     .map((cluster) => namedResource(ClusterSchema, cluster, dependsOn));
 }
 
-/** `undefined` for an alias, and for a DNS service without a name. */
+/** Returns `undefined` for an alias, and for a DNS service without a name. */
 export function outboundCluster(target: OutboundTarget, shape: ClusterShape, push: PushContext): Cluster | undefined {
   const { service, port, subset, rule, alias } = target;
   const policy = effectivePolicy(rule?.config.spec, subset, port.number);
@@ -101,7 +101,7 @@ export function outboundCluster(target: OutboundTarget, shape: ClusterShape, pus
   return withOrigins(resolves ? withDnsJitter(cluster, push.features.dnsJitterMs) : cluster, origins);
 }
 
-/** The cluster behind an AUTO_PASSTHROUGH gateway, which forwards TLS unchanged to endpoints that accept mutual TLS. */
+/** Returns the cluster of an AUTO_PASSTHROUGH gateway, which forwards TLS unchanged to endpoints that accept mutual TLS. */
 export function sniCluster(target: OutboundTarget, shape: ClusterShape, push: PushContext): Cluster | undefined {
   if (!hasSniCluster(target, shape, push)) return undefined;
   const { service, port, subset, rule } = target;
@@ -120,7 +120,7 @@ export function sniCluster(target: OutboundTarget, shape: ClusterShape, push: Pu
   return withOrigins(cluster, originsOfTarget(target));
 }
 
-/** Whether the cluster has an SNI form, for TLS that is passed through. Only EDS clusters do. */
+/** Whether the cluster has an SNI form, for TLS that is passed through. Only EDS clusters have one. */
 export function hasSniCluster(
   { service, port, subset, rule }: OutboundTarget,
   shape: ClusterShape,
@@ -144,7 +144,7 @@ function balancing(
 ) {
   const ordering = localityOrdering(policy, push.mesh.localityLbSetting, service);
   const { unhealthy } = healthSelection(service, policy.outlierDetection, push.features);
-  // The health of an original destination is unknown.
+  // Original destinations have no known health.
   return commonLbConfig(policy, ordering, unhealthy && discovery !== 'ORIGINAL_DST');
 }
 
@@ -179,7 +179,7 @@ function discoveryFields(
   return { ...dnsFields(discovery, assignment, shape, push), typedDnsResolverConfig: dnsResolver };
 }
 
-/** A LOGICAL_DNS cluster has one name. Prefers a healthy endpoint. */
+/** Selects one endpoint for a LOGICAL_DNS cluster, preferably a healthy one. */
 function singleEndpoint(endpoints: readonly Endpoint[]): Endpoint {
   return endpoints.find(({ health }) => health === 'healthy') ?? endpoints[0]!;
 }
@@ -204,10 +204,7 @@ function connectionFields(policy: EffectivePolicy, push: PushContext): ClusterIn
   };
 }
 
-/**
- * TLS and HTTP version are built together, because ALPN depends on the version, and the HTTP options determine the
- * SNI.
- */
+/** Builds TLS and HTTP version together, because ALPN depends on the version, and the HTTP options determine the SNI. */
 function protocolFields(
   { service, port, subset, rule, alias }: OutboundTarget,
   discovery: ClusterDiscovery,
@@ -247,7 +244,7 @@ function protocolFields(
   };
 }
 
-/** The transport sockets, wrapped in the PROXY protocol if the upstream requires it. */
+/** Wraps the transport sockets in the PROXY protocol if the upstream requires it. */
 function withProxyProtocolSockets(
   transport: Pick<ClusterInit, 'transportSocket' | 'transportSocketMatches'>,
   proxyProtocol: EffectivePolicy['proxyProtocol'],

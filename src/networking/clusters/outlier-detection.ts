@@ -1,4 +1,4 @@
-/** When Envoy ejects a failing endpoint (spec/discovery.md §8.2, outlierDetection). */
+/** Configures when Envoy ejects a failing endpoint (spec/discovery.md §8.2, outlierDetection). */
 import { create } from '@bufbuild/protobuf';
 import {
   type OutlierDetection,

@@ -7,7 +7,7 @@ import type { EnvoyResource } from '../messages/resource.ts';
 import { reachOf } from '../traffic/reach.ts';
 import { sharedOutboundClusters } from './shared-outbound.ts';
 
-/** Precomputes shared clusters service by service, because building all clusters at once takes long. */
+/** Builds shared clusters service by service in advance, because building all clusters in one step takes long. */
 export function* precomputeClusters(
   shape: ProxyShape,
   push: PushContext,

@@ -23,7 +23,7 @@ function context(settings: ClientTlsSettings, about: Partial<PublicTlsTarget> = 
   }['commonTlsContext'];
 }
 
-/** Names of secrets and files in the TLS context. */
+/** Returns the names of secrets and files in the TLS context. */
 function sources(settings: ClientTlsSettings, about: Partial<PublicTlsTarget> = {}): string[] {
   const json = JSON.stringify(context(settings, about));
   return [...json.matchAll(/"(?:name|filename)":"([^"]+)"/g)].map(([, text]) => text!);
@@ -32,14 +32,14 @@ function sources(settings: ClientTlsSettings, about: Partial<PublicTlsTarget> = 
 const files = { clientCertificate: '/c.pem', privateKey: '/k.pem', caCertificates: '/ca.pem' };
 
 describe('certificates and roots for TLS outside the mesh', () => {
-  it('Envoy reads files itself, or requests them from the agent', () => {
+  it('Envoy reads files itself or, with an agent, requests them from the agent', () => {
     expect(sources({ mode: 'MUTUAL', ...files })).toEqual(['/c.pem', '/k.pem', '/ca.pem']);
     expect(sources({ mode: 'MUTUAL', ...files }, { hasAgent: true }).filter((name) => name.startsWith('file'))).toEqual(
       ['file-cert:/c.pem~/k.pem', 'file-root:/ca.pem'],
     );
   });
 
-  it('the agent serves files together with their revocation lists if it checks these', () => {
+  it('the agent serves files together with their revocation lists if the agent checks these', () => {
     const settings = { mode: 'SIMPLE', caCertificates: '/ca.pem', caCrl: '/ca.crl' } as const;
     expect(sources(settings)).toEqual(['/ca.pem', '/ca.crl']);
     expect(sources(settings, { hasAgent: true }).sort()).toEqual(['/ca.crl', 'file-root:/ca.pem']);
@@ -62,14 +62,14 @@ describe('certificates and roots for TLS outside the mesh', () => {
     );
   });
 
-  it('a Secret of the control plane is only used by rules with a workload selector, others use the system roots', () => {
+  it('a Secret from the control plane is used only by rules with a workload selector, and others use the system roots', () => {
     const settings = { mode: 'MUTUAL', credentialName: 'web' } as const;
     expect(sources(settings, { mayRequestSecrets: true })).toEqual(['kubernetes://web', 'kubernetes://web-cacert']);
     expect(sources(settings)).toEqual(['/etc/ssl/certs/ca-certificates.crt']);
   });
 });
 
-it('the server is verified by the requested host if the rule contains no name', () => {
+it('the server is verified by the requested host if the rule specifies no name', () => {
   const auto = (
     settings: Partial<ClientTlsSettings>,
     serviceAccounts: string[] = [],

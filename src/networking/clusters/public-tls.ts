@@ -12,7 +12,7 @@ import { type CommonTlsInit, fileSource, subjectAltNames, tlsSocket, type Valida
 
 /** Path of the public root certificates in Debian and Alpine images. */
 const systemRootsFile = '/etc/ssl/certs/ca-certificates.crt';
-/** Secret name by which the agent serves the public root certificates, wherever their file is. */
+/** Secret name by which the agent serves the public root certificates, independent of their path. */
 const systemRoots = 'system';
 
 export interface PublicTlsTarget {
@@ -23,16 +23,16 @@ export interface PublicTlsTarget {
   readonly hasAgent: boolean;
   readonly checksRevocationLists: boolean;
   /**
-   * Whether the proxy may request Secrets from the control plane: gateways may, and sidecars that the rule selects. A
-   * rule without a selector would give the key to every sidecar of its namespace.
+   * Whether the proxy may request Secrets from the control plane, as gateways and sidecars that the rule selects may. A rule without a selector would
+   * give the key to every sidecar of its namespace.
    */
   readonly mayRequestSecrets: boolean;
-  /** PEM of trusted CAs, overrides those of the settings. */
+  /** PEM of trusted CAs; overrides the CAs in the settings. */
   readonly roots?: Uint8Array;
 }
 
 export interface PublicTls {
-  /** SNI is the host of each request. */
+  /** Uses the host of each request as SNI. */
   readonly autoSni: boolean;
   readonly autoSanValidation: boolean;
   readonly transportSocket: TypedExtension;
@@ -79,7 +79,7 @@ function peerValidation(settings: ClientTlsSettings, names: readonly string[], t
     matchTypedSubjectAltNames: subjectAltNames(names),
     ...(settings.caCrl && { crl: fileSource(settings.caCrl) }),
   };
-  // The control plane rejects `insecureSkipVerify` beside anything that would be verified.
+  // Validation rejects `insecureSkipVerify` together with anything that would be verified.
   if (settings.insecureSkipVerify && !settings.caCertificates) return {};
   if (target.roots !== undefined) {
     const trustedCa = { specifier: { case: 'inlineBytes', value: target.roots } } as const;

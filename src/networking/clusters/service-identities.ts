@@ -2,7 +2,7 @@ import { identitiesUnder, trustDomainsOf } from '../../model/mesh/trust-domains.
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { Service } from '../../model/services/service.ts';
 
-/** IDs in all trust domains of the mesh, sorted. */
+/** Returns the SPIFFE IDs in all trust domains of the mesh, sorted. */
 export function identitiesOf(service: Service, push: PushContext): readonly string[] {
   const ofEndpoints = push.endpointsOf(service.hostname, service.namespace).map((endpoint) => endpoint.serviceAccount);
   const domains = trustDomainsOf(push.mesh);

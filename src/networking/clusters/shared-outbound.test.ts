@@ -33,21 +33,21 @@ function first(node: GivenNode, host = 'a.test', push = context): unknown {
 }
 
 describe('shared outbound clusters', () => {
-  it('proxies with equal shapes share cluster objects, even in different namespaces', () => {
+  it('proxies of the same shape share cluster objects, even in different namespaces', () => {
     const here = first({ ip: '10.0.0.8', labels: { app: 'x', 'topology.kubernetes.io/region': 'eu' } });
     const there = first({ ip: '10.0.0.9', labels: { app: 'y', 'topology.kubernetes.io/region': 'us' } });
     expect(here).toBeDefined();
     expect(there).toBe(here);
   });
 
-  it('proxies with another type or address family, or in another context, have other clusters', () => {
+  it('proxies share no clusters if their type, address family or push context differs', () => {
     const sidecar = first({});
     expect(first({ type: 'router' })).not.toBe(sidecar);
     expect(first({ ip: '2001:db8::1' })).not.toBe(sidecar);
     expect(first({}, 'a.test', givenMesh(yaml).context)).not.toBe(sidecar);
   });
 
-  it('clusters that contain endpoints in locality order are shared within the locality', () => {
+  it('clusters that contain endpoints in locality order are shared only within the locality', () => {
     const here = first({ labels: { 'topology.kubernetes.io/region': 'eu' } }, 'b.test');
     const there = first({ labels: { 'topology.kubernetes.io/region': 'us' } }, 'b.test');
     expect(here).toBeDefined();

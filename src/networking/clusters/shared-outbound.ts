@@ -1,4 +1,4 @@
-/** Outbound clusters, cached for all shapes that get equal ones. */
+/** Caches outbound clusters for all shapes with equal clusters. */
 import type { ConfigKey } from '../../model/config/config.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { MergedDestinationRule } from '../../model/push-context/resolved-rules.ts';
@@ -26,7 +26,7 @@ export function sharedOutboundClusters(
   const secured = automaticMutualTlsText(service, push);
   const key = `${serviceText(service)} ${ruleText(rule)} ${clusterShapeKey(shape, service, push)} ${secured} ${alias?.hostname ?? ''}`;
   const endpoints = endpointsAsSecured(push.endpointsOf(service.hostname, service.namespace), push);
-  // Even a cluster without endpoints (EDS) contains their identities, because mutual TLS verifies them.
+  // Even a cluster without endpoints (EDS) contains the endpoints' identities, because mutual TLS verifies them.
   const ofEndpoints = carriesEndpoints(service) ? endpoints : identitiesText(endpoints);
   const backendTls = service.ports.map((port) => backendTlsFor(service, port, shape, push, alias));
   const inputs = [service, alias, rule, push.mesh, ofEndpoints, ...backendTls];

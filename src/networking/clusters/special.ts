@@ -31,7 +31,7 @@ const passthroughProtocol = {
   }),
 };
 
-/** A cluster without endpoints: Envoy rejects and counts its requests and connections. */
+/** A cluster without endpoints, whose requests and connections Envoy rejects and counts. */
 export function blackHole(mesh: MeshConfig): Cluster {
   return create(ClusterSchema, {
     name: blackHoleCluster,
@@ -51,7 +51,7 @@ export function passthrough(mesh: MeshConfig): Cluster {
   });
 }
 
-/** Resolves the Host header of each request, for requests to unknown hosts. */
+/** Cluster for requests to unknown hosts; resolves the Host header of each request. */
 export function dynamicDns(shape: Pick<ProxyShape, 'ipFamily'>, mesh: MeshConfig): Cluster {
   return create(ClusterSchema, {
     name: dynamicDnsCluster,

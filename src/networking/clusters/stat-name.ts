@@ -1,9 +1,9 @@
-/** Cluster names in statistics (spec/discovery.md §8.1, stat names). */
+/** Builds cluster names for statistics (spec/discovery.md §8.1, stat names). */
 
 import type { Port, Service } from '../../model/services/service.ts';
 import { ownValue } from '../../runtime/json-object.ts';
 
-/** Separates the name from the rest of the metric name, for tag extraction. */
+/** Separates the cluster name from the rest of the metric name, for tag extraction. */
 const delimiter = ';';
 
 export interface StatNameParts {
@@ -13,9 +13,7 @@ export interface StatNameParts {
   readonly targetPort?: number;
 }
 
-/**
- * @param pattern mesh setting `outboundClusterStatName` or `inboundClusterStatName`, empty for the cluster's own name
- */
+/** @param pattern mesh setting `outboundClusterStatName` or `inboundClusterStatName`; empty for the cluster's own name */
 export function clusterStatName(clusterName: string, pattern: string, parts: StatNameParts): string {
   if (pattern === '') return clusterName + delimiter;
   const values: Readonly<Record<string, string>> = {
@@ -29,7 +27,7 @@ export function clusterStatName(clusterName: string, pattern: string, parts: Sta
   return pattern.replace(/%(\w+)%/g, (placeholder, key: string) => ownValue(values, key) ?? placeholder) + delimiter;
 }
 
-/** The host without the cluster domain: `reviews.shop`. Hosts outside the cluster are unchanged. */
+/** Returns the host without the cluster domain, such as `reviews.shop`. Hosts outside the cluster are unchanged. */
 function shortName({ hostname, namespace }: Pick<Service, 'hostname' | 'namespace'>): string {
   const suffix = hostname.indexOf(`.${namespace}.svc.`);
   return suffix === -1 ? hostname : hostname.slice(0, suffix + 1 + namespace.length);

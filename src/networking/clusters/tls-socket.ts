@@ -17,7 +17,7 @@ export function tlsSocket(sni: string, common: CommonTlsInit): TypedExtension {
   return typedExtension('envoy.transport_sockets.tls', UpstreamTlsContextSchema, { sni, commonTlsContext: common });
 }
 
-/** Envoy requires the type of each name. */
+/** Sets the type of each name, which Envoy requires. */
 export function subjectAltNames(names: readonly string[]): NonNullable<ValidationInit['matchTypedSubjectAltNames']> {
   return names.map((name) => ({
     sanType: name.includes('://')
@@ -29,7 +29,7 @@ export function subjectAltNames(names: readonly string[]): NonNullable<Validatio
   }));
 }
 
-/** A file that Envoy reads once, when it creates the cluster or listener. */
+/** References a file that Envoy reads once, when it creates the cluster or listener. */
 export function fileSource(path: string): { specifier: { case: 'filename'; value: string } } {
   return { specifier: { case: 'filename', value: path } };
 }

@@ -65,7 +65,7 @@ describe('HTTP version of a cluster', () => {
     ['', clients],
     ['GRPC', two],
   ])(
-    'the mesh setting UPGRADE does not affect the application: a port with protocol "%s" uses %s',
+    'the mesh setting UPGRADE does not affect inbound ports: a port with protocol "%s" uses %s',
     (protocol, expected) => {
       expect(spoken('inbound|80||', protocol, '{ h2UpgradePolicy: UPGRADE }')).toBe(expected);
     },

@@ -1,4 +1,4 @@
-/** HTTP version and connection limits of a cluster (spec/discovery.md §8.2, http2). */
+/** Sets HTTP version and connection limits of a cluster (spec/discovery.md §8.2, http2). */
 
 import type { Any } from '@bufbuild/protobuf/wkt';
 import type { KeepaliveSettingsSchema } from '../../gen/envoy/config/core/v3/protocol_pb.ts';
@@ -25,14 +25,14 @@ export interface UpstreamHttp {
   readonly settings?: HttpSettings | undefined;
   readonly connections?: TcpSettings | undefined;
   readonly meshUpgradePolicy: Exclude<H2UpgradePolicy, 'DEFAULT'>;
-  /** SNI and the verified name are the host of each request. */
+  /** Uses the host of each request as SNI and as the verified name. */
   readonly autoSni?: boolean;
   readonly autoSanValidation?: boolean;
 }
 
 /**
- * Whether the upstream protocol is HTTP/2 for all clients. A DestinationRule can require it on any port that may
- * carry HTTP, also with TLS origination. The mesh setting only applies to ports that are declared as HTTP.
+ * Whether the upstream protocol is HTTP/2 for all clients. A DestinationRule can require it on any port that may carry HTTP, also with TLS
+ * origination; the mesh setting applies only to declared HTTP ports.
  */
 export function speaksHttp2({ protocol, settings, meshUpgradePolicy }: UpstreamHttp): boolean {
   if (isHttp2(protocol)) return true;
@@ -47,7 +47,7 @@ function mayBeRequests(protocol: ApplicationProtocol): boolean {
   return !isTcp(protocol) || isTls(protocol);
 }
 
-/** `undefined` if Envoy's defaults suffice (HTTP/1.1, no limits). */
+/** Returns `undefined` if Envoy's defaults suffice (HTTP/1.1, no limits). */
 export function upstreamHttpOptions(upstream: UpstreamHttp): Any | undefined {
   const { settings, connections } = upstream;
   const versions = versionOptions(upstream);

@@ -61,14 +61,14 @@ describe('server names in the mesh', () => {
   const renamed = 'trustDomain: new.test\ntrustDomainAliases: [old.test]';
   const under = (account: string, ...domains: string[]): string[] => domains.map((one) => `spiffe://${one}${account}`);
 
-  it('a server may have a certificate of a former trust domain', () => {
+  it('a server can have a certificate of a former trust domain', () => {
     const { transportSocketMatches: matches } = cluster(service, { meshConfig: renamed });
     expect(namesOf(matches[0]!.transportSocket)).toEqual(under('/ns/shop/sa/web', 'new.test', 'old.test'));
     const target = cluster(service + rule('{ tls: { mode: ISTIO_MUTUAL } }'), { meshConfig: renamed });
     expect(namesOf(target.transportSocket)).toEqual(under('/ns/shop/sa/web', 'new.test', 'old.test'));
   });
 
-  it('a server has exactly the names in an object, if any', () => {
+  it('a server must have one of the names in the object if there are any', () => {
     const named = 'resolution: STATIC\n  subjectAltNames: [spiffe://other.test/ns/a/sa/b, web.test]';
     const { transportSocketMatches: matches } = cluster(service.replace('resolution: STATIC', named), {
       meshConfig: renamed,
@@ -86,7 +86,7 @@ describe('server names in the mesh', () => {
 });
 
 describe('automatic mutual TLS', () => {
-  it('the metadata of endpoints determine whether auto mTLS is used', () => {
+  it('auto mTLS is used depending on the metadata of endpoints', () => {
     const { transportSocketMatches, transportSocket } = cluster(service);
     expect(transportSocketMatches.map(({ name }) => name)).toEqual(['tlsMode-istio', 'tlsMode-disabled']);
     expect(transportSocket).toBeUndefined();
@@ -102,7 +102,7 @@ describe('automatic mutual TLS', () => {
     expect([transportSocketMatches, transportSocket]).toEqual([[], undefined]);
   });
 
-  it('an original-destination cluster uses auto mTLS for all connections or none', () => {
+  it('an original-destination cluster uses auto mTLS for either all or no connections', () => {
     const passthrough = service + rule('{ loadBalancer: { simple: PASSTHROUGH } }');
     const taken = cluster(passthrough);
     expect(taken.transportSocketMatches).toEqual([]);
@@ -111,7 +111,7 @@ describe('automatic mutual TLS', () => {
     expect(cluster(passthrough.replace('serviceAccount: web', refusing)).transportSocket).toBeUndefined();
   });
 
-  it('auto mTLS has the minimum TLS version of the mesh', () => {
+  it("auto mTLS uses the mesh's minimum TLS version", () => {
     const { transportSocketMatches } = cluster(service, { meshConfig: 'meshMTLS: { minProtocolVersion: TLSV1_3 }' });
     const { tlsParams } = tlsOf(transportSocketMatches[0]!.transportSocket).commonTlsContext!;
     expect(tlsParams!.tlsMinimumProtocolVersion).toBe(tlsParams!.tlsMaximumProtocolVersion);
@@ -121,12 +121,12 @@ describe('automatic mutual TLS', () => {
 describe('mutual TLS of a DestinationRule', () => {
   const yaml = service + rule('{ tls: { mode: ISTIO_MUTUAL } }') + off;
 
-  it('mutual TLS of a rule does not depend on PeerAuthentication objects', () => {
+  it('mutual TLS of a rule is independent of PeerAuthentication objects', () => {
     const { commonTlsContext } = tlsOf(cluster(yaml).transportSocket);
     expect(commonTlsContext!.tlsCertificateSdsSecretConfigs.map(({ name }) => name)).toEqual(['default']);
   });
 
-  it('mutual TLS of a rule accepts no server, without waiting, if the proxy has no certificate', () => {
+  it('mutual TLS of a rule rejects all servers immediately if the proxy has no certificate', () => {
     const { commonTlsContext } = tlsOf(cluster(yaml, { agent: false }).transportSocket);
     expect(commonTlsContext!.tlsCertificateSdsSecretConfigs).toEqual([]);
     expect(commonTlsContext!.validationContextType).toMatchObject({

@@ -16,7 +16,7 @@ import { subjectAltNames, tlsSocket } from './tls-socket.ts';
 type TransportFields = Pick<Init<typeof ClusterSchema>, 'transportSocket' | 'transportSocketMatches'>;
 
 export interface UpstreamTls extends TransportFields {
-  /** SNI is the host of each request. */
+  /** Uses the host of each request as SNI. */
   readonly autoSni: boolean;
   readonly autoSanValidation: boolean;
 }
@@ -26,7 +26,7 @@ export interface UpstreamTlsTarget {
   readonly sniName: string;
   readonly identities: readonly string[];
   readonly http2: boolean;
-  /** Auto mTLS: for no endpoint, for endpoints whose metadata announce it, or for all endpoints. */
+  /** Whether auto mTLS applies to no endpoint, to endpoints whose metadata announce it, or to all endpoints. */
   readonly automatic: 'never' | 'by endpoint' | 'always';
   readonly hasCertificate: boolean;
   readonly checksRevocationLists: boolean;
@@ -61,7 +61,7 @@ export function upstreamTls(settings: ClientTlsSettings | undefined, target: Ups
   }
 }
 
-/** Mutual TLS for endpoints that accept it, plaintext for others. */
+/** Uses mutual TLS for endpoints that accept it, and plaintext for others. */
 function automaticTls(target: UpstreamTlsTarget): UpstreamTls {
   switch (target.automatic) {
     case 'never':
@@ -104,8 +104,8 @@ function workloadSocket(
 }
 
 /**
- * A TLS socket that trusts no certificate. A proxy without a certificate then fails connections that require mutual
- * TLS, instead of using plaintext or waiting for a certificate without limit.
+ * Returns a TLS socket that trusts no certificate. Without a certificate, a proxy then fails connections that require mutual TLS, instead of using
+ * plaintext or waiting indefinitely.
  */
 function refusingSocket(sni: string): TypedExtension {
   const noCertificate = '0'.repeat(64);

@@ -16,7 +16,7 @@ import type { EndpointSelection } from './selection.ts';
 
 export interface AssignmentInputs {
   readonly service: Service;
-  /** The ExternalName service that the cluster is named after. */
+  /** The ExternalName service that gives the cluster its name. */
   readonly alias?: Service;
   readonly rule: MergedDestinationRule | undefined;
   readonly port: Port;
@@ -90,13 +90,12 @@ export function networkViewFor(
     clusterId,
     clusterLocal: push.isClusterLocal(service.hostname),
     gateways: push.networkGateways,
-    // An AUTO_PASSTHROUGH gateway forwards the client's own mutual TLS and routes by SNI, which gRPC clients do not
-    // send.
+    // Excludes gRPC: an AUTO_PASSTHROUGH gateway forwards the client's own mutual TLS and routes by SNI, which gRPC clients do not send.
     mutualTls: !proxyless && (sni || isMutualTlsTried(policy, service, push)),
   };
 }
 
-/** If several objects of a namespace define the host, returns the one that has the port. */
+/** If several objects of a namespace define the host, returns the one with the port. */
 function withPort(service: Service, number: number, { services }: ProxyReach): Service {
   const hasPort = ({ ports }: Service): boolean => ports.some((port) => port.number === number);
   if (hasPort(service)) return service;

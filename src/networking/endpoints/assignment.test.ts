@@ -16,7 +16,7 @@ const order = {
 };
 const messageOf = (one: Endpoint) => loadAssignment('web', [one], order).endpoints[0]!.lbEndpoints[0]!;
 
-it('an endpoint built as an object literal equals the message of protobuf-es', () => {
+it('an endpoint that is built as an object literal equals the message from protobuf-es', () => {
   for (const one of [endpoint, { ...endpoint, tlsMode: 'disabled' as const }]) {
     const message = messageOf(one);
     const { healthStatus, metadata, loadBalancingWeight = 0 } = message;
@@ -31,7 +31,7 @@ it('an endpoint built as an object literal equals the message of protobuf-es', (
   }
 });
 
-it('an endpoint contains metadata of its workload, and of mutual TLS if its proxy accepts it', () => {
+it('an endpoint contains metadata of its workload, and about mutual TLS if its proxy accepts it', () => {
   expect(messageOf(endpoint).metadata!.filterMetadata).toEqual({
     istio: { workload: 'web;shop;web;v2;c1' },
     'envoy.transport_socket_match': { tlsMode: 'istio' },

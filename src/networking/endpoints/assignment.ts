@@ -14,7 +14,7 @@ import type { Endpoint } from '../../model/services/service.ts';
 import { socketAddress } from '../messages/address.ts';
 import { type LocalityGroup, type LocalityOrder, localityGroups, weightOf } from './locality-groups.ts';
 
-/** @param endpoints selected endpoints. Without any, the result is a valid empty assignment. */
+/** @param endpoints selected endpoints; if none exist, the result is a valid empty assignment */
 export function loadAssignment(
   clusterName: string,
   endpoints: readonly Endpoint[],
@@ -36,10 +36,7 @@ function localityEndpoints(group: LocalityGroup): LocalityLbEndpoints {
   });
 }
 
-/**
- * An object literal, which is faster than `create`: a change of one endpoint rebuilds the messages of all endpoints
- * of its cluster.
- */
+/** Uses an object literal, which is faster than `create`, because a change of one endpoint rebuilds the messages of all endpoints of its cluster. */
 function lbEndpoint(endpoint: Endpoint): LbEndpoint {
   return {
     $typeName: 'envoy.config.endpoint.v3.LbEndpoint',
@@ -62,7 +59,7 @@ function lbEndpoint(endpoint: Endpoint): LbEndpoint {
   };
 }
 
-/** No entry for terminating endpoints, which are never sent. */
+/** Contains no entry for terminating endpoints, which are never sent. */
 const healthStatus: Readonly<Record<Endpoint['health'], HealthStatus>> = {
   healthy: HealthStatus.HEALTHY,
   unhealthy: HealthStatus.UNHEALTHY,
@@ -79,6 +76,6 @@ function endpointMetadata(endpoint: Endpoint): Record<string, JsonObject> {
   const istio = {
     workload: `${workloadName};${endpoint.namespace};${canonicalName};${revision};${endpoint.clusterId}`,
   };
-  // Selects the transport socket match `tlsMode-istio` of the cluster. The keys are in the order of encoding.
+  // Selects the cluster's transport socket match `tlsMode-istio`. The keys are in the order of encoding.
   return endpoint.tlsMode === 'istio' ? { 'envoy.transport_socket_match': { tlsMode: 'istio' }, istio } : { istio };
 }

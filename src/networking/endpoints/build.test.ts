@@ -66,18 +66,18 @@ function addressesOf(cluster: string, push = context, shape = givenShape()): str
 }
 
 describe('endpoints of a cluster', () => {
-  it('endpoints match the port by name, and may have different port numbers', () => {
+  it('endpoints match the service port by name, and can have different port numbers', () => {
     expect(addressesOf('outbound|80||reviews.test')).toEqual(['10.0.0.1:8080', '10.0.0.2:80']);
     expect(addressesOf('outbound|81||reviews.test')).toContain('10.0.0.1:9090');
   });
 
-  it('endpoints come from the object that has the port, if several objects define the host', () => {
+  it('endpoints are taken from the object that defines the port if several objects define the host', () => {
     expect(addressesOf('outbound|80||parted.test')).toEqual(['10.0.0.3:80']);
     expect(addressesOf('outbound|9000||parted.test')).toEqual(['10.0.0.4:9000']);
     expect(addressesOf('outbound|99||parted.test')).toEqual([]);
   });
 
-  it('an endpoint may be a unix socket', () => {
+  it('an endpoint can be a Unix socket', () => {
     expect(addressesOf('outbound|80||socket.test')).toEqual(['/run/socket.sock']);
   });
 
@@ -85,7 +85,7 @@ describe('endpoints of a cluster', () => {
     expect(addressesOf('outbound|80|v1|reviews.test')).toEqual(['10.0.0.1:8080']);
   });
 
-  it('a cluster in SNI form only contains endpoints that accept mutual TLS', () => {
+  it('a cluster whose name is in SNI format contains only endpoints that accept mutual TLS', () => {
     expect(addressesOf('outbound_.80_._.reviews.test')).toEqual(['10.0.0.2:80']);
   });
 
@@ -139,15 +139,12 @@ status: { loadBalancer: { ingress: [{ ip: 9.9.9.9 }] } }
     ],
     ['the mesh disables auto mTLS', '', 'enableAutoMtls: false', near],
     ['the mesh disables auto mTLS, but a rule requires it', rule('mode: ISTIO_MUTUAL'), 'enableAutoMtls: false', both],
-  ])(
-    'clients reach remote endpoints through a gateway, which only accepts mutual TLS: %s',
-    (_, rules, meshConfig, expected) => {
-      const { context } = givenMesh(mesh + rules, { meshConfig });
-      const client = { ...givenShape(), network: 'n1' };
-      expect(addressesOf('outbound|80||far.test', context, client)).toEqual(expected);
-      expect(addressesOf('outbound_.80_._.far.test', context, client)).toEqual(both);
-    },
-  );
+  ])('clients reach remote endpoints through a gateway only with mutual TLS: %s', (_, rules, meshConfig, expected) => {
+    const { context } = givenMesh(mesh + rules, { meshConfig });
+    const client = { ...givenShape(), network: 'n1' };
+    expect(addressesOf('outbound|80||far.test', context, client)).toEqual(expected);
+    expect(addressesOf('outbound_.80_._.far.test', context, client)).toEqual(both);
+  });
 
   it.each<[string, string, string[]]>([
     ['through the gateway of its network', 'n1', ['10.0.0.1:80', '9.9.9.9:15443']],

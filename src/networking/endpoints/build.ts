@@ -1,4 +1,4 @@
-/** EDS: endpoints of the requested clusters (spec/discovery.md §7.3, §8.3). */
+/** Builds the endpoints of the requested clusters for EDS (spec/discovery.md §7.3, §8.3). */
 import { create } from '@bufbuild/protobuf';
 import { ClusterLoadAssignmentSchema } from '../../gen/envoy/config/endpoint/v3/endpoint_pb.ts';
 import { memoizeByObject } from '../../model/collections/memoize-by-object.ts';
@@ -18,7 +18,7 @@ import { assignmentInputs, networkViewFor, selectionFor } from './assignment-inp
 import { reachableEndpoints } from './network-endpoints.ts';
 import { selectEndpoints } from './selection.ts';
 
-/** One assignment for each name. It is empty if the proxy cannot reach the service. */
+/** Returns one assignment for each name, which is empty if the proxy cannot reach the service. */
 export function buildEndpoints(
   shape: ProxyShape,
   push: PushContext,
@@ -39,8 +39,7 @@ function endpointsOfCluster(
   const inputs = assignmentInputs(clusterName, push, reach);
   if ('missing' in inputs) return emptyAssignment(clusterName, inputs.dependsOn);
   const { service, alias, rule, endpoints, policy, dependsOn } = inputs;
-  // Envoy uses the endpoints of the alias's previous target until the cluster of the new target is warm, so nothing
-  // is cached in the transition.
+  // Until the cluster of the alias's new target is warm, Envoy uses the previous target's endpoints, so nothing is cached in the transition.
   const kept = alias && resolveAlias(alias.hostname, reach).service?.hostname !== service.hostname ? noMemory : memory;
   const ordering = localityOrdering(policy, push.mesh.localityLbSetting, service);
   const { network, clusterId, proxyless = false } = shape;
@@ -69,13 +68,13 @@ function emptyAssignment(clusterName: string, dependsOn: readonly ConfigKey[]): 
   );
 }
 
-/** Host of an outbound cluster, otherwise empty. */
+/** Returns the host of an outbound cluster, otherwise an empty text. */
 export function hostOfAssignment(name: string): string {
   const parts = parseAssignmentName(name);
   return parts?.target ?? parts?.host ?? '';
 }
 
-/** Assignment names of aliases among the hosts. An alias may have a DestinationRule of its own. */
+/** Returns the assignment names of aliases among the hosts. An alias may have its own DestinationRule. */
 export function namesByAliases(hosts: ReadonlySet<string>, names: readonly string[]): readonly string[] {
   if (hosts.size === 0) return [];
   return aliasNamesIn(names).filter((name) => hosts.has(parseAssignmentName(name)!.host));

@@ -1,4 +1,4 @@
-/** Order of endpoints by a service's `trafficDistribution` (spec/discovery.md §5.2). */
+/** Orders endpoints by a service's `trafficDistribution` (spec/discovery.md §5.2). */
 import type { Endpoint, TrafficDistribution } from '../../model/services/service.ts';
 
 export interface ClientLocation {
@@ -15,7 +15,7 @@ const levels: Readonly<Record<TrafficDistribution, readonly ((place: ClientLocat
   PreferSameNode: [({ network }) => network, part(0), part(1), part(2), ({ node }) => node],
 };
 
-/** 0 for the nearest endpoints, higher for each level at which the locations differ. */
+/** Returns 0 for the nearest endpoints, and higher numbers for each level at which the locations differ. */
 export function topologyDistance(
   endpoint: Endpoint,
   client: ClientLocation,

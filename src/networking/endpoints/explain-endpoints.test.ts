@@ -105,7 +105,7 @@ describe('reasons for missing endpoints', () => {
     expect(explainEndpoints(cluster, givenShape(node, context), context)).toEqual(reasons);
   });
 
-  it('a reason is reported for pods that are not ready or run on a different node', () => {
+  it('a reason is reported for pods that are not ready or run on another node', () => {
     const { context } = givenMesh(`
 apiVersion: v1
 kind: Service
@@ -133,7 +133,7 @@ endpoints:
     expect(explainEndpoints('outbound|80||web.test', givenShape({ namespace: 'shop' }, context), context)).toEqual([]);
   });
 
-  it('host names are only reported if Envoy does not resolve them', () => {
+  it('host names are reported only if Envoy does not resolve them', () => {
     const named = (resolution: string) => {
       const { context } = givenMesh(entry(`resolution: ${resolution}, endpoints: [{ address: vm.test }]`, 'dns'));
       return explainEndpoints('outbound|80||web.test', givenShape({ namespace: 'shop' }, context), context);

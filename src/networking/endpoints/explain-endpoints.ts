@@ -8,8 +8,7 @@ import { addressList, type OmissionReason, omissionText } from './omission.ts';
 import { selectionOmission } from './selection.ts';
 
 /**
- * One sentence for each reason why an endpoint of the service is missing in the cluster, or is in a network without a
- * gateway. Empty if the cluster is complete.
+ * Returns one sentence for each reason why the cluster lacks an endpoint of the service, or an endpoint's network has no gateway.
  *
  * @param clusterName an outbound cluster, or its EDS service name
  */

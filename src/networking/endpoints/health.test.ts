@@ -6,7 +6,7 @@ import { buildPushContext } from '../../model/push-context/build-push-context.ts
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import { buildEndpoints } from './build.ts';
 
-/** One pod of each health, in zones a and b of two nodes. */
+/** A mesh with one pod of each health, in zones a and b of two nodes. */
 function mesh(service: string, { rule = '', ...features }: Partial<Features> & { rule?: string } = {}): PushContext {
   const conditions = {
     healthy: '{ ready: true }',
@@ -55,7 +55,7 @@ spec: { host: web, trafficPolicy: ${rule} }`
   return buildPushContext({ version, mesh: context.mesh, domain, configs, ...registry, features: all });
 }
 
-/** `10.0.0.1 2` for each endpoint: address and Envoy's health status (1 healthy, 2 unhealthy, 3 draining). */
+/** Returns address and Envoy's health status (1 healthy, 2 unhealthy, 3 draining) of each endpoint, such as `10.0.0.1 2`. */
 function sentEndpoints(push: PushContext, node = ''): string[] {
   const shape = givenShape({ metadata: { NODE_NAME: node } }, push);
   const [resource] = buildEndpoints(shape, push, ['outbound|80||web.default.svc.cluster.local']);
@@ -69,32 +69,32 @@ function sentEndpoints(push: PushContext, node = ''): string[] {
 }
 
 describe('unhealthy endpoints', () => {
-  it('endpoints that are not ready are sent as unhealthy, terminating ones are omitted', () => {
+  it('endpoints that are not ready are sent as unhealthy, and terminating ones are omitted', () => {
     expect(sentEndpoints(mesh(''))).toEqual(['10.0.0.1 1', '10.0.0.2 2']);
   });
 
-  it('endpoints that are not ready are omitted if the environment disables them', () => {
+  it('endpoints that are not ready are omitted if the environment disables sending them', () => {
     expect(sentEndpoints(mesh('', { autoSendUnhealthy: false }))).toEqual(['10.0.0.1 1']);
   });
 
-  it('endpoints that are not ready are omitted with minHealthPercent, unless the environment requires them', () => {
+  it('endpoints that are not ready are omitted with minHealthPercent unless the environment requires them', () => {
     const rule = '{ outlierDetection: { minHealthPercent: 50 } }';
     expect(sentEndpoints(mesh('', { rule }))).toEqual(['10.0.0.1 1']);
     expect(sentEndpoints(mesh('', { rule, sendUnhealthy: true }))).toEqual(['10.0.0.1 1', '10.0.0.2 2']);
   });
 
-  it('draining endpoints are sent if the service has sticky sessions', () => {
+  it('draining endpoints are sent if the service has persistent sessions', () => {
     expect(sentEndpoints(mesh('session'))).toEqual(['10.0.0.1 1', '10.0.0.2 2', '10.0.0.3 3']);
   });
 
-  it('an endpoint with the draining label is draining', () => {
+  it('an endpoint counts as draining if it has the draining label', () => {
     expect(sentEndpoints(mesh('labelled'))).toEqual(['10.0.0.2 2']);
     expect(sentEndpoints(mesh('labelled session'))).toEqual(['10.0.0.1 3', '10.0.0.2 2', '10.0.0.3 3']);
     expect(sentEndpoints(mesh('labelled', { drainingLabel: 'other' }))).toEqual(['10.0.0.1 1', '10.0.0.2 2']);
   });
 });
 
-it("a service with node-local traffic only has endpoints on the client's node", () => {
+it("a service with node-local traffic has only endpoints on the client's node", () => {
   expect(sentEndpoints(mesh('local'), 'node-0')).toEqual(['10.0.0.1 1']);
   expect(sentEndpoints(mesh('local'), 'node-1')).toEqual(['10.0.0.2 2']);
   expect(sentEndpoints(mesh('local'))).toEqual([]);

@@ -1,19 +1,16 @@
-/**
- * Selects the endpoints that Envoy receives by their health (spec/discovery.md §8.3, "excluded" and `health_status`;
- * §1.4).
- */
+/** Selects the endpoints that Envoy receives, by their health (spec/discovery.md §8.3, "excluded" and `health_status`; §1.4). */
 
 import type { OutlierDetection } from '../../model/kinds/destinations/traffic-policy.ts';
 import type { Features } from '../../model/mesh/features.ts';
 import type { Endpoint, Service } from '../../model/services/service.ts';
 
-/** Which endpoints are sent besides healthy ones. Terminating endpoints never are. */
+/** Which endpoints are sent in addition to healthy ones. Terminating endpoints are never sent. */
 export interface HealthSelection {
-  /** Send unhealthy endpoints. Envoy does not use them, but needs them to compute the healthy share. */
+  /** Whether unhealthy endpoints are sent. Envoy does not use them, but needs them to compute the healthy share. */
   readonly unhealthy: boolean;
-  /** Send draining endpoints, which keep their sticky sessions. */
+  /** Whether draining endpoints are sent, which retain their sticky sessions. */
   readonly draining: boolean;
-  /** Endpoints with this label count as draining. Empty if no label has this effect. */
+  /** Endpoints with this label are treated as draining. Empty if no label has this effect. */
   readonly drainingLabel: string;
 }
 
@@ -30,9 +27,8 @@ export function healthSelection(
 }
 
 /**
- * Whether unhealthy endpoints are sent. With `trafficDistribution`, the proxy must know how many of the near
- * endpoints are unhealthy. With `minHealthPercent`, Envoy uses all endpoints if few are healthy, so it must not
- * receive any that were never ready.
+ * Whether unhealthy endpoints are sent. With `trafficDistribution`, the proxy must know how many of the near endpoints are unhealthy. With
+ * `minHealthPercent`, Envoy uses all endpoints if few are healthy, so it must not receive endpoints that were never ready.
  */
 function sendsUnhealthy(
   { attributes }: Pick<Service, 'attributes'>,
@@ -43,7 +39,7 @@ function sendsUnhealthy(
   return autoSendUnhealthy && (outlierDetection?.minHealthPercent ?? 0) === 0;
 }
 
-/** `undefined` if the endpoint is not sent. */
+/** Returns `undefined` if the endpoint is not sent. */
 export function withSentHealth(
   endpoint: Endpoint,
   { unhealthy, draining, drainingLabel }: HealthSelection,

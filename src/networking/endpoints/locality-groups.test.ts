@@ -22,7 +22,7 @@ function endpoint(locality: string, more: Partial<Endpoint> = {}): Endpoint {
   };
 }
 
-/** `locality: weight@priority` of each group. */
+/** Returns `locality: weight@priority` for each group. */
 function order(
   endpoints: readonly Endpoint[],
   setting: LocalityOrdering | undefined,
@@ -41,7 +41,7 @@ function order(
 const everywhere = ['us/a', 'eu/b', 'eu/a/2', 'eu/a/1', 'ap/a'].map((locality) => endpoint(locality));
 
 describe('endpoints by locality', () => {
-  it("groups are sorted, and have the sum of their endpoints' weights, by default 1 each", () => {
+  it("groups are sorted, and their weight is the sum of their endpoints' weights, which default to 1", () => {
     const some = [endpoint('us/a', { weight: 3 }), endpoint('eu/a'), endpoint('us/a')];
     expect(order(some, undefined)).toEqual(['eu/a: 1@0', 'us/a: 4@0']);
   });
@@ -80,7 +80,7 @@ describe('endpoints by locality', () => {
     expect([Math.min(...priorities), Math.max(...priorities)]).toEqual([0, 128]);
   });
 
-  it('failover prefers near localities and has contiguous priorities', () => {
+  it('failover prefers nearby localities and has contiguous priorities', () => {
     expect(order(everywhere, {})).toEqual(['ap/a: 1@3', 'eu/a/1: 1@0', 'eu/a/2: 1@1', 'eu/b: 1@2', 'us/a: 1@3']);
     expect(order([endpoint('us/a'), endpoint('eu/b')], {})).toEqual(['eu/b: 1@0', 'us/a: 1@1']);
   });
@@ -91,11 +91,11 @@ describe('endpoints by locality', () => {
     expect(order(everywhere, setting)).toContain('ap/a: 1@4');
   });
 
-  it('failover requires outlier detection, because Envoy would never leave the first priority', () => {
+  it('failover requires outlier detection, because Envoy would otherwise never leave the first priority', () => {
     expect(order(everywhere, {}, { outlierDetection: false }).every((text) => text.endsWith('@0'))).toBe(true);
   });
 
-  it("distribution divides a wildcard's weight among its localities, and omits localities without a weight", () => {
+  it('distribution divides the weight of a wildcard among its localities, and omits localities without weight', () => {
     const setting = { distribute: [{ from: 'eu/a/*', to: { 'eu/a/1': 70, 'eu/*': 30 } }] };
     expect(order(everywhere, setting, { outlierDetection: false })).toEqual([
       'eu/a/1: 70@0',
@@ -104,7 +104,7 @@ describe('endpoints by locality', () => {
     ]);
   });
 
-  it('failoverPriority orders endpoints by the number of labels that they have in common with the proxy', () => {
+  it('failoverPriority orders endpoints by the number of labels that match those of the proxy', () => {
     const setting = { failoverPriority: ['version', 'topology.kubernetes.io/region'] };
     const some = [
       endpoint('us/a', { labels: { version: 'v1' } }),
@@ -114,13 +114,13 @@ describe('endpoints by locality', () => {
     expect(order(some, setting, { labels: { version: 'v1' } })).toEqual(['eu/b: 1@0', 'us/a: 1@1', 'eu/a: 1@2']);
   });
 
-  it('failoverPriority may require a label value that the proxy does not have', () => {
+  it('failoverPriority can require a label value that the proxy does not have', () => {
     const setting = { failoverPriority: ['version=v2'] };
     const some = [endpoint('eu/a', { labels: { version: 'v1' } }), endpoint('eu/a', { labels: { version: 'v2' } })];
     expect(order(some, setting, { labels: { version: 'v1' } })).toEqual(['eu/a: 1@0', 'eu/a: 1@1']);
   });
 
-  it('trafficDistribution orders near endpoints first, with or without outlier detection', () => {
+  it('trafficDistribution prefers nearby endpoints, with or without outlier detection', () => {
     const near = (locality: string, more: Partial<Endpoint> = {}): Endpoint =>
       endpoint(locality, { network: 'n', ...more });
     const some = [
@@ -147,6 +147,6 @@ it.each([
   ['eu', 'eu/a', false],
   ['us/a', 'eu/*', false],
   ['us/a', '*', true],
-])('locality %s and rule %s match: %s', (locality, rule, expected) => {
+])('locality %s matches rule %s: %s', (locality, rule, expected) => {
   expect(localityMatches(locality, rule)).toBe(expected);
 });

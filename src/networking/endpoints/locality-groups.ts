@@ -1,4 +1,4 @@
-/** Order and weight of endpoints by locality (spec/discovery.md §8.2, localityLbSetting). */
+/** Orders and weights endpoints by locality (spec/discovery.md §8.2, localityLbSetting). */
 
 import type { LocalityLoadBalancerSetting } from '../../model/kinds/destinations/traffic-policy.ts';
 import type { Endpoint, TrafficDistribution } from '../../model/services/service.ts';
@@ -11,7 +11,7 @@ export interface LocalityGroup {
   readonly locality: string;
   readonly endpoints: readonly Endpoint[];
   readonly weight: number;
-  /** 0 is the highest. Priorities of a cluster are contiguous. */
+  /** 0 is the highest priority. Priorities of a cluster are contiguous. */
   readonly priority: number;
 }
 
@@ -23,10 +23,7 @@ export interface LocalityOrder {
   readonly proxyNode: string;
   /** Absent if locality affects neither weight nor priority. */
   readonly setting?: LocalityOrdering | undefined;
-  /**
-   * Whether outlier detection is configured, which failover requires: Envoy leaves a priority only if its hosts are
-   * unhealthy.
-   */
+  /** Whether outlier detection is configured, which failover requires: Envoy uses the next priority only if hosts are unhealthy. */
   readonly outlierDetection: boolean;
 }
 
@@ -50,7 +47,7 @@ export function weightOf(endpoint: Endpoint): number {
   return endpoint.weight || 1;
 }
 
-/** The sum of the weights of a cluster must fit in 32 bits. */
+/** Maximum sum of the weights of a cluster, which must fit in 32 bits. */
 const maxTotalWeight = 2 ** 31;
 
 /** Scales weights (integers >= 1) down if their sum is too large. */
@@ -143,7 +140,7 @@ function failedOver(
   return groups.map((group) => ({ ...group, priority: distance(order.proxyLocality, group.locality, setting) }));
 }
 
-/** Orders by locality within each label priority. There are 5 locality distances. */
+/** Orders by locality within each label priority. There are five locality distances. */
 function failedOverWithin(
   groups: readonly LocalityGroup[],
   order: LocalityOrder,
@@ -155,7 +152,7 @@ function failedOverWithin(
   }));
 }
 
-/** 0 same subzone, 1 same zone, 2 same region, 3 failover region (any region if none is configured), 4 others. */
+/** Returns 0 for the same subzone, 1 for the zone, 2 for the region, 3 for the failover region (any if none is configured), 4 otherwise. */
 function distance(proxy: string, endpoint: string, setting: LocalityLoadBalancerSetting): number {
   const [region = '', zone = '', subzone = ''] = proxy.split('/');
   const [otherRegion = '', otherZone = '', otherSubzone = ''] = endpoint.split('/');
@@ -167,7 +164,7 @@ function distance(proxy: string, endpoint: string, setting: LocalityLoadBalancer
   return failover === undefined || failover.to === otherRegion ? 3 : 4;
 }
 
-/** Priority by how many labels, from the start of the list, endpoint and proxy have in common. */
+/** Prioritizes by the number of labels, from the start of the list, that endpoint and proxy have in common. */
 function byLabelPriority(
   endpoints: readonly Endpoint[],
   order: LocalityOrder,
@@ -179,7 +176,7 @@ function byLabelPriority(
   });
 }
 
-/** `key` requires equal values on proxy and endpoint, `key=value` that value on the endpoint. */
+/** `key` requires equal values on proxy and endpoint, `key=value` this value on the endpoint. */
 function sharesLabel(label: string, endpoint: Endpoint, order: LocalityOrder): boolean {
   const equals = label.indexOf('=');
   if (equals > 0) return workloadLabel(endpoint, label.slice(0, equals)) === label.slice(equals + 1);

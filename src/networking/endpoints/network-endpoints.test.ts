@@ -34,25 +34,25 @@ const west = (address: string, about: Partial<Endpoint> = {}): Endpoint =>
   endpoint(address, { network: 'west', clusterId: 'c2', ...about });
 
 describe('endpoints of other networks', () => {
-  it('a gateway has the weight of all endpoints behind it', () => {
+  it('a gateway has the total weight of the endpoints behind it', () => {
     expect(
       seen([endpoint('10.0.0.1'), west('10.9.0.1', { weight: 2 }), west('10.9.0.2')], [gateway('7.0.0.1')]),
     ).toEqual(['10.0.0.1:8080 0', '7.0.0.1:15443 3']);
   });
 
-  it('several gateways share the weight, in proportion to directly reached endpoints', () => {
+  it('several gateways share the weight in proportion to directly reachable endpoints', () => {
     expect(
       seen([endpoint('10.0.0.1'), west('10.9.0.1'), west('10.9.0.2')], [gateway('7.0.0.1'), gateway('7.0.0.2')]),
     ).toEqual(['10.0.0.1:8080 2', '7.0.0.1:15443 2', '7.0.0.2:15443 2']);
   });
 
-  it('endpoints use a gateway in their own cluster if there is one', () => {
+  it('endpoints use a gateway in their own cluster if one exists', () => {
     const gateways = [gateway('7.0.0.1', { cluster: 'c2' }), gateway('7.0.0.2', { cluster: 'c3' })];
     expect(seen([west('10.9.0.1')], gateways)).toEqual(['7.0.0.1:15443 1']);
     expect(seen([west('10.9.0.1', { clusterId: 'c4' })], gateways)).toHaveLength(2);
   });
 
-  it('endpoints without mutual TLS are omitted, because gateways accept nothing else', () => {
+  it('endpoints without mutual TLS are omitted, because gateways accept only mutual TLS', () => {
     expect(seen([west('10.9.0.1', { tlsMode: 'disabled' })], [gateway('7.0.0.1')])).toEqual([]);
   });
 
@@ -61,7 +61,7 @@ describe('endpoints of other networks', () => {
     expect(seen(far, [gateway('7.0.0.1')], { mutualTls: false })).toEqual(['10.0.0.1:8080 0', '10.8.0.1:8080 0']);
   });
 
-  it('a gateway only has the weight of healthy endpoints, because it cannot report their health', () => {
+  it('a gateway has only the weight of healthy endpoints, because it cannot report endpoint health', () => {
     const some = [
       west('10.9.0.1'),
       west('10.9.0.2', { health: 'unhealthy' }),
@@ -71,13 +71,13 @@ describe('endpoints of other networks', () => {
     expect(seen(some.slice(1), [gateway('7.0.0.1')])).toEqual([]);
   });
 
-  it('endpoints are reached directly if no gateway is known, or either side has no network', () => {
+  it('endpoints are reached directly if no gateway is known or one side has no network', () => {
     const far = [west('10.9.0.1'), endpoint('10.0.0.1', { network: '' })];
     expect(seen(far, [gateway('7.0.0.1', { network: 'north' })])).toEqual(['10.9.0.1:8080 0', '10.0.0.1:8080 0']);
     expect(seen(far, [gateway('7.0.0.1')], { network: '' })).toEqual(['10.9.0.1:8080 0', '10.0.0.1:8080 0']);
   });
 
-  it('endpoints of several localities behind one gateway keep their localities', () => {
+  it('endpoints of several localities behind the same gateway keep their localities', () => {
     const two = [west('10.9.0.1', { locality: 'r1' }), west('10.9.0.2', { locality: 'r2' })];
     const from = {
       network: 'east',
@@ -91,7 +91,7 @@ describe('endpoints of other networks', () => {
 });
 
 describe('endpoints of a cluster-local host', () => {
-  it("a cluster-local host only has endpoints in the client's cluster", () => {
+  it("a cluster-local host has only endpoints in the client's cluster", () => {
     const both = [endpoint('10.0.0.1'), endpoint('10.0.0.2', { clusterId: 'c2' })];
     expect(seen(both, [], { clusterLocal: true })).toEqual(['10.0.0.1:8080 0']);
     expect(seen(both, [], { clusterLocal: true, clusterId: '' })).toHaveLength(2);

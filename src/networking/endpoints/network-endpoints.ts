@@ -1,4 +1,4 @@
-/** Converts endpoints to how a proxy in one network and cluster reaches them (spec/discovery.md §5.7). */
+/** Converts endpoints to the form in which a proxy of a network and cluster reaches them (spec/discovery.md §5.7). */
 
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { NetworkGateway, NetworkGateways } from '../../model/services/network-gateways.ts';
@@ -9,19 +9,18 @@ import { hasNoAddress } from './selection.ts';
 
 export interface NetworkView extends Pick<ProxyShape, 'network' | 'clusterId'> {
   readonly gateways: NetworkGateways;
-  /** Clients only use endpoints of their own cluster. */
+  /** Whether clients use only endpoints of their own cluster. */
   readonly clusterLocal: boolean;
-  /** Clients use mutual TLS for endpoints that accept it. Gateways accept nothing else. */
+  /** Whether clients use mutual TLS for endpoints that accept it. Gateways accept only mutual TLS. */
   readonly mutualTls: boolean;
 }
 
 /**
- * Replaces endpoints of another network with that network's gateways, which only accept mutual TLS. Endpoints without
- * mutual TLS are omitted, as are all remote endpoints if clients do not use it. If no gateway or network is known, an
- * endpoint with an address is reached directly.
+ * Replaces endpoints of another network with that network's gateways, which accept only mutual TLS. Omits endpoints without mutual TLS, and all
+ * remote endpoints if clients do not use it. If no gateway or network is known, an endpoint with an address is reached directly.
  *
- * Weights keep their proportions: a gateway has the weight of all endpoints behind it, and several gateways share it.
- * All weights are multiplied if necessary to stay integers.
+ * Weights keep their proportions: gateways share the weight of all endpoints behind them. If necessary, all weights are multiplied to remain
+ * integers.
  */
 export function reachableEndpoints(endpoints: readonly Endpoint[], view: NetworkView): readonly Endpoint[] {
   const candidates = view.clusterLocal
@@ -43,7 +42,7 @@ function withAddress(endpoints: readonly Endpoint[]): readonly Endpoint[] {
   return endpoints.some(hasNoAddress) ? endpoints.filter((endpoint) => !hasNoAddress(endpoint)) : endpoints;
 }
 
-/** Why {@link reachableEndpoints} omits an endpoint. `undefined` if it is reached, directly or through a gateway. */
+/** Returns why {@link reachableEndpoints} omits an endpoint; `undefined` if it is reached, directly or through a gateway. */
 export function reachOmission(endpoint: Endpoint, view: NetworkView): OmissionReason | undefined {
   if (isOfDifferentCluster(endpoint, view)) return 'different cluster';
   if (gatewaysTo(endpoint, view).length === 0) return hasNoAddress(endpoint) ? 'no address' : undefined;
@@ -92,7 +91,7 @@ function throughGateways(
     if (ways === undefined) direct.push(scale === 1 ? endpoint : { ...endpoint, weight: weightOf(endpoint) * scale });
     else if (notForwarded(endpoint) === undefined) {
       for (const gateway of ways) {
-        // Endpoints behind a gateway keep their locality for locality failover.
+        // Endpoints behind a gateway keep their locality, for locality failover.
         const id = `${gateway.address} ${gateway.port} ${endpoint.locality}`;
         const weight = (behind.get(id)?.weight ?? 0) + (weightOf(endpoint) * scale) / ways.length;
         behind.set(id, gatewayEndpoint(gateway, endpoint, weight));

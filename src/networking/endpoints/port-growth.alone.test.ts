@@ -1,4 +1,4 @@
-/** The cost per port of a service does not grow with the number of ports. The test counts calls instead of time. */
+/** Tests that the cost per port of a service does not grow with the number of ports. Counts calls instead of measuring time. */
 import { expect, it } from 'vitest';
 import { GivenWorld, givenObject } from '../../../test/fixtures/given-world.ts';
 import { countedWork, growthOfWork } from '../../../test/harness/counted-work.ts';
@@ -7,7 +7,7 @@ import { endpointType } from '../index.ts';
 const [few, many] = [20, 80];
 const maxExponent = 1.2;
 
-it('finding endpoints of one port does not visit those of other ports', () => {
+it('finding the endpoints of one port does not visit those of other ports', () => {
   const work = (size: number) => {
     const ports = Array.from({ length: size }, (_, index) => ({
       ...{ name: `p${index}`, number: 1_000 + index, protocol: 'TCP' },
@@ -19,6 +19,6 @@ it('finding endpoints of one port does not visit those of other ports', () => {
     const names = ports.map(({ number }) => `outbound|${number}||a.test`);
     return countedWork(() => expect(node.get(endpointType, names)!.resources.size).toBe(size));
   };
-  // Finding a port by number is linear.
+  // The exponent is above 1, because finding a port by number is linear.
   expect(growthOfWork(work, few, many).exponent).toBeLessThan(maxExponent);
 });

@@ -15,18 +15,18 @@ export interface EndpointSelection {
   readonly node?: string;
   /** Selects endpoints that accept mutual TLS, for a cluster in SNI form. */
   readonly onlyMutualTls?: boolean;
-  /** Includes host names, which DNS clusters resolve. EDS only accepts addresses. */
+  /** Includes host names, which DNS clusters resolve. EDS accepts only addresses. */
   readonly allowNames?: boolean;
 }
 
-/** Endpoints match a service port by its name, because target port numbers differ between workloads. */
+/** Matches endpoints to a service port by name, because target port numbers differ between workloads. */
 export function selectEndpoints(endpoints: readonly Endpoint[], selection: EndpointSelection): readonly Endpoint[] {
   return ofPort(endpoints, selection.port.name).flatMap((endpoint) =>
     unsuitable(endpoint, selection) === undefined ? (withSentHealth(endpoint, selection.health) ?? []) : [],
   );
 }
 
-/** Why {@link selectEndpoints} omits an endpoint. `undefined` if it is selected. */
+/** Returns why {@link selectEndpoints} omits an endpoint; `undefined` if it is selected. */
 export function selectionOmission(endpoint: Endpoint, selection: EndpointSelection): OmissionReason | undefined {
   if (endpoint.servicePortName !== selection.port.name) return 'different port';
   const reason = unsuitable(endpoint, selection);
@@ -35,7 +35,7 @@ export function selectionOmission(endpoint: Endpoint, selection: EndpointSelecti
   return health === 'healthy' ? undefined : health;
 }
 
-/** Why an endpoint of this port is omitted, apart from its health. */
+/** Returns why an endpoint of this port is omitted, except because of its health. */
 function unsuitable(
   endpoint: Endpoint,
   { node, onlyMutualTls, allowNames, labels }: EndpointSelection,
@@ -51,15 +51,12 @@ export function isHostName({ address }: Pick<Endpoint, 'address'>): boolean {
   return address !== '' && !isUnixSocket(address) && isIP(address) === 0;
 }
 
-/**
- * Whether the workload is only reachable through the gateways of its network: a WorkloadEntry with a network but no
- * address.
- */
+/** Whether the workload is reachable only through the gateways of its network: a WorkloadEntry with a network but no address. */
 export function hasNoAddress({ address }: Pick<Endpoint, 'address'>): boolean {
   return address === '';
 }
 
-/** Lists below this size are searched linearly. */
+/** Lists with fewer endpoints are searched linearly. */
 const manyEndpoints = 1_000;
 
 const byPort = memoizeByObject(
@@ -67,7 +64,7 @@ const byPort = memoizeByObject(
     Map.groupBy(endpoints, ({ servicePortName }) => servicePortName),
 );
 
-/** Finds endpoints of a port. Large lists are indexed, because each port of a service searches the list. */
+/** Finds endpoints of a port. Large lists are indexed, because every port of a service searches the list. */
 function ofPort(endpoints: readonly Endpoint[], name: string): readonly Endpoint[] {
   if (endpoints.length >= manyEndpoints) return byPort(endpoints).get(name) ?? [];
   return endpoints.filter(({ servicePortName }) => servicePortName === name);

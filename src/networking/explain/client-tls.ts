@@ -13,7 +13,7 @@ import type { Question } from './question.ts';
 import { matchesString } from './string-matches.ts';
 
 export interface TerminatedTls {
-  /** Why the handshake fails, `undefined` if it succeeds. */
+  /** Why the handshake fails; `undefined` if it succeeds. */
   readonly refusal?: string;
   /** URI or DNS name of the client certificate, if the proxy requests one. */
   readonly principal?: string;

@@ -1,7 +1,4 @@
-/**
- * Explains the outcome of a request or connection that is sent to a cluster: whether the cluster exists and has
- * available endpoints.
- */
+/** Explains the outcome of a request or connection to a cluster: whether the cluster exists and has available endpoints. */
 import { anyUnpack } from '@bufbuild/protobuf/wkt';
 import { type Cluster, Cluster_DiscoveryType as DiscoveryType } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import { HealthStatus } from '../../gen/envoy/config/core/v3/health_check_pb.ts';
@@ -10,14 +7,14 @@ import { UpstreamTlsContextSchema } from '../../gen/envoy/extensions/transport_s
 import type { OutcomeShare, RequestOutcome, Target } from './outcome.ts';
 
 export interface CarriedProtocol {
-  /** Whether a local response has an HTTP status. Other connections are closed. */
+  /** Whether a local response has an HTTP status; without HTTP, the connection is closed. */
   readonly isHttp: boolean;
   readonly isRedirected: boolean;
-  /** HTTP status if the cluster does not exist, 503 by default. */
+  /** HTTP status if the cluster does not exist; 503 by default. */
   readonly missingStatus?: number;
 }
 
-/** Endpoints count as running and their names as resolvable. */
+/** Assumes that endpoints are running and their names can be resolved. */
 export function clusterOutcome({ name, cluster, assignment }: Target, carried: CarriedProtocol): RequestOutcome {
   const status = carried.isHttp ? { status: 503 } : {};
   if (cluster === undefined) {
@@ -42,7 +39,7 @@ export function combinedOutcome(targets: readonly Target[], carried: CarriedProt
   );
 }
 
-/** Merges equal outcomes. A single remaining outcome is returned directly. */
+/** Merges equal outcomes. If only one remains, returns it directly. */
 export function dividedOutcome(shares: readonly OutcomeShare[]): RequestOutcome {
   const merged = new Map<string, OutcomeShare>();
   for (const { share, outcome } of shares.filter((one) => one.share > 0).flatMap(flattenShares)) {
@@ -83,7 +80,7 @@ function hasServer(
   return endpoints.length > 0 && panics && !failsInPanic;
 }
 
-/** Whether the cluster connects to the address that the Host header of the request resolves to. */
+/** Whether the cluster connects to the address to which the request's Host header resolves. */
 export function isDynamicForwardProxy({ clusterDiscoveryType: type }: Cluster): boolean {
   return type.case === 'clusterType' && type.value.name === 'envoy.clusters.dynamic_forward_proxy';
 }
@@ -102,7 +99,7 @@ function reasonWithout(
   return some ? `no endpoint of cluster ${name} is ready` : `cluster ${name} has no endpoints`;
 }
 
-/** Whether the TLS context accepts no certificate: its only accepted hash is all zeros. */
+/** Whether the TLS context accepts no certificate, because its only accepted hash is all zeros. */
 function acceptsNoServer({ transportSocket }: Cluster): boolean {
   if (transportSocket?.configType.case !== 'typedConfig') return false;
   const context = anyUnpack(transportSocket.configType.value, UpstreamTlsContextSchema)?.commonTlsContext;

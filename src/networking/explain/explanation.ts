@@ -9,12 +9,12 @@ export interface Explanation {
   readonly listener?: FoundListener;
   readonly inspected?: Inspected;
   readonly chain?: FilterChain;
-  /** Names of network filters, then HTTP filters, in order. */
+  /** Names of network filters, followed by HTTP filters, in order. */
   readonly filters: readonly string[];
   readonly routeConfiguration?: string;
   readonly virtualHost?: VirtualHost;
   readonly route?: Route;
   readonly outcome: RequestOutcome;
-  /** Possible clusters, several with weighted routing. */
+  /** Possible clusters; several with weighted routing. */
   readonly targets: readonly Target[];
 }

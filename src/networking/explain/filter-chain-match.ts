@@ -16,7 +16,7 @@ import type { Question } from './question.ts';
 
 type Match = NonNullable<FilterChain['filterChainMatch']>;
 
-/** `undefined` if Envoy closes the connection. */
+/** Returns `undefined` if Envoy closes the connection. */
 export function filterChainOf(listener: Listener, question: Question, inspected: Inspected): FilterChain | undefined {
   const { destination, source } = question;
   let left: readonly FilterChain[] = listener.filterChains;
@@ -40,7 +40,7 @@ function of(value: string | number | undefined): readonly string[] {
   return value === undefined || value === '' ? [] : [String(value)];
 }
 
-/** `a.b.test` → `a.b.test`, `.b.test`, `.test`. */
+/** Returns `a.b.test`, `.b.test` and `.test` for `a.b.test`. */
 function suffixes({ serverName }: Inspected): readonly string[] {
   if (serverName === '') return [];
   const dots = [...serverName.matchAll(/\./g)].map(({ index }) => index).filter((index) => index > 0);
@@ -53,7 +53,7 @@ function sourceTypes({ source, destination }: Question): readonly string[] {
   return [String(isLocal ? SourceType.SAME_IP_OR_LOOPBACK : SourceType.EXTERNAL)];
 }
 
-/** Chains that match the first of the candidates that any chain lists, otherwise chains without this criterion. */
+/** Returns the chains that match the first candidate listed by any chain, otherwise the chains without this criterion. */
 function choose(
   chains: readonly FilterChain[],
   valuesOf: (match: Match) => readonly string[],

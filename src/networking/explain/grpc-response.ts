@@ -1,4 +1,4 @@
-/** Envoy's own responses to gRPC requests: HTTP status 200, with the error in `grpc-status`. */
+/** Converts Envoy's own responses to gRPC requests: HTTP status 200, with the error in `grpc-status`. */
 import type { RequestOutcome } from './outcome.ts';
 import type { RoutedRequest } from './route-match.ts';
 

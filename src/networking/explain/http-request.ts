@@ -30,7 +30,7 @@ export interface RequestContext {
 
 type RequestExplanation = Pick<Explanation, 'targets' | 'outcome' | 'routeConfiguration' | 'virtualHost' | 'route'>;
 
-/** @param http `undefined` if the connection is not HTTP */
+/** @param httpQuestion `undefined` if the connection is not HTTP */
 export function throughHttp(context: RequestContext, httpQuestion: HttpQuestion | undefined): RequestExplanation {
   const { manager, configuration } = context;
   if (httpQuestion === undefined) return { targets: [], outcome: nonHttpOutcome(context.subject) };
@@ -166,8 +166,8 @@ function soleVirtualHost({ virtualHosts }: RouteConfiguration): VirtualHost | un
 }
 
 /**
- * The request as Envoy's HTTP/1 codec reads it. It trims header values. A target with a host (`GET http://host/path`,
- * `CONNECT host:port`) replaces the Host header; CONNECT has no path.
+ * Returns the request as Envoy's HTTP/1 codec reads it, with trimmed header values. A target with a host (`GET http://host/path`, `CONNECT
+ * host:port`) replaces the Host header; CONNECT has no path.
  */
 function readByCodec(httpQuestion: HttpQuestion): HttpQuestion {
   if (httpQuestion.version === 'HTTP/2') return httpQuestion;
@@ -194,7 +194,7 @@ function nonHttpOutcome({ tls, question }: Subject): RequestOutcome {
 
 const maxNamedHosts = 5;
 
-/** Message for a host without a virtual host. It lists known hosts, because the question's host may be misspelt. */
+/** Message about a host without a virtual host. Lists known hosts, because the question's host may be misspelled. */
 function missingHostText(authority: string, { name, virtualHosts }: RouteConfiguration): string {
   const known = virtualHosts.flatMap(({ domains }) => domains.slice(0, 1));
   const more = known.length > maxNamedHosts ? ` and ${known.length - maxNamedHosts} more` : '';
@@ -207,7 +207,7 @@ function nameOfRoutes({ routeSpecifier }: HttpConnectionManager): string {
   return routeSpecifier.case === 'routeConfig' ? routeSpecifier.value.name : '';
 }
 
-/** The request that is routed. `undefined` if Envoy rejects it before. */
+/** Returns the request to route; `undefined` if Envoy rejects it before routing. */
 function requestToRoute(http: HttpWithHost, { manager, subject }: RequestContext): RoutedRequest | undefined {
   const path = normalizedPath(http.path, manager);
   if (path === undefined) return undefined;

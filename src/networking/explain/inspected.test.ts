@@ -1,4 +1,4 @@
-/** The HTTP inspector's behaviour with long request lines. */
+/** Tests the HTTP inspector with long request lines. */
 import { create } from '@bufbuild/protobuf';
 import { anyPack } from '@bufbuild/protobuf/wkt';
 import { expect, test } from 'vitest';
@@ -30,11 +30,11 @@ test.each([
   ['TLS and HTTP inspectors and 16,385 bytes: it is not decided', [tls, http], 16_385, 'not decided'],
   ['TLS and HTTP inspectors and 65,537 bytes: it is closed', [tls, http], 65_537, 'closed'],
   ['a TLS inspector and 65,537 bytes: it continues', [tls], 65_537, undefined],
-] as const)('a request line has the expected outcome with %s', (_, inspectors, bytes, kind) => {
+] as const)('a request line has the expected result with %s', (_, inspectors, bytes, kind) => {
   expect(httpInspectorOutcome(listenerWith(...inspectors), requestOf(bytes))?.kind).toBe(kind);
 });
 
-test('the HTTP inspector does not read request lines of TLS connections or HTTP/2', () => {
+test('the HTTP inspector does not read TLS connections or HTTP/2 as request lines', () => {
   const listener = listenerWith(tls, http);
   const long = requestOf(70_000);
   expect(httpInspectorOutcome(listener, { ...long, tls: { alpn: [] } })).toBeUndefined();

@@ -30,9 +30,9 @@ export function inspectConnection(listener: Listener, { tls, http, destination }
   };
 }
 
-/** Envoy's HTTP inspector closes a connection if these bytes do not contain a complete request line. */
+/** Maximum length of a request line; Envoy's HTTP inspector closes a connection if these bytes contain no complete line. */
 const maxInspectedBytes = 64 * 1_024;
-/** Bytes that the TLS inspector, which runs first, reads at once. The HTTP inspector may wait forever for more. */
+/** Number of bytes that the TLS inspector, which runs first, reads in one step. The HTTP inspector may wait indefinitely for more. */
 const maxClientHelloBytes = 16 * 1_024;
 
 /** Outcome if the request line is too long for the HTTP inspector. */

@@ -7,10 +7,7 @@ import type { Question } from './question.ts';
 
 export interface FoundListener {
   readonly listener: Listener;
-  /**
-   * The listener that receives redirected connections and handed this one over. Absent if the client connected to the
-   * proxy's own port.
-   */
+  /** The listener that received the redirected connection first. Absent if the client connected to the proxy's own port. */
   readonly through?: Listener;
   readonly isRedirected: boolean;
 }
@@ -21,8 +18,8 @@ interface Place {
 }
 
 /**
- * Finds the listener at the connection's destination. A redirected connection first reaches the listener with
- * `use_original_dst` or an original-destination filter, which hands it over.
+ * Finds the listener for the connection's destination. A redirected connection first reaches the listener with `use_original_dst` or an
+ * original-destination filter, which passes it on.
  */
 export function listenerOf(listeners: readonly Listener[], question: Question): FoundListener | undefined {
   const { destination, direction } = question;
@@ -61,7 +58,7 @@ function atDestination(
   return (
     at((place) => place.address === address) ??
     at((place) => isUnspecified(place.address)) ??
-    // Without an address in the question, assumes a listener on loopback.
+    // If the question has no address, assumes a listener on loopback.
     (address === undefined ? at((place) => isLoopback(place.address)) : undefined)
   );
 }

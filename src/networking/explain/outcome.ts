@@ -14,7 +14,7 @@ import type { RoutedRequest } from './route-match.ts';
 export interface LocalResponse {
   /** `undefined` if a TCP connection is closed. */
   readonly status?: number;
-  /** `grpc-status` of the response. Without `status`, the code with which a proxyless gRPC client fails the call. */
+  /** `grpc-status` of the response. If `status` is absent, a proxyless gRPC client fails the call with this code. */
   readonly grpcStatus?: number;
   /** `%RESPONSE_FLAGS%`, such as NR, NC, UH, UF, FI, UAEX, DPE. */
   readonly flag?: string;
@@ -42,24 +42,24 @@ export type RequestOutcome =
       readonly why: string;
     })
   | { readonly kind: 'closed'; readonly why: string; readonly flag?: string }
-  /** Depends on a filter that calls another program or runs code. */
+  /** The outcome depends on a filter that calls another program or runs code. */
   | { readonly kind: 'not decided'; readonly filter: string; readonly why: string }
-  /** Random: weighted clusters, or faults of less than 100 %. */
+  /** Random, because of weighted clusters or faults of less than 100 %. */
   | { readonly kind: 'divided'; readonly shares: readonly OutcomeShare[] }
-  /** Handled by a filter of another protocol. */
+  /** A filter of another protocol handles the request or connection. */
   | { readonly kind: 'other'; readonly why: string };
 
 export interface OutcomeShare {
-  /** Share of all requests, from 0 to 1. */
+  /** Fraction of all requests, from 0 to 1. */
   readonly share: number;
   readonly outcome: RequestOutcome;
 }
 
 export interface Target {
   readonly name: string;
-  /** Weight as a share of the sum of weights. */
+  /** Weight as a fraction of the sum of weights. */
   readonly weight: number;
-  /** Absent if the proxy does not have the cluster. It then responds with 503. */
+  /** Absent if the proxy does not have the cluster, for which it responds with 503. */
   readonly cluster?: Cluster;
   /** Absent if the endpoints are unknown. */
   readonly assignment?: ClusterLoadAssignment;

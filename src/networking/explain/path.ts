@@ -1,4 +1,4 @@
-/** Path normalization before routing (HttpConnectionManager: normalize_path, merge_slashes, …). */
+/** Normalizes paths before routing (HttpConnectionManager: normalize_path, merge_slashes, …). */
 import {
   HttpConnectionManager_PathWithEscapedSlashesAction as EscapedSlashes,
   type HttpConnectionManager,
@@ -6,7 +6,7 @@ import {
 
 type Settings = Pick<HttpConnectionManager, 'normalizePath' | 'mergeSlashes' | 'pathWithEscapedSlashesAction'>;
 
-/** Keeps the query. `undefined` if the request is rejected. */
+/** Keeps the query. Returns `undefined` if the request is rejected. */
 export function normalizedPath(fullPath: string, settings: Settings): string | undefined {
   const end = fullPath.search(/[?#]/);
   const [path, rest] = end === -1 ? [fullPath, ''] : [fullPath.slice(0, end), fullPath.slice(end)];

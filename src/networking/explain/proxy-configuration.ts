@@ -9,7 +9,7 @@ export interface ProxyConfiguration {
   readonly clusters: ReadonlyMap<string, Cluster>;
   /** Assignments by EDS service name. */
   readonly endpoints: ReadonlyMap<string, ClusterLoadAssignment>;
-  /** Set if the keys of `jwksUri` were not fetched. Absent for a running proxy. */
+  /** Set if keys of `jwksUri` were not fetched. Absent for a running proxy. */
   readonly lacksFetchedKeys?: boolean;
   readonly explainEndpoints?: (cluster: string) => readonly string[];
 }

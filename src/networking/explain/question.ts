@@ -1,8 +1,8 @@
 export interface Question {
-  /** For a sidecar, seen from its application. Ignored for a gateway. */
+  /** Direction from the perspective of a sidecar's application. Ignored for a gateway. */
   readonly direction: 'outbound' | 'inbound';
   readonly destination: {
-    /** IP address. Absent if unknown, for example for an unresolved name. */
+    /** IP address. Absent if unknown, such as for an unresolved name. */
     readonly address?: string;
     readonly port: number;
   };

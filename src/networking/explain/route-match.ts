@@ -8,7 +8,7 @@ import { ownValue } from '../../runtime/json-object.ts';
 import type { HttpQuestion } from './question.ts';
 import { matchesHeader, matchesParameter, matchesRegex, matchesString } from './string-matches.ts';
 
-/** Exact names first, then the longest `*.suffix`, then the longest `prefix.*`, then `*`. */
+/** Prefers exact names, then the longest `*.suffix`, then the longest `prefix.*`, then `*`. */
 export function virtualHostOf(routes: RouteConfiguration, authority: string): VirtualHost | undefined {
   const bare = routes.ignorePortInHostMatching ? authority.replace(/:\d+$/, '') : authority;
   const host = bare.toLowerCase();

@@ -2,7 +2,7 @@ import type { HeaderMatcher, QueryParameterMatcher } from '../../gen/envoy/confi
 import type { StringMatcher } from '../../gen/envoy/type/matcher/v3/string_pb.ts';
 import { re2Expression } from '../../model/fields/re2.ts';
 
-/** The regular expression must match the full text. */
+/** Requires the regular expression to match the full text. */
 export function matchesRegex(regex: string, text: string): boolean {
   return re2Expression(regex).matches(text);
 }
@@ -31,7 +31,7 @@ export function matchesHeader(matcher: HeaderMatcher, value: string | undefined)
   if (specifier.case === undefined) return (value !== undefined) !== invertMatch;
   if (specifier.case === 'presentMatch') return ((value !== undefined) === specifier.value) !== invertMatch;
   const text = value ?? (treatMissingHeaderAsEmpty ? '' : undefined);
-  // A matcher of a value never matches a missing header, even if inverted.
+  // A value matcher never matches a missing header, even if inverted.
   if (text === undefined) return false;
   return valueMatches(specifier, text) !== invertMatch;
 }
@@ -57,7 +57,6 @@ function valueMatches(specifier: HeaderMatcher['headerMatchSpecifier'], text: st
   }
 }
 
-/** @param value `undefined` if the parameter is missing */
 export function matchesParameter(matcher: QueryParameterMatcher, value: string | undefined): boolean {
   const specifier = matcher.queryParameterMatchSpecifier;
   if (specifier.case === 'presentMatch') return (value !== undefined) === specifier.value;

@@ -1,4 +1,4 @@
-/** Client address and scheme from headers of trusted proxies (Envoy's docs: x-forwarded-for). */
+/** Reads client address and scheme from headers of trusted proxies (Envoy's docs: x-forwarded-for). */
 import { isIP } from 'node:net';
 import type { HttpConnectionManager } from '../../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.ts';
 import { ownValue } from '../../runtime/json-object.ts';
@@ -13,7 +13,7 @@ export function clientOf(
   direct: string | undefined,
 ): string | undefined {
   const forwarded = (ownValue(headers, 'x-forwarded-for') ?? '').split(',').map((text) => text.trim());
-  // With `use_remote_address`, the connection's peer counts as one hop and is not in the header.
+  // With `use_remote_address`, the connection's peer is one hop, which the header does not contain.
   const hops = useRemoteAddress === true ? xffNumTrustedHops - 1 : xffNumTrustedHops;
   const found = hops < 0 ? undefined : forwarded.at(-1 - hops);
   return found !== undefined && isIP(found) !== 0 ? found : direct;

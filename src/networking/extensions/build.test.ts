@@ -21,7 +21,7 @@ ${more}`);
   const resources = buildWasmPlugins(shape, context, ['shop.one.two', 'shop.other', 'nonsense']);
   const [plugin] = context.policiesFor(shape).wasmPlugins;
   const fetched = plugin && fetchedPlugin(plugin, shape, context);
-  // A plugin with remote code is part of the listener. Others are requested by name.
+  // The listener contains plugins with remote code. Other plugins are requested by name.
   expect(resources.map(({ name }) => name)).toEqual(plugin === undefined || fetched ? [] : ['shop.one.two']);
   const packed = fetched ?? (resources[0]?.message as TypedExtensionConfig | undefined)?.typedConfig;
   return {
@@ -47,7 +47,7 @@ spec:
 `;
 
 describe('configuration of a WasmPlugin', () => {
-  it('a plugin contains the code of a file, its configuration and its environment', () => {
+  it('a plugin contains code from a file, with its configuration and environment', () => {
     const { wasm } = buildPlugin(
       '{ url: "file:///opt/a%20b.wasm", pluginName: root, failStrategy: FAIL_OPEN, pluginConfig: { a: 1 }, ' +
         'vmConfig: { env: [{ name: A, value: b }, { name: HOME, valueFrom: HOST }] } }',
@@ -65,7 +65,7 @@ describe('configuration of a WasmPlugin', () => {
     });
   });
 
-  it('a plugin may contain code that Envoy fetches from a service in the mesh', () => {
+  it('a plugin can contain code that Envoy fetches from a service in the mesh', () => {
     const { wasm } = buildPlugin(`{ url: "http://modules.test:8080/a.wasm", sha256: ${hash} }`, modules);
     expect(codeOf(wasm)).toMatchObject({
       case: 'remote',
@@ -76,7 +76,7 @@ describe('configuration of a WasmPlugin', () => {
     });
   });
 
-  it('an agent that fetches modules receives the URL of a plugin by ECDS', () => {
+  it("an agent that fetches modules receives a plugin's URL over ECDS", () => {
     const agent: GivenNode = { metadata: { WASM_FETCH: 'true' } };
     for (const sha256 of ['', `, sha256: ${hash}`]) {
       const { wasm } = buildPlugin(`{ url: "https://outside.test/a.wasm"${sha256} }`, '', agent);
@@ -89,14 +89,14 @@ describe('configuration of a WasmPlugin', () => {
       });
       expect(buildPlugin(`{ url: "https://outside.test/a.wasm"${sha256} }`).rbac).toBeDefined();
     }
-    // Envoy fetches code from a service of the mesh.
+    // Envoy itself fetches code from a service of the mesh.
     const fromMesh = buildPlugin(`{ url: "http://modules.test:8080/a.wasm", sha256: ${hash} }`, modules, agent);
     expect(codeOf(fromMesh.wasm)).toMatchObject({
       value: { httpUri: { httpUpstreamType: { value: 'outbound|8080||modules.test' } } },
     });
   });
 
-  it("an agent receives the pull policy, the plugin's version and the pull secret of its namespace", () => {
+  it("an agent receives the pull policy, the plugin's version, and the pull secret from its own namespace", () => {
     const secret = '{"auths":{"example.com":{"auth":"cm9ib3Q6c2VjcmV0"}}}';
     const secrets = (namespace: string, key = '.dockerconfigjson') => `---
 apiVersion: v1
@@ -120,7 +120,7 @@ stringData: { "${key}": '${secret}' }
     const version = 'ISTIO_META_WASM_PLUGIN_RESOURCE_VERSION';
     expect(variables[version]).toMatch(/^[0-9a-f]{16}$/);
     expect(variablesOf(spec(''), secrets('shop'))[version]).not.toBe(variables[version]);
-    // Not for an unverified namespace, a Secret of another namespace, or a Secret of another type.
+    // The secret is not sent to an unverified namespace, and not if it is in another namespace or of another type.
     for (const [objects, node] of [
       [secrets('shop'), { isOfNamespace: false }],
       [secrets('other'), {}],
@@ -155,7 +155,7 @@ stringData: { ".dockerconfigjson": '{"auths":{"secret.test":{}}}' }`);
     }
   });
 
-  it('plugins with fetched code or different environment variables have separate VMs', () => {
+  it('plugins have separate VMs if their fetched code or environment variables differ', () => {
     const vmIdOf = (spec: string): string => {
       const vm = buildPlugin(spec, modules).wasm!.config!.vm;
       return vm.case === 'vmConfig' ? vm.value.vmId : '';
@@ -177,7 +177,7 @@ stringData: { ".dockerconfigjson": '{"auths":{"secret.test":{}}}' }`);
     ['a registry image, without an agent that pulls it', 'example.com/image:1', ''],
     ['a URL whose host is not a service', 'http://elsewhere.test/a.wasm', `, sha256: ${hash}`],
     ['an HTTP URL without checksum', 'http://modules.test:8080/a.wasm', ''],
-  ])('a plugin denies everything with %s, unless it has FAIL_OPEN', (_, url, more) => {
+  ])('a plugin without FAIL_OPEN denies everything with %s', (_, url, more) => {
     const closed = buildPlugin(`{ url: "${url}"${more} }`, modules);
     expect(closed.wasm).toBeUndefined();
     expect(closed.rbac?.rules).toMatchObject({ action: 0, policies: {} });
@@ -187,7 +187,7 @@ stringData: { ".dockerconfigjson": '{"auths":{"secret.test":{}}}' }`);
   it.each([
     ['a version that may crash with SIGSEGV', { version: [1, 37, 0], hasV8: true }],
     ['a build without V8', { version: [1, 38, 3], hasV8: false }],
-  ] as const)('a plugin denies everything on an Envoy with %s, unless it has FAIL_OPEN', (_, envoy) => {
+  ] as const)('a plugin without FAIL_OPEN denies everything on an Envoy with %s', (_, envoy) => {
     for (const url of ['file:///a.wasm', 'http://modules.test:8080/a.wasm']) {
       const spec = (more = ''): string => `{ url: "${url}", sha256: ${hash}${more} }`;
       const closed = buildPlugin(spec(), modules, { envoy });
@@ -198,7 +198,7 @@ stringData: { ".dockerconfigjson": '{"auths":{"secret.test":{}}}' }`);
     }
   });
 
-  it('proxies in one mesh may have different plugins despite a common cache', () => {
+  it('proxies of the same mesh can have different plugins despite a shared cache', () => {
     const { context } = givenMesh(`
 apiVersion: extensions.istio.io/v1alpha1
 kind: WasmPlugin
@@ -221,7 +221,7 @@ spec: { url: "file:///a.wasm" }`);
     expect(types).toEqual(['RBAC', 'Wasm', 'RBAC']);
   });
 
-  it('a plugin applies to the workloads that it selects', () => {
+  it('a plugin applies only to the workloads that it selects', () => {
     expect(buildPlugin('{ url: "file:///a.wasm", selector: { matchLabels: { app: other } } }')).toEqual({});
   });
 });

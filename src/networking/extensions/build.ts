@@ -1,9 +1,8 @@
 /**
- * WasmPlugin configurations of a proxy (spec/discovery.md §8.12). Filters request them by name over ECDS, so that a
- * changed plugin neither changes its listener nor drains connections. Exception: if Envoy itself fetches the code,
- * the listener contains the plugin. Envoy fetches code while a listener warms, and the previous listener serves until
- * then. An Envoy 1.40 whose active listener receives such a plugin by ECDS never fetches the code (measured: each
- * request gets 503).
+ * Builds WasmPlugin configurations of a proxy (spec/discovery.md §8.12). Filters request them by name over ECDS, so that a changed plugin neither
+ * changes its listener nor drains connections. If Envoy itself fetches the code, the listener contains the plugin instead: Envoy fetches the code
+ * while the listener warms, and the previous listener serves until then. An active listener of Envoy 1.40 never fetches code of a plugin received by
+ * ECDS (measured: each request gets 503).
  */
 
 import { hash } from 'node:crypto';
@@ -28,7 +27,7 @@ import { type PullVariables, pullOf } from './wasm-pull.ts';
 import { type WasmSource, wasmSource } from './wasm-source.ts';
 import { wasmSubstitute } from './wasm-substitute.ts';
 
-/** One resource for each requested name of an active plugin. */
+/** Returns one resource for each requested name of an active plugin. */
 export function buildWasmPlugins(
   shape: ProxyShape,
   push: PushContext,
@@ -42,7 +41,7 @@ export function buildWasmPlugins(
     const plugin = byName.get(name);
     if (plugin === undefined) return [];
     const { code, cluster, isByAgent, dependsOn } = sourceOf(plugin, shape, push);
-    // A listener that predates the plugin's remote code keeps its configuration.
+    // Without a resource, a listener from before the plugin's remote code keeps its configuration.
     if (cluster !== undefined) return [];
     const fetches = shape.metadata.WASM_FETCH ?? '';
     const pull = isByAgent ? pullOf(plugin, shape, push) : undefined;
@@ -63,7 +62,7 @@ export function fetchedPlugin(plugin: Config<WasmPlugin>, shape: ProxyShape, pus
   return cluster === undefined ? undefined : configurationOf(plugin, code);
 }
 
-/** The clusters from which Envoy fetches code, as a cache key: listeners contain such plugins. */
+/** The clusters from which Envoy fetches code, as a cache key, because listeners contain such plugins. */
 export function fetchedPluginsText(shape: ProxyShape, push: PushContext): string {
   const { wasmPlugins } = push.policiesFor(shape);
   return wasmPlugins.map((plugin) => sourceOf(plugin, shape, push).cluster ?? '').join();
@@ -79,7 +78,7 @@ function sourceOf(plugin: Config<WasmPlugin>, shape: ProxyShape, push: PushConte
 
 const sourcesOf = memoizeByPair((_: ProxyShape, __: PushContext) => new Map<Config<WasmPlugin>, WasmSource>());
 
-/** For an Envoy that exits on Wasm code or rejects it: same effect as code that cannot be fetched. */
+/** Source for an Envoy that exits on Wasm code or rejects it: same effect as code that cannot be fetched. */
 const withheld: WasmSource = { code: undefined, dependsOn: [] };
 
 /** @param forAgent environment variables for the agent that fetches the code */
@@ -117,8 +116,8 @@ function pluginConfig(
 }
 
 /**
- * Plugins with the same ID and code share a VM. Envoy 1.40 compares neither code that is still being fetched nor
- * environment variables, so without this ID a plugin could run another plugin's code or with its variables.
+ * Plugins with the same ID and code share a VM. Envoy 1.40 compares neither code that is still being fetched nor environment variables, so without
+ * this ID a plugin could run with another plugin's code or variables.
  */
 function vmIdOf({ url, sha256 = '', vmConfig }: WasmPlugin): string {
   const isLocal = url.startsWith('file:');

@@ -17,7 +17,7 @@ export function extensionName({ namespace, name }: Pick<Config, 'namespace' | 'n
   return `${namespace}.${name}`;
 }
 
-/** Sorted by priority, then plugins of the root namespace first, then by age. */
+/** Sorts by priority, then plugins of the root namespace first, then by age. */
 export function pluginsOf(
   context: ConnectionContext,
   level: WasmLevel,
@@ -32,7 +32,7 @@ export function pluginsOf(
     .toSorted((a, b) => (b.spec.priority ?? 0) - (a.spec.priority ?? 0));
 }
 
-/** A chain for any port may match all ports. */
+/** Whether the chain matches. A chain for any port may match all ports. */
 function isMatched(matches: readonly WasmMatch[], side: TelemetrySide, port: number): boolean {
   if (matches.length === 0) return true;
   return matches.some(({ mode = 'UNDEFINED', ports = [] }) => {

@@ -1,7 +1,7 @@
 /**
- * VM variables with which the agent fetches the code of a WasmPlugin. The agent removes them. Names as in Istio's
- * agent and control plane. Credentials are only sent to proxies whose verified namespace is that of the plugin and
- * its Secret. So a plugin in the root namespace does not reveal the mesh's credentials to tenants.
+ * VM variables with which the agent fetches the code of a WasmPlugin, and which it removes; named as in Istio. Credentials are sent only to proxies
+ * whose verified namespace is that of the plugin and its Secret. A plugin in the root namespace therefore does not reveal the mesh's credentials to
+ * tenants.
  */
 import { hash } from 'node:crypto';
 import { type Config, type ConfigKey, configKeyOf } from '../../model/config/config.ts';
@@ -23,10 +23,7 @@ interface Pull {
   readonly dependsOn: readonly ConfigKey[];
 }
 
-/**
- * For a plugin whose code the agent fetches. If the proxy may not receive the secret, it is empty, which the agent
- * reports.
- */
+/** Returns the variables for code that the agent fetches. If the proxy may not receive the secret, it is empty, which the agent reports. */
 export function pullOf(plugin: Config<WasmPlugin>, shape: ProxyShape, { credentials }: PushContext): Pull {
   const { namespace, spec } = plugin;
   const { imagePullSecret: name, imagePullPolicy: policy = 'UNSPECIFIED_POLICY' } = spec;
@@ -44,7 +41,7 @@ export function pullOf(plugin: Config<WasmPlugin>, shape: ProxyShape, { credenti
   };
 }
 
-/** Changes with spec and annotations, but not with the status. */
+/** The version changes with spec and annotations, but not with the status. */
 function versionOf({ spec, annotations }: Config<WasmPlugin>): string {
   const { verificationKey: _, ...used } = spec;
   return hash('sha256', JSON.stringify([used, annotations])).slice(0, 16);

@@ -10,18 +10,17 @@ import { providerCluster } from '../telemetry/provider-cluster.ts';
 
 const fetchTimeoutMs = 30_000;
 /**
- * Envoy's default, one retry within a second, is too few for a warming cluster or a restarting server. The backoff
- * doubles from 1 to 10 seconds (`RetryPolicy` in `config/core/v3/base.proto`). A new listener waits for the last
- * retry.
+ * Envoy's default of one retry within a second is too few for a warming cluster or a restarting server. The backoff doubles from 1 to 10 seconds
+ * (`RetryPolicy` in `config/core/v3/base.proto`). A new listener waits for the last retry.
  */
 const fetchRetries = 5;
 
 export interface WasmSource {
   readonly code: Init<typeof AsyncDataSourceSchema> | undefined;
-  /** The cluster from which Envoy fetches the code. `undefined` for a file, and for code that the agent fetches. */
+  /** The cluster from which Envoy fetches the code; `undefined` for a file, and for code that the agent fetches. */
   readonly cluster?: string;
   readonly isByAgent?: true;
-  /** Objects besides the plugin. */
+  /** Objects in addition to the plugin. */
   readonly dependsOn: readonly ConfigKey[];
 }
 
@@ -29,8 +28,8 @@ export interface WasmSource {
 const agentCluster = '_';
 
 /**
- * Envoy reads files, and fetches HTTP URLs of services in the mesh if a checksum is configured. An agent with
- * `WASM_FETCH` fetches all other HTTP URLs, and registry images (`oci://`) always.
+ * Envoy reads files, and fetches HTTP URLs of services in the mesh if a checksum is configured. An agent with `WASM_FETCH` fetches all other HTTP
+ * URLs, and all registry images (`oci://`).
  */
 export function wasmSource({ url, sha256 = '' }: WasmPlugin, shape: ProxyShape, push: PushContext): WasmSource {
   const { protocol, hostname, port, pathname } = new URL(url);

@@ -1,4 +1,4 @@
-/** The cost per host of a gateway does not grow with the number of hosts. The tests count calls instead of time. */
+/** Tests that the cost per host of a gateway does not grow with the number of hosts. Counts calls instead of measuring time. */
 import { describe, expect, it } from 'vitest';
 import { GivenWorld, givenObject } from '../../../test/fixtures/given-world.ts';
 import { countedWork, growthOfWork } from '../../../test/harness/counted-work.ts';
@@ -65,17 +65,17 @@ const patchedHosts = envoyFilter(
   },
 );
 
-/** Resources that a gateway requests besides listeners. */
+/** Resources that a gateway requests in addition to listeners. */
 interface Requested {
   readonly objects: readonly Config[];
   readonly routes?: readonly string[];
   readonly secrets?: readonly string[];
   readonly labels?: object;
-  /** Applied after the first build. */
+  /** Change that is applied after the first build. */
   readonly change?: Config;
 }
 
-/** Builds all requested resources, once before and once after the change. */
+/** Builds all requested resources before and after the change. */
 function serve({ objects, routes = [], secrets = [], labels = {}, change }: Requested): void {
   const world = new GivenWorld(objects);
   const node = world.connect('10.9.0.1', { namespace: 'edge', type: 'router', secrets: true, labels });
@@ -321,8 +321,8 @@ const meshes: Readonly<Record<string, (size: number) => Requested>> = {
   }),
 };
 
-describe('the work for a gateway', () => {
-  it.each(Object.entries(meshes))('the work grows linearly for %s', (_, meshOf) => {
+describe('the cost of a gateway', () => {
+  it.each(Object.entries(meshes))('the cost grows linearly for %s', (_, meshOf) => {
     const work = (size: number) => {
       const requested = meshOf(size);
       return countedWork(() => serve(requested));

@@ -1,6 +1,6 @@
 /**
- * Determines which server of a port serves each host. Connections reach one server by their SNI. A request for
- * another host on a connection to a wider wildcard would evade the requirements of the host's own server.
+ * Determines which server of a port serves each host. Connections reach one server by their SNI. On a connection to a wider wildcard, a request for
+ * another host would evade the requirements of its server.
  */
 import { coveringKeys } from '../../model/fields/hostname.ts';
 import type { ServerTlsSettings } from '../../model/kinds/gateway/gateway.ts';
@@ -15,12 +15,12 @@ import {
 } from './placed-server.ts';
 import type { TlsRequirements } from './tls-requirements.ts';
 
-/** The server of a host, with settings that only apply to this host. */
+/** The server of a host, with settings that apply only to this host. */
 export interface HostOwner {
   readonly serverOnPort: ServerOnPort;
   /** Overrides the server's TLS settings, because other servers of the namespace require more for this host. */
   readonly tls?: ServerTlsSettings;
-  /** If set, why connections for this host are closed. */
+  /** Why connections for this host are closed; absent if they are not. */
   readonly closed?: string;
   /** Narrower hosts whose servers have requirements that this server lacks. */
   readonly misdirected: Map<string, DifferingOwner>;
@@ -30,14 +30,14 @@ export interface HostOwner {
 
 export interface DifferingOwner {
   readonly owner: HostOwner;
-  /** For users: requirements that one of the two servers lacks. */
+  /** Requirements that one of the two servers lacks, for messages to users. */
   readonly fields: readonly string[];
 }
 
 /** Owners by host, by listener key. */
 export type HostOwners = ReadonlyMap<string, ReadonlyMap<string, HostOwner>>;
 
-/** HTTP servers are included, because they may redirect to HTTPS. */
+/** Includes HTTP servers, because they may redirect to HTTPS. */
 export function hostOwners(placed: readonly PlacedServer[], requirements: TlsRequirements): HostOwners {
   const claims = new Map<string, Map<string, ServerOnPort[]>>();
   for (const { serverOnPort, bind, unavailable } of placed) {
@@ -66,9 +66,8 @@ export function ownerAt(owners: HostOwners, { serverOnPort, bind }: PlacedServer
 }
 
 /**
- * The oldest server serves the host. If servers of its namespace have other requirements, the strictest of them
- * serves the host with the requirements of all, so that an older server without client certificates does not expose a
- * host that a newer one protects. A server of another namespace never takes over a host.
+ * Returns the oldest server, or if servers of its namespace have other requirements, the strictest with the requirements of all: an older server
+ * without client certificates must not expose a host that a newer one protects. A server of another namespace never takes over a host.
  */
 function ownerOf(claimants: readonly ServerOnPort[], requirements: TlsRequirements): HostOwner {
   const parts = { misdirected: new Map(), exceptions: new Map() };
@@ -104,7 +103,7 @@ function isStricter(rival: ServerOnPort, serverOnPort: ServerOnPort, requirement
   );
 }
 
-/** With passthrough TLS, the backends decide. */
+/** Returns false for passthrough TLS, because the backends decide. */
 function hasRequirements({ server, closed }: ServerOnPort): boolean {
   return closed !== undefined || serverKindOf(server) !== 'tls' || !isPassthrough(server);
 }
@@ -124,7 +123,7 @@ export function weakerFields(
   if (closed !== undefined || !hasRequirements(serverOnPort)) return [];
   if ((other.closed ?? other.serverOnPort.closed) !== undefined) return ['open connections instead of closed ones'];
   const otherMode = tlsOf(other.serverOnPort).mode;
-  // Connections of such a server have SNIs of the form `outbound_…`.
+  // Connections to such a server have SNIs of the form `outbound_…`.
   if (otherMode === 'AUTO_PASSTHROUGH') return [];
   if (!hasRequirements(other.serverOnPort)) return [`mode ${tls.mode} instead of ${otherMode}`];
   return requirements.weakerFields(tls, other.tls ?? tlsOf(other.serverOnPort));

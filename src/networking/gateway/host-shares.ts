@@ -1,7 +1,4 @@
-/**
- * Groups the hosts of a server by their effective settings, and reports hosts to which other settings apply than
- * those of the server.
- */
+/** Groups the hosts of a server by their effective settings, and reports hosts whose settings differ from the server's. */
 import type { ServerTlsSettings } from '../../model/kinds/gateway/gateway.ts';
 import { type HostOwner, type HostOwners, ownerAt, weakerFields } from './host-owners.ts';
 import { dnsName, gatewayName, type PlacedServer, type ServerOnPort, serverKindOf } from './placed-server.ts';
@@ -12,18 +9,18 @@ export interface HostShare {
   readonly hosts: readonly string[];
   readonly tls?: ServerTlsSettings | undefined;
   readonly closed?: string | undefined;
-  /** Narrower hosts, with their servers, which have stricter requirements. */
+  /** Narrower hosts and their servers, which have stricter requirements. */
   readonly misdirected: ReadonlyMap<string, ServerOnPort>;
-  /** Suffix of the route configuration name. Empty if the server's own settings apply. */
+  /** Suffix of the route configuration name; empty if the server's own settings apply. */
   readonly suffix: string;
 }
 
 export interface ServedHosts {
-  /** Empty for a TLS server whose hosts are all served by other servers. HTTP and TCP servers keep all hosts. */
+  /** Empty for a TLS server if other servers serve all its hosts. HTTP and TCP servers keep all hosts. */
   readonly shares: readonly HostShare[];
-  /** For users: hosts that other servers serve, those of less strict servers first. */
+  /** Message about hosts that other servers serve, those of less strict servers first. */
   readonly lost: string | undefined;
-  /** For users: hosts to which other settings apply, or that are exceptions to the requirements of another server. */
+  /** Message about hosts with other settings, or that are exceptions to the requirements of another server. */
   readonly overlap: string | undefined;
 }
 

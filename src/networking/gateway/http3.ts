@@ -1,4 +1,4 @@
-/** HTTP/3 of gateway servers, with their UDP ports (PILOT_ENABLE_QUIC_LISTENERS). */
+/** Configures HTTP/3 of gateway servers, with their UDP ports (PILOT_ENABLE_QUIC_LISTENERS). */
 import { checksClients } from '../../model/kinds/destinations/client-authority.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
@@ -6,14 +6,14 @@ import { isUnixSocket } from '../messages/address.ts';
 import { isPrivilegedPort } from '../traffic/reserved-ports.ts';
 import type { GatewayServer } from './merge-gateways.ts';
 
-/** The UDP ports on which a server offers HTTP/3, or why it does not. */
+/** The UDP ports on which a server offers HTTP/3, or why it offers none. */
 export type Http3Offer =
   | { readonly ports: readonly number[]; readonly reason?: undefined }
   | { readonly ports?: undefined; readonly reason: string };
 
 /**
- * As in Istio, an HTTPS server that terminates TLS offers HTTP/3 if a Service of the gateway has a UDP port with the
- * same number. `undefined` for other servers, and if HTTP/3 is disabled.
+ * As in Istio, an HTTPS server that terminates TLS offers HTTP/3 if a Service of the gateway has a UDP port with the same number. Returns `undefined`
+ * for other servers, and if HTTP/3 is disabled.
  */
 export function http3Offer(
   { server, routeName }: GatewayServer,
@@ -40,7 +40,7 @@ export function http3Offer(
     : { reason: `the pod may not bind ports below 1024, such as ${privileged}` };
 }
 
-/** How long a client may cache the offer, in seconds, as in Istio. */
+/** Time in seconds for which a client may cache the offer, as in Istio. */
 const advertisedSeconds = 86_400;
 
 /**

@@ -19,7 +19,7 @@ function merge(yaml: string, about: Partial<ProxyShape> = {}): MergedGateways {
   return mergeGateways({ ...givenShape({ type: 'router' }), ...about }, givenMesh(yaml).context);
 }
 
-describe('gateways of one proxy', () => {
+describe('Gateway servers on the same proxy', () => {
   it('servers share HTTP ports and their routes', () => {
     const merged = merge(
       gateway('a', '[{ port: { number: 80, name: http, protocol: HTTP }, hosts: [a.test] }]') +
@@ -29,7 +29,7 @@ describe('gateways of one proxy', () => {
     expect(merged.routes.get('http.80')?.map(({ gateway }) => gateway.name)).toEqual(['a', 'b']);
   });
 
-  it('servers share TLS ports by host, and a younger server does not get the hosts of an older one', () => {
+  it('servers share TLS ports by host, and a younger server does not receive the hosts of an older one', () => {
     const merged = merge(
       gateway('a', `[{ port: { number: 443, name: https, protocol: HTTPS }, hosts: [a.test], ${tls} }]`) +
         gateway('b', `[{ port: { number: 443, name: https, protocol: HTTPS }, hosts: [a.test, b.test], ${tls} }]`) +
@@ -43,14 +43,14 @@ describe('gateways of one proxy', () => {
     ]);
   });
 
-  it("an HTTPS server is rejected with the owner's name if another server has its route configuration name", () => {
+  it('an HTTPS server is rejected if another server, which the reason names, has the same route configuration name', () => {
     const server = (name: string, host: string): string =>
       `[{ port: { number: 443, name: ${name}, protocol: HTTPS }, hosts: [${host}], ${tls} }]`;
     const merged = merge(gateway('a', server('x.y', 'a.test')) + gateway('y.a', server('x', 'b.test')));
     expect(merged.rejected).toEqual([expect.stringContaining('an HTTPS server of default/a has the same port name')]);
   });
 
-  it('servers share hosts regardless of case, because SNI is case-insensitive and Envoy rejects duplicate chains', () => {
+  it('servers share hosts case-insensitively, because SNI is case-insensitive and Envoy rejects duplicate chains', () => {
     const merged = merge(
       gateway('a', `[{ port: { number: 443, name: https, protocol: HTTPS }, hosts: [A.Test], ${tls} }]`) +
         gateway('b', `[{ port: { number: 443, name: https, protocol: HTTPS }, hosts: [a.TEST], ${tls} }]`),
@@ -59,7 +59,7 @@ describe('gateways of one proxy', () => {
     expect(merged.rejected).toEqual(['Gateway/default/b server https: a.test is served by default/a on port 443']);
   });
 
-  describe('two TLS servers of one host with different client requirements (istio 13717)', () => {
+  describe('two TLS servers with the same host and different client requirements (istio 13717)', () => {
     const server = (mode: string, hosts: string): string => {
       const files = mode === 'PASSTHROUGH' ? '' : ', serverCertificate: /c, privateKey: /k';
       const roots = mode.endsWith('MUTUAL') ? ', caCertificates: /ca' : '';
@@ -80,7 +80,7 @@ describe('gateways of one proxy', () => {
       ['MUTUAL', 'SIMPLE', 'g1'],
       ['MUTUAL', 'MUTUAL', 'g1'],
       ['PASSTHROUGH', 'MUTUAL', 'g1'],
-    ])('of %s and %s in one namespace, the stricter server gets the host', (older, younger, owner) => {
+    ])('the stricter server gets the host in a namespace with the modes %s and %s', (older, younger, owner) => {
       const yaml = gateway('g1', server(older, 'x.test')) + gateway('g2', server(younger, 'x.test, y.test'));
       expect(served(yaml)).toEqual({ 'x.test': owner, 'y.test': 'g2' });
       const [lost] = merge(yaml).rejected;
@@ -88,7 +88,7 @@ describe('gateways of one proxy', () => {
       expect(lost).toContain(`Gateway/default/${loser} server https: x.test is served by default/${other} on port 443`);
     });
 
-    it('the oldest server gets the host if namespaces differ, and the report contains its weaker requirements', () => {
+    it('the oldest server gets the host if the namespaces differ, and its weaker requirements are reported', () => {
       const yaml =
         gateway('g1', server('SIMPLE', 'x.test'), 'bank') +
         gateway('g2', server('MUTUAL', 'x.test, y.test'), 'mallory');
@@ -120,7 +120,7 @@ describe('gateways of one proxy', () => {
       ['pinned certificates', mutual, `${mutual}, verifyCertificateHash: [${'a'.repeat(64)}]`],
       ['a revocation list', mutual, `${mutual}, caCrl: /crl`],
       ['an HTTPS redirect', 'mode: SIMPLE', 'mode: SIMPLE, httpsRedirect: true'],
-    ])('the stricter server gets the common host, regardless of age: %s', (_, wide, strict) => {
+    ])('the stricter server gets the shared host, regardless of age: %s', (_, wide, strict) => {
       const hosts = ({ ports }: MergedGateways) =>
         ports[0]!.servers.map(({ gateway: { name }, hosts: ownHosts }) => `${name}: ${ownHosts}`);
       expect(hosts(two(wide, strict))).toEqual(['g2: x.test,y.test']);
@@ -129,7 +129,7 @@ describe('gateways of one proxy', () => {
       expect(lost).toBe('Gateway/default/g2 server https: x.test is served by default/g1 on port 443');
     });
 
-    it('the common host has the requirements of both servers and a separate route configuration', () => {
+    it('the shared host has the requirements of both servers and a separate route configuration', () => {
       const merged = two('mode: SIMPLE, minProtocolVersion: TLSV1_3, httpsRedirect: true', mutual);
       const served = merged.ports[0]!.servers;
       expect(served.map(({ hosts, routeName, server: { tls } }) => [hosts, routeName, tls])).toEqual([
@@ -164,7 +164,7 @@ describe('gateways of one proxy', () => {
         'mode: SIMPLE, minProtocolVersion: TLSV1_2, maxProtocolVersion: TLSV1_2, cipherSuites: [ECDHE-RSA-AES128-GCM-SHA256]',
       ],
     ])(
-      'a host is closed, and both servers report it, if no client satisfies both requirements: %s',
+      'a host is closed and reported by both servers if no client can satisfy both requirements: %s',
       (description, older, younger) => {
         const { ports, rejected, overlapping } = two(older, younger);
         expect(
@@ -178,7 +178,7 @@ describe('gateways of one proxy', () => {
       },
     );
 
-    it('the older server gets a host with two different CAs, and the younger server reports it', () => {
+    it('the older server gets a host with two different CAs, and the younger server reports this', () => {
       const { ports, rejected } = two(mutual, 'mode: MUTUAL, caCertificates: /other');
       expect(ports[0]!.servers.map(({ gateway: { name } }) => name)).toEqual(['g1', 'g2']);
       expect(rejected).toEqual([
@@ -186,7 +186,7 @@ describe('gateways of one proxy', () => {
       ]);
     });
 
-    it('mesh defaults apply to servers without settings of their own', () => {
+    it('mesh defaults apply to servers without their own settings', () => {
       const push = givenMesh(
         gateway('g1', server('x.test', 'mode: SIMPLE, minProtocolVersion: TLSV1_2')) +
           gateway('g2', server('x.test', 'mode: SIMPLE')),
@@ -202,7 +202,7 @@ describe('gateways of one proxy', () => {
       expect(of({})).toBe('g1');
     });
 
-    it('a wildcard does not serve a host whose server is stricter, and both servers report it', () => {
+    it('a wildcard does not serve a host of a stricter server, and both servers report this', () => {
       const pair = (wide: string, narrow: string): MergedGateways =>
         merge(gateway('w', server('"*.x.test"', wide)) + gateway('n', server('a.x.test, b.x.test', narrow), 'other'));
       const misdirected = ({ ports }: MergedGateways) =>
@@ -221,7 +221,7 @@ describe('gateways of one proxy', () => {
       expect([misdirected(alike), alike.overlapping]).toEqual([[[], []], []]);
     });
 
-    it('narrower wildcards and TLS passthrough servers are compared too, but not AUTO_PASSTHROUGH servers', () => {
+    it('narrower wildcards and TLS passthrough servers are also compared, but AUTO_PASSTHROUGH servers are not', () => {
       const through = (mode: string): string =>
         `[{ port: { number: 443, name: tls, protocol: TLS }, hosts: ["*.y.x.test"], tls: { mode: ${mode} } }]`;
       const of = (mode: string) =>
@@ -230,7 +230,7 @@ describe('gateways of one proxy', () => {
       expect(of('AUTO_PASSTHROUGH').misdirected).toBeUndefined();
     });
 
-    it("an HTTP host that is an exception to a wildcard's HTTPS redirect is reported", () => {
+    it('an HTTP host is reported if it does not redirect to HTTPS although its wildcard does', () => {
       const http = (host: string, redirect: boolean): string =>
         `[{ port: { number: 80, name: http, protocol: HTTP }, hosts: ["${host}"]${redirect ? ', tls: { httpsRedirect: true }' : ''} }]`;
       const { overlapping, rejected } = merge(
@@ -242,14 +242,14 @@ describe('gateways of one proxy', () => {
       ]);
     });
 
-    it('a report lists three overlaps and the number of others', () => {
+    it('a report lists three overlaps and counts the others', () => {
       const narrow = Array.from({ length: 5 }, (_, i) => gateway(`n${i}`, server(`a${i}.x.test`, mutual)));
       const { overlapping } = merge(gateway('w', server('"*.x.test"', 'mode: SIMPLE')) + narrow.join(''));
       expect(overlapping[0]).toMatch(/a0\.x\.test.*a1\.x\.test.*a2\.x\.test.*; 2 more such overlaps$/);
     });
   });
 
-  it('a server of another type on an occupied port is rejected, with the owner of the port', () => {
+  it('a server of another type on an occupied port is rejected, and the reason names the owner', () => {
     const merged = merge(
       gateway('a', '[{ port: { number: 80, name: http, protocol: HTTP }, hosts: ["*"] }]') +
         gateway('b', '[{ port: { number: 80, name: tcp, protocol: TCP }, hosts: ["*"] }]'),
@@ -267,7 +267,7 @@ describe('gateways of one proxy', () => {
     expect([...merged.routes.keys()]).toEqual(['http.80.127.0.0.1']);
   });
 
-  it('a server with an explicit wildcard address shares the port with one without an address', () => {
+  it('a server with a wildcard address shares the port with a server without an address', () => {
     const unsaid = gateway('a', '[{ port: { number: 80, name: http, protocol: HTTP }, hosts: [a.test] }]');
     const reported = (address: string): string =>
       gateway('b', `[{ port: { number: 80, name: http, protocol: HTTP }, bind: "${address}", hosts: [b.test] }]`);
@@ -298,7 +298,7 @@ describe('gateways of one proxy', () => {
     expect(portsOf(merge(yaml, { serviceTargets: [] }))).toEqual([80]);
   });
 
-  it("a gateway listens on the server's port if translation is disabled for the only service that maps it", () => {
+  it("a gateway listens on the server's port if port translation is disabled for the only matching service", () => {
     const unfollowed = target('a.test', 8080, { 'experimental.istio.io/disable-gateway-port-translation': 'true' });
     expect(portsOf(merge(gateway('a', oneServer), { serviceTargets: [unfollowed] }))).toEqual([80]);
     expect(portsOf(merge(gateway('a', oneServer), { serviceTargets: [unfollowed, target('b.test', 8081)] }))).toEqual([
@@ -306,7 +306,7 @@ describe('gateways of one proxy', () => {
     ]);
   });
 
-  it('a Gateway that names its services only listens on their target ports', () => {
+  it('a Gateway that names its services listens only on their target ports', () => {
     const servers = [80, 81].map((number) => {
       return `{ port: { number: ${number}, name: http-${number}, protocol: HTTP }, hosts: ["*"] }`;
     });
@@ -332,7 +332,7 @@ describe('gateways of one proxy', () => {
     expect(served.rejected).toEqual([]);
   });
 
-  it('a gateway does not listen on ports that the pod may not bind', () => {
+  it('a gateway does not listen on ports that the pod cannot bind', () => {
     const yaml = gateway('a', oneServer);
     const unprivileged = merge(yaml, { metadata: { UNPRIVILEGED_POD: 'true' } });
     expect(unprivileged.ports).toEqual([]);

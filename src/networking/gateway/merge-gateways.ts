@@ -29,15 +29,15 @@ import {
 } from './placed-server.ts';
 import { type MeshTls, TlsRequirements } from './tls-requirements.ts';
 
-/** A server on a port of the proxy, with those of its hosts that have equal settings. */
+/** A server on a port of the proxy, with those hosts that have equal settings. */
 export interface GatewayServer extends ServerOnPort {
-  /** As written (`namespace/host`), without hosts that another TLS server of the port serves. */
+  /** In the form `namespace/host`, without hosts that another TLS server of the port serves. */
   readonly hosts: readonly string[];
   /** Set for HTTP, and for HTTPS with TLS termination. */
   readonly routeName?: string;
   /**
-   * Hosts within its wildcards whose servers have stricter requirements. Requests for them get 421, because their
-   * connection was established for another SNI.
+   * Hosts covered by its wildcards whose servers have stricter requirements. Requests for them get 421, because their connection was established for
+   * another SNI.
    */
   readonly misdirected?: ReadonlyMap<string, ServerOnPort>;
 }
@@ -54,9 +54,9 @@ export interface MergedGateways {
   readonly ports: readonly GatewayPort[];
   readonly routes: ReadonlyMap<string, readonly GatewayServer[]>;
   readonly hasAutoPassthrough: boolean;
-  /** For users: servers that serve only some or none of their hosts, with the reason. */
+  /** Messages about servers that serve only some or none of their hosts, with the reason. */
   readonly rejected: readonly string[];
-  /** For users: servers whose hosts overlap with those of stricter servers, and the effective settings. */
+  /** Messages about servers whose hosts overlap with those of stricter servers, with the effective settings. */
   readonly overlapping: readonly string[];
 }
 
@@ -91,7 +91,7 @@ function mergedFor(gateways: readonly Config<Gateway>[], shape: ProxyShape, mesh
   return result;
 }
 
-/** Results by Gateway objects. A result lives as long as a shape uses it. */
+/** Results by Gateway objects. A result is cached as long as a shape uses it. */
 const ofGateways = memoizeByObject((_: readonly Config<Gateway>[]) => new WeakValues<MergedGateways>());
 
 /** The only step of merging that depends on the shape. */
@@ -120,7 +120,7 @@ function isEveryAddress(bind: string | undefined, { ipFamily }: Pick<ProxyShape,
   return bind === wildcardAddress(ipFamily) || (ipFamily === 'dual' && bind === wildcardAddress('v6'));
 }
 
-/** Identifies a server on a port among those of the same objects, including why it cannot serve. */
+/** Identifies a server on a port among the servers of the same objects, including why it cannot serve. */
 function placeText({
   serverOnPort: { gateway, index, port, closed = '' },
   bind = '',
@@ -160,10 +160,7 @@ interface PortBuilder extends GatewayPort {
   readonly routeNames: Map<string, Config<Gateway>>;
 }
 
-/**
- * Adds a server to a port, or returns why it cannot be added. The first server determines which others may share the
- * port.
- */
+/** Adds a server to a port, or returns why it cannot be added. The first server of a port determines which others can share it. */
 function addServer(
   ports: Map<string, PortBuilder>,
   { serverOnPort, bind }: PlacedServer,
@@ -196,7 +193,7 @@ function addServer(
   return undefined;
 }
 
-/** Only HTTP servers, and HTTPS servers that terminate TLS, have routes. */
+/** Only HTTP servers, and HTTPS servers that terminate TLS, have a route name. */
 function routeNameOf(
   server: Server,
   gateway: Config<Gateway>,
@@ -213,8 +210,8 @@ function routeNameOf(
 const keepPortLabel = 'experimental.istio.io/disable-gateway-port-translation';
 
 /**
- * Translates a server's port, which is a port of the gateway's service, to ports of the pod. If no service maps the
- * port, its number is used unchanged. Exception: a Gateway that names its services has no port without one of them.
+ * Translates a server's port, a port of the gateway's service, to ports of the pod. If no service maps it, its number is unchanged. A Gateway that
+ * names its services has no port without one of them.
  */
 function proxyPorts(
   server: Server,

@@ -7,8 +7,8 @@ export interface ServerOnPort {
   readonly index: number;
   readonly port: number;
   /**
-   * Set if client certificates cannot be verified as configured. The server's connections are closed and not passed
-   * to other servers of the port, which may be less strict.
+   * Set if client certificates cannot be verified as configured. Connections are then closed instead of reaching other servers of the port, which may
+   * be less strict.
    */
   readonly closed?: string;
 }
@@ -17,11 +17,11 @@ export interface PlacedServer {
   readonly serverOnPort: ServerOnPort;
   /** `undefined` for all addresses, also if the Gateway lists them. */
   readonly bind: string | undefined;
-  /** If set, why the proxy cannot listen on the port. */
+  /** Why the proxy cannot listen on the port; `undefined` if it can. */
   readonly unavailable: string | undefined;
 }
 
-/** Several HTTP servers can share a port, and several TLS servers. A TCP server cannot share its port. */
+/** Several HTTP servers, or several TLS servers, can share a port. A TCP server cannot share its port. */
 export type ServerKind = 'http' | 'tls' | 'tcp';
 
 export function serverKindOf({ port, tls }: Server): ServerKind {
@@ -39,7 +39,7 @@ export function gatewayName(gateway: Config<Gateway>): string {
   return `${gateway.namespace}/${gateway.name}`;
 }
 
-/** `shop/reviews.example.com` → `reviews.example.com`. */
+/** Converts `shop/reviews.example.com` to `reviews.example.com`. */
 export function dnsName(serverHost: string): string {
   return serverHost.slice(serverHost.indexOf('/') + 1);
 }

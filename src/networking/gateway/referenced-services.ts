@@ -11,8 +11,8 @@ import { mergeGateways } from './merge-gateways.ts';
 import { gatewayName } from './placed-server.ts';
 
 /**
- * Services that VirtualServices of the gateway or extension providers of the mesh refer to. With AUTO_PASSTHROUGH all
- * services, because the SNI may name any.
+ * Services to which VirtualServices of the gateway or extension providers of the mesh refer; with AUTO_PASSTHROUGH all services, because the SNI may
+ * name any.
  */
 export function referencedServices(
   services: readonly Service[],

@@ -6,7 +6,7 @@ import { parseNode } from '../../model/node/parse-node.ts';
 import { type ProxyShape, shapeOf } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 
-/** A gateway has exactly the labels of the selector. A real gateway may have more labels, and match more objects. */
+/** Each gateway has exactly the labels of the selector. A real gateway may have more labels, and be selected by more objects. */
 export function* selectorShapes(
   gateways: readonly Config<Gateway>[],
   context: PushContext,

@@ -12,9 +12,8 @@ export interface ServedVirtualService {
 }
 
 /**
- * VirtualServices of a gateway whose hosts overlap with those of the server, in order. The narrower of two
- * overlapping hosts is served. A server host may require the namespace of the VirtualService (`.` for the Gateway's
- * own).
+ * Returns a gateway's VirtualServices whose hosts overlap with those of the server, in order. Of two overlapping hosts, the narrower is served. A
+ * server host may require the VirtualService's namespace (`.` for the Gateway's own).
  *
  * @param hosts all or some of the server's hosts
  */

@@ -6,7 +6,7 @@ import type { ServerTlsMode, ServerTlsSettings, TlsProtocol } from '../../model/
 import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
 import { tlsParameters, workloadServerParameters } from '../messages/tls-parameters.ts';
 
-/** Mesh settings, which apply to servers without settings of their own. */
+/** Mesh settings, which apply to servers without their own settings. */
 export type MeshTls = Pick<MeshConfig, 'tlsDefaults' | 'meshMTLS'>;
 
 /** Envoy's default cipher suites for servers (`TlsParameters.cipher_suites` in Envoy's API). */
@@ -25,7 +25,7 @@ function versionName(version: TlsVersion): TlsProtocol {
   return versions[version]!;
 }
 
-/** 0: client certificates are not requested, 1: verified if presented, 2: required. */
+/** Client certificates are not requested (0), verified if presented (1), or required (2). */
 const certificateDemand: Readonly<Record<ServerTlsMode, 0 | 1 | 2>> = {
   PASSTHROUGH: 0,
   AUTO_PASSTHROUGH: 0,
@@ -87,9 +87,8 @@ export class TlsRequirements {
   }
 
   /**
-   * Settings with the certificates of `one` that accept only connections which both servers accept, or a text with
-   * the reason why this is impossible. Fields that cannot be combined (CA, revocation list) are those of `one`, and
-   * {@link weakerFields} reports them.
+   * Returns settings with the certificates of `one` that accept only connections which both servers accept, or why this is impossible. Fields that
+   * cannot be combined (CA, revocation list) are those of `one`, and {@link weakerFields} reports them.
    *
    * @param one requires client certificates at least as strictly as `other`
    */
@@ -155,7 +154,7 @@ function listed(list: readonly string[] | undefined): readonly string[] | undefi
   return list?.length ? list : undefined;
 }
 
-/** The cipher suites of TLS 1.3 are fixed. */
+/** Returns false for TLS 1.3, whose cipher suites are fixed. */
 function hasCipherSuites({ min }: Pick<Requirements, 'min'>): boolean {
   return min < TlsVersion.TLSv1_3;
 }
@@ -172,7 +171,7 @@ function intersection(one: readonly string[] | undefined, other: readonly string
   return one.filter((text) => accepted.has(text));
 }
 
-/** Envoy accepts certificates in either list, and all certificates if both lists are empty. */
+/** Compares both lists, because Envoy accepts certificates in either, and all certificates if both are empty. */
 function acceptsNoMoreDigests(a: Pick<Requirements, 'spki' | 'hashes'>, b: Pick<Requirements, 'spki' | 'hashes'>) {
   const accepted = digestsOf(b);
   if (accepted === undefined) return true;

@@ -12,13 +12,13 @@ import { faultFilter } from '../routes/translate/fault.ts';
 import { outboundClusterName } from '../traffic/resource-names.ts';
 import type { ClientTarget } from './target-name.ts';
 
-/** gRPC requires this as the last filter. */
+/** gRPC requires this filter as the last one. */
 export const routerFilter = typedExtension('envoy.filters.http.router', RouterSchema);
 
-/** Applies the faults of routes. */
+/** Applies the faults that routes configure. */
 const faults = typedExtension(faultFilter, HTTPFaultSchema);
 
-/** @param name as the client requested it */
+/** @param name in the form that the client requested */
 export function clientListener(name: string, { service, port }: ClientTarget): Listener {
   const { defaultAddress, hostname } = service;
   const manager = pack(HttpConnectionManagerSchema, {

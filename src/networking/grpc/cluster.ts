@@ -1,6 +1,4 @@
-/**
- * Builds clusters in the form that gRPC accepts: endpoints over ADS, or one host name that the client resolves (A37).
- */
+/** Builds clusters in the form that gRPC accepts: with endpoints over ADS, or one host name that the client resolves (A37). */
 import { create } from '@bufbuild/protobuf';
 import {
   type Cluster,
@@ -31,12 +29,12 @@ import { type Limitation, specificOrigins, type WithLimitations } from './limita
 import { grpcLoadBalancing } from './load-balancing.ts';
 import { clientTls } from './tls.ts';
 
-/** Without a limit, gRPC allows 1024 concurrent requests per cluster. */
+/** Disables the limit, which would default to 1024 concurrent requests per cluster. */
 const unlimitedRequests = 4_294_967_295;
 
 /**
- * `undefined` if the client must not or cannot connect, for example if it would use plaintext because gRPC does not
- * support the required TLS settings.
+ * Returns `undefined` if the client must not or cannot connect, for example if it would use plaintext because gRPC does not support the required TLS
+ * settings.
  */
 export function grpcCluster(name: string, shape: ProxyShape, push: PushContext): WithLimitations<Cluster | undefined> {
   const parts = parseOutboundClusterName(name);
@@ -102,10 +100,7 @@ function discoveryFields(
   }
 }
 
-/**
- * Reports endpoints of other networks, which gRPC clients cannot reach. Calls use the other endpoints, or fail
- * without any.
- */
+/** Reports endpoints of other networks, which gRPC clients cannot reach. Calls use the other endpoints, or fail if none exist. */
 function remoteEndpointLimitations(
   inputs: AssignmentInputs,
   shape: ProxyShape,

@@ -32,7 +32,7 @@ export function grpcAssignment({ clusterName, endpoints }: ClusterLoadAssignment
   return create(ClusterLoadAssignmentSchema, { clusterName, endpoints: localities });
 }
 
-/** `undefined` for a unix socket, which gRPC does not support. */
+/** Returns `undefined` for a Unix socket, which gRPC does not support. */
 function addressText({ hostIdentifier }: LbEndpoint): string | undefined {
   if (hostIdentifier.case !== 'endpoint') return undefined;
   const address = hostIdentifier.value.address?.address;

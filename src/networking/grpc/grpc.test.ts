@@ -58,7 +58,7 @@ function generatorsFor(yaml: string, node: Parameters<typeof givenShape>[0] = {}
 
 describe('listener of a gRPC client', () => {
   it.each([1_000, 1_000_000])(
-    'a listener for a host of %d characters is not built, and the reason does not repeat the host',
+    'no listener is built for a host of %d characters, and the reason does not repeat the host',
     (length) => {
       const name = `${'a'.repeat(length)}:7070`;
       expect(generatorsFor('').listener(name)).toBeUndefined();
@@ -69,7 +69,7 @@ describe('listener of a gRPC client', () => {
   );
 
   it.each([`${host}:7070`, 'echo.shop.svc:7070', 'echo.shop:7070', 'echo:7070', 'echo'])(
-    'the target %s has a listener of this name',
+    'the target %s has a listener with the same name',
     (name) => {
       const listener = generatorsFor('').listener(name)!;
       expect(listener.name).toBe(name);
@@ -93,7 +93,7 @@ describe('listener of a gRPC client', () => {
     expect(generatorsFor('').limitations(listenerType, name)).toEqual([`target ${JSON.stringify(name)}: ${reason}`]);
   });
 
-  it('the target of a service in another namespace must contain the namespace', () => {
+  it('the target must contain the namespace if the service is in another namespace', () => {
     const elsewhere = generatorsFor('', { namespace: 'bank' });
     expect(elsewhere.listener('echo:7070')).toBeUndefined();
     expect(elsewhere.listener('echo.shop:7070')).toBeDefined();
@@ -101,7 +101,7 @@ describe('listener of a gRPC client', () => {
 });
 
 describe('gRPC route configuration of a port', () => {
-  it('the route configuration has one virtual host, whose domains are the service names with and without port', () => {
+  it('the route configuration has one virtual host, with the service names with and without port as domains', () => {
     const { name, virtualHosts } = generatorsFor('').routes()!;
     expect(name).toBe(cluster);
     expect(virtualHosts).toHaveLength(1);
@@ -116,7 +116,7 @@ describe('gRPC route configuration of a port', () => {
     (name) => expect(generatorsFor('').routes(name)).toBeUndefined(),
   );
 
-  it('a route has its timeout as max_stream_duration, and the retry conditions that gRPC supports', () => {
+  it('a route has its timeout as max_stream_duration, and only retry conditions that gRPC supports', () => {
     const retries = { attempts: 3, retryOn: 'connect-failure,unavailable,5xx,internal', perTryTimeout: '1s' };
     const mesh = generatorsFor(route({ timeout: '2s', retries }));
     const action = mesh.routes()!.virtualHosts[0]!.routes[0]!.action;
@@ -130,7 +130,7 @@ describe('gRPC route configuration of a port', () => {
     ]);
   });
 
-  it('a route has no retry policy without a condition that gRPC supports', () => {
+  it('a route has no retry policy if gRPC supports none of its conditions', () => {
     const { action } = generatorsFor(route({ retries: { attempts: 3, retryOn: '5xx' } })).routes()!.virtualHosts[0]!
       .routes[0]!;
     expect(action.value).not.toHaveProperty('retryPolicy');
@@ -140,7 +140,7 @@ describe('gRPC route configuration of a port', () => {
     ['a query parameter', { queryParams: { a: { exact: 'b' } } }, 'gRPC calls have no query parameters'],
     ['a method that no call has', { method: { exact: 'GET' } }, 'the method of gRPC calls is POST'],
     ['a scheme', { scheme: { exact: 'https' } }, 'gRPC cannot check scheme'],
-  ])('a route that matches %s is omitted, because it would match all calls', (_, match, reason) => {
+  ])('a route that matches %s is omitted, because gRPC would match all calls', (_, match, reason) => {
     const mesh = generatorsFor(route({ match: [match] }));
     expect(mesh.routes()!.virtualHosts[0]!.routes).toEqual([]);
     expect(mesh.limitations(routeType)).toEqual([
@@ -148,7 +148,7 @@ describe('gRPC route configuration of a port', () => {
     ]);
   });
 
-  it('a route that matches the method of all calls is kept', () => {
+  it('a route is kept if it matches the method of all calls', () => {
     expect(
       generatorsFor(route({ match: [{ method: { exact: 'POST' } }] })).routes()!.virtualHosts[0]!.routes[0]!.match!
         .headers,
@@ -162,7 +162,7 @@ describe('gRPC route configuration of a port', () => {
     ['corsPolicy', { corsPolicy: { allowOrigins: [{ exact: '*' }] } }, 'corsPolicy is ignored'],
     ['redirect', { route: undefined, redirect: { uri: '/x' } }, 'calls fail: gRPC has no redirect'],
     ['directResponse', { route: undefined, directResponse: { status: 503 } }, 'calls fail: gRPC has no directResponse'],
-  ])('a route that gRPC does not support is reported: %s', (_, http, text) => {
+  ])('a route with a feature that gRPC does not support is reported: %s', (_, http, text) => {
     expect(generatorsFor(route(http)).limitations(routeType)).toEqual([
       `VirtualService shop/echo spec.http[0]: ${text}`,
     ]);
@@ -172,7 +172,7 @@ describe('gRPC route configuration of a port', () => {
 it.each([
   ['redirect', { route: undefined, redirect: { uri: '/x' } }],
   ['directResponse', { route: undefined, directResponse: { status: 403 } }],
-])('calls of a route with %s are aborted with UNAVAILABLE, in a form that all clients accept', (_, http) => {
+])('calls on a route with %s are aborted with UNAVAILABLE, in a format that all clients accept', (_, http) => {
   const [built] = generatorsFor(route(http)).routes()!.virtualHosts[0]!.routes;
   expect(built!.action).toMatchObject({
     case: 'route',
@@ -191,7 +191,7 @@ describe('cluster for gRPC', () => {
     );
   };
 
-  it('the cluster requests endpoints over ADS by its own name, in plaintext and without a limit of requests', () => {
+  it('the cluster requests endpoints over ADS by its own name, uses plaintext, and has no request limit', () => {
     const { clusterDiscoveryType, edsClusterConfig, transportSocket, circuitBreakers, ...rest } =
       generatorsFor('').cluster()!;
     expect(clusterDiscoveryType).toEqual({ case: 'type', value: Cluster_DiscoveryType.EDS });
@@ -214,14 +214,14 @@ describe('cluster for gRPC', () => {
     expect(policies(built)).toEqual(list);
   });
 
-  it('the cluster uses a hash ring, which Node clients only support by the deprecated field', () => {
+  it('the cluster uses a hash ring, which Node.js clients support only in the deprecated field', () => {
     const built = generatorsFor(
       rule({ trafficPolicy: { loadBalancer: { consistentHash: { httpHeaderName: 'x' } } } }),
     ).cluster()!;
     expect([built.lbPolicy, built.loadBalancingPolicy]).toEqual([Cluster_LbPolicy.RING_HASH, undefined]);
   });
 
-  it('the cluster uses the certificates of the bootstrap file for ISTIO_MUTUAL, in current and deprecated fields', () => {
+  it("the cluster uses the bootstrap file's certificates for ISTIO_MUTUAL, in current and deprecated fields", () => {
     const built = generatorsFor(rule({ trafficPolicy: { tls: { mode: 'ISTIO_MUTUAL' } } })).cluster()!;
     const { value } = built.transportSocket!.configType as { value: Any };
     const { commonTlsContext } = anyUnpack(value, UpstreamTlsContextSchema)!;
@@ -243,7 +243,7 @@ describe('cluster for gRPC', () => {
   });
 
   it.each(['SIMPLE', 'MUTUAL'])(
-    'the cluster is absent with TLS mode %s, because calls would be sent in plaintext',
+    'the cluster is omitted for TLS mode %s, because calls would be sent in plaintext',
     (mode) => {
       const files = { clientCertificate: '/a', privateKey: '/b', caCertificates: '/c' };
       const mesh = generatorsFor(rule({ trafficPolicy: { tls: { mode, ...(mode === 'MUTUAL' && files) } } }));
@@ -254,13 +254,13 @@ describe('cluster for gRPC', () => {
     },
   );
 
-  it('only subsets that a DestinationRule defines have a cluster', () => {
+  it('a subset has a cluster only if a DestinationRule defines it', () => {
     const mesh = generatorsFor(rule({ subsets: [{ name: 'v1', labels: { version: 'v1' } }] }));
     expect(mesh.cluster(`outbound|7070|v1|${host}`)).toBeDefined();
     expect(mesh.cluster(`outbound|7070|v2|${host}`)).toBeUndefined();
   });
 
-  it('the cluster reports settings that gRPC ignores', () => {
+  it('settings that gRPC ignores are reported for the cluster', () => {
     const trafficPolicy = {
       outlierDetection: { consecutive5xxErrors: 3 },
       connectionPool: { tcp: { maxConnections: 3 } },
@@ -321,16 +321,13 @@ status: { loadBalancer: { ingress: [{ ip: 9.9.9.9 }] } }
   it.each([
     ['without a rule', ''],
     ['with mutual TLS', mutual],
-  ])(
-    'remote endpoints are omitted and reported, because gateways route by SNI, which gRPC does not send: %s',
-    (_, rules) => {
-      const built = generatorsFor(mesh + rules, { metadata: { NETWORK: 'n1' } });
-      expect(addresses(built.endpoints(far))).toEqual(['10.0.0.1']);
-      expect(built.limitations(clusterType, far)).toEqual([
-        'endpoints of far.test behind gateways of other networks are left out: gRPC sends no SNI',
-      ]);
-    },
-  );
+  ])('remote endpoints are omitted and reported, because gateways route by SNI and gRPC sends none: %s', (_, rules) => {
+    const built = generatorsFor(mesh + rules, { metadata: { NETWORK: 'n1' } });
+    expect(addresses(built.endpoints(far))).toEqual(['10.0.0.1']);
+    expect(built.limitations(clusterType, far)).toEqual([
+      'endpoints of far.test behind gateways of other networks are left out: gRPC sends no SNI',
+    ]);
+  });
 
   it('a client without a network reaches remote endpoints directly', () => {
     const built = generatorsFor(mesh);
@@ -353,7 +350,7 @@ describe('listener of a gRPC server', () => {
   it.each([
     [name, '0.0.0.0'],
     ['xds.istio.io/grpc/lds/inbound/[::]:8080', '::'],
-  ])('the listener %s has the address in its name, and no routes', (requested, address) => {
+  ])('the listener %s has the address in its name and no routes', (requested, address) => {
     const listener = generatorsFor('').listener(requested)!;
     expect(listener.address!.address.value).toMatchObject({ address, portSpecifier: { value: 8080 } });
     expect([listener.listenerFilters, listener.apiListener, listener.useOriginalDst]).toEqual([
@@ -401,7 +398,7 @@ describe('listener of a gRPC server', () => {
     expect(filters.map(({ filter }) => filter)).toEqual(['rbac.deny', 'rbac.allow', 'router']);
   });
 
-  it('a rule that requires a token allows nothing, because gRPC servers do not validate tokens', () => {
+  it('a rule that requires a token allows no calls, because gRPC servers do not validate tokens', () => {
     const rules = [{ from: [{ source: { requestPrincipals: ['*'] } }] }];
     const [filter] = filtersOf(generatorsFor(policy({ action: 'ALLOW', rules })).listener(name)!);
     const [one] = Object.values(filter!.rules!.policies);

@@ -1,4 +1,4 @@
-/** Generators for proxyless gRPC clients and servers, by type URL. All types are requested by name. */
+/** Generators for proxyless gRPC clients and servers, by type URL. Clients request all types by name. */
 import { clusterType, endpointType, listenerType, routeType } from '../../../machines/discovery/xds/ads-types.ts';
 import { ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import {
@@ -40,7 +40,7 @@ function listener(name: string, shape: ProxyShape, push: PushContext): WithLimit
   return { message: clientListener(name, target), limitations: [] };
 }
 
-/** Maximum number of characters of a client's text in messages. */
+/** Maximum length of a client's text in messages. */
 const maxQuoted = 256;
 
 const builders = [
@@ -90,12 +90,9 @@ export const grpcGenerators: ReadonlyMap<string, GrpcGenerator> = new Map<string
   [endpointType, { scope: 'named', build: endpoints }],
 ]);
 
-/**
- * Maximum number of resources of a push context with cached limitations. All clients of a shape read them after each
- * push.
- */
+/** Maximum resources per push context with cached limitations. All clients of a shape read them after each push. */
 const maxRemembered = 8_192;
-/** Longer resource names are not cached. Names of hosts and ports are shorter. */
+/** Maximum length of cached resource names. Names of hosts and ports are shorter. */
 const maxRememberedName = 512;
 const remembered = new WeakMap<PushContext, Map<string, readonly Limitation[]>>();
 const shapeNumbers = new WeakMap<ProxyShape, number>();
@@ -122,7 +119,7 @@ function memoryKey(shape: ProxyShape, typeUrl: string, name: string): string {
 
 /** Maximum number of limitations reported for a resource, and for a type of a client. */
 export const maxLimitations = 32;
-/** Maximum number of resources of a type that are checked for one client. A client has a few for each target. */
+/** Maximum resources of a type that are checked for one client. A client has a few for each target. */
 export const maxCheckedNames = 256;
 
 /** Distinct limitations of resources, bounded by {@link maxLimitations} and {@link maxCheckedNames}. */

@@ -2,7 +2,7 @@ import { type ConfigKey, fieldText } from '../../model/config/config.ts';
 import type { Origin } from '../inputs/message-origin.ts';
 
 export interface Limitation {
-  /** The objects, with their fields if known. Empty if the limitation results from no object. */
+  /** The objects that cause the limitation, with their fields if known; empty if no object causes it. */
   readonly origins: readonly Origin[];
   /** How gRPC behaves instead, as a sentence without a full stop. */
   readonly text: string;

@@ -22,7 +22,7 @@ const maxRingSize = 8_388_608;
 const roundRobin = typedExtension('envoy.load_balancing_policies.round_robin', RoundRobinSchema);
 const leastRequest = typedExtension('envoy.load_balancing_policies.least_request', LeastRequestSchema);
 
-/** Balances localities by weight, and uses the first supported one of these policies within each. */
+/** Balances between localities by weight. Within each locality, gRPC uses the first supported one of these policies. */
 function withinLocalities(policies: readonly TypedExtension[]): NonNullable<LbFields['loadBalancingPolicy']> {
   const wrrLocality = typedExtension('envoy.load_balancing_policies.wrr_locality', WrrLocalitySchema, {
     endpointPickingPolicy: policyList(policies),
@@ -69,7 +69,7 @@ export function grpcLoadBalancing(settings: LoadBalancerSettings | undefined): {
 
 const robin: LbFields = { lbPolicy: Cluster_LbPolicy.ROUND_ROBIN, loadBalancingPolicy: withinLocalities([roundRobin]) };
 
-/** Uses the deprecated field instead of `load_balancing_policy`, because Node clients only support the former. */
+/** Uses the deprecated field instead of `load_balancing_policy`, because Node clients support only that field. */
 function ringHash({ ringHash, minimumRingSize }: ConsistentHashLoadBalancer): LbFields {
   const size = Math.min(ringHash?.minimumRingSize || minimumRingSize || defaultMinimumRingSize, maxRingSize);
   return {

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { RouteMatchSchema } from '../../gen/envoy/config/route/v3/route_components_pb.ts';
 import { grpcMatch } from './route-conditions.ts';
 
-/** The converted condition of a prefix of path segments. */
+/** Returns the converted condition of a prefix of path segments. */
 function conditionOf(value: string) {
   const match = grpcMatch(create(RouteMatchSchema, { pathSpecifier: { case: 'pathSeparatedPrefix', value } }));
   if (typeof match === 'string') throw new Error(match);
@@ -16,7 +16,7 @@ function matches(prefix: string, path: string): boolean {
   return new RegExp(`^(?:${condition.value.regex})$`).test(path);
 }
 
-describe('path prefix of complete segments as a regular expression for gRPC', () => {
+describe('path prefix of complete segments, as a regular expression for gRPC', () => {
   it.each([
     ['/a', '/a', true],
     ['/a', '/a/', true],
@@ -25,11 +25,11 @@ describe('path prefix of complete segments as a regular expression for gRPC', ()
     ['/a', '/b/a', false],
     ['/a', '/A', false],
     ['/echo.v1.Echo', '/echo.v1.Echo/Say', true],
-    // A dot is no wildcard.
+    // A dot must not act as a wildcard.
     ['/echo.v1.Echo', '/echoXv1.Echo/Say', false],
     ['/a+(b)[c]{d}$^|*?\\', '/a+(b)[c]{d}$^|*?\\/e', true],
     ['/a*', '/aaa', false],
-  ])('prefix %s and path %s match: %s', (prefix, path, expected) => expect(matches(prefix, path)).toBe(expected));
+  ])('prefix %s matches path %s: %s', (prefix, path, expected) => expect(matches(prefix, path)).toBe(expected));
 
   it('other path conditions are unchanged', () => {
     for (const pathSpecifier of [

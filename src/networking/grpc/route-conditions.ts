@@ -6,15 +6,11 @@ import {
 } from '../../gen/envoy/config/route/v3/route_components_pb.ts';
 import type { StringMatcher } from '../../gen/envoy/type/matcher/v3/string_pb.ts';
 
-/** Special characters of RE2. */
 const special = /[\\^$.|?*+()[\]{}]/g;
 
 const callMethod = 'POST';
 
-/**
- * @returns a reason if no gRPC call can match, or gRPC does not support a condition and would match too much without
- * it
- */
+/** @returns a reason if no gRPC call can match, or if gRPC does not support a condition and would match too many calls without it */
 export function grpcMatch(match: RouteMatch): RouteMatch | string {
   if (match.queryParameters.length > 0) return 'gRPC calls have no query parameters';
   if (match.dynamicMetadata.length > 0) return 'gRPC does not validate tokens, so no claim matches';

@@ -10,9 +10,7 @@ import { parseOutboundClusterName, sniffedRouteName, virtualHostName } from '../
 import type { WithLimitations } from './limitation.ts';
 import { grpcRoute } from './route.ts';
 
-/**
- * @param name cluster name of the port, without subset. For other names and invisible services, the result is empty.
- */
+/** @param name cluster name of the port, without subset; for other names and invisible services, the result is empty */
 export function grpcRouteConfiguration(
   name: string,
   shape: ProxyShape,

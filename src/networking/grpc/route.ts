@@ -1,4 +1,4 @@
-/** Converts routes to the form that gRPC accepts. gRPC rejects a route configuration with a single unknown field. */
+/** Converts routes to the form that gRPC accepts. A single unknown field makes gRPC reject the route configuration. */
 
 import { create } from '@bufbuild/protobuf';
 import {
@@ -64,9 +64,8 @@ const filterText: Readonly<Record<string, string>> = { 'envoy.filters.http.cors'
 const actionText: Readonly<Record<string, string>> = { redirect: 'redirect', directResponse: 'directResponse' };
 
 /**
- * Replaces actions that gRPC does not support and aborts all calls. Clients would reject the route configuration
- * because of the action, and `non_forwarding_action` crashes Node clients. Clients without fault support reject the
- * listener because of the filter.
+ * Replaces actions that gRPC does not support, and aborts all calls. Otherwise clients would reject the route configuration, and
+ * `non_forwarding_action` crashes Node clients. Clients without fault support reject the listener because of the filter.
  */
 const abort = pack(HTTPFaultSchema, {
   abort: {
@@ -85,7 +84,7 @@ function grpcAction(action: RouteAction): RouteAction {
   const hasTimeout = timeout !== undefined && (timeout.seconds > 0n || timeout.nanos > 0);
   return create(RouteActionSchema, {
     clusterSpecifier: grpcClusters(clusterSpecifier),
-    // gRPC ignores `timeout`.
+    // Replaces `timeout`, which gRPC ignores.
     ...(hasTimeout && { maxStreamDuration: { maxStreamDuration: timeout } }),
     ...(retries && { retryPolicy: retries }),
     hashPolicy: hashPolicy.filter(({ policySpecifier }) => policySpecifier.case === 'header'),

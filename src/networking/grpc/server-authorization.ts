@@ -1,7 +1,4 @@
-/**
- * Converts AuthorizationPolicies to RBAC filters of gRPC servers (A41): DENY, then ALLOW. Conditions that gRPC cannot
- * check fail closed.
- */
+/** Converts AuthorizationPolicies to RBAC filters of gRPC servers (A41): first DENY, then ALLOW. Conditions that gRPC cannot check fail closed. */
 import { RBAC_Action } from '../../gen/envoy/config/rbac/v3/rbac_pb.ts';
 import { RBACSchema } from '../../gen/envoy/extensions/filters/http/rbac/v3/rbac_pb.ts';
 import { configKeyOf } from '../../model/config/config.ts';
@@ -65,10 +62,10 @@ function checkable(rules: RbacRules, unchecked: Set<string>): RbacRules {
   return { action: rules.action!, policies: Object.fromEntries(policies) };
 }
 
-/** Headers that gRPC servers hide from RBAC. */
+/** Whether gRPC servers hide the header from RBAC. */
 const isHidden = (name: string | undefined): boolean => name === ':scheme' || (name ?? '').startsWith('grpc-');
 
-/** @param otherwise whether a condition that gRPC cannot check counts as a match */
+/** @param otherwise whether conditions that gRPC cannot check match */
 function permission(of: RbacPermission, otherwise: boolean, unchecked: Set<string>): RbacPermission {
   const { rule } = of;
   const all = (rules: readonly unknown[] = []) =>
@@ -92,7 +89,7 @@ function permission(of: RbacPermission, otherwise: boolean, unchecked: Set<strin
       };
     case 'sourcedMetadata':
     case 'metadata':
-      // gRPC validates no tokens, so there are no claims.
+      // gRPC does not validate tokens, so there are no claims.
       return { rule: { case: 'notRule', value: { rule: { case: 'any', value: true } } } };
   }
   unchecked.add(checkText[rule?.case ?? ''] ?? rule?.case ?? '');

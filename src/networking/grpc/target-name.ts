@@ -1,4 +1,4 @@
-/** Listener names of proxyless gRPC: a client requests its target, a server its own address (spec/proxyless.md §2). */
+/** Parses listener names of proxyless gRPC: a client requests its target, a server its own address (spec/proxyless.md §2). */
 import { isIP } from 'node:net';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { Port, Service } from '../../model/services/service.ts';
@@ -12,7 +12,7 @@ export interface ServerAddress {
   readonly port: number;
 }
 
-/** `xds.istio.io/grpc/lds/inbound/[::]:7070` → `::` and 7070. */
+/** Returns `::` and 7070 for `xds.istio.io/grpc/lds/inbound/[::]:7070`. */
 export function serverAddressIn(name: string): ServerAddress | undefined {
   if (!name.startsWith(serverListenerPrefix)) return undefined;
   const [, bracketed, plain, port] =
@@ -29,8 +29,8 @@ export interface ClientTarget {
 }
 
 /**
- * Finds the service port of a client's target: `echo.shop.svc.cluster.local:7070`, `echo.shop:7070`, `echo:7070`.
- * Short names are resolved in the client's namespace. The port defaults to the only port of the service.
+ * Finds the service port of a client's target, such as `echo.shop.svc.cluster.local:7070`, `echo.shop:7070` or `echo:7070`. Short names are resolved
+ * in the client's namespace. The port defaults to the service's only port.
  *
  * @returns a reason if no service port matches
  */
@@ -48,7 +48,7 @@ export function clientTarget(name: string, { dnsDomain }: ProxyShape, reach: Pro
   return { service, port };
 }
 
-/** Limits the length of a search domain, which the client chooses. */
+/** Maximum length of a search domain, which the client chooses. */
 const maxSearchLabels = 16;
 
 function serviceOf(host: string, dnsDomain: string, reach: ProxyReach): Service | undefined {

@@ -1,6 +1,6 @@
 /**
- * TLS with the certificates of the gRPC bootstrap file (A29). Sets current and deprecated fields, because older
- * clients only support the latter.
+ * Configures TLS with the certificates of the gRPC bootstrap file (A29). Sets current and deprecated fields, because older clients support only the
+ * latter.
  */
 import {
   type CommonTlsContextSchema,
@@ -17,9 +17,7 @@ const instanceName = 'default';
 const certificate = { instanceName, certificateName: 'default' };
 const roots = { instanceName, certificateName: 'ROOTCA' };
 
-/**
- * @param names accepted names of the server certificate. If empty, every certificate signed by the roots is accepted.
- */
+/** @param names accepted names of the server certificate; if empty, every certificate signed by the roots is accepted */
 function commonContext(names: readonly string[]): Init<typeof CommonTlsContextSchema> {
   return {
     tlsCertificateProviderInstance: certificate,
@@ -41,7 +39,7 @@ export function clientTls(names: readonly string[]): TypedExtension {
   return typedExtension(tlsSocketName, UpstreamTlsContextSchema, { commonTlsContext: commonContext(names) });
 }
 
-/** gRPC servers check client names by RBAC, not in TLS. */
+/** gRPC servers check client names with RBAC, not in TLS. */
 export const serverTls: TypedExtension = typedExtension(tlsSocketName, DownstreamTlsContextSchema, {
   commonTlsContext: commonContext([]),
   requireClientCertificate: true,

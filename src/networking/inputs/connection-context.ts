@@ -1,4 +1,3 @@
-/** Inputs of the filters and access logs of a connection. */
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { WorkloadPolicies } from '../../model/push-context/workload-policies.ts';
@@ -11,7 +10,7 @@ export interface ProxyContext {
   readonly policies: WorkloadPolicies;
 }
 
-/** The only inputs of filters and access logs. */
+/** All inputs of filters and access logs. */
 export interface ConnectionContext extends ProxyContext {
   /** Whether the client is the workload itself, another workload of the mesh, or outside the mesh. */
   readonly direction: 'outbound' | 'inbound' | 'gateway';
@@ -25,7 +24,7 @@ export function proxyContext(shape: ProxyShape, push: PushContext): ProxyContext
   return { shape, push, policies: push.policiesFor(shape) };
 }
 
-/** The context for outbound traffic, without policies that only apply to inbound traffic. */
+/** Returns the context for outbound traffic, without policies that apply only to inbound traffic. */
 export function clientContext(proxy: ProxyContext): ProxyContext {
   return { ...proxy, policies: policiesOutbound(proxy.policies) };
 }

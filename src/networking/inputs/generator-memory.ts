@@ -1,4 +1,4 @@
-/** Cache of generators. Generators stay pure: the results are the same without a cache. */
+/** Cache of generators. Generators remain pure: their results are the same without a cache. */
 import type { ConfigKey } from '../../model/config/config.ts';
 
 export type RememberedType = 'CDS' | 'EDS' | 'LDS' | 'RDS' | 'SDS' | 'ECDS' | 'NDS';
@@ -7,10 +7,9 @@ export interface Memory {
   /**
    * Returns the cached value if its inputs are unchanged, otherwise builds it.
    *
-   * @param key distinguishes values that exist simultaneously, by resource name and shape properties
+   * @param key distinguishes simultaneous values, by resource name and shape properties
    * @param inputs all other inputs, compared by identity, so that an outdated value is never returned
-   * @param build receives the previous value of the key, built from other inputs. It may only reuse parts whose
-   * inputs are unchanged.
+   * @param build receives the key's previous value with other inputs; it may reuse only parts whose inputs are unchanged
    */
   recall<T extends { readonly dependsOn: readonly ConfigKey[] }>(
     type: RememberedType,
@@ -21,5 +20,4 @@ export interface Memory {
   latest(type: RememberedType, key: string): unknown;
 }
 
-/** Caches nothing. */
 export const noMemory: Memory = { recall: (_type, _key, _inputs, build) => build(undefined), latest: () => undefined };

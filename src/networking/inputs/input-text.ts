@@ -12,7 +12,7 @@ const originsText = memoizeByObject(({ origins }: { readonly origins: readonly C
   origins.map(({ namespace, name }) => `${namespace}/${name}`).join(),
 );
 
-/** Unique among DestinationRules or among VirtualServices at any time. `-` without a rule. */
+/** Unique among DestinationRules or among VirtualServices at any time; `-` without a rule. */
 export function ruleText(rule: { readonly origins: readonly ConfigKey[] } | undefined): string {
   return rule === undefined ? '-' : originsText(rule);
 }

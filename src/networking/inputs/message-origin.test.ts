@@ -99,7 +99,7 @@ const open = givenShape({ namespace: 'shop' }, context);
 const closed = givenShape({ namespace: 'shop', labels: { app: 'closed' } }, context);
 const door = givenShape({ type: 'router', namespace: 'shop', labels: { app: 'door' } }, context);
 
-/** `KIND/NAME PATH`. Omits the namespace, which is always the same. */
+/** Returns `KIND/NAME PATH` for each origin, without the namespace, which is always the same. */
 function text(message: Parameters<typeof originsOf>[0]): string[] {
   return originsOf(message).map(({ key, path = [] }) => [`${key.kind}/${key.name}`, ...path].join(' '));
 }
@@ -126,7 +126,7 @@ describe('origins of generated messages', () => {
     expect(text(named<Cluster>(clusters, 'BlackHoleCluster'))).toEqual([]);
   });
 
-  it('a virtual host and its routes originate from the VirtualService, and routes of a delegate first from the delegate', () => {
+  it('a virtual host and its routes originate from the VirtualService, and delegated routes from the delegate first', () => {
     const host = routes(open, '80').virtualHosts.find(({ name }) => name === 'web.test:80')!;
     expect(text(host)).toEqual(['ServiceEntry/web-entry', 'VirtualService/web-routes spec hosts']);
     expect(host.routes.map(text)).toEqual([
@@ -136,7 +136,7 @@ describe('origins of generated messages', () => {
     ]);
   });
 
-  it('a TCP filter chain originates from its route or, without a route, from the service', () => {
+  it('a TCP filter chain originates from its route or, if it has none, from the service', () => {
     const { filterChains, defaultFilterChain } = named<Listener>(buildListeners(open, context), '10.2.0.1_5432');
     expect([...filterChains, defaultFilterChain!].map(text)).toEqual([
       ['VirtualService/db-routes spec tcp 1', 'ServiceEntry/db-entry'],
@@ -160,7 +160,7 @@ describe('origins of generated messages', () => {
     ]);
   });
 
-  it('a gateway listener originates from the server and the VirtualServices of its hosts', () => {
+  it("a gateway listener originates from the server and its hosts' VirtualServices", () => {
     const listeners = buildListeners(door, context);
     const chains = ['0.0.0.0_80', '0.0.0.0_443'].flatMap((name) => named<Listener>(listeners, name).filterChains);
     expect(chains.map(text)).toEqual([['Gateway/door spec servers 0'], ['Gateway/door spec servers 1']]);
@@ -173,7 +173,7 @@ describe('origins of generated messages', () => {
     ]);
   });
 
-  it('a message that was encoded and decoded has no origins', () => {
+  it('a message has no origins after encoding and decoding', () => {
     const [configuration] = buildRoutes(open, context, ['80']);
     expect(configuration!.bytes.length).toBeGreaterThan(0);
     const { virtualHosts } = configuration!.message as RouteConfiguration;

@@ -1,7 +1,6 @@
 /**
- * Origins of filter chains, virtual hosts, routes and clusters: the objects and fields that they result from. Origins
- * are attached to messages and never sent. A decoded message has none, so `explain` generates without a cache and
- * reads the origins before encoding.
+ * Origins of filter chains, virtual hosts, routes and clusters: the objects and fields that caused them. Origins are attached to messages and never
+ * sent. Decoded messages have none, so `explain` generates without a cache and reads them before encoding.
  */
 import type { Message } from '@bufbuild/protobuf';
 import { memoizeByObject } from '../../model/collections/memoize-by-object.ts';
@@ -16,7 +15,7 @@ export type { Origin };
 const originsOfMessages = new WeakMap<Message, readonly Origin[]>();
 const none: readonly Origin[] = [];
 
-/** Most significant origin first. Empty if unknown. */
+/** Returns origins, most significant first; empty if unknown. */
 export function originsOf(message: Message): readonly Origin[] {
   return withoutRepetitions(originsOfMessages.get(message) ?? none);
 }
@@ -34,7 +33,7 @@ export const ruleOrigins = memoized((rule: MergedDestinationRule): readonly Orig
   rule.origins.map((key) => ({ key })),
 );
 
-/** The subset of the cluster if a single object defines it, otherwise the DestinationRules. */
+/** Origin of the cluster's subset if a single object defines it, otherwise the DestinationRules. */
 export function subsetOrigins(rule: MergedDestinationRule | undefined, subset: string): readonly Origin[] {
   if (rule?.origins.length !== 1) return ruleOrigins(rule);
   const index = rule.config.spec.subsets?.findIndex(({ name }) => name === subset) ?? -1;
@@ -42,7 +41,7 @@ export function subsetOrigins(rule: MergedDestinationRule | undefined, subset: s
   return [{ key: rule.origins[0]!, path: ['spec', 'subsets', index] }];
 }
 
-/** The route in the VirtualService. For a route of a delegate, also the delegating route. */
+/** Origin of the route in the VirtualService; for a route of a delegate, also of the delegating route. */
 export function httpRouteOrigins(virtualService: ResolvedVirtualService, index: number): readonly Origin[] {
   const sourceOrigins = virtualService.config.partOrigins?.[`http[${index}]`];
   return (
@@ -56,7 +55,7 @@ export const virtualServiceOrigins = memoized(
     virtualService.config.partOrigins?.hosts ?? [{ key: virtualService.origins[0]!, path: ['spec', 'hosts'] }],
 );
 
-/** A field of the Sidecar object. Empty for the default scope. */
+/** A field of the Sidecar object; empty for the default scope. */
 export function sidecarOrigin({ sidecar }: SidecarScope, ...path: readonly (string | number)[]): readonly Origin[] {
   if (sidecar === undefined) return none;
   const { kind, namespace, name } = sidecar;

@@ -22,7 +22,7 @@ describe('outbound policies of a workload', () => {
     expect(policyObjects(policiesOutbound(patched))).toEqual([]);
   });
 
-  it('outbound policies differ by telemetry, and by the type of an object with the same name', () => {
+  it('outbound policies differ if the telemetry or the type of an object with the same name differs', () => {
     const logged = { ...empty, id: 'x', telemetries: [object<never>('Telemetry', 'one')] };
     const plugged = { ...empty, id: 'y', wasmPlugins: [object<never>('WasmPlugin', 'one')] };
     const ids = [empty, logged, plugged].map((policies) => policiesOutbound(policies).id);

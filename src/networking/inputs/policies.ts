@@ -1,4 +1,4 @@
-/** The policies of a workload that a resource depends on, as cache keys and inputs (see generator-memory.ts). */
+/** Selects the policies of a workload that a resource depends on, as cache keys and inputs (see generator-memory.ts). */
 import { type Config, type ConfigKey, configKeyOf } from '../../model/config/config.ts';
 import type { WorkloadPolicies } from '../../model/push-context/workload-policies.ts';
 
@@ -7,14 +7,14 @@ export type PolicyList = Exclude<keyof WorkloadPolicies, 'id'>;
 /** Policies for inbound traffic, which outbound listeners do not depend on. */
 const inboundOnly = ['peerAuthentications', 'requestAuthentications', 'authorizationPolicies'] as const;
 
-/** Without EnvoyFilters, because patches are a separate step with its own cache (patches/). */
+/** Excludes EnvoyFilters, because patches are a separate step with its own cache (patches/). */
 const everyList: readonly PolicyList[] = [...inboundOnly, 'telemetries', 'wasmPlugins'];
 
 const outbound = new WeakMap<WorkloadPolicies, WorkloadPolicies>();
 
 /**
- * Removes policies that only apply to inbound traffic, so that workloads share outbound resources. The ID consists of
- * names, so equal IDs do not imply equal objects: also compare {@link policyObjects}.
+ * Removes policies that apply only to inbound traffic, so that workloads share outbound resources. The ID consists of names, so equal IDs do not
+ * imply equal objects: also compare {@link policyObjects}.
  */
 export function policiesOutbound(policies: WorkloadPolicies): WorkloadPolicies {
   let outboundPolicies = outbound.get(policies);
@@ -32,7 +32,7 @@ export function policiesOutbound(policies: WorkloadPolicies): WorkloadPolicies {
   return outboundPolicies;
 }
 
-/** Names of the objects in these lists. Empty without objects. */
+/** Names of the objects in these lists; empty without objects. */
 export function policyText(policies: WorkloadPolicies, lists: readonly PolicyList[]): string {
   const texts = lists.map((list) => policies[list].map(({ namespace, name }) => `${namespace}/${name}`).join());
   return texts.every((text) => text === '') ? '' : texts.join('~');

@@ -1,4 +1,4 @@
-/** LDS: all listeners of a proxy, in the order of spec/discovery.md §8.4. */
+/** Builds all listeners of a proxy for LDS, in the order of spec/discovery.md §8.4. */
 import { isIPv6, SocketAddress } from 'node:net';
 import { ListenerSchema } from '../../gen/envoy/config/listener/v3/listener_pb.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
@@ -14,7 +14,7 @@ import { inboundListeners } from './inbound/inbound.ts';
 import { buildingOutboundListeners } from './outbound/outbound.ts';
 import { virtualOutbound } from './virtual.ts';
 
-/** Names are unique. Of several listeners with one address and port, the first is kept. */
+/** Names are unique. For several listeners with one address and port, keeps the first. */
 export function buildListeners(shape: ProxyShape, push: PushContext, memory: Memory = noMemory): EnvoyResource[] {
   return atOnce(buildingListeners(shape, push, memory));
 }
@@ -44,9 +44,8 @@ function* sidecarListeners(proxy: ProxyContext, memory: Memory): Generator<undef
 }
 
 /**
- * Removes listeners with the address and port of an inbound listener, because Envoy accepts one listener for each.
- * Otherwise, any namespace could displace an inbound listener and its client checks, with a service on the same port
- * or with the workload's address as virtual address.
+ * Removes listeners with the address and port of an inbound listener, because Envoy accepts only one. Otherwise, a service of any namespace with the
+ * same port, or with the workload's address as virtual address, could displace an inbound listener and its client checks.
  */
 function withoutPlacesOf(
   inbound: readonly EnvoyResource[],

@@ -1,4 +1,3 @@
-/** Filter chains of TCP connections. */
 import { create } from '@bufbuild/protobuf';
 import type { CidrRange } from '../../gen/envoy/config/core/v3/address_pb.ts';
 import {
@@ -27,7 +26,7 @@ export interface ChainMatch {
   readonly sourceSubnet?: string | undefined;
 }
 
-/** `undefined` if everything matches. Envoy treats an absent match like an empty one, but its config dumps differ. */
+/** Returns `undefined` if everything matches. Envoy treats an absent match like an empty one, but its config dumps differ. */
 export function chainMatch(match: ChainMatch): Init<typeof FilterChainMatchSchema> | undefined {
   const prefixRanges = ranges(match.destinationSubnets ?? []);
   const sourcePrefixRanges = ranges(match.sourceSubnet === undefined ? [] : [match.sourceSubnet]);

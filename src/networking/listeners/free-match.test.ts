@@ -9,7 +9,7 @@ describe('filter chain match with earlier chains', () => {
     expect(taken.take({ serverNames: ['a', 'c'] })).toEqual([]);
   });
 
-  it('a match keeps ranges that no earlier chain matches, comparing only the bits of the prefix', () => {
+  it('a match keeps ranges that no earlier chain matches, and compares only the bits of the prefix', () => {
     const taken = new TakenMatches();
     taken.take({ destinationSubnets: ['10.0.0.0/8', 'fd00::/16'] });
     expect(taken.take({ destinationSubnets: ['10.9.9.9/8', '10.9.0.0/16'] })).toMatchObject([
@@ -20,7 +20,7 @@ describe('filter chain match with earlier chains', () => {
     expect(taken.take({ destinationSubnets: ['10.0.0.0/32'] })).toEqual([]);
   });
 
-  it('a match is split if its ranges have different free server names', () => {
+  it('a match is split if different server names are free for its ranges', () => {
     const taken = new TakenMatches();
     taken.take({ serverNames: ['a'], destinationSubnets: ['10.1.0.0/16'] });
     const parts = taken.take({
@@ -33,7 +33,7 @@ describe('filter chain match with earlier chains', () => {
     ]);
   });
 
-  it('matches with different sources, or with and without a list, do not conflict', () => {
+  it('matches do not conflict if their sources differ or only one has a list', () => {
     const taken = new TakenMatches();
     taken.take({ serverNames: ['a'] });
     expect(taken.take({ serverNames: ['a'], sourceSubnet: '10.0.0.0/8' })).toHaveLength(1);

@@ -1,20 +1,16 @@
 /**
- * Restricts filter chain matches to connections that no earlier chain of the listener matches. Envoy expands a match
- * to all combinations of address range and server name, and rejects a listener in which two chains share a
- * combination.
+ * Restricts filter chain matches to connections that no earlier chain of the listener matches. Envoy expands a match to all combinations of address
+ * range and server name, and rejects a listener if two chains contain the same combination.
  */
 import { isIPv6 } from 'node:net';
 import { cidrRange } from '../messages/address.ts';
 import type { ChainMatch } from './filter-chain.ts';
 
-/** The combinations that chains of one listener already match. */
+/** The combinations that earlier chains of one listener match. */
 export class TakenMatches {
   readonly #taken = new Set<string>();
 
-  /**
-   * Claims and returns the free part of a match. The result has several matches if the address ranges have different
-   * free server names.
-   */
+  /** Claims and returns the free combinations of a match. The result has several matches if the address ranges have different free server names. */
   take(match: ChainMatch): readonly ChainMatch[] {
     const source = match.sourceSubnet === undefined ? '' : subnetText(match.sourceSubnet);
     const parts = new Map<string, { serverNames: string[]; destinationSubnets: string[] }>();
@@ -44,12 +40,12 @@ export class TakenMatches {
   }
 }
 
-/** Invalid ranges match nothing and are omitted. */
+/** Rejects invalid ranges, which match nothing and are omitted. */
 function isRange(text: string): boolean {
   return cidrRange(text) !== undefined;
 }
 
-/** An empty list means any value, which is one combination. */
+/** Returns one combination for an empty list, which means any value. */
 function anyOf(list: readonly string[] | undefined): readonly string[] {
   return list?.length ? list : [''];
 }
@@ -77,7 +73,7 @@ function v6Bits(address: string): string {
   return headBits + '0'.repeat(128 - headBits.length - tailBits.length) + tailBits;
 }
 
-/** Bits of colon-separated groups. The last may be an IPv4 address. */
+/** Bits of colon-separated groups; the last group may be an IPv4 address. */
 function groupBits(groups: string): string {
   if (groups === '') return '';
   return groups

@@ -1,4 +1,4 @@
-/** The cost of TCP and TLS routes per service does not grow with the mesh. The test counts calls instead of time. */
+/** Tests that the cost of TCP and TLS routes per service does not grow with the mesh. Counts calls instead of measuring time. */
 import { expect, it } from 'vitest';
 import { GivenWorld, givenObject } from '../../../test/fixtures/given-world.ts';
 import { countedWork, growthOfWork } from '../../../test/harness/counted-work.ts';
@@ -44,7 +44,7 @@ const meshes: Readonly<Record<string, Pair>> = {
   ],
 };
 
-it.each(Object.entries(meshes))('the work for listeners grows linearly with %s', (_, pairOf) => {
+it.each(Object.entries(meshes))('the cost of listeners grows linearly with %s', (_, pairOf) => {
   const work = (size: number) => {
     const world = new GivenWorld(Array.from({ length: size }, (__, index) => pairOf(index)).flat());
     const node = world.connect('10.9.0.1');

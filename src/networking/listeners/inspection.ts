@@ -23,9 +23,8 @@ const tls = typedExtension('envoy.filters.listener.tls_inspector', TlsInspectorS
 const http = typedExtension('envoy.filters.listener.http_inspector', HttpInspectorSchema);
 
 /**
- * Transport protocol of plaintext connections. If any chain of a listener (for the same port) matches this value,
- * Envoy considers only such chains for plaintext. A chain for plaintext HTTP therefore needs another one for other
- * plaintext.
+ * Transport protocol of plaintext connections. If any chain of a listener (for the same port) matches it, Envoy considers only such chains for
+ * plaintext. A plaintext HTTP chain therefore requires another chain for other plaintext.
  */
 export const rawBuffer = 'raw_buffer';
 
@@ -55,14 +54,14 @@ export function portsWhere(
 }
 
 /**
- * Detects TLS, SNI and ALPN. It waits for the first bytes of the client, so it is omitted for server-first protocols
- * unless a chain depends on it.
+ * Detects TLS, SNI and ALPN. The filter waits for the first bytes of the client, so it is omitted for server-first protocols unless a chain depends
+ * on it.
  */
 export function tlsInspector(ports: PortChoice = everyPort): ListenerFilter {
   return create(ListenerFilterSchema, { ...tls, ...disabledBut(ports) });
 }
 
-/** Detects HTTP on plaintext connections. It waits for the first bytes of the client. */
+/** Detects HTTP on plaintext connections. The filter waits for the first bytes of the client. */
 export function httpInspector(ports: PortChoice = everyPort): ListenerFilter {
   return create(ListenerFilterSchema, { ...http, ...disabledBut(ports) });
 }

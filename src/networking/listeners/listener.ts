@@ -16,21 +16,18 @@ export interface ListenerParts {
   /** IP address, or `unix:///path`. */
   readonly bind: string;
   readonly port: number;
-  /** `false` if a virtual listener hands over the connections. */
+  /** `false` if a virtual listener passes connections to this listener. */
   readonly bindToPort: boolean;
   readonly filterChains: FilterChain[];
   readonly defaultFilterChain?: FilterChain | undefined;
   readonly listenerFilters?: ListenerFilter[];
   readonly mesh: MeshConfig;
-  /** Log of connections that match no filter chain. */
+  /** Logs of connections that match no filter chain. */
   readonly accessLog: AccessLog[];
   readonly more?: Init<typeof ListenerSchema>;
 }
 
-/**
- * A listener on the IPv4 wildcard does not receive IPv6 connections, so a dual-stack proxy also binds the IPv6
- * wildcard.
- */
+/** Adds the IPv6 wildcard for a dual-stack proxy, because a listener on the IPv4 wildcard does not receive IPv6 connections. */
 export function dualStackAddresses(
   { ipFamily }: Pick<ProxyShape, 'ipFamily'>,
   port: number,

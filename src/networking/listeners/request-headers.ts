@@ -1,4 +1,4 @@
-/** Request headers that a connection manager trusts and sets (spec/discovery.md §8.4). */
+/** Configures the request headers that a connection manager trusts and sets (spec/discovery.md §8.4). */
 import {
   HttpConnectionManager_ForwardClientCertDetails as ForwardClientCert,
   type HttpConnectionManagerSchema,
@@ -11,7 +11,7 @@ import type { Init } from '../messages/init.ts';
 
 type ManagerInit = Init<typeof HttpConnectionManagerSchema>;
 
-/** Mesh defaults, overridden by the proxy's configuration (`gatewayTopology`, `proxyHeaders`). */
+/** Returns mesh defaults, which the proxy's configuration overrides (`gatewayTopology`, `proxyHeaders`). */
 export function requestHeaders({ direction, shape, push }: ConnectionContext): ManagerInit {
   const { gatewayTopology, proxyHeaders } = proxySettingsOf(shape, push.mesh);
   const { server, requestId, xForwardedPort } = proxyHeaders;
@@ -30,7 +30,7 @@ function serverHeader(direction: ConnectionContext['direction'], server: ProxyHe
   if (server?.disabled) return { serverHeaderTransformation: ServerHeader.PASS_THROUGH };
   return {
     serverName: server?.value || 'istio-envoy',
-    // A client's proxy sets the `server` header. A server's sidecar keeps that of the application.
+    // A client's proxy sets the `server` header. A server's sidecar keeps the application's header.
     ...(direction === 'inbound' && { serverHeaderTransformation: ServerHeader.PASS_THROUGH }),
   };
 }

@@ -54,7 +54,7 @@ it.each<[string, Given, { host?: string; namespace?: string }, 'stay' | 'change'
     'stay',
   ],
 ])(
-  'a changed connection timeout only rebuilds affected listeners of a client: a service %s',
+  'a changed connection timeout rebuilds only the affected listeners of a client: a service %s',
   (_, given, about, expected) => {
     const world = new GivenWorld([service(given), rule(1_000, about)]);
     const node = world.connect('10.9.0.1', { namespace: 'shop' });
@@ -87,7 +87,7 @@ it.each([
   ['TCP', 'ext.shop.svc.cluster.local'],
   ['TCP', '*.shop.svc.cluster.local'],
 ])(
-  'listeners equal newly built ones after a change of the rule for an alias: a service with protocol %s, host %s',
+  "listeners are the same as in a full build after an alias' rule changes: a service with protocol %s, host %s",
   (protocol, host) => {
     const objects = (idleTimeoutMs: number): Config[] => [
       service({ protocol }),

@@ -1,6 +1,6 @@
 /**
- * Whether a DestinationRule affects a sidecar's listeners: for TCP and TLS connections (timeouts, tunnels) and for
- * services of its own workload, but not for HTTP requests.
+ * Determines whether a DestinationRule affects a sidecar's listeners: TCP and TLS connections (timeouts, tunnels) and services of its own workload,
+ * but not HTTP requests.
  */
 import { memoizeByObject } from '../../model/collections/memoize-by-object.ts';
 import type { ConfigKey } from '../../model/config/config.ts';
@@ -16,21 +16,21 @@ import { aliasChain, isAlias } from '../../model/services/service-alias.ts';
 import { servicesWithin } from '../../model/services/services-within.ts';
 import { carriesEndpoints } from '../traffic/shape-keys.ts';
 
-/** `false` only if the listeners are certainly unaffected. */
+/** Returns `false` only if the listeners are certainly unaffected. */
 export function mayAffectConnections(key: ConfigKey, shape: ProxyShape, push: PushContext): boolean {
   const host = push.hostOfRule(key);
   if (host === undefined) return false;
   const scope = push.sidecarScopeFor(shape);
-  // TCP and TLS routes refer to the destination whose rule applies.
+  // TCP and TLS routes name the destination whose rule applies.
   const routesConnections = scope.egressListeners.some(({ port, virtualServices }) => {
     return (port !== undefined && !isHttp(port.protocol)) || virtualServicesOfConnections(virtualServices).length > 0;
   });
   if (routesConnections || scope.outboundTrafficPolicy.egressProxy) return true;
-  // Services of the own workload may be outside the sidecar's scope.
+  // Services of the sidecar's own workload may be outside its scope.
   if (shape.serviceTargets.some(({ service }) => isHostWithin(service.hostname, host))) return true;
   if (!isWildcard(host) && scope.serviceByHostname(host) === undefined) return false;
   const ruled = [...servicesWithin(scope.services, host), ...aliasesAndTargetsOf(host, scope)];
-  // A logging or tracing provider is omitted if its cluster has no endpoint.
+  // Logging and tracing providers are omitted if their cluster has no endpoint.
   const providers = push.mesh.extensionProviders.length > 0;
   return ruled.some((one) => receivesConnections(one) || (providers && carriesEndpoints(one)));
 }
@@ -51,7 +51,7 @@ export function virtualServicesOfHost(
   return [...new Set(places)].sort((a, b) => a - b).map((place) => virtualServices[place]!);
 }
 
-/** VirtualServices whose hosts overlap with this one, in order. For a wildcard, also those with hosts within it. */
+/** VirtualServices whose hosts overlap with this host, in order. For a wildcard, includes those with hosts that it covers. */
 export function virtualServicesSharingNames(
   virtualServices: readonly ResolvedVirtualService[],
   host: string,
@@ -87,7 +87,7 @@ const placesByHost = memoizeByObject(
 
 const aliasesIn = memoizeByObject((services: readonly Service[]) => services.filter(isAlias));
 
-/** A DestinationRule for a service also applies to its aliases and, for an alias, to its targets. */
+/** Services to whose hosts a DestinationRule also applies: the service's aliases and, for an alias, its targets. */
 function aliasesAndTargetsOf(host: string, scope: SidecarScope): readonly Service[] {
   return aliasesIn(scope.services).flatMap((alias) => {
     const chain = aliasChain(alias, (name) => scope.serviceByHostname(name));

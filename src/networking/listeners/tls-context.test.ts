@@ -1,4 +1,4 @@
-/** A TLS context that requests client certificates always verifies them, in every combination of fields. */
+/** Tests, for every combination of fields, that a TLS context that requests client certificates also verifies them. */
 import { anyUnpack } from '@bufbuild/protobuf/wkt';
 import { expect, it } from 'vitest';
 import { givenMesh, givenShape } from '../../../test/fixtures/given-mesh.ts';
@@ -28,7 +28,7 @@ const settings = modes.flatMap((mode) =>
 ) as readonly ServerTlsSettings[];
 
 it.each(['true', 'false'])(
-  'no TLS context requires a certificate without verifying it (with an agent: %s)',
+  'a TLS context that requires a certificate always verifies it (with an agent: %s)',
   (agent) => {
     const shape = { ...givenShape({ type: 'router' }), metadata: { WORKLOAD_CERTIFICATES: agent } };
     let contextCount = 0;

@@ -1,4 +1,4 @@
-/** TLS termination in gateways, in ingress listeners of sidecars and for workloads (spec/discovery.md §8.4, §8.7). */
+/** Builds TLS contexts for termination in gateways, in ingress listeners of sidecars and for workloads (spec/discovery.md §8.4, §8.7). */
 import { create } from '@bufbuild/protobuf';
 import { type TransportSocket, TransportSocketSchema } from '../../gen/envoy/config/core/v3/base_pb.ts';
 import { QuicDownstreamTransportSchema } from '../../gen/envoy/extensions/transport_sockets/quic/v3/quic_transport_pb.ts';
@@ -40,12 +40,11 @@ export function workloadTls(carries: 'requests' | 'bytes', mesh: MeshConfig): Tr
 }
 
 /**
- * The downstream TLS context for a server's settings. `undefined` if client certificates are required but could not
- * be verified: Envoy would accept any certificate with such a context (measured with Envoy 1.40).
+ * Returns the downstream TLS context for a server's settings; `undefined` if client certificates are required but cannot be verified, because Envoy
+ * would then accept any (measured with Envoy 1.40).
  *
- * @param alpn ALPN values, empty for TCP
- * @param proxy the terminating proxy. Without workload certificates, ISTIO_MUTUAL is not supported, because Envoy
- * would wait for them without limit.
+ * @param alpn ALPN values; empty for TCP
+ * @param proxy the terminating proxy; without workload certificates, ISTIO_MUTUAL is not supported, because Envoy would wait for them indefinitely
  */
 export function downstreamTls(
   settings: ServerTlsSettings,
@@ -56,7 +55,7 @@ export function downstreamTls(
   return context && tlsSocket(context);
 }
 
-/** As {@link downstreamTls}, for QUIC and without client certificates. */
+/** Like {@link downstreamTls}, for QUIC and without client certificates. */
 export function quicTls(settings: ServerTlsSettings, proxy: Pick<ProxyContext, 'shape' | 'push'>): TransportSocket {
   const downstreamTlsContext = downstreamContext(settings, http3Alpn, proxy)!;
   return create(
@@ -101,7 +100,7 @@ function tlsSocket(context: DownstreamInit): TransportSocket {
   );
 }
 
-/** All workloads of the mesh, in the trust domain and its aliases. */
+/** Matches all workloads of the mesh, in the trust domain and its aliases. */
 function meshIdentities(mesh: MeshConfig): NonNullable<ValidationInit['matchTypedSubjectAltNames']> {
   return trustDomainsOf(mesh).map((domain) => ({
     sanType: SubjectAltNameMatcher_SanType.URI,
@@ -110,8 +109,8 @@ function meshIdentities(mesh: MeshConfig): NonNullable<ValidationInit['matchType
 }
 
 /**
- * The agent serves files and watches them. An Envoy without an agent reads files once, when it creates the listener.
- * Credential names are requested from the control plane.
+ * An agent serves files and watches them. Without an agent, Envoy reads files only once, when it creates the listener. Credentials are requested by
+ * name from the control plane.
  */
 function certificates(settings: ServerTlsSettings, hasAgent: boolean): CommonTlsInit {
   if (settings.mode === 'ISTIO_MUTUAL') return { tlsCertificateSdsSecretConfigs: [agentSecret('default')] };

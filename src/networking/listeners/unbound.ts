@@ -1,16 +1,15 @@
 /**
- * Distinguishes listeners without a socket from bound ones with the same name and address. A changed listener takes
- * over the sockets of its previous version unless address or socket options differ. Envoy 1.40 ignores a changed
- * `bind_to_port`: from false to true there is no socket to take over, so that Envoy never listens or crashes with
- * SIGSEGV; from true to false it keeps listening. With different socket options, Envoy creates the listener again,
- * which is correct in both cases.
+ * Distinguishes listeners without a socket from bound listeners with the same name and address. A changed listener takes over the sockets of its
+ * previous version unless address or socket options differ. Envoy 1.40 ignores a changed `bind_to_port`: changed to true, it never listens or crashes
+ * with SIGSEGV, because there is no socket to take over; changed to false, it continues to listen. With different socket options, Envoy correctly
+ * creates the listener again.
  */
 import { create } from '@bufbuild/protobuf';
 import { type SocketOption, SocketOptionSchema } from '../../gen/envoy/config/core/v3/socket_option_pb.ts';
 
 const description = 'unbound';
 
-/** Socket option of all unbound listeners. They have no socket to set it on, and TCP_NODELAY would be harmless. */
+/** Socket option of all unbound listeners. It has no effect without a socket, and TCP_NODELAY would be harmless. */
 export const unboundOption: SocketOption = create(SocketOptionSchema, {
   description,
   level: 6n,

@@ -35,9 +35,7 @@ import { requestFilters, tcpFilters } from './network-filters/index.ts';
 import { listenerAccessLogs } from './observability/access-log.ts';
 import { planOutbound } from './outbound/outbound-services.ts';
 
-/**
- * Receives redirected outbound connections, and hands them over to the listener of their destination if there is one.
- */
+/** Receives redirected outbound connections, and passes them to the listener of their destination if there is one. */
 export function virtualOutbound(proxy: ProxyContext): Listener {
   const { shape, push } = proxy;
   const { mesh } = push;
@@ -90,13 +88,9 @@ export function virtualOutbound(proxy: ProxyContext): Listener {
   });
 }
 
-/** Default of the HTTP inspector's timeout, in milliseconds. */
 const defaultInspectionTimeoutMs = 5000;
 
-/**
- * For plaintext HTTP to ports without a service. Envoy resolves the Host header of each request
- * (outbound-fallback.ts).
- */
+/** Chain for plaintext HTTP to ports without a service, for which Envoy resolves the Host header of each request (outbound-fallback.ts). */
 function unknownHostsChain(context: ConnectionContext, scope: SidecarScope): FilterChain {
   const name = 'virtualOutbound-catchall-http';
   const http10 = acceptsHttp10(context);
@@ -109,9 +103,9 @@ function unknownHostsChain(context: ConnectionContext, scope: SidecarScope): Fil
 }
 
 /**
- * Ports that the HTTP inspector skips: those of all other listeners, including ones on a VIP, and those of
- * server-first protocols. Listener filters run before the hand-over to another listener. Otherwise a server-first
- * service would wait for the timeout, and HTTP on the port of a VIP would be routed by its Host header.
+ * Ports that the HTTP inspector skips: those of all other listeners, even on a VIP, and those of server-first protocols. Listener filters run before
+ * a connection is passed to another listener. Otherwise a server-first service would wait for the timeout, and HTTP on the port of a VIP would be
+ * routed by its Host header.
  */
 function describedPorts({ shape, push }: ProxyContext): number[] {
   const ports = planOutbound(shape, push).listeners.map(({ port }) => port);
@@ -167,7 +161,7 @@ function inspectors(ports: readonly InboundPort[], otherPorts: InboundPort): Lis
   return [...(tls ? [tlsInspector(tls)] : []), ...(http ? [httpInspector(http)] : [])];
 }
 
-/** Closes connections to the listener's own port, which would be forwarded in a loop. */
+/** Closes connections to the listener's own port, because forwarding them would loop. */
 function blackHoleChain(name: string, context: ConnectionContext): FilterChain {
   return create(FilterChainSchema, {
     name,

@@ -1,4 +1,4 @@
-/** IP addresses, CIDRs and Envoy's Address. */
+/** Converts IP addresses and CIDR ranges to Envoy's messages. */
 import { isIP, isIPv6 } from 'node:net';
 import { create } from '@bufbuild/protobuf';
 import {
@@ -16,17 +16,17 @@ export function isUnixSocket(address: string): boolean {
   return address.startsWith(unixPrefix);
 }
 
-/** `unix:///run/app.sock` → `/run/app.sock`. Abstract sockets: `unix://@name` → `@name`. */
+/** Converts `unix:///run/app.sock` to `/run/app.sock`, and for abstract sockets `unix://@name` to `@name`. */
 export function unixSocketPath(address: string): string {
   return address.slice(unixPrefix.length);
 }
 
-/** @param address IP address, host name or unix socket. A unix socket has no port. */
+/** @param address IP address, host name, or Unix socket, which has no port */
 export function socketAddress(address: string, port: number): Address {
   if (isUnixSocket(address)) {
     return create(AddressSchema, { address: { case: 'pipe', value: { path: unixSocketPath(address) } } });
   }
-  // An object literal, which is faster than `create`, because there is one address for each endpoint.
+  // An object literal is faster than `create`, and there is one address for each endpoint.
   return {
     $typeName: 'envoy.config.core.v3.Address',
     address: {
@@ -48,7 +48,7 @@ export function isCidr(text: string): boolean {
   return slash > 0 && isIP(text.slice(0, slash)) !== 0;
 }
 
-/** A CIDR such as `10.0.0.0/8`, or a single address as a range. `undefined` for any other text. */
+/** Converts a CIDR range such as `10.0.0.0/8`, or a single address. Returns `undefined` for any other text. */
 export function cidrRange(text: string): CidrRange | undefined {
   const [address, length] = text.split('/', 2) as [string, string?];
   const family = isIP(address);
@@ -67,7 +67,7 @@ export function loopbackAddress(family: ProxyIpFamily): string {
   return family === 'v6' ? '::1' : '127.0.0.1';
 }
 
-/** Adds the brackets of IPv6 addresses in URLs. Other hosts are unchanged. */
+/** Adds brackets to IPv6 addresses for URLs. Other hosts are unchanged. */
 export function bracketed(address: string): string {
   return isIPv6(address) ? `[${address}]` : address;
 }

@@ -1,4 +1,3 @@
-/** Packs extension configurations. */
 import { create, type DescMessage, type MessageInitShape } from '@bufbuild/protobuf';
 import { type Any, AnySchema } from '@bufbuild/protobuf/wkt';
 import { wireForm } from './wire-form.ts';

@@ -15,9 +15,8 @@ import type { Init } from './init.ts';
 import { duration } from './protobuf-duration.ts';
 
 /**
- * Uses the ADS stream on which the resource was received. Envoy waits for the first response without limit: a
- * listener or cluster must not become active while it is empty, especially during a hot restart in which the parent
- * still serves.
+ * Uses the ADS stream on which the resource was received. Envoy waits indefinitely for the first response: a listener or cluster must not become
+ * active while it is empty, especially during a hot restart in which the parent still serves.
  */
 export const adsConfigSource: ConfigSource = create(ConfigSourceSchema, {
   configSourceSpecifier: { case: 'ads', value: create(AggregatedConfigSourceSchema) },
@@ -25,7 +24,7 @@ export const adsConfigSource: ConfigSource = create(ConfigSourceSchema, {
   initialFetchTimeout: duration(0),
 });
 
-/** The agent's SDS server, a static cluster in the bootstrap. */
+/** The agent's SDS server, which is a static cluster in the bootstrap. */
 const agentServer: Init<typeof ConfigSourceSchema> = {
   configSourceSpecifier: {
     case: 'apiConfigSource',
@@ -39,10 +38,10 @@ const agentServer: Init<typeof ConfigSourceSchema> = {
   resourceApiVersion: ApiVersion.V3,
 };
 
-/** For secrets that the agent always provides eventually, so Envoy waits without limit. */
+/** For secrets that the agent will always provide, so Envoy waits indefinitely. */
 const agentSecretSource = create(ConfigSourceSchema, { ...agentServer, initialFetchTimeout: duration(0) });
 
-/** For secrets that may not exist. Envoy waits 15 s by default. */
+/** For secrets that may not exist, for which Envoy waits 15 s by default. */
 const agentFileSource = create(ConfigSourceSchema, agentServer);
 
 /**
@@ -59,14 +58,12 @@ export function adsSecret(name: string): SdsSecretConfig {
   });
 }
 
-/** A secret that the agent serves: `default`, `ROOTCA`. */
+/** A secret that the agent serves, such as `default` or `ROOTCA`. */
 export function agentSecret(name: string): SdsSecretConfig {
   return create(SdsSecretConfigSchema, { name, sdsConfig: agentSecretSource });
 }
 
-/**
- * A secret that the agent reads from files. Without them, Envoy activates the listener or cluster without the secret.
- */
+/** A secret that the agent reads from files. Without the files, Envoy activates the listener or cluster without the secret. */
 export function agentFileSecret(name: string): SdsSecretConfig {
   return create(SdsSecretConfigSchema, { name, sdsConfig: agentFileSource });
 }

@@ -1,8 +1,7 @@
 /**
- * Dynamic forward proxy for hosts without a service: ServiceEntries of resolution DYNAMIC_DNS, and outbound traffic
- * policy ALLOW_ANY_DYNAMIC_DNS. Filters resolve the Host header of a request or the SNI of a TLS connection, and the
- * cluster connects to the result. Filters and cluster share a DNS cache (Envoy docs, "HTTP dynamic forward proxy",
- * "SNI dynamic forward proxy").
+ * Configures the dynamic forward proxy for hosts without a service: ServiceEntries of resolution DYNAMIC_DNS, and outbound traffic policy
+ * ALLOW_ANY_DYNAMIC_DNS. Filters resolve the Host header of a request or the SNI of a TLS connection, and the cluster connects to the result. They
+ * share a DNS cache (Envoy docs, "HTTP dynamic forward proxy", "SNI dynamic forward proxy").
  */
 import { Cluster_LbPolicy, type ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import { ClusterConfigSchema } from '../../gen/envoy/extensions/clusters/dynamic_forward_proxy/v3/cluster_pb.ts';
@@ -18,7 +17,7 @@ import { duration } from './protobuf-duration.ts';
 
 type Resolving = Pick<ProxyShape, 'ipFamily'>;
 
-/** Envoy never removes a DNS cache and rejects different settings for its name, so the name contains the settings. */
+/** The name contains the settings, because Envoy never removes a DNS cache and rejects different settings for one name. */
 export function dnsCache({ ipFamily }: Resolving, mesh: MeshConfig): Init<typeof DnsCacheConfigSchema> {
   return {
     name: `dynamic-dns-${ipFamily}-${mesh.dnsRefreshRateMs}ms`,
@@ -37,7 +36,7 @@ export function dynamicDnsFields(shape: Resolving, mesh: MeshConfig): Init<typeo
         name: 'envoy.clusters.dynamic_forward_proxy',
         typedConfig: pack(ClusterConfigSchema, {
           clusterImplementationSpecifier: { case: 'dnsCacheConfig', value: dnsCache(shape, mesh) },
-          // Certificate verification is configured by DestinationRules.
+          // DestinationRules configure certificate verification.
           allowInsecureClusterOptions: true,
         }),
       },

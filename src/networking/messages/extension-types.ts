@@ -1,4 +1,4 @@
-/** All message types that generated resources may contain in packed form, for conversion to JSON. */
+/** All message types that generated resources may contain in packed form; used for conversion to JSON. */
 import { createRegistry, type Registry } from '@bufbuild/protobuf';
 import { ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import { ClusterLoadAssignmentSchema } from '../../gen/envoy/config/endpoint/v3/endpoint_pb.ts';

@@ -11,9 +11,9 @@ export function fileRootSecret(file: string): SdsSecretConfig {
 }
 
 /**
- * As {@link fileRootSecret}, with revocation lists. The agent never passes an invalid list to Envoy.
+ * Like {@link fileRootSecret}, with revocation lists. The agent never passes an invalid list to Envoy.
  *
- * @returns `undefined` if the name cannot contain the paths. Envoy then reads the list itself.
+ * @returns `undefined` if the name cannot contain the paths; Envoy then reads the list itself
  */
 export function revocationRootSecret(file: string, lists: string): SdsSecretConfig | undefined {
   return file.includes('~') || lists.includes('~') ? undefined : agentFileSecret(`file-root-crl:${file}~${lists}`);

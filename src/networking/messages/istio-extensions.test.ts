@@ -14,7 +14,7 @@ spec:
   endpoints: [{ address: 10.9.9.9 }]
 `;
 
-/** Number of occurrences of each Istio extension in a proxy's resources. */
+/** Counts each Istio extension in a proxy's resources. */
 function extensionsOf(node: GivenNode, meshConfig = ''): Record<string, number> {
   const { context } = givenMesh(yaml, { meshConfig });
   const shape = givenShape({ namespace: 'shop', ...node }, context);
@@ -35,7 +35,7 @@ describe("extensions of Istio's Envoy builds", () => {
     expect(extensionsOf({ type: 'router' }, counted)).toEqual(none);
   });
 
-  it("the extensions are generated if the proxy's metadata request them, with statistics if enabled", () => {
+  it("the extensions are generated if the proxy's metadata requests them, with statistics if enabled", () => {
     const node = { metadata: { ISTIO_EXTENSIONS: 'true' } };
     const built = extensionsOf(node);
     expect(built.metadata_exchange).toBeGreaterThan(2);
@@ -44,7 +44,7 @@ describe("extensions of Istio's Envoy builds", () => {
     expect(extensionsOf(node, counted).stats).toBeGreaterThan(2);
   });
 
-  it('the extensions are generated if the mesh requests them, except for a proxy that opts out', () => {
+  it('the extensions are generated if the mesh requests them, unless a proxy opts out', () => {
     expect(extensionsOf({}, forAll).alpn).toBeGreaterThan(0);
     expect(extensionsOf({ metadata: { ISTIO_EXTENSIONS: 'false' } }, forAll)).toEqual(none);
   });

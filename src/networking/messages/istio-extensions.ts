@@ -1,7 +1,7 @@
 /**
- * Extensions of Istio's Envoy builds: `istio.metadata_exchange`, `istio.alpn`, `istio.stats`. A stock Envoy rejects
- * listeners that contain them. They are only generated for proxies with the metadata `ISTIO_EXTENSIONS=true`, or for
- * all if the mesh sets `defaultConfig.proxyMetadata.ISTIO_META_ISTIO_EXTENSIONS`.
+ * Builds extensions of Istio's Envoy builds: `istio.metadata_exchange`, `istio.alpn`, `istio.stats`. Stock Envoy rejects listeners that contain them,
+ * so they are generated only for proxies with the metadata `ISTIO_EXTENSIONS=true`, or for all if the mesh sets
+ * `defaultConfig.proxyMetadata.ISTIO_META_ISTIO_EXTENSIONS`.
  */
 import { create, type JsonObject } from '@bufbuild/protobuf';
 import { type Filter, FilterSchema } from '../../gen/envoy/config/cluster/v3/filter_pb.ts';
@@ -16,12 +16,12 @@ export function hasIstioExtensions({ metadata }: Pick<ProxyShape, 'metadata'>, {
   return typeof setting === 'string' && booleanOf(setting) === true;
 }
 
-/** A TypedStruct for an extension whose message is not in Envoy's API. */
+/** Returns a TypedStruct for an extension whose message Envoy's API does not contain. */
 export function istioExtension(name: string, type: string, value: JsonObject = {}): TypedExtension {
   return typedExtension(name, TypedStructSchema, { typeUrl: `type.googleapis.com/${type}`, value });
 }
 
-/** Standard metrics. Servers do not derive their service from the host header. */
+/** Configures standard metrics. Servers do not derive their service from the host header. */
 export const istioStats = {
   outbound: stats({}),
   inbound: stats({ disable_host_header_fallback: true }),

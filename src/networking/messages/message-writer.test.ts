@@ -34,7 +34,7 @@ const text = fc.oneof(
   fc.constantFrom('', '0', '10', '9', '01', '__proto__x', '\ud800', 'é'.repeat(40)),
 );
 
-/** @param isUsual generates only values that the writer encodes itself */
+/** @param isUsual whether only values are generated that the writer encodes itself */
 function scalar(type: ScalarType, isUsual: boolean): fc.Arbitrary<unknown> {
   const nat = fc.oneof(fc.nat({ max: 200 }), fc.nat({ max: 0x7fff_ffff }));
   switch (type) {
@@ -105,7 +105,7 @@ function messageOf(schema: DescMessage, depth: number, isUsual: boolean): fc.Arb
 
 const someType = fc.constantFrom(...types);
 
-test('messages have the same bytes as with protobuf-es, for any content', () => {
+test('messages have the same bytes as from protobuf-es, for any content', () => {
   fc.assert(
     fc.property(
       someType.chain((schema) => fc.record({ schema: fc.constant(schema), message: messageOf(schema, 3, false) })),
@@ -126,7 +126,7 @@ test('a map with the key "__proto__" is sorted completely', () => {
   expect(bytesOf(metadata)).toEqual(toBinary(NodeSchema, create(NodeSchema, { metadata: sorted })));
 });
 
-test('usual messages are encoded without protobuf-es', () => {
+test('common messages are encoded without protobuf-es', () => {
   fc.assert(
     fc.property(
       someType.chain((schema) => fc.record({ schema: fc.constant(schema), message: messageOf(schema, 3, true) })),
@@ -138,7 +138,7 @@ test('usual messages are encoded without protobuf-es', () => {
   );
 });
 
-test('encoded bytes have their own buffer, and a message may be larger than all previous ones', () => {
+test('encoded bytes have their own buffer, and a message can be larger than all previous ones', () => {
   const named = (name: string) => create(ClusterSchema, { name });
   const one = wireForm(ClusterSchema, named('one'));
   expect(one.buffer.byteLength).toBe(one.length);
@@ -155,7 +155,7 @@ test.each([
   ['a number that is too large', { ...create(ClusterSchema), perConnectionBufferLimitBytes: 2 ** 40 } as Values],
   ['a text instead of a message', { ...create(ClusterSchema), loadAssignment: 'text' } as Values],
   ['a text instead of bytes', { ...create(ClusterSchema), clusterDiscoveryType: { case: 'type', value: 'x' } }],
-])('protobuf-es reports an error for %s, and the next message is encoded correctly', (_, message) => {
+])('an error of protobuf-es is reported for %s, and the next message is encoded correctly', (_, message) => {
   const failure = (write: typeof wireForm): unknown => {
     try {
       return write(ClusterSchema, message as unknown as Message);
@@ -169,7 +169,7 @@ test.each([
   expect(wireForm(ClusterSchema, next)).toEqual(orderedBinary(ClusterSchema, next));
 });
 
-test('maps are sorted for any type of keys', () => {
+test('maps are sorted for every key type', () => {
   const keys = ['b', 'a', '10', '9', '01', '-1', '4294967295', 'é'];
   const metadata = (order: readonly string[]) =>
     create(ClusterSchema, {

@@ -1,10 +1,8 @@
 /**
- * Encodes messages from the last byte to the first, so that the length of a field is known when it is written. The
- * result has the bytes of protobuf-es with sorted map keys. protobuf-es is several times slower for types with sixty
- * fields, because it calls a closure for each field.
+ * Encodes messages from the last byte to the first, so that a field's length is known when it is written. The result equals that of protobuf-es with
+ * sorted map keys, which is several times slower for types with sixty fields, because it calls a closure for each.
  *
- * protobuf-es still encodes rare values (negative and very large numbers, floats, groups, values of a wrong type) and
- * reports their errors.
+ * protobuf-es still encodes rare values (negative and very large numbers, floats, groups, values of a wrong type) and reports their errors.
  */
 import { type DescField, type DescMessage, type Message, ScalarType } from '@bufbuild/protobuf';
 import { isWrapperDesc } from '@bufbuild/protobuf/wkt';
@@ -44,16 +42,16 @@ interface Field {
   readonly shape: 'one' | 'list' | 'packed' | 'map';
   readonly kind: number;
   readonly tag: number;
-  /** The value that is not encoded. `undefined` if every present value is encoded. */
+  /** The value that is omitted; `undefined` if every present value is encoded. */
   readonly zero: unknown;
-  /** Whether only own properties count as set. */
+  /** Whether only own properties of the message count as set. */
   readonly hasPresence: boolean;
   readonly schema: DescMessage | undefined;
 }
 
 interface Table {
   readonly typeName: string;
-  /** Descending by field number. */
+  /** In descending order of field numbers. */
   readonly fields: readonly Field[];
 }
 
@@ -62,7 +60,7 @@ type Values = Record<string, unknown>;
 /** Thrown for values that protobuf-es must encode. */
 const unsupportedValue = new Error('a message is not written in the usual way');
 
-/** `undefined` if protobuf-es must encode the message. */
+/** Returns `undefined` if protobuf-es must encode the message. */
 export function encodeBackwards(schema: DescMessage, source: Message): Uint8Array | undefined {
   writer.begin();
   try {
@@ -326,7 +324,7 @@ class BackwardWriter {
     }
   }
 
-  /** @returns `false` if a character takes more than one byte. Nothing is written then. */
+  /** @returns `false`, without writing anything, if a character takes more than one byte */
   #plain(value: string): boolean {
     this.#reserve(value.length);
     let at = this.#position;
@@ -378,7 +376,7 @@ function isZero({ zero, kind }: Field, value: unknown): boolean {
   return kind === double || kind === other ? Object.is(value, 0) : value === zero;
 }
 
-/** Key order of protobuf-es after sorting: JavaScript puts integer keys first. */
+/** Sorts like protobuf-es: JavaScript puts integer keys first. */
 function orderedKeys(map: Values): readonly string[] {
   const keys = Object.keys(map);
   if (isSorted(keys)) return keys;
@@ -387,7 +385,7 @@ function orderedKeys(map: Values): readonly string[] {
   return Object.keys(Object.fromEntries(keys.sort().map((key) => [key, true])));
 }
 
-/** Whether map keys are sorted. `false` for integer keys, which JavaScript orders numerically. */
+/** Whether map keys are sorted. Returns `false` for integer keys, which JavaScript orders numerically. */
 function isSorted(keys: readonly string[]): boolean {
   if (keys.length < 2) return true;
   if (/^\d/.test(keys[0]!)) return false;

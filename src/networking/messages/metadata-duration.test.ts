@@ -11,6 +11,6 @@ it.each([
   ['', undefined],
   [15, undefined],
   [undefined, undefined],
-])('the metadata duration %j is parsed to %j milliseconds', (value, ms) => {
+])('the metadata duration %j is parsed as %j milliseconds', (value, ms) => {
   expect(parseDuration(value)).toBe(ms);
 });

@@ -7,7 +7,7 @@ export function istioMetadata(fields: JsonObject): Metadata {
   return create(MetadataSchema, { filterMetadata: { istio: fields } });
 }
 
-/** The name of a Kubernetes service is that of its object, the name of other services is their host. */
+/** The name is that of the object for a Kubernetes Service, and the host for other services. */
 export function serviceMetadata(service: Service): JsonObject {
   const name = service.registry === 'Kubernetes' ? service.origin.name : service.hostname;
   return { host: service.hostname, name, namespace: service.namespace };

@@ -20,7 +20,7 @@ const notIn = (blocks: readonly PartBlock[], otherParts: readonly PartBlock[]) =
   blocks.filter((block) => !otherParts.includes(block));
 
 describe('blocks of parts', () => {
-  it('blocks are large enough for a separate write, and small enough to share', () => {
+  it('blocks are large enough to be written separately, and small enough to be shared', () => {
     const sizes = splitIntoBlocks(field, parts).map((block) => block.parts.length);
     expect(sizes.reduce((a, b) => a + b)).toBe(parts.length);
     expect(Math.max(...sizes)).toBeLessThanOrEqual(64);
@@ -28,7 +28,7 @@ describe('blocks of parts', () => {
     expect(sizes.length).toBeLessThan(50);
   });
 
-  it('blocks have a maximum size even if no name ends one', () => {
+  it('blocks have a maximum size even if no name is a boundary', () => {
     const same = Array.from({ length: 1_000 }, () => parts[0]!);
     expect(splitIntoBlocks(field, same).every((block) => block.parts.length <= 64)).toBe(true);
   });
@@ -48,14 +48,14 @@ describe('blocks of parts', () => {
     );
   });
 
-  it('equal blocks are one object, and so are equal lists of blocks', () => {
+  it('equal blocks are the same object, as are equal lists of blocks', () => {
     const [one, other] = [splitIntoBlocks(field, parts), splitIntoBlocks(field, [...parts])];
     expect(notIn(one, other)).toEqual([]);
     expect(sharedList([...other])).toBe(sharedList(one));
     expect(sharedList(other.slice(1))).not.toBe(sharedList(one));
   });
 
-  it('a message of blocks has the same bytes and content before and after blocks are encoded', () => {
+  it('a message of blocks has the same bytes and content before and after its blocks are encoded', () => {
     const message = create(RouteConfigurationSchema, { name: '80' });
     const whole = { name: '80', schema: RouteConfigurationSchema, message, dependsOn: [] };
     const resource = new ResourceOfParts(whole, splitIntoBlocks(field, parts));

@@ -1,4 +1,4 @@
-/** Blocks of parts. Resources that differ in one part share the bytes of all other blocks. */
+/** Divides resources into blocks of parts. Resources that differ in one part share the bytes of all other blocks. */
 import { hashOf } from '../../model/collections/persistent-map.ts';
 import { sameItems } from '../../model/collections/same-items.ts';
 import { WeakValues } from '../../model/collections/weak-values.ts';
@@ -35,10 +35,10 @@ export class PartBlock<P extends Part = Part> {
   }
 }
 
-/** Smaller blocks are not worth a separate write, larger ones are expensive to encode again. */
+/** Smaller blocks do not justify a separate write, and larger ones are expensive to encode again. */
 const minParts = 4;
 const maxParts = 64;
-/** Beyond the minimum, a block ends at one in this many parts. */
+/** Beyond the minimum size, one in this many parts ends a block. */
 const partsToEnd = 16;
 
 /**
@@ -89,7 +89,7 @@ function numbersText(items: readonly { readonly number: number }[]): string {
   return `${items.length} ${hash}`;
 }
 
-/** In a buffer of its own, because a slice of Node's pool would keep the pool in memory. */
+/** Uses a separate buffer, because a slice would retain Node's buffer pool. */
 function encoded(fieldNumber: number, parts: readonly Part[]): Uint8Array {
   const pieces: Uint8Array[] = [];
   for (const { chunks } of parts) pieces.push(lengthDelimited(fieldNumber, totalLength(chunks)), ...chunks);

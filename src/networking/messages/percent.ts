@@ -10,7 +10,7 @@ import {
 } from '../../gen/envoy/type/v3/percent_pb.ts';
 import type { Percent } from '../../model/kinds/virtual-service/virtual-service.ts';
 
-/** In millionths. An absent percentage means 100 %. */
+/** Returns millionths. An absent percentage means 100 %. */
 export function fractionalPercent(percent: Percent | undefined): FractionalPercent {
   return percent === undefined
     ? create(FractionalPercentSchema, { numerator: 100, denominator: FractionalPercent_DenominatorType.HUNDRED })
@@ -20,7 +20,7 @@ export function fractionalPercent(percent: Percent | undefined): FractionalPerce
       });
 }
 
-/** As {@link fractionalPercent}, overridable by Envoy's runtime. */
+/** Like {@link fractionalPercent}, but Envoy's runtime can override the value. */
 export function runtimePercent(percent: Percent | undefined): RuntimeFractionalPercent {
   return create(RuntimeFractionalPercentSchema, { defaultValue: fractionalPercent(percent) });
 }

@@ -1,14 +1,11 @@
-/** The result of a generator: a named xDS resource, and the objects that it depends on. */
+/** The result of a generator: a named xDS resource, and the objects on which it depends. */
 import { type DescMessage, fromBinary, type Message } from '@bufbuild/protobuf';
 import { type ConfigKey, configKeyText } from '../../model/config/config.ts';
 import type { Part } from './part.ts';
 import type { PartBlock } from './part-block.ts';
 import { wireForm } from './wire-form.ts';
 
-/**
- * A message that is replaced with its encoding on first use, because messages for thousands of clients need not be
- * kept in both forms.
- */
+/** A message that its encoding replaces on first use, so that messages for thousands of clients are not retained in both forms. */
 export class Encodable implements Part {
   readonly schema: DescMessage;
   #message: Message | undefined;
@@ -41,7 +38,7 @@ export class Encodable implements Part {
     return [this.bytes];
   }
 
-  /** Replaces the bytes with an equal range of a larger buffer. */
+  /** Replaces the bytes by an equal range of a larger buffer. */
   moveTo(bytes: Uint8Array): void {
     this.#bytes = bytes;
     this.#message = undefined;
@@ -50,7 +47,7 @@ export class Encodable implements Part {
 
 export type PartToEncode = Pick<Encodable, 'bytes'>;
 
-/** Keys of the objects that a value depends on. A function if they are expensive and rarely needed. */
+/** Keys of the objects on which a value depends; a function if they are expensive and rarely needed. */
 export type DependsOn = readonly ConfigKey[] | (() => readonly ConfigKey[]);
 
 export class EnvoyResource extends Encodable {
@@ -78,11 +75,11 @@ export function namedResource(
   return new EnvoyResource(message.name, schema, message, dependsOn);
 }
 
-/** A resource that shares the encoded blocks of one repeated field with other resources. */
+/** A resource that shares encoded blocks of one repeated field with other resources. */
 export class ResourceOfParts extends EnvoyResource {
   readonly blocks: readonly PartBlock[];
 
-  /** @param message all fields except the repeated field */
+  /** @param message contains all fields except the repeated field */
   constructor(
     init: { name: string; schema: DescMessage; message: Message; dependsOn: DependsOn },
     blocks: readonly PartBlock[],
@@ -111,7 +108,7 @@ export class ResourceOfParts extends EnvoyResource {
     return copy;
   }
 
-  /** The parts follow the other fields. Protobuf allows any order of fields. */
+  /** The parts follow the other fields, because Protobuf allows any order of fields. */
   override get chunks(): readonly Uint8Array[] {
     return [super.bytes, ...this.blocks.map(({ bytes }) => bytes)];
   }

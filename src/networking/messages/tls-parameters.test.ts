@@ -9,7 +9,7 @@ const mesh = {
 } as const;
 
 describe('TLS outside the mesh', () => {
-  it("the version is 1.2 to 1.3 by default, with Envoy's cipher suites", () => {
+  it("the TLS version is 1.2 to 1.3 by default, with Envoy's cipher suites", () => {
     expect(tlsParameters(undefined)).toEqual({
       tlsMinimumProtocolVersion: Version.TLSv1_2,
       tlsMaximumProtocolVersion: Version.TLSv1_3,
@@ -30,7 +30,7 @@ describe('TLS outside the mesh', () => {
     });
   });
 
-  it("a server with a low maximum version only uses that, regardless of the mesh's minimum", () => {
+  it("a server with a maximum version below the mesh's minimum uses only its maximum version", () => {
     expect(tlsParameters(mesh, { maxProtocolVersion: 'TLSV1_2' })).toMatchObject({
       tlsMinimumProtocolVersion: Version.TLSv1_2,
       tlsMaximumProtocolVersion: Version.TLSv1_2,
@@ -39,7 +39,7 @@ describe('TLS outside the mesh', () => {
 });
 
 describe('mutual TLS between workloads', () => {
-  it("workloads prefer cipher suites with forward secrecy, and ignore the mesh's curves", () => {
+  it("workloads prefer cipher suites with forward secrecy, and ignore the mesh's ECDH curves", () => {
     expect(workloadServerParameters({ ecdhCurves: ['P-256'] })).toMatchObject({ ecdhCurves: [] });
     expect(workloadServerParameters(undefined).cipherSuites).toEqual([
       'ECDHE-ECDSA-AES256-GCM-SHA384',
@@ -51,7 +51,7 @@ describe('mutual TLS between workloads', () => {
     ]);
   });
 
-  it('workloads use the version and cipher suites of the mesh', () => {
+  it('workloads use the TLS version and cipher suites of the mesh', () => {
     expect(workloadServerParameters(mesh).cipherSuites).toEqual(['AES128-GCM-SHA256']);
     for (const parameters of [workloadServerParameters(mesh), workloadClientParameters(mesh)]) {
       expect(parameters.tlsMinimumProtocolVersion).toBe(Version.TLSv1_3);

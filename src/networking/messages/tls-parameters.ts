@@ -1,4 +1,4 @@
-/** TLS versions, cipher suites and curves, with mesh defaults (spec/discovery.md §3.2, §8.4). */
+/** Sets TLS versions, cipher suites and curves, with mesh defaults (spec/discovery.md §3.2, §8.4). */
 import {
   type TlsParametersSchema,
   TlsParameters_TlsProtocol as TlsVersion,
@@ -7,17 +7,14 @@ import type { TlsProtocol } from '../../model/kinds/gateway/gateway.ts';
 import type { TlsDefaults } from '../../model/mesh/mesh-config.ts';
 import type { Init } from './init.ts';
 
-/** Settings of one server or client. Absent fields have the mesh's values. */
+/** Settings of one server or client. Absent fields default to the mesh's values. */
 export interface TlsOverrides {
   readonly minProtocolVersion?: TlsProtocol | undefined;
   readonly maxProtocolVersion?: TlsProtocol | undefined;
   readonly cipherSuites?: readonly string[] | undefined;
 }
 
-/**
- * Default cipher suites between workloads up to TLS 1.2, forward secrecy first. TLS 1.3 suites cannot be selected in
- * Envoy.
- */
+/** Default cipher suites between workloads up to TLS 1.2, forward secrecy first. Envoy does not allow the selection of TLS 1.3 suites. */
 const workloadCipherSuites: readonly string[] = [
   'ECDHE-ECDSA-AES256-GCM-SHA384',
   'ECDHE-RSA-AES256-GCM-SHA384',
@@ -27,7 +24,7 @@ const workloadCipherSuites: readonly string[] = [
   'AES128-GCM-SHA256',
 ];
 
-/** For peers outside the mesh, by default TLS 1.2 to 1.3. */
+/** Parameters for peers outside the mesh; TLS 1.2 to 1.3 by default. */
 export function tlsParameters(
   mesh: TlsDefaults | undefined,
   overrides: TlsOverrides = {},
@@ -36,7 +33,7 @@ export function tlsParameters(
   const minimum = version(mesh?.minProtocolVersion) ?? TlsVersion.TLSv1_2;
   const cipherSuites = overrides.cipherSuites?.length ? overrides.cipherSuites : (mesh?.cipherSuites ?? []);
   return {
-    // A server's maximum version takes precedence over a higher minimum of the mesh.
+    // A server's maximum version has priority over a higher minimum of the mesh.
     tlsMinimumProtocolVersion:
       version(overrides.minProtocolVersion) ??
       (minimum > tlsMaximumProtocolVersion ? tlsMaximumProtocolVersion : minimum),
@@ -46,7 +43,7 @@ export function tlsParameters(
   };
 }
 
-/** For inbound mutual TLS. The mesh does not configure its curves (MeshConfig, `meshMTLS`). */
+/** Parameters for inbound mutual TLS, whose curves the mesh does not configure (MeshConfig, `meshMTLS`). */
 export function workloadServerParameters(
   mesh: TlsDefaults | undefined,
   overrides: TlsOverrides = {},
@@ -55,7 +52,7 @@ export function workloadServerParameters(
   return tlsParameters({ ...mesh, cipherSuites, ecdhCurves: [] }, overrides);
 }
 
-/** For outbound mutual TLS. */
+/** Parameters for outbound mutual TLS. */
 export function workloadClientParameters(mesh: TlsDefaults | undefined): Init<typeof TlsParametersSchema> {
   return {
     tlsMinimumProtocolVersion: version(mesh?.minProtocolVersion) ?? TlsVersion.TLSv1_2,

@@ -7,8 +7,7 @@ export function wireForm(schema: DescMessage, message: Message): Uint8Array {
 }
 
 /**
- * protobuf-es encodes map and JSON object keys in insertion order, so they are sorted first. Visits only fields that
- * contain maps, computed once per descriptor.
+ * Sorts map and JSON object keys, which protobuf-es encodes in insertion order. Visits only fields that contain maps, computed once per descriptor.
  */
 export function orderedBinary(schema: DescMessage, message: Message): Uint8Array {
   return toBinary(schema, inOrder(schema, message));
@@ -56,7 +55,7 @@ function fieldsOf(schema: DescMessage): readonly OrderedField[] {
   return fields;
 }
 
-/** `undefined` if the field cannot contain maps. */
+/** Returns `undefined` if the field cannot contain maps. */
 function orderingOf(field: DescField): Ordering | undefined {
   const below = field.message === undefined ? undefined : orderingOfMessage(field.message);
   if (field.fieldKind === 'map') return (value) => orderedMap(value as Fields, below);
@@ -81,7 +80,7 @@ function leadsToMap(schema: DescMessage, seen: Set<DescMessage>): boolean {
 function orderedMap(map: Fields, below: Ordering | undefined): Fields {
   const keys = Object.keys(map);
   const isSorted = keys.every((key, index) => index === 0 || keys[index - 1]! < key);
-  // An object without prototype, in which `__proto__` is an ordinary key.
+  // Creates an object without prototype, in which `__proto__` is an ordinary key.
   const emptyCopy = (): Fields => Object.create(null) as Fields;
   let copy = isSorted ? undefined : emptyCopy();
   for (const key of isSorted ? keys : keys.sort()) {

@@ -44,7 +44,7 @@ spec:
   ports: [{ number: 80, name: http, protocol: HTTP }]
 `;
 
-/** Addresses by name. */
+/** Returns addresses by name. */
 function tableOf(node: GivenNode, context = givenMesh(entries).context): Record<string, readonly string[]> | undefined {
   const [resource] = buildNameTable(givenShape(node, context), context);
   if (resource === undefined) return undefined;
@@ -106,7 +106,7 @@ function headless(): ReturnType<typeof givenMesh>['context'] {
 }
 
 describe('names of a headless service', () => {
-  it('the service name resolves to ready pods in the network, and each pod has a name', () => {
+  it('the service name resolves to ready pods in the network, and each pod has its own name', () => {
     const context = headless();
     const [resource] = buildNameTable(
       givenShape({ namespace: 'shop', metadata: { NETWORK: 'near', CLUSTER_ID: 'Kubernetes' } }, context),

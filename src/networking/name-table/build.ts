@@ -1,6 +1,6 @@
 /**
- * NDS: the name table for the DNS server of a sidecar's agent (spec/discovery.md §8.12). Contains the services in the
- * sidecar's scope, with virtual, automatically allocated or pod addresses.
+ * Builds the name table (NDS) for the DNS server of a sidecar's agent (spec/discovery.md §8.12), with virtual, allocated or pod addresses of the
+ * services in scope.
  */
 
 import { isIP } from 'node:net';
@@ -18,12 +18,12 @@ import { type Endpoint, type Service, serviceKey } from '../../model/services/se
 import { type Memory, noMemory } from '../inputs/generator-memory.ts';
 import { EnvoyResource } from '../messages/resource.ts';
 
-/** Name of the only NDS resource. The delta protocol requires one. */
+/** Name of the only NDS resource; the delta protocol requires a name. */
 const tableName = 'name-table';
 
 type Table = Map<string, NameTable_NameInfo>;
 
-/** Empty for a router, whose agent serves no DNS. */
+/** Returns no resources for a router, whose agent serves no DNS. */
 export function buildNameTable(shape: ProxyShape, push: PushContext, memory: Memory = noMemory): EnvoyResource[] {
   if (shape.type !== 'sidecar') return [];
   const services = servicesOf(shape, push);
@@ -52,24 +52,18 @@ function tableOf(services: readonly Service[], shape: ProxyShape, push: PushCont
   return new EnvoyResource(tableName, NameTableSchema, message, services.map(serviceKey));
 }
 
-/**
- * Services of egress listeners. The scope's other services, to which only VirtualServices refer, are not in the
- * table.
- */
+/** Services of egress listeners. Excludes the scope's other services, to which only VirtualServices refer. */
 function servicesOf(shape: ProxyShape, push: PushContext): readonly Service[] {
   const { egressListeners } = push.sidecarScopeFor(shape);
   return [...new Set(egressListeners.flatMap(({ services }) => services))];
 }
 
-/** Without CIDR ranges, which DNS cannot return. */
+/** Excludes CIDR ranges, which DNS cannot return. */
 function addressesOf(service: Service, shape: ProxyShape, push: PushContext): readonly string[] {
   return virtualAddresses(service, shape, push.features).filter((address) => isIP(address) !== 0);
 }
 
-/**
- * Kubernetes services override other services with the name, regardless of order. Several services of one type are
- * merged.
- */
+/** Kubernetes Services override other services of the same name, regardless of order. Several services of one type are merged. */
 function addService(table: Table, service: Service, ips: readonly string[]): void {
   const { hostname, namespace, registry, origin } = service;
   const existing = table.get(hostname);
@@ -82,7 +76,7 @@ function addService(table: Table, service: Service, ips: readonly string[]): voi
   }
 }
 
-/** Ready endpoints of a headless service that a workload of this network and cluster may use. */
+/** Ready endpoints of a headless service that workloads of this network and cluster may use. */
 function readyPods(service: Service, shape: ProxyShape, push: PushContext): readonly Endpoint[] {
   const everywhere = push.features.multiclusterHeadless;
   return podsOf(service, shape, push).filter(
@@ -103,10 +97,7 @@ function isOwnCluster(clusterId: string, shape: ProxyShape): boolean {
   return clusterId === '' || shape.clusterId === '' || clusterId === shape.clusterId;
 }
 
-/**
- * `POD.SERVICE.NAMESPACE.svc.DOMAIN`. If several clusters have a pod with this name, the proxy's own cluster takes
- * precedence.
- */
+/** Adds `POD.SERVICE.NAMESPACE.svc.DOMAIN`. If several clusters have a pod with this name, the proxy's own cluster has priority. */
 function addPods(table: Table, service: Service, shape: ProxyShape, push: PushContext): void {
   const domain = service.hostname.slice(service.hostname.indexOf('.') + 1);
   for (const { hostname, subdomain, address, clusterId } of podsOf(service, shape, push)) {

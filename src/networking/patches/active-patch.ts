@@ -3,9 +3,9 @@ import type { EnvoyFilter, EnvoyPatch } from '../../model/kinds/envoy-filter/env
 import type { Origin } from '../inputs/message-origin.ts';
 
 export interface ActivePatch {
-  /** Without Wasm code if the proxy's Envoy cannot run it. */
+  /** The patch, without Wasm code if the proxy's Envoy cannot run it. */
   readonly patch: EnvoyPatch;
-  /** The patch as written in the object. */
+  /** The patch with its Wasm code, as in the object. */
   readonly written: EnvoyPatch;
   readonly filter: Config<EnvoyFilter>;
   readonly origin: Origin;

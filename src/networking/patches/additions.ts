@@ -10,7 +10,7 @@ import { attemptPatch } from './status.ts';
 
 export interface AddedKind<Desc extends DescMessage> {
   readonly schema: Desc;
-  /** For messages, such as `a cluster`. */
+  /** Noun for messages, such as `a cluster`. */
   readonly description: string;
   /** If absent, all names are requested. */
   readonly isRequested?: (name: string) => boolean;
@@ -18,7 +18,7 @@ export interface AddedKind<Desc extends DescMessage> {
   readonly completed?: (message: MessageShape<Desc>) => MessageShape<Desc>;
 }
 
-/** Added resource of each patch, shared by all proxies with the patch. */
+/** Added resource of each patch; all proxies with the patch share it. */
 const added = new WeakMap<ActivePatch['patch'], EnvoyResource>();
 
 /** Keeps the first resource of a name, because Envoy rejects duplicates. */

@@ -5,7 +5,7 @@ import { type ListMerge, mergeMessages } from './merge-messages.ts';
 import { valueAs } from './patch-set.ts';
 import { attemptPatch } from './status.ts';
 
-/** `undefined` if a patch removes the message. A failing patch leaves the message unchanged. */
+/** Returns `undefined` if a patch removes the message. A failing patch leaves the message unchanged. */
 export function applyPatches<M extends object>(
   message: M,
   patches: readonly ActivePatch[],

@@ -4,10 +4,7 @@ import { originsOf, withOrigins } from '../inputs/message-origin.ts';
 import { isUnboundOption, unboundOption } from '../listeners/unbound.ts';
 import { shallowCopy } from './merge-messages.ts';
 
-/**
- * Adds or removes the socket option of unbound listeners. Internal listeners are unchanged, because Envoy rejects
- * socket options there.
- */
+/** Adds or removes the socket option of unbound listeners. Internal listeners are unchanged, because Envoy rejects their socket options. */
 export function markBinding(listener: Listener): Listener {
   if (listener.listenerSpecifier.case === 'internalListener') return listener;
   const isBound = (listener.bindToPort ?? true) && (listener.deprecatedV1?.bindToPort ?? true);

@@ -20,7 +20,7 @@ function given(...filters: readonly GivenFilter[]) {
 const merge = (value: string, match = '', operation = 'MERGE'): string =>
   `{applyTo: BOOTSTRAP, match: {context: ANY${match}}, patch: {operation: ${operation}, value: ${value}}}`;
 
-it('§8.9 BOOTSTRAP: patches are merged in order, so later ones override, lists append and messages merge', () => {
+it('bootstrap patches are merged in order: later ones override, lists append, and messages merge (§8.9 BOOTSTRAP)', () => {
   const { patches } = given(
     { patches: [merge('{admin: {profile_path: /a}, stats_flush_interval: 5s, stats_sinks: [{name: one}]}')] },
     {
@@ -36,7 +36,7 @@ it('§8.9 BOOTSTRAP: patches are merged in order, so later ones override, lists 
   });
 });
 
-it('§8.9 BOOTSTRAP: only patches that apply to the proxy are merged', () => {
+it('bootstrap patches are merged only if they apply to the proxy (§8.9 BOOTSTRAP)', () => {
   const { patches } = given({
     patches: [
       '{applyTo: BOOTSTRAP, match: {context: GATEWAY}, patch: {operation: MERGE, value: {stats_flush_interval: 3s}}}',
@@ -47,14 +47,14 @@ it('§8.9 BOOTSTRAP: only patches that apply to the proxy are merged', () => {
   expect(patches('door')).toEqual({ statsFlushInterval: '3s' });
 });
 
-it('a client without patches gets a response, unless it would use that as its complete bootstrap', () => {
+it('a client without bootstrap patches receives no resources', () => {
   const { patches, resources } = given();
   expect(patches('client')).toEqual({});
   expect(resources('client', [])).toEqual([]);
   expect(resources('client', ['other'])).toEqual([]);
 });
 
-it('§8.9 BOOTSTRAP: a patch that cannot be applied is omitted and reported, and all others apply', () => {
+it('a bootstrap patch that cannot be applied is omitted and reported, and all others apply (§8.9 BOOTSTRAP)', () => {
   const { patches, patched } = given({
     patches: [
       merge('{stats_sinks: [{name: one}]}', '', 'MERGE_AND_REPLACE_LIST'),

@@ -1,6 +1,6 @@
 /**
- * EnvoyFilters with `applyTo: BOOTSTRAP` (spec/discovery.md §8.9). They are merged into one message, which the agent
- * merges into its bootstrap. This works because merging is associative.
+ * Merges EnvoyFilters with `applyTo: BOOTSTRAP` (spec/discovery.md §8.9) into one message, which the agent merges into its bootstrap, because merging
+ * is associative.
  */
 import { create, type DescMessage, type Message } from '@bufbuild/protobuf';
 import * as E from 'fp-ts/lib/Either.js';
@@ -16,8 +16,8 @@ import { type PatchSet, patchSetOf } from './patch-set.ts';
 import { attemptPatch } from './status.ts';
 
 /**
- * One resource, even without patches, because the agent waits for a response. None if it was not requested by name:
- * Istio's agents do not do that, and would start Envoy with only this message.
+ * Returns one resource even without patches, because the agent waits for a response, but none if not requested by name: Istio's agents would start
+ * Envoy with only this message.
  */
 export function buildBootstrapPatches(shape: ProxyShape, push: PushContext, names: readonly string[]): EnvoyResource[] {
   if (!names.includes(bootstrapPatchesName)) return [];

@@ -41,7 +41,7 @@ describe('clusters that a patch matches', () => {
     expect(timedOut(new PatchedMesh({ patches: [timeout(match)] }).json('clusters', nodes[node]))).toEqual(expected);
   });
 
-  it('context ANY matches all clusters of both directions', () => {
+  it('context ANY matches all clusters in both directions', () => {
     const clusters = new PatchedMesh({ patches: [timeout('{context: ANY}')] }).json('clusters', nodes.server);
     expect(timedOut(clusters)).toEqual(clusters.map(({ name }) => name));
     expect(clusters.length).toBeGreaterThan(5);
@@ -89,7 +89,7 @@ describe('operations on clusters', () => {
     const unpatched = new PatchedMesh().one('clusters', node, web);
 
     it.each(['MERGE', 'MERGE_AND_REPLACE_LIST'])(
-      'the socket is merged into the transport socket match with its name by %s',
+      'the socket is merged by name into the transport socket match with %s',
       (operation) => {
         const after = merge('envoy.transport_sockets.tls', operation).one('clusters', node, web);
         expect(after.transportSocket).toBeUndefined();
@@ -102,7 +102,7 @@ describe('operations on clusters', () => {
       },
     );
 
-    it('a cluster without a socket match of this name is unchanged, and the failure is reported', () => {
+    it('a cluster without a socket match of that name is unchanged, and the failure is reported', () => {
       const patched = merge('envoy.transport_sockets.quic');
       expect(patched.one('clusters', node, web)).toEqual(unpatched);
       expect(patched.problems()).toEqual([
@@ -110,7 +110,7 @@ describe('operations on clusters', () => {
       ]);
     });
 
-    it('the socket is merged into that of the cluster if endpoints do not select one', () => {
+    it("the socket is merged into the cluster's socket if endpoints do not select one", () => {
       const patched = merge('envoy.transport_sockets.tls', 'MERGE', 'PassthroughCluster');
       expect(patched.one('clusters', node, 'PassthroughCluster').transportSocket.name).toBe(
         'envoy.transport_sockets.tls',
@@ -118,7 +118,7 @@ describe('operations on clusters', () => {
     });
   });
 
-  it("a merge does not change the cluster's name", () => {
+  it("a merge does not change a cluster's name", () => {
     const patched = new PatchedMesh({
       patches: [`{applyTo: CLUSTER, match: ${named}, patch: {operation: MERGE, value: {name: x, alt_stat_name: y}}}`],
     });
@@ -140,7 +140,7 @@ describe('operations on clusters', () => {
     expect(patched.problems()).toEqual([undefined, undefined]);
   });
 
-  it('a cluster with an existing name is not added, and the failure is reported', () => {
+  it('a cluster is not added if its name exists, and the failure is reported', () => {
     const patched = new PatchedMesh({
       patches: [
         `{applyTo: CLUSTER, patch: {operation: ADD, value: {name: "${web}", type: STATIC}}}`,
@@ -178,11 +178,11 @@ describe('order of cluster patches', () => {
   const time = (...filters: readonly GivenFilter[]) =>
     new PatchedMesh(...filters).one('clusters', nodes.client, web).connectTimeout;
 
-  it('patches of an object apply in the order written, so the last one takes precedence', () => {
+  it('patches of one object apply in their order, so that the last one takes precedence', () => {
     expect(time({ patches: [timeout(all, 1), timeout(all, 2)] })).toBe('2s');
   });
 
-  it('patches of the root namespace apply before those of the namespace with equal priority (istio 49555)', () => {
+  it('patches of the root namespace apply before those of the namespace if priorities are equal (istio 49555)', () => {
     const namespaced = { name: 'own', priority: 5, patches: [timeout(all, 1)] };
     const root = { name: 'root', namespace: 'istio-system', priority: 5, patches: [timeout(all, 2)] };
     expect(time(namespaced, root)).toBe('1s');
@@ -211,7 +211,7 @@ describe('proxies that a patch matches', () => {
     ['{metadata: {TEAM: a}}', { TEAM: 'b' }, false],
     ['{metadata: {TEAM: a, ZONE: b}}', { TEAM: 'a' }, false],
     ['{proxyVersion: "^1", metadata: {TEAM: a}}', { TEAM: 'a', ISTIO_VERSION: '1.28.0' }, true],
-  ])('a proxy match %s and metadata %o match: %s', (proxy, metadata, expected) => {
+  ])('a proxy match %s applies to the metadata %o: %s', (proxy, metadata, expected) => {
     const clusters = new PatchedMesh({ patches: [patch(proxy)] }).json('clusters', { ...nodes.client, metadata });
     expect(timedOut(clusters)).toEqual(expected ? ['outbound|80||web.test'] : []);
   });

@@ -1,4 +1,4 @@
-/** Patches of clusters (spec/discovery.md §8.9), matched by the parts of cluster names. */
+/** Patches clusters (spec/discovery.md §8.9), matched by the parts of cluster names. */
 import { type Cluster, ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import { type TransportSocket, TransportSocketSchema } from '../../gen/envoy/config/core/v3/base_pb.ts';
 import { configKeyOf } from '../../model/config/config.ts';
@@ -75,7 +75,7 @@ function patchedCluster(
   });
 }
 
-/** The name is kept, because routes and filters refer to it. */
+/** Keeps the name, because routes and filters refer to it. */
 function mergedCluster(cluster: Cluster, active: ActivePatch): Cluster {
   const value = valueAs(ClusterSchema, active);
   const { transportSocket: socket, transportSocketMatches } = value;
@@ -157,7 +157,7 @@ function inboundPort(name: string): number | undefined {
   return port === undefined ? undefined : Number(port);
 }
 
-/** With a name, other fields are ignored. Otherwise all given fields must match. */
+/** If the match has a name, other fields are ignored. Otherwise all given fields must match. */
 function isNamed({ name, service, subset, portNumber }: ClusterMatch, actual: string, hostsOf: HostsOf): boolean {
   if (name !== undefined && name !== '') return name === actual;
   const inbound = inboundPort(actual);

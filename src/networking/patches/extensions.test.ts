@@ -12,7 +12,7 @@ function namesFor(node: keyof typeof nodes, requested: readonly string[], ...fil
 }
 
 describe('added extension configurations', () => {
-  it('an added extension is returned to clients that request its name', () => {
+  it('an added extension is sent to clients that request its name', () => {
     const filter = { patches: [add('a'), add('b', 'GATEWAY')] };
     expect(namesFor('client', ['a', 'b', 'c'], filter)).toEqual(['a']);
     expect(namesFor('door', ['a', 'b', 'c'], filter)).toEqual(['a', 'b']);
@@ -20,7 +20,7 @@ describe('added extension configurations', () => {
     expect(namesFor('client', ['a'])).toEqual([]);
   });
 
-  it('an existing extension with the name is kept, and the failure is reported', () => {
+  it('an extension is not added if its name exists, and the failure is reported', () => {
     const patched = new PatchedMesh({ patches: [add('a'), add('a')] });
     const { context } = patched.mesh;
     expect(buildExtensions(givenShape(nodes.client, context), context, ['a'])).toHaveLength(1);

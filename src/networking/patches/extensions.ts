@@ -1,10 +1,10 @@
-/** Extension configurations that patches define for ECDS (spec/discovery.md §8.9, ECDS). */
+/** Adds extension configurations that patches define for ECDS (spec/discovery.md §8.9, ECDS). */
 import { TypedExtensionConfigSchema } from '../../gen/envoy/config/core/v3/extension_pb.ts';
 import type { EnvoyResource } from '../messages/resource.ts';
 import { withAdded } from './additions.ts';
 import type { PatchSet } from './patch-set.ts';
 
-/** @param names requested names. Existing resources take precedence. */
+/** @param names requested names; existing resources have priority */
 export function withExtensions(
   extensions: EnvoyResource[],
   names: readonly string[],

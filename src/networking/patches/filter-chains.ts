@@ -1,4 +1,4 @@
-/** Patches of filter chains and of their filters (spec/discovery.md §8.9). */
+/** Patches filter chains and their filters (spec/discovery.md §8.9). */
 
 import {
   type Filter,
@@ -25,7 +25,7 @@ export interface ChainPatches {
   readonly isVirtual: boolean;
 }
 
-/** `undefined` if a patch removes the chain. Returns the same chain if no patch matches. */
+/** Returns `undefined` if a patch removes the chain, and the same chain if no patch matches. */
 export function patchedChain(chain: FilterChain, patches: ChainPatches): FilterChain | undefined {
   const isMatching = (active: ActivePatch): boolean => matchesChain(active, chain, patches.isVirtual);
   const matching = {
@@ -47,7 +47,7 @@ export function patchedChain(chain: FilterChain, patches: ChainPatches): FilterC
   return withOrigins(result, [...originsOf(changedChain), ...origins]);
 }
 
-/** Terminal filters: generated ones, and common replacements by users. */
+/** Types of terminal filters: generated ones, and common replacements by users. */
 const lastTypes = [
   httpConnectionManagerType,
   'envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy',
@@ -68,10 +68,7 @@ function withinManager(filter: Filter, httpFilters: readonly ActivePatch[], rout
   return result;
 }
 
-/**
- * All given fields must match, except for the filter name of a NETWORK_FILTER patch, which is matched in the filter
- * list.
- */
+/** Requires all given fields to match, except the filter name of a NETWORK_FILTER patch, which is matched in the filter list. */
 export function matchesChain({ patch }: ActivePatch, chain: FilterChain, isVirtual: boolean): boolean {
   const { portNumber, filterChain: chainMatch = {} } = patch.match.listener ?? {};
   const { filterChainMatch: match, name, filters } = chain;

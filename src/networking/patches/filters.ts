@@ -1,7 +1,7 @@
 /**
- * Patches of filter lists (spec/discovery.md §8.9). Filters are removed and merged first, then replaced, then added;
- * each patch sees the results of earlier ones. So a patch of a namespace cannot remove or change a filter that the
- * root namespace inserts. Filters after a terminal filter are removed at the end, because Envoy rejects them.
+ * Patches filter lists (spec/discovery.md §8.9). Filters are removed and merged first, then replaced, then added; each patch sees the results of
+ * earlier ones. A namespace therefore cannot remove or change a filter that the root namespace inserts. Filters after a terminal filter are removed,
+ * because Envoy rejects them.
  */
 import type { DescMessage, Message } from '@bufbuild/protobuf';
 import type { Any } from '@bufbuild/protobuf/wkt';
@@ -63,7 +63,7 @@ function insertedFilters<F extends ListedFilter>(
   return isMerge(active) ? result.filter((filter, index) => filter !== current[index]) : [valueAs(schema, active) as F];
 }
 
-/** A patch of a missing filter has no effect and is not an error. */
+/** Whether the patch has no effect, such as for a missing filter, which is not an error. */
 function hasNothingToDo(
   { patch: { operation } }: ActivePatch,
   filterName: string | undefined,
@@ -103,7 +103,7 @@ function applied<F extends ListedFilter>(
   }
 }
 
-/** Keeps the name. Settings of another type are not merged. */
+/** Keeps the name. Settings of another type cannot be merged. */
 function mergedFilter<F extends ListedFilter>(filter: F, active: ActivePatch, schema: DescMessage): F {
   const value = shallowCopy(valueAs(schema, active) as F);
   value.name = filter.name;
@@ -126,12 +126,12 @@ function withoutUnreachable<F extends ListedFilter>(
   });
 }
 
-/** Deprecated and current filter names match each other. */
+/** Compares names, treating deprecated and current ones as equal. */
 export function hasFilterName(name: string, filterName: string): boolean {
   return currentFilterName(name) === currentFilterName(filterName);
 }
 
-/** `undefined` if the filter is not configured by a typed message. */
+/** Returns `undefined` if the filter is not configured by a typed message. */
 export function packedSettingsOf({ configType }: ListedFilter): Any | undefined {
   return configType.case === 'typedConfig' ? (configType.value as Any) : undefined;
 }

@@ -1,4 +1,4 @@
-/** Generators with EnvoyFilter patches. */
+/** Generators that apply EnvoyFilter patches. */
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import {
@@ -105,7 +105,7 @@ export function buildRoutes(
   );
 }
 
-/** As {@link buildRoutes}. Yields regularly, with parts to encode. Gateway configurations are encoded in pieces. */
+/** Like {@link buildRoutes}, but yields regularly, with parts to encode. Gateway configurations are encoded in pieces. */
 export function* buildingRoutes(
   shape: ProxyShape,
   push: PushContext,

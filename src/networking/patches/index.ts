@@ -1,6 +1,6 @@
 /**
- * The last step of every generator: EnvoyFilter patches (spec/discovery.md §8.9). Returns the same array without
- * patches, and the same resource if no patch changes it.
+ * Applies EnvoyFilter patches, the last step of every generator (spec/discovery.md §8.9). Returns the same array without patches, and the same
+ * resource if no patch changes it.
  */
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';

@@ -1,4 +1,4 @@
-/** Index of patches by the name that they match. An object is only compared with patches that may match it. */
+/** Indexes patches by the name that they match, so that an object is compared only with patches that may match it. */
 import type { ActivePatch } from './active-patch.ts';
 
 interface Placed {

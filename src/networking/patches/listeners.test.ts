@@ -11,7 +11,7 @@ const filter = (match: string, operation: string, value = lua): string =>
 const inManager = (more = '', sub = ''): string =>
   `listener: {${more}${more && ', '}filterChain: {filter: {name: ${manager}${sub && `, subFilter: {name: ${sub}}`}}}}`;
 
-/** Listeners with a filter of this name, and the names of its chains. */
+/** Returns the listeners with a filter of this name, and the names of their chains. */
 function placesOf(listeners: readonly JsonObject[], name: string): readonly string[] {
   return listeners.flatMap((listener) =>
     chainsOf(listener)
@@ -135,7 +135,7 @@ describe('operations on a filter list', () => {
     expect(namesAfter(...patches)).toEqual(expected(unpatched));
   });
 
-  it('a merge applies to existing filters, not to filters that another patch inserts', () => {
+  it('a merge applies to existing filters, but not to filters that another patch inserts', () => {
     const settings = (code: string) => `{name: lua, typed_config: ${typedLua(code)}}`;
     const patches = [filter(all, 'INSERT_FIRST', settings('first')), filter(at('lua'), 'MERGE', settings('other'))];
     const text = JSON.stringify(new PatchedMesh({ patches }).one('listeners', nodes.client, '0.0.0.0_80'));
@@ -143,13 +143,16 @@ describe('operations on a filter list', () => {
     expect(text).not.toContain('other');
   });
 
-  it.each(['ADD', 'INSERT_AFTER'])('filters after the terminal one are removed and reported with %s', (operation) => {
-    const patched = new PatchedMesh({ patches: [filter(operation === 'ADD' ? all : at(router), operation)] });
-    expect(httpFilterNames(patched.one('listeners', nodes.client, '0.0.0.0_80').filterChains[0])).toEqual(unpatched);
-    expect(patched.problems()).toEqual([`lua must not come after ${router}, the terminal filter`]);
-  });
+  it.each(['ADD', 'INSERT_AFTER'])(
+    'filters after the terminal filter are removed and reported with %s',
+    (operation) => {
+      const patched = new PatchedMesh({ patches: [filter(operation === 'ADD' ? all : at(router), operation)] });
+      expect(httpFilterNames(patched.one('listeners', nodes.client, '0.0.0.0_80').filterChains[0])).toEqual(unpatched);
+      expect(patched.problems()).toEqual([`lua must not come after ${router}, the terminal filter`]);
+    },
+  );
 
-  it('settings of the same type are merged, while another type is reported as a failure', () => {
+  it('settings of the same type are merged, and another type is reported as a failure', () => {
     const type = 'type.googleapis.com/envoy.extensions.filters.http.router.v3.Router';
     const merge = (typed: string) => filter(at(router), 'MERGE', `{name: ${router}, typed_config: ${typed}}`);
     const patched = new PatchedMesh({
@@ -198,7 +201,7 @@ describe('patches of listeners, filter chains and network filters', () => {
     expect(names(patch('REPLACE', tcp))).toEqual([['rbac']]);
   });
 
-  it('filter chains are merged, removed and added, and a listener without any is removed', () => {
+  it('filter chains are merged, removed and added, and a listener without chains is removed', () => {
     const chain = (operation: string, value = '{}') =>
       `{applyTo: FILTER_CHAIN, match: {listener: {name: ${db}}}, patch: {operation: ${operation}, value: ${value}}}`;
     const listeners = (...patches: string[]) => new PatchedMesh({ patches }).json('listeners', nodes.client);
@@ -231,7 +234,7 @@ describe('patches of listeners, filter chains and network filters', () => {
     expect(names(patch('REMOVE', first))).toEqual(rest);
   });
 
-  it('an unbound listener has a socket option that bound and internal listeners do not have', () => {
+  it('an unbound listener gets a socket option that bound and internal listeners do not get', () => {
     const mergedWith = (name: string, bound: boolean): string =>
       `{applyTo: LISTENER, match: {listener: {name: ${name}}}, patch: {operation: MERGE, value: {bind_to_port: ${bound}}}}`;
     const addedAs = (name: string, more: string): string =>
@@ -251,7 +254,7 @@ describe('patches of listeners, filter chains and network filters', () => {
     expect(again.one('listeners', nodes.client, '0.0.0.0_80').socketOptions).toHaveLength(1);
   });
 
-  it('a listener is merged without changing its name, removed, or added once', () => {
+  it('a listener is merged without changing its name, is removed, or is added once', () => {
     const patches = [
       '{applyTo: LISTENER, match: {context: SIDECAR_OUTBOUND, listener: {portNumber: 80}}, patch: {operation: MERGE, value: {name: x, per_connection_buffer_limit_bytes: 9}}}',
       `{applyTo: LISTENER, match: {listener: {name: ${db}}}, patch: {operation: REMOVE}}`,

@@ -1,4 +1,4 @@
-/** Patches of listeners and their parts (spec/discovery.md §8.9). */
+/** Patches listeners and their parts (spec/discovery.md §8.9). */
 import { TrafficDirection } from '../../gen/envoy/config/core/v3/base_pb.ts';
 import {
   type FilterChain,
@@ -60,7 +60,7 @@ function patchedListener(
   });
 }
 
-/** `undefined` if a patch removes the listener or its last filter chain. */
+/** Returns `undefined` if a patch removes the listener or its last filter chain. */
 function withPatches(listener: Listener, matching: readonly ActivePatch[], facts: ListenerFacts): Listener | undefined {
   const byTarget = Map.groupBy(matching, ({ patch }) => patch.applyTo);
   const of = (target: ActivePatch['patch']['applyTo']): readonly ActivePatch[] => byTarget.get(target) ?? [];
@@ -121,9 +121,9 @@ function changeListener(listener: Listener, active: ActivePatch): Listener | und
 interface ListenerFacts {
   readonly context: PlaceContext;
   readonly name: string;
-  /** `undefined` for a unix socket. */
+  /** `undefined` for a Unix socket. */
   readonly port: number | undefined;
-  /** The listener receives connections to all ports, and its chains match the port. */
+  /** Whether the listener receives connections to all ports, so that its chains match the port. */
   readonly isVirtualInbound: boolean;
 }
 
@@ -158,7 +158,7 @@ function chainsOf({ filterChains, defaultFilterChain }: Listener): readonly Filt
   return defaultFilterChain === undefined ? filterChains : [...filterChains, defaultFilterChain];
 }
 
-/** For a LISTENER patch that matches a chain, or a port of a listener with several ports. */
+/** Whether a chain matches the LISTENER patch, by its fields or by one of the listener's ports. */
 function hasChainFor(
   active: ActivePatch,
   chains: readonly FilterChain[],

@@ -1,7 +1,6 @@
 /**
- * Merges messages with the rules of EnvoyFilters (spec/discovery.md §8.9): set fields override, messages merge field
- * by field, lists append. Packed messages of one type merge like unpacked ones. Durations, wrappers and similar
- * values override. Inputs are not modified; the result shares unchanged parts with them.
+ * Merges messages with the rules of EnvoyFilters (spec/discovery.md §8.9): set fields override, messages merge field by field, lists append. Packed
+ * messages of one type merge, too. Durations, wrappers and similar values override. Inputs are not modified; the result shares their unchanged parts.
  */
 import { type DescField, type DescMessage, fromBinary, isFieldSet, type Message } from '@bufbuild/protobuf';
 import { type Any, AnySchema } from '@bufbuild/protobuf/wkt';
@@ -12,7 +11,7 @@ import { wireForm } from '../messages/wire-form.ts';
 
 export type ListMerge = 'append' | 'replace';
 
-/** A patch cannot be applied. The message is for its author. */
+/** A patch cannot be applied. The message is addressed to the patch's author. */
 export class PatchFailure extends Error {}
 
 type Fields = Record<string, unknown>;
@@ -75,7 +74,7 @@ function mergedField(field: DescField, current: unknown, value: unknown, lists: 
   }
 }
 
-/** Map entries replace existing ones. Packed messages merge, because equal keys denote the same extension. */
+/** Map entries replace existing ones. Packed messages are merged, because equal keys mean the same extension. */
 function mergedMap(field: DescField & { fieldKind: 'map' }, current: Fields, value: Fields, lists: ListMerge): Fields {
   const result = { ...current, ...value };
   if (field.message?.typeName !== anyType) return result;

@@ -1,4 +1,4 @@
-/** Caches patched objects, as long as both object and patch set exist. */
+/** Caches patched objects while both object and patch set exist. */
 import type { PatchSet } from './patch-set.ts';
 
 const cache = new WeakMap<object, WeakMap<PatchSet, Map<string, unknown>>>();

@@ -18,7 +18,7 @@ function workOf(kind: 'clusters' | 'listeners', given: GivenFilter): CountedWork
 const callsOf = (work: CountedWork, name: string): number =>
   [...work].reduce((sum, [call, count]) => sum + (call.startsWith(`${name} `) ? count : 0), 0);
 
-it('a cluster is only compared with patches that may match its name', () => {
+it('a cluster is compared only with patches that can match its name', () => {
   const timeouts = (count: number): GivenFilter => ({
     patches: Array.from(
       { length: count },
@@ -31,7 +31,7 @@ it('a cluster is only compared with patches that may match its name', () => {
   expect(callsOf(many!, 'parseOutboundClusterName')).toBe(callsOf(few!, 'parseOutboundClusterName'));
 });
 
-it('the cost of inserting filters is linear in the length of the list', () => {
+it('inserting filters has a linear cost in the length of the list', () => {
   const inserted = (count: number): GivenFilter => ({
     patches: Array.from({ length: count }, (_, i) => {
       const lua = `{name: f${i}, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.http.lua.v3.Lua}}`;
@@ -42,6 +42,6 @@ it('the cost of inserting filters is linear in the length of the list', () => {
     const work = workOf('listeners', inserted(count));
     return [...work].reduce((sum, [, times]) => sum + times, 0);
   });
-  // Ten times as many filters. The exponent would be two if each patch searched the filter list.
+  // There are ten times as many filters. The exponent would be two if each patch searched the filter list.
   expect(many! / few!).toBeLessThan(15);
 });

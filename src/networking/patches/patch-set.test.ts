@@ -17,12 +17,12 @@ describe('proxies with different metadata', () => {
   const patched = new PatchedMesh(ofTeam);
   const { context } = patched.mesh;
 
-  it('proxies get the patches that match their metadata', () => {
+  it('proxies receive the patches that match their metadata', () => {
     const text = (node: object) => JSON.stringify(patched.json('routes', node));
     expect([blue, red, blue].map((node) => text(node).includes('responseHeadersToAdd'))).toEqual([true, false, true]);
   });
 
-  it('proxies with different metadata share no list of routes', () => {
+  it('proxies share a list of routes only if the metadata that patches match on is equal', () => {
     const projections = [blue, red, blue].map((node) => routeProjection(givenShape(node, context), context));
     expect(projections[0]).not.toBe(projections[1]);
     expect(projections[0]).toBe(projections[2]);
@@ -32,7 +32,7 @@ describe('proxies with different metadata', () => {
 describe('patch set', () => {
   const { context } = new PatchedMesh({ patches: ['{applyTo: CLUSTER, patch: {operation: REMOVE}}'] }).mesh;
 
-  it('proxies with equal patches share one set, regardless of other differences', () => {
+  it('proxies with the same patches share one set, regardless of other differences', () => {
     const policy = `
 ---
 apiVersion: security.istio.io/v1
@@ -46,13 +46,13 @@ spec: { selector: { matchLabels: { app: closed } } }`;
     expect(setOf('open')).toBeDefined();
   });
 
-  it('another proxy type or other objects result in another set', () => {
+  it('proxies of another type or with other objects have another set', () => {
     const sets = [nodes.client, nodes.door].map((node) => patchSetOf(givenShape(node, context), context));
     const { context: other } = new PatchedMesh({ patches: ['{applyTo: CLUSTER, patch: {operation: REMOVE}}'] }).mesh;
     expect(new Set([...sets, patchSetOf(givenShape(nodes.client, other), other)]).size).toBe(3);
   });
 
-  // A record, so that a new target without an entry does not compile.
+  // A record, so that a new target without an entry is a compile error.
   const operations: Readonly<Record<PatchTarget, readonly string[]>> = {
     LISTENER: ['MERGE', 'ADD', 'REMOVE'],
     FILTER_CHAIN: ['MERGE', 'ADD', 'REMOVE'],
@@ -72,7 +72,7 @@ spec: { selector: { matchLabels: { app: closed } } }`;
       list.map((operation) => [target as PatchTarget, operation] as const),
     ),
   )(
-    'patches with target %s and operation %s apply by priority across root namespace and namespace',
+    "patches with target %s and operation %s apply by priority across the root and the proxy's namespace",
     (target, operation) => {
       const patch = (name: string): string =>
         `{applyTo: ${target}, match: ${matchOf(target)}, patch: {operation: ${operation}${operation === 'REMOVE' ? '' : `, value: {name: ${name}}`}}}`;
@@ -90,12 +90,12 @@ spec: { selector: { matchLabels: { app: closed } } }`;
     },
   );
 
-  it('there is no set without patches', () => {
+  it('proxies without patches have no set', () => {
     expect(patchSetOf(givenShape({ namespace: 'other' }, context), context)).toBeUndefined();
   });
 });
 
-/** A match that is valid for every operation on the target. */
+/** Returns a match that is valid for every operation on the target. */
 function matchOf(target: PatchTarget): string {
   const named: Partial<Record<PatchTarget, string>> = {
     LISTENER_FILTER: '{listener: {listenerFilter: some}}',

@@ -1,4 +1,4 @@
-/** Patches that apply to a proxy, in order (spec/discovery.md §8.9). */
+/** Selects the patches that apply to a proxy, in order (spec/discovery.md §8.9). */
 import { type DescMessage, fromBinary, type Message, type MessageShape, toBinary } from '@bufbuild/protobuf';
 import * as E from 'fp-ts/lib/Either.js';
 import { memoizeByObject } from '../../model/collections/memoize-by-object.ts';
@@ -23,14 +23,14 @@ import { withoutWasm } from './without-wasm.ts';
 
 export type PlaceContext = Exclude<PatchContext, 'ANY'>;
 
-/** Immutable. Equal sets are one object while referenced, so results can be cached by identity. */
+/** Immutable. Equal sets are one object while it is referenced, so results can be cached by identity. */
 export interface PatchSet {
   readonly nodeType: NodeType;
   /** EnvoyFilters whose Wasm code is withheld, because the proxy's Envoy cannot run it. */
   readonly withheldFrom: readonly Config<EnvoyFilter>[];
-  /** Patches of a target for its generator. Records that they were tried. */
+  /** Returns the patches of a target for its generator, and records that they were tried. */
   of(target: PatchTarget): readonly ActivePatch[];
-  /** As {@link of}, without recording. */
+  /** Like {@link of}, without recording. */
   readonly byTarget: ReadonlyMap<PatchTarget, readonly ActivePatch[]>;
 }
 
@@ -52,7 +52,7 @@ export function haveSamePatches(a: PatchSet | undefined, b: PatchSet | undefined
   return sameItems(ofA!, ofB!);
 }
 
-/** Keyed weakly by shape, because clients choose the properties that patches match. */
+/** The inner keys are weakly held shapes, because clients choose the properties that patches match. */
 const setsOfLists = memoizeByObject((_: readonly Config[]) => new WeakMap<ProxyShape, PatchSet>());
 
 /** Referenced sets by their objects, because many lists contain the same objects. */
@@ -96,7 +96,7 @@ function buildPatchSet(filters: readonly Config<EnvoyFilter>[], shape: ProxyShap
   return set;
 }
 
-/** A node that does not report version or metadata does not match such a condition. */
+/** A condition on version or metadata does not match a node that reports none. */
 function isForProxy(patch: EnvoyPatch, { type, matchedMetadata }: ProxyShape): boolean {
   const { match } = patch;
   const { proxyVersion = '', metadata = {} } = match.proxy ?? {};
@@ -107,7 +107,7 @@ function isForProxy(patch: EnvoyPatch, { type, matchedMetadata }: ProxyShape): b
   return Object.entries(metadata).every(([key, value]) => matchedMetadata[key] === value);
 }
 
-/** Regular expression for `proxyVersion`. It may match anywhere in the version. */
+/** Compiles the regular expression for `proxyVersion`, which may match anywhere in the version. */
 const expressionOf = memoizeByObject(
   ({ match }: EnvoyPatch): Re2Expression => re2Expression(match.proxy?.proxyVersion ?? ''),
 );
@@ -119,7 +119,7 @@ export function isForPlace({ patch }: ActivePatch, context: PlaceContext): boole
 const values = new WeakMap<EnvoyPatch, Message>();
 
 /**
- * The patch's value as a message, cached and not to be modified.
+ * Returns the patch's value as a message, which is cached and must not be modified.
  *
  * @throws PatchFailure if the value does not have the type
  */

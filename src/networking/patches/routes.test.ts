@@ -87,7 +87,7 @@ describe('operations on routes', () => {
     [route(ofOld, `{operation: INSERT_AFTER, value: ${extra('new')}}`), ['old', 'new', 'rest']],
     [route(ofOld.replace('old', 'rest'), `{operation: INSERT_BEFORE, value: ${extra('new')}}`), ['old', 'new', 'rest']],
     [route(ofNone, `{operation: INSERT_BEFORE, value: ${extra('new')}}`), ['old', 'rest']],
-  ])('the patch %s has the expected routes', (patch, expected) => {
+  ])('the patch %s results in the expected routes', (patch, expected) => {
     expect(routeNames(new PatchedMesh({ patches: [patch] }).json('routes', nodes.client)[0]!)).toEqual(expected);
   });
 
@@ -114,7 +114,7 @@ describe('operations on routes', () => {
     expect(names(patched(host('{}', `{operation: ADD, value: ${other}}`)))).toEqual([...names(unpatched), 'other']);
   });
 
-  it('no operation adds a virtual host that conflicts with another', () => {
+  it('a virtual host is never added if it conflicts with another', () => {
     const taken = (name: string) => `{name: ${name}, domains: [web.test], routes: [${extra('new')}]}`;
     const patched = new PatchedMesh({
       patches: [
@@ -128,7 +128,7 @@ describe('operations on routes', () => {
     expect(patched.problems()[2]).toBe('virtual host web.test:80 already exists');
   });
 
-  it('a configuration is merged and keeps its name', () => {
+  it('a route configuration is merged and keeps its name', () => {
     const patched = new PatchedMesh({
       patches: [
         '{applyTo: ROUTE_CONFIGURATION, patch: {operation: MERGE, value: {name: x, most_specific_header_mutations_wins: true}}}',
@@ -147,7 +147,7 @@ describe('operations on routes', () => {
 });
 
 describe('parts of a patched configuration', () => {
-  it('configurations share all equal parts, patched or not, before and after encoding', () => {
+  it('route configurations share all equal parts, patched or not, before and after encoding', () => {
     const closed = `
 ---
 apiVersion: networking.istio.io/v1
@@ -171,7 +171,7 @@ spec:
     expect((open.get('web.test:80') as Encodable).isEncoded).toBe(true);
   });
 
-  it('parts that no patch matches are not decoded, regardless of their number', () => {
+  it('parts are not decoded if no patch matches them, however many there are', () => {
     const more = Array.from({ length: 100 }, (_, index) => serviceNamed(`s${index}.test`)).join('');
     const checksOf = (...patches: string[]): number => {
       const { mesh } = new PatchedMesh({ patches }, more);
@@ -229,7 +229,7 @@ spec:
       .map((operation) => route('{vhost: {domainName: s2.test}}', operation)),
   );
 
-  it('parts are patched with the same result as a configuration without parts', () => {
+  it('patched parts have the same result as a patched configuration without parts', () => {
     const more = [1, 2, 3].map((index) => serviceNamed(`s${index}.test`)).join('');
     fc.assert(
       fc.property(fc.array(anyPatch, { minLength: 1, maxLength: 4 }), (given) => {

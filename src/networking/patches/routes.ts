@@ -1,4 +1,4 @@
-/** Patches of route configurations (spec/discovery.md §8.9), requested by name or inline. */
+/** Patches route configurations (spec/discovery.md §8.9), both requested by name and inline. */
 
 import { type VirtualHost, VirtualHostSchema } from '../../gen/envoy/config/route/v3/route_components_pb.ts';
 import { type RouteConfiguration, RouteConfigurationSchema } from '../../gen/envoy/config/route/v3/route_pb.ts';
@@ -51,7 +51,7 @@ export function patchedRoutes(
 
 const routePatchesByPlace = new WeakMap<PatchSet, Map<PlaceContext, KeyedPatches | undefined>>();
 
-/** `undefined` without such patches. */
+/** Returns `undefined` without such patches. */
 function routePatchesFor(patches: PatchSet, place: PlaceContext): KeyedPatches | undefined {
   const byPlace = routePatchesByPlace.get(patches) ?? new Map<PlaceContext, KeyedPatches | undefined>();
   routePatchesByPlace.set(patches, byPlace);
@@ -102,8 +102,8 @@ function patchedResource(resource: EnvoyResource, matching: readonly ActivePatch
 type Block = PartBlock<VirtualHostPart>;
 
 /**
- * Decodes only virtual hosts that patches match, and patches each once for all configurations that contain it.
- * `undefined` if a patch adds virtual hosts, because all must be decoded then.
+ * Decodes only virtual hosts that patches match, and patches each once for all configurations that contain it. Returns `undefined` if a patch adds
+ * virtual hosts, which requires decoding all.
  */
 function patchedOfParts(
   configuration: RouteConfiguration,
@@ -144,7 +144,7 @@ function patchedOfParts(
 /** A patched virtual host, whose name and domains stay available after encoding. */
 class PatchedHost extends Encodable {
   readonly name: string;
-  /** Same list as in the unpatched host if no domain changed. */
+  /** The unpatched host's list if no domain changed. */
   readonly domains: readonly string[];
 
   constructor(part: VirtualHostPart, unpatched: VirtualHost, after: VirtualHost) {
@@ -184,7 +184,7 @@ function patchedBlock(unpatched: Block, byHost: KeyedPatches, patches: PatchSet)
   };
 }
 
-/** `undefined` if a patch removes the host. Patched once for all configurations that contain it. */
+/** Returns `undefined` if a patch removes the host. Patches it once for all configurations that contain it. */
 function patchedPart(part: VirtualHostPart, active: readonly ActivePatch[], patches: PatchSet): HostPart | undefined {
   const key = active.map(({ index }) => index).join();
   return oncePerPatchSet(part, patches, key, () => {
@@ -194,7 +194,7 @@ function patchedPart(part: VirtualHostPart, active: readonly ActivePatch[], patc
   });
 }
 
-/** Blocks without changes that would duplicate a name or domain. */
+/** Reverts changes that would duplicate a name or domain. */
 function fittingBlocks(
   patched: readonly PatchedBlock[],
   all: readonly VirtualHostPart[],
@@ -258,7 +258,7 @@ function patchedConfiguration(routes: RouteConfiguration, matching: readonly Act
   return result;
 }
 
-/** The name is kept, because listeners refer to it. */
+/** Keeps the name, because listeners refer to it. */
 function withMerged(routes: RouteConfiguration, active: ActivePatch): RouteConfiguration {
   return attemptPatch(active, routes, () => {
     const result = mergeMessages(
@@ -276,7 +276,7 @@ interface RouteFacts {
   readonly name: string;
   readonly ports: ReadonlySet<number>;
   readonly portNames?: ReadonlySet<string>;
-  /** As `NAMESPACE/NAME`. */
+  /** In the form `NAMESPACE/NAME`. */
   readonly gateways?: ReadonlySet<string>;
   /** Virtual hosts by which patches are looked up, if any. */
   readonly hosts?: () => readonly VirtualHost[];
@@ -296,7 +296,7 @@ function factsFor(shape: ProxyShape, push: PushContext): (resource: EnvoyResourc
     const servers = routes.get(resource.name) ?? [];
     return {
       name: resource.name,
-      // Both the server's port and the proxy's port.
+      // Includes the server's port and the proxy's port.
       ports: new Set(servers.flatMap(({ server, port }) => [server.port.number, port])),
       portNames: new Set(servers.map(({ server }) => server.port.name)),
       gateways: new Set(servers.map(({ gateway }) => `${gateway.namespace}/${gateway.name}`)),

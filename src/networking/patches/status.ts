@@ -1,4 +1,4 @@
-/** Results of patches (`pilot_envoy_filter_status`), for users only. A changed patch has no result yet. */
+/** Records results of patches (`pilot_envoy_filter_status`) for users. A changed patch has no result yet. */
 import type { EnvoyPatch } from '../../model/kinds/envoy-filter/envoy-filter.ts';
 import type { ActivePatch } from './active-patch.ts';
 import { PatchFailure } from './merge-messages.ts';
@@ -13,7 +13,7 @@ const statuses = new WeakMap<EnvoyPatch, PatchStatus>();
 const tried = new WeakSet<EnvoyPatch>();
 const untried: PatchStatus = { applied: false };
 
-/** A patch that matched nothing yet is not applied and has no problem. */
+/** A patch that has not yet matched anything is not applied and has no problem. */
 export function patchStatus(patch: EnvoyPatch): PatchStatus {
   return statuses.get(patch) ?? untried;
 }
@@ -23,12 +23,12 @@ export function recordTried(patches: readonly ActivePatch[]): void {
   for (const { written } of patches) tried.add(written);
 }
 
-/** Whether resources were generated with the patch. Until then, it is unknown whether it matches anything. */
+/** Whether resources were generated with the patch. Before that, it is unknown whether it matches anything. */
 export function wasTried(patch: EnvoyPatch): boolean {
   return tried.has(patch);
 }
 
-/** If the patch fails, records the problem and returns the unchanged value. */
+/** Applies the patch. If it fails, records the problem and returns the unchanged value. */
 export function attemptPatch<T>(active: ActivePatch, current: T, apply: () => T): T {
   const status = patchStatus(active.written);
   try {

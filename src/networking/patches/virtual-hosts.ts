@@ -1,4 +1,4 @@
-/** Patches of virtual hosts and their routes (spec/discovery.md §8.9). */
+/** Patches virtual hosts and their routes (spec/discovery.md §8.9). */
 
 import {
   type Route,
@@ -16,7 +16,7 @@ import { isMerge, valueAs } from './patch-set.ts';
 import { attemptPatch } from './status.ts';
 
 /**
- * `undefined` if a patch removes the host. Returns the same host if nothing changes.
+ * Returns `undefined` if a patch removes the host, and the same host if nothing changes.
  *
  * @param active patches that match the host
  */
@@ -66,7 +66,7 @@ function withNewRoute(routes: readonly Route[], active: ActivePatch): readonly R
   });
 }
 
-/** Virtual host properties that patches match, available without decoding. */
+/** Virtual host properties that patches match; available without decoding. */
 export interface NamedHost {
   readonly name: string;
   readonly domains: readonly string[];
@@ -97,7 +97,7 @@ function matchesRouteOfPatch({ patch }: ActivePatch, route: Route): boolean {
   return action === 'ANY' || route.action.case === actions[action];
 }
 
-/** New hosts for a configuration. Existing hosts take precedence, because Envoy rejects duplicate names and domains. */
+/** Returns new hosts for a configuration. Existing hosts have priority, because Envoy rejects duplicate names and domains. */
 export function addedHosts(additions: readonly ActivePatch[], present: readonly NamedHost[]): readonly VirtualHost[] {
   if (additions.length === 0) return [];
   const names = new TakenNames(present);

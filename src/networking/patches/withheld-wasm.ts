@@ -1,4 +1,4 @@
-/** Objects with Wasm code that would make a proxy's Envoy exit or reject its configuration (docs/envoy-versions.md). */
+/** Finds objects with Wasm code that would make a proxy's Envoy exit or reject its configuration (docs/envoy-versions.md). */
 import { type ConfigKey, configKeyOf } from '../../model/config/config.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';

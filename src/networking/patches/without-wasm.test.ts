@@ -21,21 +21,21 @@ function valueWithout(value: Readonly<Record<string, unknown>>): unknown {
 const denies = { '@type': type('filters.http.rbac.v3.RBAC'), rules: {} };
 const passes = { '@type': type('filters.http.rbac.v3.RBAC') };
 
-describe('patch for an Envoy that cannot run Wasm code', () => {
+describe('patches for an Envoy that cannot run Wasm code', () => {
   it.each([
     ['closed by default', {}, denies],
     ['closed with failure_policy FAIL_RELOAD', { failure_policy: 'FAIL_RELOAD' }, denies],
     ['open with fail_open', { fail_open: true }, passes],
     ['open with failure_policy FAIL_OPEN', { failure_policy: 'FAIL_OPEN' }, passes],
     ['open with failurePolicy 3', { failurePolicy: 3 }, passes],
-  ])('the substitute of a filter fails %s', (_, config, filter) => {
+  ])("a filter's substitute fails %s", (_, config, filter) => {
     const packed = { '@type': httpWasm, config: { vm_config: vm, ...config } };
     expect(valueWithout({ name: 'a', typed_config: packed })).toEqual({ name: 'a', typed_config: filter });
     const struct = { '@type': 'type.googleapis.com/udpa.type.v1.TypedStruct', type_url: httpWasm, value: { config } };
     expect(valueWithout({ name: 'a', typedConfig: struct })).toEqual({ name: 'a', typedConfig: filter });
   });
 
-  it('the substitute of a network filter closes connections', () => {
+  it("a network filter's substitute closes connections", () => {
     const packed = { '@type': type('filters.network.wasm.v3.Wasm'), config: { vm_config: vm } };
     expect(valueWithout({ name: 'a', typed_config: packed })).toEqual({
       name: 'a',
@@ -43,7 +43,7 @@ describe('patch for an Envoy that cannot run Wasm code', () => {
     });
   });
 
-  it('code is replaced at any depth, and the substitute may be delivered by ECDS', () => {
+  it('code is replaced at any depth, even if ECDS delivers the substitute', () => {
     const discovered = { name: 'b', config_discovery: { config_source: { ads: {} }, type_urls: [httpWasm] } };
     const manager = { http_filters: [{ name: 'a', typed_config: { '@type': httpWasm } }, discovered, { name: 'c' }] };
     expect(valueWithout({ filters: [{ typed_config: manager }] })).toEqual({
@@ -65,7 +65,7 @@ describe('patch for an Envoy that cannot run Wasm code', () => {
   });
 
   it.each([type('access_loggers.wasm.v3.WasmAccessLog'), type('stat_sinks.wasm.v3.Wasm'), type('wasm.v3.WasmService')])(
-    'an entry of type %s is removed from its list, and the patch is omitted if nothing else remains',
+    'an entry of type %s is removed from its list, and the patch is omitted if nothing remains',
     (url) => {
       const entry = { name: 'a', typed_config: { '@type': url, config: { vm_config: vm } } };
       expect(valueWithout({ list: [entry, { name: 'b' }] })).toEqual({ list: [{ name: 'b' }] });
@@ -73,7 +73,7 @@ describe('patch for an Envoy that cannot run Wasm code', () => {
     },
   );
 
-  it('a patch without Wasm code, or with code that is compiled into Envoy, is unchanged', () => {
+  it('a patch is unchanged if it has no Wasm code or its code is compiled into Envoy', () => {
     const native = { '@type': httpWasm, config: { vm_config: { runtime: 'envoy.wasm.runtime.null' } } };
     for (const value of [
       { name: 'a', typed_config: native },
@@ -90,7 +90,7 @@ describe('patches with Wasm code', () => {
   const filter = (operation: string): string =>
     `{applyTo: HTTP_FILTER, match: {context: ANY, listener: {filterChain: {filter: {name: envoy.filters.network.http_connection_manager}}}}, patch: {operation: ${operation}, value: ${value}}}`;
 
-  it('proxies in one mesh get different patches depending on their Envoy', () => {
+  it('proxies of the same mesh get different patches depending on their Envoy', () => {
     const patched = new PatchedMesh({ patches: [filter('INSERT_FIRST')] });
     const { context } = patched.mesh;
     const textFor = (minor: number): string =>

@@ -1,7 +1,6 @@
 /**
- * Removes Wasm code from patches, for an Envoy that would exit on it or reject it. As for WasmPlugins, a filter is
- * replaced with one that allows or denies everything, according to its failure policy. Access loggers, stat sinks and
- * services are removed.
+ * Removes Wasm code from patches, for an Envoy that would exit on it or reject it. As for WasmPlugins, a filter that allows or denies everything
+ * replaces a Wasm filter, by its failure policy. Access loggers, stat sinks and services are removed.
  */
 import { toJson } from '@bufbuild/protobuf';
 import type { Any } from '@bufbuild/protobuf/wkt';
@@ -14,7 +13,7 @@ import type { WasmLevel } from '../extensions/wasm-plugins.ts';
 import { wasmSubstitute } from '../extensions/wasm-substitute.ts';
 import { extensionTypes } from '../messages/extension-types.ts';
 
-/** `undefined` if the patch contains only Wasm code. */
+/** Returns `undefined` if the patch contains only Wasm code. */
 export const withoutWasm = memoizeByObject((patch: EnvoyPatch): { readonly patch: EnvoyPatch | undefined } => {
   if (patch.value === undefined) return { patch };
   const value = replaced(patch.value);
@@ -32,10 +31,10 @@ const otherTypes: ReadonlySet<string> = new Set([
   'envoy.extensions.wasm.v3.WasmService',
 ]);
 
-/** Fields with the type URLs that ECDS may deliver, which must include that of the substitute. */
+/** Fields with the type URLs that ECDS may deliver, which must include the type of the substitute. */
 const typeListKeys: ReadonlySet<string> = new Set(['type_urls', 'typeUrls']);
 
-/** Returns the same value if it contains no Wasm code, `undefined` if it contains nothing else. */
+/** Returns the same value if it contains no Wasm code, and `undefined` if it contains nothing else. */
 function replaced(value: unknown): unknown {
   if (Array.isArray(value)) {
     const items = value.map(replaced).filter((item) => item !== undefined);
@@ -56,7 +55,7 @@ function withEntriesReplaced(object: Readonly<Record<string, unknown>>): Readonl
   for (const [key, entry] of Object.entries(object)) {
     const after = typeListKeys.has(key) && Array.isArray(entry) ? withSubstituteTypes(entry) : replaced(entry);
     if (after === entry) continue;
-    // Also removes objects that only contain the code, such as a list entry.
+    // Also removes objects that contain only the code, such as a list entry.
     if (after === undefined) return undefined;
     result = { ...result, [key]: after };
   }
@@ -72,7 +71,7 @@ function withSubstituteTypes(urls: readonly unknown[]): readonly unknown[] {
   return missing.length === 0 ? urls : [...urls, ...missing];
 }
 
-/** Type of a packed message, also within a TypedStruct. Empty for other objects. */
+/** Returns the type of a packed message, also in a TypedStruct; empty for other objects. */
 function packedAs(object: Readonly<Record<string, unknown>>): { typeName: string; settings: unknown } {
   const type = nameIn(object['@type']);
   if (type !== 'udpa.type.v1.TypedStruct' && type !== 'xds.type.v3.TypedStruct')
@@ -84,7 +83,7 @@ function nameIn(url: unknown): string {
   return typeof url === 'string' ? messageNameOf(url) : '';
 }
 
-/** Plugins that are compiled into Envoy need no Wasm runtime. */
+/** Whether the plugin is compiled into Envoy and needs no Wasm runtime. */
 function runsNativeCode(settings: unknown): boolean {
   const vm = field(configIn(settings), 'vm_config', 'vmConfig');
   return field(vm, 'runtime', 'runtime') === 'envoy.wasm.runtime.null';

@@ -1,11 +1,11 @@
-/** Finds the clusters that a resource refers to. Each encoded chunk is read once. */
+/** Finds the clusters to which a resource refers. Reads each encoded chunk only once. */
 import type { DescMessage } from '@bufbuild/protobuf';
 import { memoizeByObject } from '../../model/collections/memoize-by-object.ts';
 import { NameCollector } from './collect-names.ts';
 import { clusterFields, messagesWithoutClusters } from './name-fields.ts';
 import { packedType } from './packed-type.ts';
 
-/** The sets are shared between resources. */
+/** Resources share these sets. */
 export type ClusterNames = readonly ReadonlySet<string>[];
 
 const collector = new NameCollector({ fields: clusterFields, skipped: messagesWithoutClusters });
@@ -20,9 +20,8 @@ export interface EncodedMessage {
 }
 
 /**
- * Clusters that a listener, route configuration or extension configuration refers to, including references by
- * EnvoyFilters: routes (also weighted and mirrored), TCP proxies, authorization, rate limits, tracing and access
- * logs. Excludes clusters that are selected per request (`cluster_header`, plugins, Lua).
+ * Clusters to which a listener, route configuration or extension configuration refers, also by EnvoyFilters: routes (also weighted and mirrored), TCP
+ * proxies, authorization, rate limits, tracing and access logs. Excludes clusters that are selected per request (`cluster_header`, plugins, Lua).
  */
 export function clustersNamedIn({ typeUrl, first, start, rest }: EncodedMessage): ClusterNames {
   const schema = packedType(typeUrl);
@@ -37,10 +36,10 @@ export function namesCluster(clusters: ClusterNames, name: string): boolean {
   return clusters.some((names) => names.has(name));
 }
 
-/** The candidates that the resource refers to, in order. */
+/** Returns the candidates to which the resource refers, in order. */
 export function clustersAmong(clusters: ClusterNames, candidates: ReadonlySet<string>): readonly string[] {
   const count = clusters.reduce((sum, { size }) => sum + size, 0);
-  // Iterating over the candidates is faster if there are fewer of them.
+  // If there are fewer candidates, iterating over them is faster.
   if (candidates.size * clusters.length <= count) return [...candidates].filter((name) => namesCluster(clusters, name));
   const found = new Set(clusters.flatMap((names) => [...names].filter((name) => candidates.has(name))));
   return found.size === 0 ? [] : [...candidates].filter((name) => found.has(name));

@@ -18,7 +18,7 @@ const type = (value: Cluster_DiscoveryType) => ({ clusterDiscoveryType: { case: 
 const eds = type(Cluster_DiscoveryType.EDS);
 
 describe('usability of a new cluster, read from its bytes', () => {
-  it('the usability follows from the discovery type', () => {
+  it('the usability depends on the discovery type', () => {
     expect(usability(eds)).toEqual(['assignment', 'a']);
     expect(usability(type(Cluster_DiscoveryType.STATIC))).toEqual(['at once', 'a']);
     expect(usability({})).toEqual(['at once', 'a']);
@@ -31,12 +31,12 @@ describe('usability of a new cluster, read from its bytes', () => {
     ]);
   });
 
-  it('a cluster with health checks must warm, regardless of its type', () => {
+  it('a cluster with health checks must warm up, regardless of its type', () => {
     const timeout = { seconds: 300n };
     expect(usability({ ...eds, healthChecks: [{ timeout, interval: timeout }] })).toEqual(['warming', 'a']);
   });
 
-  it('the usability contains the requested assignment and the fetched secrets', () => {
+  it('the usability includes the requested assignment and secrets', () => {
     const sds = create(SdsSecretConfigSchema, { name: 'key' });
     const context = create(UpstreamTlsContextSchema, { commonTlsContext: { tlsCertificateSdsSecretConfigs: [sds] } });
     const typedConfig = create(AnySchema, {

@@ -11,16 +11,16 @@ import { NameCollector } from './collect-names.ts';
 import { FieldCursor, lengthDelimited } from './field-cursor.ts';
 import { secretFields } from './name-fields.ts';
 
-/** What a new cluster waits for (Envoy documentation, "Resource warming"). */
+/** Preconditions of a new cluster (Envoy documentation, "Resource warming"). */
 export interface ClusterWarming {
   /**
-   * `at once`: nothing. `assignment`: only endpoints, which arrive on the same stream. `warming`: anything else, such
-   * as DNS or health checks; Envoy acknowledges CDS afterwards.
+   * A cluster can be used `at once`, after its `assignment` on the same stream, or after `warming` by anything else, such as DNS or health checks.
+   * Envoy acknowledges CDS only after warming.
    */
   readonly after: 'at once' | 'assignment' | 'warming';
-  /** EDS service name. */
+  /** EDS service name of the cluster. */
   readonly assignment: string;
-  /** Secrets requested by SDS. Envoy waits for those that no other cluster has requested. */
+  /** Secrets requested by SDS. Envoy waits for secrets that no other cluster has requested. */
   readonly secrets: ReadonlySet<string>;
 }
 
@@ -37,7 +37,7 @@ export function usabilityOf(first: Uint8Array, start: number): ClusterWarming {
   let discovery: Cluster_DiscoveryType | 'extension' | undefined;
   for (const { number, from, to, value } of fieldsOf(buffer, start, buffer.length)) {
     if (number === name.number) clusterName = buffer.toString('utf8', from, to);
-    // The last encoded field of a oneof applies.
+    // For a oneof, the last encoded field applies.
     else if (number === type.number) discovery = value as Cluster_DiscoveryType;
     else if (number === clusterType.number) discovery = 'extension';
     else if (number === healthChecks.number) hasHealthChecks = true;

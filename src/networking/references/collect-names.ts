@@ -1,7 +1,4 @@
-/**
- * Collects names from encoded messages without decoding them. Skips fields by their length, and only enters messages
- * that may contain a name.
- */
+/** Collects names from encoded messages without decoding them. Skips fields by their length, and enters only messages that may contain a name. */
 import type { DescField, DescMessage } from '@bufbuild/protobuf';
 import { messageNameOf } from '../../model/envoy-api/message-name.ts';
 import { FieldCursor, lengthDelimited } from './field-cursor.ts';
@@ -14,7 +11,7 @@ export interface NameSearch {
   readonly skipped: ReadonlySet<string>;
 }
 
-/** Content of a field: a name, a packed message, a message, or a map entry, whose fields are known. */
+/** Content of a field: a name, a packed message, a message, or a map entry with known fields. */
 type Step = 'name' | 'packed' | DescMessage | Plan;
 type Plan = ReadonlyMap<number, Step>;
 

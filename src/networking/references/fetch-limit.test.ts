@@ -1,4 +1,4 @@
-/** Sources without a time limit are found wherever a cluster refers to one. */
+/** Tests that sources without a time limit are found in every field of a cluster that can contain one. */
 import { create, fromBinary, toBinary, toJson } from '@bufbuild/protobuf';
 import { anyPack } from '@bufbuild/protobuf/wkt';
 import { describe, expect, it } from 'vitest';
@@ -55,7 +55,7 @@ const timeoutsIn = (cluster: Cluster): string[] =>
   ].map(([, text]) => text!);
 
 describe('fetch limit of a cluster', () => {
-  it('the endpoints and each secret of the cluster get a time limit', () => {
+  it('the endpoints and each secret of the cluster get a fetch timeout', () => {
     expect(timeoutsIn(edsCluster)).toEqual(['0s', '0s', '0s']);
     expect(timeoutsIn(limited(edsCluster)!)).toEqual(['1s', '1s', '1s']);
   });
@@ -81,7 +81,7 @@ describe('fetch limit of a cluster', () => {
     expect(found === undefined ? [] : timeoutsIn(found)).toEqual(timeouts);
   });
 
-  it('the cluster does not wait for DNS results, unless a previous version of it serves', () => {
+  it('the cluster does not wait for DNS results unless a previous version of it is active', () => {
     expect(limited(dnsCluster)?.waitForWarmOnInit).toBe(false);
     expect(limited(dnsCluster, 1_000, true)).toBeUndefined();
   });

@@ -17,7 +17,7 @@ interface Limit {
 
 /**
  * @param bytes an encoded Cluster
- * @returns the encoded cluster with the limit. `undefined` if its limits are low enough.
+ * @returns the encoded cluster with the limit; `undefined` if its limits are low enough
  */
 export function withFetchLimit(bytes: Uint8Array, { fetchMs, awaitsNames }: Limit): Uint8Array | undefined {
   const cluster = fromBinary(ClusterSchema, bytes);

@@ -13,7 +13,7 @@ export class FieldCursor {
     this.position = position;
   }
 
-  /** The low 32 bits of a varint, which suffice for tags, lengths and enums. */
+  /** Reads the low 32 bits of a varint, which suffice for tags, lengths and enums. */
   varint(): number {
     let value = 0;
     for (let shift = 0; ; shift += 7) {

@@ -3,25 +3,25 @@ import { expect, test } from 'vitest';
 import { envoyApi } from '../../model/envoy-api/envoy-api.ts';
 import { clusterFields, messagesWithoutClusters, routeConfigurationFields, secretFields } from './name-fields.ts';
 
-/** Fields with "cluster" in their name that do not refer to a cluster which must exist. */
+/** Fields with "cluster" in their name that do not reference a required cluster. */
 const otherFields: ReadonlySet<string> = new Set([
-  // Name of the message itself.
+  // The node's own cluster name.
   'envoy.config.core.v3.Node.cluster',
   'envoy.config.endpoint.v3.ClusterLoadAssignment.cluster_name',
   'envoy.config.endpoint.v3.ClusterStats.cluster_name',
   'envoy.config.endpoint.v3.ClusterStats.cluster_service_name',
-  // Selected per request.
+  // Each request selects the cluster.
   'envoy.config.route.v3.WeightedCluster.ClusterWeight.cluster_header',
   'envoy.config.route.v3.RouteAction.cluster_header',
   'envoy.config.route.v3.RouteAction.cluster_specifier_plugin',
   'envoy.config.route.v3.RouteAction.RequestMirrorPolicy.cluster_header',
   'envoy.extensions.filters.network.thrift_proxy.v3.RouteAction.cluster_header',
-  // In the bootstrap.
+  // Clusters in the bootstrap.
   'envoy.config.metrics.v3.StatsdSink.tcp_cluster_name',
   'envoy.config.bootstrap.v3.ClusterManager.local_cluster_name',
-  // In a cluster. Envoy acknowledges an aggregate cluster together with its members.
+  // Clusters in a cluster: Envoy acknowledges an aggregate cluster together with its members.
   'envoy.extensions.clusters.aggregate.v3.ClusterConfig.clusters',
-  // A match condition.
+  // Condition of a match.
   'envoy.extensions.filters.http.fault.v3.HTTPFault.upstream_cluster',
 ]);
 
@@ -32,7 +32,7 @@ function* messages(): Generator<DescMessage> {
   }
 }
 
-test('each API field with a cluster name is in the table, or does not require that the cluster exists', () => {
+test('an API field with a cluster name is in the tables, or does not require that the cluster exists', () => {
   const found = [...messages()].flatMap(({ typeName, fields }) =>
     fields.flatMap(({ name, number, scalar }) => {
       const names = /cluster/.test(name) || (name === 'name' && typeName.endsWith('ClusterWeight'));
@@ -43,7 +43,7 @@ test('each API field with a cluster name is in the table, or does not require th
   expect(found).toEqual([]);
 });
 
-test('the tables contain string fields of the API', () => {
+test('the tables contain only string fields of the API', () => {
   const scalars = Object.entries({ ...clusterFields, ...secretFields, ...routeConfigurationFields }).flatMap(
     ([typeName, numbers]) =>
       numbers.map(

@@ -1,7 +1,4 @@
-/**
- * Fields of Envoy's API that refer to clusters, secrets and route configurations. name-fields.test.ts compares them
- * with the whole API.
- */
+/** Fields of Envoy's API that refer to clusters, secrets and route configurations. name-fields.test.ts compares them with the complete API. */
 
 /** Names of clusters that must exist where the message is used, as field numbers by message type. */
 export const clusterFields: Readonly<Record<string, readonly number[]>> = {

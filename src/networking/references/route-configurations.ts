@@ -1,4 +1,4 @@
-/** Reads encoded route configurations. Only used while a configuration may have lost its listener. */
+/** Reads encoded route configurations; used only while a configuration may have lost its listener. */
 import { fromBinary } from '@bufbuild/protobuf';
 import { RouteConfigurationSchema } from '../../gen/envoy/config/route/v3/route_pb.ts';
 import type { EncodedMessage } from './cluster-references.ts';
@@ -11,7 +11,6 @@ const collector = new NameCollector({ fields: routeConfigurationFields, skipped:
 /** Larger configurations contain more than a fallback and are not decoded. */
 const maxFallbackBytes = 2_048;
 
-/** Names of route configurations that a listener requests by RDS. */
 export function routeConfigurationsOf({ typeUrl, first, start, rest }: EncodedMessage): ReadonlySet<string> {
   const names = new Set<string>();
   const schema = packedType(typeUrl);
@@ -21,7 +20,7 @@ export function routeConfigurationsOf({ typeUrl, first, start, rest }: EncodedMe
   return names;
 }
 
-/** Whether a route configuration has other virtual hosts than a catch-all. */
+/** Whether a route configuration has virtual hosts in addition to a catch-all. */
 export function hasHosts({ first, start, rest }: EncodedMessage): boolean {
   const bytes = first.length - start + rest.reduce((sum, { length }) => sum + length, 0);
   if (bytes > maxFallbackBytes) return true;

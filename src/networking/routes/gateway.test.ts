@@ -29,7 +29,7 @@ spec:
 ---`;
 }
 
-/** `DOMAINS → NAMES OF ROUTES`. */
+/** Returns `DOMAINS → NAMES OF ROUTES` for each virtual host. */
 function routes(yaml: string, name = 'http.80'): string[] {
   const shape = givenShape({ type: 'router', namespace: 'ingress' });
   const [resource] = buildRoutes(shape, givenMesh(yaml).context, [name]);
@@ -38,7 +38,7 @@ function routes(yaml: string, name = 'http.80'): string[] {
 }
 
 describe('routes of a gateway', () => {
-  it('routes serve the hosts that server and VirtualService have in common', () => {
+  it('routes serve the hosts that the server and the VirtualService have in common', () => {
     const yaml =
       gateway(httpServer('["*.a.test", b.test]')) +
       virtualService('shop', 'one', '[x.a.test, other.test]') +
@@ -51,7 +51,7 @@ describe('routes of a gateway', () => {
     expect(routes(yaml)).toEqual(['[2001:db8::1] → one']);
   });
 
-  it('two objects with different spellings of a host share one virtual host, because Envoy rejects duplicate names', () => {
+  it('two spellings of a host share one virtual host, because Envoy rejects duplicate names', () => {
     const yaml =
       gateway(httpServer('["*.Test", "Shop.test", "shop.Test"]')) +
       virtualService('shop', 'one', '[Shop.Test]', 'match: [{ uri: { prefix: /one } }],') +
@@ -59,7 +59,7 @@ describe('routes of a gateway', () => {
     expect(routes(yaml)).toEqual(['shop.test → one,two']);
   });
 
-  it('a server with a namespace only serves VirtualServices in that namespace', () => {
+  it('a server with a namespace serves only VirtualServices in that namespace', () => {
     const yaml =
       gateway(httpServer('["shop/a.test", "./b.test"]')) +
       virtualService('shop', 'shop-a', '[a.test, b.test]') +
@@ -67,7 +67,7 @@ describe('routes of a gateway', () => {
     expect(routes(yaml)).toEqual(['a.test → shop-a', 'b.test → own-b']);
   });
 
-  it('routes of one host are joined oldest first, with catch-all routes last', () => {
+  it('routes for the same host are joined oldest first, with catch-all routes last', () => {
     const yaml =
       gateway(httpServer('["*"]')) +
       virtualService('shop', 'everything', '[a.test]') +
@@ -91,7 +91,7 @@ describe('routes of a gateway', () => {
     expect(routes('', 'http.80')).toEqual([]);
   });
 
-  it('a server with an HTTPS redirect requires TLS, on HTTP and on HTTPS behind another proxy', () => {
+  it('a server with an HTTPS redirect requires TLS, both on HTTP and on HTTPS behind another proxy', () => {
     const tls = 'tls: { mode: SIMPLE, serverCertificate: /c, privateKey: /k, httpsRedirect: true }';
     const yaml =
       gateway(
@@ -151,7 +151,7 @@ spec: { hosts: ${hosts}, gateways: ${gateways}, http: [${http}] }
     expect(routes(yaml)).toEqual(['a.test → first,both,second,everything']);
   });
 
-  it('the routes of the second Gateway apply if the first has none for the host', () => {
+  it('the routes of the second Gateway apply if the first Gateway has none for the host', () => {
     const apart = gatewayOf('first', httpServer('[b.test]')) + gatewayOf('second', httpServer('[a.test]'));
     const http = [
       route('first', '{ uri: { prefix: /a }, gateways: [ingress/first] }'),
@@ -160,7 +160,7 @@ spec: { hosts: ${hosts}, gateways: ${gateways}, http: [${http}] }
     expect(routes(apart + bound('one', both, http, '[a.test, b.test]'))).toEqual(['a.test → second', 'b.test → first']);
   });
 
-  it('the routes of each virtual service are added, the older one first', () => {
+  it('the routes of several VirtualServices are added, oldest first', () => {
     const second = route('of-second', '{ gateways: [ingress/second], uri: { prefix: /a } }');
     const yaml =
       two +
@@ -169,7 +169,7 @@ spec: { hosts: ${hosts}, gateways: ${gateways}, http: [${http}] }
     expect(routes(yaml)).toEqual(['a.test → of-first,of-second,younger']);
   });
 
-  it("the routes of each port that maps to the pod's port are added, even within one object", () => {
+  it("the routes of each port that maps to the pod's port are added, even in one object", () => {
     const server = (number: number): string =>
       `{ port: { number: ${number}, name: http-${number}, protocol: HTTP }, hosts: ["*"] }`;
     const service = { hostname: 'gw.ingress.svc.cluster.local', labels: {} };
@@ -185,13 +185,13 @@ spec: { hosts: ${hosts}, gateways: ${gateways}, http: [${http}] }
     expect(virtualHosts.map((host) => host.routes.map(({ name }) => name))).toEqual([['port-80', 'port-8080']]);
   });
 
-  it('the routes are built once if no match distinguishes the servers', () => {
+  it('the routes are built once if no match depends on the server', () => {
     const yaml =
       two + bound('one', both, `${route('a', '{ uri: { prefix: /a } }')}, ${route('b', '{ uri: { prefix: /b } }')}`);
     expect(routes(yaml)).toEqual(['a.test → a,b']);
   });
 
-  it('hosts with different servers have separate routes', () => {
+  it('the routes of hosts on different servers are separate', () => {
     const apart = gatewayOf('first', httpServer('["*"]')) + gatewayOf('second', httpServer('[a.test, c.test]'));
     const http = [
       route('first', '{ uri: { prefix: /a }, gateways: [ingress/first] }'),

@@ -29,10 +29,7 @@ import { routeConfiguration, virtualHost } from './translate/route-configuration
 import { matchedPorts, serverText } from './translate/server-conditions.ts';
 import type { WithDependencies } from './translate/with-dependencies.ts';
 
-/**
- * Without virtual hosts if the Gateway of the name was deleted. Yields, because a configuration may have thousands of
- * routes.
- */
+/** Returns no virtual hosts if the Gateway of the name was deleted. Yields, because a configuration may have thousands of routes. */
 export function* buildingGatewayRoutes(
   name: string,
   merged: MergedGateways,
@@ -54,12 +51,9 @@ export function* buildingGatewayRoutes(
 }
 
 interface HostPlan {
-  /**
-   * The servers from which each VirtualService receives the host, one for each group of servers that its matches do
-   * not distinguish.
-   */
+  /** Servers from which each VirtualService receives the host, one for each group of servers that its matches do not distinguish. */
   readonly virtualServices: Map<ResolvedVirtualService, Map<string, GatewayServer>>;
-  /** Servers of the host, at least one. */
+  /** At least one server has the host. */
   readonly servers: Set<GatewayServer>;
   httpsRedirect: boolean;
 }
@@ -99,7 +93,7 @@ function* virtualHosts(
   const hosts = all
     .filter((host) => host.routes.length > 0 || host.requireTls === VirtualHost_TlsRequirementType.ALL)
     .sort((a, b) => compareText(a.name, b.name));
-  // Without any virtual host, Envoy also returns 404, but statistics and access logs do not show why.
+  // Without any virtual host, Envoy also returns 404, but statistics and access logs do not show the reason.
   if (hosts.length > 0) return { value: hosts, dependsOn };
   return { value: [withOrigins(virtualHost(`blackhole:${port}`, ['*'], []), servers.map(gatewayOrigin))], dependsOn };
 }
@@ -154,7 +148,7 @@ function* planHosts(
     const virtualServices = push.virtualServicesFor(name, shape.configNamespace);
     const { number } = server.server.port;
     const port = matchedPorts(virtualServices).has(number) ? number : '';
-    // If an older server of the object has the host, a younger server only adds matches of its own port.
+    // If an older server of the object has the host, a younger server adds only matches of its own port.
     const hosts = server.hosts.filter((host) => isNew(`${name} ${redirect} ${port} ${host}`));
     for (const taken of servedVirtualServices(server, virtualServices, hosts)) {
       const text = serverText(taken.virtualService, server);
@@ -177,7 +171,7 @@ function* planHosts(
   return plans;
 }
 
-/** Groups hosts with equal routes. The name of a group is its alphabetically first host and the server's port. */
+/** Groups hosts with equal routes. A group's name consists of its alphabetically first host and the server's port. */
 function collapsed(plans: ReadonlyMap<string, HostPlan>): { names: string[]; plan: HostPlan }[] {
   const ids = new Map<unknown, number>();
   const idOf = (value: unknown): number => {
@@ -199,7 +193,7 @@ function collapsed(plans: ReadonlyMap<string, HostPlan>): { names: string[]; pla
   return [...groups.values()];
 }
 
-/** Routes of all VirtualServices of the host, by precedence. Catch-all routes come last. */
+/** Returns routes of all VirtualServices of the host, by precedence. Catch-all routes are last. */
 function* routesOf(
   plan: HostPlan,
   shape: ProxyShape,

@@ -12,7 +12,7 @@ function configuration(yaml: string, name: string, meshConfig = ''): RouteConfig
   return resource.message as RouteConfiguration;
 }
 
-/** `VIRTUAL HOST: CLUSTER of its first route`. */
+/** Returns `VIRTUAL HOST: CLUSTER` for each virtual host, with the cluster of its first route. */
 function hosts({ virtualHosts }: RouteConfiguration): string[] {
   return virtualHosts.map(({ name, routes }) => {
     const action = routes[0]?.action;
@@ -40,7 +40,7 @@ spec: { hosts: ["${host}"], http: [{ route: [{ destination: { host: ${to} } }] }
 }
 
 describe('routes of a sidecar', () => {
-  it("routes lead to the services of the port, and other requests to the mesh's fallback cluster", () => {
+  it("routes lead to the services of the port, and other requests go to the mesh's fallback cluster", () => {
     const mesh = service('a.test') + service('b.test', '[{ number: 81, name: http, protocol: HTTP }]');
     expect(hosts(configuration(mesh, '80'))).toEqual([
       'a.test:80 → outbound|80||a.test',
@@ -51,7 +51,7 @@ describe('routes of a sidecar', () => {
     );
   });
 
-  it('routes follow the most specific VirtualService, then the oldest', () => {
+  it('routes use the most specific VirtualService, then the oldest', () => {
     const mesh =
       service('a.test') +
       service('to.test') +
@@ -81,7 +81,7 @@ describe('routes of a sidecar', () => {
       expect(hosts(built)).toEqual(theService);
     });
 
-    it('routes follow the next VirtualService for the host, then the next wildcard', () => {
+    it('routes use the next VirtualService for the host, or else the next wildcard', () => {
       const none = only('first', 'a.test', 'sourceNamespace: blue');
       const wide = virtualService('wide', '*.test', 'wide.test');
       const mesh = service('a.test') + wide + none;
@@ -95,12 +95,12 @@ describe('routes of a sidecar', () => {
       expect(hosts(built)).toEqual(['a.test:80 → outbound|80||a.test']);
     });
 
-    it('a host without a service gets no virtual host from this VirtualService', () => {
+    it('a host without a service gets no virtual host', () => {
       const built = configuration(service('a.test') + only('new', 'new.test', 'sourceNamespace: blue'), '80');
       expect(hosts(built)).toEqual(theService);
     });
 
-    it('routes follow the VirtualService of each port if one listener serves all ports', () => {
+    it('routes use the VirtualService of each port if one listener serves all ports', () => {
       const ports = '[{ number: 80, name: http, protocol: HTTP }, { number: 81, name: h, protocol: HTTP }]';
       const mesh = service('a.test', ports) + only('first', 'a.test', 'port: 81') + only('new', 'new.test', 'port: 81');
       expect(hosts(configuration(mesh, 'http_proxy'))).toEqual([
@@ -111,13 +111,13 @@ describe('routes of a sidecar', () => {
     });
   });
 
-  it("routes follow objects that are private to the client's namespace before public ones", () => {
+  it("routes prefer objects that are private to the client's namespace to public ones", () => {
     const ownRoutes = virtualService('own', 'a.test', 'own.test').replace('spec: { ', 'spec: { exportTo: ["."], ');
     const mesh = service('a.test') + virtualService('public', 'a.test', 'to.test') + ownRoutes;
     expect(hosts(configuration(mesh, '80'))[0]).toBe('a.test:80 → outbound|80||own.test');
   });
 
-  it('routes hash by the policies of all their destinations', () => {
+  it('routes use the hash policies of all their destinations', () => {
     const rule = (host: string, hash: string): string => `
 apiVersion: networking.istio.io/v1
 kind: DestinationRule
@@ -145,7 +145,7 @@ spec: { hosts: [a.test], http: [{ route: [${weighted}] }] }
     expect(hashes(all)).toEqual(['header', 'connectionProperties']);
   });
 
-  it('a host without a service is only served on port 80', () => {
+  it('a host without a service is served only on port 80', () => {
     const mesh =
       service('a.test', '[{ number: 80, name: http, protocol: HTTP }, { number: 81, name: h, protocol: HTTP }]') +
       virtualService('new', 'new.test', 'a.test');
@@ -160,14 +160,14 @@ spec: { hosts: [a.test], http: [{ route: [${weighted}] }] }
     expect(host?.domains).toEqual(['[2001:db8::1]']);
   });
 
-  it('a host within a wildcard service is served on the port of that service', () => {
+  it('a host that a wildcard service covers is served on the port of that service', () => {
     const mesh =
       service('*.wild.test', '[{ number: 81, name: http, protocol: HTTP }]') +
       virtualService('api', 'api.wild.test', 'elsewhere.test');
     expect(hosts(configuration(mesh, '81'))).toContain('api.wild.test:81 → outbound|81||elsewhere.test');
   });
 
-  it('the first virtual host gets a duplicate domain, because Envoy rejects duplicates', () => {
+  it('the first virtual host gets a shared domain, because Envoy rejects duplicates', () => {
     const mesh = service('a.shop.svc.cluster.local') + service('a');
     const { virtualHosts } = configuration(mesh, '80');
     const domains = virtualHosts.flatMap((host) => host.domains);
@@ -186,7 +186,7 @@ spec: { hosts: [a.test], http: [{ route: [${weighted}] }] }
     expect(byName.get('a.test:81')).toEqual(['a.test:81', 'a.test.:81']);
   });
 
-  it('a name that no listener uses has an empty configuration', () => {
+  it('a configuration that no listener uses is empty', () => {
     expect(configuration(service('a.test'), 'nonsense').virtualHosts).toEqual([]);
   });
 
@@ -209,7 +209,7 @@ spec: { ${spec} }
     );
     const domains = ({ virtualHosts }: RouteConfiguration): string[] => virtualHosts[0]?.domains ?? [];
 
-    it('the virtual host has the names of service and alias', () => {
+    it('the virtual host has the names of both service and alias', () => {
       const built = configuration(web + alias, '80');
       expect(hosts(built)).toEqual([
         'web.shop.svc.cluster.local:80 → outbound|80||web.shop.svc.cluster.local',
@@ -222,7 +222,7 @@ spec: { ${spec} }
 
     const front = 'front.shop.svc.cluster.local';
 
-    it('routes follow the VirtualService of the requested name or, without one, that of the service', () => {
+    it('routes use the VirtualService of the requested name, or else of the service', () => {
       const byName = virtualService('by-name', 'web.shop.svc.cluster.local', 'to.test');
       const built = configuration(web + alias + byName, '80');
       expect(hosts(built)[0]).toBe('web.shop.svc.cluster.local:80 → outbound|80||to.test');
@@ -236,7 +236,7 @@ spec: { ${spec} }
       ]);
     });
 
-    it('routes follow the VirtualService of an intermediate alias, for each alias that leads to it', () => {
+    it("routes use an intermediate alias' VirtualService for each alias that leads to it", () => {
       const first = kubernetes('first', `type: ExternalName, externalName: ${front}`);
       const built = configuration(web + alias + first + virtualService('by-alias', front, 'other.test'), '80');
       expect(hosts(built)).toEqual([
@@ -265,7 +265,7 @@ spec: { host: front, subsets: [{ name: v1, labels: { v: '1' } }] }
       );
     });
 
-    it('an alias that resolves to nothing, or to itself, is served by its VirtualService', () => {
+    it('an alias that does not resolve or refers to itself is served by its VirtualService', () => {
       const lost = kubernetes('lost', 'type: ExternalName, externalName: www.example.com');
       const circle = kubernetes('self', 'type: ExternalName, externalName: self.shop.svc.cluster.local');
       const over = virtualService('a', 'lost', 'web') + virtualService('b', 'self', 'web');
@@ -282,7 +282,7 @@ spec: { host: front, subsets: [{ name: v1, labels: { v: '1' } }] }
       expect(hosts(built)).toContain('home.test:80 → outbound|80||web.shop.svc.cluster.local');
     });
 
-    it("a client that only imports the alias has routes for it, regardless of the alias's ports", () => {
+    it("a client that imports only the alias has routes for it, regardless of the alias's ports", () => {
       const bare = kubernetes('front', 'type: ExternalName, externalName: web.shop.svc.cluster.local');
       const sidecar = `
 apiVersion: networking.istio.io/v1
@@ -301,7 +301,7 @@ spec: { egress: [{ port: { number: 80, name: http, protocol: HTTP }, hosts: [./f
 });
 
 describe('precomputed routes', () => {
-  it('clients that wait for a failing computation build the routes themselves', () => {
+  it('a client builds the routes itself if the computation that it waits for fails', () => {
     const { context } = givenMesh(service('a.test') + service('b.test'));
     const ahead = (namespace: string, memory: Memory) =>
       precomputeSidecarRoutes(givenShape({ namespace }), context, memory, ['80']);

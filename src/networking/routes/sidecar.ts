@@ -25,7 +25,7 @@ import { labelsIfMatched } from './translate/virtual-service-inputs.ts';
 
 type Block = PartBlock<VirtualHostPart>;
 
-/** Without virtual hosts if no listener of the proxy uses the name. */
+/** Returns no virtual hosts if no listener of the proxy uses the name. */
 export function sidecarRoutes(
   name: string,
   shape: ProxyShape,
@@ -139,7 +139,7 @@ function sharedConfiguration(key: string, blocks: readonly Block[], build: () =>
   return resource;
 }
 
-/** Cache limit, because clients choose the names. */
+/** Maximum number of cached names, because clients choose them. */
 const maxNames = 16;
 
 /** Parses `80`, `http_proxy`, `/run/egress.sock` or `mongo.example.com:27017`. */

@@ -22,7 +22,7 @@ function context(...documents: string[]) {
 
 const edge = givenShape({ type: 'router', namespace: 'edge' });
 
-/** `NAME: TYPE` of each resource. */
+/** Returns `NAME: TYPE` for each resource. */
 function served(push: ReturnType<typeof context>, ...names: string[]): Record<string, string> {
   return Object.fromEntries(
     buildSecrets(edge, push, names).map(({ name, message }) => {
@@ -42,7 +42,7 @@ const certificate = `tlsCertificate ${web.privateKey}`;
 const roots = `validationContext ${authority.certificate}`;
 
 describe('Secrets requested by name', () => {
-  it('a Secret provides the certificate and key, and the roots', () => {
+  it('a Secret provides the certificate, the key and the roots', () => {
     const push = context(object('Secret', 'edge/web', { ...pair, 'ca.crt': authority.certificate }));
     expect(served(push, 'kubernetes://web', 'kubernetes://web-cacert', 'kubernetes://edge/web')).toEqual({
       'kubernetes://web': certificate,
@@ -51,7 +51,7 @@ describe('Secrets requested by name', () => {
     });
   });
 
-  it('roots may be in an object of their own', () => {
+  it('roots can be in a separate object', () => {
     const rootsObject = object('Secret', 'edge/web-cacert', { cacert: authority.certificate });
     const push = context(object('Secret', 'edge/web', { ...pair, 'ca.crt': web.certificate }), rootsObject);
     expect(served(push, 'kubernetes://web-cacert')).toEqual({ 'kubernetes://web-cacert': roots });
@@ -83,7 +83,7 @@ describe('Secrets requested by name', () => {
     expect(unservedCredential('kubernetes://web', 'edge', push)).toBeUndefined();
   });
 
-  it('a resource depends on its object', () => {
+  it('a resource depends on the object that it is built from', () => {
     const push = context(object('Secret', 'edge/web', pair));
     const [built] = buildSecrets(edge, push, ['kubernetes://web']);
     expect(built?.dependsOn).toEqual([{ kind: 'Secret', namespace: 'edge', name: 'web' }]);
@@ -109,7 +109,7 @@ describe('credential names', () => {
     }
   });
 
-  it('names with and without the suffix refer to one subject', () => {
+  it('names with and without the suffix refer to the same subject', () => {
     for (const name of [
       'kubernetes://web',
       'kubernetes://web-cacert',
@@ -121,7 +121,7 @@ describe('credential names', () => {
     }
   });
 
-  it('a server requests the credentials of its settings', () => {
+  it('a server requests the credentials in its settings', () => {
     expect(credentialsOfServer({ mode: 'SIMPLE', credentialName: 'web' })).toEqual(['kubernetes://web']);
     expect(credentialsOfServer({ mode: 'MUTUAL', credentialNames: ['a', 'b'] })).toEqual([
       'kubernetes://a',

@@ -1,6 +1,6 @@
 /**
- * SDS: certificates and keys that gateways request by name (spec/discovery.md §8.7, credentialName). The server
- * authorizes clients before, because generators do not know identities.
+ * Builds certificates and keys that gateways request by name over SDS (spec/discovery.md §8.7, credentialName). The server authorizes clients
+ * beforehand, because generators do not know identities.
  */
 import { create } from '@bufbuild/protobuf';
 import { type Either, isLeft, map } from 'fp-ts/lib/Either.js';
@@ -37,7 +37,7 @@ export function buildSecrets(
     if (credential === undefined || !mayServe(credential, shape.configNamespace, push)) return [];
     const found = objectOf(credential, push, shape.configNamespace);
     if (found === undefined) return [];
-    // Names are relative to the namespace, so the key contains it.
+    // Names are relative to the namespace, so the cache key contains it.
     const inputs = [found.config, found.lists];
     return memory.recall('SDS', `${credential.namespace} ${name}`, inputs, () => buildCredential(name, found))
       .resources;
@@ -45,12 +45,12 @@ export function buildSecrets(
 }
 
 export interface UnservedCredential {
-  /** `absent` and `content` depend on the object, `name` and `grant` do not. */
+  /** The causes `absent` and `content` depend on the object, whereas `name` and `grant` do not. */
   readonly cause: 'name' | 'grant' | 'absent' | 'content';
   readonly text: string;
 }
 
-/** Why a proxy of the namespace does not receive the credential. `undefined` if it does. */
+/** Returns why a proxy of the namespace does not receive the credential; `undefined` if it does. */
 export function unservedCredential(name: string, namespace: string, push: Credentials): UnservedCredential | undefined {
   const credential = parseCredentialName(name, namespace);
   if (credential === undefined) return { cause: 'name', text: 'must be kubernetes://NAME or configmap://NAME' };
@@ -93,7 +93,7 @@ function mayServe({ kind, namespace, name }: CredentialName, proxyNamespace: str
   return kind === 'Secret' && push.referenceGrants.allowsSecret(proxyNamespace, namespace, name);
 }
 
-/** CA certificates are in a separate object, which takes precedence, or in that of the server certificate. */
+/** Returns the object with the CA certificates: a separate one, which has priority, or that of the server certificate. */
 function objectOf(
   { kind, namespace, name, roots }: CredentialName,
   push: Credentials,

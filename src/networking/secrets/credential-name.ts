@@ -8,32 +8,32 @@ export interface CredentialName {
   readonly namespace: string;
   /** Name of the object, without `-cacert`. */
   readonly name: string;
-  /** Whether the resource contains CA certificates for verifying clients, instead of a server's certificate and key. */
+  /** Whether the resource contains CA certificates that verify clients, instead of a server's certificate and key. */
   readonly roots: boolean;
 }
 
 const rootsSuffix = '-cacert';
 const schemes = { 'kubernetes://': 'Secret', 'configmap://': 'ConfigMap' } as const;
 
-/** For `credentialName` of a Gateway or DestinationRule: `kubernetes://web-cert`. */
+/** Name for `credentialName` of a Gateway or DestinationRule, such as `kubernetes://web-cert`. */
 export function credentialResourceName(credential: string): string {
   return credential.includes('://') ? credential : `kubernetes://${credential}`;
 }
 
-/** For the CA certificates of a credential: `kubernetes://web-cert-cacert`. */
+/** Name for the CA certificates of a credential, such as `kubernetes://web-cert-cacert`. */
 export function rootsResourceName(credential: string): string {
   const name = credentialResourceName(credential);
   return name.endsWith(rootsSuffix) ? name : `${name}${rootsSuffix}`;
 }
 
-/** A credential of a server that the control plane serves. */
+/** A server's credential that the control plane serves. */
 export interface ServerCredential {
   readonly resource: string;
   /** Its field in the TLS settings, such as `credentialNames[1]`. */
   readonly field: string;
 }
 
-/** None if the certificates are files or come from the agent. */
+/** Returns no credentials if the certificates are files or come from the agent. */
 export function serverCredentials(tls: ServerTlsSettings): readonly ServerCredential[] {
   if (tls.mode !== 'SIMPLE' && tls.mode !== 'MUTUAL' && tls.mode !== 'OPTIONAL_MUTUAL') return [];
   const { credentialName, credentialNames, caCertCredentialName } = tls;
@@ -59,7 +59,7 @@ export function credentialsOfServer(tls: ServerTlsSettings): readonly string[] {
 /**
  * Parses `kubernetes://[NAMESPACE/]NAME` or `configmap://[NAMESPACE/]NAME`.
  *
- * @param ownNamespace namespace of the requesting proxy, the default
+ * @param ownNamespace default: the namespace of the requesting proxy
  */
 export function parseCredentialName(resourceName: string, ownNamespace: string): CredentialName | undefined {
   for (const [scheme, kind] of Object.entries(schemes)) {

@@ -1,4 +1,4 @@
-/** Secrets and ConfigMaps that an object refers to. Only these are read from a cluster. */
+/** Finds the Secrets and ConfigMaps to which an object refers, because only these are read from a cluster. */
 import type { Config } from '../../model/config/config.ts';
 import type { WasmPlugin } from '../../model/kinds/extensions/wasm-plugin.ts';
 import type { Gateway } from '../../model/kinds/gateway/gateway.ts';
@@ -14,8 +14,8 @@ export interface CredentialReference {
 }
 
 /**
- * Only references to the object's own namespace, which is the default of its gateways. References by gateways of
- * other namespaces are known from their requests.
+ * References to the object's own namespace, which is the default of its gateways. References by gateways of other namespaces are known from their
+ * requests.
  */
 export function credentialsReferencedBy(config: Config): readonly CredentialReference[] {
   const { kind, namespace } = config;

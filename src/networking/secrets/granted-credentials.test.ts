@@ -3,7 +3,7 @@ import { givenObject } from '../../../test/fixtures/given-world.ts';
 import { ReferenceGrants } from '../../model/push-context/reference-grants.ts';
 import { grantedCredentials } from './granted-credentials.ts';
 
-describe('Secrets that are read for Gateways in other namespaces', () => {
+describe('Secrets for Gateways in other namespaces', () => {
   const certificateRefs = [
     { group: '', kind: 'Secret', name: 'web', namespace: 'certs' },
     { group: '', kind: 'Secret', name: 'other', namespace: 'certs' },
@@ -22,12 +22,12 @@ describe('Secrets that are read for Gateways in other namespaces', () => {
   const readBy = (grants: ReferenceGrants): string[] =>
     grantedCredentials([gateway as never], grants).map(({ kind, namespace, name }) => `${kind} ${namespace}/${name}`);
 
-  it('Secrets that a ReferenceGrant covers are read', () => {
+  it('Secrets are read if a ReferenceGrant covers them', () => {
     expect(readBy(grant({ name: 'web' }))).toEqual(['Secret certs/web']);
     expect(readBy(grant({}))).toEqual(['Secret certs/web', 'Secret certs/other']);
   });
 
-  it('Secrets without a grant are not read, so a tenant cannot use up the references of another namespace', () => {
+  it("Secrets without a grant are not read, so that a tenant cannot exhaust another namespace's references", () => {
     expect(readBy(ReferenceGrants.none)).toEqual([]);
   });
 });

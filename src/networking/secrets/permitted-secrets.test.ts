@@ -3,10 +3,10 @@ import { givenObject } from '../../../test/fixtures/given-world.ts';
 import { ReferenceGrants } from '../../model/push-context/reference-grants.ts';
 import { permittedSecrets } from './permitted-secrets.ts';
 
-describe('Secret names that a client may request', () => {
+describe('Secret names that a client requests', () => {
   const names = ['kubernetes://web', 'kubernetes://shop/web', 'kubernetes://other/web', 'nonsense'];
 
-  it('a client may request Secrets of its own namespace', () => {
+  it('a client can request Secrets of its own namespace', () => {
     expect(permittedSecrets(names, { namespace: 'shop', ownNamespace: 'shop' })).toEqual([
       'kubernetes://web',
       'kubernetes://shop/web',
@@ -17,12 +17,12 @@ describe('Secret names that a client may request', () => {
     ]);
   });
 
-  it('a client without identity, or with another namespace than its identity, may not request Secrets', () => {
+  it('a client cannot request Secrets without identity or if its namespace differs from that of its identity', () => {
     expect(permittedSecrets(names, { namespace: undefined, ownNamespace: 'shop' })).toEqual([]);
     expect(permittedSecrets(['kubernetes://web'], { namespace: 'other', ownNamespace: 'shop' })).toEqual([]);
   });
 
-  it('equal lists have the same result, which is the list itself if all names are permitted', () => {
+  it('equal lists have the same result, which is the list itself if it is permitted completely', () => {
     expect(permittedSecrets(names, { namespace: 'shop', ownNamespace: 'shop' })).toBe(
       permittedSecrets(names, { namespace: 'shop', ownNamespace: 'shop' }),
     );
@@ -51,7 +51,7 @@ describe('Secret names of another namespace', () => {
   const permittedBy = (grants: ReferenceGrants, namespace = 'edge', ownNamespace = 'edge'): readonly string[] =>
     permittedSecrets(names, { namespace, ownNamespace, grants });
 
-  it('a grant to the Gateways of the verified namespace permits all Secrets, or the named one', () => {
+  it('a grant for Gateways of the verified namespace permits all Secrets or the named one', () => {
     expect(permittedBy(grantOf({}))).toEqual(names.slice(0, 3));
     expect(permittedBy(grantOf({ name: 'web' }))).toEqual(names.slice(0, 2));
   });
@@ -66,12 +66,12 @@ describe('Secret names of another namespace', () => {
     expect(permittedBy(grantOf(to, from))).toEqual([]);
   });
 
-  it('a client whose node, but not its identity, is in the granted namespace may not request a granted Secret', () => {
+  it('a client cannot request a granted Secret if only its node is in the granted namespace, not its identity', () => {
     expect(permittedBy(grantOf({}), 'thief', 'edge')).toEqual([]);
     expect(permittedBy(grantOf({}), 'edge', 'thief')).toEqual([]);
   });
 
-  it('Secrets are no longer permitted when the grant is deleted', () => {
+  it('Secrets are no longer permitted after the grant is deleted', () => {
     expect(permittedBy(grantOf({}))).toHaveLength(3);
     expect(permittedBy(ReferenceGrants.none)).toEqual([]);
   });

@@ -1,7 +1,6 @@
 /**
- * Filters the Secrets that a client may receive (spec/discovery.md §8.7, credentialName): those of its verified
- * namespace, and those that a ReferenceGrant grants to the Gateways of that namespace. Checked before caches are
- * read, because their keys contain no identities.
+ * Filters the Secrets that a client may receive (spec/discovery.md §8.7, credentialName): those of its verified namespace, and those that a
+ * ReferenceGrant grants to the Gateways of that namespace. Runs before caches are read, because their keys contain no identities.
  */
 import { memoizeByObject } from '../../model/collections/memoize-by-object.ts';
 import { setBounded } from '../../model/collections/set-bounded.ts';
@@ -9,7 +8,7 @@ import type { ReferenceGrants } from '../../model/push-context/reference-grants.
 import { parseCredentialName } from './credential-name.ts';
 
 export interface SecretClient {
-  /** Verified namespace. `undefined` for an unauthenticated client. */
+  /** Verified namespace; `undefined` for an unauthenticated client. */
   readonly namespace: string | undefined;
   /** Default namespace of credential names. */
   readonly ownNamespace: string;
@@ -23,10 +22,7 @@ interface PermittedNames {
 }
 
 const none: readonly string[] = [];
-/**
- * Permitted names by list and namespace. Returns the same list for equal requests, because callers compare by
- * identity.
- */
+/** Permitted names by list and namespace. Keeps the same list for equal requests, because callers compare by identity. */
 const permitted = memoizeByObject((_: readonly string[]) => new Map<string, PermittedNames>());
 /** Maximum number of cached namespaces per list. */
 const maxNamespaces = 64;
@@ -61,5 +57,5 @@ const nonSecretNames = memoizeByObject((names: readonly string[]) => {
   return chosen.length === names.length ? names : chosen;
 });
 
-/** Names that do not refer to Secrets. Returns the same list for the same names. */
+/** Returns names that do not refer to Secrets, as the same list for the same names. */
 export const withoutSecrets = (names: readonly string[]): readonly string[] => nonSecretNames(names);

@@ -13,16 +13,15 @@ import { labelsText } from '../inputs/input-text.ts';
 type CommonScope = 'mesh' | 'namespace';
 
 const scopes = new WeakMap<ProxyShape, CommonScope>();
-/** Equal common shapes are one object. */
+/** Interns common shapes. */
 const shapes = new WeakValues<ProxyShape>();
-/** Keeps common shapes while a shape uses them. Labels only matter if they order endpoints. */
+/** Keeps common shapes while a shape uses them. Labels matter only if they order endpoints. */
 const byLabels = memoizeByObject((shape: ProxyShape) => buildCommonShapes(shape, shape.labels));
 const forAnyLabels = memoizeByObject((shape: ProxyShape) => buildCommonShapes(shape, {}));
 
 /**
- * Shapes whose lists can be the base of a shape's list: a proxy of a namespace without visibility exceptions, and a
- * proxy of the shape's namespace, both without services of their own. Other properties that affect clusters and
- * endpoints are those of the shape.
+ * Returns shapes whose lists can be the base of a shape's list: a proxy of a namespace without visibility exceptions, and one of the shape's
+ * namespace, both without services. Other properties that affect clusters and endpoints are those of the shape.
  */
 export function commonShapes(shape: ProxyShape, push: PushContext): readonly ProxyShape[] {
   const scope = scopes.get(shape);

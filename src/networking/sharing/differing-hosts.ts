@@ -1,7 +1,4 @@
-/**
- * Hosts that resolve to different services or DestinationRules for two shapes. Clusters and endpoints of all other
- * hosts are equal.
- */
+/** Finds hosts that resolve to different services or DestinationRules for two shapes. Clusters and endpoints of all other hosts are equal. */
 import { memoizeByObject, memoizeByPair } from '../../model/collections/memoize-by-object.ts';
 import { isWildcard } from '../../model/fields/hostname.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
@@ -20,7 +17,7 @@ const tooMany = 'too many';
 /** Maximum number of differing hosts in a small mesh. In a larger mesh, a quarter of the services may differ. */
 const fewHosts = 16;
 
-/** Cached for workloads of a namespace. `undefined` if too many hosts differ for sharing to be useful. */
+/** Cached for workloads of a namespace. Returns `undefined` if too many hosts differ for sharing to be useful. */
 export function differingHosts(shape: ProxyShape, common: ProxyShape, push: PushContext): Hosts | undefined {
   const known = differingByViews(push);
   const key = `${viewText(shape, push)}>${viewText(common, push)}`;
@@ -87,7 +84,7 @@ function servicesWithOwnRules(
 
 const aliasesIn = memoizeByObject((services: readonly Service[]) => services.filter(isAlias));
 
-/** Aliases and their targets always differ together, because an alias resolves to the target. */
+/** Adds aliases and targets, which always differ together, because an alias resolves to the target. */
 function withAliases(
   hosts: Hosts | typeof tooMany,
   shape: ProxyShape,

@@ -11,13 +11,13 @@ const defaults = { defaultProviders: { accessLogging: ['a', 'b'] } };
 const none = { defaultProviders: {} };
 
 describe('access logs of a connection', () => {
-  it("the mesh's access logs are the default", () => {
+  it('access logs of the mesh are the default', () => {
     expect(chosenLogs([], defaults, 'CLIENT')).toEqual([{ target: 'a' }, { target: 'b' }]);
     expect(chosenLogs([], none, 'CLIENT')).toEqual([{ target: meshLog }]);
     expect(chosenLogs(given([]), none, 'SERVER')).toEqual([{ target: meshLog }]);
   });
 
-  it('a rule without a provider disables access logs for its side of connections', () => {
+  it('a rule without a provider disables access logs on its side of connections', () => {
     const off: AccessLogging = { disabled: true, match: { mode: 'CLIENT' } };
     expect(chosenLogs(given([off]), defaults, 'CLIENT')).toEqual([]);
     expect(chosenLogs(given([off]), none, 'CLIENT')).toEqual([]);
@@ -25,7 +25,7 @@ describe('access logs of a connection', () => {
     expect(chosenLogs(given([off]), defaults, 'SERVER')).toEqual([{ target: 'a' }, { target: 'b' }]);
   });
 
-  it('a more specific object enables access logs again', () => {
+  it('a more specific object can enable access logs again', () => {
     const telemetries = given([{ disabled: true }], [{ disabled: false, filter: 'x' }]);
     expect(chosenLogs(telemetries, none, 'CLIENT')).toEqual([{ target: meshLog, filter: 'x' }]);
   });
@@ -35,7 +35,7 @@ describe('access logs of a connection', () => {
     expect(chosenLogs(given([{ providers: ['c'] }]), none, 'SERVER')).toEqual([{ target: 'c' }]);
   });
 
-  it('a rule without providers applies to those of the previous rule', () => {
+  it("a rule without providers applies to the previous rule's providers", () => {
     const telemetries = given([{ providers: ['c', 'd'] }], [{ filter: 'x' }]);
     expect(chosenLogs(telemetries, defaults, 'CLIENT')).toEqual([
       { target: 'c', filter: 'x' },
@@ -51,7 +51,7 @@ describe('access logs of a connection', () => {
     expect(chosenLogs(telemetries, none, 'CLIENT')).toEqual([{ target: 'd' }]);
   });
 
-  it('there are no access logs if rules only name providers for the other side', () => {
+  it('access logs are disabled if rules name providers only for the other side', () => {
     expect(chosenLogs(given([{ providers: ['c'], match: { mode: 'SERVER' } }]), none, 'CLIENT')).toEqual([]);
   });
 });

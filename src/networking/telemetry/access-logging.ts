@@ -12,16 +12,15 @@ export type LogTarget = string | typeof meshLog;
 
 export interface LogChoice {
   readonly target: LogTarget;
-  /** CEL expression. Entries are logged if it is true. */
+  /** CEL expression; only entries for which it is true are logged. */
   readonly filter?: string;
 }
 
 /**
- * Applies the rules in order, those of the mesh first. Each rule sets whether and what its providers log. A rule
- * without providers applies to those of the previous rule; the first rule to the mesh's default providers or, without
- * any, the log of the mesh configuration.
+ * Applies the rules in order, those of the mesh first. Each rule sets whether and what its providers log. A rule without providers applies to those
+ * of the previous rule; as first rule, to the mesh's default providers, else to the log of the mesh configuration.
  *
- * @returns in the order of first mention
+ * @returns logs in the order of first mention
  */
 export function chosenLogs(
   telemetries: readonly Config<Telemetry>[],

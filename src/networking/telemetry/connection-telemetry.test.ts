@@ -38,7 +38,7 @@ function listenerOf(mesh: GivenMesh, node: Parameters<typeof givenShape>[0], mem
 }
 
 describe('listeners that proxies share', () => {
-  it('proxies that cannot reach the service of an access log have a separate listener', () => {
+  it("proxies that cannot reach an access log's service have a separate listener", () => {
     const mesh = givenMesh(yaml, { meshConfig });
     const memory = unboundedMemory();
     expect(listenerOf(mesh, { namespace: 'near' }, memory)).toContain('outbound|9000||logs.test');
@@ -46,7 +46,7 @@ describe('listeners that proxies share', () => {
     expect(listenerOf(mesh, { namespace: 'near' }, memory)).toContain('outbound|9000||logs.test');
   });
 
-  it('workloads with different trace identities have separate listeners, but share them without tracing', () => {
+  it('workloads with different trace identities share listeners only if tracing is off', () => {
     const traced = givenMesh(yaml, {
       meshConfig: `${meshConfig.replace('accessLogging: [logs]', 'tracing: [spans]')}`,
     });
@@ -69,7 +69,7 @@ describe('listeners that proxies share', () => {
   });
 });
 
-it('a provider in the cluster uses the service in its namespace, never one in another namespace with its host', () => {
+it('a provider in the cluster uses the service in its namespace, never one in another namespace with the same host', () => {
   const inCluster = (text: string): string => text.replaceAll('logs.test', 'logs.near.svc.cluster.local');
   const mesh = (namespace: string): GivenMesh => {
     const exported = yaml

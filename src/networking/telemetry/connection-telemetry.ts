@@ -21,7 +21,7 @@ import { workloadLabelsOf } from './workload-labels.ts';
 /** The log of a provider, or the logs of the mesh configuration. */
 export interface ConnectionLog {
   readonly provider?: TelemetryProvider;
-  /** Cluster of the provider's service, absent for a file. */
+  /** Cluster of the provider's service; absent for a file. */
   readonly cluster?: string;
   readonly filter?: string;
 }
@@ -37,19 +37,18 @@ export interface ConnectionTracing extends TracingChoice {
 export interface ConnectionTelemetry {
   readonly logs: readonly ConnectionLog[];
   readonly tracing: ConnectionTracing | undefined;
-  /** Whether an Istio build of Envoy counts requests and connections. */
+  /** Whether Istio's build of Envoy computes metrics of requests and connections. */
   readonly metrics: boolean;
-  /** Metrics that the proxy's agent or a stock Envoy counts, if any. */
+  /** Metrics that the proxy's agent or stock Envoy computes, if any. */
   readonly standardMetrics: ReportedMetrics | undefined;
   /** Interval between reports of an open TCP connection, in milliseconds. */
   readonly reportingIntervalMs: number;
   readonly settings: ProxySettings;
   /**
-   * Equal for proxies with equal telemetry, given the same mesh configuration and Telemetry objects. Empty if it does
-   * not depend on the proxy.
+   * Equal for proxies with equal telemetry, given the same mesh configuration and Telemetry objects. Empty if telemetry does not depend on the proxy.
    */
   readonly text: string;
-  /** Services of the providers. */
+  /** Keys of the providers' services. */
   readonly dependsOn: readonly ConfigKey[];
 }
 
@@ -120,7 +119,7 @@ function resolved(proxy: ProxyContext, side: TelemetrySide): ConnectionTelemetry
   };
 }
 
-/** `undefined` if the provider is unavailable, or the bootstrap has no tracer. */
+/** Returns `undefined` if the provider is unavailable, or the bootstrap has no tracer. */
 function resolvedTracing(
   { shape, push, policies }: ProxyContext,
   side: TelemetrySide,

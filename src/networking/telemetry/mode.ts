@@ -1,10 +1,10 @@
-/** The side of a connection that a telemetry rule applies to (spec/discovery.md §8.11). */
+/** The side of a connection to which a telemetry rule applies (spec/discovery.md §8.11). */
 import type { TelemetryMode } from '../../model/kinds/extensions/telemetry.ts';
 import type { ConnectionContext } from '../inputs/connection-context.ts';
 
 export type TelemetrySide = 'CLIENT' | 'SERVER';
 
-/** A gateway acts as a client in the mesh. */
+/** Treats a gateway as a client in the mesh. */
 export function sideOf(direction: ConnectionContext['direction']): TelemetrySide {
   return direction === 'inbound' ? 'SERVER' : 'CLIENT';
 }

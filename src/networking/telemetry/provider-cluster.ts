@@ -13,8 +13,8 @@ export interface ProviderCluster {
 }
 
 /**
- * `undefined` if the proxy does not have the cluster. The provider is then omitted, because Envoy rejects listeners
- * that report to an unknown cluster.
+ * Returns `undefined` if the proxy lacks the cluster. The provider is then omitted, because Envoy rejects listeners that report to an unknown
+ * cluster.
  *
  * @param address.service `HOST`, or `NAMESPACE/HOST`
  */

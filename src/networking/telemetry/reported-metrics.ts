@@ -10,15 +10,14 @@ import { appliesToSide, type TelemetrySide } from './mode.ts';
 
 export interface ReportedMetrics {
   readonly rules: Readonly<Partial<Record<StandardMetricId, MetricRule>>>;
-  /** CEL expressions of labels. Rules refer to them by index. */
+  /** CEL expressions of labels; rules refer to them by index. */
   readonly expressions: readonly string[];
 }
 
 export const defaultReportingMs = 5_000;
 
 /**
- * Applies overrides of the mesh, then the namespace, then the workload. For each metric the last `disabled` applies,
- * for each label the last operation.
+ * Applies overrides of the mesh, the namespace, then the workload. For each metric the last `disabled` applies, for each label the last operation.
  *
  * @returns `undefined` if no Prometheus provider is active, or all metrics are disabled
  */
@@ -74,7 +73,7 @@ function change(
   changes.set(id, change);
 }
 
-/** Equal expressions of several metrics are evaluated once. */
+/** Collects the expressions; equal ones of several metrics are evaluated once. */
 function withExpressions(changes: ReadonlyMap<StandardMetricId, Changes>): ReportedMetrics {
   const expressions: string[] = [];
   const valueOf = (given: string): LabelValue => {

@@ -11,13 +11,13 @@ const mesh = { defaultProviders: { tracing: ['zipkin', 'other'] }, enableTracing
 const bare = { defaultProviders: {}, enableTracing: true };
 
 describe('tracing of requests', () => {
-  it('requests use the first default provider, or the tracer in the bootstrap', () => {
+  it('requests use the first default provider, or else the tracer in the bootstrap', () => {
     expect(chosenTracing([], mesh, 'CLIENT')).toMatchObject({ provider: 'zipkin', sampling: undefined });
     expect(chosenTracing([], bare, 'CLIENT')).toMatchObject({ provider: undefined });
     expect(chosenTracing([], { ...bare, enableTracing: false }, 'CLIENT')).toBeUndefined();
   });
 
-  it('each field comes from the most specific object', () => {
+  it('each field is taken from the most specific object', () => {
     const telemetries = given(
       [{ randomSamplingPercentage: 10, customTags: { a: { literal: { value: 'mesh' } } }, enableIstioTags: false }],
       [{ customTags: { b: { literal: { value: 'own' } } } }, { providers: ['third', 'fourth'] }],
@@ -32,13 +32,13 @@ describe('tracing of requests', () => {
     });
   });
 
-  it('a rule may apply to one side only', () => {
+  it('a rule can apply to only one side', () => {
     const telemetries = given([{ match: { mode: 'SERVER' }, randomSamplingPercentage: 0 }]);
     expect(chosenTracing(telemetries, mesh, 'SERVER')?.sampling).toBe(0);
     expect(chosenTracing(telemetries, mesh, 'CLIENT')?.sampling).toBeUndefined();
   });
 
-  it('tracing is off if span reporting is disabled, until a more specific object enables it', () => {
+  it('tracing stays off after span reporting is disabled until a more specific object enables it', () => {
     const silent = [{ disableSpanReporting: true }];
     expect(chosenTracing(given(silent), mesh, 'CLIENT')).toBeUndefined();
     expect(chosenTracing(given(silent, [{ disableSpanReporting: false }]), mesh, 'CLIENT')?.provider).toBe('zipkin');

@@ -7,7 +7,7 @@ import { appliesToSide, type TelemetrySide } from './mode.ts';
 export interface TracingChoice {
   /** `undefined` for the tracer in the proxy's bootstrap. */
   readonly provider: string | undefined;
-  /** Percentage, `undefined` if unset. */
+  /** Percentage; `undefined` if unset. */
   readonly sampling: number | undefined;
   readonly customTags: Readonly<Record<string, CustomTag>> | undefined;
   readonly useRequestId: boolean;
@@ -25,8 +25,8 @@ const defaultTracing: TracingChoice = {
 };
 
 /**
- * The most specific object that sets a field applies (workload, namespace, mesh). Of several providers, the first
- * applies. Default: the mesh's default provider.
+ * Applies each field of the most specific object that sets it (workload, namespace, mesh). Of several providers, the first applies; without any, the
+ * mesh's default provider.
  *
  * @returns `undefined` if tracing is disabled
  */

@@ -1,6 +1,6 @@
 /**
- * Aliases of a service (ExternalName services). A DestinationRule for an alias creates separate clusters with the
- * service's endpoints, so that it only affects clients which use the alias.
+ * Resolves aliases of a service (ExternalName services). A DestinationRule for an alias creates separate clusters with the service's endpoints, so
+ * that it affects only clients that use the alias.
  */
 import { isWildcard, mostSpecific } from '../../model/fields/hostname.ts';
 import type { MergedDestinationRule, ResolvedVirtualService } from '../../model/push-context/resolved-rules.ts';
@@ -9,28 +9,28 @@ import type { Service } from '../../model/services/service.ts';
 import { aliasChain, aliasesByTarget, isAlias } from '../../model/services/service-alias.ts';
 import type { ProxyReach } from './reach.ts';
 
-/** The DestinationRule for an alias. Rules for wildcards apply to its target instead. */
+/** The DestinationRule that names the alias. Rules for wildcards apply to its target instead. */
 function ruleNaming(service: Service, reach: ProxyReach): MergedDestinationRule | undefined {
   if (!isAlias(service)) return undefined;
   const rule = reach.destinationRuleFor(service);
   return rule?.config.spec.host === service.hostname ? rule : undefined;
 }
 
-/** Whether an alias has clusters of its own, because a DestinationRule or BackendTLSPolicy names it. */
+/** Whether an alias has its own clusters, because a DestinationRule or BackendTLSPolicy names it. */
 export function hasOwnClusters(service: Service, reach: ProxyReach): boolean {
   return isAlias(service) && (ruleNaming(service, reach) !== undefined || reach.hasBackendTls(service));
 }
 
-/** The rule for the alias's clusters: its own, or that of the service. */
+/** The rule for the alias's clusters: its own, else that of the service. */
 export function ruleOfAlias(alias: Service, service: Service, reach: ProxyReach): MergedDestinationRule | undefined {
   return ruleNaming(alias, reach) ?? reach.destinationRuleFor(service);
 }
 
 export interface AliasResolution {
-  /** Services from the name to its target. Empty for an unknown name. */
+  /** Services from the name to its target; empty for an unknown name. */
   readonly chain: readonly Service[];
   readonly service: Service | undefined;
-  /** The first service of the chain that has clusters of its own. */
+  /** The first service of the chain with its own clusters. */
   readonly clustered: Service | undefined;
 }
 
@@ -45,9 +45,7 @@ export function resolveAlias(hostname: string, reach: ProxyReach): AliasResoluti
 }
 
 type AliasesByTarget = ReadonlyMap<string, readonly Service[]>;
-/**
- * By the listener's services and the services that they resolve to. Push contexts share both lists until they change.
- */
+/** Aliases by the listener's services and the services to which they resolve. Push contexts share both lists until they change. */
 const aliasesOfServices = new WeakMap<readonly Service[], WeakMap<readonly Service[], AliasesByTarget>>();
 
 /** Aliases among the listener's services, by the host of their target. */
@@ -66,8 +64,7 @@ export function aliasesOf(
 }
 
 /**
- * The VirtualService for requests to a name: one for the name itself, then for later services of the chain, then for
- * a wildcard that contains the name.
+ * Returns the VirtualService for requests to a name: that of the name, else of a later service of the chain, else of a wildcard that covers the name.
  */
 export function virtualServiceOfAlias(
   chain: readonly Service[],

@@ -1,4 +1,4 @@
-/** Address of `defaultEndpoint` in a Sidecar object. */
+/** Resolves the address of `defaultEndpoint` in a Sidecar object. */
 import { ipFamilyOf, type ProxyIpFamily, type ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import { isLoopback } from '../../runtime/addresses/loopback.ts';
@@ -10,8 +10,8 @@ export interface ForwardAddress {
 }
 
 /**
- * `0.0.0.0:80` and `[::]:80` denote the workload's own address, `127.0.0.1:80` and `[::1]:80` its loopback address.
- * If the workload has no address of the written family, the other one is used.
+ * `0.0.0.0:80` and `[::]:80` mean the workload's own address, `127.0.0.1:80` and `[::1]:80` its loopback address. If the workload has no address of
+ * this family, the other family is used.
  */
 export function addressOfDefaultEndpoint(endpoint: string | undefined, shape: ProxyShape): ForwardAddress | undefined {
   if (!endpoint) return undefined;
@@ -24,7 +24,7 @@ export function addressOfDefaultEndpoint(endpoint: string | undefined, shape: Pr
   return { address: ownAddress ?? loopbackAddress(family), port };
 }
 
-/** `defaultEndpoint`s with an address family that the workload lacks, and their replacements. */
+/** Returns each `defaultEndpoint` with an address family that the workload lacks, and its replacement. */
 export function replacedDefaultEndpoints(
   shape: ProxyShape,
   push: Pick<PushContext, 'sidecarScopeFor'>,

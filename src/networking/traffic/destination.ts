@@ -8,7 +8,7 @@ import { outboundClusterName } from './resource-names.ts';
 export interface ResolvedDestination {
   readonly cluster: string;
   readonly port: number;
-  /** Absent if the proxy cannot reach such a service. The cluster then does not exist, and requests fail. */
+  /** Absent if the proxy cannot reach the service. The cluster then does not exist, and requests fail. */
   readonly service: Service | undefined;
   /** The service or alias whose DestinationRule applies. */
   readonly serviceWithRule: Service | undefined;

@@ -39,7 +39,7 @@ describe('inbound ports of a sidecar', () => {
     ]);
   });
 
-  it('the connection pool comes from the rule without a selector, because rules with a selector apply to outbound traffic', () => {
+  it('the connection pool is taken from the rule without a selector, because rules with one apply to outbound traffic', () => {
     const rule = (name: string, connections: number, selector = ''): string => `
 apiVersion: networking.istio.io/v1
 kind: DestinationRule
@@ -65,7 +65,7 @@ spec: { host: own.test, ${selector}trafficPolicy: { connectionPool: { tcp: { max
     ['127.0.0.1:8080', { address: '127.0.0.1', port: 8080 }],
     ['0.0.0.0:8080', { address: '10.0.0.9', port: 8080 }],
     ['unix:///run/app.sock', { address: 'unix:///run/app.sock', port: 0 }],
-  ])('traffic is forwarded to the default endpoint %s in the Sidecar object', (endpoint, forwardTo) => {
+  ])("traffic is forwarded to the Sidecar object's default endpoint %s", (endpoint, forwardTo) => {
     const [target, ...otherPorts] = targets(ingress(`defaultEndpoint: "${endpoint}"`), 'REDIRECT');
     expect(otherPorts).toEqual([]);
     expect(target).toMatchObject({ port: 9080, forwardTo });
@@ -83,7 +83,7 @@ spec: { host: own.test, ${selector}trafficPolicy: { connectionPool: { tcp: { max
     ['[::1]:8080', '10.0.0.9,fd00::9', '::1'],
     ['127.0.0.1:8080', 'fd00::9,10.0.0.9', '127.0.0.1'],
     ['[::]:8080', '10.0.0.9,fd00::9', 'fd00::9'],
-  ])('default endpoint %s on a workload with addresses %s is %s', (endpoint, addresses, address) => {
+  ])('default endpoint %s on a workload with addresses %s is translated to %s', (endpoint, addresses, address) => {
     const { context } = givenMesh(ingress(`defaultEndpoint: "${endpoint}"`));
     const node = { ip: addresses.split(',')[0]!, metadata: { INSTANCE_IPS: addresses } };
     expect(inboundTargets(givenShape(node, context), context)[0]?.forwardTo).toEqual({ address, port: 8080 });

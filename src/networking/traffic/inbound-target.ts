@@ -21,26 +21,26 @@ import { activePeerModes } from './peer-mode.ts';
 import { effectivePolicy } from './traffic-policy.ts';
 
 export interface InboundTarget {
-  /** The port that clients connect to, part of the names of cluster and filter chain. */
+  /** The port that clients connect to; it is part of the names of cluster and filter chain. */
   readonly port: number;
   readonly protocol: ApplicationProtocol;
-  /** Services of the port, oldest first. Empty for an ingress listener without a service. */
+  /** Services of the port, oldest first; empty for an ingress listener without a service. */
   readonly services: readonly Service[];
   readonly servicePort?: Port;
-  /** Address of the application. Absent for the original destination. */
+  /** Address of the application; absent for the original destination. */
   readonly forwardTo?: { readonly address: string; readonly port: number };
   readonly connectionPool?: ConnectionPoolSettings;
   /** Mutual TLS mode of accepted connections. */
   readonly mode: PeerMode;
   /** IP address that clients connect to, or `unix:///path`. */
   readonly bind: string;
-  /** TLS that the proxy terminates for clients outside the mesh. Only applies if mutual TLS of the mesh is disabled. */
+  /** TLS that the proxy terminates for clients outside the mesh. Applies only if mutual TLS of the mesh is disabled. */
   readonly tls?: ServerTlsSettings;
   /** Set if the proxy must bind the port, because its traffic is not redirected. */
   readonly hasOwnListener?: true;
 }
 
-/** Ascending by port, at most one per port. */
+/** At most one target per port, in ascending order. */
 export function inboundTargets(shape: ProxyShape, push: PushContext): readonly InboundTarget[] {
   const scope = push.sidecarScopeFor(shape);
   const modes = activePeerModes(shape, push);
@@ -55,7 +55,7 @@ export function inboundTargets(shape: ProxyShape, push: PushContext): readonly I
   return [...byPort.values()].sort((a, b) => a.port - b.port);
 }
 
-/** The ingress listener of the Sidecar object, if any, and the services of the port. */
+/** Origins of the Sidecar object's ingress listener, if any, and of the services of the port. */
 export function inboundOrigins(
   { port, services }: InboundTarget,
   shape: ProxyShape,
@@ -66,7 +66,7 @@ export function inboundOrigins(
   return [...(index === -1 ? [] : sidecarOrigin(scope, 'ingress', index)), ...services.flatMap(serviceOrigin)];
 }
 
-/** Without redirection, the application binds these ports itself. */
+/** None without redirection, because the application binds these ports itself. */
 function fromServices(
   shape: ProxyShape,
   push: PushContext,
@@ -99,7 +99,7 @@ function fromServices(
   });
 }
 
-/** DestinationRule for inbound traffic. Rules with a `workloadSelector` only apply to outbound traffic. */
+/** Returns the DestinationRule for inbound traffic. Rules with a `workloadSelector` apply only to outbound traffic. */
 export function inboundRuleFor(
   service: Service,
   { configNamespace }: Pick<ProxyShape, 'configNamespace'>,
@@ -120,7 +120,7 @@ function fromIngress(
   const forwardTo =
     addressOfDefaultEndpoint(listener.defaultEndpoint, shape) ??
     (listensItself ? loopbackApplication(bind, port.number) : undefined);
-  // A bound listener would forward to itself with the original destination.
+  // With the original destination, a bound listener would forward to itself.
   if (listensItself && forwardTo === undefined) return undefined;
   const service = shape.serviceTargets.find((target) => target.targetPort === port.number);
   const connectionPool = listener.connectionPool ?? pool;

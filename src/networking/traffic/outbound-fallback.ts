@@ -1,4 +1,4 @@
-/** Clusters for outbound traffic to unknown destinations (spec/discovery.md §8.4, §8.5). */
+/** Selects clusters for outbound traffic to unknown destinations (spec/discovery.md §8.4, §8.5). */
 import type { OutboundTrafficPolicy } from '../../model/kinds/workloads/sidecar.ts';
 import { resolveDestination } from './destination.ts';
 import type { ProxyReach } from './reach.ts';
@@ -9,7 +9,7 @@ export function fallbackCluster(policy: OutboundTrafficPolicy, reach: ProxyReach
   return policy.egressProxy ? resolveDestination(policy.egressProxy, 0, reach).cluster : passthroughCluster;
 }
 
-/** For HTTP requests, whose host the policy may allow to resolve. */
+/** For HTTP requests, whose host Envoy may resolve if the policy allows it. */
 export function requestFallbackCluster(policy: OutboundTrafficPolicy, reach: ProxyReach): string {
   return policy.mode === 'ALLOW_ANY_DYNAMIC_DNS' ? dynamicDnsCluster : fallbackCluster(policy, reach);
 }

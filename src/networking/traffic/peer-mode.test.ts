@@ -25,7 +25,7 @@ function given(yaml: string, metadata: Record<string, string> = {}) {
 }
 
 describe('active peer modes', () => {
-  it('objects determine the modes if the proxy has certificates, otherwise all ports only accept plaintext', () => {
+  it('objects determine the modes if the proxy has certificates, and otherwise all ports accept only plaintext', () => {
     const withAgent = given(mesh + ownObject, { ISTIO_VERSION: '1.30.0' });
     expect(activePeerModes(withAgent.shape, withAgent.context)).toEqual({
       mode: 'STRICT',
@@ -39,17 +39,17 @@ describe('active peer modes', () => {
   });
 });
 
-describe("origin of a port's mode", () => {
+describe("the origin of a port's mode", () => {
   it.each([
     ['the field for the port', 9000, 'shop', ['spec', 'portLevelMtls', 9000]],
     ['the next wider object if the object has no mode for the port', 9001, 'istio-system', ['spec', 'mtls']],
     ['the next wider object for all other ports', 0, 'istio-system', ['spec', 'mtls']],
-  ])('the origin of the mode is %s', (_, port, namespace, path) => {
+  ])('the origin is %s', (_, port, namespace, path) => {
     const { context, shape } = given(mesh + ownObject);
     expect(peerOrigins(context.policiesFor(shape), port)).toMatchObject([{ key: { namespace }, path }]);
   });
 
-  it('a mode has no origin if no object sets it', () => {
+  it('the origin is undefined if no object sets the mode', () => {
     const { context, shape } = given(policy('empty', 'shop', '{}'));
     expect(peerOrigins(context.policiesFor(shape), 80)).toEqual([]);
   });
@@ -61,7 +61,7 @@ describe('proxy without certificates under STRICT', () => {
     expect(unenforcedMutualTls(shape, context)).toContain('PeerAuthentication istio-system/mesh requires mutual TLS');
   });
 
-  it('the missing protection is reported with its ports if the object lists ports', () => {
+  it('the missing protection is reported with the ports that the object lists', () => {
     const strict = '{ selector: { matchLabels: { app: web } }, portLevelMtls: { 9000: { mode: STRICT } } }';
     const { context, shape } = given(policy('web', 'shop', strict));
     expect(unenforcedMutualTls(shape, context)).toContain('shop/web requires mutual TLS on port 9000,');
@@ -70,7 +70,7 @@ describe('proxy without certificates under STRICT', () => {
   it.each([
     ['no object requires mutual TLS', policy('lax', 'shop', '{ mtls: { mode: PERMISSIVE } }'), {}],
     ['the proxy has certificates', mesh, { WORKLOAD_CERTIFICATES: 'true' }],
-  ])('nothing is reported if %s', (_, yaml, metadata) => {
+  ])('no warning is reported if %s', (_, yaml, metadata) => {
     const { context, shape } = given(yaml, metadata as Record<string, string>);
     expect(unenforcedMutualTls(shape, context)).toBeUndefined();
   });

@@ -10,15 +10,12 @@ import { hasWorkloadCertificates } from './shape-keys.ts';
 
 const plaintextOnly: PeerModes = { mode: 'DISABLE', ports: new Map() };
 
-/**
- * Modes by port of the workload. Without certificates, all ports only accept plaintext, see {@link
- * unenforcedMutualTls}.
- */
+/** Returns modes by port of the workload. Without certificates, all ports accept only plaintext, see {@link unenforcedMutualTls}. */
 export function activePeerModes(shape: ProxyShape, push: PushContext): PeerModes {
   return hasWorkloadCertificates(shape) ? push.peerModesFor(shape.configNamespace, shape.labels) : plaintextOnly;
 }
 
-/** For users: mutual TLS that a sidecar should require but cannot. */
+/** Message about mutual TLS that a sidecar should require but cannot. */
 export function unenforcedMutualTls(shape: ProxyShape, push: PushContext): string | undefined {
   if (shape.type !== 'sidecar' || hasWorkloadCertificates(shape)) return undefined;
   const modes = push.peerModesFor(shape.configNamespace, shape.labels);
@@ -34,9 +31,9 @@ export function unenforcedMutualTls(shape: ProxyShape, push: PushContext): strin
 }
 
 /**
- * The field that sets the mode of a port. Empty if none does.
+ * The field that sets the mode of a port; empty if none does.
  *
- * @param port port of the workload, 0 for ports without a mode of their own
+ * @param port port of the workload; 0 for ports without their own mode
  */
 export function peerOrigins({ peerAuthentications }: WorkloadPolicies, port: number): readonly Origin[] {
   const ofPort = peerAuthentications.at(-1);

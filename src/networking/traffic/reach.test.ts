@@ -19,15 +19,18 @@ metadata: { name: a }
 spec: { hosts: [a.test], resolution: NONE, ports: [{ number: 80, name: http, protocol: HTTP }] }
 ---${rule('all')}${rule('chosen', ', workloadSelector: { matchLabels: { app: web } }')}`);
 
-it.each(['sidecar', 'router'] as const)('a %s reaches services with the rules that select its workload', (type) => {
-  const ruleOf = (labels: Record<string, string>): string | undefined => {
-    const reach = reachOf(givenShape({ type, labels }, context), context);
-    return reach.destinationRuleFor(reach.serviceByHostname('a.test')!)?.config.name;
-  };
-  expect([ruleOf({ app: 'web' }), ruleOf({ app: 'db' }), ruleOf({})]).toEqual(['chosen', 'all', 'all']);
-});
+it.each(['sidecar', 'router'] as const)(
+  'a %s reaches services according to the rules that select its workload',
+  (type) => {
+    const ruleOf = (labels: Record<string, string>): string | undefined => {
+      const reach = reachOf(givenShape({ type, labels }, context), context);
+      return reach.destinationRuleFor(reach.serviceByHostname('a.test')!)?.config.name;
+    };
+    expect([ruleOf({ app: 'web' }), ruleOf({ app: 'db' }), ruleOf({})]).toEqual(['chosen', 'all', 'all']);
+  },
+);
 
-it('workloads that different rules select share no list, but labels that no rule matches have no effect', () => {
+it('workloads share no list if different rules select them, but labels without a matching rule have no effect', () => {
   const [web, other, db] = [{ app: 'web' }, { app: 'web', pod: '2' }, { app: 'db' }].map((labels) =>
     givenShape({ labels }, context),
   );
@@ -38,7 +41,7 @@ it('workloads that different rules select share no list, but labels that no rule
   }
 });
 
-it('requests and connections follow the rules that select the workload, regardless of the order of workloads', () => {
+it('requests and connections use the rules that select the workload, regardless of the order of workloads', () => {
   const chosen = `, workloadSelector: { matchLabels: { app: web } }, trafficPolicy: {
     loadBalancer: { consistentHash: { httpHeaderName: x-user } }, connectionPool: { tcp: { idleTimeout: 77s } } }`;
   const mesh = givenMesh(`
@@ -57,7 +60,7 @@ spec:
     const listeners = buildListeners(shape, mesh, memory).filter(({ name }) => name === '0.0.0.0_90');
     const text = (all: readonly { bytes: Uint8Array }[]): string =>
       Buffer.concat(all.map(({ bytes }) => bytes)).toString('latin1');
-    // Wire format of 77 seconds as a Duration.
+    // The wire format of a Duration of 77 seconds.
     return [text(routes).includes('x-user'), text(listeners).includes('\x02\x08\x4d')];
   };
   expect([timeouts('web'), timeouts('db'), timeouts('web')]).toEqual([

@@ -12,7 +12,7 @@ export interface ProxyReach {
   hasBackendTls(service: Service): boolean;
 }
 
-/** For a sidecar, the services of its scope; for a gateway, all services exported to its namespace. */
+/** Returns the services of a sidecar's scope, or for a gateway, all services exported to its namespace. */
 export function reachOf(shape: ProxyShape, push: PushContext): ProxyReach {
   if (shape.type === 'sidecar') {
     const scope = push.sidecarScopeFor(shape);

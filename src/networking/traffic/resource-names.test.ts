@@ -21,7 +21,7 @@ describe('cluster names', () => {
   );
 });
 
-it("an object's API path is the origin in metadata", () => {
+it("an object's API path is its origin in metadata", () => {
   expect(configPath({ kind: 'DestinationRule', namespace: 'shop', name: 'reviews' })).toBe(
     '/apis/networking.istio.io/v1/namespaces/shop/destination-rule/reviews',
   );

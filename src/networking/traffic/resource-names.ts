@@ -2,7 +2,7 @@
 
 export const blackHoleCluster = 'BlackHoleCluster';
 export const passthroughCluster = 'PassthroughCluster';
-/** Resolves the host of each request. */
+/** Cluster that resolves the host of each request. */
 export const dynamicDnsCluster = 'AllowAnyDynamicDNSCluster';
 export const inboundPassthroughCluster = 'InboundPassthroughCluster';
 
@@ -12,13 +12,13 @@ export const passthroughFilterChain = 'PassthroughFilterChain';
 /** Route configuration of the HTTP_PROXY listener. */
 export const httpProxyRoute = 'http_proxy';
 
-/** `outbound|80|v1|reviews.shop.svc.cluster.local`. An empty subset stands for all endpoints. */
+/** Returns `outbound|80|v1|reviews.shop.svc.cluster.local`. An empty subset means all endpoints. */
 export function outboundClusterName(port: number, subset: string, host: string): string {
   return `outbound|${port}|${subset}|${host}`;
 }
 
 /**
- * `inbound|8080||`.
+ * Returns `inbound|8080||`.
  *
  * @param port port of the application
  */
@@ -26,7 +26,7 @@ export function inboundClusterName(port: number): string {
   return `inbound|${port}||`;
 }
 
-/** `outbound_.80_.v1_.reviews…`: a cluster name as a valid SNI, for mutual TLS and between gateways. */
+/** Returns a cluster name as a valid SNI, `outbound_.80_.v1_.reviews…`, for mutual TLS and between gateways. */
 export function sniName(port: number, subset: string, host: string): string {
   return `outbound_.${port}_.${subset}_.${host}`;
 }
@@ -39,7 +39,7 @@ export interface OutboundClusterParts {
   readonly sni: boolean;
 }
 
-/** `undefined` if the name is not that of an outbound cluster. */
+/** Returns `undefined` if the name is not that of an outbound cluster. */
 export function parseOutboundClusterName(name: string): OutboundClusterParts | undefined {
   const sni = name.startsWith('outbound_.');
   const parts = name.split(sni ? '_.' : '|');
@@ -47,12 +47,12 @@ export function parseOutboundClusterName(name: string): OutboundClusterParts | u
   return { port: Number(parts[1]), subset: parts[2]!, host: parts[3]!, sni };
 }
 
-/** The cluster of an alias has the endpoints of its target, so their name contains both. */
+/** The cluster of an alias has the endpoints of its target, so the name contains both. */
 export function aliasAssignmentName(clusterName: string, target: string): string {
   return `${clusterName}|${target}`;
 }
 
-/** Parses an EDS service name. `undefined` if it belongs to no outbound cluster. */
+/** Parses an EDS service name. Returns `undefined` if it belongs to no outbound cluster. */
 export function parseAssignmentName(name: string): (OutboundClusterParts & { readonly target?: string }) | undefined {
   const parts = name.split('|');
   if (parts.length !== 5) return parseOutboundClusterName(name);
@@ -60,7 +60,7 @@ export function parseAssignmentName(name: string): (OutboundClusterParts & { rea
   return cluster && parts[4] !== '' ? { ...cluster, target: parts[4]! } : undefined;
 }
 
-/** `0.0.0.0_8080`. For a unix socket, its path and port 0. */
+/** Returns `0.0.0.0_8080`; for a Unix socket, its path and port 0. */
 export function listenerName(bind: string, port: number): string {
   return `${bind}_${port}`;
 }
@@ -69,7 +69,6 @@ export function udpListenerName(bind: string, port: number): string {
   return `udp_${listenerName(bind, port)}`;
 }
 
-/** Route configuration of a gateway's HTTP port. */
 export function gatewayHttpRouteName(port: number, bind?: string): string {
   return bind === undefined ? `http.${port}` : `http.${port}.${bind}`;
 }

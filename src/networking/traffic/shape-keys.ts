@@ -1,4 +1,4 @@
-/** Properties of a shape that outbound clusters and endpoints depend on. Shapes with equal keys share resources. */
+/** Properties of a shape on which outbound clusters and endpoints depend. Shapes with equal keys share resources. */
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { Service } from '../../model/services/service.ts';
@@ -11,23 +11,22 @@ export type ClusterShape = Pick<
 >;
 
 /**
- * Whether resources may refer to workload certificates, which the agent's SDS server provides through the static
- * cluster `sds-grpc`. Without that cluster, Envoy accepts such resources but waits for the certificates without
- * limit: it opens no listener and logs nothing (measured with Envoy 1.40). An Envoy without an agent therefore gets
- * no auto mTLS and no listener that requires client certificates.
+ * Whether resources may refer to workload certificates, which the agent's SDS server provides through the static cluster `sds-grpc`. Without that
+ * cluster, Envoy accepts such resources but waits for the certificates indefinitely, without an open listener or a log (measured with Envoy 1.40). An
+ * Envoy without an agent therefore gets no auto mTLS and no listener that requires client certificates.
  */
 export function hasWorkloadCertificates({ metadata }: Pick<ProxyShape, 'metadata'>): boolean {
   return metadata.WORKLOAD_CERTIFICATES === 'true';
 }
 
-/** Whether the agent serves CA certificate files together with their revocation lists, after checking these. */
+/** Whether the agent checks revocation lists and serves them together with CA certificate files. */
 export function checksRevocationLists({ metadata }: Pick<ProxyShape, 'metadata'>): boolean {
   return metadata.REVOCATION_LISTS === 'true';
 }
 
 /**
- * Equal for proxies with equal outbound clusters of a service, given the same push context and DestinationRule.
- * Clusters that resolve names contain their endpoints, so their key includes the endpoints' key.
+ * Returns equal keys for proxies with equal outbound clusters of a service, given the same push context and DestinationRule. Clusters that resolve
+ * names contain their endpoints, so their key includes the endpoints' key.
  */
 export function clusterShapeKey(
   shape: ClusterShape,
@@ -46,9 +45,9 @@ export function carriesEndpoints({ resolution }: Pick<Service, 'resolution'>): b
 }
 
 /**
- * Equal for proxies with equal endpoints of a service.
+ * Returns equal keys for proxies with equal endpoints of a service.
  *
- * @param ordering locality setting, `undefined` if locality has no effect on the order
+ * @param ordering locality setting; `undefined` if locality has no effect on the order
  */
 export function endpointShapeKey(
   shape: Pick<ProxyShape, 'locality' | 'labels' | 'nodeName'>,

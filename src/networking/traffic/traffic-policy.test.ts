@@ -22,7 +22,7 @@ const rule: DestinationRule = {
 };
 
 describe('effective traffic policy', () => {
-  it('the policy of the rule applies if nothing overrides it', () => {
+  it("the rule's policy applies unless it is overridden", () => {
     expect(effectivePolicy(rule, '', 80)).toMatchObject({
       loadBalancer: { simple: 'RANDOM' },
       tls: { mode: 'SIMPLE' },
@@ -36,7 +36,7 @@ describe('effective traffic policy', () => {
     });
   });
 
-  it('port settings replace all fields that ports may set', () => {
+  it('port settings replace all fields that can be set for ports', () => {
     expect(effectivePolicy(rule, '', 90)).toEqual({
       outlierDetection: { consecutive5xxErrors: 1 },
       proxyProtocol: { version: 'V1' },
@@ -44,7 +44,7 @@ describe('effective traffic policy', () => {
     expect(effectivePolicy(rule, 'v1', 90)).toEqual({ tls: { mode: 'DISABLE' }, proxyProtocol: { version: 'V1' } });
   });
 
-  it('the policy is empty without a rule', () => {
+  it('the policy is empty if there is no rule', () => {
     expect(effectivePolicy(undefined, 'v1', 80)).toEqual({});
   });
 });

@@ -15,8 +15,8 @@ export type EffectivePolicy = PortPolicy & Pick<TrafficPolicy, 'tunnel' | 'proxy
 const noPolicy: EffectivePolicy = {};
 
 /**
- * The subset's policy overrides that of the rule field by field. On each level, matching port settings replace all
- * four port fields, including absent ones.
+ * The subset's policy overrides the rule's policy field by field. On each level, matching port settings replace all four port fields, even with
+ * absent ones.
  */
 export function effectivePolicy(rule: DestinationRule | undefined, subset: string, port: number): EffectivePolicy {
   if (rule === undefined) return noPolicy;
@@ -51,7 +51,7 @@ function override(parent: EffectivePolicy, policy: TrafficPolicy | undefined, po
 }
 
 export interface LocalityOrdering extends LocalityLoadBalancerSetting {
-  /** The service's traffic distribution. If set, no other field is, and the registry reports unhealthy endpoints. */
+  /** The service's traffic distribution. If it is set, no other field is, and the registry reports unhealthy endpoints. */
   readonly distribution?: TrafficDistribution;
   /** Envoy distributes traffic among the zones of a region if there are enough endpoints. */
   readonly zoneAware?: { readonly minClusterSize?: number };

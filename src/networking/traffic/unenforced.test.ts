@@ -25,14 +25,14 @@ const reportedReasons = (yaml: string, certificates: string): string | undefined
   return unenforcedSettings(givenShape(node, context), context);
 };
 
-it('TLS of a Sidecar object that mutual TLS of the mesh overrides is reported with its port', () => {
+it("a Sidecar object's TLS is reported with its port if mutual TLS of the mesh overrides it", () => {
   expect(reportedReasons(sidecar, 'true')).toMatch(/does not apply to port 9443 \(PERMISSIVE\)/);
   expect(reportedReasons(sidecar + peers('STRICT'), 'true')).toMatch(/does not apply to port 9443 \(STRICT\)/);
   expect(reportedReasons(sidecar + peers('DISABLE'), 'true')).toBeUndefined();
   expect(reportedReasons(sidecar, 'false')).toBeUndefined();
 });
 
-it('the metadata for workload certificates is accepted in any case', () => {
+it('the metadata about workload certificates is case-insensitive', () => {
   expect(reportedReasons(sidecar + peers('STRICT'), 'True')).toMatch(/does not apply to port 9443 \(STRICT\)/);
   expect(reportedReasons(sidecar + peers('STRICT'), '0')).toMatch(/requires mutual TLS on port 9443/);
 });

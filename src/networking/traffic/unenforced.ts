@@ -1,4 +1,4 @@
-/** Security settings that a sidecar cannot enforce. They are logged. */
+/** Finds security settings that a sidecar cannot enforce, for the log. */
 
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import { peerModeOf } from '../../model/push-context/mutual-tls-mode.ts';
@@ -13,7 +13,7 @@ export function unenforcedSettings(shape: ProxyShape, push: PushContext): string
   return reasons.length === 0 ? undefined : reasons.join('; ');
 }
 
-/** TLS settings of a Sidecar object only apply to ports without mutual TLS of the mesh. */
+/** TLS settings of a Sidecar object apply only to ports without mutual TLS of the mesh. */
 function unenforcedIngressTls(shape: ProxyShape, push: PushContext): string | undefined {
   if (shape.type !== 'sidecar') return undefined;
   const { ingressListeners = [] } = push.sidecarScopeFor(shape);

@@ -36,7 +36,7 @@ function all({ context }: GivenMesh): readonly Endpoint[] {
   return context.endpointsOf('web.test', 'shop');
 }
 
-/** `ADDRESS:PORT` of the endpoints that accept mutual TLS. */
+/** Returns `ADDRESS:PORT` for the endpoints that accept mutual TLS. */
 function taking(given: GivenMesh): string[] {
   return endpointsAsSecured(all(given), given.context)
     .filter(({ tlsMode }) => tlsMode === 'istio')
@@ -45,18 +45,18 @@ function taking(given: GivenMesh): string[] {
 }
 
 describe('endpoints that clients reach with mutual TLS', () => {
-  it("endpoints whose proxy accepts mutual TLS are marked, in the registry's own list if no object disables it", () => {
+  it("endpoints whose proxy accepts mutual TLS are marked, in the registry's list itself if no object disables mutual TLS", () => {
     const given = givenMesh(entry(''));
     expect(taking(given)).toEqual(['10.0.0.1:8080', '10.0.0.1:90', '10.0.0.2:8080', '10.0.0.2:90']);
     expect(endpointsAsSecured(all(given), given.context)).toBe(all(given));
   });
 
-  it('workloads that disable mutual TLS are not marked', () => {
+  it('workloads are not marked if they disable mutual TLS', () => {
     const yaml = entry('') + policy('{ selector: { matchLabels: { app: web } }, mtls: { mode: DISABLE } }');
     expect(taking(givenMesh(yaml))).toEqual(['10.0.0.2:8080', '10.0.0.2:90']);
   });
 
-  it("ports that disable mutual TLS are not marked, by the workload's port number", () => {
+  it("ports are not marked if they disable mutual TLS, which applies to the workload's port number", () => {
     const yaml =
       entry('') +
       policy(
@@ -65,7 +65,7 @@ describe('endpoints that clients reach with mutual TLS', () => {
     expect(taking(givenMesh(yaml))).toEqual(['10.0.0.1:90', '10.0.0.2:8080', '10.0.0.2:90']);
   });
 
-  it('equal endpoints are one list in any context, and different endpoints are another list', () => {
+  it('equal endpoints share one list in all contexts, and different endpoints have another list', () => {
     const given = givenMesh(entry(''));
     const { context } = given;
     /** A push context in which mutual TLS is disabled on these ports. */
@@ -99,16 +99,16 @@ describe('automatic mutual TLS of a service', () => {
       policy('{ selector: { matchLabels: { app: web } }, mtls: { mode: DISABLE } }'),
       'by endpoint',
     ],
-  ])('auto mTLS of a service %s', (_, objects, expected) => {
+  ])('auto mTLS %s', (_, objects, expected) => {
     expect(inferred(givenMesh(entry('') + objects))).toBe(expected);
   });
 
-  it('auto mTLS is off for services outside the mesh, and if the mesh disables it', () => {
+  it('auto mTLS is off for services outside the mesh or if the mesh disables it', () => {
     expect(inferred(givenMesh(entry('').replace('MESH_INTERNAL', 'MESH_EXTERNAL')))).toBe('never');
     expect(inferred(givenMesh(entry(''), { meshConfig: 'enableAutoMtls: false' }))).toBe('never');
   });
 
-  it('auto mTLS of original destinations requires that every endpoint accepts mutual TLS', () => {
+  it('auto mTLS requires, for original destinations, that every endpoint accepts mutual TLS', () => {
     expect(inferred(givenMesh(entry('')), true)).toBe('never');
     const allTake = entry('').replace(', security.istio.io/tlsMode: disabled }', ' }, serviceAccount: web');
     expect(inferred(givenMesh(allTake), true)).toBe('always');

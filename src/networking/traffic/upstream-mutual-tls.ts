@@ -1,6 +1,6 @@
 /**
- * Endpoints and services for which clients use mutual TLS, according to the servers' PeerAuthentication objects
- * (spec/discovery.md §8.10, "auto mTLS inference for clients"; §8.3, metadata of endpoints).
+ * Determines endpoints and services for which clients use mutual TLS, from the servers' PeerAuthentication objects (spec/discovery.md §8.10, "auto
+ * mTLS inference for clients"; §8.3, metadata of endpoints).
  */
 import { peerModeOf } from '../../model/push-context/mutual-tls-mode.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
@@ -14,8 +14,8 @@ const lastSecured = new WeakMap<readonly Endpoint[], { refusing: string; endpoin
 const ofContexts = new WeakMap<PushContext, WeakMap<readonly Endpoint[], readonly Endpoint[]>>();
 
 /**
- * The endpoints, with `tlsMode: 'disabled'` where the workload only accepts plaintext on the endpoint's port. Returns
- * the same list until endpoints or modes change.
+ * Returns the endpoints, with `tlsMode: 'disabled'` where the workload accepts only plaintext on the endpoint's port. Returns the same list until
+ * endpoints or modes change.
  */
 export function endpointsAsSecured(endpoints: readonly Endpoint[], push: PushContext): readonly Endpoint[] {
   if (!push.disablesMutualTls || endpoints.length === 0) return endpoints;
@@ -50,11 +50,10 @@ function refusesMutualTls({ tlsMode, namespace, labels, port }: Endpoint, push: 
 }
 
 /**
- * Whether clusters of a service use auto mTLS: the service belongs to the mesh, and its namespace does not disable
- * mutual TLS. PeerAuthentications with a selector affect single endpoints instead.
+ * Whether clusters of a service use auto mTLS: the service belongs to the mesh, and its namespace does not disable mutual TLS. PeerAuthentications
+ * with a selector affect single endpoints instead.
  *
- * @param originalDestination all connections of such a cluster use the same TLS settings, so every endpoint must
- * accept mutual TLS
+ * @param originalDestination whether all connections of the cluster use the same TLS settings, so that every endpoint must accept mutual TLS
  */
 export function automaticMutualTls(
   service: Service,
@@ -73,7 +72,7 @@ export function isMutualTlsTried({ tls }: EffectivePolicy, { meshExternal }: Ser
   return mesh.enableAutoMtls && !meshExternal;
 }
 
-/** As {@link isMutualTlsTried}, for the cluster of a subset and port under a DestinationRule. */
+/** Like {@link isMutualTlsTried}, for the cluster of a subset and port under a DestinationRule. */
 export function isMutualTlsTriedAt(
   {
     service,

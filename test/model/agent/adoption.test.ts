@@ -26,14 +26,14 @@ const epoch = (number: number, change: Partial<AdoptedEpoch> = {}): AdoptedEpoch
   ...{ phase: 'live', doomed: false, configFile: 'envoy.json', startedAtMs: 0, elapsedMs: 0, unseenMs: 0, ...change },
 });
 
-describe('a parent', () => {
-  test('has the remaining part of its shutdown time', () => {
+describe('a parent epoch', () => {
+  test('has the remainder of its shutdown time after an adoption', () => {
     const parent = epoch(0, { phase: 'leaving', elapsedMs: 20_000 });
     expect(remainingParentShutdownMs(parent, 60_000)).toBe(40_000);
     expect(remainingParentShutdownMs({ ...parent, elapsedMs: 61_000 }, 60_000)).toBe(0);
   });
 
-  test('may exit on time from 1 s, or a tenth of its shutdown time, before the deadline, minus the unobserved time', () => {
+  test('counts as exiting on time shortly before its deadline, taking unobserved time into account', () => {
     expect(parentDueMs({ parentShutdownMs: 60_000, unseenMs: 0 })).toBe(54_000);
     expect(parentDueMs({ parentShutdownMs: 3_000, unseenMs: 50 })).toBe(1_950);
     expect(parentDueMs({ parentShutdownMs: 3_000, unseenMs: 2_500 })).toBe(0);
@@ -48,18 +48,18 @@ describe('a start in progress', () => {
   });
   const starting = epoch(1, { phase: 'starting' });
 
-  test('continues after the adoption', () => {
+  test('continues after an adoption', () => {
     expect(ongoingRestartOf(adoption([epoch(0), starting], { restart }))).toBe(restart);
     expect(candidateAmong([epoch(0), starting])).toBe(starting);
   });
 
-  test('does not continue after the adoption if it was cancelled or has no process', () => {
+  test('does not continue after an adoption if it was cancelled or has no process', () => {
     expect(ongoingRestartOf(adoption([epoch(0), starting]))).toBeUndefined();
     expect(ongoingRestartOf(adoption([epoch(0)], { restart }))).toBeUndefined();
   });
 });
 
-describe('a parent that exited before its adoption', () => {
+describe('a parent that exited before an adoption', () => {
   /** The supervisor has not adopted its child yet. @returns whether it considers the child orphaned */
   function isDoomedAfter(end: { code: number | null; signal: string | null }): boolean {
     const supervisor = createActor(
@@ -84,7 +84,7 @@ describe('a parent that exited before its adoption', () => {
     ['by a SIGUSR1 of its last milliseconds', { code: null, signal: 'SIGUSR1' }, false],
     ['by a crash', { code: null, signal: 'SIGSEGV' }, true],
     ['unseen', { code: null, signal: null }, true],
-  ])('orphans its child only if it cannot have shut down: %s', (_, end, isDoomed) => {
+  ])('orphans its child only if it cannot have completed its shutdown: %s', (_, end, isDoomed) => {
     expect(isDoomedAfter(end)).toBe(isDoomed);
   });
 });

@@ -21,8 +21,8 @@ async function replaced(settings: Partial<AgentSettings> = {}): Promise<AgentWor
   return world;
 }
 
-describe('another binary at the path', () => {
-  test('is started by a hot restart after 1 s without changes if it is valid', async () => {
+describe('a changed Envoy binary', () => {
+  test('is started by a hot restart if it is valid and unchanged for 1 s', async () => {
     const world = await serving();
     expect(world.binaries).toEqual(['old']);
     await world.replaceBinary(other);
@@ -35,7 +35,7 @@ describe('another binary at the path', () => {
     expect(world.events('binary.proven')).toEqual([{ type: 'binary.proven', binary: 'new' }]);
   });
 
-  test('that is invalid changes nothing, and its reason is reported', async () => {
+  test('is reported and not started if it is invalid', async () => {
     const world = await serving();
     await world.replaceBinary({ refused: 'its hot restart version is 11.112' });
     expect(world.events('binary.rejected')).toEqual([
@@ -45,21 +45,21 @@ describe('another binary at the path', () => {
     expect(world.supervisorIs()).toEqual(['settled']);
   });
 
-  test('with the same content is ignored', async () => {
+  test('is ignored if its content is the same', async () => {
     const world = await serving();
     await world.replaceBinary({ binary: 'old', description: '1.39.3' });
     expect(world.events('binary.changed')).toEqual([]);
     expect(world.binaries).toEqual(['old']);
   });
 
-  test('is not used by a restart for a certificate before it was checked', async () => {
+  test('is not used by a certificate restart before it is checked', async () => {
     const world = await serving();
     world.binary = other;
     await world.certificate('digest-1');
     expect(world.binaries).toEqual(['old', 'old']);
   });
 
-  test('waits until an Envoy serves, and a cold start uses the proven binary', async () => {
+  test('is started only after an Envoy serves, and a cold start uses the proven binary', async () => {
     const world = new AgentWorld({ binary });
     await world.settle();
     await world.replaceBinary(other);
@@ -69,7 +69,7 @@ describe('another binary at the path', () => {
     expect(world.binaries).toEqual(['old', 'new']);
   });
 
-  test('is started when the first one, which was never live, hangs', async () => {
+  test('is started if the previous one hangs before it was ever live', async () => {
     const world = new AgentWorld({ binary });
     await world.settle();
     await world.replaceBinary(other);
@@ -83,7 +83,7 @@ describe('another binary at the path', () => {
     expect(world.binaries).toEqual(['old', 'new', 'new']);
   });
 
-  test('is started when the first one, which was never live, exits at once', async () => {
+  test('is started if the previous one exits immediately before it was ever live', async () => {
     const world = new AgentWorld({ binary });
     await world.settle();
     await ends(world, world.newest(), { code: 3 });
@@ -93,7 +93,7 @@ describe('another binary at the path', () => {
     expect(world.binaries.at(-1)).toBe('new');
   });
 
-  test('is started when the previous one crashed and does not start any more', async () => {
+  test('is started if the previous one crashed and cannot start again', async () => {
     const world = await serving();
     await ends(world, world.newest(), crashed);
     await world.pass(200);
@@ -107,7 +107,7 @@ describe('another binary at the path', () => {
     expect(world.supervisorIs()).toEqual(['settled']);
   });
 
-  test('is checked again with doubling pauses after a check without a result', async () => {
+  test('is checked again with doubling delays if a check has no result', async () => {
     const world = await serving();
     await world.replaceBinary({ unknown: 'it has not answered --version' });
     expect(world.events('binary.rejected')).toHaveLength(1);
@@ -116,7 +116,7 @@ describe('another binary at the path', () => {
     expect(world.binaries).toEqual(['old', 'new']);
   });
 
-  test('is checked again when its check has not responded for 2 min', async () => {
+  test('is checked again if its check has not responded for 2 min', async () => {
     const world = await serving();
     await world.replaceBinary(undefined);
     await world.pass(120_000);
@@ -126,7 +126,7 @@ describe('another binary at the path', () => {
     expect(world.binaries.at(-1)).toBe('new');
   });
 
-  test('that keeps changing is checked after 1 min', async () => {
+  test('is checked after 1 min if it changes continuously', async () => {
     const world = await serving();
     const checks = world.binaryChecks.length;
     for (let ms = 0; ms < 60_000; ms += 500) {
@@ -136,7 +136,7 @@ describe('another binary at the path', () => {
     expect(world.binaryChecks.length).toBe(checks + 1);
   });
 
-  test('is not watched if only an order may start it, and is checked at the order', async () => {
+  test('is not watched if only a command can start it, and is then checked on the command', async () => {
     const world = await serving({ binary: { ...binary, watched: false } });
     expect(world.binaryChecks).toEqual([]);
     world.binary = other;
@@ -144,7 +144,7 @@ describe('another binary at the path', () => {
     expect(world.binaries).toEqual(['old', 'new']);
   });
 
-  test('is checked at the start, because it may have changed before it was watched', async () => {
+  test('is checked at start, because it can have changed before the watch', async () => {
     const world = new AgentWorld({ binary });
     world.binary = other;
     await world.settle();
@@ -154,7 +154,7 @@ describe('another binary at the path', () => {
 });
 
 describe('a new Envoy that does not become live', () => {
-  test('is given up after one attempt, and the previous one gets its admin interface back by a hot restart', async () => {
+  test('is given up after one attempt, and a hot restart gives the previous binary the admin interface back', async () => {
     const world = await serving();
     await world.replaceBinary(other);
     await ends(world, world.newest(), { code: 1, lastWords: 'no such filter' });
@@ -168,7 +168,7 @@ describe('a new Envoy that does not become live', () => {
     expect(world.binaries).toEqual(['old', 'new', 'old']);
   });
 
-  test('in time is given up as well, and its parent is repaired', async () => {
+  test('is given up if it times out, and its parent is repaired', async () => {
     const world = await serving();
     await world.replaceBinary(other);
     await world.pass(20_000);
@@ -182,7 +182,7 @@ describe('a new Envoy that does not become live', () => {
     expect(world.binaries).toEqual(['old', 'new', 'old', 'old']);
   });
 
-  test('because it rejects the bootstrap causes no restart', async () => {
+  test('causes no restart if it rejects the bootstrap', async () => {
     const world = await serving();
     world.rejectBootstrap = 'unknown field';
     await world.replaceBinary(other);
@@ -194,7 +194,7 @@ describe('a new Envoy that does not become live', () => {
     expect(world.supervisorIs()).toEqual(['settled']);
   });
 
-  test('because the control plane is missing is retried', async () => {
+  test('is retried if the control plane is unreachable', async () => {
     const world = await serving();
     world.unreachable = 'nobody listens';
     await world.replaceBinary(other);
@@ -204,7 +204,7 @@ describe('a new Envoy that does not become live', () => {
     expect(world.binaries).toEqual(['old', 'new', 'new']);
   });
 
-  test('is retried after an order, or when the binary changes again', async () => {
+  test('is retried after a command or another change of the binary', async () => {
     const world = await serving();
     world.rejectBootstrap = 'unknown field';
     await world.replaceBinary(other);
@@ -215,7 +215,7 @@ describe('a new Envoy that does not become live', () => {
     expect(world.binaries).toEqual(['old', 'new', 'new']);
   });
 
-  test('for a certificate that changed with it leaves the certificate pending', async () => {
+  test('leaves a certificate pending if the certificate changed at the same time', async () => {
     const world = await serving();
     world.rejectBootstrap = 'unknown field';
     await world.replaceBinary(other);
@@ -227,8 +227,8 @@ describe('a new Envoy that does not become live', () => {
   });
 });
 
-describe('a new Envoy that exits soon', () => {
-  test('is followed at once by the previous one, with the same epoch number while its parent drains', async () => {
+describe('a new Envoy that exits soon after it was live', () => {
+  test('is replaced immediately by the previous binary, with the same epoch number while its parent drains', async () => {
     const world = await replaced();
     const at = world.clock.now();
     await ends(world, world.process('epoch-1'), crashed);
@@ -239,7 +239,7 @@ describe('a new Envoy that exits soon', () => {
     expect(world.supervisorIs()).toEqual(['settled']);
   });
 
-  test('after its parent exited is followed at once by epoch 0 of the previous binary', async () => {
+  test('is replaced immediately by epoch 0 of the previous binary if its parent has exited', async () => {
     const world = await replaced({ healthyMs: 120_000 });
     await world.pass(60_000);
     await ends(world, world.process('epoch-0'));
@@ -250,7 +250,7 @@ describe('a new Envoy that exits soon', () => {
     expect(world.clock.now()).toBe(at);
   });
 
-  test('after it has served for 1 min is restarted, because it is proven', async () => {
+  test('is restarted with the same binary after it has served for 1 min, because the binary is proven', async () => {
     const world = await replaced();
     await world.pass(60_000);
     await ends(world, world.process('epoch-0'));
@@ -260,7 +260,7 @@ describe('a new Envoy that exits soon', () => {
     expect(world.events('binary.withdrawn')).toEqual([]);
   });
 
-  test('also as a later epoch for a certificate', async () => {
+  test('is replaced by the previous binary even if it is a later epoch for a certificate', async () => {
     const world = await replaced({ parentShutdownMs: 2_000 });
     await world.pass(2_000);
     await ends(world, world.process('epoch-0'));
@@ -271,7 +271,7 @@ describe('a new Envoy that exits soon', () => {
   });
 });
 
-test('a previous binary that is restored by an order is retried as often as any other', async () => {
+test('a previous binary that a command restores is retried as often as any other', async () => {
   const world = await replaced({ parentShutdownMs: 2_000 });
   await world.pass(2_000);
   await ends(world, world.process('epoch-0'));
@@ -282,7 +282,7 @@ test('a previous binary that is restored by an order is retried as often as any 
   expect(world.events('binary.withdrawn')).toEqual([]);
 });
 
-test('without hot restarts the new binary starts cold, and the previous one when it exits', async () => {
+test('a new binary is started cold if hot restarts are disabled, and the previous one when it exits', async () => {
   const world = await serving({ hotRestart: false });
   await world.replaceBinary(other);
   await world.pass(5_000);
@@ -294,7 +294,7 @@ test('without hot restarts the new binary starts cold, and the previous one when
   expect(world.binaries).toEqual(['old', 'new', 'old']);
 });
 
-test('the exit of a draining parent does not count against the new Envoy', async () => {
+test("a draining parent's exit does not count as a failure of the new Envoy", async () => {
   const world = await handedOver({ binary, watch: oneDirectory, parentShutdownMs: 2_000 });
   await world.pass(2_000);
   await ends(world, world.process('epoch-0'));
@@ -304,7 +304,7 @@ test('the exit of a draining parent does not count against the new Envoy', async
   expect(world.events('binary.withdrawn')).toEqual([]);
 });
 
-test('an order before Envoy is started, and one without a known path, are ignored', async () => {
+test('an upgrade command is ignored before Envoy is started or if the path is unknown', async () => {
   const world = await AgentWorld.serving();
   await world.orderUpgrade();
   expect(world.binaryChecks).toEqual([]);

@@ -14,7 +14,7 @@ const unreachable = {
   chance: 1,
 } as const;
 
-test('the control plane is not queried for patches by default', async () => {
+test('the agent does not request bootstrap patches by default', async () => {
   const world = await AgentWorld.serving();
   expect(world.patchesAsked).toEqual([]);
 });
@@ -30,7 +30,7 @@ test.each(['patched', 'unpatched'] as const)(
   },
 );
 
-test('an unreachable control plane is queried again at least 1.5 s later, and no Envoy is started without its response', async () => {
+test('an unreachable control plane is queried again after at least 1.5 s, and Envoy waits for its response', async () => {
   const world = new AgentWorld(patched);
   world.patchesAnswer = unreachable;
   await world.pass(60_000);
@@ -42,7 +42,7 @@ test('an unreachable control plane is queried again at least 1.5 s later, and no
   expect(epochsStarted(world)).toEqual([0]);
 });
 
-test('a control plane that rejects this agent is retried more slowly, with the certificate if it rejected the token', async () => {
+test('a control plane that rejects the agent is retried more slowly, using the certificate if it rejected the token', async () => {
   const world = new AgentWorld(patched);
   world.patchesAnswer = { ...unreachable, isRefusal: true };
   await world.pass(60_000);
@@ -50,7 +50,7 @@ test('a control plane that rejects this agent is retried more slowly, with the c
   expect(world.patchesAsked.length).toBeLessThan(20);
 });
 
-test('a query that the control plane does not accept is retried after 20 s, without a limit', async () => {
+test('a query that the control plane does not accept is retried after 20 s, without limit', async () => {
   const world = new AgentWorld(patched);
   world.patchesAnswer = undefined;
   world.takesQuestion = false;
@@ -63,7 +63,7 @@ test('a query that the control plane does not accept is retried after 20 s, with
   expect(epochsStarted(world)).toEqual([0]);
 });
 
-test('a control plane that accepts the query and never responds patches nothing, and Envoy is started after 10 s', async () => {
+test('a control plane that accepts the query but never responds delays Envoy by 10 s, without patches', async () => {
   const world = new AgentWorld(patched);
   world.patchesAnswer = undefined;
   await world.pass(9_900);
@@ -73,7 +73,7 @@ test('a control plane that accepts the query and never responds patches nothing,
   expect(world.patchesAsked).toHaveLength(1);
 });
 
-test('invalid patches end the agent with the reason', async () => {
+test('the agent exits with a reason if the patches are invalid', async () => {
   const world = new AgentWorld(patched);
   world.patchesAnswer = { is: 'unusable', reason: 'it does not fit' };
   await world.settle();
@@ -82,7 +82,7 @@ test('invalid patches end the agent with the reason', async () => {
   expect(world.released).toEqual([7, 8]);
 });
 
-test('a signal ends the agent while it waits', async () => {
+test('the agent exits on a signal while it waits for patches', async () => {
   const world = new AgentWorld(patched);
   world.patchesAnswer = unreachable;
   await world.pass(5_000);

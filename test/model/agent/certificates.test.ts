@@ -5,7 +5,7 @@ import { checkEveryWorld, ends, epochsStarted, goesLive, handedOver } from './sc
 
 checkEveryWorld();
 
-test('broken or missing files do not delay the first start', async () => {
+test('invalid or missing files do not delay the first start', async () => {
   const broken = new AgentWorld();
   broken.fileProblems = ['tls.crt: no start line'];
   await broken.settle();
@@ -34,7 +34,7 @@ test('several problems are reported in one line', async () => {
   expect(world.events('config.rejected')).toMatchObject([{ reason: 'tls.crt: no start line; tls.key: no start line' }]);
 });
 
-test('unreadable directories count as empty, so Envoy is started and the next change triggers a new read', async () => {
+test('an unreadable directory counts as empty: Envoy starts, and the next change triggers another read', async () => {
   const world = new AgentWorld();
   world.digestAnswer = 'EACCES';
   await world.settle();
@@ -48,7 +48,7 @@ test('unreadable directories count as empty, so Envoy is started and the next ch
   AgentWorld.made.splice(0);
 });
 
-test('a read that fails while Envoy runs restarts nothing, is reported and is retried', async () => {
+test('a failed read while Envoy runs causes no restart, is reported, and is retried', async () => {
   const world = await AgentWorld.serving();
   world.digestAnswer = 'EIO';
   await world.certificate('digest-1');
@@ -61,7 +61,7 @@ test('a read that fails while Envoy runs restarts nothing, is reported and is re
   AgentWorld.made.splice(0);
 });
 
-describe('a file system that does not respond', () => {
+describe('an unresponsive file system', () => {
   /** An agent that starts while it hangs. */
   const startedInVain = async (): Promise<AgentWorld> => {
     const world = new AgentWorld();
@@ -70,7 +70,7 @@ describe('a file system that does not respond', () => {
     return world;
   };
 
-  test('delays the first start by 10 s, and then Envoy is started as if the files were unreadable', async () => {
+  test('delays the first start by 10 s, and then Envoy starts as with unreadable files', async () => {
     const world = await startedInVain();
     expect(epochsStarted(world)).toEqual([]);
     await world.pass(1);
@@ -79,7 +79,7 @@ describe('a file system that does not respond', () => {
     expect(world.events('config.rejected')).toMatchObject([{ reason: expect.stringContaining('does not respond') }]);
   });
 
-  test('is read again after pauses that double up to 1 min, and its content is used when it responds', async () => {
+  test('is read again with delays that double up to 1 min, and its content is used when it responds', async () => {
     const world = await startedInVain();
     await world.pass(1);
     await goesLive(world);
@@ -104,7 +104,7 @@ describe('a file system that does not respond', () => {
     expect(world.events('config.changed').at(-1)).toMatchObject({ digest: 'digest-0', files: 1 });
   });
 
-  test('is not read from a late response, because the files may have changed since', async () => {
+  test('has its late response ignored, because the files can have changed', async () => {
     const world = await startedInVain();
     await world.pass(1);
     await goesLive(world);
@@ -116,7 +116,7 @@ describe('a file system that does not respond', () => {
     expect(world.events('config.changed').slice(1)).toMatchObject([{ digest: 'digest-1' }]);
   });
 
-  test('is not read sooner after watch events, and the pauses are short again after a response', async () => {
+  test('is not read earlier because of watch events, and its delays are short again after a response', async () => {
     const world = await AgentWorld.serving();
     world.readingHangs = true;
     await world.certificate('digest-1');
@@ -135,7 +135,7 @@ describe('a file system that does not respond', () => {
     expect(epochsStarted(world)).toEqual([0, 1]);
   });
 
-  test('and that returns files that Envoy rejects after a start without certificates changes nothing', async () => {
+  test('causes no restart if it returns files that Envoy rejects after a start without certificates', async () => {
     const world = await startedInVain();
     await world.pass(1);
     await goesLive(world);
@@ -147,7 +147,7 @@ describe('a file system that does not respond', () => {
   });
 });
 
-test('certificates that Envoy could not check restart nothing, and are checked again without a change', async () => {
+test('certificates that Envoy could not check cause no restart, and are checked again without a change', async () => {
   const world = await AgentWorld.serving();
   world.notJudged = 'no verdict in 30000 ms';
   await world.certificate('digest-1');
@@ -162,7 +162,7 @@ test('certificates that Envoy could not check restart nothing, and are checked a
   expect(epochsStarted(world)).toEqual([0, 1]);
 });
 
-test('a change triggers a new read before the next check by Envoy', async () => {
+test("a change triggers another read before Envoy's next check", async () => {
   const world = await AgentWorld.serving();
   world.notJudged = 'no verdict';
   await world.certificate('digest-1');
@@ -171,7 +171,7 @@ test('a change triggers a new read before the next check by Envoy', async () => 
   expect(epochsStarted(world)).toEqual([0, 1]);
 });
 
-test('Envoy does not check the certificates before the first start, which is not delayed', async () => {
+test('the first start is not delayed by an Envoy check of the certificates', async () => {
   const world = new AgentWorld();
   world.notJudged = 'no verdict';
   await world.settle();
@@ -179,7 +179,7 @@ test('Envoy does not check the certificates before the first start, which is not
   expect(world.judgements).toEqual([false]);
 });
 
-test('files that keep changing are reported now and then', async () => {
+test('files that change continuously are reported occasionally', async () => {
   const world = await AgentWorld.serving();
   let n = 0;
   world.onReading = () => world.changeFiles(`digest-${++n}`);
@@ -194,7 +194,7 @@ test('files that keep changing are reported now and then', async () => {
   expect(epochsStarted(world)).toEqual([0, 1]);
 });
 
-test('an ordered restart waits while the certificates are not known to be valid, because the next Envoy could not serve', async () => {
+test('a requested restart waits until the certificates are known to be valid, because the next Envoy could not serve', async () => {
   const world = await AgentWorld.serving();
   world.looksAtCertificates = true;
   const good = world.digest;
@@ -214,7 +214,7 @@ test('an ordered restart waits while the certificates are not known to be valid,
   expect(epochsStarted(world).slice(0, 2)).toEqual([0, 1]);
 });
 
-test('Envoy is started with any certificates while no Envoy serves', async () => {
+test('Envoy is started with any certificates if no Envoy serves', async () => {
   const world = await AgentWorld.serving();
   world.looksAtCertificates = true;
   world.digest = 'digest-bad';
@@ -223,7 +223,7 @@ test('Envoy is started with any certificates while no Envoy serves', async () =>
   expect(epochsStarted(world)).toEqual([0, 0]);
 });
 
-test('§3.2: changes within 10 s of the first one are read as one batch', async () => {
+test('changes within 10 s of the first one are read together (§3.2)', async () => {
   const world = await AgentWorld.serving();
   world.changeFiles('digest-1');
   await world.pass(9_000);
@@ -237,7 +237,7 @@ test('§3.2: changes within 10 s of the first one are read as one batch', async 
   expect(world.supervisorIs()).toEqual(['settled']);
 });
 
-test('files that change while they are read for the first time start Envoy, and are read again', async () => {
+test('files that change during the first read start Envoy, and are read again', async () => {
   const world = new AgentWorld();
   changeDuringNextReading(world, 'digest-1');
   await world.settle();
@@ -251,7 +251,7 @@ test('files that change while they are read for the first time start Envoy, and 
   expect(world.events('config.rejected')).toHaveLength(1);
 });
 
-test('files that change while they are read again are used after the next read', async () => {
+test('files that change during a later read are used after the next read', async () => {
   const world = await AgentWorld.serving();
   changeDuringNextReading(world, 'digest-2');
   await world.certificate('digest-1');
@@ -260,7 +260,7 @@ test('files that change while they are read again are used after the next read',
   expect(world.events('config.changed').map(({ digest }) => digest)).toEqual(['digest-0', 'digest-2']);
 });
 
-test('rejected files that are restored to the previous content are no change', async () => {
+test('rejected files that revert to the previous content cause no restart', async () => {
   const world = await handedOver();
   world.fileProblems = ['tls.key is not the key of tls.crt'];
   await world.certificate('digest-2');
@@ -278,7 +278,7 @@ function changeDuringNextReading(world: AgentWorld, digest: string): void {
   };
 }
 
-test('§3.5: Envoy is started without missing files when their deadline has passed', async () => {
+test('Envoy is started without missing files after their deadline (§3.5)', async () => {
   const world = new AgentWorld();
   world.filesMissing = true;
   await world.pass(119_999);
@@ -290,7 +290,7 @@ test('§3.5: Envoy is started without missing files when their deadline has pass
   expect(epochsStarted(world)).toEqual([0, 1]);
 });
 
-test('missing files are reported after 1, 3, 7, … s, and again when Envoy is started without them', async () => {
+test('missing files are reported after 1, 3, 7, … s, and when Envoy is started without them', async () => {
   const world = new AgentWorld();
   world.filesMissing = true;
   await world.pass(7_000);
@@ -305,7 +305,7 @@ test('missing files are reported after 1, 3, 7, … s, and again when Envoy is s
   expect(epochsStarted(world)).toEqual([0]);
 });
 
-test('files that appear start Envoy at once and are not reported again', async () => {
+test('files that appear start Envoy immediately, and are not reported again', async () => {
   const world = new AgentWorld();
   world.filesMissing = true;
   await world.pass(1_000);
@@ -316,7 +316,7 @@ test('files that appear start Envoy at once and are not reported again', async (
   expect(world.events('files.missing')).toHaveLength(1);
 });
 
-test('a file that can never be read is reported and delays Envoy only beside a file that may still appear', async () => {
+test('a file that can never be read delays Envoy only together with a file that can still appear, and is reported', async () => {
   const world = new AgentWorld();
   world.filesMissing = true;
   await world.settle();

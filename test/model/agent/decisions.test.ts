@@ -8,8 +8,8 @@ checkEveryWorld();
 const lastDecided = (world: AgentWorld): unknown => world.events('restart.decided').at(-1);
 const lastEnded = (world: AgentWorld): unknown => world.events('restart.ended').at(-1);
 
-describe('the reason of a start', () => {
-  test('is that of the first start until an Envoy is live', async () => {
+describe('the decided start', () => {
+  test('has the reason of the first start until an Envoy is live', async () => {
     const world = new AgentWorld();
     await world.settle();
     expect(lastDecided(world)).toEqual({
@@ -29,7 +29,7 @@ describe('the reason of a start', () => {
   test.each<[string, (world: AgentWorld) => Promise<void>, object]>([
     ['a changed configuration', (world) => world.certificate('digest-1'), { reason: 'configuration changed' }],
     ['an order', async (world) => world.signal('SIGHUP'), { reason: 'ordered' }],
-  ])('%s is a hot restart', async (_, trigger, expected) => {
+  ])('is a hot restart for %s', async (_, trigger, expected) => {
     const world = await AgentWorld.serving();
     await trigger(world);
     await world.settle();
@@ -48,14 +48,14 @@ describe('the reason of a start', () => {
     ['exits with an error', { code: 1 }, 'Envoy crashed'],
     ['crashes', crashed, 'Envoy crashed'],
     ['is killed for lack of memory', { ...killed, outOfMemory: true }, 'out of memory'],
-  ])('an Envoy that %s is followed by a cold start', async (_, end, reason) => {
+  ])('is a cold start after an Envoy that %s', async (_, end, reason) => {
     const world = await AgentWorld.serving();
     await ends(world, world.newest(), end);
     await world.pass(200);
     expect(lastDecided(world)).toMatchObject({ name: 'epoch-0', reason, how: 'cold start', attempt: 2 });
   });
 
-  test('a crash while the parent drains is followed by another child of that parent', async () => {
+  test('is another child of the same parent after a crash while that parent drains', async () => {
     const world = await handedOver();
     await ends(world, world.newest(), crashed);
     expect(lastDecided(world)).toMatchObject({
@@ -69,7 +69,7 @@ describe('the reason of a start', () => {
   test.each<[string, (world: AgentWorld) => Promise<void>, string]>([
     ['a change', (world) => world.certificate('digest-1'), 'configuration changed'],
     ['an order', async (world) => world.signal('SIGHUP'), 'ordered'],
-  ])('%s during the first start is what the restart after it is for', async (_, trigger, reason) => {
+  ])('has %s during the first start as its reason', async (_, trigger, reason) => {
     const world = new AgentWorld();
     await world.settle();
     await trigger(world);
@@ -79,7 +79,7 @@ describe('the reason of a start', () => {
     expect(lastDecided(world)).toMatchObject({ name: 'epoch-1', reason, how: 'hot restart' });
   });
 
-  test('a first start that is ordered again while it runs, and fails, is retried as a first start', async () => {
+  test('is retried as a first start if it fails after a restart was requested during it', async () => {
     const world = new AgentWorld();
     await world.settle();
     world.signal('SIGHUP');
@@ -89,7 +89,7 @@ describe('the reason of a start', () => {
     expect(lastDecided(world)).toMatchObject({ reason: 'first start', how: 'cold start', attempt: 2 });
   });
 
-  test('a parent that exits early is followed by a replacement', async () => {
+  test('is a replacement if a parent exits early', async () => {
     const world = await doomed();
     expect(lastDecided(world)).toEqual({
       type: 'restart.decided',
@@ -101,7 +101,7 @@ describe('the reason of a start', () => {
     });
   });
 
-  test('a retry keeps the reason of the first try', async () => {
+  test('has the reason of the first attempt if it is a retry', async () => {
     const world = await AgentWorld.serving();
     world.signal('SIGHUP');
     await world.settle();
@@ -110,7 +110,7 @@ describe('the reason of a start', () => {
     expect(lastDecided(world)).toMatchObject({ reason: 'ordered', how: 'hot restart', attempt: 2 });
   });
 
-  test('a full restart is a cold start', async () => {
+  test('is a cold start for a full restart', async () => {
     const world = await tainted({}, [7]);
     await world.pass(4_500);
     await ends(world, world.process('epoch-0'), killed);
@@ -119,7 +119,7 @@ describe('the reason of a start', () => {
 });
 
 describe('the outcome of a start', () => {
-  test('is live, with the time to live', async () => {
+  test('is live, with the duration until it was live', async () => {
     const world = await AgentWorld.serving();
     expect(lastEnded(world)).toEqual({
       type: 'restart.ended',
@@ -157,7 +157,7 @@ describe('the outcome of a start', () => {
     expect((await world.ask()).ready).toBe(true);
   });
 
-  test('is an unreachable control plane only for an Envoy that would wait for it as a child', async () => {
+  test('is an unreachable control plane only if the Envoy would wait for it as a child', async () => {
     const world = new AgentWorld();
     world.unreachable = 'istiod:15010 (connection refused)';
     await world.settle();
@@ -168,7 +168,7 @@ describe('the outcome of a start', () => {
     expect(lastEnded(world)).toMatchObject({ name: 'epoch-1', outcome: 'control plane unreachable' });
   });
 
-  test('is changed certificates if files changed after they were read', async () => {
+  test('is changed certificates if files change after they are read', async () => {
     const world = await AgentWorld.serving();
     world.outdated = 'the certificate files changed after they were checked';
     await world.certificate('digest-1');
@@ -179,7 +179,7 @@ describe('the outcome of a start', () => {
     expect((await world.ask()).ready).toBe(true);
   });
 
-  test('is an unwritable folder of its bootstrap', async () => {
+  test('is an unwritable directory if its bootstrap cannot be written', async () => {
     const world = await AgentWorld.serving();
     world.unwritable = '/etc/istio/proxy: EROFS: read-only file system';
     await world.certificate('digest-1');
@@ -194,7 +194,7 @@ describe('the outcome of a start', () => {
     expect(world.supervisorIs()).toEqual(['beside the serving epoch', 'starting']);
   });
 
-  test('is a rejection by the parent', async () => {
+  test('is a rejection if the parent rejects the child', async () => {
     const world = await AgentWorld.serving();
     await world.certificate('digest-1');
     await refuse(world);
@@ -220,14 +220,14 @@ describe('the outcome of a start', () => {
   test.each([
     ['crashed', crashed],
     ['ended', { code: 0 }],
-  ])('is parent lost if its parent %s during the start', async (_, end) => {
+  ])('is parent lost if the parent %s during the start', async (_, end) => {
     const world = await AgentWorld.serving();
     await world.certificate('digest-1');
     await ends(world, world.process('epoch-0'), end);
     expect(lastEnded(world)).toMatchObject({ name: 'epoch-1', outcome: 'parent lost' });
   });
 
-  test('is parent lost if the parent exits on time while a second child starts', async () => {
+  test('is parent lost if the parent exits on time during the start of a second child', async () => {
     const world = await handedOver();
     await ends(world, world.newest(), crashed);
     await world.pass(60_000);

@@ -19,7 +19,7 @@ const pausesOver = (world: AgentWorld): number[] =>
 
 const gaps = (times: readonly number[]): number[] => times.map((t, index) => t - (times[index - 1] ?? 0));
 
-test('a watch that fails repeatedly is retried with pauses that double up to 1 min, and does not affect Envoy', async () => {
+test('a watch that fails repeatedly is retried with delays that double up to 1 min, without affecting Envoy', async () => {
   const world = new AgentWorld();
   world.watchAnswer = 'watch.failed';
   await world.pass(400_000);
@@ -30,7 +30,7 @@ test('a watch that fails repeatedly is retried with pauses that double up to 1 m
   expect(world.events('config.rejected')).toEqual([]);
 });
 
-test('a watch that fails right after each setup keeps its long pauses, and one that lasts resets them', async () => {
+test('a watch that fails soon after each setup keeps its long delays, and one that lasts resets them', async () => {
   const world = await AgentWorld.serving();
   for (const pauseMs of [500, 1_000, 2_000, 4_000]) {
     world.watch(fails('digest-0'));
@@ -49,7 +49,7 @@ test('a watch that fails right after each setup keeps its long pauses, and one t
   expect(world.watches).toHaveLength(7);
 });
 
-test('a change during the pause is not lost', async () => {
+test('a change during the delay is not lost', async () => {
   const world = await AgentWorld.serving();
   world.watch(fails('digest-0'));
   world.changeFiles('digest-1');
@@ -59,7 +59,7 @@ test('a change during the pause is not lost', async () => {
   expect(epochsStarted(world)).toEqual([0, 1]);
 });
 
-test('files are read again after a pause only if the directory changed or its previous state is unknown', async () => {
+test('files are read again after a delay only if the directory changed or its previous state is unknown', async () => {
   const world = await AgentWorld.serving();
   world.watch(fails('digest-0'));
   await world.pass(20_000);
@@ -70,7 +70,7 @@ test('files are read again after a pause only if the directory changed or its pr
   expect(epochsStarted(world)).toEqual([0]);
 });
 
-test('a watch that the kernel does not confirm is retried after a limit, and changes until then are found', async () => {
+test('a watch that the kernel does not confirm is retried after a timeout, and earlier changes are detected', async () => {
   const world = new AgentWorld();
   world.watchAnswer = undefined;
   await world.settle();
@@ -84,7 +84,7 @@ test('a watch that the kernel does not confirm is retried after a limit, and cha
   expect(epochsStarted(world)).toEqual([0, 1]);
 });
 
-test('§3.4: a directory that was removed for a day is no failure, and is watched when it is back', async () => {
+test('a directory that is removed for a day is not a failure, and is watched again when it returns (§3.4)', async () => {
   const world = await AgentWorld.serving();
   world.watch({ type: 'directory.missing' });
   const before = world.records.length;
@@ -98,7 +98,7 @@ test('§3.4: a directory that was removed for a day is no failure, and is watche
   expect(epochsStarted(world)).toEqual([0, 1]);
 });
 
-test('a directory that is found but cannot be watched is retried', async () => {
+test('a directory that exists but cannot be watched is retried', async () => {
   const world = await AgentWorld.serving();
   world.watch({ type: 'directory.missing' });
   world.watch({ type: 'directory.found' });
@@ -106,7 +106,7 @@ test('a directory that is found but cannot be watched is retried', async () => {
   expect(world.watches).toHaveLength(2);
 });
 
-test('a watch that ends with an unexpected error is set up again like one that fails', () => {
+test('a watch that ends with an unexpected error is set up again, like after a failure', () => {
   const clock = new VirtualClock();
   const starts: number[] = [];
   const changes: number[] = [];
@@ -129,7 +129,7 @@ test('a watch that ends with an unexpected error is set up again like one that f
   actor.stop();
 });
 
-test('another directory that is not watched in time is retried, even if it was watched before', async () => {
+test('a directory whose watch times out is retried, even if it was watched before', async () => {
   const world = await AgentWorld.serving();
   world.watch({ type: 'directory.found' });
   await world.pass(9_999);
@@ -140,7 +140,7 @@ test('another directory that is not watched in time is retried, even if it was w
   expect(world.watches).toHaveLength(2);
 });
 
-test('each directory has its own watch, and a directory that is listed twice has one', async () => {
+test('a directory has one watch, even if it is listed twice', async () => {
   const watch = { directories: ['/a', '/b', '/a'], delayMs: 10_000, requiredFiles: [], requiredFilesLimitMs: 0 };
   const world = new AgentWorld({ watch });
   await world.settle();

@@ -14,7 +14,7 @@ test('the DNS server is disabled by default', async () => {
   expect(world.records.filter((record) => 'actor' in record && record.actor === 'dns')).toEqual([]);
 });
 
-test('no Envoy is started before the port is open', async () => {
+test('Envoy is not started before the DNS port is open', async () => {
   const world = new AgentWorld({ dns: true });
   world.dnsAnswer = undefined;
   await world.pass(4_000);
@@ -28,7 +28,7 @@ test('no Envoy is started before the port is open', async () => {
   ]);
 });
 
-test('an unavailable port ends the agent with the reason before an Envoy starts', async () => {
+test('an unavailable port ends the agent with a reason before Envoy starts', async () => {
   const world = new AgentWorld({ dns: true });
   world.dnsAnswer = 'failed';
   await world.settle();
@@ -37,14 +37,14 @@ test('an unavailable port ends the agent with the reason before an Envoy starts'
   expect(world.released).toEqual([7, 8]);
 });
 
-test('a port that neither opens nor fails ends the agent after 5 s', async () => {
+test('a port that neither opens nor fails within 5 s ends the agent', async () => {
   const world = new AgentWorld({ dns: true });
   world.dnsAnswer = undefined;
   await world.pass(5_000);
   expect(world.output()).toEqual({ exitCode: 1, trouble: ['DNS port not open after 5000 ms'] });
 });
 
-test('a lost port is reopened after pauses that double up to 30 s, and does not affect Envoy', async () => {
+test('a lost port is reopened with delays that double up to 30 s, without affecting Envoy', async () => {
   const world = await AgentWorld.serving({ dns: true });
   world.tellDns(table);
   world.dnsAnswer = 'failed';
@@ -66,7 +66,7 @@ test('a lost port is reopened after pauses that double up to 30 s, and does not 
   expect(world.events('dns.listening')).toHaveLength(2);
 });
 
-test('a port lost after 1 min is reopened soon, and an existing table is reported before the port is open', async () => {
+test('a port that is lost after 1 min is reopened soon, and an existing table is reported before it is open', async () => {
   const world = await AgentWorld.serving({ dns: true });
   world.dnsAnswer = undefined;
   world.tellDns(lost);
@@ -81,7 +81,7 @@ test('a port lost after 1 min is reopened soon, and an existing table is reporte
   expect(world.dnsOpened).toBe(4);
 });
 
-test('a stop while the port is being opened ends the server at once', async () => {
+test('the server exits immediately if it is stopped while it opens the port', async () => {
   const world = new AgentWorld({ dns: true });
   world.dnsAnswer = undefined;
   await world.settle();

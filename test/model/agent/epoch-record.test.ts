@@ -32,7 +32,7 @@ test.each<[string, EpochRecord[], boolean, string]>([
   ['only a parent is left', [record('epoch-3', 'leaving')], false, 'epoch-4'],
   ['only a replaced one is left', [record('epoch-3', 'retiring')], false, 'epoch-0b'],
   ['only a replaced one of the second base id is left', [record('epoch-2b', 'retiring')], false, 'epoch-0'],
-])('%s: the next one', (_, epochs, replacing, name) => {
+])('the next epoch is determined correctly if %s', (_, epochs, replacing, name) => {
   expect(nextEpochId(epochs, [7, 8], replacing)).toEqual({
     name,
     epoch: record(name, 'starting').epoch,
@@ -40,11 +40,11 @@ test.each<[string, EpochRecord[], boolean, string]>([
   });
 });
 
-test('an agent with one base id has no spare one', () => {
+test('an agent with one base ID has no spare base ID', () => {
   expect(nextEpochId([record('epoch-3', 'retiring')], [7], false)).toEqual({ name: 'epoch-4', epoch: 4, baseId: 7 });
 });
 
-test('each phase belongs to one epoch', () => {
+test('a phase change applies to one epoch only', () => {
   const epochs = [record('epoch-0', 'live'), record('epoch-1', 'starting')];
   expect(withPhase(epochs, { name: 'epoch-1' }, 'live').map(({ phase }) => phase)).toEqual(['live', 'live']);
   expect(withPhase(epochs, { name: 'epoch-0' }, 'leaving').map(({ phase }) => phase)).toEqual(['leaving', 'starting']);

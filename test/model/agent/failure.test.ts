@@ -15,7 +15,7 @@ import {
 checkEveryWorld();
 
 describe('a child', () => {
-  test('that fails leaves its parent serving, and the same epoch number is retried', async () => {
+  test('leaves its parent serving if it fails, and the same epoch number is retried', async () => {
     const world = await AgentWorld.serving();
     await world.certificate('digest-1');
     await ends(world, world.newest(), { code: 1, lastWords: 'cannot bind' });
@@ -25,7 +25,7 @@ describe('a child', () => {
     expect((await world.ask()).ready).toBe(true);
   });
 
-  test('fact 3: that is not live within 20 s is killed, without SIGTERM', async () => {
+  test('is killed without SIGTERM if it is not live within 20 s (fact 2)', async () => {
     const world = await AgentWorld.serving();
     await world.certificate('digest-1');
     await world.pass(19_999);
@@ -38,7 +38,7 @@ describe('a child', () => {
     expect(world.process('epoch-0').signals).toEqual([]);
   });
 
-  test('that is killed, and whose parent exits before it does, is followed by epoch 0', async () => {
+  test('is followed by epoch 0 if it is killed and its parent exits before it does', async () => {
     const world = await AgentWorld.serving();
     await world.certificate('digest-1');
     await world.pass(20_000);
@@ -50,7 +50,7 @@ describe('a child', () => {
     expect(epochsStarted(world)).toEqual([0, 1, 0]);
   });
 
-  test('whose parent exits while it starts is killed, and epoch 0 follows', async () => {
+  test('is killed and followed by epoch 0 if its parent exits during its start', async () => {
     const world = await AgentWorld.serving();
     await world.certificate('digest-1');
     await ends(world, world.process('epoch-0'), killed);
@@ -60,7 +60,7 @@ describe('a child', () => {
     expect(epochsStarted(world)).toEqual([0, 1, 0]);
   });
 
-  test('that does not exit on SIGKILL blocks only its own base id', async () => {
+  test('blocks only its own base ID if it does not exit on SIGKILL', async () => {
     const world = await AgentWorld.serving();
     await world.certificate('digest-1');
     await world.pass(20_000 + 9_999);
@@ -82,7 +82,7 @@ describe('a child', () => {
     expect(namesStarted(world).at(-1)).toBe('epoch-1b');
   });
 
-  test('that does not exit on SIGKILL blocks the restart if there is no other base id, and the old epoch keeps serving', async () => {
+  test('blocks the restart if it does not exit on SIGKILL and there is no free base ID, while the old epoch keeps serving', async () => {
     const world = await AgentWorld.serving({}, [7]);
     await world.certificate('digest-1');
     await world.pass(3_600_000);
@@ -94,7 +94,7 @@ describe('a child', () => {
     expect(namesStarted(world).at(-1)).toBe('epoch-1');
   });
 
-  test('that has become live since the last probe is kept when its deadline passes', async () => {
+  test('is kept at its deadline if it has become live since the last probe', async () => {
     const world = await AgentWorld.serving();
     world.onLook = 'live';
     await world.certificate('digest-1');
@@ -105,7 +105,7 @@ describe('a child', () => {
     expect(world.events('restart.ended').at(-1)).toMatchObject({ name: 'epoch-1', outcome: 'live' });
   });
 
-  test('that does not respond to a last probe is killed 1 s later', async () => {
+  test('is killed 1 s after its last probe gets no response', async () => {
     const world = await AgentWorld.serving();
     world.onLook = 'no answer';
     await world.certificate('digest-1');
@@ -116,7 +116,7 @@ describe('a child', () => {
     expect(world.events('restart.ended').at(-1)).toMatchObject({ name: 'epoch-1', outcome: 'not live in time' });
   });
 
-  test('whose live report arrives during a last probe is kept', async () => {
+  test('is kept if its live report is received during the last probe', async () => {
     const world = await AgentWorld.serving();
     world.onLook = 'no answer';
     await world.certificate('digest-1');
@@ -128,7 +128,7 @@ describe('a child', () => {
 });
 
 describe('the only Envoy', () => {
-  test('that crashes is followed by epoch 0, after the first delay, unchecked because its bootstrap is proven', async () => {
+  test('is restarted after a crash as epoch 0 after the first delay, without a check because its bootstrap is proven', async () => {
     const world = await AgentWorld.serving();
     await ends(world, world.newest(), killed);
     expect(await world.ask()).toEqual({ ready: false, reason: 'Envoy ended' });
@@ -148,7 +148,7 @@ describe('the only Envoy', () => {
     expect(world.prepared.at(-1)).toMatchObject({ epoch: 0, validate: true });
   });
 
-  test('that crashes while a start is pending does not affect that start', async () => {
+  test('does not affect a pending start if it crashes', async () => {
     const world = await AgentWorld.serving({ starts: { burst: 1, refillMs: 60_000 } });
     await world.certificate('digest-1');
     expect(world.supervisorIs()).toEqual(['rate limited']);
@@ -160,8 +160,8 @@ describe('the only Envoy', () => {
   });
 });
 
-describe('a crash while the parent drains', () => {
-  test('and a parent that cannot be killed and has the only base id ends the agent while it waits for a start', async () => {
+describe("a child's crash while its parent drains", () => {
+  test('ends the agent if the parent cannot be killed, has the only base ID, and a start is waiting', async () => {
     const world = await AgentWorld.serving({ starts: { burst: 2, refillMs: 3_600_000 } }, [7]);
     await world.certificate('digest-1');
     await goesLive(world);
@@ -174,7 +174,7 @@ describe('a crash while the parent drains', () => {
     });
   });
 
-  test('starts the same epoch number again at once, the first time', async () => {
+  test('causes an immediate restart of the same epoch number the first time', async () => {
     const world = await handedOver();
     await world.pass(30_000);
     await ends(world, world.newest(), crashed);
@@ -183,7 +183,7 @@ describe('a crash while the parent drains', () => {
     expect((await world.ask()).ready).toBe(false);
   });
 
-  test('starts it again after the first delay, the second time', async () => {
+  test('causes a restart of the same epoch number after the first delay the second time', async () => {
     const world = await handedOver();
     await ends(world, world.newest(), crashed);
     await goesLive(world);
@@ -195,7 +195,7 @@ describe('a crash while the parent drains', () => {
     expect(epochsStarted(world)).toEqual([0, 1, 1, 1]);
   });
 
-  test('gives the parent its full time beside the next child', async () => {
+  test('leaves the parent its full shutdown time, even with another child', async () => {
     const world = await handedOver();
     await world.pass(30_000);
     await ends(world, world.newest(), crashed);
@@ -206,7 +206,7 @@ describe('a crash while the parent drains', () => {
     expect(world.supervisorIs()).toEqual(['settled']);
   });
 
-  test('leads to epoch 0 when the parent is overdue before the next child is live, because both may hang', async () => {
+  test('leads to epoch 0 if the parent is overdue before the next child is live, because both can hang', async () => {
     const world = await handedOver();
     await ends(world, world.newest(), crashed);
     await world.pass(64_999);
@@ -222,7 +222,7 @@ describe('a crash while the parent drains', () => {
     expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-1', 'epoch-1', 'epoch-0']);
   });
 
-  test('leads to epoch 0 when the parent exits before the next child is live', async () => {
+  test('leads to epoch 0 if the parent exits before the next child is live', async () => {
     const world = await handedOver();
     await ends(world, world.newest(), crashed);
     await world.pass(60_000);
@@ -233,7 +233,7 @@ describe('a crash while the parent drains', () => {
     expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-1', 'epoch-1', 'epoch-0']);
   });
 
-  test('leads to no start when the next child was live, unobserved, and has shut the parent down', async () => {
+  test('leads to no further start if the next child was live unobserved and has shut the parent down', async () => {
     const world = await handedOver();
     await ends(world, world.newest(), crashed);
     Object.assign(world, { onLook: 'live', unseenMs: 60_300 });
@@ -244,7 +244,7 @@ describe('a crash while the parent drains', () => {
     expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-1', 'epoch-1']);
   });
 
-  test('leads to epoch 0 when the parent crashes before the next child is live', async () => {
+  test('leads to epoch 0 if the parent crashes before the next child is live', async () => {
     const world = await handedOver();
     await ends(world, world.newest(), crashed);
     await ends(world, world.process('epoch-0'), crashed);
@@ -254,7 +254,7 @@ describe('a crash while the parent drains', () => {
     expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-1', 'epoch-1', 'epoch-0']);
   });
 
-  test('waits for its delay, the second time, also when the parent crashes before it', async () => {
+  test('is followed by a delay the second time, even if the parent crashes before the restart', async () => {
     const world = await handedOver();
     await ends(world, world.newest(), crashed);
     await goesLive(world);
@@ -265,7 +265,7 @@ describe('a crash while the parent drains', () => {
     expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-1', 'epoch-1', 'epoch-0']);
   });
 
-  test('and its parent’s exit are both in the report of exhausted retries', async () => {
+  test("is listed together with its parent's exit when retries are exhausted", async () => {
     const world = await handedOver({ retry: { budget: 2, firstDelayMs: 200, maxDelayMs: 30_000 } });
     await ends(world, world.newest(), crashed);
     await world.pass(60_000);
@@ -281,7 +281,7 @@ describe('a crash while the parent drains', () => {
     ]);
   });
 
-  test('is retried when the next child fails too', async () => {
+  test('is followed by retries if the next child fails too', async () => {
     const world = await handedOver();
     await ends(world, world.newest(), crashed);
     await ends(world, world.newest(), { code: 1 });
@@ -289,7 +289,7 @@ describe('a crash while the parent drains', () => {
     expect(epochsStarted(world)).toEqual([0, 1, 1, 1]);
   });
 
-  test('ends the agent where the policy is exit', async () => {
+  test('ends the agent if the restart policy is exit', async () => {
     const world = await handedOver({ restartPolicy: 'exit' });
     await ends(world, world.newest(), crashed);
     expect(world.output()?.exitCode).toBe(1);
@@ -297,7 +297,7 @@ describe('a crash while the parent drains', () => {
   });
 });
 
-describe('restart policies and hot restart off', () => {
+describe('the agent', () => {
   test.each([
     ['that ends by itself with 0', { code: 0 }, 0, []],
     [
@@ -307,13 +307,13 @@ describe('restart policies and hot restart off', () => {
       ['agent exits: Envoy cannot be kept running', expect.stringContaining('3')],
     ],
     ['that crashes', crashed, 1, ['agent exits: Envoy cannot be kept running', expect.stringContaining('SIGSEGV')]],
-  ])('with the policy exit the agent ends as the Envoy %s', async (_, end, exitCode, trouble) => {
+  ])('ends with policy exit like the Envoy %s', async (_, end, exitCode, trouble) => {
     const world = await AgentWorld.serving({ restartPolicy: 'exit' });
     await ends(world, world.newest(), end);
     expect(world.output()).toEqual({ exitCode, trouble });
   });
 
-  test('with the policy exit an Envoy that exits with 0 while its child starts stops the child, and the agent exits with 0', async () => {
+  test('ends with 0 under policy exit if Envoy exits with 0 while its child starts, and stops the child', async () => {
     const world = await AgentWorld.serving({ restartPolicy: 'exit' });
     await world.certificate('digest-1');
     await ends(world, world.process('epoch-0'), { code: 0 });
@@ -321,14 +321,14 @@ describe('restart policies and hot restart off', () => {
     expect(world.output()).toEqual({ exitCode: 0, trouble: [] });
   });
 
-  test('with the policy exit an Envoy that exits before it ever served is a failure, whatever its exit code', async () => {
+  test('fails under policy exit if an Envoy exits before it ever served, whatever the exit code is', async () => {
     const world = new AgentWorld({ restartPolicy: 'exit' });
     await world.settle();
     await ends(world, world.newest(), { code: 0 });
     expect(world.output()?.exitCode).toBe(1);
   });
 
-  test('with the policy exit a failed child does not end an agent whose Envoy serves', async () => {
+  test('keeps running under policy exit after a failed child while its Envoy serves', async () => {
     const world = await AgentWorld.serving({ restartPolicy: 'exit' });
     await world.certificate('digest-1');
     await ends(world, world.newest(), { code: 1 });
@@ -338,7 +338,7 @@ describe('restart policies and hot restart off', () => {
     expect(epochsStarted(world)).toEqual([0, 1, 1]);
   });
 
-  test('with hot restart off a change drains Envoy, stops it, and restarts it as epoch 0', async () => {
+  test('drains and stops Envoy for a change, and restarts it as epoch 0, if hot restart is off', async () => {
     const world = await AgentWorld.serving({ hotRestart: false });
     await world.certificate('digest-1');
     expect(epochsStarted(world)).toEqual([0]);
@@ -355,21 +355,21 @@ describe('restart policies and hot restart off', () => {
     expect(world.supervisorIs()).toEqual(['settled']);
   });
 
-  test('with hot restart off an Envoy that exits while it is drained is followed at once', async () => {
+  test('restarts an Envoy immediately if it exits during its drain and hot restart is off', async () => {
     const world = await AgentWorld.serving({ hotRestart: false, terminationDrainMs: 1_000 });
     await world.certificate('digest-1');
     await ends(world, world.newest());
     expect(epochsStarted(world)).toEqual([0, 0]);
   });
 
-  test('with hot restart off a short drain is used if the agent’s own is short', async () => {
+  test('limits the drain to its own short drain time if hot restart is off', async () => {
     const world = await AgentWorld.serving({ hotRestart: false, terminationDrainMs: 1_000 });
     await world.certificate('digest-1');
     await world.pass(1_000);
     expect(world.newest().signals).toEqual(['SIGKILL']);
   });
 
-  test('with hot restart off the only Envoy is restarted after a crash', async () => {
+  test('restarts the only Envoy after a crash if hot restart is off', async () => {
     const world = await AgentWorld.serving({ hotRestart: false });
     await ends(world, world.newest(), crashed);
     await world.pass(200);
@@ -378,7 +378,7 @@ describe('restart policies and hot restart off', () => {
 });
 
 describe('the start limiter', () => {
-  test('grants ten starts at once, then one a second', async () => {
+  test('permits ten starts immediately, then one per second', async () => {
     const world = await AgentWorld.serving({ retry: { budget: 1_000, firstDelayMs: 1, maxDelayMs: 1 } });
     const from = world.started.length;
     const startedAt: number[] = [];
@@ -392,7 +392,7 @@ describe('the start limiter', () => {
     expect(startedAt).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 1_010, 2_011, 3_012, 4_013, 5_014, 6_015]);
   });
 
-  test('refills its bucket during a minute without starts, token by token, up to its capacity', async () => {
+  test('refills its bucket during a minute without starts, one token at a time up to its capacity', async () => {
     const world = await AgentWorld.serving({ ...patient, starts: { burst: 3, refillMs: 1_000 } });
     const startsAfter = async (crashes: number): Promise<number[]> => {
       const from = world.clock.now();
@@ -414,7 +414,7 @@ describe('the start limiter', () => {
   });
 });
 
-test('an epoch that has ended has no actor any more', async () => {
+test('an epoch that has ended has no actor', async () => {
   const world = await handedOver();
   expect(world.epochActors()).toEqual(['epoch-0', 'epoch-1']);
   await world.pass(60_000);
@@ -424,7 +424,7 @@ test('an epoch that has ended has no actor any more', async () => {
   expect(world.epochActors()).toEqual([]);
 });
 
-test('a chart that throws an error ends the agent with that error', async () => {
+test('an agent exits with the error that its chart throws', async () => {
   const world = await AgentWorld.serving();
   world.breakNextProcess = true;
   await world.certificate('digest-1');

@@ -28,7 +28,7 @@ checkEveryWorld();
 
 const orderedEnd = { exitCode: 0, trouble: [] };
 
-test('§2.6 F1: an epoch that failed does not count: the next one has the number after the serving one’s', async () => {
+test('an epoch that failed does not count, and the next epoch number follows the serving one (§2.6 F1)', async () => {
   const world = await AgentWorld.serving();
   for (const digest of ['digest-1', 'digest-2', 'digest-3']) {
     await world.certificate(digest);
@@ -38,7 +38,7 @@ test('§2.6 F1: an epoch that failed does not count: the next one has the number
   expect(new Set(epochsStarted(world))).toEqual(new Set([0, 1]));
 });
 
-test('§2.6 F2: a new bootstrap is checked before any child attaches, even if it is proven', async () => {
+test('a new bootstrap is checked before any child attaches, even if it is proven (§2.6 F2)', async () => {
   const world = await AgentWorld.serving();
   world.signal('SIGHUP');
   await world.certificate('digest-1');
@@ -50,7 +50,7 @@ test('§2.6 F2: a new bootstrap is checked before any child attaches, even if it
   expect(namesStarted(refused)).toEqual(['epoch-0']);
 });
 
-test('§2.6 F2: a parent that rejects every child is repaired or replaced, and does not get children forever', async () => {
+test('a parent that rejects every child is repaired or replaced, and does not get children forever (§2.6 F2)', async () => {
   const world = await AgentWorld.serving();
   await world.certificate('digest-1');
   await refuse(world);
@@ -63,7 +63,7 @@ test('§2.6 F2: a parent that rejects every child is repaired or replaced, and d
   expect(world.supervisorIs()).toEqual(['settled']);
 });
 
-test('§2.6 F3: epoch numbers have no gaps after failures, and a child that is not live in 20 s is killed and reported', async () => {
+test('epoch numbers have no gaps after failures, and a child that is not live within 20 s is killed and reported (§2.6 F3)', async () => {
   const world = await AgentWorld.serving();
   await world.certificate('digest-1');
   await world.pass(20_000);
@@ -78,14 +78,14 @@ test('§2.6 F3: epoch numbers have no gaps after failures, and a child that is n
   expect(epochsStarted(world)).toEqual([0, 1, 1, 2]);
 });
 
-test('§2.6 F3: an epoch that waits for the control plane while no Envoy serves keeps waiting', async () => {
+test('an epoch that waits for the control plane keeps waiting if no Envoy serves (§2.6 F3)', async () => {
   const world = new AgentWorld();
   await world.pass(3_600_000);
   expect(world.newest().signals).toEqual([]);
   expect(epochsStarted(world)).toEqual([0]);
 });
 
-test('§2.6 F4: a child that fails does not affect the serving epoch, which gets no order and no signal', async () => {
+test('a failed child does not affect the serving epoch, which receives no order or signal (§2.6 F4)', async () => {
   const world = await AgentWorld.serving();
   await world.certificate('digest-1');
   const before = world.messages().length;
@@ -101,7 +101,7 @@ test('§2.6 F4: a child that fails does not affect the serving epoch, which gets
   expect(await world.ask()).toEqual({ ready: true, reason: '' });
 });
 
-test('§2.6 F5: changes and stops are accepted at any time: the newest change is started, and a stop is obeyed', async () => {
+test('changes and stops are accepted at any time: the newest change is started, and a stop is executed (§2.6 F5)', async () => {
   const world = await AgentWorld.serving();
   await world.certificate('digest-1');
   await world.certificate('digest-2');
@@ -117,7 +117,7 @@ test('§2.6 F5: changes and stops are accepted at any time: the newest change is
   expect(world.drained).toEqual([{ epoch: 2, baseId: 7, replaced: false }]);
 });
 
-test('§2.6 F6: a child that has no process yet when the stop arrives never gets one', async () => {
+test('a child without a process at the time of a stop never starts one (§2.6 F6)', async () => {
   const world = await AgentWorld.serving();
   world.changeFiles('digest-1');
   const preparing = (): boolean => world.records.some((r) => r.kind === 'spawn' && r.actor === 'epoch-1/prepare');
@@ -130,7 +130,7 @@ test('§2.6 F6: a child that has no process yet when the stop arrives never gets
   expect(world.output()).toEqual(orderedEnd);
 });
 
-test('§2.6 F7: a stop ends when every Envoy exited, within 10 s after SIGKILL', async () => {
+test('a stop ends when all Envoys have exited, at most 10 s after SIGKILL (§2.6 F7)', async () => {
   const world = await handedOver();
   world.signal('SIGTERM');
   await world.pass(5_000);
@@ -145,7 +145,7 @@ test('§2.6 F7: a stop ends when every Envoy exited, within 10 s after SIGKILL',
   expect(world.output()).toEqual(orderedEnd);
 });
 
-test('§2.6 F8: the desired state is compared with the running one, so a failed start is retried with growing delays', async () => {
+test('a failed start is retried with increasing delays, because desired and running state are compared (§2.6 F8)', async () => {
   const world = await AgentWorld.serving();
   await world.certificate('digest-1');
   const delays: number[] = [];
@@ -159,7 +159,7 @@ test('§2.6 F8: the desired state is compared with the running one, so a failed 
   expect(epochsStarted(world)).toEqual([0, 1, 1, 1, 1]);
 });
 
-test('§2.6 F8: a minute of health renews the budget', async () => {
+test('a healthy minute resets the retry budget (§2.6 F8)', async () => {
   const world = await AgentWorld.serving({ retry: { budget: 1, firstDelayMs: 200, maxDelayMs: 30_000 } });
   for (let crash = 0; crash < 5; crash++) {
     await world.pass(60_000);
@@ -170,13 +170,13 @@ test('§2.6 F8: a minute of health renews the budget', async () => {
   expect(world.supervisorIs()).toEqual(['settled']);
 });
 
-test('§2.6 F9: the current epoch’s clean exit is a failure, and counts as one', async () => {
+test('a clean exit of the current epoch counts as a failure (§2.6 F9)', async () => {
   const world = await AgentWorld.serving({ retry: { budget: 0, firstDelayMs: 200, maxDelayMs: 30_000 } });
   await ends(world, world.newest(), { code: 0 });
   expect(world.output()?.exitCode).toBe(1);
 });
 
-test('§2.6 F10: the wait of a stop ends when every Envoy exited, or at a second signal', async () => {
+test('a stop ends its wait when all Envoys have exited, or at a second signal (§2.6 F10)', async () => {
   const gone = await AgentWorld.serving();
   gone.signal('SIGTERM');
   await gone.pass(1_000);
@@ -192,7 +192,7 @@ test('§2.6 F10: the wait of a stop ends when every Envoy exited, or at a second
   expect(signalled.clock.now()).toBe(1_000);
 });
 
-test('§2.6 F11: a stop sends SIGTERM to the newest live epoch, SIGKILL after a deadline, and only SIGKILL to epochs that are not live', async () => {
+test('a stop sends SIGTERM to the newest live epoch, SIGKILL after a deadline, and only SIGKILL to others (§2.6 F11)', async () => {
   const world = await handedOver();
   world.signal('SIGTERM');
   await world.pass(16_999);
@@ -208,7 +208,7 @@ test('§2.6 F11: a stop sends SIGTERM to the newest live epoch, SIGKILL after a 
 });
 
 // How the kernel is queried: src/agent/envoy/out-of-memory.test.ts, src/agent/envoy/envoy-process.test.ts.
-test('§2.6 F12: an out-of-memory kill is recognized by the report of the kernel, not by a text or a SIGKILL', async () => {
+test("an out-of-memory kill is recognized by the kernel's report, not by a text or a SIGKILL (§2.6 F12)", async () => {
   const reasons: unknown[] = [];
   for (const end of [
     { ...killed, outOfMemory: true, lastWords: '' },
@@ -222,7 +222,7 @@ test('§2.6 F12: an out-of-memory kill is recognized by the report of the kernel
   expect(reasons).toEqual(['out of memory', 'Envoy crashed']);
 });
 
-test('§2.6 F13: a response of another epoch on the admin port makes no epoch live', async () => {
+test('a response of another epoch on the admin port does not make an epoch live (§2.6 F13)', async () => {
   const admin = { epoch: 0 };
   const server = createServer((request, response) => {
     if (request.url === '/ready') response.end('LIVE\n');

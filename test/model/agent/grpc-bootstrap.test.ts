@@ -24,13 +24,13 @@ async function started(
   return world;
 }
 
-test('a workload that is not proxyless gets no file, and is ready without one', async () => {
+test('a workload that is not proxyless gets no bootstrap file, and is ready without it', async () => {
   const world = await started({ runsEnvoy: false });
   expect(await world.ask()).toEqual(ready);
   expect(world.grpcBootstrapWrites).toBe(0);
 });
 
-test('the file is written after the certificates, once, and the workload is not ready before', async () => {
+test('the file is written once, after the certificates, and the workload is not ready before', async () => {
   const world = await started(withCertificates);
   await world.pass(20_000);
   expect(world.grpcBootstrapWrites).toBe(0);
@@ -56,7 +56,7 @@ test('the workload is not ready while certificates cannot be written', async () 
   expect(await world.ask()).toEqual(ready);
 });
 
-test('without certificate files of this agent the file is written at once', async () => {
+test('the file is written immediately if this agent writes no certificate files', async () => {
   const identity = { ...withCertificates.identity!, writesOutput: false };
   for (const settings of [proxyless, { ...withCertificates, identity }]) {
     expect(await (await started(settings)).ask()).toEqual(ready);
@@ -65,7 +65,7 @@ test('without certificate files of this agent the file is written at once', asyn
   expect(await another.ask()).toEqual(ready);
 });
 
-test('a file that cannot be written is retried after 0.5 s, then after longer pauses up to 30 s', async () => {
+test('a file that cannot be written is retried after 0.5 s, and then with delays of up to 30 s', async () => {
   const world = await started(proxyless, { grpcBootstrapAnswer: 'EROFS' });
   expect(await world.ask()).toEqual(notReady);
   await world.pass(120_000);
@@ -77,7 +77,7 @@ test('a file that cannot be written is retried after 0.5 s, then after longer pa
   expect(await world.ask()).toEqual(ready);
 });
 
-test('a write to a file system that hangs is retried after 10 s', async () => {
+test('a write that hangs is retried after 10 s', async () => {
   const world = await started(proxyless, { grpcBootstrapAnswer: 'hangs' });
   await world.pass(10_000);
   expect(world.events('grpc-bootstrap.failed')).toEqual([
@@ -91,7 +91,7 @@ test('a write to a file system that hangs is retried after 10 s', async () => {
   expect(await world.ask()).toEqual(ready);
 });
 
-test('an Envoy beside proxyless programs does not make the workload ready without the file', async () => {
+test('an Envoy next to proxyless programs does not make the workload ready without the file', async () => {
   const world = await AgentWorld.serving({ ...withCertificates, runsEnvoy: true });
   expect(await world.ask()).toEqual(notReady);
   world.reportOutput({ type: 'output.written' });
@@ -99,7 +99,7 @@ test('an Envoy beside proxyless programs does not make the workload ready withou
   expect(await world.ask()).toEqual(ready);
 });
 
-test('an agent that stops is not ready, whether or not the file is there', async () => {
+test('a stopping agent is not ready, even if the file exists', async () => {
   const world = await started(withCertificates);
   world.signal('SIGTERM');
   await world.settle();

@@ -4,7 +4,7 @@ import { checkEveryWorld, crashed, ends, epochsStarted, goesLive, handedOver, ki
 
 checkEveryWorld();
 
-test('§2.1, §2.3: a changed certificate starts the next epoch; the old one drains only when the new one is live', async () => {
+test('a changed certificate starts the next epoch, and the old epoch drains only when the new one is live (§2.1, §2.3)', async () => {
   const world = await AgentWorld.serving();
   await world.certificate('digest-1');
   expect(epochsStarted(world)).toEqual([0, 1]);
@@ -19,7 +19,7 @@ test.each([
   ['broken', ['tls.key is not the key of tls.crt'], ['tls.crt', 'tls.key'], 'tls.key is not the key of tls.crt'],
   ['away', [], [], 'all certificate files were removed'],
 ])(
-  'certificates that are %s change nothing and are reported, and valid ones restart Envoy',
+  'certificates that are %s cause no restart and are reported, and valid ones restart Envoy',
   async (_, problems, files, reason) => {
     const world = await AgentWorld.serving();
     world.fileProblems = problems;
@@ -35,7 +35,7 @@ test.each([
 );
 
 describe('the slot for pending changes', () => {
-  test('fact 5: keeps a change while a parent drains, and the newest change replaces it', async () => {
+  test('keeps a change while a parent drains, and the newest change replaces it (fact 5)', async () => {
     const world = await handedOver();
     await world.certificate('digest-2');
     await world.certificate('digest-3');
@@ -51,7 +51,7 @@ describe('the slot for pending changes', () => {
     expect(world.supervisorIs()).toEqual(['settled']);
   });
 
-  test('starts nothing for a change that is reverted while a parent drains', async () => {
+  test('starts no Envoy for a change that is reverted while a parent drains', async () => {
     const world = await handedOver();
     await world.certificate('digest-2');
     await world.certificate('digest-1');
@@ -61,7 +61,7 @@ describe('the slot for pending changes', () => {
     expect(epochsStarted(world)).toEqual([0, 1]);
   });
 
-  test('keeps a change during the start of a child for the next one', async () => {
+  test('keeps a change during the start of a child for the next start', async () => {
     const world = await AgentWorld.serving();
     await world.certificate('digest-1');
     await world.certificate('digest-2');
@@ -73,8 +73,8 @@ describe('the slot for pending changes', () => {
   });
 });
 
-describe('a child that was live before a probe detected it', () => {
-  test('and is killed counts as one that served: its parent drains, so the next one starts at once, unchecked', async () => {
+describe('a child that was live before a probe detects it', () => {
+  test('counts as having served if it is killed: its parent drains, and the next child starts immediately and unchecked', async () => {
     const world = await AgentWorld.serving();
     await world.certificate('digest-1');
     await ends(world, world.process('epoch-1'), { ...killed, tookOverWithinMs: 180 });
@@ -90,7 +90,7 @@ describe('a child that was live before a probe detected it', () => {
     expect(epochsStarted(world)).toEqual([0, 1, 1]);
   });
 
-  test('and whose parent is killed serves until its replacement does', async () => {
+  test('serves until its replacement serves if its parent is killed', async () => {
     const world = await AgentWorld.serving({}, [7, 8]);
     world.onLook = 'live';
     await world.certificate('digest-1');
@@ -104,7 +104,7 @@ describe('a child that was live before a probe detected it', () => {
     expect(world.supervisorIs()).toEqual(['settled']);
   });
 
-  test('and has shut down its parent unobserved needs no replacement', async () => {
+  test('needs no replacement if it has shut down its parent unobserved', async () => {
     const world = await AgentWorld.serving();
     Object.assign(world, { onLook: 'live', unseenMs: 60_300 });
     await world.certificate('digest-1');
@@ -117,7 +117,7 @@ describe('a child that was live before a probe detected it', () => {
   test.each([
     ['before its child can have requested it', 30_000, { code: 0 }],
     ['by a crash', 60_300, crashed],
-  ])('and whose parent exits %s is orphaned', async (_, unseenMs, end) => {
+  ])('is orphaned if its parent exits %s', async (_, unseenMs, end) => {
     const world = await AgentWorld.serving({}, [7, 8]);
     Object.assign(world, { onLook: 'live', unseenMs });
     await world.certificate('digest-1');
@@ -125,7 +125,7 @@ describe('a child that was live before a probe detected it', () => {
     expect(world.newest().name).toBe('epoch-0b');
   });
 
-  test('and is killed at the start of a stop is not followed by another one', async () => {
+  test('is not replaced if it is killed at the start of a stop', async () => {
     const world = await AgentWorld.serving();
     await world.certificate('digest-1');
     world.signal('SIGTERM');
@@ -135,7 +135,7 @@ describe('a child that was live before a probe detected it', () => {
     expect(epochsStarted(world)).toEqual([0, 1]);
   });
 
-  test('is not assumed if it was killed: its parent serves, and the next start waits for its delay', async () => {
+  test('does not count as live if it is killed without evidence, so that its parent serves and the next start is delayed', async () => {
     const world = await AgentWorld.serving();
     await world.certificate('digest-1');
     await ends(world, world.process('epoch-1'), killed);
@@ -146,7 +146,7 @@ describe('a child that was live before a probe detected it', () => {
 });
 
 describe('signals', () => {
-  test('SIGHUP restarts Envoy although nothing changed', async () => {
+  test('SIGHUP restarts Envoy even if nothing has changed', async () => {
     const world = await AgentWorld.serving();
     world.signal('SIGHUP');
     await world.settle();
@@ -156,7 +156,7 @@ describe('signals', () => {
     expect(world.supervisorIs()).toEqual(['settled']);
   });
 
-  test('each SIGHUP restarts once, and keeps the configuration', async () => {
+  test('each SIGHUP causes one restart with the same configuration', async () => {
     const world = await AgentWorld.serving();
     for (const epoch of [1, 2]) {
       world.signal('SIGHUP');
@@ -170,7 +170,7 @@ describe('signals', () => {
     expect(epochsStarted(world)).toEqual([0, 1, 2]);
   });
 
-  test('SIGHUP while a parent drains triggers another restart after its exit', async () => {
+  test("SIGHUP while a parent drains causes another restart after the parent's exit", async () => {
     const world = await handedOver();
     world.signal('SIGHUP');
     world.signal('SIGHUP');
@@ -185,7 +185,7 @@ describe('signals', () => {
     expect(world.supervisorIs()).toEqual(['settled']);
   });
 
-  test('SIGUSR1, which would kill an Envoy that has just started, waits until it is live', async () => {
+  test('SIGUSR1 is delayed until a new Envoy is live, because it would kill an Envoy that has just started', async () => {
     const world = await AgentWorld.serving();
     await world.certificate('digest-1');
     world.signal('SIGUSR1');
@@ -197,7 +197,7 @@ describe('signals', () => {
     expect(world.process('epoch-1').signals).toEqual(['SIGUSR1', 'SIGUSR1']);
   });
 
-  test('SIGUSR1 reaches every epoch, also while the agent stops', async () => {
+  test('SIGUSR1 is sent to every epoch, even while the agent stops', async () => {
     const world = await handedOver();
     world.signal('SIGUSR1');
     expect(world.started.map((p) => p.signals)).toEqual([['SIGUSR1'], ['SIGUSR1']]);
@@ -213,7 +213,7 @@ describe('signals', () => {
 describe('SIGUSR1 and an Envoy that shuts down', () => {
   const byReopen = { code: null, signal: 'SIGUSR1' };
 
-  test('is sent to no parent that may exit at any time, and to no Envoy that received an exit request', async () => {
+  test('is not sent to a parent that can exit at any time, or to an Envoy that received an exit request', async () => {
     const world = await handedOver();
     await world.pass(53_999);
     world.signal('SIGUSR1');
@@ -228,7 +228,7 @@ describe('SIGUSR1 and an Envoy that shuts down', () => {
     expect(world.process('epoch-1').signals).toEqual(['SIGUSR1', 'SIGUSR1', 'SIGTERM']);
   });
 
-  test('terminates a parent on time, which counts as an ordered exit', async () => {
+  test('terminates a parent on time, which counts as a requested exit', async () => {
     const world = await handedOver();
     await world.pass(60_000);
     await ends(world, world.process('epoch-0'), byReopen);
@@ -237,7 +237,7 @@ describe('SIGUSR1 and an Envoy that shuts down', () => {
     expect(epochsStarted(world)).toEqual([0, 1]);
   });
 
-  test('fact 4: terminates a parent too early, which orphans the child', async () => {
+  test('terminates a parent too early, which orphans the child (fact 4)', async () => {
     const world = await handedOver();
     await world.pass(30_000);
     await ends(world, world.process('epoch-0'), byReopen);
@@ -253,7 +253,7 @@ describe('SIGUSR1 and an Envoy that shuts down', () => {
 });
 
 describe('the parent', () => {
-  test('that exceeds its shutdown time and grace period is killed, and not earlier', async () => {
+  test('is killed when it exceeds its shutdown time and grace period, not earlier', async () => {
     const world = await handedOver();
     await world.pass(64_999);
     expect(world.process('epoch-0').signals).toEqual([]);
@@ -264,7 +264,7 @@ describe('the parent', () => {
     expect(epochsStarted(world)).toEqual([0, 1]);
   });
 
-  test('that exits up to a tenth before its shutdown time is on time, because a busy host sees late that its child is live', async () => {
+  test('exits on time up to a tenth before its shutdown time, because a busy host detects late that its child is live', async () => {
     const world = await handedOver();
     await world.pass(54_000);
     await ends(world, world.process('epoch-0'));
@@ -275,7 +275,7 @@ describe('the parent', () => {
   test.each([
     ['by the time that its child was live unobserved', 20_000],
     ['at once, because its child was live unobserved for the whole time', 60_000],
-  ])('that exits earlier %s is on time, because the agent may have been suspended or replaced', async (_, unseenMs) => {
+  ])('exits on time even earlier %s, because the agent may have been suspended or replaced', async (_, unseenMs) => {
     const world = await AgentWorld.serving();
     await world.certificate('digest-1');
     world.unseenMs = unseenMs;
@@ -286,7 +286,7 @@ describe('the parent', () => {
     expect(world.events('epoch.failed')).toEqual([]);
   });
 
-  test('is not overdue earlier after unobserved time, because its child may have been live later', async () => {
+  test('is not overdue earlier after unobserved time, because its child can have become live later', async () => {
     const world = await AgentWorld.serving();
     await world.certificate('digest-1');
     world.unseenMs = 60_000;
@@ -297,7 +297,7 @@ describe('the parent', () => {
     expect(world.process('epoch-0').signals).toEqual(['SIGKILL']);
   });
 
-  test('fact 4: that exits earlier than that orphans its child', async () => {
+  test('orphans its child if it exits earlier (fact 4)', async () => {
     const world = await handedOver();
     await world.pass(53_999);
     await ends(world, world.process('epoch-0'));
@@ -308,7 +308,7 @@ describe('the parent', () => {
   test.each([
     ['at its shutdown time', 60_000],
     ['when it is overdue', 65_000],
-  ])('that crashes %s is treated as required by its child unless overdue', async (_, afterMs) => {
+  ])('is replaced after a crash unless it is overdue (it crashes %s)', async (_, afterMs) => {
     const world = await handedOver();
     await world.pass(afterMs);
     await ends(world, world.process('epoch-0'), crashed);
@@ -316,7 +316,7 @@ describe('the parent', () => {
     expect(world.newest().name).toBe(afterMs < 65_000 ? 'epoch-0b' : 'epoch-1');
   });
 
-  test('with a parent-shutdown time below a second is on time whenever it exits', async () => {
+  test('exits on time whenever it exits if the parent-shutdown time is below 1 s', async () => {
     const world = await handedOver({ parentShutdownMs: 500 });
     await world.pass(0);
     await ends(world, world.process('epoch-0'));
@@ -325,7 +325,7 @@ describe('the parent', () => {
 });
 
 describe('readiness', () => {
-  test('is kept during the hand-over, though the admin port belongs to the child', async () => {
+  test('is kept during the hand-over, even though the child owns the admin port', async () => {
     const world = await AgentWorld.serving();
     await world.certificate('digest-1');
     world.envoyLive = false;
@@ -334,7 +334,7 @@ describe('readiness', () => {
     expect(await world.ask()).toEqual({ ready: false, reason: 'Envoy admin interface: 503' });
   });
 
-  test('is that of the serving Envoy again when its child has exited', async () => {
+  test('is again that of the serving Envoy after its child has exited', async () => {
     const world = await AgentWorld.serving();
     await world.certificate('digest-1');
     await ends(world, world.newest(), { code: 1 });

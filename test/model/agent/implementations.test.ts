@@ -23,7 +23,7 @@ describe.each(machines.map((machine) => [machine.id, machine] as const))('%s', (
     ([, logic]) => !(logic instanceof StateMachine),
   );
 
-  test.each(effects)('fails without its effect %s, and the error names the effect', async (name, logic) => {
+  test.each(effects)('fails without the effect %s, and the error names the effect', async (name, logic) => {
     const error = await new Promise((resolve) => {
       const actor = createActor(logic, { input: {} });
       actor.subscribe({ error: resolve });
@@ -33,7 +33,7 @@ describe.each(machines.map((machine) => [machine.id, machine] as const))('%s', (
   });
 });
 
-test('an agent with default settings restarts Envoy hot, retries, stops after a fixed time, and watches nothing', () => {
+test('an agent with default settings uses hot restarts, retries, stops after a fixed time, and watches nothing', () => {
   expect(defaultSettings).toMatchObject({
     restartPolicy: 'retry',
     hotRestart: true,

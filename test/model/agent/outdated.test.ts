@@ -15,8 +15,8 @@ async function isFollowed(world: AgentWorld): Promise<void> {
   await world.pass(0);
 }
 
-describe('an Envoy that waits for a missing dependency, with no serving Envoy,', () => {
-  test('is replaced by one with the corrected configuration, even after a day', async () => {
+describe('an Envoy that waits for a missing dependency while no Envoy serves', () => {
+  test('is replaced by an Envoy with the corrected configuration, even after a day', async () => {
     const world = new AgentWorld();
     await world.pass(day);
     expect(namesStarted(world)).toEqual(['epoch-0']);
@@ -29,7 +29,7 @@ describe('an Envoy that waits for a missing dependency, with no serving Envoy,',
     expect(world.supervisorIs()).toEqual(['settled']);
   });
 
-  test('is replaced by another one on SIGHUP', async () => {
+  test('is replaced on SIGHUP', async () => {
     const world = new AgentWorld();
     await world.pass(day);
     world.signal('SIGHUP');
@@ -40,7 +40,7 @@ describe('an Envoy that waits for a missing dependency, with no serving Envoy,',
     expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-0']);
   });
 
-  test('does not use up the retry budget', async () => {
+  test('does not consume the retry budget', async () => {
     const world = new AgentWorld({ retry: { ...defaultSettings.retry, budget: 0 } });
     await world.pass(day);
     for (const outdatedLimitMs of [5_000, 10_000, 20_000]) {
@@ -54,7 +54,7 @@ describe('an Envoy that waits for a missing dependency, with no serving Envoy,',
     expect(world.supervisorIs()).toEqual(['settled']);
   });
 
-  test('is replaced by one of the other base ID when SIGKILL does not end it', async () => {
+  test('is replaced by an Envoy with the other base ID if SIGKILL does not end it', async () => {
     const world = new AgentWorld();
     await world.pass(day);
     world.signal('SIGHUP');
@@ -65,7 +65,7 @@ describe('an Envoy that waits for a missing dependency, with no serving Envoy,',
     expect(world.adminOf).toBe(8);
   });
 
-  test('ends the agent with the reason if it cannot be killed, like the one of the other base ID', async () => {
+  test('ends the agent with a reason if it cannot be killed and neither can the Envoy with the other base ID', async () => {
     const world = new AgentWorld();
     await world.pass(day);
     for (const _ of [1, 2]) {
@@ -83,8 +83,8 @@ describe('an Envoy that waits for a missing dependency, with no serving Envoy,',
   });
 });
 
-describe('an Envoy that is about to be live when a newer configuration arrives', () => {
-  test('may become live, and a hot restart follows', async () => {
+describe('an Envoy that is about to be live when a newer configuration is received', () => {
+  test('can become live, and a hot restart follows', async () => {
     const world = new AgentWorld();
     await world.settle();
     world.signal('SIGHUP');
@@ -105,7 +105,7 @@ describe('an Envoy that is about to be live when a newer configuration arrives',
     expect(world.process('epoch-0').signals).toEqual([]);
   });
 
-  test('and does not respond to the last probe is cancelled 1 s later', async () => {
+  test('is cancelled 1 s later if it does not respond to the last probe', async () => {
     const world = new AgentWorld();
     world.onLook = 'no answer';
     await world.settle();
@@ -117,7 +117,7 @@ describe('an Envoy that is about to be live when a newer configuration arrives',
   });
 });
 
-test('successive changes cancel a start once', async () => {
+test('successive changes cancel a start only once', async () => {
   const world = new AgentWorld();
   await world.settle();
   for (const _ of [1, 2, 3, 4, 5]) {
@@ -129,7 +129,7 @@ test('successive changes cancel a start once', async () => {
   expect(world.started).toHaveLength(2);
 });
 
-test('under constant changes each start has twice the time of the previous one, so one that takes 18 s becomes live', async () => {
+test('each start has twice the time of the previous one during constant changes, so that a start of 18 s becomes live', async () => {
   const world = new AgentWorld();
   await world.settle();
   let age = 0;
@@ -161,7 +161,7 @@ test('a reverted change cancels nothing', async () => {
   expect(world.started).toHaveLength(1);
 });
 
-test('a replacement without an epoch to replace is also cancelled for a newer configuration', async () => {
+test('a replacement without an epoch to replace is cancelled for a newer configuration too', async () => {
   const world = await tainted();
   await ends(world, world.process('epoch-0'), crashed);
   expect(world.supervisorIs()).toEqual(['no serving epoch', 'starting']);
@@ -172,7 +172,7 @@ test('a replacement without an epoch to replace is also cancelled for a newer co
   expect(world.supervisorIs()).toEqual(['settled']);
 });
 
-test('a child that needs its parent is not cancelled: its parent exits in time, or both are stopped', async () => {
+test('a child that needs its parent is not cancelled, because its parent exits in time or both are stopped', async () => {
   const world = await handedOver();
   await ends(world, world.newest(), crashed);
   await world.pass(1_000);
@@ -184,7 +184,7 @@ test('a child that needs its parent is not cancelled: its parent exits in time, 
   expect(world.newest().signals).toEqual(['SIGKILL']);
 });
 
-test('a repair that never ends is skipped after a limit', async () => {
+test('a repair that never ends is skipped after a timeout', async () => {
   const world = await AgentWorld.serving();
   world.repairHangs = true;
   await world.certificate('digest-1');
@@ -205,7 +205,7 @@ describe('base IDs that are not released', () => {
     return world;
   };
 
-  test('delay a stop at most as long as the exit of a killed Envoy may take', async () => {
+  test('delay a stop for no longer than a killed Envoy needs to exit', async () => {
     const world = await releasing();
     await world.pass(12_000);
     expect(world.output()).toMatchObject({ exitCode: 1, trouble: [expect.stringContaining('did not exit within')] });

@@ -19,7 +19,7 @@ import {
 checkEveryWorld();
 
 describe('a parent that rejects its child', () => {
-  test('is repaired and gets a child of the same number, and is not repaired twice without success', async () => {
+  test('is repaired, gets a child with the same number, and is not repaired twice without success', async () => {
     const world = await AgentWorld.serving();
     await world.certificate('digest-1');
     await refuse(world);
@@ -35,7 +35,7 @@ describe('a parent that rejects its child', () => {
     expect(world.repaired).toEqual([7, 7]);
   });
 
-  test('and cannot be repaired is replaced under the second base id', async () => {
+  test('is replaced under the second base ID if it cannot be repaired', async () => {
     const world = await tainted();
     expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-1', 'epoch-0b']);
     expect(world.prepared.at(-1)).toEqual({ epoch: 0, baseId: 8, validate: true });
@@ -46,7 +46,7 @@ describe('a parent that rejects its child', () => {
     expect(world.drained).toEqual([{ epoch: 0, baseId: 7, replaced: true }]);
   });
 
-  test('is probed at another port under the second base id, and so is its child', async () => {
+  test("gets a replacement that is probed at another port, as is the replacement's child", async () => {
     const world = await replaced();
     const ports = (): unknown[] => world.events('serving.began').map(({ adminPort }) => adminPort);
     expect(ports()).toEqual([15_000, 16_000]);
@@ -59,7 +59,7 @@ describe('a parent that rejects its child', () => {
     expect(world.drainedAt).toEqual([15_000]);
   });
 
-  test('and rejects its child after the repair too is replaced under the second base id', async () => {
+  test('is replaced under the second base ID if it rejects its child even after the repair', async () => {
     const world = await AgentWorld.serving();
     await world.certificate('digest-1');
     await refuse(world);
@@ -70,14 +70,14 @@ describe('a parent that rejects its child', () => {
     expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-1', 'epoch-1', 'epoch-0b']);
   });
 
-  test('whose child fails otherwise is not repaired', async () => {
+  test('is not repaired if its child fails in another way', async () => {
     const world = await AgentWorld.serving();
     await world.certificate('digest-1');
     await ends(world, world.newest(), { code: 1 });
     expect(world.repaired).toEqual([]);
   });
 
-  test('is repaired under the second base id as well', async () => {
+  test('is repaired even if it has the second base ID', async () => {
     const world = await replaced();
     await world.pass(60_000);
     await ends(world, world.process('epoch-0'));
@@ -88,7 +88,7 @@ describe('a parent that rejects its child', () => {
     expect(world.repaired).toEqual([8]);
   });
 
-  test('that crashes while it is being repaired is followed by epoch 0', async () => {
+  test('is followed by epoch 0 if it crashes during the repair', async () => {
     const world = await AgentWorld.serving();
     await world.certificate('digest-1');
     world.newest().exit({ code: 1, refusedByParent: true });
@@ -98,8 +98,8 @@ describe('a parent that rejects its child', () => {
   });
 });
 
-describe('an early exit of the parent', () => {
-  test('orphans the child, and a replacement with the known valid configuration is started at once', async () => {
+describe('a parent that exits early', () => {
+  test('orphans its child, and a replacement with the known valid configuration is started immediately', async () => {
     const world = await doomed();
     expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-1', 'epoch-0b']);
     expect(world.clock.now()).toBe(20_000);
@@ -109,7 +109,7 @@ describe('an early exit of the parent', () => {
     expect(world.process('epoch-1').signals).toEqual([]);
   });
 
-  test('stops the orphan 8.5 s after its replacement is live, before it would abort, without SIGTERM', async () => {
+  test('has its orphan stopped 8.5 s after the replacement is live, without SIGTERM, before the orphan would abort', async () => {
     const world = await doomed();
     await goesLive(world);
     expect(world.events('epoch.retire')).toEqual([{ type: 'epoch.retire', lingerMs: 8_500, doomed: true }]);
@@ -122,14 +122,14 @@ describe('an early exit of the parent', () => {
     expect(namesAlive(world)).toEqual(['epoch-0b']);
   });
 
-  test('stops the orphan after the parent-shutdown time where that is shorter', async () => {
+  test('has its orphan stopped after the parent-shutdown time if that is shorter', async () => {
     const world = await handedOver({ parentShutdownMs: 3_000 });
     await ends(world, world.process('epoch-0'), killed);
     await goesLive(world);
     expect(world.events('epoch.retire')).toEqual([{ type: 'epoch.retire', lingerMs: 3_000, doomed: true }]);
   });
 
-  test('and of the orphan, before its replacement is live, does not affect the replacement', async () => {
+  test('does not affect the replacement if the orphan exits before the replacement is live', async () => {
     const world = await doomed();
     await ends(world, world.process('epoch-1'), crashed);
     expect(await world.ask()).toEqual({ ready: false, reason: 'Envoy ended' });
@@ -143,7 +143,7 @@ describe('an early exit of the parent', () => {
     expect(world.events('epoch.retire')).toEqual([]);
   });
 
-  test('and of the orphan and its replacement is followed by epoch 0 of the first base id', async () => {
+  test('is followed by epoch 0 with the first base ID if its orphan and the replacement exit too', async () => {
     const world = await doomed();
     await ends(world, world.process('epoch-1'), crashed);
     await ends(world, world.process('epoch-0b'), { code: 1 });
@@ -151,7 +151,7 @@ describe('an early exit of the parent', () => {
     expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-1', 'epoch-0b', 'epoch-0']);
   });
 
-  test('while a change is pending leads to a replacement with the change', async () => {
+  test('is replaced with the pending change if there is one', async () => {
     const world = await handedOver();
     await world.certificate('digest-2');
     await ends(world, world.process('epoch-0'), killed);
@@ -161,7 +161,7 @@ describe('an early exit of the parent', () => {
     expect(world.supervisorIs()).toEqual(['settled']);
   });
 
-  test('after exhausted retries leads to a replacement with a new retry budget', async () => {
+  test('is replaced with a new retry budget after retries are exhausted', async () => {
     const world = await handedOver({ retry: { budget: 0, firstDelayMs: 200, maxDelayMs: 30_000 } });
     await world.pass(60_000);
     await ends(world, world.process('epoch-0'));
@@ -175,7 +175,7 @@ describe('an early exit of the parent', () => {
 });
 
 describe('the replaced epoch', () => {
-  test('closes its listeners, and is stopped by SIGTERM when the parent-shutdown time has passed', async () => {
+  test('closes its listeners, and is stopped by SIGTERM after the parent-shutdown time', async () => {
     const world = await replaced();
     expect(world.events('epoch.retire')).toEqual([{ type: 'epoch.retire', lingerMs: 60_000, doomed: false }]);
     expect(world.events('epoch.drained')).toMatchObject([{ name: 'epoch-0' }]);
@@ -188,7 +188,7 @@ describe('the replaced epoch', () => {
     expect(world.events('epoch.exited')).toMatchObject([{ name: 'epoch-0', code: 0 }]);
   });
 
-  test('whose listeners cannot be closed is stopped at once, because it would accept connections', async () => {
+  test('is stopped immediately if its listeners cannot be closed, because it would accept connections', async () => {
     const world = await tainted();
     world.drainAnswer = 'connect ECONNREFUSED 127.0.0.1:15000';
     await goesLive(world);
@@ -203,7 +203,7 @@ describe('the replaced epoch', () => {
     ]);
   });
 
-  test('that does not exit on SIGTERM is killed', async () => {
+  test('is killed if it does not exit on SIGTERM', async () => {
     const world = await replaced();
     await world.pass(64_999);
     expect(world.process('epoch-0').signals).toEqual(['SIGTERM']);
@@ -213,7 +213,7 @@ describe('the replaced epoch', () => {
     expect(world.supervisorIs()).toEqual(['settled']);
   });
 
-  test('that crashes during its shutdown affects no other epoch', async () => {
+  test('affects no other epoch if it crashes during its shutdown', async () => {
     const world = await replaced();
     await ends(world, world.process('epoch-0'), crashed);
     expect(world.events('epoch.failed').filter(({ name }) => name === 'epoch-0')).toEqual([]);
@@ -223,7 +223,7 @@ describe('the replaced epoch', () => {
 });
 
 describe('the replacement', () => {
-  test('serves status and metrics from the moment it is live', async () => {
+  test('serves status and metrics as soon as it is live', async () => {
     const world = await tainted();
     expect(world.adminOf).toBe(7);
     await goesLive(world);
@@ -231,7 +231,7 @@ describe('the replacement', () => {
     expect(await world.ask()).toEqual({ ready: true, reason: '' });
   });
 
-  test('has a child of its own base id when the replaced epoch has exited', async () => {
+  test('has a child with the same base ID after the replaced epoch has exited', async () => {
     const world = await replaced();
     await world.certificate('digest-2');
     expect(world.supervisorIs()).toEqual(['waiting for parent exit']);
@@ -247,7 +247,7 @@ describe('the replacement', () => {
     expect(world.supervisorIs()).toEqual(['settled']);
   });
 
-  test('is itself replaced under the first base id', async () => {
+  test('is itself replaced under the first base ID', async () => {
     const world = await replaced();
     await world.pass(60_000);
     await ends(world, world.process('epoch-0'));
@@ -263,7 +263,7 @@ describe('the replacement', () => {
     expect(namesAlive(world)).toEqual(['epoch-0']);
   });
 
-  test('that crashes while the first retires is restarted under its own base id', async () => {
+  test('is restarted under its own base ID if it crashes while the replaced epoch shuts down', async () => {
     const world = await replaced();
     await ends(world, world.process('epoch-0b'), crashed);
     expect((await world.ask()).ready).toBe(false);
@@ -279,7 +279,7 @@ describe('the replacement', () => {
     expect(world.supervisorIs()).toEqual(['settled']);
   });
 
-  test('that is restarting keeps starting when the retired one exits', async () => {
+  test('continues its restart when the replaced epoch exits', async () => {
     const world = await replaced();
     await ends(world, world.process('epoch-0b'), crashed);
     await world.pass(1_000);
@@ -291,14 +291,14 @@ describe('the replacement', () => {
     expect(world.supervisorIs()).toEqual(['settled']);
   });
 
-  test('kills an overdue retired epoch even while no epoch serves', async () => {
+  test('kills an overdue replaced epoch even while no epoch serves', async () => {
     const world = await replaced();
     await ends(world, world.process('epoch-0b'), crashed);
     await world.pass(65_000);
     expect(world.process('epoch-0').signals).toEqual(['SIGTERM', 'SIGKILL']);
   });
 
-  test('that crashes with a valid bootstrap is followed by a full, drained restart', async () => {
+  test('is followed by a full restart with a drain if it crashes with a valid bootstrap', async () => {
     const world = await tainted();
     await ends(world, world.newest(), { code: 1, lastWords: 'cannot bind' });
     expect(world.supervisorIs()).toEqual(['draining', 'full restart']);
@@ -313,7 +313,7 @@ describe('the replacement', () => {
     expect(world.supervisorIs()).toEqual(['settled']);
   });
 
-  test('whose bootstrap is rejected is retried, and the old one keeps serving', async () => {
+  test('is retried if its bootstrap is rejected, while the old epoch keeps serving', async () => {
     const world = await AgentWorld.serving();
     world.repairAnswer = 'another version';
     await world.certificate('digest-1');
@@ -327,7 +327,7 @@ describe('the replacement', () => {
     expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-1', 'epoch-0b']);
   });
 
-  test('that gets no process is retried, without a conclusion about base ids', async () => {
+  test('is retried if it gets no process, without a conclusion about base IDs', async () => {
     const world = await AgentWorld.serving();
     world.repairAnswer = 'another version';
     await world.certificate('digest-1');
@@ -340,7 +340,7 @@ describe('the replacement', () => {
     expect(world.newest().name).toBe('epoch-0b');
   });
 
-  test('that is not live in time is killed and retried', async () => {
+  test('is killed and retried if it is not live in time', async () => {
     const world = await tainted();
     await world.pass(20_000);
     expect(world.newest().signals).toEqual(['SIGKILL']);
@@ -350,7 +350,7 @@ describe('the replacement', () => {
     expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-1', 'epoch-0b', 'epoch-0b']);
   });
 
-  test('clears the parent’s rejection, so the next change is a hot restart again', async () => {
+  test("clears the parent's rejection, so that the next change is a hot restart again", async () => {
     const world = await replaced();
     world.repairAnswer = undefined;
     await world.pass(60_000);
@@ -362,7 +362,7 @@ describe('the replacement', () => {
   });
 });
 
-describe('an agent with one base id', () => {
+describe('an agent with one base ID', () => {
   test.each([
     ['refuses its child', () => tainted({}, [7]), 'epoch-0'],
     ['is doomed', () => doomed({}, [7]), 'epoch-1'],

@@ -4,8 +4,8 @@ import { checkEveryWorld, crashed, doomed, ends, epochsStarted, goesLive, killed
 
 checkEveryWorld();
 
-describe('§2.2: the retry budget', () => {
-  test('is renewed by a new certificate, which ends the delay, and by a minute of health', async () => {
+describe('the retry budget (§2.2)', () => {
+  test('is reset by a new certificate, which ends the delay, and by a healthy minute', async () => {
     const world = new AgentWorld({ retry: { budget: 3, firstDelayMs: 200, maxDelayMs: 30_000 } });
     await world.settle();
     for (const digest of ['a', 'b', 'c']) {
@@ -24,7 +24,7 @@ describe('§2.2: the retry budget', () => {
     expect(world.output()).toBeUndefined();
   });
 
-  test('is not renewed by less than a minute of health', async () => {
+  test('is not reset by less than a healthy minute', async () => {
     const world = await AgentWorld.serving({ retry: { budget: 2, firstDelayMs: 200, maxDelayMs: 30_000 } });
     for (let crash = 0; crash < 3; crash++) {
       await world.pass(59_999);
@@ -36,7 +36,7 @@ describe('§2.2: the retry budget', () => {
     expect(world.started).toHaveLength(3);
   });
 
-  test('is not renewed by the same certificate again, which does not end the delay', async () => {
+  test('is not reset by the same certificate, which does not end the delay', async () => {
     const world = await AgentWorld.serving({ retry: { budget: 1, firstDelayMs: 30_000, maxDelayMs: 30_000 } });
     await world.certificate('digest-1');
     await ends(world, world.newest(), { code: 1 });
@@ -48,7 +48,7 @@ describe('§2.2: the retry budget', () => {
     expect(world.supervisorIs()).toEqual(['retries exhausted']);
   });
 
-  test('is renewed by SIGHUP, which ends the delay', async () => {
+  test('is reset by SIGHUP, which ends the delay', async () => {
     const world = await AgentWorld.serving();
     await world.certificate('digest-1');
     for (let attempt = 0; attempt < 5; attempt++) {
@@ -65,7 +65,7 @@ describe('§2.2: the retry budget', () => {
     expect(world.started).toHaveLength(8);
   });
 
-  test('that is exhausted beside a serving epoch stops nothing, and each minute of health renews it', async () => {
+  test('stops no Envoy if it is exhausted while an epoch serves, and is reset by each healthy minute', async () => {
     const world = await AgentWorld.serving({ retry: { budget: 0, firstDelayMs: 200, maxDelayMs: 30_000 } });
     await world.certificate('digest-1');
     await ends(world, world.newest(), { code: 1 });
@@ -85,7 +85,7 @@ describe('§2.2: the retry budget', () => {
     }
   });
 
-  test.each(['a new certificate', 'SIGHUP'])('that is exhausted is renewed by %s', async (trigger) => {
+  test.each(['a new certificate', 'SIGHUP'])('is reset after exhaustion by %s', async (trigger) => {
     const world = await AgentWorld.serving({ retry: { budget: 0, firstDelayMs: 200, maxDelayMs: 30_000 } });
     await world.certificate('digest-1');
     await ends(world, world.newest(), { code: 1 });
@@ -95,7 +95,7 @@ describe('§2.2: the retry budget', () => {
     expect(epochsStarted(world)).toEqual([0, 1, 1]);
   });
 
-  test('that is exhausted does not apply to a crash of the serving Envoy, which has a new budget', async () => {
+  test('does not apply, if exhausted, to a crash of the serving Envoy, which has a new budget', async () => {
     const world = await AgentWorld.serving({ retry: { budget: 1, firstDelayMs: 200, maxDelayMs: 30_000 } });
     world.rejectBootstrap = 'tls.crt: no start line';
     await world.certificate('broken');
@@ -114,7 +114,7 @@ describe('§2.2: the retry budget', () => {
     ]);
   });
 
-  test('keeps the last twenty reasons', async () => {
+  test('keeps the last 20 reasons', async () => {
     const world = new AgentWorld({ retry: { budget: 24, firstDelayMs: 1, maxDelayMs: 1 } });
     await world.settle();
     for (let attempt = 0; attempt <= 24; attempt++) {
@@ -125,7 +125,7 @@ describe('§2.2: the retry budget', () => {
     expect(world.output()?.trouble).toEqual(['agent exits: Envoy cannot be kept running', ...told]);
   });
 
-  test('counts starts that waited for a token, with their delays', async () => {
+  test('includes starts that waited for a token, with their delays', async () => {
     const world = await doomed({ retry: { budget: 1, firstDelayMs: 200, maxDelayMs: 30_000 } });
     await world.pass(20_000);
     await ends(world, world.process('epoch-0b'), killed);
@@ -138,7 +138,7 @@ describe('§2.2: the retry budget', () => {
   });
 
   test.each(['a changed configuration', 'SIGHUP'])(
-    'that attempts at %s used up is renewed when the serving Envoy crashes',
+    'is reset when the serving Envoy crashes after attempts for %s exhausted it',
     async (trigger) => {
       const world = await AgentWorld.serving({ retry: { budget: 1, firstDelayMs: 200, maxDelayMs: 30_000 } });
       if (trigger === 'SIGHUP') world.signal('SIGHUP');

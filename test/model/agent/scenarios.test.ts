@@ -25,7 +25,7 @@ const budgetOf = (budget: number, firstDelayMs = 200): object => ({
 });
 
 // The reference starts another epoch with a configuration that only drains; this agent drains over the admin interface.
-test('§2.8 S1: a stop drains the serving epoch by admin calls, without a drain epoch', async () => {
+test('a stop drains the serving epoch over its admin interface, without a drain epoch (§2.8 S1)', async () => {
   const world = await AgentWorld.serving({ terminationDrainMs: 0 });
   world.signal('SIGTERM');
   await world.pass(0);
@@ -36,7 +36,7 @@ test('§2.8 S1: a stop drains the serving epoch by admin calls, without a drain 
   expect(epochsStarted(world)).toEqual([0]);
 });
 
-test('§2.8 S2: the same configuration again starts nothing', async () => {
+test('an unchanged configuration starts no Envoy (§2.8 S2)', async () => {
   const world = await AgentWorld.serving();
   await world.certificate('digest-0');
   world.signal('SIGTERM');
@@ -46,7 +46,7 @@ test('§2.8 S2: the same configuration again starts nothing', async () => {
 });
 
 // The reference treats the clean exit of `bad` as a parent's; here a child that exits before it is live has failed.
-test('§2.8 S3: a configuration that is restored after an invalid one is still current, and nothing is started', async () => {
+test('a configuration that is restored after an invalid one is still current, and starts no Envoy (§2.8 S3)', async () => {
   const world = await AgentWorld.serving(budgetOf(0));
   await world.certificate('bad');
   await ends(world, world.newest(), { code: 0 });
@@ -58,7 +58,7 @@ test('§2.8 S3: a configuration that is restored after an invalid one is still c
 });
 
 // The reference aborts 0 and 1 when 2 fails; here 0 has exited before 2 starts, and 1 keeps serving.
-test('§2.8 S4: a third epoch that exits with an error is the only one cleaned up, and no healthy epoch is aborted', async () => {
+test('a third epoch that exits with an error is the only one cleaned up, and no healthy epoch is aborted (§2.8 S4)', async () => {
   const world = await handedOver(budgetOf(10, 10_000));
   await world.pass(60_000);
   await ends(world, world.process('epoch-0'));
@@ -72,7 +72,7 @@ test('§2.8 S4: a third epoch that exits with an error is the only one cleaned u
   expect(namesAlive(world)).toEqual(['epoch-1', 'epoch-2']);
 });
 
-test('§2.8 S5: two failed starts and a successful third one are all epoch 0', async () => {
+test('two failed starts and a successful third one are all epoch 0 (§2.8 S5)', async () => {
   const world = new AgentWorld();
   await world.settle();
   await ends(world, world.newest(), { code: 1 });
@@ -87,7 +87,7 @@ test('§2.8 S5: two failed starts and a successful third one are all epoch 0', a
   expect(world.output()).toEqual(orderedEnd);
 });
 
-test('§2.8 S6: failing starts have doubling delays, and an exhausted budget ends the agent once, with a report', async () => {
+test('failing starts have doubling delays, and an exhausted budget ends the agent once, with a report (§2.8 S6)', async () => {
   const short = new AgentWorld(budgetOf(1));
   await short.settle();
   await ends(short, short.newest(), { code: 1 });
@@ -119,7 +119,7 @@ test('§2.8 S6: failing starts have doubling delays, and an exhausted budget end
 });
 
 // The reference runs 0, 1 and 2 at a time and stops them through one another; here 0 has exited before 2 is started.
-test('§2.8 S7: three configurations in a row have at most two processes of one base ID, and reuse no number', async () => {
+test('three successive configurations cause at most two processes per base ID, and no number is reused (§2.8 S7)', async () => {
   const world = await handedOver();
   await world.certificate('digest-2');
   await world.pass(3_600);
@@ -145,7 +145,7 @@ test('§2.8 S7: three configurations in a row have at most two processes of one 
 });
 
 // The reference starts nothing (1.1) or ends (1.6); here a clean exit of the current epoch is a failure, see S23.
-test('§2.8 S8: an only Envoy that exits normally at once is followed by epoch 0', async () => {
+test('an only Envoy that exits normally soon after start is followed by epoch 0 (§2.8 S8)', async () => {
   const world = new AgentWorld();
   await world.settle();
   await ends(world, world.newest(), { code: 0 });
@@ -154,7 +154,7 @@ test('§2.8 S8: an only Envoy that exits normally at once is followed by epoch 0
 });
 
 // The reference aborts 0 when 2 crashes; here 0 has exited, and 1 drains until it crashes itself.
-test('§2.8 S9: epoch 0 follows crashes of the newest and then the draining epoch, and no healthy epoch is aborted', async () => {
+test('crashes of the newest and then the draining epoch lead to epoch 0, and no healthy epoch is aborted (§2.8 S9)', async () => {
   const world = await handedOver();
   await world.pass(60_000);
   await ends(world, world.process('epoch-0'));
@@ -174,7 +174,7 @@ test('§2.8 S9: epoch 0 follows crashes of the newest and then the draining epoc
 });
 
 // The reference aborts 1 when 0 crashes; here 1 serves until its replacement is live.
-test('§2.8 S10: a crash of the draining epoch causes a third start within a second, and the serving one is not aborted', async () => {
+test('a crash of the draining epoch causes a third start within 1 s, without aborting the serving epoch (§2.8 S10)', async () => {
   const world = await handedOver(budgetOf(10, 1));
   await ends(world, world.process('epoch-0'), crashed);
   await world.pass(1_000);
@@ -184,7 +184,7 @@ test('§2.8 S10: a crash of the draining epoch causes a third start within a sec
 });
 
 // The reference exits without an error; here the exit code is 1, so that the launcher of the agent notices.
-test('§2.8 S11: with the policy exit, a first Envoy that exits at once ends the agent', async () => {
+test('a first Envoy that exits immediately ends the agent with the policy exit (§2.8 S11)', async () => {
   const world = new AgentWorld({ restartPolicy: 'exit' });
   await world.settle();
   await ends(world, world.newest(), { code: 0 });
@@ -196,7 +196,7 @@ test('§2.8 S11: with the policy exit, a first Envoy that exits at once ends the
 });
 
 // The reference kills after the drain; this agent sends SIGTERM first, and waits for the exit.
-test('§2.8 S12: a stop drains once, waits, then ends Envoy by SIGTERM; nothing is started', async () => {
+test('a stop drains once, waits, ends Envoy by SIGTERM, and starts no Envoy (§2.8 S12)', async () => {
   const world = await AgentWorld.serving();
   world.signal('SIGTERM');
   await world.settle();
@@ -212,7 +212,7 @@ test('§2.8 S12: a stop drains once, waits, then ends Envoy by SIGTERM; nothing 
   expect(epochsStarted(world)).toEqual([0]);
 });
 
-test('§2.8 S13: a restart requested right after the start waits until epoch 0 is live', async () => {
+test('a restart that is requested soon after the start waits until epoch 0 is live (§2.8 S13)', async () => {
   const world = new AgentWorld();
   await world.settle();
   world.signal('SIGHUP');
@@ -224,7 +224,7 @@ test('§2.8 S13: a restart requested right after the start waits until epoch 0 i
 });
 
 // The reference starts epoch 1, which would look for a missing parent and abort; this agent starts epoch 0.
-test('§2.8 S14: epoch 0 that exits before it is live is followed by epoch 0 within a second, not by epoch 1', async () => {
+test('epoch 0 is followed within 1 s by epoch 0, not epoch 1, if it exits before it is live (§2.8 S14)', async () => {
   const world = new AgentWorld();
   await world.settle();
   await world.certificate('digest-1');
@@ -238,7 +238,7 @@ test('§2.8 S14: epoch 0 that exits before it is live is followed by epoch 0 wit
 
 // The reference's agent always exits with Envoy; this one with the policy exit, and by an exit code other than 0 unless Envoy's
 // was 0.
-test('§2.8 S15: with the policy exit and hot restart off, the agent ends with Envoy and reports how Envoy ended', async () => {
+test('the agent ends together with Envoy and reports how, with the policy exit and hot restart off (§2.8 S15)', async () => {
   const world = await AgentWorld.serving({ restartPolicy: 'exit', hotRestart: false });
   await ends(world, world.newest(), { code: 4 });
   expect(world.output()).toEqual({
@@ -249,7 +249,7 @@ test('§2.8 S15: with the policy exit and hot restart off, the agent ends with E
 });
 
 test.each(['retry', 'exit'] as const)(
-  '§2.8 S16: a stop at the moment of a clean-up ends the agent (policy %s)',
+  'a stop during a cleanup ends the agent with policy %s (§2.8 S16)',
   async (restartPolicy) => {
     const world = await AgentWorld.serving({ restartPolicy });
     world.onCleanup = () => queueMicrotask(() => world.signal('SIGTERM'));
@@ -266,7 +266,7 @@ test.each([
   ['none', 0, ['SIGTERM']],
   ['no statistics', -1, ['SIGTERM']],
 ] as const)(
-  '§2.8 S17: active requests decide when a stop terminates Envoy: %s',
+  'active requests determine when a stop terminates Envoy: %s (§2.8 S17)',
   async (_, requestsInFlight, signals) => {
     const world = await AgentWorld.serving({ exitOnZeroActiveConnections: true });
     world.requestsInFlight = requestsInFlight;
@@ -276,7 +276,7 @@ test.each([
   },
 );
 
-test('§2.8 S18: a child that fails before it attached is followed by one with the same number', async () => {
+test('a child that fails before it attaches is followed by one with the same number (§2.8 S18)', async () => {
   const world = await AgentWorld.serving();
   await world.certificate('digest-1');
   await ends(world, world.newest(), { code: 1, lastWords: 'cannot bind' });
@@ -286,7 +286,7 @@ test('§2.8 S18: a child that fails before it attached is followed by one with t
 });
 
 // The reference drains and restarts; here that is the last resort, after a repair and a second base ID beside the first.
-test('§2.8 S19: a parent that rejects its child leads to a repair, then the spare base ID, then a cold start', async () => {
+test('a parent that rejects its child causes a repair, then use of the spare base ID, then a cold start (§2.8 S19)', async () => {
   const world = await AgentWorld.serving();
   await world.certificate('digest-1');
   await refuse(world);
@@ -307,7 +307,7 @@ test('§2.8 S19: a parent that rejects its child leads to a repair, then the spa
   expect(world.supervisorIs()).toEqual(['settled']);
 });
 
-test('§2.8 S20: of three configurations that arrive during a wait only the last is started', async () => {
+test('the last of three configurations received during a wait is the only one started (§2.8 S20)', async () => {
   const world = new AgentWorld({ watch: { ...oneDirectory, delayMs: 1_000 } });
   await world.settle();
   for (const digest of ['A', 'B', 'C']) {
@@ -323,7 +323,7 @@ test('§2.8 S20: of three configurations that arrive during a wait only the last
   expect(world.supervisorIs()).toEqual(['settled']);
 });
 
-test('§2.8 S21: a stop during the start of a child kills the child and drains its parent within 100 ms', async () => {
+test('a stop during the start of a child kills the child, and drains its parent within 100 ms (§2.8 S21)', async () => {
   const world = await AgentWorld.serving();
   await world.certificate('digest-1');
   const at = world.clock.now();
@@ -339,7 +339,7 @@ test('§2.8 S21: a stop during the start of a child kills the child and drains i
   expect(epochsStarted(world)).toEqual([0, 1]);
 });
 
-test('§2.8 S22: a configuration that could not be started is retried when it is received again', async () => {
+test('a configuration that could not be started is retried when it is received again (§2.8 S22)', async () => {
   const world = await AgentWorld.serving(budgetOf(1));
   world.rejectBootstrap = 'tls.crt: no start line';
   await world.certificate('X');
@@ -350,7 +350,7 @@ test('§2.8 S22: a configuration that could not be started is retried when it is
   expect(epochsStarted(world)).toEqual([0, 1]);
 });
 
-test('§2.8 S23: a clean exit of the current epoch without a stop is followed by another one after 200 ms', async () => {
+test('a clean exit of the current epoch without a stop is followed by another epoch after 200 ms (§2.8 S23)', async () => {
   const world = await AgentWorld.serving();
   await ends(world, world.newest(), { code: 0 });
   await world.pass(199);
@@ -359,7 +359,7 @@ test('§2.8 S23: a clean exit of the current epoch without a stop is followed by
   expect(epochsStarted(world)).toEqual([0, 0]);
 });
 
-test('§2.8 S24: an Envoy that exits one second into the wait of a stop ends the agent at once', async () => {
+test('an Envoy that exits 1 s into the wait of a stop ends the agent immediately (§2.8 S24)', async () => {
   const world = await AgentWorld.serving();
   world.signal('SIGTERM');
   await world.pass(1_000);
@@ -369,7 +369,7 @@ test('§2.8 S24: an Envoy that exits one second into the wait of a stop ends the
 });
 
 // The reference reads a text in the error; this agent reads the kernel's own counter (src/agent/envoy/out-of-memory.ts).
-test('§2.8 S25: the report and the next start name the cause when the kernel killed an Envoy because it was out of memory', async () => {
+test('an out-of-memory kill by the kernel is named in the report and in the reason of the next start (§2.8 S25)', async () => {
   const world = await AgentWorld.serving();
   await ends(world, world.newest(), { ...killed, outOfMemory: true, lastWords: 'out of memory' });
   expect(world.events('epoch.failed')).toMatchObject([
@@ -379,7 +379,7 @@ test('§2.8 S25: the report and the next start name the cause when the kernel ki
   expect(world.events('restart.decided').at(-1)).toMatchObject({ reason: 'out of memory', how: 'cold start' });
 });
 
-test('§2.8 S26: a second SIGTERM during the drain kills at once', async () => {
+test('a second SIGTERM during the drain kills Envoy immediately (§2.8 S26)', async () => {
   const world = await handedOver();
   world.signal('SIGTERM');
   await world.pass(1_000);

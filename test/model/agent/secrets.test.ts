@@ -45,7 +45,7 @@ describe('files of OUTPUT_CERTS', () => {
   const pausesOfWrites = ({ outputWrites: all }: SecretsWorld): number[] =>
     all.slice(1).map(({ atMs }, index) => atMs - all[index]!.atMs);
 
-  test('that cannot be written are retried after 0.5 s, then after longer pauses up to 30 s, until they are written', () => {
+  test('are retried after 0.5 s if they cannot be written, and then with delays of up to 30 s', () => {
     const world = begun();
     world.pass(130_000);
     expect(pausesOfWrites(world)).toEqual([500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000, 30_000]);
@@ -59,7 +59,7 @@ describe('files of OUTPUT_CERTS', () => {
     expectToConform(world);
   });
 
-  test('that failed are written with a new certificate without a pause, and a later failure begins with 0.5 s again', () => {
+  test('are written immediately with a new certificate after a failure, and a later failure starts with 0.5 s again', () => {
     const world = begun();
     world.pass(20_000);
     const before = world.outputWrites.length;
@@ -88,7 +88,7 @@ describe('a step of the wall clock', () => {
   test.each([
     ['forward, past the end of the certificate', 30 * hourMs],
     ['back, to before the certificate was obtained', -30 * hourMs],
-  ])('%s renews the certificate at once', (_, byMs) => {
+  ])('renews the certificate immediately if it goes %s', (_, byMs) => {
     const world = begun();
     world.stepClock(byMs);
     world.pass(1);
@@ -99,7 +99,7 @@ describe('a step of the wall clock', () => {
     expectToConform(world);
   });
 
-  test.each([minuteMs, -minuteMs, hourMs])('by %i ms renews nothing, because the certificate is not due', (byMs) => {
+  test.each([minuteMs, -minuteMs, hourMs])('does not renew a certificate that is not due: %i ms', (byMs) => {
     const world = begun();
     world.stepClock(byMs);
     world.pass(minuteMs);
@@ -107,7 +107,7 @@ describe('a step of the wall clock', () => {
     expectToConform(world);
   });
 
-  test('past the expiry, without an authority, withdraws the certificate until another one is signed', () => {
+  test('withdraws an expired certificate without an authority until another certificate is signed', () => {
     const world = begun();
     world.word = () => 'away';
     world.stepClock(30 * hourMs);
@@ -119,7 +119,7 @@ describe('a step of the wall clock', () => {
     expectToConform(world);
   });
 
-  test('during a pause after a failure ends the pause', () => {
+  test('ends the delay after a failure', () => {
     const world = begun();
     world.word = () => 'away';
     world.renew();
@@ -140,12 +140,12 @@ describe('renewal', () => {
     ['all', 1, 0, 0],
     ['nothing', 0, 0, 60],
     ['a quarter, from a later beginning', 0.25, 30, 75],
-  ])('begins with %s left (spec/agent.md §7.4)', (_, ratio, from, minutes) => {
+  ])('starts when %s remains (spec/agent.md §7.4)', (_, ratio, from, minutes) => {
     const life = { fromMs: from * minuteMs, endsAtMs: (from + 60) * minuteMs };
     expect(renewalAtMs(life, { ratio, jitter: 0 }, 0.3)).toBe(minutes * minuteMs);
   });
 
-  test('queries an authority with pauses if its certificates must be renewed at once', () => {
+  test('queries an authority with delays even if its certificates must be renewed immediately', () => {
     expect(waitMs(0, 1_000)).toBe(1_000);
     const world = new SecretsWorld();
     world.lifeMs = 1;
@@ -153,7 +153,7 @@ describe('renewal', () => {
     expect(world.tries.length).toBeLessThanOrEqual(12);
   });
 
-  test("is scheduled randomly around half of each certificate's lifetime, even for two years", () => {
+  test("is randomly scheduled around half of each certificate's lifetime, even for two years", () => {
     const times = Array.from({ length: 200 }, (_, seed) => {
       const world = new SecretsWorld({ seed, records: false });
       world.pass(13 * hourMs);
@@ -182,7 +182,7 @@ describe('an authority that is unreachable for 24 hours', () => {
     return world;
   }
 
-  test('does not invalidate the certificate in use before it expires, and bounded, jittered retries recover after that', () => {
+  test('does not invalidate the current certificate before it expires, and is followed by limited, jittered retries', () => {
     const world = away();
     world.pass(13 * hourMs - 1);
     expect(world.served.get('default')).toBe('certificate-1');
@@ -205,7 +205,7 @@ describe('an authority that is unreachable for 24 hours', () => {
     expectToConform(world);
   });
 
-  test('is found to be called too often by retries without a pause', () => {
+  test('is called too often if retries have no delay, which this simulation detects', () => {
     const world = away({ secret: secretMachine.provide({ delays: { pause: 100 } }) });
     world.pass(hourMs + 20 * minuteMs);
     expect(Math.min(...pausesOf(world, hourMs))).toBeLessThan(500);
@@ -222,7 +222,7 @@ describe('hundreds of agents', () => {
   const together = (clock: VirtualClock, word: 'signs' | 'away'): SecretsWorld[] =>
     Array.from({ length: agents }, (_, seed) => new SecretsWorld({ clock, seed, word, records: false }));
 
-  test('that start at the same time spread their renewals over 10 min, a few each second', () => {
+  test('spread their renewals over 10 min if they start together, a few per second', () => {
     const clock = new VirtualClock();
     const worlds = together(clock, 'signs');
     passTime(clock, 11.5 * hourMs);
@@ -241,7 +241,7 @@ describe('hundreds of agents', () => {
     expect(busiestSecond(times)).toBeLessThanOrEqual(back);
   });
 
-  test('without a certificate for 15 min send few requests at a time, and all have a certificate within 1 min', () => {
+  test('send few requests at a time after 15 min without a certificate, and all have one within 1 min', () => {
     const clock = new VirtualClock();
     const worlds = together(clock, 'away');
     passTime(clock, 15 * minuteMs);
@@ -257,7 +257,7 @@ describe('hundreds of agents', () => {
 });
 
 describe('the credential for the authority', () => {
-  test('is the token, then the certificate while it is valid, and never an expired one', () => {
+  test('is the token at first, then the certificate while it is valid, and never an expired one', () => {
     const world = new SecretsWorld();
     world.word = (shown) => (shown === 'token' ? 'not known' : 'signs');
     world.pass(12.5 * hourMs);
@@ -269,7 +269,7 @@ describe('the credential for the authority', () => {
     expectToConform(world);
   });
 
-  test('the authority’s retry delay is respected, with a jitter for each agent', () => {
+  test("an authority's retry delay is respected, with jitter for each agent", () => {
     const firsts = Array.from({ length: 50 }, (_, seed) => {
       const world = new SecretsWorld({ seed });
       world.pushbackMs = 90_000;
@@ -283,7 +283,7 @@ describe('the credential for the authority', () => {
   });
 });
 
-test('a query without a response is given up and retried, and a late response changes nothing', () => {
+test('a query without a response is given up and retried, and a late response has no effect', () => {
   const world = new SecretsWorld();
   world.answered = 'never';
   world.renew();
@@ -300,7 +300,7 @@ test('a query without a response is given up and retried, and a late response ch
   expect(world.violations).toEqual([]);
 });
 
-describe('a certificate of other authorities', () => {
+describe('a certificate with other roots', () => {
   function rotated(machines: Partial<SecretMachines> = {}): SecretsWorld {
     const world = new SecretsWorld({ machines });
     world.wantRoots();
@@ -323,7 +323,7 @@ describe('a certificate of other authorities', () => {
     expectToConform(world);
   });
 
-  test('is served after a limit to an Envoy that hangs, and when an Envoy disconnects', () => {
+  test('is served after a timeout if Envoy hangs, and when an Envoy disconnects', () => {
     const hung = rotated();
     hung.pass(10_000);
     expect(hung.served.get('default')).toBe('certificate-2');
@@ -333,7 +333,7 @@ describe('a certificate of other authorities', () => {
     for (const world of [hung, gone]) expectToConform(world);
   });
 
-  test('is replaced when the authorities change back', () => {
+  test('is replaced when the previous roots return', () => {
     const world = rotated();
     world.root = 'root-1';
     world.renew();
@@ -348,7 +348,7 @@ describe('a certificate of other authorities', () => {
     expectToConform(world);
   });
 
-  test('that is replaced by roots of the control plane is not trusted any more if they lack its root', () => {
+  test('is no longer trusted after a change to control plane roots that do not include its root', () => {
     const world = rotated();
     world.takeRoots();
     world.bundles.set('both', ['root-1', 'root-2']).set('next', ['root-2']).set('others', ['root-3']);
@@ -371,7 +371,7 @@ describe('a certificate of other authorities', () => {
     expectToConform(world);
   });
 
-  test('roots of the control plane are reported as trusted after Envoy accepted them', () => {
+  test('roots from the control plane are reported as trusted after Envoy accepts them', () => {
     const world = rotated();
     world.bundle('bundle-1');
     expect(world.bundlesServed).toEqual([]);
@@ -383,7 +383,7 @@ describe('a certificate of other authorities', () => {
 });
 
 describe('the report of a served certificate', () => {
-  test('is sent once for each certificate that Envoy acknowledges, because a signed one may never reach it', () => {
+  test('is sent once for each certificate that Envoy acknowledges, because a signed one can fail to reach Envoy', () => {
     const world = new SecretsWorld();
     expect(world.certificatesServed).toEqual(['certificate-1']);
     world.askForCertificate();
@@ -399,7 +399,7 @@ describe('the report of a served certificate', () => {
     expectToConform(world);
   });
 
-  test('is not sent for a certificate that waits for its roots', () => {
+  test('is not sent while the certificate waits for its roots', () => {
     const world = new SecretsWorld();
     world.wantRoots();
     world.takeRoots();
@@ -411,7 +411,7 @@ describe('the report of a served certificate', () => {
     expectToConform(world);
   });
 
-  test('is not sent for an Envoy that closed its stream, because it keeps the previous certificate until its next request', () => {
+  test('is not sent if Envoy closed its stream, because Envoy keeps the previous certificate until its next request', () => {
     const world = new SecretsWorld();
     world.askForCertificate();
     world.takeCertificate();
@@ -432,7 +432,7 @@ describe('a tainted root', () => {
     world.bundle('bundle-1', ['root-1']);
   };
 
-  test('invalidates the certificate that it signed within 30 s, and keeps a newer one', () => {
+  test('invalidates certificates that it signed within 30 s, and keeps newer ones', () => {
     const world = new SecretsWorld();
     world.pass(hourMs);
     tainted(world);
@@ -445,14 +445,14 @@ describe('a tainted root', () => {
     expectToConform(world);
   });
 
-  test('that signed no certificate in use changes nothing', () => {
+  test('has no effect if it signed no certificate in use', () => {
     const world = new SecretsWorld();
     world.bundle('bundle-1', ['root-0']);
     world.pass(hourMs);
     expect(world.tries).toHaveLength(1);
   });
 
-  test('that still signs certificates causes renewals with pauses', () => {
+  test('causes renewals with delays while it still signs certificates', () => {
     const world = new SecretsWorld();
     world.bundle('bundle-1', ['root-1']);
     world.pass(5 * minuteMs);
@@ -466,7 +466,7 @@ describe('a tainted root', () => {
     expectToConform(world);
   });
 
-  test('affects a certificate that arrives after it was marked tainted', () => {
+  test('affects a certificate that is received after the root was marked as tainted', () => {
     const world = new SecretsWorld({ word: 'away' });
     world.bundle('bundle-1', ['root-1']);
     world.word = () => 'signs';
@@ -489,7 +489,7 @@ describe('a tainted root', () => {
     return worlds.flatMap(({ tries }) => tries.map(({ atMs }) => atMs)).filter((time) => time >= hourMs);
   };
 
-  test('makes hundreds of agents renew, about a thirtieth of them each second', () => {
+  test('makes hundreds of agents renew, about a thirtieth of them per second', () => {
     const times = renewals();
     console.info(`busiest second: ${busiestSecond(times)} of 300 agents`);
     expect(busiestSecond(times)).toBeLessThanOrEqual(25);
@@ -498,7 +498,7 @@ describe('a tainted root', () => {
   });
 });
 
-describe('secrets, with any events in any order,', () => {
+describe('secrets with any events in any order', () => {
   const deeds: Record<string, (world: SecretsWorld) => void> = {
     renew: (world) => world.renew(),
     'another root': (world) => {
@@ -573,7 +573,7 @@ describe('secrets, with any events in any order,', () => {
       'forgets what is held back',
       { secrets: secretsMachine.provide({ actions: { serveDeferredCertificate: () => {} } }) },
     ],
-  ])('a chart that %s is found', (what, machines) => {
+  ])('the invariants detect a chart that %s', (what, machines) => {
     const found =
       what === 'shows a certificate that has ended'
         ? showsWhatHasEnded(machines)
@@ -590,8 +590,8 @@ describe('secrets, with any events in any order,', () => {
   }
 });
 
-describe('an agent that replaces another one', () => {
-  test('is ready when it has its certificate and its roots, because Envoys request them at once', () => {
+describe('an agent that replaces another', () => {
+  test('is ready when it has its certificate and roots, because Envoys request these immediately', () => {
     const world = new SecretsWorld({ obtainsFirst: true });
     world.pass(10);
     expect(world.events('secrets.ready')).toHaveLength(1);
@@ -599,7 +599,7 @@ describe('an agent that replaces another one', () => {
     expectToConform(world);
   });
 
-  test('is not ready while the authority does not respond, unlike an agent without a predecessor', () => {
+  test('is not ready while the authority does not respond, unlike an agent without predecessor', () => {
     const word = 'silent' as const;
     const world = new SecretsWorld({ obtainsFirst: true, word });
     world.pass(hourMs);

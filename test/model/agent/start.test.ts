@@ -4,7 +4,7 @@ import { checkEveryWorld, ends, epochsStarted, goesLive } from './scenes.ts';
 
 checkEveryWorld();
 
-test('Envoy is started at once, whatever the certificate files are', async () => {
+test('Envoy is started immediately, whatever state the certificate files are in', async () => {
   const world = new AgentWorld();
   await world.settle();
   expect(epochsStarted(world)).toEqual([0]);
@@ -13,7 +13,7 @@ test('Envoy is started at once, whatever the certificate files are', async () =>
   expect(world.newest().configFile).toBe('envoy-rev0.json');
 });
 
-test('an Envoy that waits for the control plane while no Envoy serves keeps waiting and reports why', async () => {
+test('an Envoy that waits for the control plane keeps waiting if no Envoy serves, and reports the reason', async () => {
   const world = new AgentWorld();
   await world.settle();
   world.newest().waits('no xDS stream is open');
@@ -35,7 +35,7 @@ test('an Envoy that waits for the control plane while no Envoy serves keeps wait
   expect(await world.ask()).toEqual({ ready: false, reason: 'no Envoy has served yet' });
 });
 
-test('a live Envoy without a rejected listener is held back for 25 s, then probed a last time and accepted', async () => {
+test('a live Envoy with a rejected listener is held back for 25 s, then probed a last time and accepted', async () => {
   const world = new AgentWorld();
   await world.settle();
   world.onLook = 'live';
@@ -50,7 +50,7 @@ test('a live Envoy without a rejected listener is held back for 25 s, then probe
   expect(world.supervisorIs()).toEqual(['settled']);
 });
 
-test('an Envoy with a missing listener is live at once when it gets the listener, and has more time if it is not live any more', async () => {
+test('an Envoy with a missing listener is live as soon as it gets the listener, and has more time if it stops being live', async () => {
   const gets = new AgentWorld();
   await gets.settle();
   gets.newest().lacks('LIVE without tls');
@@ -73,7 +73,7 @@ test('an Envoy with a missing listener is live at once when it gets the listener
   expect(lost.supervisorIs()).toEqual(['settled']);
 });
 
-test('an epoch whose preparation does not respond is given up after 40 s and retried', async () => {
+test('an epoch whose preparation does not respond is given up and retried after 40 s', async () => {
   const world = new AgentWorld();
   world.preparationHangs = true;
   await world.pass(39_999);
@@ -88,7 +88,7 @@ test('an epoch whose preparation does not respond is given up after 40 s and ret
   expect(epochsStarted(world)).toEqual([0]);
 });
 
-test('a rejected bootstrap is retried and never becomes a process', async () => {
+test('a rejected bootstrap is retried without starting a process', async () => {
   const world = new AgentWorld();
   world.rejectBootstrap = 'envoy-rev0.json: no such field: bogus';
   await world.settle();
@@ -111,7 +111,7 @@ test('a rejected bootstrap is retried and never becomes a process', async () => 
   expect(epochsStarted(world)).toEqual([0]);
 });
 
-test('an Envoy that the operating system cannot start is retried', async () => {
+test('an Envoy is retried if the operating system cannot start it', async () => {
   const world = new AgentWorld({ retry: { budget: 1, firstDelayMs: 200, maxDelayMs: 30_000 } });
   world.spawnAnswer = 'spawn envoy ENOENT';
   await world.pass(200);
@@ -122,7 +122,7 @@ test('an Envoy that the operating system cannot start is retried', async () => {
   expect(world.cleanedUp).toEqual(['epoch-0', 'epoch-0']);
 });
 
-test('a certificate that changes before the first Envoy is live waits, and is used by the next one', async () => {
+test('a certificate that changes before the first Envoy is live waits, and the next Envoy uses it', async () => {
   const world = new AgentWorld();
   await world.settle();
   await world.certificate('digest-1');
@@ -131,7 +131,7 @@ test('a certificate that changes before the first Envoy is live waits, and is us
   expect(epochsStarted(world)).toEqual([0, 1]);
 });
 
-test('an agent without a free base id ends and starts nothing', async () => {
+test('an agent without a free base ID exits without starting Envoy', async () => {
   const world = new AgentWorld();
   world.claimAnswer = 'no base id is free';
   await world.settle();
@@ -140,7 +140,7 @@ test('an agent without a free base id ends and starts nothing', async () => {
   expect(world.released).toBeUndefined();
 });
 
-test('a status port in use ends the agent before Envoy is started', async () => {
+test('a status port that is in use ends the agent before Envoy is started', async () => {
   const world = new AgentWorld();
   world.httpAnswer = 'port 15020 is in use';
   await world.settle();
@@ -156,7 +156,7 @@ test('an agent without a status port has no status server', async () => {
   expect(world.records.some((r) => r.kind === 'spawn' && r.actor === 'status/http')).toBe(false);
 });
 
-test('base ids that cannot be released do not turn an ordered stop into a failure', async () => {
+test('base IDs that cannot be released do not make a requested stop fail', async () => {
   const world = await AgentWorld.serving();
   world.releaseAnswer = 'EPERM';
   world.signal('SIGTERM');

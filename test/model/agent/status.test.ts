@@ -7,7 +7,7 @@ checkEveryWorld();
 
 const ready = { ready: true, reason: '' };
 
-test('the agent is not ready before an Envoy serves, and ready when the admin interface reports it', async () => {
+test('the agent becomes ready when an Envoy serves and its admin interface reports ready', async () => {
   const world = new AgentWorld();
   await world.settle();
   expect(await world.ask()).toEqual({ ready: false, reason: 'no Envoy has served yet' });
@@ -21,7 +21,7 @@ test('the agent is not ready before an Envoy serves, and ready when the admin in
   ]);
 });
 
-test('each response names its request', async () => {
+test('a response always names its request', async () => {
   const world = await AgentWorld.serving();
   await world.ask();
   await world.certificate('digest-1');
@@ -48,7 +48,7 @@ test('each response names its request', async () => {
   ]);
 });
 
-test("a response of the admin port during a hand-over is the child's, so the serving Envoy is probed at its port", async () => {
+test("a response from the admin port during a hand-over is the child's, so the serving Envoy is probed at its own port", async () => {
   const world = await AgentWorld.serving();
   world.answersLate = true;
   world.envoyLive = false;
@@ -63,7 +63,7 @@ test("a response of the admin port during a hand-over is the child's, so the ser
   expect(world.events('envoy.probe').map(({ at }) => at)).toEqual(['admin', 'port']);
 });
 
-test('a cached response is invalidated by a hand-over and its end, another Envoy, the exit of Envoy, and a stop of the agent', async () => {
+test('a cached response is invalidated by the start or end of a hand-over, a new or exited Envoy, and a stop of the agent', async () => {
   const changes: Record<string, (world: AgentWorld) => Promise<unknown>> = {
     'a hand-over begins': (world) => world.certificate('digest-1'),
     'Envoy ends': (world) => ends(world, world.newest(), crashed),
@@ -87,7 +87,7 @@ test('a cached response is invalidated by a hand-over and its end, another Envoy
   expect(world.events('readiness.invalidate')).toHaveLength(2);
 });
 
-test('§6.3: each Envoy is not ready until a probe has found it serving an application port', async () => {
+test('an Envoy is not ready until a probe finds that it serves an application port (§6.3)', async () => {
   const world = await AgentWorld.serving({ awaitsApplication: true });
   const unserved = 'no inbound listener for any of the application’s ports (8080)';
   world.unserved = unserved;
@@ -106,7 +106,7 @@ test('§6.3: each Envoy is not ready until a probe has found it serving an appli
   expect(await world.ask()).toEqual({ ready: false, reason: 'Envoy admin interface: 503' });
 });
 
-test('§6.3: a probe of the Envoy port instead of the admin interface does not check the application ports', async () => {
+test('a probe of the Envoy port instead of the admin interface does not check application ports (§6.3)', async () => {
   const world = await AgentWorld.serving({ awaitsApplication: true });
   await world.certificate('digest-1');
   await ends(world, world.newest(), { code: 1 });
@@ -117,13 +117,13 @@ test('§6.3: a probe of the Envoy port instead of the admin interface does not c
   expect(await world.ask()).toEqual({ ready: false, reason: 'no inbound listener' });
 });
 
-test('§6.3: an Envoy whose application has an empty list of ports is not checked for ports', async () => {
+test('an Envoy whose application ports are an empty list is not checked for ports (§6.3)', async () => {
   const world = await AgentWorld.serving();
   world.unserved = 'no inbound listener';
   expect(await world.ask()).toEqual(ready);
 });
 
-test('§6.3, §9: with DNS enabled the agent is ready after the first table, and a problem with Envoy is reported first', async () => {
+test('the agent with DNS is ready after the first table, and reports problems with Envoy first (§6.3, §9)', async () => {
   const world = await AgentWorld.serving({ dns: true, xdsSocket: './XDS' });
   const withoutNames = { ready: false, reason: 'control plane has not sent the DNS name table yet' };
   expect(await world.ask()).toEqual(withoutNames);
@@ -140,7 +140,7 @@ test('§6.3, §9: with DNS enabled the agent is ready after the first table, and
   expect(world.events('names.available')).toHaveLength(1);
 });
 
-test('§9: a table that arrives while the port is lost counts when the port is open again', async () => {
+test('a table that is received while the port is lost counts when the port is open again (§9)', async () => {
   const world = await AgentWorld.serving({ dns: true, xdsSocket: './XDS' });
   world.dnsAnswer = undefined;
   world.tellDns({ type: 'dns-port.failed', reason: 'EBADF' });
@@ -149,7 +149,7 @@ test('§9: a table that arrives while the port is lost counts when the port is o
   expect(await world.ask()).toEqual(ready);
 });
 
-test("the agent is ready without DNS names if the user's own bootstrap is used", async () => {
+test('the agent is ready without DNS names if a user-provided bootstrap is used', async () => {
   const world = await AgentWorld.serving({ dns: true, xdsSocket: '' });
   expect(await world.ask()).toEqual(ready);
 });
@@ -157,7 +157,7 @@ test("the agent is ready without DNS names if the user's own bootstrap is used",
 const tls = { name: 'tls', why: 'no certificate' };
 const late = { name: 'late', why: 'no such field' };
 
-test('§6.3: a resource missing since the start is reported until Envoy has it, and a later rejection does not affect readiness', async () => {
+test('a resource that is missing since the start is reported until Envoy has it, unlike a later rejection (§6.3)', async () => {
   const world = await AgentWorld.serving();
   expect(await world.ask()).toEqual(ready);
   world.refused = [late];
@@ -180,7 +180,7 @@ test('§6.3: a resource missing since the start is reported until Envoy has it, 
   expect(await world.ask()).toEqual(ready);
 });
 
-test('§6.3: at most three missing listeners are named', async () => {
+test('a report names at most three missing listeners (§6.3)', async () => {
   const world = await AgentWorld.serving();
   world.refused = ['a', 'b', 'c', 'd', 'e'].map((name) => ({ name, why: name === 'b' ? '' : `no ${name}` }));
   await world.certificate('digest-1');
@@ -188,7 +188,7 @@ test('§6.3: at most three missing listeners are named', async () => {
   expect((await world.ask()).reason).toBe('Envoy rejected listeners: a: no a; b; c: no c, and 2 more');
 });
 
-test('an Envoy that is live without a rejected listener is not ready, also while its child starts', async () => {
+test('an Envoy that is live without a rejected listener is not ready, even while its child starts', async () => {
   const world = await AgentWorld.serving();
   await world.certificate('digest-1');
   world.refused = [tls];
@@ -202,14 +202,14 @@ test('an Envoy that is live without a rejected listener is not ready, also while
   expect(await world.ask()).toEqual(ready);
 });
 
-test('during a hand-over an Envoy whose port does not respond is not ready', async () => {
+test('an Envoy is not ready during a hand-over if its port does not respond', async () => {
   const world = await AgentWorld.serving();
   await world.certificate('digest-1');
   world.portAnswers = false;
   expect(await world.ask()).toEqual({ ready: false, reason: 'Envoy port: no answer' });
 });
 
-test('an epoch whose child took the admin port with it is probed at its own port', async () => {
+test('an epoch is probed at its own port if its child took the admin port and exited', async () => {
   const world = await AgentWorld.serving();
   await world.certificate('digest-1');
   world.adminGone = true;
@@ -226,7 +226,7 @@ test('an epoch whose child took the admin port with it is probed at its own port
   expect(world.events('envoy.probe').map(({ at }) => at)).toEqual(['admin or port', 'admin or port', 'port', 'admin']);
 });
 
-test('an Envoy that began to serve during a probe is probed again, and the response of the previous one is ignored', async () => {
+test('an Envoy that starts serving during a probe is probed again, and the earlier response is ignored', async () => {
   const world = await tainted();
   world.answersLate = true;
   world.portAnswers = false;
@@ -244,7 +244,7 @@ test('an Envoy that began to serve during a probe is probed again, and the respo
   ]);
 });
 
-test('a response of an Envoy that exited during the probe is ignored', async () => {
+test('a response from an Envoy that exits during the probe is ignored', async () => {
   const world = await AgentWorld.serving();
   world.answersLate = true;
   await world.ask();
@@ -270,7 +270,7 @@ test('an Envoy that does not respond for 5 s is not ready, and its late response
   expect(world.readiness).toEqual([silent, ready]);
 });
 
-test('the limit of 5 s continues when another Envoy begins to serve', async () => {
+test('the limit of 5 s is not reset when another Envoy starts serving', async () => {
   const world = await AgentWorld.serving();
   world.answersLate = true;
   world.changeFiles('digest-1');
@@ -283,7 +283,7 @@ test('the limit of 5 s continues when another Envoy begins to serve', async () =
   expect(world.readiness).toEqual([{ ready: false, reason: 'no response within 5000 ms' }]);
 });
 
-test('a response that arrives when the agent stops is ignored', async () => {
+test('a response that is received while the agent stops is ignored', async () => {
   const world = await AgentWorld.serving();
   world.answersLate = true;
   await world.ask();
@@ -292,7 +292,7 @@ test('a response that arrives when the agent stops is ignored', async () => {
   expect(world.readiness).toEqual([{ ready: false, reason: 'agent is stopping' }]);
 });
 
-test('each hand-over is reported with the name of the child, and each new serving epoch with its name, base id, admin port and process', async () => {
+test('a hand-over is reported with its child, and a new serving epoch with name, base ID, admin port and process', async () => {
   const world = await tainted();
   await goesLive(world);
   expect(world.events('handover.began')).toEqual([
@@ -305,7 +305,7 @@ test('each hand-over is reported with the name of the child, and each new servin
   ]);
 });
 
-test('the exit of a draining parent does not affect the status', async () => {
+test("a draining parent's exit does not affect the status", async () => {
   const world = await handedOver();
   await world.pass(60_000);
   await ends(world, world.process('epoch-0'));
@@ -313,7 +313,7 @@ test('the exit of a draining parent does not affect the status', async () => {
   expect(await world.ask()).toEqual(ready);
 });
 
-test('§6.2: only the serving Envoy drains on order, and the agent keeps running', async () => {
+test('a drain request affects only the serving Envoy, and the agent keeps running (§6.2)', async () => {
   const world = new AgentWorld();
   await world.settle();
   world.orderDrain();
@@ -334,7 +334,7 @@ test('§6.2: only the serving Envoy drains on order, and the agent keeps running
   expect(world.events('envoy.drain')).toHaveLength(2);
 });
 
-test('§1.3 DISABLE_ENVOY: ready at once, with the first names where they are awaited, and not ready when it stops', async () => {
+test('the agent without Envoy is ready immediately or after the first awaited DNS names, until it stops (§1.3 DISABLE_ENVOY)', async () => {
   const world = new AgentWorld({ runsEnvoy: false });
   await world.settle();
   expect(await world.ask()).toEqual(ready);
@@ -347,11 +347,14 @@ test('§1.3 DISABLE_ENVOY: ready at once, with the first names where they are aw
   expect(await awaiting.ask()).toEqual(ready);
 });
 
-test.each(['SIGTERM', 'quit'] as const)('§1.3 DISABLE_ENVOY: %s ends it at once, with 0', async (how) => {
-  const world = new AgentWorld({ runsEnvoy: false });
-  await world.settle();
-  if (how === 'quit') world.quit();
-  else world.signal('SIGTERM');
-  await world.settle();
-  expect(world.output()).toEqual({ exitCode: 0, trouble: [] });
-});
+test.each(['SIGTERM', 'quit'] as const)(
+  'the agent without Envoy exits immediately with 0 on %s (§1.3 DISABLE_ENVOY)',
+  async (how) => {
+    const world = new AgentWorld({ runsEnvoy: false });
+    await world.settle();
+    if (how === 'quit') world.quit();
+    else world.signal('SIGTERM');
+    await world.settle();
+    expect(world.output()).toEqual({ exitCode: 0, trouble: [] });
+  },
+);

@@ -21,7 +21,7 @@ checkEveryWorld();
 const orderedEnd = { exitCode: 0, trouble: [] };
 
 describe('a stop', () => {
-  test('fact 6: sends SIGTERM only to the newest epoch while a parent drains', async () => {
+  test('sends SIGTERM only to the newest epoch while a parent drains (fact 6)', async () => {
     const world = await handedOver();
     world.signal('SIGINT');
     await world.pass(5_000);
@@ -33,7 +33,7 @@ describe('a stop', () => {
     expect(world.events('epoch.failed')).toEqual([]);
   });
 
-  test('lets a draining parent without a child complete its requests', async () => {
+  test('lets a draining parent without a child finish its requests', async () => {
     const world = await handedOver();
     world.rejectBootstrap = 'no such field';
     await ends(world, world.newest(), crashed);
@@ -46,7 +46,7 @@ describe('a stop', () => {
     expect(world.output()).toEqual(orderedEnd);
   });
 
-  test('sends SIGTERM to a replaced epoch and to the serving one', async () => {
+  test('sends SIGTERM to both a replaced epoch and the serving one', async () => {
     const world = await replaced();
     world.signal('SIGTERM');
     await world.pass(5_000);
@@ -74,7 +74,7 @@ describe('a stop', () => {
     expect(world.output()).toEqual(orderedEnd);
   });
 
-  test('terminates an Envoy whose drain orders fail', async () => {
+  test('terminates an Envoy whose drain requests fail', async () => {
     const world = await AgentWorld.serving();
     world.drainAnswer = 'connection refused';
     world.signal('SIGTERM');
@@ -91,7 +91,7 @@ describe('a stop', () => {
     expect(await world.ask()).toEqual({ ready: false, reason: 'agent is stopping' });
   });
 
-  test('releases base IDs when every Envoy has exited', async () => {
+  test('releases base IDs after all Envoys have exited', async () => {
     const world = await AgentWorld.serving();
     world.signal('SIGTERM');
     await world.pass(5_000);
@@ -101,8 +101,8 @@ describe('a stop', () => {
   });
 });
 
-describe('§2.4: limits', () => {
-  test('an Envoy that ignores SIGTERM is killed after the stop limit', async () => {
+describe('the limits of a stop (§2.4)', () => {
+  test('kill an Envoy that ignores SIGTERM', async () => {
     const world = await AgentWorld.serving();
     world.signal('SIGTERM');
     await world.pass(5_000 + defaultSettings.stopLimitMs - 1);
@@ -111,7 +111,7 @@ describe('§2.4: limits', () => {
     expect(world.newest().signals).toEqual(['SIGTERM', 'SIGKILL']);
   });
 
-  test('an Envoy that was killed while it started has no requests to wait for', async () => {
+  test('do not delay an Envoy that was killed during its start, because it has no requests', async () => {
     const world = new AgentWorld();
     await world.settle();
     world.signal('SIGTERM');
@@ -124,7 +124,7 @@ describe('§2.4: limits', () => {
 });
 
 /** A stop reaches the supervisor in each of its states; the drain, or the exit, begins at once. */
-describe('a stop while', () => {
+describe('a stop at any time', () => {
   const backingOff = async (): Promise<AgentWorld> => {
     const world = await AgentWorld.serving();
     await world.certificate('digest-1');
@@ -190,7 +190,7 @@ describe('a stop while', () => {
     ['a replacement is started again', replacedCrashed, ['backing off'], 1],
     ['Envoy is drained for a full restart', recycling, ['draining', 'full restart'], 1],
     ['Envoy is killed for a full restart', killing, ['full restart', 'killing'], 1],
-  ])('%s drains serving Envoys at once and ends all Envoys', async (_, scene, state, drains) => {
+  ])('drains serving Envoys immediately and ends all Envoys while %s', async (_, scene, state, drains) => {
     const world = await scene();
     expect(world.supervisorIs()).toEqual(state);
     const started = namesStarted(world);
@@ -211,7 +211,7 @@ describe('a stop while', () => {
     expect(namesStarted(world)).toEqual(started);
   });
 
-  test('a repair is in progress cancels it', async () => {
+  test('cancels a repair that is in progress', async () => {
     const world = await AgentWorld.serving();
     await world.certificate('digest-1');
     world.newest().exit({ code: 1, refusedByParent: true });
@@ -224,7 +224,7 @@ describe('a stop while', () => {
     expect(epochsStarted(world)).toEqual([0, 1]);
   });
 
-  test('base ids are being claimed ends the agent without a start', async () => {
+  test('ends the agent without a start while base IDs are claimed', async () => {
     const world = new AgentWorld();
     world.signal('SIGTERM');
     await world.settle();
@@ -232,7 +232,7 @@ describe('a stop while', () => {
     expect(world.started).toEqual([]);
   });
 
-  test('the first epoch is being prepared cancels its start', async () => {
+  test('cancels the start of the first epoch during its preparation', async () => {
     const world = new AgentWorld();
     // The base IDs are claimed and the watcher has read the files: the bootstrap is being generated.
     const preparing = (): boolean => world.records.some((r) => r.kind === 'spawn' && r.actor === 'epoch-0/prepare');
@@ -244,7 +244,7 @@ describe('a stop while', () => {
     expect(world.started).toEqual([]);
   });
 
-  test('the only Envoy has exited and a retry is pending ends the agent at once', async () => {
+  test('ends the agent immediately if the only Envoy has exited and a retry is pending', async () => {
     const world = await AgentWorld.serving();
     await ends(world, world.newest(), { code: 1 });
     world.signal('SIGTERM');
@@ -253,7 +253,7 @@ describe('a stop while', () => {
     expect(epochsStarted(world)).toEqual([0]);
   });
 
-  test('the files of the first start are waited for ends the agent at once', async () => {
+  test('ends the agent immediately while it waits for the files of the first start', async () => {
     const world = new AgentWorld();
     world.filesMissing = true;
     await world.pass(60_000);
@@ -269,7 +269,7 @@ describe('a second signal', () => {
     ['a parent drains', () => handedOver()],
     ['a replaced epoch retires', () => replaced()],
     ['a replacement starts', () => tainted()],
-  ])('while %s kills every Envoy at once', async (_, scene) => {
+  ])('kills every Envoy immediately while %s', async (_, scene) => {
     const world = await scene();
     world.signal('SIGTERM');
     world.signal('SIGTERM');
@@ -281,7 +281,7 @@ describe('a second signal', () => {
   });
 });
 
-describe('§2.5: until no request is in flight', () => {
+describe('a stop that waits for requests in flight (§2.5)', () => {
   const waiting = async (inFlight: number | undefined): Promise<AgentWorld> => {
     const world = await AgentWorld.serving({ exitOnZeroActiveConnections: true, minimumDrainMs: 3_000 });
     world.requestsInFlight = inFlight;
@@ -290,7 +290,7 @@ describe('§2.5: until no request is in flight', () => {
     return world;
   };
 
-  test('no requests are counted before the minimum has passed', async () => {
+  test('does not count requests before the minimum time has passed', async () => {
     const world = await waiting(0);
     expect(world.drained).toHaveLength(1);
     await world.pass(2_999);
@@ -301,7 +301,7 @@ describe('§2.5: until no request is in flight', () => {
     expect(world.newest().signals).toEqual(['SIGTERM']);
   });
 
-  test('requests are counted once a second, without a limit', async () => {
+  test('counts requests once per second, without a limit', async () => {
     const world = await waiting(1);
     await world.pass(3_000);
     expect(world.counted).toHaveLength(1);
@@ -315,13 +315,13 @@ describe('§2.5: until no request is in flight', () => {
     expect(world.newest().signals).toEqual(['SIGTERM']);
   });
 
-  test('an Envoy without statistics is stopped', async () => {
+  test('stops an Envoy without statistics', async () => {
     const world = await waiting(-1);
     await world.pass(3_000);
     expect(world.newest().signals).toEqual(['SIGTERM']);
   });
 
-  test('an Envoy that does not respond is queried four more times, then stopped', async () => {
+  test('queries an unresponsive Envoy four more times, and then stops it', async () => {
     const world = await waiting(undefined);
     await world.pass(6_999);
     expect(world.counted).toHaveLength(4);
@@ -331,7 +331,7 @@ describe('§2.5: until no request is in flight', () => {
     expect(world.newest().signals).toEqual(['SIGTERM']);
   });
 
-  test('a response resets the count of missing ones', async () => {
+  test('resets the count of missing responses after a response', async () => {
     const world = await waiting(undefined);
     await world.pass(6_000);
     world.requestsInFlight = 2;
@@ -343,35 +343,35 @@ describe('§2.5: until no request is in flight', () => {
     expect(world.newest().signals).toEqual(['SIGTERM']);
   });
 
-  test('a second signal ends the wait', async () => {
+  test('ends its wait at a second signal', async () => {
     const world = await waiting(5);
     await world.pass(10_000);
     world.signal('SIGTERM');
     expect(world.newest().signals).toEqual(['SIGKILL']);
   });
 
-  test('the exit of every Envoy ends the wait', async () => {
+  test('ends its wait when all Envoys have exited', async () => {
     const world = await waiting(5);
     await world.pass(10_000);
     await ends(world, world.newest(), crashed);
     expect(world.output()).toEqual(orderedEnd);
   });
 
-  test('requests are counted at the serving epoch: the replacement, not the one that it replaced', async () => {
+  test('counts requests at the serving replacement, not at the replaced epoch', async () => {
     const world = await replaced({ exitOnZeroActiveConnections: true });
     world.signal('SIGTERM');
     await world.pass(5_000);
     expect(world.counted).toEqual([16_000]);
   });
 
-  test('requests are counted at the serving epoch while a starting replacement has not exited yet', async () => {
+  test('counts requests at the serving epoch until a starting replacement exits', async () => {
     const world = await tainted({ exitOnZeroActiveConnections: true });
     world.signal('SIGTERM');
     await world.pass(5_000);
     expect(world.counted).toEqual([15_000]);
   });
 
-  test('requests are counted at a draining parent without a child', async () => {
+  test('counts requests at a draining parent without a child', async () => {
     const world = await handedOver({ exitOnZeroActiveConnections: true });
     world.rejectBootstrap = 'no such field';
     await ends(world, world.newest(), crashed);
@@ -397,7 +397,7 @@ describe('the reason of a stop', () => {
     expect(world.events('supervisor.stop')).toEqual([{ type: 'supervisor.stop', reason: 'SIGINT' }]);
   });
 
-  test('is reported when the status port fails, and the agent stops in order', async () => {
+  test('is reported if the status port fails, and the agent stops in order', async () => {
     const world = await AgentWorld.serving();
     world.breakStatus('EMFILE');
     await world.pass(5_000);
@@ -405,7 +405,7 @@ describe('the reason of a stop', () => {
     expect(world.output()).toEqual({ exitCode: 1, trouble: ['EMFILE'] });
   });
 
-  test('stays the same when the status port fails during a stop', async () => {
+  test('is unchanged if the status port fails during a stop', async () => {
     const world = await AgentWorld.serving();
     world.signal('SIGTERM');
     world.breakStatus('EMFILE');
@@ -417,7 +417,7 @@ describe('the reason of a stop', () => {
   });
 });
 
-test('a change during a stop starts nothing', async () => {
+test('a change during a stop starts no Envoy', async () => {
   const world = await handedOver();
   world.changeFiles('digest-2');
   await world.pass(9_999);
@@ -430,7 +430,7 @@ test('a change during a stop starts nothing', async () => {
   expect(world.output()).toEqual(orderedEnd);
 });
 
-test('a rejection of a child during a stop repairs nothing', async () => {
+test("a child's rejection during a stop causes no repair", async () => {
   const world = await AgentWorld.serving();
   await world.certificate('digest-1');
   world.signal('SIGTERM');

@@ -56,7 +56,7 @@ test('a fetched module is reported with its file', async () => {
   expect(reports()).toEqual([{ type: 'module.fetched', id: 3, stream: 2, file: '/modules/a.wasm' }]);
 });
 
-test('failures are reported once, after the third attempt, and attempts go on until one succeeds', async () => {
+test('failures are reported once, after the third attempt, and attempts continue until one succeeds', async () => {
   const { reports, attempts, pass } = await fetching([
     ...[{ reason: 'ECONNREFUSED' }, new Error('EIO'), { reason: 'status must be 200, got 404' }],
     ...[{ reason: 'later' }, { file: '/modules/a.wasm' }],
@@ -72,7 +72,7 @@ test('failures are reported once, after the third attempt, and attempts go on un
   expect(reports().slice(1)).toEqual([{ type: 'module.fetched', id: 3, stream: 2, file: '/modules/a.wasm' }]);
 });
 
-test('an attempt without a result ends at its limit', async () => {
+test('an attempt without a result ends at its timeout', async () => {
   const { attempts, pass } = await fetching(['never', { file: '/modules/a.wasm' }]);
   await pass(attemptMs - 1);
   expect(attempts()).toBe(1);
@@ -81,7 +81,7 @@ test('an attempt without a result ends at its limit', async () => {
   expect(attempts()).toBe(2);
 });
 
-test('pauses double to one minute', () => {
+test('delays double up to 1 min', () => {
   expect([1, 2, 3, 7, 8, 1_000].map(pauseAfterFailures)).toEqual([500, 1_000, 2_000, 32_000, 60_000, 60_000]);
 });
 
@@ -92,7 +92,7 @@ test('a stopped fetch makes no further attempt', async () => {
   expect(attempts()).toBe(1);
 });
 
-test('the limits of an attempt and of the attempts before the report are those of the settings', async () => {
+test('the attempt timeout and the number of attempts before a report are taken from the settings', async () => {
   const { reports, attempts, pass } = await fetching(['never', { reason: 'no' }], {
     limits: { attemptMs: 2_000, quickAttempts: 1 },
   });

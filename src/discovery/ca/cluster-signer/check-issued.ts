@@ -6,14 +6,14 @@ import type { CertificateOrder, IssuedChain } from '../issuing/registrar.ts';
 
 const serverAuth = '1.3.6.1.5.5.7.3.1';
 const clientAuth = '1.3.6.1.5.5.7.3.2';
-/** Signers round `notBefore` to seconds of their own clocks. */
+/** Tolerance for signers that round `notBefore` or whose clocks differ. */
 const toleranceMs = 5 * 60_000;
 const minLifetimeMs = 60_000;
 const maxCertificates = 10;
 
 /**
  * @param pem chain, leaf first
- * @param roots the chain must end at one of these
+ * @param roots roots, at one of which the chain must end
  */
 export function checkIssued(
   pem: string,

@@ -13,9 +13,9 @@ import { RequestObject } from './request-object.ts';
 
 export interface KubernetesSignerOptions {
   readonly server: Pick<ApiServer, 'request'>;
-  /** K8S_SIGNER, for example `example.com/mesh`. */
+  /** K8S_SIGNER, such as `example.com/mesh`. */
   readonly signerName: string;
-  /** Whether this control plane approves its requests; otherwise an operator or another approver does. */
+  /** Whether this control plane approves its requests. Otherwise, an operator or another approver does. */
   readonly approvesRequests: boolean;
   /** Issued certificates must chain to one of these. */
   readonly roots: () => readonly Certificate[];
@@ -28,7 +28,7 @@ export interface KubernetesSignerOptions {
 const requestLimitMs = 10_000;
 /** Concurrent requests, each with about five calls to the API server. */
 const maxRunning = 16;
-/** Leaves capacity for other namespaces, because a request can take until its timeout. */
+/** Below {@link maxRunning}, so that slow requests of one namespace leave capacity for others. */
 const maxRunningOfNamespace = 12;
 const signingLimits: SigningLimits = { maxWaiting: 1_000, maxOfConnection: 16 };
 /** Assumed rate, for retry delays. */

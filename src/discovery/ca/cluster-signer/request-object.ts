@@ -11,7 +11,7 @@ import { checkIssued } from './check-issued.ts';
 
 export interface RequestOptions {
   readonly server: Pick<ApiServer, 'request'>;
-  /** K8S_SIGNER, for example `example.com/mesh`. */
+  /** K8S_SIGNER, such as `example.com/mesh`. */
   readonly signerName: string;
   /** The issued chain must end at one of these. */
   readonly roots: () => readonly Certificate[];
@@ -19,7 +19,7 @@ export interface RequestOptions {
 }
 
 const responseTimeoutMs = 5_000;
-/** Minimum that Kubernetes accepts. */
+/** Minimum duration that Kubernetes accepts. */
 const minSeconds = 600;
 const maxCertificateCharacters = 128 * 1024;
 const maxReasonLength = 300;
@@ -50,7 +50,7 @@ export class RequestObject {
         expirationSeconds: Math.max(minSeconds, Math.ceil(lifetimeMs / 1_000)),
       },
     };
-    // A lost response may mean that the object exists.
+    // If the response is lost, the object may exist.
     this.#isCreated = true;
     return this.#step('cannot be created', async () => {
       this.#object = await this.#request({ method: 'POST', resource, body }, signal);
@@ -76,7 +76,7 @@ export class RequestObject {
 
   async #approve(signal: AbortSignal): Promise<void> {
     const present = conditionsOf(this.#object?.status);
-    // Already decided.
+    // The request was already approved or denied.
     if (present.some(({ type }) => decisions.includes(type))) return;
     const condition = {
       ...{ type: 'Approved', status: 'True', reason: 'ChartpilotApproved' },

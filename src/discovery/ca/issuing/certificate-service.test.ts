@@ -1,4 +1,4 @@
-/** Certificates issued by a complete control plane over TLS, and attempts to obtain one for another identity. */
+/** Requests certificates from a complete control plane over TLS, also for other identities. */
 
 import { spawnSync } from 'node:child_process';
 import { createPrivateKey, createPublicKey, generateKeyPairSync } from 'node:crypto';
@@ -84,7 +84,7 @@ describe('CreateCertificate', () => {
     expect(JSON.stringify(plane.records)).not.toContain('PRIVATE KEY');
   });
 
-  it('accepts a client certificate for renewal, which also grants xDS for its own namespace only', async () => {
+  it('accepts a client certificate for renewal and, for its own namespace, for xDS', async () => {
     const plane = await serving();
     const chain = await requestCertificate(clientOf(plane), { bearer: await token() });
     const clientCertificate = { chain: chain.slice(0, -1).join(''), key };
@@ -103,7 +103,7 @@ describe('CreateCertificate', () => {
     expect((await xds(other).ended).code).toBe(status.PERMISSION_DENIED);
   });
 
-  it('signs with the same authority after a restart', async () => {
+  it('signs with the same root after a restart', async () => {
     const first = await serving();
     const issuedBefore = await requestCertificate(clientOf(first), { bearer: await token() });
     await stopControlPlanes();
@@ -111,7 +111,7 @@ describe('CreateCertificate', () => {
     expect(after.at(-1)).toBe(issuedBefore.at(-1));
   });
 
-  it('issues the requested lifetime up to the limit', async () => {
+  it('issues the requested lifetime up to the maximum', async () => {
     const client = clientOf(await serving({ MAX_WORKLOAD_CERT_TTL: '2h', DEFAULT_WORKLOAD_CERT_TTL: '1h' }));
     const bearer = await token();
     const lifeOf = (chain: string[]): number => (leafOf(chain).notAfter.getTime() - Date.now()) / 60_000;
@@ -152,7 +152,7 @@ describe('CreateCertificate', () => {
     expect((await failure(requestCertificate(clientOf(plane), await fieldsOf()))).code).toBe(code);
   });
 
-  it('closes a connection with an invalid client certificate, even if other credentials are valid', async () => {
+  it('closes a connection with an invalid client certificate, even if the request has other valid credentials', async () => {
     const plane = await serving();
     const theirs = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey;
     const life = { notBefore: new Date(Date.now() - 1_000), notAfter: new Date(Date.now() + 60_000) };
@@ -170,13 +170,13 @@ describe('CreateCertificate', () => {
     await requestCertificate(clientOf(plane), { bearer: await token() });
   });
 
-  it("accepts identities of the mesh's trust domain and its aliases only", async () => {
+  it("accepts only identities of the mesh's trust domain and its aliases", async () => {
     const flags = { secureGRPCAddr: '127.0.0.1:0' };
     const prepare = ({ root }: { root: string }): void =>
       writeFileSync(join(root, 'mesh'), 'trustDomainAliases: [former.example]');
     const plane = ControlPlane.starting(flags, prepare, { SELF_SIGNED_CA_DIR: given.directory });
     await plane.ready();
-    // All are signed by the mesh's own root.
+    // All certificates are signed by the mesh's own root.
     const certificateFor = (uri: string): OwnCertificate => ({ chain: signedByRoot(uri).pem, key });
     const renewed = await requestCertificate(
       clientOf(plane, certificateFor('spiffe://former.example/ns/shop/sa/cart')),
@@ -189,7 +189,7 @@ describe('CreateCertificate', () => {
     expect(refused.code).toBe(status.UNAUTHENTICATED);
   });
 
-  it('limits the requests of one connection, and returns a retry delay', async () => {
+  it('limits the requests of a connection, and returns a retry delay', async () => {
     const client = clientOf(await serving());
     const bearer = await token();
     const csr = createRequest(key, []);
@@ -212,7 +212,7 @@ describe('CreateCertificate', () => {
 describe('a revoked credential', () => {
   const revoke = (...lines: string[]): void => writeFileSync(join(given.directory, 'revoked'), lines.join('\n'));
 
-  it('is rejected from the next request until its revocation is removed', async () => {
+  it('is rejected from the next request on, until its revocation is removed', async () => {
     const plane = await serving();
     const bearer = await token();
     const { jti } = decodeJwt(bearer);
@@ -237,7 +237,7 @@ describe('a revoked credential', () => {
     await requestCertificate(clientOf(plane, clientCertificate), {});
   });
 
-  it('is listed in a CRL of each root, including the next root before clients receive it', async () => {
+  it('is listed in a CRL for each root, including the next root before clients receive it', async () => {
     const plane = await serving();
     const bearer = await token();
     const [stolen, good] = [
@@ -290,7 +290,7 @@ describe('/debug/authorityz', () => {
       })
     ).status;
 
-  it('rotates the root on request if no client loses access', async () => {
+  it('rotates the root on request if no client would lose access', async () => {
     const plane = await serving();
     const pageBefore = await page(plane);
     const oldRoots = given.caller.roots();
@@ -307,7 +307,7 @@ describe('/debug/authorityz', () => {
     expect(plane.deviations()).toEqual([]);
   });
 
-  it('lists the workloads that a rotation waits for, keeps signing with the old root, and can revert', async () => {
+  it('lists the workloads that a rotation waits for, keeps signing with the old root, and can revert the rotation', async () => {
     const plane = await serving();
     const { signer } = await page(plane);
     const [, root] = await requestCertificate(clientOf(plane), { bearer: await token() });
@@ -328,7 +328,7 @@ describe('/debug/authorityz', () => {
     expect(await page(plane)).toMatchObject({ stage: 'steady', signer });
   });
 
-  it('renews all workloads when the root is tainted, and skips unresponsive ones only on request', async () => {
+  it('renews all workloads when the root is tainted, and skips unresponsive workloads only on request', async () => {
     const plane = await serving();
     const { signer } = await page(plane);
     await requestCertificate(clientOf(plane), { bearer: await token() });

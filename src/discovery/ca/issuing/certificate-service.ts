@@ -23,7 +23,7 @@ export interface CertificateServiceOptions {
   readonly limits: LifetimeLimits;
   readonly now: () => Date;
   readonly logger: Logger;
-  /** Signs instead of the authority, if set. */
+  /** If set, signs certificates instead of the authority. */
   readonly registrar?: Registrar;
   /** Roots to return with certificates of the registrar. */
   readonly meshRoots?: () => readonly Certificate[];
@@ -35,13 +35,13 @@ export interface IssuedLeaf {
   readonly identity: string;
   /** Reported by the agent; empty for other clients. */
   readonly node: string;
-  /** Ledger ID of its root, see {@link ledgerIdsOf}. */
+  /** Ledger ID of the authority's root, see {@link ledgerIdsOf}. */
   readonly authority: string;
   readonly serialNumber: string;
   readonly endsAt: number;
 }
 
-/** A rejection, as a gRPC status. */
+/** Rejection of a request, with a gRPC status. */
 export class IssuanceRefusal extends Error {
   readonly code: status;
   readonly metadata: Metadata | undefined;
@@ -128,7 +128,7 @@ export class CertificateService {
     { onAuthenticated = () => {}, signal }: CreateOptions = {},
   ): Promise<Buffer> {
     const { activeAuthority, signer, limits, now, onIssued, logger } = this.#options;
-    // Unauthenticated callers must not cost more than this.
+    // Authenticates before parsing, so that unauthenticated requests cost as little as possible.
     const { uri, endsAt } = await this.#identify(peer);
     onAuthenticated();
     const { csr, validityDuration, node, impersonated } = decoded(request);
@@ -154,7 +154,7 @@ export class CertificateService {
     if ('refused' in result)
       throw new IssuanceRefusal(status.INVALID_ARGUMENT, 'CERTIFICATE_REQUEST_INVALID', result.refused);
     if ('failed' in result) throw new IssuanceRefusal(status.INTERNAL, 'AUTHORITY_UNAVAILABLE', result.failed);
-    // If the signer changed while signing, the chain would not match the leaf.
+    // If the signer changed during signing, its chain would not match the leaf.
     const signerAtEnd = activeAuthority();
     if (signerAtEnd?.material !== signerAtStart.material)
       throw new IssuanceRefusal(
@@ -209,7 +209,7 @@ export class CertificateService {
     return responseOf([leaf.pem, ...between.map(({ pem }) => pem), roots]);
   }
 
-  /** `endsAt`: expiry of the client certificate (Unix time in milliseconds); 0 without one. */
+  /** `endsAt` is the expiry of the client certificate (Unix time in milliseconds), or 0 without one. */
   async #identify(peer: CallPeer): Promise<{ uri: string; endsAt: number }> {
     const { authenticators, trustDomains } = this.#options;
     const authenticated =
@@ -238,7 +238,7 @@ export class CertificateService {
   }
 }
 
-/** From the issuer through intermediates to all trusted roots (two during a rotation). */
+/** Chain from the issuer through intermediates to all trusted roots (two during a rotation). */
 function chainOf({ material: { path: certificates, root }, bundle }: ActiveAuthority): string[] {
   const between = certificates.slice(0, -1).map(({ pem }) => pem);
   const otherRoots = bundle.roots.filter(({ sha256 }) => sha256 !== root.sha256);
@@ -255,7 +255,7 @@ interface DecodedRequest {
   readonly csr: string;
   readonly validityDuration: bigint;
   readonly node: string;
-  /** Identity that the caller requests instead of its own, if any. */
+  /** Other identity that the caller requests, if any. */
   readonly impersonated: unknown;
 }
 

@@ -20,7 +20,7 @@ function givenMaterial(): AuthorityMaterial {
   return buildAuthorityMaterial({ certificate, privateKey: key }, [], [certificate], new Date());
 }
 
-/** proc(5), field 19. Field 2 may contain spaces. */
+/** Niceness is field 19 (proc(5)). Field 2 may contain spaces. */
 const nicenessOf = (task: string): number =>
   Number(readFileSync(`/proc/self/task/${task}/stat`, 'utf8').split(') ').at(-1)!.split(' ')[16]);
 
@@ -28,7 +28,7 @@ function threads(niceness: number): number {
   return readdirSync('/proc/self/task').filter((task) => nicenessOf(task) === niceness).length;
 }
 
-test('CertificateSigner runs its threads at low priority, without affecting other threads', async () => {
+test('CertificateSigner lowers the priority of its own threads only', async () => {
   const usual = nicenessOf(String(process.pid));
   const usualThreads = threads(usual + 10);
   signer.use(givenMaterial());
@@ -40,7 +40,7 @@ test('CertificateSigner runs its threads at low priority, without affecting othe
   expect(nicenessOf(String(process.pid))).toBe(usual);
 });
 
-test("CertificateSigner delays a certificate behind another account's flood of RSA-4096 requests only by those in progress", async () => {
+test("CertificateSigner delays a certificate during another account's RSA-4096 flood only by the requests in progress", async () => {
   signer.use(givenMaterial());
   const flood = generateKeyPairSync('rsa', { modulusLength: 4_096 }).privateKey;
   const request = createRequest(flood, []);
@@ -54,13 +54,13 @@ test("CertificateSigner delays a certificate behind another account's flood of R
   const bank = { request: createRequest(key, []), uri: 'spiffe://cluster.local/ns/bank/sa/pay', ...life };
   const result = await signer.sign({ ...bank, endsAt: Date.now() + 3_600_000, client: 'bank' });
   expect(result).toMatchObject({ leaf: expect.stringContaining('CERTIFICATE') });
-  // Two threads with two requests each, and one more of the flooding namespace.
+  // Two threads process two requests each, and the flooding namespace may have one more.
   expect(settled.length).toBeLessThanOrEqual(5);
   signer.close();
   await Promise.all(flooding.flat());
 });
 
-test("CertificateSigner verifies that a CSR for an external signer contains only the caller's name", async () => {
+test("CertificateSigner sends a CSR to an external signer only if the CSR contains no names other than the caller's", async () => {
   const uri = 'spiffe://cluster.local/ns/shop/sa/cart';
   const rsa = generateKeyPairSync('rsa', { modulusLength: 2_048 }).privateKey;
   const caller = { uri, endsAt: 0, client: 'one' };

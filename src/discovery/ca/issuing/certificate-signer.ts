@@ -16,9 +16,9 @@ import type {
   VerifyOrder,
 } from './signing-work.ts';
 
-/** Determines the queue share of a request. */
+/** Client of a request, which determines its queue share. */
 interface Caller {
-  /** Expiry of the current certificate, Unix time in milliseconds; 0 without one. */
+  /** Expiry of the current certificate (Unix time in milliseconds), or 0 without one. */
   readonly endsAt: number;
   /** ID of the connection. */
   readonly client: string;
@@ -47,17 +47,17 @@ interface Thread {
 const threadModule = new URL(`./signing-helper${extname(import.meta.filename)}`, import.meta.url);
 
 export const signingLimits: SigningLimits = { maxWaiting: 4_000, maxOfConnection: 16 };
-/** Limit of requests in progress per thread. Two keep it busy, and an urgent request waits for them only. */
+/** Maximum number of requests in progress per thread. Two keep a thread busy, and an urgent request waits for no more than these. */
 const maxJobsPerThread = 2;
 /** Assumed rate, for retry delays. */
 const signaturesPerThreadAndSecond = 200;
 const maxThreads = 2;
-/** Leaves a processor to pushes. */
+/** Leaves one processor to pushes. */
 const threads = Math.max(1, Math.min(maxThreads, availableParallelism() - 1));
 
 export interface CertificateSignerOptions {
   readonly limits?: SigningLimits;
-  /** Called when a thread crashes. Its requests fail, and a new one starts. */
+  /** Called when a thread crashes. Its requests fail, and a new thread starts. */
   readonly onThreadFailure?: (error: Error) => void;
 }
 
@@ -74,7 +74,7 @@ export class CertificateSigner {
     this.#onThreadFailure = onThreadFailure;
   }
 
-  /** Applies to queued requests too. */
+  /** Sets the authority for new and queued requests. */
   use(material: AuthorityMaterial): void {
     this.#material = material;
     for (const { worker } of this.#threads) worker.postMessage(signerOrder(material));
@@ -143,7 +143,7 @@ export class CertificateSigner {
     }
   }
 
-  /** The least busy thread; starts another one if all are busy. */
+  /** Returns the least busy thread. If all are busy, starts another one. */
   #availableThread(): Thread | undefined {
     const idlest = this.#threads.toSorted((a, b) => a.jobs.size - b.jobs.size)[0];
     if (idlest?.jobs.size === 0) return idlest;

@@ -7,13 +7,13 @@ const limits = { defaultMs: 24 * hour, maxMs: 48 * hour };
 const after = (ms: number): Date => new Date(now.getTime() + ms);
 const lifetimeFor = (seconds: bigint, end = after(1000 * hour)) => leafLifetime(seconds, limits, end, now);
 
-it.each([0n, -5n, -(2n ** 63n)])('leafLifetime returns the default for a requested TTL of %d', (seconds) => {
+it.each([0n, -5n, -(2n ** 63n)])('leafLifetime returns the default lifetime if the requested TTL is %d', (seconds) => {
   expect(lifetimeFor(seconds)).toEqual({
     lifetime: { notBefore: new Date('2026-11-23T11:58:00Z'), notAfter: new Date('2026-11-24T12:00:00Z') },
   });
 });
 
-it('leafLifetime returns the requested TTL up to the limit', () => {
+it('leafLifetime returns the requested TTL, or an error if the TTL exceeds the maximum', () => {
   expect(lifetimeFor(60n)).toMatchObject({ lifetime: { notAfter: new Date('2026-11-23T12:01:00Z') } });
   expect(lifetimeFor(48n * 3600n)).toHaveProperty('lifetime');
   expect(lifetimeFor(48n * 3600n + 1n)).toEqual({
@@ -22,7 +22,7 @@ it('leafLifetime returns the requested TTL up to the limit', () => {
   expect(lifetimeFor(2n ** 63n - 1n)).toHaveProperty('tooLong');
 });
 
-it("leafLifetime is limited by the authority's expiry, and fails after it", () => {
+it("leafLifetime ends at the authority's expiry, and returns an error after it", () => {
   expect(lifetimeFor(0n, after(hour))).toMatchObject({ lifetime: { notAfter: after(hour) } });
   expect(lifetimeFor(0n, after(0))).toHaveProperty('authorityExpired');
   expect(lifetimeFor(0n, after(-1))).toHaveProperty('authorityExpired');

@@ -1,15 +1,15 @@
-/** Orders to an external signer of workload certificates, and its results. */
+/** Interface of external signers of workload certificates. */
 import type { KeyObject } from 'node:crypto';
 import type { Certificate } from '../../../identity/certificate.ts';
 import type { Names } from '../../../identity/certificate-extensions.ts';
 
 export interface CertificateOrder {
-  /** PKCS #10, PEM. */
+  /** PKCS #10 request as PEM. */
   readonly request: string;
   readonly key: KeyObject;
   /** The certificate must contain exactly these names. */
   readonly names: Names;
-  /** Adds client authentication to server authentication. */
+  /** Whether the certificate allows client authentication in addition to server authentication. */
   readonly isForClients: boolean;
   readonly lifetimeMs: number;
 }
@@ -30,9 +30,9 @@ export type SignerResult =
   | { readonly tryAgainAfterMs: number };
 
 export interface SigningCaller {
-  /** Expiry of the current certificate, Unix time in milliseconds; 0 without one. */
+  /** Expiry of the current certificate (Unix time in milliseconds), or 0 without one. */
   readonly endsAt: number;
-  /** Connection ID, which determines the queue share. */
+  /** ID of the connection, which determines the queue share. */
   readonly client: string;
 }
 

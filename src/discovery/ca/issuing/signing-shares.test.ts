@@ -14,7 +14,7 @@ function given(limits: SigningLimits = { maxWaiting: 10_000, maxOfConnection: 16
   return { queue, add, order: () => Array.from({ length: queue.size }, () => queue.next()?.name) };
 }
 
-it('signingShares prefers certificates with the shortest remaining lifetime only within a connection', () => {
+it('signingShares prefers certificates that expire soonest only within a connection', () => {
   const { add, order } = given();
   for (const [name, endsAt] of [
     ['day', 24],
@@ -26,21 +26,21 @@ it('signingShares prefers certificates with the shortest remaining lifetime only
   expect(order()).toEqual(['none', 'renewal', 'hour', 'day']);
 });
 
-it('signingShares serves another namespace second, regardless of the connections and accounts of a flooding namespace', () => {
+it('signingShares serves another namespace second while one namespace floods the queue with many accounts and connections', () => {
   const { add, order } = given();
   for (let i = 0; i < 2_000; i++) add(`mallory/account-${i % 50}`, `flood ${i}`, 0);
   add('bank/pay', 'renewal', 24);
   expect(order().indexOf('renewal')).toBeLessThanOrEqual(1);
 });
 
-it('signingShares serves another account of a namespace second, regardless of the connections of one account', () => {
+it('signingShares serves another account of a namespace second while one account floods the queue with many connections', () => {
   const { add, order } = given();
   for (let i = 0; i < 2_000; i++) add('shop/crawler', `flood ${i}`, 0);
   add('shop/cart', 'renewal', 24);
   expect(order().indexOf('renewal')).toBeLessThanOrEqual(1);
 });
 
-it('signingShares rejects requests of the largest namespace when full, and of a connection beyond its limit', () => {
+it('signingShares rejects requests of the largest namespace if the queue is full, and of a connection above its limit', () => {
   const { add, queue } = given({ maxWaiting: 4, maxOfConnection: 2 });
   for (const name of ['a', 'b', 'c', 'd']) add(`greedy/${name}`, name, 0);
   expect(add('shop/cart', 'renewal', 24)).not.toBe('renewal');

@@ -1,22 +1,22 @@
-/** Fair order of certificate requests, for the authority's threads and for a Kubernetes signer. */
+/** Orders certificate requests fairly, for the authority's threads and for a Kubernetes signer. */
 import { workloadIdentityOf } from '../../../identity/spiffe-id.ts';
 import type { FairQueueOptions, ShareKey } from '../../../model/collections/fair-queue.ts';
 
 export interface SigningLimits {
-  /** Queued requests of all namespaces. */
+  /** Maximum number of queued requests, all namespaces together. */
   readonly maxWaiting: number;
-  /** Queued requests of one connection. */
+  /** Maximum number of queued requests per connection. */
   readonly maxOfConnection: number;
 }
 
 export interface UrgentRequest {
-  /** Expiry of the current certificate, Unix time in milliseconds; 0 without one. */
+  /** Expiry of the current certificate (Unix time in milliseconds), or 0 without one. */
   readonly endsAt: number;
 }
 
 /**
- * Round-robin over namespaces, then service accounts, then connections, so that no client's urgency delays another client. Within a connection, the
- * certificate with the shortest remaining lifetime is first (spec/identity.md §8, "herd").
+ * Serves namespaces, then service accounts, then connections in turn, so that urgent requests of one client do not delay others. Within a connection,
+ * the certificate with the shortest remaining lifetime is first (spec/identity.md §8, "herd").
  */
 export function signingShares(limits: SigningLimits): FairQueueOptions<UrgentRequest> {
   const { maxWaiting, maxOfConnection } = limits;
@@ -28,7 +28,7 @@ export function signingShares(limits: SigningLimits): FairQueueOptions<UrgentReq
 }
 
 /**
- * @param identity SPIFFE ID of the certificate; other names have separate shares
+ * @param identity SPIFFE ID of the certificate. Each other name has its own share.
  * @param connection ID of the client's connection
  */
 export function signingKey(identity: string, connection: string): ShareKey {

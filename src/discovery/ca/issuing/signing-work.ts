@@ -2,7 +2,7 @@
 import type { KeyObject } from 'node:crypto';
 
 export interface LeafOrder {
-  /** PEM. */
+  /** CSR as PEM. */
   readonly request: string;
   /** SPIFFE ID, the only name in the certificate. */
   readonly uri: string;
@@ -12,7 +12,7 @@ export interface LeafOrder {
 
 /** Verifies that a CSR is signed by its key and contains only this identity. */
 export interface VerifyOrder {
-  /** PEM. */
+  /** CSR as PEM. */
   readonly requestToVerify: string;
   readonly uri: string;
 }

@@ -1,6 +1,6 @@
 /**
- * Known ways to obtain another workload's identity. Each fails on the real server, and succeeds on one without the check that rejects it. Token
- * attacks are in authentication/impostors.test.ts; docs/identity-reference.md has the table.
+ * Tests known ways to obtain another workload's identity. Each fails on the real server, and succeeds on a server without the check that rejects it.
+ * Token attacks are in authentication/impostors.test.ts. The table is in docs/identity-reference.md.
  */
 import { createHmac, createPrivateKey, createPublicKey, generateKeyPairSync, X509Certificate } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -97,20 +97,20 @@ describe('a certificate request', () => {
     return names.flatMap(({ uniformResourceIdentifier: uri }) => uri ?? []);
   };
 
-  it('with names of another workload is signed for the identity of the caller', async () => {
+  it('is signed for the identity of the caller, even if it contains names of another workload', async () => {
     const request = { csr: createRequest(key, [theirs]) };
     expect(await requestChain(request)).toEqual([mine]);
     expect(await requestChain(request, namesInRequest)).toEqual([theirs]);
   });
 
-  it('of a node in another namespace is signed for the identity of the caller', async () => {
+  it('is signed for the identity of the caller, even if its node is in another namespace', async () => {
     const metadata = { NodeID: `sidecar~1.2.3.4~a.istio-system~istio-system.svc.cluster.local` };
     const request = { csr: createRequest(key, [theirs]), metadata };
     expect(await requestChain(request)).toEqual([mine]);
     expect(await requestChain(request, () => [theirs])).toEqual([theirs]);
   });
 
-  it('with ImpersonatedIdentity is rejected', async () => {
+  it('is rejected if it contains ImpersonatedIdentity', async () => {
     const impersonate = (ImpersonatedIdentity: unknown) => requestChain({ metadata: { ImpersonatedIdentity } });
     const refusal = { code: status.UNAUTHENTICATED, message: expect.stringContaining('[CLIENT_FORBIDDEN]') };
     for (const claimed of [theirs, mine, 'x', 1]) await expect(impersonate(claimed)).rejects.toMatchObject(refusal);
@@ -154,7 +154,7 @@ describe('a token', () => {
         return `${header}.${base64(claims)}.${signature}`;
       },
     ],
-  ])('%s authenticates as the claimed identity only if signatures are not verified', async (_, make) => {
+  ])('authenticates as the claimed identity only if signatures are not verified, if it is one %s', async (_, make) => {
     const keys = localKeys({ keys: [{ ...(await exportJWK(createPublicKey(key))), kid: 'k0' }] });
     const rule = { issuer: 'https://issuer', audiences: ['istio-ca'], keys };
     const peer = peerWith(await make());
@@ -206,7 +206,7 @@ describe('a client', () => {
       status.UNAUTHENTICATED,
     ],
   ])(
-    'with %s authenticates as the claimed identity only if certificates are not verified',
+    'authenticates with %s as the claimed identity only if certificates are not verified',
     async (_, make, name, code) => {
       const plane = await servingAuthority(given);
       const clientCertificate = make();
@@ -222,7 +222,7 @@ describe('a client', () => {
   it.each([
     ['by default', {}, false],
     ['with the check disabled', { PILOT_ENABLE_XDS_IDENTITY_CHECK: 'false' }, true],
-  ])('that reports a node of another namespace, %s', async (_, env, isServed) => {
+  ])('can report a node of another namespace only if the identity check is disabled: %s', async (_, env, isServed) => {
     const plane = await servingAuthority(given, env);
     const bearer = await given.caller.token(cart);
     const port = plane.port('ads.listening');

@@ -31,7 +31,7 @@ function intermediateOf(root: Issuer): AuthorityMaterial {
   return buildAuthorityMaterial({ certificate, privateKey }, [], [root.certificate], new Date());
 }
 
-test('LedgerKeeper keeps a root while certificates of an earlier intermediate are in use', async () => {
+test('LedgerKeeper keeps a root while certificates of an earlier intermediate are valid', async () => {
   const old = rootOf('old');
   const [first, second, next] = [intermediateOf(old), intermediateOf(old), intermediateOf(rootOf('next'))];
   const materials = [first, second, next];

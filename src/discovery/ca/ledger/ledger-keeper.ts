@@ -22,7 +22,7 @@ import {
 
 export interface LedgerKeeperOptions {
   readonly ledger: WorkloadLedger;
-  /** `undefined`: in memory only. */
+  /** `undefined` if the ledger is in memory only. */
   readonly log?: LedgerLog;
   /** Ledger IDs of an authority: its root's, then its own. */
   readonly idsOf: (authority: AuthorityId) => readonly AuthorityId[];
@@ -30,7 +30,7 @@ export interface LedgerKeeperOptions {
   readonly logger: Pick<Logger, 'warn'>;
 }
 
-/** Coalesces events. */
+/** Delay that coalesces events. */
 const settleMs = 200;
 const progressIntervalMs = 10_000;
 
@@ -39,7 +39,7 @@ type Order = BundleAwait | LeafCertificatesAwait;
 export class LedgerKeeper {
   readonly #options: LedgerKeeperOptions;
   #changed = (): void => {};
-  /** Start of the distribution of each set of roots. */
+  /** Time at which the distribution of each set of roots started. */
   readonly #since = new Map<string, number>();
   #isLogBroken = false;
   /** Workloads that the current stage waits for. */
@@ -56,7 +56,6 @@ export class LedgerKeeper {
     return this.#missing?.count === 0 ? undefined : this.#missing;
   }
 
-  /** See {@link WorkloadLedger.ends}. */
   ends(max: number): WorkloadEnds {
     return this.#options.ledger.ends(this.#options.now(), max);
   }
@@ -81,7 +80,7 @@ export class LedgerKeeper {
     if (!this.#options.ledger.isReported(workload)) this.#add({ trusted: workload });
   }
 
-  /** Records that these roots are sent to a workload. If they are new, its trusted roots are unknown until it acknowledges them. */
+  /** Records that these roots are sent to a workload. If the set is new, the workload's trusted roots are unknown until the ACK. */
   recordSending(workload: { identity: string; node: string; roots: readonly AuthorityId[] }): void {
     if (!this.#options.ledger.isReported(workload)) this.recordTrusted({ ...workload, roots: [] });
   }
@@ -127,7 +126,7 @@ export class LedgerKeeper {
         lastProgressAt = Number.NEGATIVE_INFINITY;
         const now = this.#options.now();
         if (order.type === 'bundle.await') this.#since.set(rootsText(order.roots), now);
-        // Do not return workloads of the previous stage.
+        // Calculates the workloads now, because the cached ones belong to the previous stage.
         this.#missing = this.#missingFor(order, now);
         checkAfter(settleMs);
       });

@@ -14,7 +14,7 @@ import type { LedgerLine, WorkloadLedger } from './workload-ledger.ts';
 const pieceBytes = 1024 * 1024;
 /** An identity has at most 2 KB, a node ID 1 KB. */
 const maxLineBytes = 64 * 1024;
-/** Compact after this many appended bytes. */
+/** Number of appended bytes after which the file is compacted. */
 const compactAfterBytes = 8 * 1024 * 1024;
 
 export class LedgerLog {
@@ -26,7 +26,7 @@ export class LedgerLog {
   }
 
   /**
-   * Restores a ledger. A line that was cut off by a kill is skipped.
+   * Restores a ledger. Skips a line that is incomplete because the process was killed.
    *
    * @returns the number of unreadable lines
    */
@@ -62,7 +62,7 @@ export class LedgerLog {
   }
 }
 
-/** A single string could exceed the maximum string length. */
+/** Yields the ledger in pieces, because a single string could exceed the maximum string length. */
 function* piecesOf(ledger: WorkloadLedger, now: number): Generator<string> {
   let text = '';
   for (const line of ledger.lines(now)) {
@@ -74,7 +74,7 @@ function* piecesOf(ledger: WorkloadLedger, now: number): Generator<string> {
   yield text;
 }
 
-/** In chunks, because workloads determine the file's size. Overlong lines are split into unreadable ones. */
+/** Reads the file in chunks, because its size grows with the number of workloads. Overlong lines are split into unreadable ones. */
 function* linesOf(path: string): Generator<string> {
   const file = openRegularFile(path, path);
   try {
@@ -105,7 +105,7 @@ function lineIn(value: unknown): LedgerLine {
       throw new Error('roots must be a list of strings');
     return { trusted: { identity, node, roots } };
   }
-  // Earlier versions wrote no serial number for an issued certificate.
+  // Earlier versions wrote no serial number for issued certificates.
   const { authority, serialNumber = '', endsAt } = issued ?? arrived!;
   if (typeof serialNumber !== 'string') throw new Error('serialNumber must be a string');
   if (arrived !== undefined) return { arrived: { identity, node, serialNumber } };

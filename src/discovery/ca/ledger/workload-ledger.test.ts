@@ -1,4 +1,4 @@
-/** A certificate counts as replaced when the agent reports the arrival of the next one, not when that is signed. */
+/** A certificate is replaced when the agent reports that the next one has arrived, not when the next one is signed. */
 import { appendFileSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -8,7 +8,7 @@ import { WorkloadLedger } from './workload-ledger.ts';
 
 const hourMs = 3_600_000;
 const cart = { identity: 'spiffe://td/ns/shop/sa/cart', node: 'a' };
-/** Other agents report no node ID. */
+/** An agent of another vendor, which reports no node ID. */
 const foreign = { ...cart, node: '' };
 
 function ledgerOf(): WorkloadLedger {
@@ -22,8 +22,8 @@ function issue(ledger: WorkloadLedger, authority: string, serialNumber: string, 
 const missing = (ledger: WorkloadLedger, authority: string, hours = 0) =>
   ledger.missingRenewal([authority], hours * hourMs);
 
-describe('a rotation waits for a workload', () => {
-  it('until it reports another certificate, however many were signed', () => {
+describe('a rotation', () => {
+  it('waits until a workload reports a new certificate, however many were signed', () => {
     const ledger = ledgerOf();
     issue(ledger, 'old', '1', 24);
     issue(ledger, 'new', '2', 30);
@@ -41,7 +41,7 @@ describe('a rotation waits for a workload', () => {
     expect(missing(ledger, 'new').count).toBe(1);
   });
 
-  it('until its old certificate expires, if it reports no arrival', () => {
+  it('waits until the old certificate expires if a workload reports no arrival', () => {
     const ledger = ledgerOf();
     issue(ledger, 'old', '1', 24);
     issue(ledger, 'new', '2', 40);
@@ -50,7 +50,7 @@ describe('a rotation waits for a workload', () => {
     expect(missing(ledger, 'new', 24).count).toBe(1);
   });
 
-  it('until its last certificate expires, if it reports no node ID', () => {
+  it('waits until the last old certificate expires if a workload reports no node ID', () => {
     const ledger = ledgerOf();
     issue(ledger, 'old', '1', 24, foreign);
     issue(ledger, 'old', '2', 20, foreign);
@@ -60,7 +60,7 @@ describe('a rotation waits for a workload', () => {
     expect(missing(ledger, 'old', 24).count).toBe(0);
   });
 
-  it('even if other workloads send reports', () => {
+  it('waits for a workload even if other workloads send reports', () => {
     const ledger = ledgerOf();
     issue(ledger, 'old', '1', 24);
     issue(ledger, 'new', '2', 24);
@@ -80,7 +80,7 @@ describe('a rotation waits for a workload', () => {
 });
 
 describe('a workload that requests certificates without limit', () => {
-  it('occupies a limited number of entries, and its roots are kept', () => {
+  it('occupies a limited number of entries, and keeps the roots of its certificates', () => {
     const ledger = ledgerOf();
     issue(ledger, 'old', '0', 24);
     for (let i = 1; i <= 5_000; i++) issue(ledger, i % 2 === 0 ? 'new' : 'newer', String(i), 30);
@@ -91,7 +91,7 @@ describe('a workload that requests certificates without limit', () => {
     expect(missing(ledger, 'new', 29).count).toBeGreaterThan(0);
   });
 
-  it('keeps at least the latest expiry of each authority', () => {
+  it('keeps at least the latest certificate expiry of each authority', () => {
     const ledger = ledgerOf();
     issue(ledger, 'old', '0', 48);
     for (let i = 1; i <= 100; i++) issue(ledger, 'old', String(i), 24);
@@ -106,7 +106,7 @@ describe('a workload that requests certificates without limit', () => {
 describe('a workload that reports many nodes', () => {
   const at = (node: string, identity = cart.identity) => ({ identity, node });
 
-  it('occupies a limited number of entries, and its other certificates count until they expire', () => {
+  it('occupies a limited number of entries, and keeps roots until its other certificates expire', () => {
     const ledger = new WorkloadLedger({ maxLeafMs: 24 * hourMs, maxOfIdentity: 2, maxEntries: 3, now: () => 0 });
     for (const node of ['a', 'b', 'c', 'd']) issue(ledger, 'old', node, 24, at(node));
     const other = at('a', 'spiffe://td/ns/shop/sa/other');
@@ -120,7 +120,7 @@ describe('a workload that reports many nodes', () => {
     expect(missing(ledger, 'old', 24).count).toBe(0);
   });
 
-  it('is recorded again after certificates expire, even without a request', () => {
+  it('frees entries when its certificates expire', () => {
     let now = 0;
     const ledger = new WorkloadLedger({ maxLeafMs: 24 * hourMs, maxOfIdentity: 2, maxEntries: 3, now: () => now });
     for (const node of ['a', 'b']) issue(ledger, 'old', node, 24, at(node));
@@ -131,7 +131,7 @@ describe('a workload that reports many nodes', () => {
   });
 });
 
-it('a namespace with many service accounts evicts no entries of other namespaces, and evicted certificates count until they expire', () => {
+it('a namespace with many service accounts evicts only its own entries, whose certificates count until they expire', () => {
   const ledger = new WorkloadLedger({ maxLeafMs: 24 * hourMs, maxEntries: 4, now: () => 0 });
   for (let i = 0; i < 9; i++) {
     issue(ledger, 'old', `${i}`, 20, { identity: `spiffe://td/ns/mallory/sa/${i}`, node: 'a' });
@@ -154,7 +154,7 @@ describe('the ledger log', () => {
     return join(directory, 'workloads.log');
   };
 
-  it('restores signed and arrived certificates, also after compaction', () => {
+  it('restores issued and arrived certificates, also after compaction', () => {
     const path = file();
     const [log, ledger] = [new LedgerLog(path), ledgerOf()];
     log.readInto(ledger, 0);
@@ -190,7 +190,7 @@ describe('the ledger log', () => {
     expect(statSync(path).size).toBeLessThan(100_000);
   });
 
-  it('of a version without arrival reports counts each certificate until it expires', () => {
+  it('restores certificates of a version without arrival reports, and counts each until it expires', () => {
     const path = file();
     const line = (authority: string, endsAt: number) => JSON.stringify({ issued: { ...cart, authority, endsAt } });
     writeFileSync(path, `${line('old', 24 * hourMs)}\n${line('new', 30 * hourMs)}\n{"arrived":{"node":1}}\n`);

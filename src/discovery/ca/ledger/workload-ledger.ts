@@ -8,14 +8,14 @@ import { FairQueue } from '../../../model/collections/fair-queue.ts';
 
 export interface WorkloadInstance {
   readonly identity: string;
-  /** Reported by its agent, unique for the identity; empty if none is reported. */
+  /** Node ID that the agent reports, unique within the identity. Empty if none is reported. */
   readonly node: string;
 }
 
 /** A signed certificate that may be in use. */
 interface LedgerCertificate {
   readonly authority: AuthorityId;
-  /** In OpenSSL's notation; empty if unknown. */
+  /** In OpenSSL's notation. Empty if unknown. */
   readonly serialNumber: string;
   /** Unix time in milliseconds. */
   readonly endsAt: number;
@@ -24,7 +24,7 @@ interface LedgerCertificate {
 interface Entry extends WorkloadInstance {
   /** Oldest first. Envoy may use any of them. */
   readonly certificates: readonly LedgerCertificate[];
-  /** Sorted and joined root IDs; empty if none were reported. */
+  /** Root IDs, sorted and joined. Empty if none were reported. */
   readonly trusts: string;
 }
 
@@ -35,7 +35,7 @@ export type LedgerLine =
 
 export interface MissingWorkloads {
   readonly count: number;
-  /** A sample. */
+  /** Some of the workloads, as a sample. */
   readonly workloads: readonly string[];
   /** When to check again, Unix time in milliseconds. */
   readonly checkAgainAt: number;
@@ -64,7 +64,7 @@ export interface WorkloadLedgerOptions {
 /** Added to the maximum lifetime for workloads that do not report (spec/identity.md §8). */
 const unconfirmedGraceMs = 24 * 3_600_000;
 const maxListedNames = 10;
-/** Limit per workload. Older certificates count only by their expiry. */
+/** Maximum number of certificates per workload. Only the expiry of older ones is kept. */
 const maxCertificates = 8;
 /** Minimum interval between removals of expired entries from a full ledger. */
 const sweepIntervalMs = 60_000;
@@ -75,7 +75,7 @@ export class WorkloadLedger {
   readonly #maxEntries: number;
   readonly #maxOfIdentity: number;
   readonly #now: () => number;
-  /** Keys of entries, by namespace and identity. */
+  /** Entry keys, with fair shares per namespace and identity. */
   readonly #listed: FairQueue<string>;
   #sweptAt = Number.NEGATIVE_INFINITY;
   /** Latest expiry of evicted certificates, by authority. */
@@ -99,18 +99,17 @@ export class WorkloadLedger {
     else this.#trusted(line.trusted);
   }
 
-  /** Whether these are the roots of the last report. Evicted workloads have none. */
+  /** Whether these are the roots of the workload's last report. Evicted workloads have no reports. */
   isReported({ roots, ...workload }: WorkloadInstance & { readonly roots: readonly AuthorityId[] }): boolean {
     const known = this.#entries.get(workloadKey(workload));
     return known === undefined || known.trusts === rootsText(roots);
   }
 
-  /** Whether the report is new: it marks earlier certificates as replaced. */
+  /** Whether the report is new and therefore marks earlier certificates as replaced. */
   isNewArrival({ serialNumber, ...workload }: WorkloadInstance & { readonly serialNumber: string }): boolean {
     return this.#indexOf(workload, serialNumber) > 0;
   }
 
-  /** Serialized state. */
   *lines(now: number): Iterable<LedgerLine> {
     for (const { identity, node, certificates, trusts } of this.#entries.values()) {
       const valid = certificates.filter(({ endsAt }) => endsAt > now);
@@ -131,15 +130,15 @@ export class WorkloadLedger {
   missingTrust(roots: readonly AuthorityId[], since: number, now: number): MissingWorkloads {
     const requiredText = rootsText(roots);
     return this.#missing(now, ({ node, trusts, certificates }) => {
-      // Without reports, wait until each certificate has been renewed, because a renewal returns all roots.
+      // A workload that does not report is missing until all its certificates have been renewed, because each renewal returns all roots.
       const isMissing = node === '' ? now < since + this.#maxLeafMs + unconfirmedGraceMs : trusts !== requiredText;
       return isMissing ? { endsAt: latestExpiry(certificates), why: '' } : undefined;
     });
   }
 
   /**
-   * Workloads that may use an unexpired certificate of these authorities. A signed certificate proves no arrival: the agent may have exited before
-   * its Envoy received it.
+   * Workloads that may use an unexpired certificate of these authorities. Signing a certificate does not prove its delivery: the agent may have
+   * exited before its Envoy received it.
    */
   missingRenewal(authorities: readonly AuthorityId[], now: number): MissingWorkloads {
     return this.#missing(now, ({ certificates }) => {
@@ -173,15 +172,15 @@ export class WorkloadLedger {
       return;
     }
     const previous = known?.certificates ?? [];
-    // Workloads without a node ID share one entry.
+    // All instances of an identity without a node ID share one entry.
     const all = node === '' ? withLatestExpiry(previous, certificate) : [...previous, certificate];
     this.#entries.set(key, { identity, node, certificates: this.#bounded(all), trusts: known?.trusts ?? '' });
   }
 
   /**
-   * Adds an entry with fair shares of nodes per identity and identities per namespace. Evicted certificates count until they expire.
+   * Adds an entry with fair shares of nodes per identity and identities per namespace. Evicted certificates are considered in use until they expire.
    *
-   * @returns whether the new entry is kept
+   * @returns whether the new entry is stored
    */
   #list(key: string, identity: string): boolean {
     const share = [workloadIdentityOf(identity)?.namespace ?? identity, identity];
@@ -207,7 +206,7 @@ export class WorkloadLedger {
     this.#listed.remove(key);
   }
 
-  /** Evicts the oldest one, which counts until it expires. */
+  /** Evicts the oldest certificate, which is considered in use until it expires. */
   #bounded(certificates: readonly LedgerCertificate[]): readonly LedgerCertificate[] {
     if (certificates.length <= maxCertificates) return certificates;
     const [oldest, next, ...rest] = certificates;
@@ -230,7 +229,7 @@ export class WorkloadLedger {
     this.#entries.set(key, { ...known, certificates: known.certificates.slice(place) });
   }
 
-  /** Index of the certificate; -1 if unknown or without a node ID. */
+  /** Index of the certificate. -1 if it is unknown, or if the workload has no node ID. */
   #indexOf(workload: WorkloadInstance, serialNumber: string): number {
     if (workload.node === '' || serialNumber === '') return -1;
     const known = this.#entries.get(workloadKey(workload));
@@ -271,7 +270,6 @@ export class WorkloadLedger {
   }
 }
 
-/** For display. */
 function describeMissing({ identity, node }: Entry, { endsAt, why }: { endsAt: number; why: string }): string {
   return `${[identity, node].filter(Boolean).join(' ')} (${why}certificate expires ${new Date(endsAt).toISOString()})`;
 }

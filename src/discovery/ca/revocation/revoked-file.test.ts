@@ -41,7 +41,7 @@ it.each<[string, () => void]>([
       mkdirSync(file());
     },
   ],
-])('a revoked-credentials file keeps earlier revocations after a change to %s', (_, spoil) => {
+])('a revoked-credentials file keeps its earlier revocations if it is changed to %s', (_, spoil) => {
   const revoked = openFile();
   writeFileSync(file(), 'token a\ncertificate 1\n');
   expect(revoked.isTokenRevoked('a')).toBe(true);
@@ -50,7 +50,7 @@ it.each<[string, () => void]>([
   expect(warnings).toHaveLength(1);
 });
 
-it('a revoked-credentials file that is temporarily unreadable is reported once and read again later', () => {
+it('a revoked-credentials file is read again if it becomes readable, and reported once while unreadable', () => {
   const revoked = openFile();
   const away = `${file()}-`;
   writeFileSync(away, 'token a\n');
@@ -65,7 +65,7 @@ it('a revoked-credentials file that is temporarily unreadable is reported once a
   expect([revoked.isTokenRevoked('a'), warnings.length]).toEqual([true, 1]);
 });
 
-it('a revoked-credentials file without a directory revokes nothing', () => {
+it('a revoked-credentials file revokes nothing if its directory does not exist', () => {
   expect(new RevokedFile('', silentLogger).isTokenRevoked('')).toBe(false);
 });
 

@@ -11,9 +11,9 @@ import { isMissingPath } from '../../config/files/directory-walk.ts';
 
 export interface RevokedCredentials {
   readonly tokens: ReadonlySet<string>;
-  /** In the notation of {@link serialText}. */
+  /** Serial numbers in the notation of {@link serialText}. */
   readonly certificates: ReadonlySet<string>;
-  /** Modification time. */
+  /** Modification time of the file. */
   readonly at: Date;
 }
 
@@ -24,9 +24,9 @@ export class RevokedFile {
   readonly file: string;
   readonly #log: Pick<Logger, 'warn'>;
   #known = nothing;
-  /** Identity of the last file read; `undefined` without one. */
+  /** File identity at the last reading. `undefined` before the first. */
   #stamp: string | undefined;
-  /** Last reported error; empty without one. */
+  /** Last reported error. Empty if none existed. */
   #failure = '';
 
   /** @param file empty if revocation is disabled */
@@ -45,7 +45,7 @@ export class RevokedFile {
       this.#stamp = stamp;
       this.#failure = '';
     } catch (error) {
-      // Retried at the next authentication, but reported once.
+      // The next authentication reads the file again, but the same error is reported only once.
       const failure = messageOf(error);
       if (failure !== this.#failure) {
         this.#log.warn('revocations.unreadable', { file: this.file, reason: failure });
@@ -75,7 +75,7 @@ export class RevokedFile {
     }
     if (unread > 0) {
       this.#log.warn('revocations.linesInvalid', { file: this.file, lines: unread });
-      // An invalid line must not restore access, so keep earlier revocations.
+      // An invalid line must not restore access, so earlier revocations are kept.
       for (const id of this.#known.tokens) tokens.add(id);
       for (const id of this.#known.certificates) certificates.add(id);
     }

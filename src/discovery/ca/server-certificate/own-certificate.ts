@@ -11,27 +11,27 @@ export interface ControlPlaneCertificate extends PemServerCertificate {
   readonly issuer: AuthorityId;
 }
 
-/** Whether a new one must be issued: its authority is no longer trusted, or less than a third of its lifetime remains. */
+/** Whether the certificate must be replaced: its authority is no longer trusted, or less than a third of its lifetime remains. */
 export function isCertificateDue(
   current: ControlPlaneCertificate,
   { roots, serverAuthority }: ActiveAuthority,
   now: Date,
 ): boolean {
   if (!roots.includes(current.issuer)) return true;
-  // After the clock was set back, clients on this host reject it.
+  // If the clock was set back, clients with the same clock reject the certificate.
   if (now < current.notBefore) return true;
   const life = current.notAfter.getTime() - current.notBefore.getTime();
   const left = current.notAfter.getTime() - now.getTime();
-  // A new one with the same expiry is useless.
+  // A certificate with the same expiry would be no improvement.
   return left < life / 3 && serverAuthority.notAfter > current.notAfter;
 }
 
-/** Lifetime of a certificate of an expired authority, which the next authority replaces at once. */
+/** Lifetime of a certificate of an expired authority, which the next authority soon replaces. */
 const expiredAuthorityMs = 1_000;
 
 /**
- * Issues a certificate for a new key. It expires with its authority. An expired authority signs too, so that the control plane can start and its
- * leader can replace the root; clients reject that certificate.
+ * Issues a certificate for a new key, which expires with its authority. Clients reject a certificate of an expired authority, but it allows the
+ * control plane to start and its leader to replace the root.
  *
  * @param uris SPIFFE IDs, for a client of another control plane
  */

@@ -78,7 +78,7 @@ describe('a certificate from files', () => {
   const showing = (plane: ControlPlane, serialNumber: string) =>
     eventually('it is shown', async () => (await shown(plane)).serialNumber === serialNumber);
 
-  it('is replaced three times without closing a stream', async () => {
+  it('is replaced three times without closing streams', async () => {
     const plane = await begun();
     const trusted = credentials.createSsl(Buffer.from(authority.certificate));
     const stream = plane.client(plane.port('ads.listening'), trusted).sotw();
@@ -113,17 +113,20 @@ describe('a certificate from files', () => {
     ],
     ['no certificate', () => rmSync(fileOf('cert')), /ENOENT/],
   ];
-  it.each(broken)('is kept with %s, and replaced after the error is corrected', async (_, spoil, why) => {
-    const plane = await begun();
-    const { serialNumber } = await shown(plane);
-    spoil();
-    await eventually('it is refused', async () => reported(plane, 'certificate.rejected').length > 0);
-    expect(reported(plane, 'certificate.rejected')[0]?.reason).toMatch(why);
-    expect((await shown(plane)).serialNumber).toBe(serialNumber);
-    const next = issue();
-    write(next);
-    await showing(plane, next.serialNumber);
-  });
+  it.each(broken)(
+    'is kept if its files change to %s, and replaced after the error is corrected',
+    async (_, spoil, why) => {
+      const plane = await begun();
+      const { serialNumber } = await shown(plane);
+      spoil();
+      await eventually('it is refused', async () => reported(plane, 'certificate.rejected').length > 0);
+      expect(reported(plane, 'certificate.rejected')[0]?.reason).toMatch(why);
+      expect((await shown(plane)).serialNumber).toBe(serialNumber);
+      const next = issue();
+      write(next);
+      await showing(plane, next.serialNumber);
+    },
+  );
 });
 
 describe('a certificate signed by the authority', () => {
@@ -135,7 +138,7 @@ describe('a certificate signed by the authority', () => {
       headers: plane.operator,
     });
 
-  it('belongs to another root after each of three rotations, without closing a stream', async () => {
+  it('is reissued after each of three rotations without closing streams', async () => {
     const plane = await serving({}, { SELF_SIGNED_CA_DIR: directory, XDS_AUTH: 'false' });
     const caller = new CertificateCaller(directory);
     const stream = plane.client(plane.port('ads.listening'), caller.channel(), serverName).sotw();
@@ -156,7 +159,7 @@ describe('a certificate signed by the authority', () => {
     expect((await stream.next()).typeUrl).toBe(typeUrls.LDS);
   });
 
-  it('belongs to the plugged-in authority after each of three changes', async () => {
+  it('is reissued after each of three changes of the plugged-in authority', async () => {
     const plugged = join(directory, 'plugged');
     mkdirSync(plugged);
     const plug = (): Certificate => {
@@ -208,11 +211,11 @@ describe('isCertificateDue', () => {
     ['true if less than a third of its lifetime remains', true, activeWith(long, long, short), 7],
     ['false if a new certificate would expire at the same time', false, activeWith(short, short), 7],
     ['true if the clock was set back to before its start', true, activeWith(short, short), -30],
-  ])('is %s', (_, isDue, authority, hours) => {
+  ])('returns %s', (_, isDue, authority, hours) => {
     expect(isCertificateDue(expiring, authority, new Date(now + hours * hour))).toBe(isDue);
   });
 
-  it('port certificates of an expired authority are replaced by the next authority at once', () => {
+  it('port certificates of an expired authority are replaced immediately by the next authority', () => {
     const after = new Date(now + 24 * hour);
     const ofExpired = issueControlPlaneCertificate(activeWith(short, short), ['istiod'], after);
     expect(isCertificateDue(ofExpired, activeWith(short, short), after)).toBe(false);

@@ -16,7 +16,7 @@ import { type ControlPlaneCertificate, isCertificateDue, issueControlPlaneCertif
 
 export interface PortCertificateOptions {
   readonly port: SecurePort;
-  /** Names in a certificate signed by the authority. */
+  /** DNS names for a certificate that the authority signs. */
   readonly names: readonly string[];
   /** `undefined` without an authority. */
   readonly activeAuthority: () => ActiveAuthority | undefined;
@@ -47,12 +47,12 @@ export class PortCertificate {
     return this.#credentials!;
   }
 
-  /** `undefined` before there is a certificate. */
+  /** `undefined` until a certificate is available. */
   get current(): { readonly notAfter: Date; readonly from: Presented['from'] } | undefined {
     return this.#presented && { notAfter: this.#presented.certificate.notAfter, from: this.#presented.from };
   }
 
-  /** Calls back now and on each change of the certificate or trusted roots. @returns stop function */
+  /** Calls back now and on each change of the certificate or trusted roots. @returns a stop function */
   follow(changed: (options: TlsOptions) => void): () => void {
     const follower = (): void => changed(this.credentials.tlsOptions);
     this.#followers.add(follower);
@@ -111,7 +111,7 @@ export class PortCertificate {
     return { from: 'authority', certificate: issueControlPlaneCertificate(authority, names, this.#now()) };
   }
 
-  /** Applies to new handshakes. */
+  /** Uses the certificate for new handshakes. */
   #present(presented: Presented): void {
     this.#presented = presented;
     const { port } = this.#options;

@@ -1,6 +1,6 @@
 /**
- * The Secret of an authority that replicas share: Istio's keys, and the state of a rotation. It contains all private keys and the stage, so that a
- * write is atomic. The stage is an annotation, so that operators can read it without access to keys.
+ * The Secret of an authority that replicas share: Istio's keys, and the state of a rotation. Private keys and stage are in one object, so that one
+ * write updates both. The stage is an annotation, so that operators can read it without access to keys.
  */
 import { createPrivateKey } from 'node:crypto';
 import type { Journal } from '../../../../machines/discovery/ca/authority.machine.ts';
@@ -27,15 +27,15 @@ export const rotationAnnotation = 'chartpilot/rotation';
 export const orderAnnotation = 'chartpilot/order';
 
 export interface ReadAuthority {
-  /** A plugged-in Secret is never written. */
+  /** Whether an operator created the Secret. Such a Secret is never written. */
   readonly isPluggedIn: boolean;
   readonly journal: SharedJournal;
   readonly materials: ReadonlyMap<AuthorityId, AuthorityMaterial>;
-  /** Distributed in addition to the roots of `materials`. */
+  /** Roots that are distributed in addition to those of `materials`. */
   readonly otherRoots: readonly Certificate[];
   readonly version: string;
   readonly order: SharedOrder | null;
-  /** Text of an unsupported rotation order; empty without one. */
+  /** Value of an unsupported rotation order. Empty if none exists. */
   readonly unknownOrder: string;
 }
 
@@ -111,7 +111,7 @@ export function readPlugged(object: KubernetesObject, now: Date, maxLeafMs: numb
   };
 }
 
-/** Data of a patch; `undefined` removes a key. */
+/** Data for a patch, in which `undefined` removes a key. */
 export function dataOf(
   journal: Pick<SharedJournal, 'signer' | 'other'>,
   materials: ReadonlyMap<AuthorityId, AuthorityMaterial>,
@@ -174,7 +174,7 @@ function isId(value: unknown): value is AuthorityId {
   return typeof value === 'string' && /^[0-9a-f]{1,128}$/.test(value);
 }
 
-/** Reads an expired authority as of its lifetime: it signs nothing, but its metadata is needed. */
+/** Validates an expired authority at a time within its lifetime: it signs nothing, but its metadata is needed. */
 function selfSigned(
   texts: NamedTexts,
   { certificate, key }: { certificate: string; key: string },
@@ -207,7 +207,7 @@ function parsed<T>(texts: NamedTexts, name: string, parse: (text: string) => T):
   }
 }
 
-/** Istio writes empty values for absent ones. */
+/** Istio writes empty values for missing keys. */
 function textsOf({ metadata: { namespace = '', name }, data }: KubernetesObject): NamedTexts {
   const fields = isObject(data) ? data : {};
   const placeOf = (key: string): string => `Secret ${namespace}/${name}: ${key}`;

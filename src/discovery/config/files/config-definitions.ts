@@ -9,7 +9,7 @@ import type { Steps } from '../../../runtime/turns.ts';
 import { ConfigSnapshot } from '../snapshots/config-snapshot.ts';
 import { compareWalked, walkKeyOf } from './directory-walk.ts';
 
-/** An unreadable file only has problems. */
+/** Objects and problems of a file. An unreadable file has only problems. */
 export interface FileContent {
   readonly configs: readonly Config[];
   readonly problems: readonly Problem[];
@@ -74,7 +74,7 @@ export class ConfigDefinitions {
         this.#byKey.get(key)!.filter((other) => other !== config),
       );
     }
-    // Objects of a file may change their order, which only matters for duplicate keys.
+    // Objects of a file may have changed their order, which matters only for duplicate keys.
     for (const config of now) {
       const key = configKeyText(config);
       const ofKey = this.#byKey.get(key) ?? [];
@@ -115,15 +115,15 @@ export class ConfigDefinitions {
   }
 
   /**
-   * Updates snapshot and problems from all files. Both keep their previous values until it completes, and {@link put}
-   * must not be called before. Returns the keys of all objects that may have changed.
+   * Updates snapshot and problems from all files. Both keep their previous values until this completes, and {@link put} must not be called until
+   * then. Returns the keys of objects that may have changed.
    */
   *conclude(): Steps<ReadonlySet<string>> {
     const isStale = this.#problemsAreStale;
     const problems = isStale ? yield* this.#collectProblems() : this.#problems;
     if (isStale) this.#lastGood = yield* lastGoodBy(problems);
     const lastGood = this.#lastGood;
-    // Whether a placeholder applies depends on the problems, because they determine which last valid objects apply.
+    // Checks all placeholders, because the problems determine which last valid objects apply instead of placeholders.
     const candidates = new Set([...this.#touched, ...(isStale ? this.#kept : []), ...this.#placeholders.keys()]);
     const edits = new Map<string, Config | undefined>();
     const kept = new Set(this.#kept);
@@ -150,7 +150,7 @@ export class ConfigDefinitions {
       yield;
       const current = this.#snapshot.byKey.get(key);
       const standIn = this.#placeholderOf(key, isThere);
-      // Objects of a file that becomes unreadable keep applying.
+      // Objects of a file that became unreadable still apply.
       const isUnread = current?.standsFor !== undefined && lastGood.isOfUnread(current);
       if (standIn === undefined && isUnread) kept.add(key);
       else edits.set(key, standIn);
@@ -202,9 +202,8 @@ export class ConfigDefinitions {
   }
 
   /**
-   * Finds out whether another object applies instead of a rejected one: a valid object of another file, or an earlier
-   * version. If the rejected object's key is unknown, any kept object of the same file and kind may be its earlier
-   * version. A kept placeholder is not an earlier version.
+   * Determines whether another object applies instead of a rejected one: a valid object of another file, or an earlier version. If the rejected
+   * object's key is unknown, any kept object of the same file and kind may be its earlier version, but not a placeholder.
    */
   #presence(kept: ReadonlySet<string>): (standsFor: StandsFor, file: string) => boolean {
     const versions = [...kept].map((key) => this.#snapshot.byKey.get(key)!).filter(isWritten);
@@ -218,8 +217,8 @@ export class ConfigDefinitions {
 }
 
 /**
- * Which objects stay active although no file defines them: those that an error names, and all objects of a file with
- * an error without a key.
+ * Determines which objects still apply although no file defines them: those that an error names, and all objects of a file with an error without a
+ * key.
  */
 interface LastGood {
   isKept(key: string, config: Config): boolean;
@@ -256,7 +255,7 @@ function isOfKey(config: Config, key: string): boolean {
   return configKeyText(config) === key;
 }
 
-/** Sorting is stable, so objects of one file stay in order. */
+/** The sort is stable, so objects of one file keep their order. */
 function bySource(a: Config, b: Config): number {
   return compareWalked(a.source?.file ?? '', b.source?.file ?? '');
 }

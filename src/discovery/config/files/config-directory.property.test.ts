@@ -1,4 +1,4 @@
-/** Incremental reading of changed paths has the same result as reading all files. */
+/** Reading only changed paths has the same result as reading all files. */
 import {
   chmodSync,
   mkdirSync,
@@ -33,7 +33,7 @@ const names = [
   '..data/a.yaml',
 ];
 
-/** Few names in few files, so that most objects are duplicates. */
+/** Uses few names in few files, so that most objects are duplicates. */
 const document = fc
   .record({
     name: fc.constantFrom('x', 'y', 'z'),
@@ -202,7 +202,7 @@ class PlainReading {
   }
 }
 
-it('reading only changed files has the same result as reading all files', async () => {
+it('reading only the changed files has the same result as reading all files', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(fc.array(fileChange, { minLength: 1, maxLength: 3 }), { maxLength: 12 }),

@@ -47,7 +47,7 @@ const hostOf = (name: string): string =>
   );
 
 describe('ConfigDirectory', () => {
-  it('reads YAML and JSON files at any depth, and no others', async () => {
+  it('reads only YAML and JSON files, at any depth', async () => {
     write('a.yaml', `${route('a', 'x.com')}---\n${route('b', 'x.com')}`);
     write('deep/er/c.yml', route('c', 'x.com'));
     write('d.json', `${JSON.stringify(parse(route('d', 'x.com')), undefined, '\t')}\n`);
@@ -85,7 +85,7 @@ describe('ConfigDirectory', () => {
     ]);
   });
 
-  it('reports no change if a file is rewritten with the same content, or an object moves to another file', async () => {
+  it('reports no change if a file is rewritten with equal content, or an object moves to another file', async () => {
     write('a.yaml', route('a', 'x.com'));
     const first = await read();
     write('a.yaml', `# a comment\n${route('a', 'x.com')}`);
@@ -130,7 +130,7 @@ describe('ConfigDirectory', () => {
     expect(keys()).toEqual(['VirtualService/shop/a', 'VirtualService/shop/b']);
   });
 
-  it('reports a problem once, and again when it is resolved', async () => {
+  it('reports a problem once, and reports when it is resolved', async () => {
     write('a.yaml', 'spec: {hosts: [');
     expect((await read()).problems.length).toBeGreaterThan(0);
     write('b.yaml', route('b', 'x.com'));
@@ -148,7 +148,7 @@ describe('ConfigDirectory', () => {
     expect((await read()).changes).toEqual([{ key: 'VirtualService/shop/a', event: 'delete' }]);
   });
 
-  it('applies the first of two objects with one key, and reports the location of the first', async () => {
+  it('applies the first of two objects with the same key, and reports where that object is', async () => {
     write('a.yaml', route('a', 'x.com'));
     write('b.yaml', route('a', 'y.com'));
     expect((await read()).problems).toMatchObject([
@@ -204,7 +204,7 @@ describe('ConfigDirectory', () => {
     const mount = await switchedMount(root, versions, 60);
     const seen = new Set<string>();
     try {
-      // On a busy machine, the other process may be too slow to switch the link during sixty readings.
+      // On a busy machine, the other process may be too slow to switch the link during sixty reads.
       for (let i = 0; i < 60 || seen.size < 2; i++) {
         await directory.read();
         const specs = [...directory.snapshot.byKey.values()].map(({ spec }) => JSON.stringify(spec));
@@ -223,7 +223,7 @@ describe('ConfigDirectory', () => {
     expect(await read()).toMatchObject({ objects: 1, problems: [] });
   });
 
-  it('parses one file if one of three thousand has changed', async () => {
+  it('parses only the changed file if one of 3,000 has changed', async () => {
     for (let i = 0; i < 3_000; i++) write(`${i}.yaml`, route(`r${i}`, 'x.com'));
     await read();
     const previous = directory.snapshot.byKey.get('VirtualService/shop/r7');
@@ -236,9 +236,8 @@ describe('ConfigDirectory', () => {
     expect(directory.snapshot.byKey.get('VirtualService/shop/r7')).toBe(previous);
   });
 
-  // Found by the property test: the placeholder of x counted as an earlier version of y, because b/c.yaml had
-  // contained both.
-  it('keeps reporting a rejected object for the same file while nothing changes', async () => {
+  // The property test found that the placeholder of x was treated as an earlier version of y, because b/c.yaml had contained both.
+  it('does not repeat the report of a rejected object while its file is unchanged', async () => {
     const brokenPolicy = (name: string): string =>
       `spec: [apiVersion: security.istio.io/v1\nkind: AuthorizationPolicy\nmetadata: {name: ${name}}\n`;
     const filesInForce = (): unknown[] =>
@@ -261,8 +260,8 @@ describe('ConfigDirectory', () => {
     expect(directory.snapshot).toBe(snapshot);
   });
 
-  // Found by the property test: the problem named the first file in reading order.
-  it('applies the first rejected definition in file order, regardless of the reading order', async () => {
+  // The property test found that the problem named the first file in the order of reading.
+  it('applies the first definition in file order, regardless of the order in which files are read', async () => {
     const policy = (rules: string): string =>
       `apiVersion: security.istio.io/v1\nkind: AuthorizationPolicy\nmetadata: {name: x}\nspec: {rules: ${rules}}\n`;
     write('b.yaml', policy('"?"'));

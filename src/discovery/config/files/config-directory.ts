@@ -41,16 +41,13 @@ interface KnownFile {
   readonly content: ConfigFile;
 }
 
-/** Fingerprint of a path that may be a directory. Only checked when all files are read. */
+/** Fingerprint of a path that may be a directory. It is checked only when all files are read. */
 const unknownFingerprint = '';
 
-/** Maximum number of unreadable files that every reading retries. Others are retried when all files are read. */
+/** Maximum number of unreadable files that each read retries. Further ones are retried when all files are read. */
 const maxRetriedFiles = 16;
 
-/**
- * Objects without a creation time have equal age. Precedence then depends on the files, not on when they were first
- * read.
- */
+/** Age of objects without a creation time. It is equal for all, so that precedence depends on the files and not on when they were first read. */
 const unknownAge = 0;
 
 /** Maximum number of attempts to read a directory while Kubernetes switches its mount. */
@@ -60,8 +57,8 @@ const maxReadings = 10;
 const maxSingleFiles = 256;
 
 /**
- * Reads a directory repeatedly. Valid objects apply, and the last valid version of each object that became invalid.
- * Reads only changed files if that cannot miss a change, otherwise all files. Unchanged files are not opened.
+ * Reads a directory repeatedly. For an object that became invalid, its last valid version applies. Reads only changed files if that cannot miss a
+ * change, otherwise all. Unchanged files are not opened.
  */
 export class ConfigDirectory implements ConfigSource {
   readonly path: string;
@@ -77,7 +74,7 @@ export class ConfigDirectory implements ConfigSource {
   /** Directory trees above the entry limit. They are checked at the next full inspection. */
   readonly #rejectedTrees = new RejectedTrees();
   #hasLinks = false;
-  /** The first file that is ignored because of its extension, empty if none is. */
+  /** The first file that is ignored because of its extension. Empty if none exists. */
   #ignored = '';
   /** Targets of the Kubernetes links when the linked files were last read. */
   #versions: ReadonlyMap<string, string> = new Map();
@@ -95,7 +92,7 @@ export class ConfigDirectory implements ConfigSource {
     return this.#definitions.snapshot;
   }
 
-  /** Files with unidentified content, each with the first reason. */
+  /** Files whose content is unknown, each with the first reason. */
   get unreadable(): ReadonlyMap<string, string> {
     const unknown = this.#definitions.problems.filter(
       ({ severity, key, standIn }) => severity === 'error' && key === undefined && standIn === undefined,
@@ -130,8 +127,8 @@ export class ConfigDirectory implements ConfigSource {
   }
 
   /**
-   * The files to read, or `undefined` for all. A path can be read alone if it is a file and no other path can have
-   * changed with it. That excludes added and removed directories, and hidden files that may be link targets.
+   * Returns the files to read, or `undefined` for all. A file can be read individually if no other path can have changed with it. That excludes
+   * hidden files that may be link targets, and added and removed directories.
    */
   #filesToRead(paths: readonly string[]): readonly string[] | undefined {
     if (!this.#isComplete || paths.length === 0 || paths.length > maxSingleFiles) return undefined;
@@ -152,7 +149,7 @@ export class ConfigDirectory implements ConfigSource {
     return [...files];
   }
 
-  /** Hidden paths and paths in hidden directories only contain configuration if a link refers to them. */
+  /** Hidden paths and paths in hidden directories contain configuration only if a link refers to them. */
   #isHiddenPath(path: string): boolean {
     if (!path.startsWith(`${this.path}/`)) return false;
     return path
@@ -161,10 +158,7 @@ export class ConfigDirectory implements ConfigSource {
       .some(isHidden);
   }
 
-  /**
-   * If Kubernetes switches a mounted ConfigMap while files are read, the mixture of both versions must not be
-   * applied.
-   */
+  /** Reads again if Kubernetes switches a mounted ConfigMap during the read, because a mixture of two versions must not apply. */
   async #readOneVersion(turns: Turns): Promise<DirectoryReading | undefined> {
     for (let attempt = 1; ; attempt++) {
       this.#versions = this.#mountedVersions();
@@ -178,7 +172,7 @@ export class ConfigDirectory implements ConfigSource {
     return now.size !== this.#versions.size || [...now].some(([link, target]) => this.#versions.get(link) !== target);
   }
 
-  /** Targets of `..data` links by path. Each ConfigMap mount has one. */
+  /** Targets of `..data` links by path. Each mounted ConfigMap has such a link. */
   #mountedVersions(): ReadonlyMap<string, string> {
     const directories = this.#hasLinks ? new Set([this.path, ...this.#directories]) : [this.path];
     const versions = new Map<string, string>();
@@ -195,7 +189,7 @@ export class ConfigDirectory implements ConfigSource {
     try {
       found = await walk(this.path, this.#limits, turns, this.#rejectedTrees);
     } catch (error) {
-      // The directory exceeds the entry limit. The reading fails and will be retried.
+      // The directory exceeds the entry limit. The read fails and will be retried.
       if (error instanceof TooManyEntries) throw error;
       const reason = isSystemError(error, 'ENOENT') ? 'the configuration directory does not exist' : fileErrorOf(error);
       const problem = toConfigProblem({
@@ -312,7 +306,7 @@ export class ConfigDirectory implements ConfigSource {
     };
   }
 
-  /** New problems since the last reading, and files without problems that had some before. */
+  /** Reports new problems since the last read, and files whose problems are resolved. */
   *#reportProblems(
     problems: readonly Problem[],
     { byKey }: ConfigSnapshot,

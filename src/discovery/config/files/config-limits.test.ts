@@ -1,4 +1,4 @@
-/** Limits of configuration directories. Content beyond a limit is rejected without affecting other content. */
+/** Tests the limits of configuration directories. Content beyond a limit is rejected without affecting other content. */
 import { execFileSync } from 'node:child_process';
 import {
   appendFileSync,
@@ -54,7 +54,7 @@ const limited = (limits: Partial<typeof defaultConfigLimits>): ConfigDirectory =
   new ConfigDirectory(root, { ...defaultConfigLimits, ...limits });
 
 describe('a configuration file that is too large', () => {
-  it('is rejected with its size and a remedy, while its last valid content still applies', async () => {
+  it('is rejected with its size and a remedy, and its last valid content still applies', async () => {
     write('a.yaml', entry('a'));
     write('b.yaml', entry('b'));
     const directory = limited({ maxFileBytes: 1_000 });
@@ -71,14 +71,14 @@ describe('a configuration file that is too large', () => {
     expect(namesIn(directory)).toEqual(['a3', 'b2']);
   });
 
-  it('is never read completely, so that it cannot exhaust the memory', async () => {
+  it('is never read completely, and does not exhaust the memory', async () => {
     write('a.yaml', '');
     truncateSync(join(root, 'a.yaml'), 2 ** 40);
     const { problems } = await read(limited({}));
     expect(problems[0]?.message).toMatch(/1099511627776 bytes, the limit .* is 8388608:/);
   });
 
-  it('is rejected if the total exceeds the limit, and accepted after another file is removed', async () => {
+  it('is rejected while the total exceeds the limit, and accepted when another file is removed', async () => {
     for (const name of ['a', 'b', 'c']) write(`${name}.yaml`, `${entry(name)}# ${'x'.repeat(500)}\n`);
     const directory = limited({ maxBytes: 1_400 });
     const { problems } = await read(directory);
@@ -92,7 +92,7 @@ describe('a configuration file that is too large', () => {
   });
 });
 
-describe('a path that is no regular file', () => {
+describe('a path that is not a regular file', () => {
   it.each([
     ['a named pipe', (path: string) => void execFileSync('mkfifo', [path])],
     ['one of a kernel file system', (path: string) => symlinkSync('/proc/kmsg', path)],
@@ -121,7 +121,7 @@ describe('a directory tree that is too large', () => {
     return tree;
   }
 
-  it('is reported at the link that leads to it, while all other files are read', async () => {
+  it('is reported at the link to it, and all other files are read', async () => {
     write('a.yaml', entry('a'));
     symlinkSync(makeTree(), join(root, '0-first'));
     const directory = limited({ maxEntries });
@@ -142,7 +142,7 @@ describe('a directory tree that is too large', () => {
       for (const name of readdirSync(join(tree, String(i)))) rmSync(join(tree, String(i), name));
   }
 
-  it('is not walked again by full readings until its root changes', async () => {
+  it('is not walked again by full reads until its root changes', async () => {
     write('a.yaml', entry('a'));
     const tree = makeTree();
     symlinkSync(tree, join(root, '0-first'));
@@ -151,7 +151,7 @@ describe('a directory tree that is too large', () => {
     thinOut(tree);
     write('a.yaml', entry('b'));
     await read(directory);
-    // Another walk would have found that the tree is within the limit.
+    // Another walk would have found that the tree is now within the limit.
     expect(namesIn(directory)).toEqual(['b']);
     expect([...directory.unreadable.keys()]).toEqual([join(root, '0-first')]);
     writeFileSync(join(tree, 'new.txt'), '');
@@ -159,7 +159,7 @@ describe('a directory tree that is too large', () => {
     expect(namesIn(directory)).toEqual(['b', 'found']);
   });
 
-  it('is walked again if the link leads to another tree', async () => {
+  it('is walked again when the link changes to another tree', async () => {
     const tree = makeTree();
     symlinkSync(tree, join(root, 'a'));
     const directory = limited({ maxEntries });
@@ -172,7 +172,7 @@ describe('a directory tree that is too large', () => {
     expect(namesIn(directory)).toEqual(['other']);
   });
 
-  it('is walked again by the inspection of each minute', async () => {
+  it('is walked again every minute', async () => {
     const tree = makeTree();
     symlinkSync(tree, join(root, 'a'));
     const directory = limited({ maxEntries });
@@ -194,7 +194,7 @@ describe('a directory tree that is too large', () => {
     }
   });
 
-  it('does not cause a full reading when its content changes', async () => {
+  it('does not cause a full read when its content changes', async () => {
     for (const name of ['b', 'c']) write(`${name}.yaml`, entry(name));
     const tree = makeTree();
     symlinkSync(tree, join(root, 'a'));
@@ -206,7 +206,7 @@ describe('a directory tree that is too large', () => {
     expect(namesIn(directory)).toEqual(['b2', 'c']);
   });
 
-  it('is walked and read when other trees that used up the limit have shrunk', async () => {
+  it('is walked and read when other trees that exhausted the limit have shrunk', async () => {
     write('z/a.yaml', entry('a'));
     for (const name of ['b', 'c', 'd']) for (let i = 0; i <= maxEntries; i++) write(`${name}/${i}.txt`, '');
     const directory = limited({ maxEntries });
@@ -229,7 +229,7 @@ describe('a directory tree that is too large', () => {
     expect(namesIn(directory)).toEqual(['a', 'b']);
   });
 
-  it('has a total limit even if it is linked many times, or links to itself', async () => {
+  it('counts against one total limit, even if it is linked many times or links to itself', async () => {
     // Each directory has two links to the next one, which results in 2^40 paths.
     for (let i = 0; i < 40; i++) {
       write(`..hidden/${i}/a.txt`, '');
@@ -272,7 +272,7 @@ describe('a directory tree that is too large', () => {
     expect(namesIn(directory)).toEqual(['a', 'b']);
   });
 
-  it('is watched up to the limit, with a warning, while other trees are watched completely', async () => {
+  it('is watched up to the limit and causes a warning, and other trees are watched completely', async () => {
     write('a.yaml', entry('a'));
     symlinkSync(makeTree(), join(root, '0-first'));
     const [reported, failures]: [Set<string>, unknown[]] = [new Set(), []];
@@ -290,7 +290,7 @@ describe('a directory tree that is too large', () => {
 });
 
 describe('a single changed file', () => {
-  it('is read alone, even if the directory contains links and unreadable files', async () => {
+  it('is the only file read, even if the directory contains links and unreadable files', async () => {
     for (const name of ['a', 'b', 'c']) write(`${name}.yaml`, entry(name));
     writeFileSync(join(parent, 'linked.yaml'), entry('linked'));
     symlinkSync('../linked.yaml', join(root, 'linked.yaml'));
@@ -307,7 +307,7 @@ describe('a single changed file', () => {
     expect(namesIn(directory)).toEqual(['a', 'b2', 'c2', 'linked']);
   });
 
-  it('is not reported individually if too many files change at once', async () => {
+  it('is reported together with its directory if too many files change at the same time', async () => {
     const reported: string[] = [];
     const stop = watchDirectory(root, { changed: (path) => void reported.push(path), failed: () => {} });
     for (let i = 0; i < 2_000; i++) write(`${i}.yaml`, entry(`a${i}`));
@@ -316,7 +316,7 @@ describe('a single changed file', () => {
     expect(reported.length).toBeLessThan(300);
   });
 
-  it('is detected in a large directory that was moved into the watched directory', async () => {
+  it('is detected in a large directory that is moved into the watched directory', async () => {
     for (let i = 0; i < 500; i++) write(`../stage/${i % 50}/${i}.yaml`, entry(`a${i}`));
     const reported = new Set<string>();
     const stop = watchDirectory(root, { changed: (path) => void reported.add(path), failed: () => {} });

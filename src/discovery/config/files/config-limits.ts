@@ -1,4 +1,4 @@
-/** Limits of a configuration source. Content beyond them is rejected, and its last valid version applies. */
+/** Limits of a configuration source. Content that exceeds them is rejected, and its last valid version applies. */
 import type { Environment } from '../../environment.ts';
 
 export interface ConfigLimits {
@@ -13,10 +13,7 @@ export interface ConfigLimits {
    * (PILOT_MAX_EXPORTED_PER_NAMESPACE).
    */
   readonly maxExportedPerNamespace: number;
-  /**
-   * Maximum number of routes that a namespace adds to gateways, and of its Ingress paths
-   * (PILOT_MAX_GATEWAY_ROUTES_PER_NAMESPACE).
-   */
+  /** Maximum number of routes that a namespace adds to gateways, and maximum number of its Ingress paths (PILOT_MAX_GATEWAY_ROUTES_PER_NAMESPACE). */
   readonly maxGatewayRoutesPerNamespace: number;
   /** Maximum number of endpoints of a namespace's services (PILOT_MAX_ENDPOINTS_PER_NAMESPACE). */
   readonly maxEndpointsPerNamespace: number;
@@ -25,16 +22,14 @@ export interface ConfigLimits {
 const mebibyte = 1024 * 1024;
 
 export const defaultConfigLimits: ConfigLimits = {
-  // etcd limits an object to 1.5 MiB. A file may contain many objects, but reading it must take at most half a
-  // second.
+  // etcd limits an object to 1.5 MiB. A file can contain many objects, but reading it must take no more than half a second.
   maxFileBytes: 8 * mebibyte,
   maxBytes: 256 * mebibyte,
   maxEntries: 100_000,
-  // Each unit takes about 300 bytes in each sidecar without a Sidecar object, and 20 us of each push that adds or
-  // removes a service.
+  // Each unit takes about 300 bytes in each sidecar without a Sidecar object, and 20 µs of each push that adds or removes a service.
   maxExportedPerNamespace: 10_000,
   maxGatewayRoutesPerNamespace: 20_000,
-  // Each endpoint takes about 100 bytes in each sidecar without a Sidecar object, 6.5 MB in total.
+  // Each endpoint takes about 100 bytes in each sidecar without a Sidecar object, in total 6.5 MB.
   maxEndpointsPerNamespace: 65_536,
 };
 

@@ -9,16 +9,16 @@ import { defaultConfigLimits, maxDirectoryDepth } from './config-limits.ts';
 
 export interface FoundFile {
   readonly path: string;
-  /** Changes with the content, as far as file metadata reveals that. */
+  /** Changes with the content, as far as file metadata shows. */
   readonly fingerprint: string;
   readonly size: number;
 }
 
 export interface DirectoryWalk {
-  /** By directory, sorted by name. Files behind links are last. */
+  /** Ordered by directory, then by name. Files behind links are last. */
   readonly files: readonly FoundFile[];
   readonly directories: ReadonlySet<string>;
-  /** Errors by path, for unreadable files and directories, and for those beyond the entry limit. */
+  /** Errors by path, for files and directories that are unreadable or exceed the entry limit. */
   readonly failures: ReadonlyMap<string, unknown>;
   /** Files that are ignored because of their extension, such as `.YAML`. */
   readonly ignored: { readonly count: number; readonly first: string };
@@ -26,26 +26,26 @@ export interface DirectoryWalk {
   readonly hasLinks: boolean;
 }
 
-/** Ignores temporary files of editors, and the version directories of a Kubernetes mount. */
+/** Whether the name belongs to an editor's temporary file, or to a version directory of a Kubernetes mount. */
 export function isHidden(name: string): boolean {
   return name.startsWith('.');
 }
 
 const extensions: readonly string[] = ['.yaml', '.yml', '.json'];
 
-/** The extensions that `kubectl apply -f DIRECTORY` reads. */
+/** Whether `kubectl apply -f DIRECTORY` reads files with this extension. */
 export function isConfigName(name: string): boolean {
   return extensions.includes(extname(name));
 }
 
-/** Whether the name probably belongs to a configuration file, such as `a.YAML`. */
+/** Whether the extension differs only in case from one that is read, such as in `a.YAML`. */
 export function isAlmostConfigName(name: string): boolean {
   return extensions.includes(extname(name).toLowerCase()) && !isConfigName(name);
 }
 
 export const configNames = '*.yaml, *.yml and *.json';
 
-/** The path does not exist, or one of its parents is not a directory. */
+/** Whether the path does not exist, or one of its parents is not a directory. */
 export function isMissingPath(error: unknown): boolean {
   return isSystemError(error, 'ENOENT') || isSystemError(error, 'ENOTDIR');
 }
@@ -56,10 +56,10 @@ export function fingerprintOf({ dev, ino, size, mtimeMs, ctimeMs }: Stats): stri
 }
 
 /**
- * Finds files at any depth. Links may refer to any directory. If a link's target has too many entries, the link is
- * reported as a failure and all other files are still found.
+ * Finds files at any depth. Links can refer to any directory. If a link's target has too many entries, the link is reported as a failure, and all
+ * other files are still found.
  *
- * @param refused known trees with too many entries, which are skipped. Updated by the call.
+ * @param refused known trees with too many entries, which are skipped; updated by the call
  * @throws if the directory is unreadable or has too many entries
  */
 export async function walk(
@@ -93,7 +93,7 @@ export class RejectedTrees {
     return false;
   }
 
-  /** @param fingerprint of the tree before it was walked */
+  /** @param fingerprint fingerprint of the tree before it was walked */
   add(path: string, fingerprint: string, error: TooManyEntries): void {
     this.#trees.set(path, { fingerprint, error });
   }
@@ -143,11 +143,10 @@ class Walker implements DirectoryWalk {
   readonly #rejected: RejectedTrees;
   #entries = 0;
   /**
-   * Number of visited entries, including those of rejected trees, so that a thousand links to large trees cost at
-   * most two walks.
+   * Number of visited entries, including those of rejected trees. Limiting it ensures that a thousand links to large trees cost at most two walks.
    */
   #visited = 0;
-  /** Followed last, so that their targets do not use up the limit for other files. */
+  /** Links are walked last, so that their targets do not use up the limit for other files. */
   #links: Place[] = [];
 
   constructor(maxEntries: number, turns: Turns, refused: RejectedTrees) {
@@ -173,13 +172,12 @@ class Walker implements DirectoryWalk {
     const fingerprint = treeFingerprintOf(path);
     await this.#attempt(path, visit);
     const failure = this.failures.get(path);
-    // The tree failed although it may be small, because others used up the limit. It is walked again when those are
-    // skipped.
+    // Beyond this, the tree may have failed only because other trees used up the limit. It is walked again when those are skipped.
     if (failure instanceof TooManyEntries && this.#visited <= 2 * this.#maxEntries)
       this.#rejected.add(path, fingerprint, failure);
   }
 
-  /** A tree with too many entries is treated as not walked. */
+  /** Visits a path. If its tree has too many entries, discards everything that was found in the tree. */
   async #attempt(path: string, visit: () => Promise<void>): Promise<void> {
     const [files, directories, links, entries] = [
       this.files.length,
@@ -190,7 +188,7 @@ class Walker implements DirectoryWalk {
     try {
       await visit();
     } catch (error) {
-      // A dangling link, or removed after it was found.
+      // The path is a dangling link, or was removed after it was found.
       if (isMissingPath(error)) return;
       if (error instanceof TooManyEntries) {
         this.files = this.files.slice(0, files);
@@ -205,7 +203,7 @@ class Walker implements DirectoryWalk {
 
   async #walkDirectory({ path, above }: Place, stats: Stats): Promise<void> {
     const identity = `${stats.dev}:${stats.ino}`;
-    // A link to a parent directory would never end.
+    // Following a link to a parent directory would never end.
     if (above.includes(identity)) return;
     if (above.length > 0 && isOnKernelFileSystem(path))
       throw new Error(
@@ -230,7 +228,7 @@ class Walker implements DirectoryWalk {
     }
   }
 
-  /** A directory with too many entries also fails its parent. */
+  /** If a directory has too many entries, the visit of its parent fails too. */
   async #visitBelow(place: Place, isOurs: boolean): Promise<void> {
     try {
       await this.#visit(place, isOurs);
@@ -284,7 +282,7 @@ export function compareWalked(a: string, b: string): number {
   return compareText(walkKeyOf(a), walkKeyOf(b));
 }
 
-/** Text order of these keys is the order of a walk: the separator is the character that sorts before all others. */
+/** Key whose text order is the order of a walk: the separator is the character that sorts before all others. */
 export function walkKeyOf(path: string): string {
   return path.replaceAll('/', '\0');
 }

@@ -1,4 +1,4 @@
-/** Watch and reader on a real file system: from a file change until it applies. */
+/** Tests watch and reader on a real file system, from a file change until it applies. */
 import { appendFileSync, mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -31,7 +31,7 @@ afterEach(() => {
   rmSync(parent, { recursive: true, force: true });
 });
 
-/** Like the chart: waits 20 ms after the first reported path, then reads the batch. */
+/** Starts like the chart: waits 20 ms after the first reported path, then reads the batch. */
 function begin(): void {
   directory = new ConfigDirectory(root);
   reported = [];
@@ -72,13 +72,13 @@ const address = (name = 'a'): unknown =>
 async function until(holds: () => boolean): Promise<void> {
   const start = performance.now();
   while (!holds()) {
-    // A safety limit for a machine that runs ten other tasks.
+    // Safety limit for a machine that runs ten other tasks.
     if (performance.now() - start > 90_000) throw new Error('it never came to that');
     await sleep(1);
   }
 }
 
-/** Starts the watch before the first reading, like the chart. */
+/** Starts the watch before the first read, like the chart. */
 async function begun(): Promise<void> {
   begin();
   await directory.read();
@@ -92,7 +92,7 @@ function mount(version: string, text: string): void {
 }
 
 describe('the watch of a changed file', () => {
-  it('reports only the changed file, and the change applies immediately', async () => {
+  it('reports only the changed file, which applies immediately', async () => {
     write('a.yaml', entry('10.0.0.1'));
     await begun();
     const took: number[] = [];
@@ -102,11 +102,11 @@ describe('the watch of a changed file', () => {
       took.push(await msWithoutQueueing([process.pid], () => until(() => address() === `10.0.0.${i}`)));
       expect(new Set(reported)).toEqual(new Set([join(root, 'a.yaml')]));
     }
-    // Includes up to 20 ms of batching. The median tolerates single delays on a busy machine.
+    // The time includes up to 20 ms of batching. The median tolerates single delays on a busy machine.
     expect(took.sort((a, b) => a - b)[1]).toBeLessThan(60);
   });
 
-  it('detects a change that soon follows another', async () => {
+  it('detects a change shortly after another one', async () => {
     write('a.yaml', entry('10.0.0.1'));
     await begun();
     for (let i = 2; i < 30; i++) {
@@ -170,7 +170,7 @@ describe('the watch of directories and links', () => {
     await until(() => address('b') === undefined && address() === '10.0.0.4');
   });
 
-  it('detects that a Kubernetes mount was switched', async () => {
+  it('detects that a Kubernetes mount is switched', async () => {
     mount('1', entry('10.0.0.1'));
     symlinkSync('..data/a.yaml', join(root, 'a.yaml'));
     await begun();
@@ -239,7 +239,7 @@ describe('the watch of directories and links', () => {
   });
 });
 
-it('a failed report does not prevent watching the rest of a tree', async () => {
+it('a watch continues with the rest of a tree if its error handler throws', async () => {
   const caught = uncaughtErrors();
   for (let i = 0; i < 5; i++) mkdirSync(join(root, `${i}`));
   reported = [];
@@ -251,7 +251,7 @@ it('a failed report does not prevent watching the rest of a tree', async () => {
     { changed: (path) => void reported.push(path), failed },
     { ...defaultConfigLimits, maxEntries: 3 },
   );
-  // Written again, because some directories are watched only now.
+  // Written again, because some directories were not watched before.
   await eventually('what is below the first names is told', () => {
     for (let i = 0; i < 5; i++) write(`${i}/a.yaml`, entry('10.0.0.1'));
     return new Set(reported.filter((path) => /\d.a.yaml$/.test(path))).size >= 3;
@@ -259,7 +259,7 @@ it('a failed report does not prevent watching the rest of a tree', async () => {
   expect(caught.map(({ error }) => String(error))).toContain('Error: no log');
 });
 
-it('the whole directory is only reported if some of it was watched too late, not because it is large', async () => {
+it('a watch reports the whole directory only if parts of it were watched too late, not because it is large', async () => {
   for (let i = 0; i < 20_000; i++) writeFileSync(join(root, `${i}.txt`), '');
   reported = [];
   const handlers = {
@@ -290,14 +290,14 @@ describe('a burst of changes', () => {
     return bursts;
   };
 
-  it('is detected when thousands of files are overwritten', async () => {
+  it('is reported if thousands of files are overwritten', async () => {
     const bursts = await changesWith(() => {
       for (let i = 0; i < 3_000; i++) write(`${i % 30}/${i}.yaml`, entry('10.0.0.1', `a-${i}`));
     });
     expect(bursts).toContain(true);
   });
 
-  it('is not detected for a few files or a switched link', async () => {
+  it('is not reported for a few files or a switched link', async () => {
     expect(
       await changesWith(() => {
         for (const name of ['a.yaml', 'b.yaml', 'c.yaml']) write(name, entry('10.0.0.1', name[0]));

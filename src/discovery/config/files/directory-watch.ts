@@ -1,6 +1,5 @@
 /**
- * Reports paths that change below a directory. Each directory has a watch, but no file, so that thousands of files
- * cost nothing until one changes.
+ * Reports paths that change below a directory. Only directories are watched, not files, so that thousands of files cost nothing until one changes.
  */
 import { type Dir, type FSWatcher, lstatSync, opendirSync, type Stats, statSync, watch } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
@@ -11,7 +10,7 @@ import type { StopWatching, WatchHandlers } from '../../../runtime/files/file-wa
 import type { Steps } from '../../../runtime/turns.ts';
 import { defaultConfigLimits, maxDirectoryDepth } from './config-limits.ts';
 
-/** Interval of complete inspections, because operating systems may drop events during a burst. */
+/** Interval of complete inspections, because operating systems can drop events during a burst. */
 const inspectionMs = 60_000;
 
 /** Watches are a limited kernel resource, shared with other processes. Directories without a watch are inspected. */
@@ -19,20 +18,19 @@ const maxWatches = 8_192;
 
 const entriesAtOnce = 256;
 
-/** Maximum duration of one turn, before other work proceeds. */
+/** Maximum duration of one step, after which other work can run. */
 const turnMs = 10;
 
-/** More events within {@link burstMs} count as a burst. Saving a few files causes fewer. */
+/** More events than this within {@link burstMs} are a burst. Saving a few files causes fewer. */
 const burstEvents = 16;
 const burstMs = 100;
 
-/** Maximum number of paths that are reported individually per turn. Beyond it, the whole directory is reported. */
+/** Maximum number of paths that are reported individually per step. Beyond it, the whole directory is reported. */
 const maxPathsPerTurn = 256;
 
 /**
- * Watches a directory and everything below, including hidden directories and link targets. The directory may appear
- * and disappear. All changes after this call are reported. If a tree cannot be watched in one turn, the directory is
- * reported again once it is. Trees above the limit are watched partially.
+ * Watches a directory tree, including hidden directories and link targets. The directory can appear and disappear. All changes after this call are
+ * reported. If a tree cannot be watched in one step, the directory is reported again afterwards. A tree that exceeds the limit is watched partially.
  *
  * A reported path is a file that was written, added or removed, or a directory below which anything may have changed.
  *
@@ -83,7 +81,7 @@ class TreeWatch {
   #reporting: NodeJS.Immediate | undefined;
   /** Events in the current period of {@link burstMs}. */
   #recent = { since: Number.NEGATIVE_INFINITY, events: 0 };
-  /** Watch of the nearest existing parent, where the root would appear. */
+  /** Watch of the nearest existing parent directory, to detect when the root appears. */
   #parentWatcher: FSWatcher | undefined;
   #parentIdentity = '';
   #inspection: NodeJS.Timeout | undefined;
@@ -117,7 +115,7 @@ class TreeWatch {
     if (!this.#isClosed) this.#handlers.changed(path, isBurst);
   }
 
-  /** @returns whether these and other recent events are a burst */
+  /** @returns whether these and other recent events form a burst */
   #countEvents(events: number): boolean {
     const now = performance.now();
     if (now - this.#recent.since > burstMs) this.#recent = { since: now, events: 0 };
@@ -158,7 +156,7 @@ class TreeWatch {
     this.#queueReport(path);
   }
 
-  /** Reports the directory if too many paths change at once. */
+  /** Queues a path for reporting, or the directory if too many paths change together. */
   #queueReport(path: string): void {
     if (this.#isClosed) return;
     if (this.#changedPaths.size <= maxPathsPerTurn) this.#changedPaths.add(path);
@@ -187,10 +185,7 @@ class TreeWatch {
     this.#continue();
   }
 
-  /**
-   * Watches a directory tree, or the file that a link refers to. Other files are covered by the watch of their
-   * directory.
-   */
+  /** Watches a directory tree, or the file that a link refers to. The watch of a directory covers its other files. */
   #watchTree(path: string): void {
     this.#pending.push({ path, above: [] });
     this.#continue();
@@ -249,7 +244,7 @@ class TreeWatch {
         yield;
       }
     } catch (error) {
-      // The parent's watch reports a removed directory, the reader an unreadable one.
+      // The parent's watch reports a removed directory, and the reader reports an unreadable one.
       if (!isSystemError(error, 'ENOENT') && !isSystemError(error, 'EACCES')) this.#reportFailure(error);
     } finally {
       directory?.closeSync();
@@ -296,7 +291,7 @@ class TreeWatch {
       if (known === path || known.startsWith(`${path}/`)) this.#unwatch(known);
   }
 
-  /** Called after the root was created, removed or replaced, or a link on its path changed. */
+  /** Called when the root is created, removed or replaced, or a link on its path changes. */
   #renewRoot(): void {
     if (this.#isClosed) return;
     this.#isLimitReported = false;

@@ -26,7 +26,7 @@ function readText(text: string): SettingsReading {
   return files.read('mesh', file);
 }
 
-it('settings have their defaults until a version is adopted', () => {
+it('settings have their defaults until a version of the file is adopted', () => {
   expect(files.mesh).toBe(defaultMeshConfig);
   const reading = readText('connectTimeout: 3s');
   expect(files.mesh).toBe(defaultMeshConfig);
@@ -34,19 +34,19 @@ it('settings have their defaults until a version is adopted', () => {
   expect(files.mesh.connectTimeoutMs).toBe(3_000);
 });
 
-it('settings with equal values have equal versions, regardless of notation', () => {
+it('settings with equal values have equal versions, however they are written', () => {
   const first = readText('connectTimeout: 3s\ntrustDomain: example.com');
   expect(readText('# a comment\ntrustDomain: "example.com"\nconnectTimeout: 3000ms')).toEqual(first);
   expect(readText('connectTimeout: 4s')).not.toEqual(first);
 });
 
-it('settings of an empty file have the version of the defaults', () => {
+it('settings from an empty file have the version of the defaults', () => {
   const empty = readText('') as { version: string };
   rmSync(file);
   expect(files.read('mesh', file)).toEqual({ outcome: 'absent', defaults: empty.version });
 });
 
-it('each error in settings is reported with its location', () => {
+it('settings errors are each reported with their location', () => {
   expect(readText('connectTimeout: 3s\nprotocolDetectionTimeout: soon')).toMatchObject({
     outcome: 'invalid',
     problems: [{ place: { file, line: 2 }, field: 'protocolDetectionTimeout' }],
@@ -55,7 +55,7 @@ it('each error in settings is reported with its location', () => {
   expect(files.read('mesh', root)).toMatchObject({ outcome: 'invalid', problems: [{ place: { file: root } }] });
 });
 
-it('a settings field without effect causes one warning', () => {
+it('settings fields without effect cause one warning each', () => {
   expect(readText('connectTimeouts: 3s')).toMatchObject({ outcome: 'valid' });
   readText('connectTimeouts: 3s');
   expect(warnings).toEqual([expect.stringContaining('connectTimeouts')]);

@@ -21,7 +21,7 @@ type Decoded<Value> = E.Either<readonly Problem[], { readonly value: Value; read
 
 const defaults: SettingsValues = { mesh: defaultMeshConfig, networks: { networks: {} } };
 
-/** Caches read settings until the chart adopts them. Values are immutable and can be compared by identity. */
+/** Caches read results until the chart adopts them. Values are immutable and can be compared by identity. */
 export class SettingsFiles {
   #active: SettingsValues = defaults;
   readonly #read: { [Name in SettingsName]: Map<string, SettingsValues[Name]> } = {
@@ -66,7 +66,7 @@ export class SettingsFiles {
   /**
    * Merges texts of ConfigMaps. Later texts override earlier ones.
    *
-   * @param texts without any, the active settings are kept
+   * @param texts if empty, the active settings are kept
    */
   readTexts(name: SettingsName, texts: readonly { readonly place: string; readonly text: string }[]): SettingsReading {
     const last = texts.at(-1);

@@ -6,7 +6,7 @@ import type { Logger } from '../../../runtime/output/log.ts';
 
 type ChangeEventType = 'files.changed' | 'source.changed';
 
-/** A failed watch is logged, and the last read content still applies. */
+/** If a watch fails, the failure is logged and the last content still applies. */
 export function watchEffect<Input>(
   begin: (input: Input, handlers: WatchHandlers) => StopWatching,
   type: ChangeEventType,

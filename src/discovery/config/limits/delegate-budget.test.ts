@@ -41,7 +41,7 @@ function root(name: string, age: number, delegates: readonly string[], { hosts =
   return givenObject('VirtualService', 'mallory', name, { hosts: names, http: [...http, last] }, age);
 }
 
-/** Objects that are added and removed one by one, with the resulting limitations. */
+/** A set of objects that are added and removed one by one, with the resulting limitations. */
 class Given {
   readonly #budgets: NamespaceBudgets;
   readonly objects = new Map<string, Config>();
@@ -90,7 +90,7 @@ class Given {
 }
 
 describe('the limit of routes from delegates', () => {
-  it('makes excess routes of an object respond with 503, and keeps its other routes', () => {
+  it('replaces routes above the limit with 503 responses, and keeps the other routes of the object', () => {
     const given = new Given();
     given.put(delegate('mallory', 'large', 4_000), delegate('mallory', 'small', 10));
     given.put(root('a', 1, ['mallory/small', 'mallory/large', 'mallory/small'], { matches: 3 }));
@@ -100,7 +100,7 @@ describe('the limit of routes from delegates', () => {
     ]);
   });
 
-  it('counts each host and each match of a delegating route', () => {
+  it("counts a delegate's routes for each host and each match of the delegating route", () => {
     const given = new Given();
     given.put(delegate('mallory', 'd', maxHostRoutes / 8));
     given.put(root('fits', 1, ['mallory/d'], { hosts: 2, matches: 4 }));
@@ -109,7 +109,7 @@ describe('the limit of routes from delegates', () => {
     expect(['fits', 'hosts', 'matches'].map((name) => given.routesOf(name)[0])).toEqual(['delegate d', '503', '503']);
   });
 
-  it('counts large routes of a delegate or a delegating object as several units', () => {
+  it('counts a large route of a delegate or a delegating object as several units', () => {
     const given = new Given();
     const headers = { request: { set: Object.fromEntries(listOf(64, (index) => [`h${index}`, 'x'.repeat(100)])) } };
     const large = delegate('mallory', 'large', maxHostRoutes / 16);
@@ -156,7 +156,7 @@ describe('the limit of routes from delegates', () => {
     expect(given.problems).toEqual([]);
   });
 
-  it('is separate for delegates of other namespaces', () => {
+  it('is separate for the delegates of each namespace', () => {
     const given = new Given();
     given.put(delegate('other', 'd', maxHostRoutes), delegate('mallory', 'own', 1_000));
     const many = listOf(8, (index) => root(`r${index}`, index, ['other/d', 'mallory/own']));
@@ -164,7 +164,7 @@ describe('the limit of routes from delegates', () => {
     expect(given.routesOf('r7')).toEqual(['503', 'delegate own', 'route']);
   });
 
-  it('reports an object once if it also exceeds the export limit', () => {
+  it('reports an object only once if the object also exceeds the export limit', () => {
     const given = new Given(0);
     given.put(delegate('mallory', 'd', 4_000));
     expect(given.put(root('a', 1, ['mallory/d'], { matches: 3 }))).toEqual(['a']);
@@ -172,7 +172,7 @@ describe('the limit of routes from delegates', () => {
     expect(given.put(root('b', 2, ['mallory/d']))).toEqual(['b']);
   });
 
-  it('prevents that two objects in a file result in 16 million routes', async () => {
+  it('prevents two objects in a file from generating 16 million routes', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'delegates-'));
     onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
     const written = ({ kind, namespace, name, spec }: Config): string =>

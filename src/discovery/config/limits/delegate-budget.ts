@@ -22,7 +22,7 @@ import {
 
 interface Delegating extends LimitShare {
   readonly index: number;
-  /** Delegates of other namespaces have a separate limit, so that their authors cannot use up that of the namespace. */
+  /** Delegates in other namespaces have a separate limit, so that their authors cannot use up the limit of the namespace. */
   readonly isForeign: boolean;
 }
 

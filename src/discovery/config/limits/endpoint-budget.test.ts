@@ -64,7 +64,7 @@ const workload = (index: number, labels: Record<string, string> = { app: 'x' }):
   givenObject('WorkloadEntry', 'mallory', `w${index}`, { address: address(index), labels });
 const pod = (index: number): Config => ({ ...givenObject('Pod', 'mallory', `pod${index}`, {}), labels: { app: 'x' } });
 
-/** Objects that are added and removed one by one, with the resulting limitations. */
+/** A set of objects that are added and removed one by one, with the resulting limitations. */
 class Given {
   readonly #budgets: NamespaceBudgets;
   readonly objects = new Map<string, Config>();
@@ -122,8 +122,8 @@ const endpointCount = ({ endpoints }: ServiceRegistry): number =>
     .flatMap((byNamespace) => [...byNamespace.values()])
     .reduce((sum, list) => sum + list.length, 0);
 
-describe('the limit of endpoints per namespace', () => {
-  it('limits the endpoints of 400 ServiceEntries that select the same 1,500 WorkloadEntries, and keeps all services', () => {
+describe('the endpoint limit of a namespace', () => {
+  it('limits the endpoints if 400 ServiceEntries select the same 1,500 WorkloadEntries, and keeps all services', () => {
     const given = new Given(
       ...listOf(400, (index) => entry(`s${index}`, { age: index })),
       ...listOf(1_500, (index) => workload(index)),
@@ -153,7 +153,7 @@ describe('the limit of endpoints per namespace', () => {
     expect(new Given(entry('a', { ...fits, ports: 9, resolution: 'NONE' }), ...workloads).names).toEqual([]);
   });
 
-  it('counts the WorkloadEntries that a Service selects, and removes them from a Service beyond the limit', () => {
+  it('counts the WorkloadEntries that a Service selects, and removes those above the limit', () => {
     const given = new Given(
       service('old', 1, 100),
       service('young', 2, 100),
@@ -174,7 +174,7 @@ describe('the limit of endpoints per namespace', () => {
     expect(new GivenByDefault(...entries, ...workloads).names).toEqual([]);
   });
 
-  it('counts the endpoints of a ServiceEntry once per host and port, and omits those beyond the limit', () => {
+  it('counts the inline endpoints of a ServiceEntry once per host and port, and omits those above the limit', () => {
     const listed = (name: string, age: number, resolution: string, count = 4_096): Config => {
       const config = entry(name, { age, hosts: 8, ports: 2, resolution });
       const { workloadSelector: _, ...spec } = config.spec as Record<string, unknown>;
@@ -183,14 +183,14 @@ describe('the limit of endpoints per namespace', () => {
     const given = new Given(listed('old', 1, 'STATIC'), listed('young', 2, 'STATIC'), listed('dns', 3, 'DNS', 4_000));
     expect(given.names).toEqual(['dns']);
     expect(given.limited.get('ServiceEntry/mallory/dns')!.problem.field).toBe('spec.endpoints');
-    // Without endpoints, a DNS service would resolve its host. Requests must not be sent there.
+    // Without endpoints, a DNS service would resolve its host, but requests must not be sent there.
     const { endpoints, services } = given.registry();
     expect(endpoints.get('dns-0.test')?.get('mallory') ?? []).toEqual([]);
     expect(services.filter(({ hostname }) => hostname.startsWith('dns-'))).toHaveLength(8);
     expect(endpoints.get('young-0.test')?.get('mallory')).toHaveLength(2 * 4_096);
   });
 
-  it('counts addresses x ports of EndpointSlices, and omits the endpoints of the youngest', () => {
+  it('counts EndpointSlices as addresses times ports, and omits the endpoints of the youngest slices', () => {
     const given = new Given(service('web', 0, 25), ...listOf(6, (index) => slice(`s${index}`, 1_000, 25, index)));
     expect(given.names).toEqual(['s5']);
     expect(given.limited.get('EndpointSlice/mallory/s5')!.problem).toMatchObject({
@@ -200,7 +200,7 @@ describe('the limit of endpoints per namespace', () => {
     expect(given.limited.get('EndpointSlice/mallory/s5')!.config.spec).toMatchObject({ endpoints: [] });
   });
 
-  it('limits the youngest objects regardless of the order of arrival, reports each once, and admits them when possible', () => {
+  it('limits the youngest objects regardless of the order of arrival, reports each once, and admits them when there is room', () => {
     const entries = listOf(4, (index) => entry(`s${index}`, { age: index, hosts: 50 }));
     const workloads = listOf(1_000, (index) => workload(index));
     for (const order of [
@@ -219,7 +219,7 @@ describe('the limit of endpoints per namespace', () => {
     }
   });
 
-  it('has the same result as a full rebuild after objects were limited and admitted again', () => {
+  it('has the same result as a full rebuild after objects are limited and admitted again', () => {
     const workloads = listOf(700, (index) => workload(index));
     const given = new Given(...listOf(2, (index) => entry(`s${index}`, { age: index, hosts: 100 })), ...workloads);
     const addresses = (registry: ServiceRegistry, host: string): string =>
@@ -240,7 +240,7 @@ describe('the limit of endpoints per namespace', () => {
     }
   });
 
-  it('does not count a limited object that is removed, or no longer has a selector', () => {
+  it('stops counting a limited object when the object is removed or loses its selector', () => {
     const given = new Given(
       entry('a', { hosts: 200 }),
       entry('b', { hosts: 200 }),
@@ -254,7 +254,7 @@ describe('the limit of endpoints per namespace', () => {
 });
 
 describe('the endpoints of a ServiceEntry', () => {
-  it('are one list for all hosts, even after a workload is added', () => {
+  it('share one list for all hosts, even after a workload is added', () => {
     const given = new Given(entry('a', { hosts: 3 }), workload(0), workload(1));
     const first = given.registry();
     given.put(workload(2));

@@ -1,8 +1,7 @@
 /**
- * Limits the endpoints of the services of a namespace. A ServiceEntry has an endpoint for each of its addresses or
- * selected workloads, host and port. 1,500 ServiceEntries that select the same 1,500 WorkloadEntries (500 kB in
- * total) would result in 2.25 million endpoints for every proxy that sees the services. Beyond the limit, the oldest
- * objects keep their endpoints. Younger ones keep their services, but without endpoints.
+ * Limits the endpoints of the services of a namespace. A ServiceEntry has an endpoint for each combination of address or selected workload, host and
+ * port. 1,500 ServiceEntries that select the same 1,500 WorkloadEntries (500 kB in total) would result in 2.25 million endpoints for every proxy.
+ * Beyond the limit, the oldest objects keep their endpoints, and younger ones have none.
  */
 import type { Config } from '../../../model/config/config.ts';
 import { beyondLimit, type LimitShare } from '../../../model/config/oldest-first.ts';
@@ -34,11 +33,11 @@ interface EndpointSource {
   readonly selection: Selection | undefined;
 }
 
-/** The selector of an object, with its number of endpoints per selected workload. */
+/** The selector of an object, with the number of endpoints per selected workload. */
 interface Selection {
   readonly selector: Labels;
   readonly clusters: number;
-  /** Kubernetes Services get endpoints of pods from EndpointSlices instead. */
+  /** Whether the object selects pods. Kubernetes Services do not: their endpoints come from EndpointSlices. */
   readonly selectsPods: boolean;
 }
 
@@ -47,16 +46,16 @@ interface NamespaceEndpoints {
   readonly entries: LabelIndex<Labelled>;
   readonly pods: Map<string, Labelled>;
   readonly sums: Sums;
-  /** Set while an object selects pods. */
+  /** `undefined` while no object selects pods. */
   podIndex?: LabelIndex<Labelled> | undefined;
 }
 
 /** Upper bounds for a namespace, without evaluating selectors. */
 interface Sums {
   listed: number;
-  /** Endpoints per WorkloadEntry of the namespace, if all selectors selected it. */
+  /** Maximum number of endpoints per WorkloadEntry of the namespace, if all selectors match it. */
   clusters: number;
-  /** Endpoints per pod, if all selectors selected it. */
+  /** Maximum number of endpoints per pod, if all selectors match it. */
   clustersOfPods: number;
 }
 
@@ -86,7 +85,7 @@ export class EndpointBudget implements NamespaceBudget {
     return yield* limitedAgain(touched, previous, (name) => this.#excessOf(name));
   }
 
-  /** Whether the namespace is within the limit, regardless of what its selectors select. */
+  /** Whether the namespace is within the limit, whatever its selectors match. */
   #isWithinLimit(name: string): boolean {
     const namespace = this.#namespaces.get(name);
     if (namespace === undefined) return true;
@@ -119,7 +118,7 @@ export class EndpointBudget implements NamespaceBudget {
       addTo(namespace.sums, source, 1);
       if (source === undefined) namespace.sources.delete(key);
       else namespace.sources.set(key, source);
-      // Always added, because the caller's map may contain its previous result.
+      // Added even if nothing remains, because the caller's map may contain the previous result of the namespace.
       touched.add(name);
     }
     if (namespace.sources.size > 0) touched.add(name);
@@ -217,7 +216,7 @@ function sharesOf(namespace: NamespaceEndpoints): readonly LimitShare[] {
   return [...sources.values()].map(({ config, listed, selection }) => {
     if (selection === undefined) return { config, cost: listed };
     const { selector, clusters, selectsPods } = selection;
-    // An exact count would evaluate each selector for each workload.
+    // Upper bound, because an exact count would evaluate each selector for each workload.
     const selected = entries.maxSelectedBy(selector) + (selectsPods ? (podIndex?.maxSelectedBy(selector) ?? 0) : 0);
     return { config, cost: listed + clusters * selected };
   });

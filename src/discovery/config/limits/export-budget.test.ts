@@ -31,7 +31,7 @@ function entry(
   );
 }
 
-/** Objects that are added and removed one by one, with the resulting limitations. */
+/** A set of objects that are added and removed one by one, with the resulting limitations. */
 class Given {
   readonly budget: ExportBudget;
   readonly objects = new Map<string, Config>();
@@ -75,7 +75,7 @@ describe('the export limit of a namespace', () => {
     }
   });
 
-  it('exports a younger object when an older one is deleted, and limits it when the older one is added again', () => {
+  it('exports a younger object when an older one is deleted, and limits the younger one again when the older one returns', () => {
     const given = new Given();
     const [a, b, c] = [entry('a', 1), entry('b', 2), entry('c', 3)];
     expect(given.put(a, b, c)).toEqual(['c']);
@@ -84,7 +84,7 @@ describe('the export limit of a namespace', () => {
     expect(given.put(a)).toEqual(['c']);
   });
 
-  it('exports a small object even if a larger older one exceeds the limit', () => {
+  it('exports a small object even if a larger, older object exceeds the limit', () => {
     const given = new Given();
     given.put(entry('a', 1, { hosts: 100 }), entry('b', 2));
     expect(given.names).toEqual(['a']);
@@ -98,7 +98,7 @@ describe('the export limit of a namespace', () => {
     expect(given.names).toEqual([]);
   });
 
-  it('counts a changed object again, and reports a limited object whose limitation changes', () => {
+  it('recounts a changed object, and reports an object whose limitation starts or ends', () => {
     const given = new Given();
     given.put(entry('a', 1), entry('b', 2), entry('c', 3));
     expect(given.put(entry('c', 3, { ports: 3 }))).toEqual(['c']);
@@ -106,7 +106,7 @@ describe('the export limit of a namespace', () => {
     expect(given.names).toEqual([]);
   });
 
-  it('has the same result if a call is repeated because its result was not applied', () => {
+  it('has the same result if it is computed again because the first result was discarded', () => {
     const given = new Given();
     given.put(entry('a', 1), entry('b', 2), entry('c', 3));
     const keys = [...given.objects.keys()];
@@ -117,7 +117,7 @@ describe('the export limit of a namespace', () => {
     expect(given.names).toEqual([]);
   });
 
-  it('removes the subsets of a DestinationRule, but never its TLS settings', () => {
+  it('removes the subsets of a DestinationRule above the limit, but never its TLS settings', () => {
     const given = new Given();
     const trafficPolicy = { tls: { mode: 'ISTIO_MUTUAL' } };
     const subsets = [{ name: 'v1' }];
@@ -126,7 +126,7 @@ describe('the export limit of a namespace', () => {
     expect(given.limited.get(configKeyText(rule))!.config.spec).toEqual({ host: '*.test', trafficPolicy });
   });
 
-  it('counts Services according to their annotation, and routes of VirtualServices separately for gateways and sidecars', () => {
+  it('counts Services by their export annotation, and routes of VirtualServices separately for gateways and sidecars', () => {
     const given = new Given();
     const ports = Array.from({ length: 11 }, (_, index) => ({ name: `p${index}`, port: 1 + index }));
     const service = givenObject('Service', 'mallory', 's', { spec: { ports } }, 1);
@@ -148,7 +148,7 @@ describe('the export limit of a namespace', () => {
     expect(given.names).toEqual(['mesh']);
   });
 
-  it('counts large routes and clusters as several units', () => {
+  it('counts a large route or cluster as several units', () => {
     const given = new Given();
     const text = 'x'.repeat(5 * unitBytes);
     const headers = { request: { set: { a: text } } };
@@ -186,7 +186,7 @@ describe('routes at gateways beyond the export limit', () => {
   };
   const specOf = (given: Given, name: string) => given.limited.get(`VirtualService/mallory/${name}`)?.config.spec;
 
-  it('respond with 503 to the same requests, so that no request matches a wider route', () => {
+  it('respond with 503 to the same requests, so that these match no wider route', () => {
     const given = new Given();
     given.put(bound('old', 1, 8), bound('young', 2, 3));
     const closed = { match: match('young'), directResponse: { status: 503 } };
@@ -201,7 +201,7 @@ describe('routes at gateways beyond the export limit', () => {
     );
   });
 
-  it('are removed from gateways of other namespaces if routes with 503 also exceed the limit', () => {
+  it('are removed from gateways of other namespaces if even the 503 routes exceed the limit', () => {
     const given = new Given();
     given.put(bound('a', 1, 8), bound('b', 2, 8), bound('c', 3, 8));
     expect([specOf(given, 'b'), specOf(given, 'c')]).toMatchObject([
@@ -211,7 +211,7 @@ describe('routes at gateways beyond the export limit', () => {
     expect(specOf(given, 'b')).not.toHaveProperty('exportTo');
   });
 
-  it('have a separate limit, whose setting the message contains', () => {
+  it('have their own limit, whose setting the message names', () => {
     const given = new Given(20);
     given.put(bound('a', 1, 11), bound('b', 2, 8), bound('c', 3, 8));
     expect(given.names).toEqual(['c']);
@@ -237,7 +237,7 @@ describe('routes at gateways beyond the export limit', () => {
     });
   });
 
-  it('are unchanged if only the limit of sidecars is exceeded, and no longer apply to sidecars', () => {
+  it('are unchanged if only the limit for sidecars is exceeded', () => {
     const given = new Given();
     given.put(entry('a', 1, { hosts: 5 }), bound('both', 2, 3, ['mesh', 'infra/edge']));
     expect(specOf(given, 'both')).toMatchObject({ gateways: ['infra/edge'], http: [{ route }, { route }, { route }] });
@@ -249,7 +249,7 @@ describe('routes at gateways beyond the export limit', () => {
 });
 
 describe('objects beyond the export limit', () => {
-  it('are only visible in their own namespace, are reported once, and are exported again below the limit', async () => {
+  it('are visible only in their own namespace, reported once, and exported again below the limit', async () => {
     const root = mkdtempSync(join(tmpdir(), 'chartpilot-budget-'));
     onTestFinished(() => rmSync(root, { recursive: true, force: true }));
     const limits = { ...defaultConfigLimits, maxExportedPerNamespace: 3, maxGatewayRoutesPerNamespace: 3 };

@@ -1,9 +1,8 @@
 /**
- * Limits the configuration that one namespace adds to proxies of other namespaces. Every sidecar gets the clusters
- * and routes of all exported objects, and every gateway the routes bound to it, so one tenant with many valid objects
- * could slow down the mesh. Beyond the limit, the oldest objects stay exported. A younger object is only visible in
- * its own namespace, loses its subsets, or responds with 503. The selection depends only on the objects, not on their
- * order of arrival.
+ * Limits the configuration that one namespace adds to proxies of other namespaces. Every sidecar gets the clusters and routes of all exported
+ * objects, and every gateway the routes bound to it, so one tenant with many valid objects could slow down the mesh. Beyond the limit, the oldest
+ * objects stay exported. A younger object is visible only in its own namespace, loses its subsets, or responds with 503. The selection depends only
+ * on the objects, not on their order of arrival.
  */
 import type { Config } from '../../../model/config/config.ts';
 import { beyondLimit, type LimitShare } from '../../../model/config/oldest-first.ts';
@@ -27,11 +26,11 @@ import {
   type NamespaceBudget,
 } from './limited-objects.ts';
 
-/** Separate costs for sidecars and gateways, which are different proxies. */
+/** Costs for sidecars and for gateways, which are limited separately. */
 interface Costs {
   /** Clusters and routes in each sidecar of another namespace, in units. */
   readonly mesh: number;
-  /** Routes in gateways of other namespaces, in units. */
+  /** Routes in gateways, in units. */
   readonly gateways: number;
 }
 
@@ -100,7 +99,7 @@ export class ExportBudget implements NamespaceBudget {
       new Set(shares.map(({ config }) => config));
     const meshBeyond = configsOf(this.#beyond(namespace, 'mesh'));
     const gatewaysBeyond = configsOf(this.#beyond(namespace, 'gateways'));
-    // A route that responds with 503 keeps its matches, so these need a limit too.
+    // A route that responds with 503 keeps its matches, so the number of such routes is limited too.
     const closable = [...gatewaysBeyond].map((config) => ({ config, cost: virtualServiceUnits(closedSpec(config)) }));
     const hidden = configsOf(beyondLimit(closable, this.#limits.gateways));
     for (const config of new Set([...meshBeyond, ...gatewaysBeyond])) {
@@ -144,14 +143,14 @@ export class ExportBudget implements NamespaceBudget {
 }
 
 interface Limitation {
-  /** Only visible in its own namespace. */
+  /** Whether the object is visible only in its own namespace. */
   readonly isHidden: boolean;
   /**
-   * A VirtualService that no longer applies to sidecars, but still to its gateways, where its routes keep requests
-   * from routes of wider hosts.
+   * Whether a VirtualService no longer applies to sidecars, but still to its gateways, where its routes prevent requests from matching routes with
+   * wider hosts.
    */
   readonly isOutOfMesh: boolean;
-  /** The routes respond with 503 in gateways and sidecars. */
+  /** Whether the routes respond with 503 in gateways and sidecars. */
   readonly isClosed: boolean;
 }
 
@@ -162,7 +161,7 @@ const exported: Readonly<Record<keyof Costs, { readonly resources: string; reado
 
 const nothing: Costs = { mesh: 0, gateways: 0 };
 
-/** Cost by kind. Objects that no other namespace sees cost nothing. */
+/** Cost by kind. Objects that are not visible in other namespaces cost nothing. */
 const costs: ReadonlyMap<string, (config: Config, settings: BudgetSettings) => Costs> = new Map([
   [
     'ServiceEntry',
@@ -185,11 +184,11 @@ const costs: ReadonlyMap<string, (config: Config, settings: BudgetSettings) => C
     (config, { defaultVirtualServiceExportTo }) => {
       const spec = config.spec as VirtualService;
       const { hosts, gateways = [], exportTo } = spec;
-      // Delegates count for the objects that delegate to them.
+      // The cost of delegates is counted in the objects that delegate to them.
       if (hosts.length === 0 || !isExported(config, exportTo, defaultVirtualServiceExportTo)) return nothing;
       const units = virtualServiceUnits(spec);
       const isOfMesh = gateways.length === 0 || gateways.includes('mesh');
-      // A Gateway of any namespace may select workloads of another one. Ingresses have a separate limit.
+      // A Gateway can select workloads of another namespace. Ingresses have a separate limit.
       const isOfGateways = gateways.some((name) => name !== 'mesh') && config.generatedFrom !== 'Ingress';
       return { mesh: isOfMesh ? units : 0, gateways: isOfGateways ? units : 0 };
     },
@@ -200,7 +199,7 @@ const costs: ReadonlyMap<string, (config: Config, settings: BudgetSettings) => C
       const { host, subsets = [], exportTo, trafficPolicy } = config.spec as DestinationRule;
       if (!isExported(config, exportTo, defaultDestinationRuleExportTo)) return nothing;
       const common = policyBytes(trafficPolicy);
-      // Policies of typical size are covered by the cost of their service's clusters.
+      // The cost of the service's clusters already includes policies of typical size.
       const baseUnits = unitsOf(common) - 1;
       const ofSubsets = subsets.reduce((sum, subset) => sum + unitsOf(common + policyBytes(subset.trafficPolicy)), 0);
       return { mesh: (baseUnits + ofSubsets) * (isWildcard(host) ? maxWildcardSubsets : 1), gateways: 0 };
@@ -268,10 +267,7 @@ function limited(config: Config, how: Limitation): { readonly config: Partial<Co
   }
 }
 
-/**
- * Keeps all matches, so that no request matches a wider route. Connections are sent to a nonexistent destination,
- * which closes them.
- */
+/** Keeps all matches, so that no request matches a wider route. TCP connections are sent to a nonexistent destination, which closes them. */
 function closedSpec({ spec }: Config): VirtualService {
   const { http, tls, tcp, ...rest } = spec as VirtualService;
   return {

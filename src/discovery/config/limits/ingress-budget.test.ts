@@ -42,7 +42,7 @@ function given() {
       writeFileSync(join(folder, 'ingresses.yaml'), objects.join('\n---\n'));
       return await configs.read([folder]);
     },
-    /** Effect of each Ingress: its paths have a backend, respond with 503, or are removed. */
+    /** Effect of each Ingress: whether its paths have a backend, respond with 503, or are removed. */
     effects: (...names: string[]): Record<string, string> => {
       const services = configs.snapshot.set.VirtualService.map(({ spec }) => spec as VirtualService);
       const routes = services.filter(({ hosts }) => hosts.includes(host)).flatMap(({ http = [] }) => http);
@@ -56,7 +56,7 @@ function given() {
   };
 }
 
-it('the oldest Ingresses of a namespace keep their paths, paths of younger ones respond with 503 or are removed', async () => {
+it('the oldest Ingresses of a namespace keep their paths, and paths of younger ones respond with 503 or are removed', async () => {
   const { write, effects, changeMesh } = given();
   const all = [ingress('mallory', 'c', 3, 9), ingress('mallory', 'b', 2, 9), ingress('mallory', 'a', 1, 9)];
   const reading = await write(...all);
@@ -74,7 +74,7 @@ it('the oldest Ingresses of a namespace keep their paths, paths of younger ones 
   expect(effects('a', 'b', 'c')).toEqual({ a: 'none', b: 'backend', c: '503' });
 });
 
-it('Ingresses for a host of another namespace do not count against that namespace', async () => {
+it('Ingresses that use a host of another namespace do not count against that namespace', async () => {
   const { write, effects } = given();
   const tenants = ['x', 'y', 'z'].map((name, index) => ingress('mallory', name, 5 + index, 9));
   await write(ingress('bank', 'front', 1, 9), ...tenants);

@@ -1,7 +1,7 @@
 /**
- * Limits the Ingress paths of a namespace. They are counted before translation, because a translated VirtualService
- * contains the paths of all namespaces for a host and belongs to the oldest one. Beyond the limit, the oldest
- * Ingresses are unchanged. Paths of younger ones respond with 503, so that their requests do not match a wider path.
+ * Limits the Ingress paths of a namespace. They are counted before translation, because a translated VirtualService contains the paths of all
+ * namespaces for a host. Beyond the limit, the oldest Ingresses are unchanged. Paths of younger ones respond with 503, so that their requests do not
+ * match a wider path.
  */
 import type { Config } from '../../../model/config/config.ts';
 import { beyondLimit, type LimitShare } from '../../../model/config/oldest-first.ts';
@@ -21,8 +21,8 @@ export class IngressBudget implements NamespaceBudget {
   readonly #namespaces = new Map<string, Map<string, LimitShare>>();
 
   /**
-   * @param maxPaths paths and TLS hosts per namespace (PILOT_MAX_GATEWAY_ROUTES_PER_NAMESPACE). As many again may
-   * respond with 503.
+   * @param maxPaths maximum number of paths and TLS hosts per namespace (PILOT_MAX_GATEWAY_ROUTES_PER_NAMESPACE). The same number of further paths
+   * can respond with 503.
    */
   constructor(maxPaths: number) {
     this.#maxPaths = maxPaths;

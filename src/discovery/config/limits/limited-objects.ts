@@ -54,9 +54,9 @@ export interface Excess {
 }
 
 /**
- * Applies a limit to some namespaces. All others keep their results.
+ * Applies a limit to these namespaces. All others keep their results.
  *
- * @param excessOf returns the objects of a namespace beyond the limit
+ * @param excessOf returns the objects of a namespace that exceed the limit
  */
 export function* limitedAgain(
   namespaces: ReadonlySet<string>,

@@ -1,4 +1,4 @@
-/** Applies all limits per namespace in order. Each limit gets the objects as reduced by previous ones. */
+/** Applies all limits per namespace in order. The input of each limit is the result of the previous one. */
 import type { Config } from '../../../model/config/config.ts';
 import type { Steps } from '../../../runtime/turns.ts';
 import { DelegateBudget } from './delegate-budget.ts';
@@ -18,9 +18,9 @@ export interface NamespaceLimits {
 
 export class NamespaceBudgets implements NamespaceBudget {
   readonly #budgets: readonly NamespaceBudget[];
-  /** Results of the single limits in each combined map. */
+  /** Results of each limit for each combined map. */
   readonly #parts = new WeakMap<Limited, readonly Limited[]>();
-  /** Combined results by that of the last limit, so that equal results are reported once. */
+  /** Combined results, with the result of the last limit as key, so that equal results are reported once. */
   readonly #combined = new WeakMap<LimitedObject, LimitedObject>();
 
   constructor({ maxExportedPerNamespace, maxGatewayRoutesPerNamespace, maxEndpointsPerNamespace }: NamespaceLimits) {

@@ -11,7 +11,7 @@ import { atOnce, type Steps } from '../../../runtime/turns.ts';
 /** Objects by key (`KIND/NAMESPACE/NAME`). `undefined` removes the object. */
 export type ConfigEdits = ReadonlyMap<string, Config | undefined>;
 
-/** Oldest first. */
+/** Lists by kind, sorted with the oldest object first. */
 type ConfigLists = Readonly<Record<string, SortedList<Config>>>;
 
 /**
@@ -40,7 +40,7 @@ export class ConfigSnapshot {
     return this.#sum.toString(16).padStart(16, '0');
   }
 
-  /** Objects by kind, oldest first. The array of a kind is built on first use and keeps its identity until an edit. */
+  /** Objects by kind, oldest first. The array of a kind is built on first use and stays the same until an edit. */
   get set(): ConfigSet {
     this.#set ??= setOf(this.#lists);
     return this.#set;
@@ -101,7 +101,7 @@ export class ConfigSnapshot {
   }
 }
 
-/** Number of edits per step. Larger edits rebuild a kind's list several times. */
+/** Maximum number of edits per step. Larger edits rebuild a kind's list several times. */
 const editsPerStep = 64;
 
 function* inParts<T>(items: readonly T[], length: number): Generator<readonly T[]> {
@@ -159,7 +159,7 @@ function editedLists(
   const result: Record<string, SortedList<Config>> = { ...lists };
   for (const [kind, ofKind] of Map.groupBy(edits, ([key]) => key.slice(0, key.indexOf('/')))) {
     const list = lists[kind];
-    // Not a kind from which configuration is generated.
+    // No configuration is generated from this kind.
     if (list === undefined) continue;
     const removed = ofKind.map(([key]) => previous.get(key)).filter((config) => config !== undefined);
     const added = ofKind.map(([, config]) => config).filter((config) => config !== undefined);

@@ -1,7 +1,4 @@
-/**
- * Long readings yield to the event loop. Turns are measured in CPU time of the thread, because a busy machine does
- * not affect it.
- */
+/** Long reads yield to the event loop. The duration of each step is measured as CPU time of the thread, because a busy machine does not affect it. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -42,7 +39,7 @@ async function readAndJoin(...paths: string[]) {
   return { count, problems, reading };
 }
 
-it('other work proceeds while a file with very many objects is read, merged, changed and made invalid', async () => {
+it('other work proceeds while a very large file is read, merged, changed and made invalid', async () => {
   const file = join(root, 'a.yaml');
   const write = (timeout: string): void =>
     writeFileSync(file, Array.from({ length: objects }, (_, i) => route(`r${i}`, timeout)).join('---\n'));
@@ -62,12 +59,12 @@ it('other work proceeds while a file with very many objects is read, merged, cha
     expect(result.problems).toBe(stage === 'break' ? objects : 0);
   }
   for (const [stage, { maxMs, sumMs }] of Object.entries(stages)) {
-    // A turn takes about 10 ms of some hundred in total, and may include a garbage collection.
+    // A step takes about 10 ms of some hundred in total, and may include a garbage collection.
     expect(maxMs, `${stage}: ${JSON.stringify(stages)}`).toBeLessThan(sumMs / 5);
   }
 });
 
-it('editing a file costs the same with many other invalid files as with few', async () => {
+it('a file change costs the same with many other invalid files as with few', async () => {
   const broken = Array.from({ length: objects }, (_, i) => route(`r${i}`, '1s')).join('---\n');
   writeFileSync(join(root, 'many.yaml'), broken);
   writeFileSync(join(root, 'one.yaml'), route('one', '1s'));
@@ -81,7 +78,7 @@ it('editing a file costs the same with many other invalid files as with few', as
     expect(result.reading).toMatchObject({ changes: [{ key: 'VirtualService/shop/one' }], problemCount: objects });
     edits.push(sumMs);
   }
-  // An edit takes about a hundredth. The minimum allows for clock resolution and garbage collection.
+  // An edit takes about a hundredth of a full read. The minimum allows for clock resolution and garbage collection.
   expect(edits.sort((a, b) => a - b)[4]).toBeLessThan(Math.max(5, all.sumMs / 50));
 });
 
@@ -121,7 +118,7 @@ spec: {ports: [{name: http, port: 80}]}
 `;
 
 it.each(Object.keys(kinds))(
-  'other work proceeds while objects are generated from very many %s objects, and the result applies at once',
+  'other work proceeds while very many %s objects generate others, and the result applies as a whole',
   async (kind) => {
     const file = join(root, 'a.yaml');
     writeFileSync(join(root, 'gateway.yaml'), gateway);
@@ -131,7 +128,7 @@ it.each(Object.keys(kinds))(
     for (const timeout of ['1s', '2s']) {
       write(timeout);
       expect(await configs.readSource(source(), [])).toMatchObject({ problems: 0 });
-      // Each turn must see all VirtualServices with one timeout, never a mixture.
+      // Each step must see all VirtualServices with one timeout, never a mixture.
       const seen = new Set<string>();
       const { maxMs: turnMs, sumMs } = await measuredTurns(
         () => configs.join([source()]),

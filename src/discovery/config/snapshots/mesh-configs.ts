@@ -63,7 +63,7 @@ export class MeshConfigs {
   readonly #opened = new Map<string, ConfigSource>();
   #sources: readonly (readonly [address: string, source: ConfigSource])[] = [];
   #readings: Reading[] = [];
-  /** Last read snapshot of each source. */
+  /** Snapshot of each source at its last read. */
   readonly #snapshots = new WeakMap<ConfigSource, ConfigSnapshot>();
   readonly #read = new WeakSet<ConfigSource>();
   #sourceObjects = ConfigSnapshot.empty;
@@ -71,7 +71,7 @@ export class MeshConfigs {
   #ofIngresses: ReadonlyMap<string, Config> = new Map();
   #gatewayApi: GatewayApiTranslation = noTranslation;
   readonly #budgets: NamespaceBudgets;
-  /** Applied before Ingresses are translated. {@link NamespaceBudgets} reports the same objects. */
+  /** Applied before Ingresses are translated. {@link NamespaceBudgets} reports the objects that it limits. */
   readonly #ingressBudget: IngressBudget;
   #limitedIngresses: ReadonlyMap<string, LimitedObject> = new Map();
   #limited: ReadonlyMap<string, LimitedObject> = new Map();
@@ -92,24 +92,24 @@ export class MeshConfigs {
   }
 
   get snapshot(): ConfigSnapshot {
-    // A change of mesh settings regenerates everything (forced push), so listeners need no object changes.
+    // A change of mesh settings forces a push that regenerates everything, so listeners are not notified of changed objects.
     if (this.#settings !== this.#mesh() && this.#ofIngresses.size + this.#sourceObjects.set.Ingress.length > 0) {
       this.#updateSnapshot(this.#translateIngresses());
     }
     return this.#snapshot;
   }
 
-  /** Files with unidentified content, with the reason. They may contain objects that restrict access. */
+  /** Files whose content is unknown, with the reason. They may contain objects that restrict access. */
   get unreadable(): ReadonlyMap<string, string> {
     return new Map(this.#sources.flatMap(([, { unreadable = [] }]) => [...unreadable]));
   }
 
-  /** @param listener `touched` contains the keys of all changes, and of objects that changed without effect */
+  /** @param listener called with the changes. `touched` contains the keys of all changes, and of objects that changed without effect. */
   onChanges(listener: (changes: readonly ConfigChange[], touched: ReadonlySet<string>) => void): void {
     this.#listeners.push(listener);
   }
 
-  /** Gateway API objects without effect, or partially so, with the reason. */
+  /** Gateway API objects that take no or only partial effect, with the reason. */
   get translationProblems(): Iterable<Problem> {
     return this.#gatewayApi.problems.values();
   }
@@ -122,7 +122,7 @@ export class MeshConfigs {
     return this.#limited.get(key);
   }
 
-  /** Called for each object whose limitation starts, changes or ends. */
+  /** Calls back for each object whose limitation starts, changes or ends. */
   onLimited(listener: LimitListener): void {
     this.#limitListeners.push(listener);
   }
@@ -132,7 +132,7 @@ export class MeshConfigs {
   }
 
   /**
-   * Reads a source, whose objects apply after the next {@link join}. Calls for one source must not overlap.
+   * Reads a source. Its objects apply after the next {@link join}. Calls for one source must not overlap.
    *
    * @param places changed places, or empty for everything
    */
@@ -147,7 +147,7 @@ export class MeshConfigs {
   async #readSource(address: string, places: readonly string[]): Promise<SourceSummary> {
     const source = this.#open(address);
     const reading = await source.read(places);
-    // The source may change its snapshot while it is read again, so the merge uses this one.
+    // The merge uses this snapshot, because the source may change its own while it is read again.
     this.#snapshots.set(source, source.snapshot);
     this.#readings.push([address, reading]);
     if (reading.outcome === 'missing')
@@ -177,11 +177,11 @@ export class MeshConfigs {
   }
 
   /**
-   * Merges the last readings of sources. Sources may be read simultaneously.
+   * Merges the last read snapshots of sources, which may be read at the same time.
    *
    * @param addresses in order of precedence
    * @param known these and other sources to keep, which are read but not merged yet
-   * @param signal aborts. The next call then reports the changes.
+   * @param signal aborts the merge. The next call then reports the changes.
    */
   join(addresses: readonly string[], known = addresses, signal?: AbortSignal): Promise<ConfigReading> {
     return this.#joining.do(() => this.#join(addresses, known, signal));
@@ -261,8 +261,8 @@ export class MeshConfigs {
   }
 
   /**
-   * Determines whether placeholders apply. A source cannot: the object may be valid in another source, and sources do
-   * not know the root namespace.
+   * Determines whether placeholders apply. A source cannot determine it: the object may be valid in another source, and sources do not know the root
+   * namespace.
    */
   #effectOfPlaceholders(problems: readonly ConfigProblem[]): (problem: ConfigProblem) => ConfigProblem {
     if (problems.every(({ closed }) => closed === undefined)) return (problem) => problem;
@@ -305,7 +305,7 @@ export class MeshConfigs {
 
   /** @param touched keys of all objects that may have changed. The keys of generated objects are added. */
   async #merge(touched: Set<string>, turns: Turns): Promise<void> {
-    // Taken at once, because sources may be read during the merge.
+    // All snapshots are captured before the merge, because sources may be read during it.
     const snapshots = this.#sources.map(([, source]) => this.#snapshotOf(source));
     const previous = {
       written: this.#sourceObjects,
@@ -351,7 +351,7 @@ export class MeshConfigs {
       }
       snapshot = await turns.through(previous.snapshot.editing(edits));
     }
-    // Applies all results in one turn. If mesh settings changed during the merge, the objects are translated again.
+    // Applies all results without interruption. If mesh settings changed during the merge, the objects are translated again.
     this.#sourceObjects = now;
     this.#ofIngresses = made;
     this.#limitedIngresses = ingresses.limited;
@@ -384,7 +384,7 @@ export class MeshConfigs {
     return limited !== undefined && limited.original === given ? limited.config : given;
   }
 
-  /** Generates Gateways and VirtualServices from Ingresses. Returns the keys of those that may have changed. */
+  /** Generates Gateways and VirtualServices from Ingresses. Returns the keys of generated objects that may have changed. */
   #translateIngresses(): Iterable<string> {
     this.#settings = this.#mesh();
     const previous = this.#ofIngresses;

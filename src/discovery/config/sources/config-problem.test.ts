@@ -6,7 +6,7 @@ const about: Problem = {
   ...{ severity: 'warning', file: '', line: 1, object: 'Gateway shop/web', field: 'spec.servers', message: 'is empty' },
 };
 
-it('a problem of an object in a cluster has the cluster as its place', () => {
+it('a problem of an object in a cluster has the cluster as its location', () => {
   const problem = toConfigProblem(about);
   expect(problem.place).toEqual({ source: 'k8s://' });
   expect(problemLine(problem)).toBe('k8s://: Gateway shop/web: spec.servers: is empty');
@@ -14,7 +14,7 @@ it('a problem of an object in a cluster has the cluster as its place', () => {
   expect(problemText(about)).toMatch(/^warning: Gateway/);
 });
 
-it('a problem has its code as a field in the log, and in brackets in Events', () => {
+it('a problem has its code as a field in logs and in brackets in Events', () => {
   const problem = toConfigProblem({ ...about, code: 'FIELD_EMPTY' });
   expect(problem.code).toBe('FIELD_EMPTY');
   expect(codedMessage(problem)).toBe('is empty [FIELD_EMPTY]');
@@ -23,7 +23,7 @@ it('a problem has its code as a field in the log, and in brackets in Events', ()
   );
 });
 
-it('a problem of an object in a file has file and line as its place', () => {
+it('a problem of an object in a file has the file and line as its location', () => {
   const problem = toConfigProblem({ ...about, file: 'mesh/web.yaml', line: 12 });
   expect(problem.place).toEqual({ file: 'mesh/web.yaml', line: 12 });
   expect(problemText({ ...about, file: 'mesh/web.yaml', line: 12 })).toMatch(/^mesh\/web\.yaml:12: warning: /);

@@ -26,12 +26,12 @@ export function codesOf(problems: readonly ConfigProblem[]): string {
   return [...new Set(problems.flatMap(({ code }) => code ?? []))].join(', ');
 }
 
-/** `must not be empty [FIELD_EMPTY]`, for outputs without a field for the code. */
+/** Message with code, such as `must not be empty [FIELD_EMPTY]`, for outputs without a field for the code. */
 export function codedMessage({ message, code }: Pick<ConfigProblem, 'message' | 'code'>): string {
   return code === undefined || message.includes(`(${code})`) ? message : `${message} [${code}]`;
 }
 
-/** `mesh/web.yaml:12`, or the source of an object without a file: `k8s://east`. */
+/** Location such as `mesh/web.yaml:12`, or the source of an object without a file, such as `k8s://east`. */
 export function placeText(place: ConfigPlace): string {
   if ('source' in place) return place.source;
   return place.line > 0 ? `${place.file}:${place.line}` : place.file;
@@ -44,8 +44,7 @@ export function fileOrSourceOf(place: ConfigPlace): string {
 const maxProblemsPerLine = 5;
 
 /**
- * `mesh/web.yaml:12: VirtualService shop/web: spec.http[0].timeout: must be a duration; line 14: spec.hosts: is
- * required`.
+ * Returns a text such as `mesh/web.yaml:12: VirtualService shop/web: spec.http[0].timeout: must be a duration; line 14: spec.hosts: is required`.
  *
  * @param problems of one object or one file
  */
@@ -55,7 +54,7 @@ export function describeProblems(problems: readonly ConfigProblem[]): string {
   return [placeText(first.place), first.object, fieldTexts(problems)].filter((part) => part !== '').join(': ');
 }
 
-/** As {@link describeProblems}, without place and object of the first problem. */
+/** Like {@link describeProblems}, but without location and object of the first problem. */
 export function fieldTexts([first, ...further]: readonly ConfigProblem[]): string {
   if (first === undefined) return '';
   const shown = further.slice(0, maxProblemsPerLine - 1).map(({ place, ...other }) => {
@@ -65,12 +64,12 @@ export function fieldTexts([first, ...further]: readonly ConfigProblem[]): strin
   return [fieldMessage(first), ...shown, ...(rest > 0 ? [`and ${rest} more`] : [])].join('; ');
 }
 
-/** `mesh/web.yaml:12: VirtualService shop/web: spec.http[0].timeout: must be a duration`. */
+/** Returns a line such as `mesh/web.yaml:12: VirtualService shop/web: spec.http[0].timeout: must be a duration`. */
 export function problemLine({ place, object, ...problem }: ConfigProblem): string {
   return [placeText(place), object, fieldMessage(problem)].filter((part) => part !== '').join(': ');
 }
 
-/** As {@link problemLine}, with the severity: `mesh/web.yaml:12: warning: …`. */
+/** Like {@link problemLine}, with the severity: `mesh/web.yaml:12: warning: …`. */
 export function fullProblemText({ severity, place, object, field, message }: ConfigProblem): string {
   return [placeText(place), severity, object, field, message].filter((part) => part !== '').join(': ');
 }

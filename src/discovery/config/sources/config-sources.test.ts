@@ -5,24 +5,24 @@ import { configSources } from './config-sources.ts';
 const sources = (configDir: string, registries: string[], ...addresses: string[]) =>
   configSources({ configDir, registries }, { configSources: addresses.map((address) => ({ address })) });
 
-it('configuration sources are the directory of the flag, then those of the mesh, without duplicates', () => {
+it('configuration sources are the directory of the flag and then the sources of the mesh configuration, without duplicates', () => {
   expect(sources('/mesh', [], 'fs:///more', 'fs:///mesh', 'fs://relative/dir')).toEqual({
     sources: ['fs:///mesh', 'fs:///more', 'fs://relative/dir'],
     ignored: new Map(),
   });
 });
 
-it('there are no configuration sources if none is specified and no registry is enabled', () => {
+it('configuration sources are empty if none is specified and no registry is enabled', () => {
   expect(sources('', []).sources).toEqual([]);
 });
 
-it('the start fails if services of a cluster are requested without a cluster', () => {
+it('configuration sources cause a startup error if they request services of a cluster and no cluster is configured', () => {
   expect(() => sources('', ['Kubernetes'])).toThrow('needs a cluster: this process does not run in a pod');
   expect(() => sources('', ['Kubernetes'], 'k8s://')).toThrow('k8s:// needs a cluster');
   expect(sources('/mesh', ['Kubernetes']).sources).toEqual(['fs:///mesh']);
 });
 
-it("configuration sources are the directory of the flag, the cluster if the mesh specifies none, and always the registry's objects", () => {
+it('configuration sources default to the cluster if the mesh configuration specifies none, and always include Services', () => {
   const cluster = ['k8s://', 'k8s://services'];
   const ofMesh = (configDir: string, ...addresses: string[]) =>
     configSources(
@@ -36,7 +36,7 @@ it("configuration sources are the directory of the flag, the cluster if the mesh
   expect(() => ofMesh('', 'k8s://services')).toThrow('k8s://services must be k8s://');
 });
 
-it('a configuration source with an unsupported or unknown scheme is ignored with a reason', () => {
+it('a configuration source with an unsupported or unknown scheme is ignored, with a reason', () => {
   const { sources: found, ignored } = sources('', [], 'mcp://pilot:15010', 'ftp://host/dir', 'fs:///mesh');
   expect(found).toEqual(['fs:///mesh']);
   expect([...ignored]).toEqual([
@@ -45,7 +45,7 @@ it('a configuration source with an unsupported or unknown scheme is ignored with
   ]);
 });
 
-it('configuration sources may be xDS servers', () => {
+it('configuration sources can be xDS servers', () => {
   const address = 'xds://[::1]:15010?optional=30s&versions=v1alpha3,v1&protocol=sotw';
   expect(sources('', [], address, 'xds://istiod:15010').sources).toEqual([address, 'xds://istiod:15010']);
   expect(parseSourceAddress(address)).toEqual({
@@ -61,11 +61,11 @@ it.each([
   ['xds://istiod:15010?optional=soon', 'optional must be a duration such as 30s'],
   ['xds://istiod:15010?versions=one', 'versions must be a list such as v1,v1alpha3'],
   ['xds://istiod:15010?protocol=mcp', 'protocol must be auto, sotw or delta'],
-])('the start fails for the xDS source address %s', (address, reason) => {
+])('the start fails if the xDS source address is %s', (address, reason) => {
   expect(() => sources('', [], address)).toThrow(reason);
 });
 
-it('the start fails for invalid configuration sources', () => {
+it('the start fails if configuration sources are invalid', () => {
   expect(() => sources('', [], '/mesh')).toThrow('/mesh must be a URL');
   expect(() => sources('', [], 'fs://')).toThrow('fs:// must have a directory');
 });

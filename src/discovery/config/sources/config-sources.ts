@@ -14,13 +14,13 @@ export interface ConfigSources {
 export interface RequestedSources {
   readonly configDir: string;
   readonly registries: readonly string[];
-  /** Sources in the cluster: {@link clusterConfig}, {@link clusterServices}. Absent or empty without a cluster. */
+  /** Addresses of sources in the cluster: {@link clusterConfig} and {@link clusterServices}. Absent or empty without a cluster. */
   readonly cluster?: readonly string[];
 }
 
 /** Address of the cluster's configuration, also used in `configSources` of the mesh. */
 export const clusterConfig = 'k8s://';
-/** Address of the objects of the cluster's service registry, which is always read if there is a cluster. */
+/** Address of the objects of the cluster's service registry. It is always read if there is a cluster. */
 export const clusterServices = 'k8s://services';
 
 /** Schemes that Istio supported before 1.9. */

@@ -4,7 +4,7 @@ import { type Config, configKeyText } from '../../../model/config/config.ts';
 import type { Problem } from '../../../model/config/problem.ts';
 import { codeIn } from './config-problem.ts';
 
-/** A problem of an object without a file. Includes the effect of its placeholder. */
+/** Describes a problem of an object without a file, including the effect of its placeholder. */
 export function problemOf(
   { severity, object = '', field = '', message, code, standIn = '' }: Problem,
   standIns: readonly Config[],
@@ -18,10 +18,10 @@ export function problemOf(
   };
 }
 
-/** Bounds memory, logs and statuses for an object with, for example, a list of 100,000 invalid ports. */
+/** Limits memory, logs and statuses for an object with, for example, a list of 100,000 invalid ports. */
 const maxProblemsOfObject = 50;
 
-/** At most 50 problems. Errors come first, because they reject the object. */
+/** Returns at most {@link maxProblemsOfObject} problems. Errors come first, because they reject the object. */
 export function boundedProblems(problems: readonly Problem[]): readonly Problem[] {
   if (problems.length <= maxProblemsOfObject) return problems;
   const errors = problems.filter(({ severity }) => severity === 'error');

@@ -5,7 +5,7 @@ interface LabelledObject {
   readonly metadata: { readonly labels?: Readonly<Record<string, string>> };
 }
 
-/** Whether the control plane of a revision uses the object. Empty means revision `default`. */
+/** Whether the control plane with this revision uses the object. An empty revision means `default`. */
 export function isOfRevision({ metadata: { labels } }: LabelledObject, revision: string): boolean {
   const label = labels?.[revisionLabel];
   return label === undefined || (label || 'default') === (revision || 'default');

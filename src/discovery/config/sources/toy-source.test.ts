@@ -1,6 +1,6 @@
 /**
- * A new type of configuration source, built as README.md of this folder describes: an external object store that
- * sends notifications. The same controller also reads a directory.
+ * Tests a new type of configuration source, built as README.md of this folder describes: an external object store that sends notifications. The same
+ * controller also reads a directory.
  */
 
 import { rmSync, writeFileSync } from 'node:fs';
@@ -34,7 +34,7 @@ class Store {
   }
 }
 
-// ---- the adapter: everything that a new source needs
+// ---- the adapter, which is everything that a new source needs
 
 class ToySource implements ConfigSource {
   readonly #address: string;
@@ -113,7 +113,7 @@ function given(store: Store): ControlPlane {
 
 const clustersOf = async (plane: ControlPlane): Promise<string[]> => (await plane.subscribe()).clusters;
 
-test('the start waits for a new source and reports this, then serves its objects together with those of files', async () => {
+test('the control plane waits for a new source at start and reports this, then serves its objects together with those of files', async () => {
   const store = new Store();
   store.put('toy', toyEntry());
   const plane = given(store);
@@ -127,7 +127,7 @@ test('the start waits for a new source and reports this, then serves its objects
   expect(plane.deviations()).toEqual([]);
 });
 
-test('changes in a new source and in a file are both pushed', async () => {
+test('changes are pushed from a new source and from files', async () => {
   const store = new Store();
   store.put('toy', toyEntry());
   store.listed.resolve();
@@ -147,7 +147,7 @@ test('changes in a new source and in a file are both pushed', async () => {
   expect(plane.deviations()).toEqual([]);
 });
 
-test('an error in a new source is reported with object and field, keeps the last valid object, and is reported as resolved', async () => {
+test('an error in a new source is reported with object and field, keeps the last valid object, and is reported again when resolved', async () => {
   const store = new Store();
   store.put('toy', toyEntry());
   store.listed.resolve();
@@ -166,7 +166,7 @@ test('an error in a new source is reported with object and field, keeps the last
   expect(plane.deviations()).toEqual([]);
 });
 
-test('an invalid object that restricts access denies access until it is valid, and a warning has no such effect', async () => {
+test('an invalid object that restricts access denies access until it is valid, unlike an object with a warning', async () => {
   const store = new Store();
   const policy = (spec: string): string =>
     `apiVersion: security.istio.io/v1\nkind: PeerAuthentication\nmetadata: {name: strict, namespace: shop}\nspec: ${spec}\n`;
@@ -207,7 +207,7 @@ test('a failing source keeps its objects, and is read again when it recovers', a
   expect(plane.deviations()).toEqual([]);
 });
 
-test('the first of two sources with the same object takes precedence', async () => {
+test('the first of two sources that contain the same object takes precedence', async () => {
   const store = new Store();
   store.put('cart', serviceEntry(['10.7.7.7'], 99));
   store.listed.resolve();

@@ -11,7 +11,7 @@ export function aboutObject(config: Config): Pick<Problem, 'file' | 'line' | 'ke
   };
 }
 
-/** `VirtualService shop/web`. */
+/** Object as text, such as `VirtualService shop/web`. */
 export function objectText({ kind, namespace, name }: Pick<Config, 'kind' | 'namespace' | 'name'>): string {
   return kind === 'MeshConfig' ? 'mesh configuration' : `${writtenKind(kind)} ${namespace}/${name}`;
 }

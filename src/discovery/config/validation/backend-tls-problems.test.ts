@@ -28,7 +28,7 @@ it('validate warns about the younger of two BackendTLSPolicies for one Service',
   ]);
 });
 
-it('validate warns about a port name that the Service does not have, because connections to it stay unencrypted', async () => {
+it('validate warns about a port name that the Service does not have, because connections then stay unencrypted', async () => {
   const service = document('Service', 'cart', '{ports: [{name: https, port: 443}]}');
   const targets = '{targetRefs: [{group: "", kind: Service, name: cart, sectionName: nosuch}], ';
   const mistyped = document('BackendTLSPolicy', 'tls', `${targets}validation: {hostname: a.test, ${system}}}`);

@@ -6,7 +6,7 @@ import { CredentialIndex } from '../../../model/push-context/credential-index.ts
 import { backendTlsReports } from '../../../model/translation/gateway-api/backend-tls-status.ts';
 import { aboutObject } from './about-object.ts';
 
-/** Only warnings, because a ConfigMap that is missing in the files may exist in the cluster. */
+/** Returns only warnings, because a ConfigMap that is missing in the files may exist in the cluster. */
 export function backendTlsProblems(configs: readonly Config[]): Problem[] {
   const { BackendTLSPolicy: policies, ConfigMap } = configSetOf(configs);
   const credentials = new CredentialIndex({ Secret: [], ConfigMap });

@@ -1,4 +1,4 @@
-/** Finds objects in a set of files that exceed a limit per namespace, as the control plane would. */
+/** Finds objects in a set of files that exceed a limit per namespace, as the control plane does. */
 import { type Config, configKeyText } from '../../../model/config/config.ts';
 import type { ConfigSet } from '../../../model/config/config-set.ts';
 import type { Problem } from '../../../model/config/problem.ts';
@@ -10,8 +10,8 @@ import { aboutObject } from './about-object.ts';
 import type { TranslatedFiles } from './translated-files.ts';
 
 /**
- * @param files the cluster may contain more objects, so only limits that the files exceed are found. Objects without
- * a `creationTimestamp` have equal age, so the cluster may limit other objects.
+ * @param files files to check. The cluster may contain more objects, so only limits that the files exceed are found. Objects without a
+ * `creationTimestamp` have equal age, so the cluster may limit other objects.
  */
 export function budgetProblems(
   { configs, written: set, mesh, gatewayApi, generated }: TranslatedFiles,

@@ -26,13 +26,13 @@ async function warnings(...documents: string[]): Promise<string[]> {
   return problems.filter(({ code }) => code === 'CREDENTIAL_INVALID' || code === 'FIELD_DOUBTFUL').map(problemText);
 }
 
-it('a Secret without a CA certificate is reported at the field that refers to it if clients are verified', async () => {
+it('validate reports a Secret without a CA certificate at the referring field if clients are verified', async () => {
   expect(await warnings(gateway('MUTUAL', 'web'), secret('web'))).toEqual([
     'a.yaml:16:9: warning: Gateway shop/front: spec.servers[0].tls.credentialName: Secret shop/web has no entry ca.crt (or cacert), so TLS connections to the server fail [CREDENTIAL_INVALID]',
   ]);
 });
 
-it('credentials that exist, are not needed, or may be elsewhere are not reported', async () => {
+it('validate does not report credentials that exist, are unused, or can be defined elsewhere', async () => {
   expect(await warnings(gateway('MUTUAL', 'web'), secret('web', { 'ca.crt': authority.certificate }))).toEqual([]);
   expect(
     await warnings(gateway('MUTUAL', 'web'), secret('web'), secret('web-cacert', { cacert: authority.certificate })),
@@ -54,7 +54,7 @@ metadata: { name: out, namespace: shop }
 spec: { hosts: [out.test], gateways: [${gateways}], http: [{ route: [{ destination: { host: ${host} } }] }] }
 `;
 
-it('a credentialName that only gateways receive causes a warning if no gateway routes to the host', async () => {
+it('validate warns about a credentialName for gateways if no gateway routes to the host', async () => {
   const warned = [
     'a.yaml:4:108: warning: DestinationRule shop/out: spec.trafficPolicy.portLevelSettings[0].tls.credentialName: applies to gateways only; sidecars need a rule with a workloadSelector [FIELD_DOUBTFUL]',
   ];
@@ -63,7 +63,7 @@ it('a credentialName that only gateways receive causes a warning if no gateway r
   expect(await warnings(egressRule(), route('egress', 'other.test'))).toEqual(warned);
 });
 
-it('a credentialName is accepted for selected workloads, and for a host to which an egress gateway routes', async () => {
+it('validate accepts a credentialName for selected workloads, and for a host to which an egress gateway routes', async () => {
   expect(await warnings(egressRule(), route('mesh, egress', 'out.test'))).toEqual([]);
   expect(await warnings(egressRule('workloadSelector: { matchLabels: { app: a } }, '))).toEqual([]);
 });

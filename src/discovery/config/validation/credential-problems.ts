@@ -1,4 +1,4 @@
-/** Finds credentials in a set of files that Gateway objects refer to but no server can use (spec/discovery.md §8.7). */
+/** Finds credentials in a set of files that Gateway objects refer to but servers cannot use (spec/discovery.md §8.7). */
 import type { Config } from '../../../model/config/config.ts';
 import { type Problem, violationIn } from '../../../model/config/problem.ts';
 import { isHostWithin } from '../../../model/fields/hostname.ts';
@@ -16,8 +16,8 @@ import { serverCredentials } from '../../../networking/secrets/credential-name.t
 import { aboutObject } from './about-object.ts';
 
 /**
- * Only warnings: a gateway in another namespace uses that namespace's Secrets, and a Secret that is missing in the
- * files may exist in the cluster.
+ * Returns only warnings: a gateway in another namespace uses that namespace's Secrets, and a Secret that is missing in the files may exist in the
+ * cluster.
  */
 export function credentialProblems(configs: readonly Config[]): Problem[] {
   const ofKind = <Spec>(kind: string) => configs.filter((config) => config.kind === kind) as readonly Config<Spec>[];
@@ -73,7 +73,7 @@ function hostsOfGateways({ namespace, spec }: Config<VirtualService>): readonly 
   return routes.flatMap(({ route = [] }) => route.map(({ destination }) => fullName(destination.host, namespace)));
 }
 
-/** Qualifies a short name with the object's namespace. The domain is omitted on both sides of a comparison. */
+/** Qualifies a short name with the object's namespace. Both sides of a comparison omit the domain. */
 function fullName(host: string, namespace: string): string {
   return host.includes('.') || host.startsWith('*') ? host : `${host}.${namespace}.svc.cluster.local`;
 }

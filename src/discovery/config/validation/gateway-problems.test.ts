@@ -17,19 +17,19 @@ async function warnings(...documents: string[]): Promise<string[]> {
     .map(({ object, message }) => `${object}: ${message}`);
 }
 
-it('validate warns about a TLS server that loses hosts to a server of another Gateway', async () => {
+it('validate warns about a TLS server if a server of another Gateway has the same host', async () => {
   const found = await warnings(gateway('g', 'SIMPLE', 'x.test'), gateway('g2', 'MUTUAL', 'x.test, y.test'));
   expect(found.length).toBeGreaterThan(0);
   expect(found.join('\n')).toMatch(/^Gateway shop\/g2?: server https: .*x\.test/);
 });
 
-it('validate accepts TLS servers of different hosts and of different gateways', async () => {
+it('validate accepts TLS servers with different hosts or on different gateways', async () => {
   expect(await warnings(gateway('g', 'SIMPLE', 'x.test'), gateway('g2', 'MUTUAL', 'y.test'))).toEqual([]);
   expect(await warnings(gateway('g', 'SIMPLE', 'x.test'), gateway('g2', 'MUTUAL', 'x.test', 'other'))).toEqual([]);
   expect(await warnings(gateway('g', 'ISTIO_MUTUAL', 'x.test').replace(', credentialName: web', ''))).toEqual([]);
 });
 
-it('validate warns about a wildcard server if another server requires more for one of its hosts, including Gateway API listeners', async () => {
+it('validate warns about a wildcard server or listener if another one has stricter TLS for one of its hosts', async () => {
   expect(await warnings(gateway('g', 'SIMPLE', '"*.x.test"'), gateway('g2', 'MUTUAL', 'a.x.test'))).toEqual([
     'Gateway shop/g: server https: requests for a.x.test get 421 over connections of this server, which has mode SIMPLE instead of MUTUAL of shop/g2',
   ]);

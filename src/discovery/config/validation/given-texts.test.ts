@@ -1,4 +1,4 @@
-/** Reading any path ends within a byte limit. */
+/** Reading any path ends, at most at a byte limit. */
 import { execFileSync, spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -19,7 +19,7 @@ afterEach(() => {
 const path = (name: string): string => join(directory, name);
 
 describe('files of a command', () => {
-  it('are read up to a total limit, regardless of their type', async () => {
+  it('are read up to a total limit, whatever their type', async () => {
     const limits = { ...defaultConfigLimits, maxBytes: 100_000 };
     writeFileSync(path('a'), 'x'.repeat(60_000));
     writeFileSync(path('b'), 'x'.repeat(60_000));
@@ -31,7 +31,7 @@ describe('files of a command', () => {
     ]);
   });
 
-  it('may be pipes, which are read until their writers close them', async () => {
+  it('can be pipes, which are read until their writers close them', async () => {
     execFileSync('mkfifo', [path('pipe')]);
     const writer = spawn('sh', ['-c', `exec >'${path('pipe')}'; printf a; sleep 0.2; printf b`]);
     const { texts, unreadable } = await readGivenTexts([path('pipe')], defaultConfigLimits);
@@ -39,7 +39,7 @@ describe('files of a command', () => {
     writer.kill();
   });
 
-  it('are reported if they are pipes without a writer', async () => {
+  it('are reported if they are pipes without writers', async () => {
     execFileSync('mkfifo', [path('pipe')]);
     let now = 0;
     vi.spyOn(performance, 'now').mockImplementation(() => (now += maxPipeWaitMs / 4));
@@ -59,7 +59,7 @@ describe('directories of a command', () => {
     expect(unreadable).toEqual([expect.stringMatching(/c\.yaml: has more than 200 bytes, /)]);
   });
 
-  it('cause a note about files that are ignored because of their extension', async () => {
+  it('cause a note about files with an ignored extension', async () => {
     mkdirSync(path('sub'));
     for (const name of ['a.yaml', 'b.YAML', 'sub/c.JSON', 'd.json', '.e.json', 'README.md'])
       writeFileSync(path(name), '');

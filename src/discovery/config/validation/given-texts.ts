@@ -15,11 +15,11 @@ export interface GivenText {
 export interface GivenTexts {
   readonly texts: readonly GivenText[];
   readonly unreadable: string[];
-  /** Sentences about files that were not read. */
+  /** Messages about files that were not read. */
   readonly notes: readonly string[];
 }
 
-/** How long to wait for a writer of a named pipe. */
+/** Maximum time to wait for a writer of a named pipe. */
 export const maxPipeWaitMs = 10_000;
 const pipePollMs = 20;
 const chunkBytes = 64 * 1024;

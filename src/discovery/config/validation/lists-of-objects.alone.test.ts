@@ -38,7 +38,7 @@ const forms: readonly (readonly [string, (value: unknown) => string])[] = [
   ['JSON in one line', (value) => JSON.stringify(value)],
 ];
 
-it.each(forms)('each problem in a List is located at its field: %s', async (_, written) => {
+it.each(forms)('validate locates each problem in a List at its field: %s', async (_, written) => {
   const text = written(listOf(3));
   const found = await validateFiles([], [{ file: 'a.yaml', text }]);
   expect(found.problems.map(({ code, object }) => `${code} ${object}`)).toEqual(
@@ -49,10 +49,10 @@ it.each(forms)('each problem in a List is located at its field: %s', async (_, w
   );
 });
 
-it.each(forms)('the cost of a problem does not grow with the List: %s', async (_, written) => {
+it.each(forms)('validate takes the same time per problem, however long the List is: %s', async (_, written) => {
   const workOf = async (count: number): Promise<CountedWork> => {
     const given = [{ file: 'a.yaml', text: written(listOf(count)) }];
-    // Excludes computations that happen once per process.
+    // The first call excludes computations that happen once per process.
     await validateFiles([], given);
     const counts = await countedWhile(() => validateFiles([], given));
     // The parser inserts events near the end of its list, but the counter counts the whole list.

@@ -1,4 +1,4 @@
-/** Typing errors in a new user's directory whose workloads are Deployments (issue 36, A4). */
+/** Finds typing errors in a new user's directory with Deployments (issue 36, A4). */
 import { expect, it } from 'vitest';
 import { podsOfTemplates } from './pod-templates.ts';
 import { validateFiles } from './validate-files.ts';
@@ -42,7 +42,7 @@ async function found(...texts: string[]): Promise<string[]> {
     .map(({ code, field, line, column }) => `${code} ${field} ${line}:${column}`);
 }
 
-it('validate reports nothing about Services, subsets, routes and policies that match Deployments and StatefulSets', async () => {
+it('validate accepts Services, subsets, routes and policies that match Deployments and StatefulSets', async () => {
   expect(await found(workloads, service(), rule(), routes(), policy())).toEqual([]);
 });
 
@@ -51,19 +51,19 @@ it.each([
   ['the selector of a Service', [service('reveiws'), rule(), routes()], /^WORKLOAD_NOT_FOUND spec.selector /],
   ['the host of a VirtualService', [service(), rule(), routes('rewiews')], /^HOST_NOT_FOUND spec.hosts\[0\] /],
   ['a service account', [service(), policy('review')], /^SERVICE_ACCOUNT_NOT_FOUND .*principals\[0\] /],
-] as const)('validate reports a typing error in %s once, at its field', async (_, texts, expected) => {
+] as const)('validate reports a typo in %s once, at its field', async (_, texts, expected) => {
   expect(await found(workloads, ...texts)).toEqual([expect.stringMatching(expected)]);
 });
 
-it('validate does not report an unused subset, because its workloads may be in other files', async () => {
+it('validate does not report an unused subset, because its workloads can be in other files', async () => {
   expect(await found(workloads, service(), rule('v9'), routes('reviews', 'v1'))).toEqual([]);
 });
 
-it('validate does not report missing workloads if the files contain no workload', async () => {
+it('validate does not report missing workloads if the files contain none', async () => {
   expect(await found(service('reveiws'), rule('v9'), routes(), policy('review'))).toEqual([]);
 });
 
-it('pod templates are read from all controllers, including nested Lists, and from no other document', () => {
+it('validate reads the pod templates of all controllers, including nested Lists, and of no other document', () => {
   const controller = {
     ...{ apiVersion: 'v1', kind: 'ReplicationController', metadata: { name: 'old' } },
     spec: { template: { metadata: { labels: { app: 'old' } }, spec: {} } },

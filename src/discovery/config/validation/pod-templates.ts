@@ -52,7 +52,7 @@ function podOf(object: unknown): Config | undefined {
   return readConfigObject('', { apiVersion: 'v1', kind: 'Pod', metadata, spec }, { creationTimestamp: 0 }).config;
 }
 
-/** Keeps only ports, so that other errors do not reject the template. */
+/** Keeps only ports, so that errors in other fields do not reject the template. */
 function containersOf(written: unknown): readonly object[] {
   const objects: readonly unknown[] = Array.isArray(written) ? written : [];
   return objects

@@ -31,7 +31,7 @@ export interface ReferenceSettings {
 
 export interface ReferenceProblems {
   readonly problems: readonly Problem[];
-  /** Sentences about references that could not be checked. */
+  /** Messages about references that could not be checked. */
   readonly notes: readonly string[];
 }
 

@@ -7,13 +7,13 @@ import { reachCodes } from '../../../model/isolation/cross-namespace-reach.ts';
 import { packageRoot } from '../../../runtime/package-root.ts';
 import { validateFiles } from './validate-files.ts';
 
-/** Pairs of problems at one field that are different errors, each of which can be corrected alone. */
+/** Pairs of problems at one field that are different errors, each with its own correction. */
 const differentFaults: readonly (readonly [RegExp, RegExp])[] = [
-  // Whether a patch applies; the order of patches.
+  // Whether a patch applies, and the order of patches.
   [/^PATCH_NOT_APPLIED/, /INSERT_BEFORE depends on other EnvoyFilters/],
-  // Certificates of the object; an unsupported field.
+  // Certificates of the object, and an unsupported field.
   [/no reference has a valid CA certificate/, /^FIELD_WITHOUT_EFFECT/],
-  // Content of a Secret; its other users.
+  // Content of a Secret, and its other users.
   [/has no entries tls\.crt and tls\.key/, /^CERTIFICATE_SHARED/],
 ];
 
@@ -29,7 +29,7 @@ function isSameFault(one: Problem, other: Problem): boolean {
   const [a = '', b = ''] = [one.field, other.field];
   if (one.object === undefined || one.object !== other.object) return false;
   if (!isWithin(a, b) && !isWithin(b, a)) return false;
-  // The effect of an object on other namespaces is an error of its own.
+  // The effect of an object on other namespaces is a separate error.
   if (reach.has(one.code) !== reach.has(other.code)) {
     return [one.code, other.code].includes('rules-foreign-host') && [one.code, other.code].includes('RULE_NOT_APPLIED');
   }
@@ -54,7 +54,7 @@ it.each(files.sort())('validate reports each error of %s once', async (file) => 
   expect(await repeatedIn(file, readFileSync(`${packageRoot()}/${file}`, 'utf8'))).toEqual([]);
 });
 
-it.each(faultyObjects)('validate reports the error once: $code, $fault', async ({ yaml }) => {
+it.each(faultyObjects)('validate reports the error $code once: $fault', async ({ yaml }) => {
   expect(await repeatedIn('mesh.yaml', yaml)).toEqual([]);
 });
 
@@ -83,7 +83,7 @@ it.each([
   ['a CORS filter of a rule', 'HTTPRoute', `${cors}, ${backend}}]`, 'filters[0]'],
   ['an extension filter of a backend', 'HTTPRoute', `${backend}, ${extension}}]`, 'backendRefs[0].filters[0]'],
   ['an extension filter of a GRPCRoute', 'GRPCRoute', `${extension}, ${backend}}]`, 'filters[0]'],
-])('an unsupported filter is reported once, at the filter: %s', async (_, kind, filters, field) => {
+])('validate reports an unsupported filter once, at the filter: %s', async (_, kind, filters, field) => {
   const text = httpRoute(kind, filters);
   const { problems } = await validateFiles([], [{ file: 'mesh.yaml', text }]);
   expect(problems.map((problem) => `${problem.code} ${problem.field}`)).toEqual([
@@ -91,7 +91,7 @@ it.each([
   ]);
 });
 
-it('an unsupported filter in a route without a Gateway is reported at its field', async () => {
+it('validate reports an unsupported filter at its field if the route has no Gateway', async () => {
   const text = httpRoute('HTTPRoute', `${extension}, ${backend}}]`).replace(/kind: Gateway\n/, 'kind: GatewayX\n');
   const { problems } = await validateFiles([], [{ file: 'mesh.yaml', text }]);
   expect(problems.map(({ code, field }) => `${code} ${field}`)).toContain(

@@ -23,7 +23,7 @@ export interface Validation {
   readonly files: number;
   readonly objects: number;
   readonly unreadable: readonly string[];
-  /** Sentences about checks that were impossible because the files contain only a part of the mesh. */
+  /** Messages about checks that were skipped because the files contain only a part of the mesh. */
   readonly notes: readonly string[];
 }
 
@@ -36,8 +36,7 @@ export interface ValidationSettings extends ReachSettings {
 }
 
 /**
- * @param paths files of any name, and directories of `*.yaml`, `*.yml` and `*.json` at any depth. An object must be
- * unique in all of them.
+ * @param paths files of any name, and directories of `*.yaml`, `*.yml` and `*.json` at any depth, which must contain each object only once
  * @param texts further input, such as standard input
  * @param settings mesh settings, including which namespaces may affect each other
  */
@@ -55,7 +54,7 @@ export async function validateFiles(
   const standIns: Config[] = [];
   for (const { file, text } of given) {
     const read = readConfigFile(file, text, { creationTimestamp: 0 });
-    // Not a spread argument, because the number of problems may exceed the limit of arguments.
+    // The arguments are not spread, because the number of problems can exceed the limit of arguments.
     for (const problem of read.problems) problems.push(problem);
     for (const config of read.configs) configs.push(config);
     for (const standIn of read.standIns) standIns.push(standIn);
@@ -107,7 +106,7 @@ function rejectedKeys(problems: readonly Problem[]): readonly ConfigKey[] {
   return problems.flatMap(({ severity, key }) => (severity === 'error' && key !== undefined ? [key] : []));
 }
 
-/** Locates a problem at its field if only the line of its object is known. */
+/** Locates a problem at its field if so far only the line of its object is known. */
 function located(problem: Problem, positions: FieldPositions): Problem {
   const { column, field = '' } = problem;
   return column !== undefined || field === '' ? problem : { ...problem, ...positions.ofProblem(problem) };
@@ -122,9 +121,9 @@ function withoutRepeated(problems: readonly Problem[]): Problem[] {
   const unprogrammed = placesOf('NOT_PROGRAMMED');
   for (const problem of problems) {
     const { code, object: of, field: at = '' } = problem;
-    // Based on the host name alone. RULE_NOT_APPLIED knows the service.
+    // This check uses only the host name, but RULE_NOT_APPLIED knows the service.
     if (code === 'rules-foreign-host' && unapplied.has(`${of} ${at}`)) continue;
-    // NOT_PROGRAMMED reports a field or a list element (`filters[0]`), and the response that clients get.
+    // NOT_PROGRAMMED already reports the field or list element (`filters[0]`), and the response that clients get.
     const element = /^(.*\])\.[^.[\]]+$/.exec(at)?.[1] ?? at;
     if (code === 'FIELD_WITHOUT_EFFECT' && [at, element].some((field) => unprogrammed.has(`${of} ${field}`))) continue;
     const { file, line, object, field, message } = problem;

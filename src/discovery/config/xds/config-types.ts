@@ -10,13 +10,13 @@ export const configKinds = (Object.keys(kinds) as KindName[])
   .filter((kind) => kinds[kind].group.endsWith('.istio.io') && kinds[kind].body === 'spec')
   .sort();
 
-/** Istio requests this type before all others, and some servers wait for it. The response is not used. */
+/** Type that Istio requests before all others. Some servers wait for this request. The response is not used. */
 export const meshConfigType = 'core/v1alpha1/MeshConfig';
 
-/** Prefix of servers that use the type URL of an Any. */
+/** Type URL prefix of servers that send the type URL of an Any. */
 const anyPrefix = 'type.googleapis.com/';
 
-/** Type URLs of a kind, first the one that current Istio requests. */
+/** Type URLs of a kind. The one that current Istio requests is first. */
 export function typesOf(kind: KindName, versions: readonly string[] = []): readonly string[] {
   const { group, versions: known } = kinds[kind];
   const requested = versions.filter((version) => (known as readonly string[]).includes(version));
@@ -29,7 +29,7 @@ export function kindOfType(typeUrl: string): KindName | undefined {
 
 const byType = new Map(configKinds.flatMap((kind) => typesOf(kind).map((type): [string, KindName] => [type, kind])));
 
-/** Messages of all kinds, loaded when first needed. */
+/** Message types of all kinds, which are loaded on first use. */
 export async function loadMessages(): Promise<ReadonlyMap<KindName, DescMessage>> {
   const [networking, proxyConfig, policies, telemetry, wasm, trafficExtension] = await Promise.all([
     import('../../../gen/istio/networking/v1alpha3/networking_pb.ts'),

@@ -1,4 +1,4 @@
-/** Resources of an xDS source, from servers that may send any bytes. */
+/** Decodes resources from xDS sources, whose servers can send any bytes. */
 import { create, type DescMessage, fromJson, type JsonValue, toBinary } from '@bufbuild/protobuf';
 import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
 import { type Any, anyPack } from '@bufbuild/protobuf/wkt';
@@ -42,7 +42,7 @@ const objects = (limits: { maxObjects?: number; maxBytes?: number } = {}): Sourc
   });
 const sent = (...bytes: Uint8Array[]): StagedResource[] => bytes.map((one) => ({ name: '', version: '', bytes: one }));
 
-test('all kinds of Istio that files may contain are requested, in the versions that Istio requests', () => {
+test('all Istio kinds that files can contain are requested, in the same versions as by Istio', () => {
   expect(configKinds).toEqual([...messages.keys()].sort());
   expect(configKinds.map((kind) => typesOf(kind)[0])).toEqual(
     expect.arrayContaining([
@@ -59,7 +59,7 @@ test('all kinds of Istio that files may contain are requested, in the versions t
   expect(kindOfType('networking.istio.io/v2/Gateway')).toBeUndefined();
 });
 
-test('a received object equals that of a file, including durations and wrappers, and is served unchanged', () => {
+test('a received object equals the same object from a file, including durations and wrappers, and is served unchanged', () => {
   const text = `apiVersion: networking.istio.io/v1
 kind: VirtualService
 metadata: {name: web, namespace: shop, labels: {app: web}}
@@ -84,7 +84,7 @@ spec:
   expect(received.labels).toEqual({ app: 'web' });
 });
 
-test('an unknown field of a received object is reported like one in a file', () => {
+test('an unknown field in a received object is reported like in a file', () => {
   const rules = new BinaryWriter().tag(99, WireType.Varint).int32(1).finish();
   const body = { ...bodyOf('AuthorizationPolicy', { action: 'ALLOW' }) };
   const value = Buffer.concat([body.value, rules]);
@@ -130,7 +130,7 @@ test('an EnvoyFilter with 5,000 nested levels is rejected', () => {
   let value: Buffer = Buffer.alloc(0);
   const wrap = (field: number, bytes: Uint8Array): Buffer =>
     Buffer.from(new BinaryWriter().tag(field, WireType.LengthDelimited).bytes(bytes).finish());
-  // Nested lists: a Value whose list contains a Value, and so on.
+  // Creates nested lists: a Value whose list contains a Value, and so on.
   for (let level = 0; level < 5_000; level++) value = wrap(6, wrap(1, value));
   const patch = wrap(2, wrap(1, Buffer.concat([wrap(1, Buffer.from('x')), wrap(2, value)])));
   const body = { ...bodyOf('EnvoyFilter', {}), value: wrap(4, wrap(3, patch)) } as Any;
@@ -139,7 +139,7 @@ test('an EnvoyFilter with 5,000 nested levels is rejected', () => {
   expect(staged.rejected).toBe(1);
 });
 
-test('the first of two resources with one name applies, and the second one is an error', () => {
+test('the first of two resources with the same name applies, and the second causes an error', () => {
   const all = objects();
   const staged = atOnce(all.stage('ServiceEntry', sent(entry('a', 80), entry('a', 81))));
   expect(staged.errors.map(({ message }) => message)).toEqual(['is sent twice: the first one applies']);
@@ -148,13 +148,13 @@ test('the first of two resources with one name applies, and the second one is an
 test.each([
   [{ maxObjects: 2 }, /has more than 2 objects/],
   [{ maxBytes: 100 }, /has more than 100 bytes/],
-])('a response that exceeds the limit %o is rejected completely', (limits, reason) => {
+])('a response above the limit %o is rejected completely', (limits, reason) => {
   const all = objects(limits);
   const staged = atOnce(all.stage('ServiceEntry', sent(entry('a'), entry('b'), entry('c'))));
   expect(staged.refusal).toMatch(reason);
 });
 
-test('one of 2,000 resources is decoded again if only that one differs', () => {
+test('only the changed resource is decoded again if one of 2,000 differs', () => {
   const all = objects();
   const previous = Array.from({ length: 2_000 }, (_, index) => entry(`e${index}`));
   all.apply(atOnce(all.stage('ServiceEntry', sent(...previous))), true);
@@ -166,7 +166,7 @@ test('one of 2,000 resources is decoded again if only that one differs', () => {
   expect([...all.takeChanges().edits.keys()]).toEqual(['ServiceEntry/shop/e7']);
 });
 
-test('arbitrary bytes as resource or response are rejected without an exception, in bounded memory', async () => {
+test('arbitrary bytes are rejected as resource or response without an exception, in bounded memory', async () => {
   const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));
   const draw = new Draw(seed);
   const rounds = sized({ short: 1_000, full: 300_000 });

@@ -11,12 +11,12 @@ export const maxObjectBytes = 1_572_864;
 export const maxObjectValues = 262_144;
 
 export interface ReceivedObject {
-  /** `NAMESPACE/NAME`, or `undefined` if it cannot be decoded. */
+  /** `NAMESPACE/NAME`. `undefined` if it cannot be decoded. */
   readonly name: string | undefined;
   readonly version: string;
   /** The object as in a file. `spec` is a text if it cannot be decoded. */
   readonly object: Readonly<Record<string, unknown>>;
-  /** Why the spec cannot be decoded, `undefined` if it can. */
+  /** Why the spec cannot be decoded. `undefined` if it can. */
   readonly failure: string | undefined;
 }
 

@@ -1,4 +1,4 @@
-/** Addresses of xDS sources: `xds://config.example.com:15010?optional=30s&versions=v1alpha3&protocol=sotw`. */
+/** Parses addresses of xDS sources, such as `xds://config.example.com:15010?optional=30s&versions=v1alpha3&protocol=sotw`. */
 import type { XdsProtocol } from '../../../../machines/discovery/config/xds-source-protocol.ts';
 import { durationMsOf, maxTimerMs } from '../../../model/fields/duration.ts';
 import { parseHostAndPort } from '../../../model/mesh/proxy-config.ts';
@@ -7,7 +7,7 @@ import { messageOf } from '../../../runtime/errors.ts';
 export interface SourceAddress {
   readonly host: string;
   readonly port: number;
-  /** How long the start waits for the server. `null`: without limit, unless a saved state exists. */
+  /** Maximum time that startup waits for the server. `null` means no limit, unless a saved state exists. */
   readonly optionalMs: number | null;
   /** Preferred API versions in requests, in order. If empty, those of current Istio, then older ones. */
   readonly versions: readonly string[];
@@ -16,7 +16,7 @@ export interface SourceAddress {
 
 const parameters = ['optional', 'versions', 'protocol'];
 
-/** @throws Error with the reason, phrased to follow the address */
+/** @throws Error whose message is a predicate about the address */
 export function parseSourceAddress(address: string): SourceAddress {
   const [, authority = '', query = ''] = /^xds:\/\/([^?]*)(?:\?(.*))?$/i.exec(address) ?? [];
   const at = parseHostAndPort(authority.replace(/\/$/, ''));
@@ -34,7 +34,7 @@ export function parseSourceAddress(address: string): SourceAddress {
   };
 }
 
-/** Why the address is invalid, phrased to follow the address. `undefined` if it is valid. */
+/** Why the address is invalid, as a predicate about the address. `undefined` if it is valid. */
 export function sourceAddressProblem(address: string): string | undefined {
   try {
     parseSourceAddress(address);

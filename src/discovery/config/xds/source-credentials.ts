@@ -16,9 +16,9 @@ export interface ControlPlaneIdentity {
 
 export interface SourceCredentials {
   readonly tls: ConfigSourceTls | undefined;
-  /** PILOT_XDS_SOURCE_TOKEN_FILE, or empty. */
+  /** Value of PILOT_XDS_SOURCE_TOKEN_FILE. Empty if no token is sent. */
   readonly tokenFile: string;
-  /** For ISTIO_MUTUAL. `undefined` without a CA. */
+  /** Identity for ISTIO_MUTUAL. `undefined` without a CA. */
   readonly ownIdentity: () => ControlPlaneIdentity | undefined;
 }
 
@@ -32,7 +32,7 @@ export function connectionTo(
 ): SourceConnection {
   const address = { host, port };
   if (tls === undefined || tls.mode === 'DISABLE') {
-    // No token, because plaintext would reveal it.
+    // Plaintext would reveal a token, so none is sent.
     return { target: { address }, headers: {} };
   }
   const target: GrpcTarget = { address, tls: tlsOf(tls, host, ownIdentity) };

@@ -20,14 +20,14 @@ export interface SourceNode {
 }
 
 export interface SourceRequest {
-  /** Only in the first request of a stream. */
+  /** Set only in the first request of a stream. */
   readonly node?: SourceNode;
   readonly typeUrl: string;
   readonly version?: string;
   readonly nonce?: string;
   /** Why the response with this nonce is rejected. Absent if it is accepted. */
   readonly rejection?: string;
-  /** In the first request of a type on a delta stream: known versions from earlier streams. */
+  /** Known versions from earlier streams. Set in the first request for a type on a delta stream. */
   readonly initialVersions?: Record<string, string>;
 }
 
@@ -54,7 +54,7 @@ export interface SourceResponse {
   readonly typeUrl: string;
   readonly version: string;
   readonly nonce: string;
-  /** Decoded one by one, because a message may claim to have millions. */
+  /** Resources are decoded one by one, because a message can claim to contain millions. */
   readonly resources: Iterable<StagedResource>;
   /** Removed names in a delta response. `undefined` if the response is the complete state. */
   readonly removed: readonly string[] | undefined;

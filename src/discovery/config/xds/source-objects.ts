@@ -1,6 +1,6 @@
 /**
- * Objects of an xDS source: received resources, active versions, and edits for the next reading. A rejected object
- * keeps its last valid version. An object that restricts access and never was valid fails closed.
+ * Objects of an xDS source: received resources, active versions, and edits for the next read. A rejected object keeps its last valid version. If it
+ * never was valid and restricts access, a placeholder denies access.
  */
 import { hash } from 'node:crypto';
 import type { DescMessage } from '@bufbuild/protobuf';
@@ -32,7 +32,7 @@ interface XdsObject {
   readonly bytes: number;
   /** Resource of the last valid version. */
   readonly valid: Uint8Array | undefined;
-  /** The object, its last valid version, or a placeholder that fails closed. */
+  /** The object, its last valid version, or a placeholder that denies access. */
   readonly active: readonly Config[];
   readonly problems: readonly ConfigProblem[];
 }
@@ -49,12 +49,12 @@ export interface StagedResponse {
   readonly rejected: number;
   /** Errors of rejected objects, in the order of resources. */
   readonly errors: readonly ConfigProblem[];
-  /** Why nothing of the response applies: it exceeds a limit. */
+  /** Limit that the response exceeds, so that no part of it applies. `undefined` if it exceeds none. */
   readonly refusal: string | undefined;
 }
 
 export interface StagedResource {
-  /** Name and version in a delta response, otherwise empty. */
+  /** Name and version in a delta response. Empty in other responses. */
   readonly name: string;
   readonly version: string;
   readonly bytes: Uint8Array;
@@ -68,7 +68,7 @@ const unnamed = '/';
 export class SourceObjects {
   readonly #options: SourceObjectsOptions;
   readonly #objects = new Map<KindName, Map<string, XdsObject>>();
-  /** Names by resource digest. Equal bytes have equal names, regardless of the kind. */
+  /** Names with the digest of the resource as key. Equal bytes contain equal names, regardless of the kind. */
   readonly #names = new Map<string, string>();
   #count = 0;
   #bytes = 0;
@@ -103,7 +103,7 @@ export class SourceObjects {
     return [...(this.#objects.get(kind) ?? none).values()].flatMap(({ valid }) => valid ?? []);
   }
 
-  /** @param removed names that a delta response removes, `undefined` if the response contains all objects */
+  /** @param removed names that a delta response removes. `undefined` if the response contains all objects. */
   *stage(kind: KindName, resources: Iterable<StagedResource>, removed?: readonly string[]): Steps<StagedResponse> {
     const held = this.#objects.get(kind) ?? none;
     const { messages, maxObjects, maxBytes } = this.#options;
@@ -145,7 +145,7 @@ export class SourceObjects {
           : `exceeds the limit of ${maxBytes} bytes for a source (PILOT_CONFIG_MAX_BYTES)`;
       return { ...emptyResponse(kind, held.size), refusal };
     }
-    // A resource without a readable name may be any of the missing objects.
+    // Nothing is missing then, because a resource without a readable name may be any of the missing objects.
     const missing = hasUnnamed
       ? []
       : removed === undefined

@@ -56,7 +56,7 @@ const given = (server: ConfigSourceServer, tls: object | undefined, env: NodeJS.
 const reasonOf = async (plane: ControlPlane): Promise<string> =>
   ((await plane.get('/debug/configsourcez')).json() as { reason: string }[])[0]?.reason ?? '';
 
-test('the server is verified by CA certificates given as text or file, and the client by its own certificate', async () => {
+test('an xDS source verifies the server with CA certificates from text or a file, and sends its own client certificate', async () => {
   const at = folder({ 'root.pem': authority.certificate });
   const simple = given(await givenServer({ credentials: serverCredentials() }), {
     mode: 'SIMPLE',
@@ -90,7 +90,7 @@ test.each<[string, object, RegExp]>([
     /tlsSettings\.caCertificates.*\/no\/such\/root\.pem/,
   ],
   ['ISTIO_MUTUAL is configured without a CA', { mode: 'ISTIO_MUTUAL' }, /tlsSettings\.mode.*ISTIO_MUTUAL needs/],
-])('a server is not read if %s', async (_, tls, reason) => {
+])('an xDS source does not read a server if %s', async (_, tls, reason) => {
   const server = await givenServer({ credentials: serverCredentials() });
   const plane = given(server, tls);
   await eventually('the reason is shown', async () => reason.test(await reasonOf(plane)));
@@ -98,7 +98,7 @@ test.each<[string, object, RegExp]>([
   expect(server.requests).toEqual([]);
 });
 
-test('settings that would not verify the server are rejected, with the field', async () => {
+test('settings that do not verify the server are rejected, and the error names the field', async () => {
   const plane = given(await givenServer({}), { mode: 'MUTUAL', clientCertificate: '/a', privateKey: '/b' });
   await eventually(
     'it is reported',
@@ -107,7 +107,7 @@ test('settings that would not verify the server are rejected, with the field', a
   );
 });
 
-test('a token is read again for each connection, and never sent over plaintext', async () => {
+test('a token is read again for each connection, and never sent in plaintext', async () => {
   const at = folder({ token: 'first' });
   let expected = 'first';
   const env = { PILOT_XDS_SOURCE_TOKEN_FILE: at('token') };
@@ -125,7 +125,7 @@ test('a token is read again for each connection, and never sent over plaintext',
   await eventually('it is refused', async () => (await reasonOf(plaintext)).includes('no valid token: undefined'));
 });
 
-test('a server that sends invalid or too much data is disconnected and deletes nothing', async () => {
+test('a server that sends invalid or too much data is disconnected, and deletes no objects', async () => {
   const server = await givenServer({});
   const plane = given(server, undefined, {
     PILOT_XDS_SOURCE_MAX_MESSAGE_BYTES: '20000',
@@ -154,7 +154,7 @@ test('a server that sends invalid or too much data is disconnected and deletes n
   expect(await clusters()).toContain('outbound|80||web.example.com');
 });
 
-test('a flooding server is read at a bounded rate', async () => {
+test('a server that sends continuously is read at a limited rate', async () => {
   const server = await givenServer({});
   const plane = given(server, undefined, { PILOT_XDS_SOURCE_MAX_RESPONSES: '10' });
   await plane.ready();

@@ -1,7 +1,4 @@
-/**
- * A stream to an xDS source, which is an effect of the chart `xds-source`. Decodes responses, and applies those that
- * the chart accepts.
- */
+/** A stream to an xDS source, which is an effect of the chart `xds-source`. It decodes responses, and applies those that the chart accepts. */
 import type { ClientHttp2Stream } from 'node:http2';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fromCallback } from 'xstate';
@@ -46,12 +43,12 @@ export interface SourceStreamOptions {
   readonly objects: () => SourceObjects;
   readonly node: SourceNode;
   readonly versions: readonly string[];
-  /** Read for each connection, because certificates and tokens are rotated. */
+  /** Called for each connection, because certificates and tokens are rotated. */
   readonly connection: () => Promise<SourceConnection>;
   readonly log: Logger;
   readonly maxMessageBytes: number;
   readonly maxObjects: number;
-  /** Limits the rate at which responses are read. Flow control then stops the server. */
+  /** Limits the rate of reading responses. Flow control then makes the server wait. */
   readonly pace: Pace;
   /** Called if objects of the kind changed or must be saved. */
   readonly applied: (kind: KindName, isChanged: boolean) => void;
@@ -60,7 +57,7 @@ export interface SourceStreamOptions {
   readonly random?: () => number;
 }
 
-/** Maximum number of errors in a rejection. Log and status contain all. */
+/** Maximum number of errors in a rejection message. Log and status contain all errors. */
 const maxListedErrors = 10;
 
 type SourceStreamReport = SourceStreamOpened | SourceResponseReceived | SourceStreamEnded;
@@ -99,12 +96,12 @@ class SourceStream {
   readonly #stopped: AbortSignal;
   readonly #report: (event: SourceStreamReport) => void;
   readonly #subscriptions = new Map<string, TypeSubscription>();
-  /** The type URL (API version) with which the server sends a kind. */
+  /** Type URL, and thus API version, that the server uses for each kind. */
   readonly #typeOfKind = new Map<KindName, string>();
-  /** Type URLs with which the server has sent objects. */
+  /** Type URLs for which the server has sent objects. */
   readonly #nonEmptyTypes = new Set<string>();
   readonly #paused = new Map<KindName, readonly string[]>();
-  /** Responses for which the chart has to decide, by kind and nonce. */
+  /** Responses that wait for a decision of the chart, by kind and nonce. */
   readonly #pendingResponses = new Map<string, PendingResponse>();
   readonly #inOrder = new OneByOne();
   readonly #allowance: Allowance;
@@ -170,7 +167,7 @@ class SourceStream {
     this.#send({ typeUrl, ...(isFirst && { initialVersions: this.#options.objects().versionsOf(kind) }) });
   }
 
-  /** Decodes one response at a time. Reading is paused until then. */
+  /** Decodes one response at a time, and pauses reading until it is decoded. */
   #receive(message: Buffer): void {
     this.#stream?.pause();
     // Decoding must finish before reading resumes, because later messages may reuse the memory.
@@ -187,7 +184,7 @@ class SourceStream {
     const response = decodeResponse(message, this.#protocol, maxObjects);
     const kind = kindOfType(response.typeUrl);
     const subscription = this.#subscriptionOf(response.typeUrl);
-    // Istio's client does not acknowledge MeshConfig either.
+    // MeshConfig is not acknowledged, as in Istio.
     if (kind === undefined || subscription === undefined) return;
     const turns = new Turns();
     const staged = this.#withPaused(await turns.through(objects().stage(kind, response.resources, response.removed)));
@@ -209,7 +206,7 @@ class SourceStream {
     });
   }
 
-  /** A delta response reports a removal only once, so a paused removal stays pending until the object is sent again. */
+  /** A delta response reports a removal only once, so a paused removal stays pending until the server sends the object again. */
   #withPaused(response: StagedResponse): StagedResponse {
     const previous = this.#protocol === 'delta' ? (this.#paused.get(response.kind) ?? []) : [];
     if (previous.length === 0) return response;
@@ -221,7 +218,7 @@ class SourceStream {
     return this.#subscriptions.get(typeUrl) ?? this.#subscriptions.get(typeUrl.slice(typeUrl.indexOf('/') + 1));
   }
 
-  /** A server may know a kind by one API version only and send empty responses for others. */
+  /** Whether the response has the API version used for this kind. A server may know only one version and send empty responses for others. */
   #isOfChosenType(kind: KindName, typeUrl: string, { sent, removed, known }: StagedResponse): boolean {
     const chosenType = this.#typeOfKind.get(kind) ?? '';
     if (chosenType === typeUrl) {
@@ -313,7 +310,7 @@ class SourceStream {
   }
 }
 
-/** `2 objects rejected, their last valid versions stay: VirtualService shop/web: spec.hosts: must not be empty; …`. */
+/** Message such as `2 objects rejected, their last valid versions stay: VirtualService shop/web: spec.hosts: must not be empty; …`. */
 function rejectionOf({ rejected, errors }: StagedResponse): string | undefined {
   if (rejected === 0) return undefined;
   const listed = errors.slice(0, maxListedErrors).map((problem) => problemLine({ ...problem, place: { source: '' } }));

@@ -10,15 +10,15 @@ export interface XdsSourceLimits {
   readonly maxResponsesPerSecond: number;
   /** Delay of paused deletions in milliseconds (PILOT_XDS_SOURCE_GRACE). */
   readonly pauseMs: number;
-  /** Directory of the saved state (PILOT_XDS_SOURCE_STATE_DIR). Empty: no state is saved. */
+  /** Directory of the saved state (PILOT_XDS_SOURCE_STATE_DIR). If empty, no state is saved. */
   readonly stateDirectory: string;
-  /** File with a bearer token (PILOT_XDS_SOURCE_TOKEN_FILE). Empty: no token is sent. */
+  /** File with a bearer token (PILOT_XDS_SOURCE_TOKEN_FILE). If empty, no token is sent. */
   readonly tokenFile: string;
 }
 
 const mebibyte = 1024 * 1024;
 
-/** Files and xDS sources share `maxBytes`. */
+/** `maxBytes` is the same limit as for files. */
 export function xdsSourceLimitsOf(from: Environment, { maxBytes }: Pick<ConfigLimits, 'maxBytes'>): XdsSourceLimits {
   return {
     // gRPC's default of 4 MiB is too small, because a response contains all objects of a kind.

@@ -77,7 +77,7 @@ test.each(['sotw', 'delta'] as const)(
 test.each([
   ['does not support the delta protocol', { protocol: 'sotw' }],
   ['accepts delta streams but never responds', { protocol: 'silent delta' }],
-] as const)('a server that %s is read with the state-of-the-world protocol', async (_, options) => {
+] as const)('an xDS source falls back to the state-of-the-world protocol if the server %s', async (_, options) => {
   const server = await givenServer(options);
   put(server, 'web');
   const plane = givenPlane(server.address);
@@ -88,7 +88,7 @@ test.each([
 });
 
 test.each(['empty', 'silent'] as const)(
-  'a server that only knows older versions and %s for others is read',
+  'an xDS source reads a server that serves only older versions, and whose responses for others are %s',
   async (unknownTypes) => {
     const server = await givenServer({ version: 'v1alpha3', unknownTypes, protocol: 'sotw' });
     put(server, 'web');
@@ -100,7 +100,7 @@ test.each(['empty', 'silent'] as const)(
   },
 );
 
-test('an invalid object is rejected with object, field and reason, and its last valid version still applies', async () => {
+test('an invalid object is rejected with object, field and reason, and its last valid version remains applied', async () => {
   const server = await givenServer();
   put(server, 'web', 'cart');
   const plane = givenPlane(server.address);
@@ -128,7 +128,7 @@ test('an invalid object is rejected with object, field and reason, and its last 
   expect(plane.deviations()).toEqual([]);
 });
 
-test('an invalid policy without a valid version fails closed until it is corrected', async () => {
+test('an invalid policy denies all requests until it is corrected if it has no earlier valid version', async () => {
   const server = await givenServer();
   server.put('AuthorizationPolicy', 'shop/allow', {
     action: 'ALLOW',
@@ -143,7 +143,7 @@ test('an invalid policy without a valid version fails closed until it is correct
   await eventually('it is open', async () => !(await closed()));
 });
 
-test('an unreachable source deletes nothing, and its changes apply when it is back', async () => {
+test('an unreachable source deletes no objects, and its changes apply when it is reachable again', async () => {
   const server = await givenServer();
   put(server, 'web', 'cart');
   const plane = givenPlane(server.address);
@@ -162,7 +162,7 @@ test('an unreachable source deletes nothing, and its changes apply when it is ba
 });
 
 test.each(['sotw', 'delta'] as const)(
-  'a slow source over %s only delays its own changes, and deletes nothing after a restart',
+  'a slow source over %s delays only its own changes, and deletes no objects after a restart',
   async (protocol) => {
     const delayMs = 700;
     const server = await givenServer({ delayMs });
@@ -183,7 +183,7 @@ test.each(['sotw', 'delta'] as const)(
 );
 
 test.each(['sotw', 'delta'] as const)(
-  'a source that is empty after a restart deletes nothing over %s until the grace period ends or an operator confirms',
+  'a source that is empty after a restart deletes no objects over %s until the grace period ends or an operator confirms',
   async (protocol) => {
     const server = await givenServer();
     put(server, 'web', 'cart');
@@ -213,7 +213,7 @@ test.each(['sotw', 'delta'] as const)(
   },
 );
 
-test('paused deletions apply after the grace period if the source still sends the same state', async () => {
+test("paused deletions apply after the grace period if the source's state is unchanged", async () => {
   const server = await givenServer();
   put(server, 'web');
   server.put('VirtualService', 'shop/web', { hosts: ['web.example.com'], http: [{ directResponse: { status: 200 } }] });
@@ -230,7 +230,7 @@ test('paused deletions apply after the grace period if the source still sends th
   expect((await statusOf(plane)).objects).toBe(1);
 });
 
-test('the start waits for a source and reports this, until all kinds are received', async () => {
+test('the control plane waits for a source at start until all kinds are received, and reports this', async () => {
   const server = await givenServer();
   put(server, 'web');
   const { port } = server;
@@ -244,7 +244,7 @@ test('the start waits for a source and reports this, until all kinds are receive
   expect(await clustersOf(plane)).toContain(cluster('web'));
 });
 
-test('an optional source delays the start at most by its configured time', async () => {
+test('an optional source delays the start by no more than its configured timeout', async () => {
   const server = await givenServer();
   server.kill();
   const plane = givenPlane(`xds://127.0.0.1:${server.port}?optional=100ms`);
@@ -254,7 +254,7 @@ test('an optional source delays the start at most by its configured time', async
   await served(plane, 'web');
 });
 
-test('a cold start without the source applies the state that was saved before', async () => {
+test('a cold start without the source applies the saved state', async () => {
   const state = mkdtempSync(join(tmpdir(), 'chartpilot-xds-state-'));
   folders.push(state);
   const server = await givenServer();
@@ -270,7 +270,7 @@ test('a cold start without the source applies the state that was saved before', 
   await second.ready();
   expect(await clustersOf(second)).toEqual(expect.arrayContaining([cluster('web'), cluster('cart')]));
   expect(linesOf(second.lines, 'config-source.restored', { objects: '2' })).toHaveLength(1);
-  // The server is back, but empty. Restored objects stay.
+  // The server is running again, but empty. Restored objects are kept.
   server.objects.clear();
   await server.restart();
   await eventually('deletions are paused', async () => (await statusOf(second)).paused.length > 0);
@@ -294,7 +294,7 @@ test('a source can be added and removed at runtime', async () => {
   expect(plane.deviations()).toEqual([]);
 });
 
-test('a source with scheme mcp is ignored with a warning that contains the replacement', async () => {
+test('a source with scheme mcp is ignored, with a warning that names the replacement', async () => {
   const plane = givenPlane('mcp://127.0.0.1:9000');
   await plane.ready();
   expect(

@@ -23,11 +23,10 @@ export interface XdsSourceOptions {
   readonly limits: XdsSourceLimits;
   readonly node: SourceNode;
   readonly revision: string;
-  /** Credentials according to the current mesh configuration. */
   readonly credentials: () => SourceCredentials;
   readonly recorder?: Recorder;
   readonly log: Logger;
-  /** The N of actor `xds-source-N`. */
+  /** Number in the actor's name `xds-source-N`. */
   readonly number: number;
   /** Called when the watch of the source ends. */
   readonly closed?: () => void;
@@ -37,7 +36,7 @@ export interface XdsSourceStatus {
   readonly address: string;
   /** `connected`, `connecting` or `backing off`. */
   readonly state: string;
-  /** Why there is no stream. Empty if there is one, and during the first attempt. */
+  /** Why there is no stream. Empty if there is one, or during the first attempt. */
   readonly reason: string;
   readonly protocol: string;
   readonly objects: number;
@@ -174,7 +173,7 @@ export class XdsSource implements ConfigSource {
 
   async read(): Promise<SourceReading> {
     await this.#readable.promise;
-    // With `optional=0s`, the first reading does not even wait for the saved state.
+    // With `optional=0s`, the first read completes before the saved state is loaded.
     if (this.#objects === undefined) return { outcome: 'read', touched: new Set(), problems: [], recovered: [] };
     const { edits, problems, recovered } = this.#objects.takeChanges();
     this.#snapshot = await new Turns().through(this.#snapshot.editing(edits));

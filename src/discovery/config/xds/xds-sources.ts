@@ -9,7 +9,7 @@ import type { XdsSourceLimits } from './xds-source-limits.ts';
 
 export interface XdsSourcesOptions {
   readonly limits: XdsSourceLimits;
-  /** Sent to sources in the node of this control plane. */
+  /** Namespace of this control plane, which the node in requests contains. */
   readonly namespace: string;
   readonly domain: string;
   readonly revision: string;

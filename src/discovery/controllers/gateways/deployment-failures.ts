@@ -1,10 +1,10 @@
 /** Failed deployments of Gateways. The deploying duty reports them, and the status duty reads them. */
 
-/** For the Gateway's condition `Programmed`. */
+/** Failure that the Gateway's condition `Programmed` reports. */
 export interface DeploymentFailure {
-  /** `NoResources`: quota exceeded; `Invalid`: invalid Gateway or parameters; `DeploymentFailed`: any other reason. */
+  /** `NoResources` if a quota is exceeded, `Invalid` if the Gateway or its parameters are invalid, otherwise `DeploymentFailed`. */
   readonly reason: 'NoResources' | 'Invalid' | 'DeploymentFailed';
-  /** From the API server or the validation of the Gateway. */
+  /** Message of the API server or of the Gateway's validation. */
   readonly message: string;
 }
 
@@ -12,7 +12,7 @@ export class DeploymentFailures {
   #current: ReadonlyMap<string, DeploymentFailure> = new Map();
   readonly #watchers = new Set<() => void>();
 
-  /** By `namespace/name`. Immutable: each change replaces the map. */
+  /** Failures by `namespace/name`. Immutable: each change replaces the map. */
   get current(): ReadonlyMap<string, DeploymentFailure> {
     return this.#current;
   }

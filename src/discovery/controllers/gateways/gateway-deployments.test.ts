@@ -24,7 +24,7 @@ const injector: SidecarInjector = {
   proxyConfigFor: () => defaultProxyConfig,
 };
 
-/** API server that stores applied objects. */
+/** An API server that stores applied objects. */
 function given() {
   const stores = new Map<string, ObjectStore>();
   const storeOf = (resource: Parameters<typeof nameOf>[0]): ObjectStore => {
@@ -111,7 +111,7 @@ const created = ['serviceaccounts', 'services', 'deployments'].map(
   (plural) => `${plural}/shop/front-istio force=false`,
 );
 
-it('a Gateway of class istio is deployed once, and unchanged objects are not written again', async () => {
+it('a Gateway of class istio is deployed once, and its unchanged objects are not written again', async () => {
   const { set, run, written, duty } = given();
   set('KubernetesGateway', front());
   expect(await run()).toEqual({ written: 1, failed: 0, reason: '' });
@@ -122,7 +122,7 @@ it('a Gateway of class istio is deployed once, and unchanged objects are not wri
   expect(written()).toEqual([]);
 });
 
-it('changes to a Gateway, its objects or the injector settings are applied to the version that was read', async () => {
+it('a Gateway is deployed again when it, its objects or the injector settings change', async () => {
   const { set, run, written, live, settings } = given();
   set('KubernetesGateway', front());
   await run();
@@ -142,7 +142,7 @@ it('changes to a Gateway, its objects or the injector settings are applied to th
   expect(written()).toEqual(['deployments/shop/front-istio force=true']);
 });
 
-it('an object with the same name that does not belong to the Gateway is never changed, and the failure names it', async () => {
+it('an object that has the same name but does not belong to the Gateway is never changed, and the failure names the object', async () => {
   const { set, run, written, live } = given();
   const foreign = { metadata: { name: 'front-istio', resourceVersion: '1', ownerReferences: [{ uid: 'u9' }] } };
   live.set('deployments/shop/front-istio', foreign as never);
@@ -167,7 +167,7 @@ it.each([
   expect(written()).toEqual([]);
 });
 
-it('a Gateway whose pods are selected by an existing Service is not deployed', async () => {
+it('a Gateway is not deployed if an existing Service selects its pods', async () => {
   const { set, run, written } = given();
   const spec = { selector: { 'gateway.networking.k8s.io/gateway-name': 'front' } };
   set('Service', { metadata: { name: 'edge', uid: 'u2' }, spec });
@@ -179,7 +179,7 @@ it('a Gateway whose pods are selected by an existing Service is not deployed', a
   expect(written()).toEqual(created);
 });
 
-it('a Gateway of any class of this controller is deployed', async () => {
+it('a Gateway is deployed if its class names this controller', async () => {
   const { set, run, written } = given();
   set('KubernetesGateway', front({ gatewayClassName: 'edge' }));
   await run();
@@ -192,7 +192,7 @@ it('a Gateway of any class of this controller is deployed', async () => {
   expect(written()).toEqual(created.map((place) => place.replace('front-istio', 'front-edge')));
 });
 
-it('a Gateway is deployed when the injector settings are available', async () => {
+it('a Gateway is deployed as soon as the injector settings are available', async () => {
   const { set, run, written, settings, duty } = given();
   settings.current = E.left('there is no ConfigMap istio-system/istio-sidecar-injector');
   set('KubernetesGateway', front());
@@ -204,7 +204,7 @@ it('a Gateway is deployed when the injector settings are available', async () =>
   expect(written()).toEqual(created);
 });
 
-it('the ConfigMap in parametersRef is applied; without it, nothing is deployed and the failure names it', async () => {
+it('a Gateway uses the ConfigMap in parametersRef, and is not deployed if the ConfigMap is missing', async () => {
   const { set, run, written, live } = given();
   set(
     'KubernetesGateway',
@@ -219,7 +219,7 @@ it('the ConfigMap in parametersRef is applied; without it, nothing is deployed a
   expect(await run(true)).toMatchObject({ failed: 1, reason: expect.stringContaining('parametersRef.deployment') });
 });
 
-it("a failure that the Gateway's owner can correct is reported as an Event, and again if the reason changes", async () => {
+it("a failure that the Gateway's owner can correct is reported as an Event, and again when the reason changes", async () => {
   const { set, run, reported } = given();
   const invalid = (type: string) => front({}, { annotations: { 'networking.istio.io/service-type': type } });
   set('KubernetesGateway', invalid('Cloud'));
@@ -246,7 +246,7 @@ it.each([
   [403, 'deployments.apps is forbidden', 'DeploymentFailed'],
   [422, 'spec: Invalid value', 'DeploymentFailed'],
 ])(
-  "a rejection with %i (%s) is a failure in the Gateway's status until it is deployed",
+  "a response with %i (%s) is reported as a failure in the Gateway's status until the Gateway is deployed",
   async (code, message, reason) => {
     const { set, run, failures, refusals, written } = given();
     refusals.set('deployments', { code, message });
@@ -269,7 +269,7 @@ it.each([409, 500, 503])("a response with %i is retried without a failure in the
   expect(failures.current.size).toBe(0);
 });
 
-it('a failure is removed with its Gateway, and all failures at the start of a term', async () => {
+it('a failure is removed with its Gateway, and all failures are removed at the start of a term', async () => {
   const { set, run, failures } = given();
   set(
     'KubernetesGateway',

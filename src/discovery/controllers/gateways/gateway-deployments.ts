@@ -38,9 +38,8 @@ export interface GatewayDeploymentsOptions {
   readonly injector: () => E.Either<string, SidecarInjector>;
   /** Calls back when {@link injector} may have changed. */
   readonly onInjector: (changed: () => void) => void;
-  /** Empty: the default one. */
+  /** Empty for the default revision. */
   readonly revision: string;
-  /** For the status of Gateways. */
   readonly failures: DeploymentFailures;
   readonly identity: string;
 }
@@ -52,15 +51,15 @@ const services = resourceOf('Service');
 const deployments: ApiResource = {
   ...{ group: 'apps', version: 'v1', plural: 'deployments', kind: 'Deployment', namespaced: true },
 };
-/** Timeout. Writes use that of the gate. */
+/** Timeout of reads. Writes use the timeout of the gate. */
 const readMs = 5_000;
 /**
- * Gateways compared with their objects in an interval, because Deployments and ServiceAccounts are not watched. At three reads each, this takes ten
- * requests a second.
+ * Maximum number of Gateways that are compared with their objects in an interval, because Deployments and ServiceAccounts are not watched. At three
+ * reads each, this takes ten requests a second.
  */
 const maxComparedAtOnce = 100;
 const comparisonMs = 30_000;
-/** Failures that the Gateway's owner can correct. */
+/** HTTP statuses of failures that the Gateway's owner can correct. */
 const reportedStatuses: ReadonlySet<number> = new Set([400, 403, 422]);
 
 interface Applied {
@@ -73,11 +72,11 @@ export class GatewayDeployments implements Duty {
   readonly lease: string;
   readonly #options: GatewayDeploymentsOptions;
   readonly #due = new DueKeys();
-  /** By resource, namespace and name, to skip unchanged objects. */
+  /** Applied objects by resource, namespace and name, to skip unchanged ones. */
   readonly #applied = new Map<string, Applied>();
   /** Last Event by Gateway. */
   readonly #reported = new Map<string, string>();
-  /** Gateways that are left in the current round of comparisons. */
+  /** Gateways that remain in the current round of comparisons. */
   #compared: Iterator<string> = [].values();
 
   constructor(options: GatewayDeploymentsOptions) {
@@ -108,7 +107,7 @@ export class GatewayDeployments implements Duty {
     options.onInjector(addAll);
   }
 
-  /** Started on the leader only. Detects manual changes. */
+  /** Watches for due Gateways, and detects manual changes of their objects. Only the leader calls this. */
   watch(due: () => void): () => void {
     const timer = setInterval(() => this.#compareNext(), comparisonMs);
     timer.unref();
@@ -137,7 +136,7 @@ export class GatewayDeployments implements Duty {
   }
 
   writeDue(run: DutyRun, gate: WriteGate): Promise<DutyReport> {
-    // Another replica may have written in between.
+    // Another replica may have written since this one's last term.
     if (run.anew) {
       this.#applied.clear();
       this.#options.failures.clear();
@@ -162,7 +161,7 @@ export class GatewayDeployments implements Duty {
     );
   }
 
-  /** Written as an Event, because the Gateway's owner may not have access to this log. */
+  /** Writes an Event, because the Gateway's owner may not have access to this log. */
   async #report(key: string, error: unknown, gate: WriteGate): Promise<void> {
     const gateway = this.#options.informers.storeOf(gateways).get(key);
     const status = statusOf(error);
@@ -179,7 +178,7 @@ export class GatewayDeployments implements Duty {
     try {
       await gate.write({ verb: 'create', resource: events, namespace, name, object: event });
     } catch {
-      // It exists, or may not be created. The failure is in the log.
+      // The Event exists, or creating it is forbidden. The log contains the failure.
     }
   }
 
@@ -190,7 +189,7 @@ export class GatewayDeployments implements Duty {
   async #write(key: string, gate: WriteGate): Promise<boolean> {
     const gateway = this.#deployed(this.#options.informers.storeOf(gateways).get(key));
     const injector = this.#options.injector();
-    // Without settings, the image is unknown. All Gateways become due when they arrive.
+    // Without injector settings, the image is unknown. When the settings arrive, all Gateways become due.
     if (gateway === undefined || E.isLeft(injector)) return false;
     const parameters = await this.#parametersOf(gateway);
     const built = await withGoTemplates(injector.right, (ready) => gatewayObjects(gateway, ready, parameters));
@@ -239,7 +238,7 @@ export class GatewayDeployments implements Duty {
     return isObject(spec) ? spec.controllerName === controllerName : className === defaultClass;
   }
 
-  /** Whether a Service selects the Gateway's pods before their deployment, which is then managed elsewhere. */
+  /** Whether a Service that this duty did not create selects the Gateway's pods. The deployment is then managed elsewhere. */
   #isDeployedElsewhere({ namespace, name }: Deployed, { metadata }: Json): boolean {
     const store = this.#options.informers.storeOf(services);
     const gatewayKey = `${namespace}/${(metadata as { readonly name: string }).name}`;
@@ -296,7 +295,7 @@ export class GatewayDeployments implements Duty {
   }
 }
 
-/** @returns `undefined` if the Gateway did not cause it: the term ended, the object changed, or the server is unreachable */
+/** @returns `undefined` if the Gateway is not the cause: the term ended, the object changed, or the server is unreachable */
 function failureOf(error: unknown): DeploymentFailure | undefined {
   const message = messageOf(error);
   const status = statusOf(error);
@@ -318,7 +317,7 @@ function isOwnedBy({ metadata: { ownerReferences } }: KubernetesObject, uid: str
   return Array.isArray(ownerReferences) && ownerReferences.some((owner) => isObject(owner) && owner.uid === uid);
 }
 
-/** Only of applied fields, because others change with each ready pod. */
+/** Digest of the applied fields only, because others change with each ready pod. */
 function liveDigest({ metadata: { labels, annotations, ownerReferences }, spec }: KubernetesObject): string {
   return digestOfJson({ labels, annotations, ownerReferences, spec });
 }

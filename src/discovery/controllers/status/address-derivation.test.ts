@@ -13,7 +13,7 @@ metadata: {name: ${name}, namespace: shop}
 spec: {hosts: [${hosts}], resolution: DNS, ports: [{number: 80, name: http, protocol: HTTP}]${more}}
 `;
 
-/** @returns the written status of an entry with the status `present`; `undefined` without a write */
+/** @returns the written status of an entry with the status `present`, or `undefined` if nothing is written */
 async function written(yaml: string, name: string, present: StatusFields = {}, isWritten = true) {
   const objects = setOf(yaml);
   const derivation = new AddressDerivation({
@@ -27,7 +27,7 @@ async function written(yaml: string, name: string, present: StatusFields = {}, i
 const { ipv4, ipv6 } = allocateAddresses(['shop/a.example.com']).get('shop/a.example.com')!;
 const ofA = [ipv4, ipv6].map((value) => ({ value, host: 'a.example.com' }));
 
-it('ServiceEntry status contains both addresses of each host, and keeps fields of other writers', async () => {
+it('ServiceEntry status contains both addresses of each host, and keeps the fields of other writers', async () => {
   const conditions = [{ type: 'Foreign', status: 'True' }];
   expect(await written(entry('one', 'a.example.com'), 'one', { conditions })).toEqual({ conditions, addresses: ofA });
   const two = (await written(entry('one', 'a.example.com, b.example.com'), 'one'))!.addresses as typeof ofA;
@@ -36,27 +36,27 @@ it('ServiceEntry status contains both addresses of each host, and keeps fields o
   expect(new Set(two.map(({ value }) => value)).size).toBe(4);
 });
 
-it('ServiceEntry status with the same content is not written again', async () => {
+it('ServiceEntry status is not written again if its content is unchanged', async () => {
   expect(await written(entry('one', 'a.example.com'), 'one', { addresses: ofA })).toBeUndefined();
 });
 
-describe('ServiceEntry status has no addresses', () => {
+describe('ServiceEntry status', () => {
   it.each([
     ['with addresses of its own', entry('one', 'a.example.com', ', addresses: [10.1.1.1]')],
     ['whose only host is a wildcard', entry('one', '"*.example.com"', '').replace('DNS', 'STATIC')],
-  ])('of an entry %s, and earlier ones are removed', async (_, yaml) => {
+  ])('loses its addresses for an entry %s', async (_, yaml) => {
     const foreign = { addresses: [{ value: '192.0.2.1', host: 'a' }] };
     expect(await written(yaml, 'one')).toBeUndefined();
     expect(await written(yaml, 'one', foreign)).toBeUndefined();
     expect(await written(yaml, 'one', { addresses: ofA, conditions: [] })).toEqual({ conditions: [] });
   });
 
-  it('of an object from a file', async () => {
+  it('is not written for an object from a file', async () => {
     expect(await written(entry('one', 'a.example.com'), 'one', {}, false)).toBeUndefined();
   });
 });
 
-it('an entry from outside the cluster occupies its allocated address', async () => {
+it('an entry from outside the cluster keeps its allocated address reserved', async () => {
   const yaml = entry('one', 'a.example.com') + entry('two', 'a.example.com');
   const [one, two] = [await written(yaml, 'one'), await written(yaml, 'two')];
   expect(two).toEqual(one);

@@ -16,7 +16,7 @@ import type { StatusFields } from './status-writer.ts';
 
 export interface AddressDerivationOptions {
   readonly objects: () => Pick<ConfigSet, 'ServiceEntry'>;
-  /** Calls back when objects may have changed. @returns stop function */
+  /** Calls back when objects may have changed. @returns a stop function */
   readonly onChanged: (changed: () => void) => () => void;
   /** Whether the object is in the cluster, so that its status is written. */
   readonly isWritten: (object: Config) => boolean;
@@ -32,7 +32,7 @@ export class AddressDerivation implements StatusDerivation {
   readonly onChanged: AddressDerivationOptions['onChanged'];
   readonly #allocation = new AddressAllocation();
   #entries: readonly Config<ServiceEntry>[] = [];
-  /** Cached by entry and allocation version. */
+  /** Addresses, cached by entry and allocation version. */
   readonly #known = new WeakMap<Config, { readonly version: number; readonly addresses: readonly HostAddress[] }>();
 
   constructor(options: AddressDerivationOptions) {
@@ -66,13 +66,13 @@ export class AddressDerivation implements StatusDerivation {
     return derived;
   }
 
-  /** Updates the addresses of changed entries unless this may change addresses of others. @returns whether it did */
+  /** Updates the addresses of changed entries, unless that could change addresses of other entries. @returns whether it updated them */
   #changesOwnAddressesOnly(entries: readonly Config<ServiceEntry>[]): boolean {
     const { removed, added } = listDiff(this.#entries, entries);
     const names = added.flatMap(allocationNames);
     const [old, now] = [new Set(removed.flatMap(allocationNames)), new Set(names)];
     if (now.size < names.length) return false;
-    // Older entries are allocated first.
+    // The allocation serves older entries first.
     const isSameAge = added.every((one) => removed.some((other) => byAge(one, other) === 0));
     if (!isSameAge && names.some((name) => old.has(name))) return false;
     return this.#allocation.change(old, now);
@@ -101,7 +101,7 @@ function addressesOf(entry: Config<ServiceEntry>, allocated: (name: string) => A
   });
 }
 
-/** `undefined` if the entry has and had no allocated address. */
+/** Status with the addresses. `undefined` if the entry has and had no allocated address. */
 function statusAfter(present: StatusFields, addresses: readonly HostAddress[]): StatusFields | undefined {
   const presentAddresses: readonly unknown[] = Array.isArray(present.addresses) ? present.addresses : [];
   if (addresses.length === 0 && !presentAddresses.some(isOurs)) return undefined;

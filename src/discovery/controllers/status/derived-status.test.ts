@@ -79,7 +79,7 @@ const route = (name: string, backend = 'cart'): string =>
   document('HTTPRoute', name, `{parentRefs: [{name: front}], rules: [{backendRefs: [{name: ${backend}, port: 80}]}]}`);
 
 describe('the status of a Gateway that cannot be deployed', () => {
-  it("is not programmed, with the API server's message, until the Gateway is deployed", async () => {
+  it("is not programmed and contains the API server's message until the Gateway is deployed", async () => {
     const failures = new DeploymentFailures();
     const { duty, gate, written, statuses, put } = given(
       (objects, onChanged) =>
@@ -113,7 +113,7 @@ describe('the status of a Gateway that cannot be deployed', () => {
 });
 
 describe('the leader', () => {
-  it('writes all statuses at first, and then changed ones only', async () => {
+  it('writes all statuses at first, and then only changed ones', async () => {
     const { duty, gate, written, put } = given(ofGateways);
     put(setOf(front + cart + route('one') + route('two')));
     expect(duty.isDue).toBe(true);
@@ -125,7 +125,7 @@ describe('the leader', () => {
     expect(written).toEqual(['HTTPRoute/two']);
   });
 
-  it('writes the status of a recreated object even if little differs', async () => {
+  it('writes the status of a recreated object even if the object is almost the same', async () => {
     const { duty, gate, written, statuses, put } = given(ofGateways);
     const named = (uid: string): ConfigSet =>
       setOf(route('one').replace('namespace', `uid: ${uid}, generation: 2, namespace`) + front + cart);
@@ -149,7 +149,7 @@ describe('the leader', () => {
     expect(duty.derivations).toBe(1);
   });
 
-  it('writes changed counts of an object at limited intervals', async () => {
+  it('writes changed route counts of an object at a limited rate', async () => {
     const { duty, gate, written, statuses, clock, timers, put } = given(ofGateways);
     put(setOf(front + cart + route('one')));
     duty.watch(() => {});
@@ -178,7 +178,7 @@ describe('a follower', () => {
   });
 });
 
-it("a namespace with 2,000 routes delays the status of another namespace's Gateway only by writes in progress", async () => {
+it("a namespace with 2,000 routes delays another namespace's Gateway status only by the writes in progress", async () => {
   const { duty, gate, written, put, onWrite } = given(ofGateways);
   const flood = Array.from({ length: 2_000 }, (_, i) => route(`flood-${i}`));
   const statusBefore = front + cart + flood.join('');
@@ -190,11 +190,11 @@ it("a namespace with 2,000 routes delays the status of another namespace's Gatew
   });
   while (duty.isDue && !written.includes('Gateway/bank')) await duty.writeDue(first, gate);
   expect(written.indexOf('Gateway/bank')).toBeGreaterThan(99);
-  // Eight writes were in progress when it was added.
+  // Eight writes were in progress when the Gateway was added.
   expect(written.indexOf('Gateway/bank')).toBeLessThanOrEqual(100 + 16);
 });
 
-it('each derivation is followed by a pause of four times its duration', async () => {
+it('each derivation is followed by a delay of four times its duration', async () => {
   let inputs = {};
   const { duty, gate, clock, timers, put } = given((_, onChanged) => ({
     inputs: () => [inputs],
@@ -221,7 +221,7 @@ it('each derivation is followed by a pause of four times its duration', async ()
   expect(duty.derivations).toBe(2);
 });
 
-it('changes during a derivation are derived after the pause', async () => {
+it('changes during a derivation are derived after the delay', async () => {
   let inputs = {};
   const { duty, gate, clock, timers, put } = given((_, onChanged) => ({
     inputs: () => [inputs],
@@ -266,7 +266,7 @@ describe("a route's status", () => {
       (one) => `${one.controllerName?.split('/')[0]} ${one.parentRef?.name}`,
     );
 
-  it('keeps entries of other controllers in place, and removes its own ones of former parents', async () => {
+  it('keeps entries of other controllers in place, and removes its own entries for former parents', async () => {
     const status = await statusAfter(
       { parents: [ownParent('gone'), foreign, ownParent('front'), 'strange', foreign] },
       all,
@@ -284,7 +284,7 @@ describe("a route's status", () => {
     ]);
   });
 
-  it('is not written if there is nothing to add or remove', async () => {
+  it('is not written if nothing changes', async () => {
     const yaml = document('HTTPRoute', 'one', '{parentRefs: [{name: elsewhere}]}');
     expect(await statusAfter(undefined, yaml)).toBeUndefined();
     expect(await statusAfter({ parents: [foreign] }, yaml)).toEqual({ parents: [foreign] });
@@ -305,7 +305,7 @@ describe("a route's status", () => {
     expect(JSON.stringify(status)).not.toContain('PartiallyInvalid');
   });
 
-  it('matches a parent whose omitted fields have API defaults', async () => {
+  it('matches a parent that omits fields with API defaults', async () => {
     const filled = { group: 'gateway.networking.k8s.io', kind: 'Gateway', namespace: 'shop', name: 'front' };
     expect(namesOf(await statusAfter({ parents: [ownParent('x', { parentRef: filled })] }, all))).toEqual([
       'istio.io front',
@@ -346,7 +346,7 @@ describe("an Ingress's status", () => {
     return Object.fromEntries(statuses);
   }
 
-  it("contains the addresses of the gateway's Service, for Ingresses of this class only", async () => {
+  it("contains the addresses of the gateway's Service if the Ingress has this class", async () => {
     expect(await statusAfter(balanced + ingress('one', ours) + ingress('two'))).toEqual({
       'Ingress/one': { loadBalancer: { ingress: [{ ip: '192.0.2.7' }, { hostname: 'a.test' }] } },
     });
@@ -373,7 +373,7 @@ describe("an Ingress's status", () => {
     expect(status['Ingress/one']).toEqual({ loadBalancer: expected === undefined ? {} : { ingress: expected } });
   });
 
-  it('contains the nodes of the gateway workloads if no Service is configured', async () => {
+  it('contains the nodes of the gateway pods if no Service is configured', async () => {
     const pod = (name: string, phase: string, node: string): string =>
       `---\napiVersion: v1\nkind: Pod\nmetadata: {name: ${name}, namespace: istio-system, labels: {istio: ingressgateway}}\nspec: {nodeName: ${node}}\nstatus: {phase: ${phase}}\n`;
     const node = (name: string, address: string): string =>
@@ -385,7 +385,7 @@ describe("an Ingress's status", () => {
     });
   });
 
-  it('is not written if it has the same content and additional fields', async () => {
+  it('is not written if the existing status has the same content and additional fields', async () => {
     const expectedStatus = {
       loadBalancer: { ingress: [{ ip: '192.0.2.7', ports: [] }, { hostname: 'a.test' }] },
       more: 1,
@@ -405,7 +405,7 @@ describe("an Ingress's status", () => {
   );
 });
 
-it('a failed derivation is retried after a change and the usual pause', async () => {
+it('a failed derivation is retried after a change and the usual delay', async () => {
   let derivations = 0;
   const { duty, gate, clock, put } = given((objects, onChanged) => ({
     inputs: () => [objects()],

@@ -14,18 +14,18 @@ export interface DerivedStatus extends DesiredStatus {
   readonly of: StatusRef;
   /** A recreated object has an empty status. */
   readonly uid?: string;
-  /** A change of these is written at once. */
+  /** Part of the status whose changes are written immediately. */
   readonly facts: unknown;
-  /** A change of these is written at limited intervals. */
+  /** Part of the status whose changes are written at limited intervals. */
   readonly counts?: unknown;
 }
 
 export interface StatusDerivation {
-  /** Compared by identity to detect changes. */
+  /** Inputs, compared by identity to detect changes. */
   inputs(): readonly unknown[];
   /** Runs in short steps. @returns statuses by object key */
   derive(turns: Turns): Promise<ReadonlyMap<string, DerivedStatus>>;
-  /** Calls back when inputs may have changed. @returns stop function */
+  /** Calls back when inputs may have changed. @returns a stop function */
   onChanged(changed: () => void): () => void;
 }
 
@@ -34,8 +34,8 @@ export interface DerivedStatusOptions extends Omit<StatusWriterOptions, 'source'
 }
 
 /**
- * Pause after a derivation, as a multiple of its duration, so that derivations use at most a fifth of a processor. A larger one would delay changes
- * of a namespace more if another one has thousands of routes.
+ * Delay after a derivation, as a multiple of its duration, so that derivations use at most a fifth of a processor. A larger factor would delay
+ * statuses more if any namespace has thousands of routes.
  */
 const pauseFactor = 4;
 const countsPauseMs = 1_000;
@@ -65,7 +65,7 @@ export class DerivedStatusDuty implements Duty {
       });
     this.#written = new StatusWriter({
       pauseMs: countsPauseMs,
-      // A newer derivation takes precedence over statuses of the previous one.
+      // A newer derivation takes precedence over writing statuses of the previous one.
       isInterrupted: () => this.#isDerivationDue,
       ...options,
       source: {
@@ -101,7 +101,7 @@ export class DerivedStatusDuty implements Duty {
       try {
         await this.#derive(turns);
       } catch (error) {
-        // A bug. Keep the previous results until inputs change.
+        // This is a bug. The previous results are kept until inputs change.
         this.#options.log.warn('status.notDerived', { reason: messageOf(error) });
       } finally {
         const ended = this.#now();
@@ -109,7 +109,7 @@ export class DerivedStatusDuty implements Duty {
       }
     }
     const report = await this.#written.writeDue(run, gate);
-    // Changes during the derivation are due after the pause.
+    // Changes during the derivation are due after the delay.
     this.#notifyWatchers();
     return report;
   }

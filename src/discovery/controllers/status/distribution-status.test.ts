@@ -35,7 +35,7 @@ function short(status: unknown): string[] | undefined {
   );
 }
 
-/** Next status by the leader. */
+/** Next status that the leader writes. */
 function next(findings: ObjectFindings, present: object = {}): string[] {
   return short(
     given(findings, present)
@@ -44,7 +44,7 @@ function next(findings: ObjectFindings, present: object = {}): string[] {
   )!;
 }
 
-/** Next status by a follower; `undefined` without a write. */
+/** Next status that a follower writes; `undefined` if it writes none. */
 function nextOfOther(findings: ObjectFindings, present: object = {}): string[] | undefined {
   return short(
     given(findings, present)
@@ -63,7 +63,7 @@ const presentConditions = [
 const complete: ObjectFindings = { distribution: { generation: 2, upToDate: 3, concerned: 3 } };
 const rejecting: ObjectFindings = { distribution: { generation: 2, upToDate: 2, concerned: 3, rejection } };
 
-/** Status with the rejection of a replica. */
+/** Status in which a replica reports a rejection. */
 const reportOf = (identity: string, observedGeneration = 2, message = 'no') => ({
   conditions: [
     {
@@ -74,19 +74,19 @@ const reportOf = (identity: string, observedGeneration = 2, message = 'no') => (
 });
 
 describe('the distribution status of an object', () => {
-  it('has no conditions without findings', () => {
+  it('has no conditions if there are no findings', () => {
     expect(given({}).source.desired(of)).toBeUndefined();
     expect(given({}, reportOf(me)).followerStatus.desired(of)).toBeUndefined();
   });
 
-  it('states that all proxies applied it, without earlier reports, and keeps conditions of other writers in place', () => {
+  it('states that all proxies applied the object, and keeps conditions of other writers in place', () => {
     expect(next(complete, { conditions: presentConditions })).toEqual([
       'Audited True ByHand undefined',
       'Reconciled True UpToDate 2',
     ]);
   });
 
-  it('has no counts from before the term, because they lack proxies of other replicas', () => {
+  it('has no counts from before the term, because these lack proxies of other replicas', () => {
     const ownFindings: ObjectFindings = { distribution: { generation: 2, upToDate: 0, concerned: 0, isOwnOnly: true } };
     expect(given(ownFindings).source.desired(of)).toBeUndefined();
     const violation = { generation: 3, text: 'spec.a: must be a number' };
@@ -96,7 +96,7 @@ describe('the distribution status of an object', () => {
     ]);
   });
 
-  it('names the rejection and the reporting replica', () => {
+  it('contains the rejection and the reporting replica', () => {
     expect(next(rejecting)).toEqual(['Reconciled False Rejected 2', 'Rejected True RejectedByEnvoy 2']);
     expect(given(rejecting).source.desired(of)!.next({}, time)!.conditions).toContainEqual(
       expect.objectContaining({ message: `1 of 3 proxies reject cluster a: no (reported by ${me})` }),
@@ -111,17 +111,17 @@ describe('the distribution status of an object', () => {
     ]);
   });
 
-  it('keeps other fields than the conditions', () => {
+  it('keeps fields other than the conditions', () => {
     const distribution = { generation: 2, upToDate: 0, concerned: 0 };
     expect(given({ distribution }).source.desired(of)!.next({ other: 1 }, time)).toMatchObject({ other: 1 });
     expect(next({ distribution })).toEqual(['Reconciled True NoProxies 2']);
   });
 });
 
-describe('with a report of another replica', () => {
+describe('a distribution status with a report of another replica', () => {
   const both = ['Rejected True RejectedByEnvoy 2', 'Reconciled False Rejected 2'];
 
-  it('the leader keeps the report, does not report complete distribution, and writes once', () => {
+  it('keeps the report and stays incomplete when the leader writes it', () => {
     const present = reportOf(other);
     const status = given(complete, present).source.desired(of)!.next(present, time)!;
     expect(short(status)).toEqual(both);
@@ -130,16 +130,16 @@ describe('with a report of another replica', () => {
       expect.objectContaining({ message: '3/3 proxies up to date, proxies of another replica reject it' }),
     );
     expect(given(complete, status).source.desired(of)!.next(status, time)).toEqual(status);
-    // Its own proxies reject it too. One report is enough.
+    // Proxies of this replica reject the object too, but one report is enough.
     expect(next(rejecting, present)).toEqual(both);
   });
 
-  it('the leader removes reports that are outdated, unsigned or its own', () => {
+  it("loses reports that are outdated, unsigned or the leader's own when the leader writes it", () => {
     const free = [reportOf(other, 1), reportOf(me), { conditions: presentConditions }, reportOf('nobody')];
     for (const present of free) expect(next(complete, present).join()).not.toContain('Rejected');
   });
 
-  it('the leader removes the report of an exited replica, unless it is repeated', () => {
+  it('loses the report of an exited replica when the leader writes it, unless the report is repeated', () => {
     const present = reportOf(other);
     const { source, reports } = given(complete, present);
     reports.ended('istiod-replica-22222222');
@@ -147,7 +147,7 @@ describe('with a report of another replica', () => {
     expect(short(source.desired(of)!.next(reportOf(other, 2, 'still'), time))).toEqual(both);
   });
 
-  it('a follower reports only rejections by its own proxies', () => {
+  it("contains only rejections by a follower's own proxies if the follower writes it", () => {
     expect(nextOfOther(rejecting)).toEqual(['Rejected True RejectedByEnvoy 2']);
     expect(nextOfOther(rejecting, { conditions: [{ type: 'Reconciled', status: 'True' }] })).toEqual([
       'Reconciled True undefined undefined',
@@ -157,7 +157,7 @@ describe('with a report of another replica', () => {
     expect(nextOfOther({ error: { generation: 2, text: 'wrong' } })).toBeUndefined();
   });
 
-  it('a follower replaces only reports about an older version or of an exited replica', () => {
+  it('is replaced by a follower only if the report is about an older version or from an exited replica', () => {
     expect(nextOfOther(rejecting, reportOf(other))).toBeUndefined();
     expect(nextOfOther(rejecting, reportOf(other, 1))).toEqual(['Rejected True RejectedByEnvoy 2']);
     const { followerStatus, reports } = given(rejecting, reportOf(other));
@@ -165,7 +165,7 @@ describe('with a report of another replica', () => {
     expect(short(followerStatus.desired(of)!.next(reportOf(other), time))).toEqual(['Rejected True RejectedByEnvoy 2']);
   });
 
-  it('a follower removes its own report and that of an exited replica', () => {
+  it("loses a follower's own report and the report of an exited replica when the follower writes it", () => {
     expect(nextOfOther(complete, reportOf(me))).toEqual([]);
     const ofOthers = [reportOf(other), reportOf(other, 1), { conditions: presentConditions }];
     for (const present of ofOthers) expect(nextOfOther(complete, present)).toBeUndefined();

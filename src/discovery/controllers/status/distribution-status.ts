@@ -1,6 +1,6 @@
 /**
- * Conditions about distribution in the status of Istio objects; other fields are kept. The leader writes all conditions. Each other replica reports
- * rejections of its own proxies, under its presence Lease. The rule by which replicas do not remove each other's reports is in
+ * Writes conditions about distribution to the status of Istio objects, and keeps other fields. The leader writes all conditions. Each other replica
+ * reports rejections by its own proxies, under its presence Lease. The rule by which replicas do not remove each other's reports is in
  * machines/discovery/sequences/distribution.mmd.
  */
 
@@ -50,7 +50,7 @@ abstract class ReportingStatus implements StatusSource {
     return [...this.distribution.unfinished].map(parseConfigKey);
   }
 
-  /** Whether to keep another replica's report: the replica is alive, and the report is about the current version or a newer one. */
+  /** Whether to keep another replica's report: the replica is running, and the report is about the current version or a newer one. */
   protected isKept(
     key: string,
     rejectionReport: RejectionReport | undefined,
@@ -103,12 +103,12 @@ export class DistributionStatus extends ReportingStatus {
   }
 }
 
-/** Counts from before the term lack the proxies of other replicas. */
+/** Removes counts from before the term, because they do not include the proxies of other replicas. */
 function withoutOwnCounts({ distribution, ...findings }: ObjectFindings): ObjectFindings {
   return distribution === undefined || distribution.isOwnOnly ? findings : { ...findings, distribution };
 }
 
-/** Of other replicas: reports only rejections by their own proxies. */
+/** Status of a replica that is not the leader, which reports only rejections by its own proxies. */
 export class FollowerStatus extends ReportingStatus {
   desired(of: StatusRef): DesiredStatus | undefined {
     const key = configKeyText(of);
@@ -116,7 +116,7 @@ export class FollowerStatus extends ReportingStatus {
     const rejected = rejectedConditionOf(findings.distribution);
     const generation = findings.error?.generation ?? findings.distribution?.generation;
     const known = this.reports.reportOn(key);
-    // Avoids reading the object. A received own report triggers another call.
+    // Avoids reading the object in most cases. If this replica's own report is received later, it triggers another call.
     const mayWrite = rejected !== undefined || (known !== undefined && this.#isObsolete(key, known));
     if (generation === undefined || !mayWrite) return undefined;
     return {
@@ -148,7 +148,7 @@ export class FollowerStatus extends ReportingStatus {
 export interface StatusWriterSources {
   readonly distribution: ObjectDistribution;
   readonly reports: RejectionReports;
-  /** For the served version of a kind. */
+  /** Determines the served version of a kind. */
   readonly informers: Pick<InformerEffects, 'servedResource'>;
   readonly server: Pick<ApiServer, 'request'>;
   readonly log: Pick<Logger, 'warn'>;
@@ -187,7 +187,7 @@ export function statusDutiesOf(sources: StatusWriterSources): readonly [leading:
   return [leading, follower];
 }
 
-/** False for an own report that is still valid. */
+/** Whether a changed report requires a write. False for a report of this replica that is still valid. */
 function requiresAction(
   reports: RejectionReports,
   key: string,

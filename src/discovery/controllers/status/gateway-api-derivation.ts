@@ -1,4 +1,4 @@
-/** Statuses of Gateway API objects, derived by `src/model/translation/gateway-api/gateway-api-status.ts`. */
+/** Derives statuses of Gateway API objects with `src/model/translation/gateway-api/gateway-api-status.ts`. */
 
 import type { Config } from '../../../model/config/config.ts';
 import type { ParentReference } from '../../../model/kinds/gateway-api/http-route.ts';
@@ -23,11 +23,11 @@ import type { StatusFields } from './status-writer.ts';
 
 export interface GatewayApiDerivationOptions {
   readonly objects: () => GatewayApiStatusSources;
-  /** Calls back when objects may have changed. @returns stop function */
+  /** Calls back when objects may have changed. @returns a stop function */
   readonly onChanged: (changed: () => void) => () => void;
   /** Cluster domain, such as `cluster.local`. */
   readonly domain: string;
-  /** Empty for `default`. */
+  /** Empty means revision `default`. */
   readonly revision: string;
   readonly failures: Pick<DeploymentFailures, 'current' | 'onChanged'>;
   /** Whether the object is in the cluster, so that its status is written. */
@@ -50,7 +50,7 @@ export class GatewayApiDerivation implements StatusDerivation {
 
   inputs(): readonly unknown[] {
     const objects = this.#options.objects();
-    // Skip the derivation if there are no such objects.
+    // Skips the derivation if there are no such objects.
     const routes = routeKinds.map((kind) => objects[kind]);
     const inputs = [objects.BackendTLSPolicy, objects.GatewayClass, objects.KubernetesGateway, ...routes];
     if (inputs.every(({ length }) => length === 0)) return ['nothing'];
@@ -69,7 +69,7 @@ export class GatewayApiDerivation implements StatusDerivation {
   async derive(turns: Turns): Promise<ReadonlyMap<string, DerivedStatus>> {
     const { domain, revision, isWritten } = this.#options;
     const objects = this.#options.objects();
-    // Two leaders would overwrite each other forever (istio#52105).
+    // Objects of other revisions are skipped, because two leaders would overwrite each other's statuses forever (istio#52105).
     const isOfOthers = ({ labels }: Config): boolean =>
       labels[revisionLabel] !== undefined && (labels[revisionLabel] || 'default') !== (revision || 'default');
     const status = await turns.through(computingGatewayApiStatus(objects, domain, isOfOthers));
@@ -136,7 +136,7 @@ function ofGateway(status: GatewayStatus): Derived {
       const moment = momentOf(status, time);
       return {
         ...present,
-        // Replaces the transition time 1970 of the API's default conditions.
+        // Replaces the transition time 1970 in the API's default conditions.
         conditions: withConditions(present.conditions, conditions, moment),
         ...((addresses.length > 0 || present.addresses !== undefined) && { addresses }),
         listeners: listeners.map((listener) => listenerAfter(present.listeners, listener, moment)),
@@ -183,13 +183,16 @@ function withParents(status: RouteStatus, namespace: string, fields: ParentField
 }
 
 interface ParentContext {
-  /** Of the route. */
+  /** Namespace of the route. */
   readonly namespace: string;
   readonly moment: ConditionMoment;
   readonly fields: ParentFields;
 }
 
-/** Updates entries of this controller for the current parents, and keeps others in place. `undefined` if there is nothing to write. */
+/**
+ * Updates this controller's entries for the current parents, and keeps the entries of other controllers in place. `undefined` if no write is
+ * necessary.
+ */
 function parentsAfter(present: unknown, status: RouteStatus, context: ParentContext): readonly unknown[] | undefined {
   const { namespace, moment, fields } = context;
   const left = new Map(status.parents.map((parent) => [parentKey(parent.parentRef, namespace), parent]));
@@ -205,7 +208,7 @@ function parentsAfter(present: unknown, status: RouteStatus, context: ParentCont
     const desired = left.get(key);
     left.delete(key);
     if (desired !== undefined) after.push(parentAfter(one, desired, context));
-    // A condition was written for a newer generation.
+    // Another writer has written a condition for a newer generation.
     else if (hasLaterCondition(one.conditions, moment)) after.push(one);
   }
   for (const desired of left.values()) after.push(parentAfter({}, desired, context));
@@ -229,7 +232,7 @@ function hasLaterCondition(conditions: unknown, { generation }: ConditionMoment)
   return Array.isArray(conditions) && conditions.some((one) => isObservedLater(one, generation));
 }
 
-/** Omitted fields have API defaults. */
+/** Key of a parent reference, in which omitted fields have API defaults. */
 function parentKey(ref: Partial<Record<keyof ParentReference, unknown>>, ofRoute: string): string {
   const { group = 'gateway.networking.k8s.io', kind = 'Gateway', namespace = ofRoute, name, sectionName, port } = ref;
   return JSON.stringify([group, kind, namespace, name, sectionName, port]);

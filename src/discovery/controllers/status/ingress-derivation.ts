@@ -1,4 +1,4 @@
-/** Statuses of Ingresses of this class: external addresses of the gateway (spec/discovery.md §12). */
+/** Derives statuses of Ingresses of this class, which contain the external addresses of the gateway (spec/discovery.md §12). */
 import type { Config } from '../../../model/config/config.ts';
 import type { ConfigSet } from '../../../model/config/config-set.ts';
 import type { LoadBalancerIngress } from '../../../model/kinds/kubernetes/service.ts';
@@ -10,11 +10,11 @@ import type { StatusFields } from './status-writer.ts';
 
 export interface IngressDerivationOptions {
   readonly objects: () => Pick<ConfigSet, 'Ingress' | 'IngressClass' | 'Service' | 'Pod' | 'Node'>;
-  /** Immutable: each change replaces the object. */
+  /** Settings. Immutable: each change replaces the object. */
   readonly settings: () => Omit<IngressSettings, 'ingressSelector'> & AddressSettings;
-  /** Calls back when objects or settings may have changed. @returns stop function */
+  /** Calls back when objects or settings may have changed. @returns a stop function */
   readonly onChanged: (changed: () => void) => () => void;
-  /** Of the control plane and the gateway. */
+  /** Namespace of the control plane and the gateway. */
   readonly namespace: string;
   /** Whether the object is in the cluster, so that its status is written. */
   readonly isWritten: (object: Config) => boolean;

@@ -1,6 +1,6 @@
 /**
  * Several replicas write the status of one object in random schedules: proxies reject and accept the object, it changes, replicas become leader and
- * exit, informers lag, and writes conflict. In the end the status is correct and no replica writes.
+ * exit, informers lag, and writes conflict. At the end, the status is correct and no replica writes.
  */
 
 import { expect, it } from 'vitest';
@@ -62,7 +62,7 @@ class Replica {
   readonly leading: StatusWriter;
   readonly follower: StatusWriter;
   readonly gate: WriteGate;
-  /** Not delivered to its informer yet. */
+  /** Events that its informer has not received yet. */
   readonly pendingEvents: KubernetesObject[] = [];
   known: KubernetesObject;
   distribution: ObjectProgress;
@@ -120,7 +120,7 @@ class Replica {
   }
 }
 
-/** @returns outcome of the schedule, and the number of later writes */
+/** @returns the outcome of the schedule, and the number of later writes */
 async function play(seed: number) {
   const draw = new Draw(seed);
   const server = new Server(draw);
@@ -193,7 +193,7 @@ function reconciledIn({ status }: KubernetesObject): unknown {
 
 const schedules = sized({ quick: 100, short: 400, full: 4_000 });
 
-it('the status finally contains rejections by proxies of each running replica, and no replica writes any more', async () => {
+it('the status eventually contains rejections by proxies of each running replica, and replicas then stop writing', async () => {
   let [rejected, mended, conflicts] = [0, 0, 0];
   for (let seed = 1; seed <= schedules; seed++) {
     const { server, rejecting, isQuiet, writes } = await play(seed);
@@ -220,6 +220,6 @@ it('the status finally contains rejections by proxies of each running replica, a
     else mended++;
     conflicts += server.conflicts;
   }
-  // Each case occurred.
+  // Each case occurred often enough.
   expect(Math.min(rejected, mended, conflicts)).toBeGreaterThan(schedules / 10);
 });

@@ -11,16 +11,16 @@ const conditionsOf = (message: unknown, observedGeneration: unknown = 1) => [
 ];
 
 describe('the reporting replica of a condition', () => {
-  it('is read from the end of the message, after any text of Envoy', () => {
+  it('is read from the end of the message, after the text from Envoy', () => {
     const message = signed('no (reported by istiod-c_33333333)\n(reported by ', other);
     expect(reportIn(conditionsOf(message, '7'))).toEqual({ identity: other, generation: 7, message });
   });
 
-  it('is read from the format of an earlier version', () => {
+  it('is read from the message format of an earlier version', () => {
     expect(reportIn(conditionsOf(`no (told by ${other})`))).toMatchObject({ identity: other });
   });
 
-  it('is unknown if the message has no signature or was changed by another writer', () => {
+  it('is unknown if the message is unsigned or was changed by another writer', () => {
     const strange = [
       undefined,
       7,
@@ -55,7 +55,7 @@ function given() {
 }
 
 describe('reports of replicas', () => {
-  it('notify watchers of a changed replica or version and of a removal, but not of changed counts', () => {
+  it('notify watchers when the replica or version changes or the report is removed, but not when counts change', () => {
     const { words, told: notifications, say: setMessage } = given();
     setMessage('a', signed('1 of 2', other));
     setMessage('a', signed('2 of 2', other));
@@ -88,7 +88,7 @@ describe('reports of replicas', () => {
     expect([...words.leases]).toEqual([lease]);
   });
 
-  it('beyond the cache limit still notify watchers', () => {
+  it('notify watchers even beyond the cache limit', () => {
     const { words, told: notifications, say: setMessage } = given();
     for (let index = 0; index < 5_000; index++) setMessage(`${index}`, signed('no', other));
     expect(notifications).toHaveLength(5_000);

@@ -19,14 +19,17 @@ export interface RejectionReport {
   readonly message: string;
 }
 
-/** A pod name with a random part. Envoy's text cannot forge it, because the signature follows it. `told` is the format of versions before 2026-12. */
+/**
+ * Pod name with a random part. Envoy's text cannot forge a signature, because the signature follows it. `told` is the format of versions before
+ * 2026-12.
+ */
 const signature = /^(.*) \((?:reported|told) by ([A-Za-z0-9][A-Za-z0-9._-]{0,300})\)$/s;
 
 export function signed(message: string, identity: string): string {
   return `${message} (reported by ${identity})`;
 }
 
-/** `undefined` without a report with a valid signature. */
+/** Report in the conditions. `undefined` if none exists with a valid signature. */
 export function reportIn(conditions: unknown): RejectionReport | undefined {
   const list: readonly unknown[] = Array.isArray(conditions) ? conditions : [];
   const condition = list.find((one) => isObject(one) && one.type === rejectedCondition);
@@ -42,7 +45,7 @@ const maxReports = 4_096;
 
 export class RejectionReports {
   readonly #reports = new Map<string, RejectionReport>();
-  /** Of exited replicas. If a report is repeated, its replica runs, regardless of its Lease. */
+  /** Reports of exited replicas. A repeated report is not in this set: it proves that its replica runs, regardless of the Lease. */
   readonly #ended = new WeakSet<RejectionReport>();
   readonly identity: string;
   #changed: (key: string, previous: RejectionReport | undefined) => void = () => {};
@@ -57,7 +60,7 @@ export class RejectionReports {
     this.#changed = changed;
   }
 
-  /** @param needed called when a status lacks current counts of all replicas, or not all proxies have applied the object */
+  /** @param needed called when a status does not contain current counts of all replicas, or not all proxies have applied the object */
   onCountNeeded(needed: (key: string) => void): void {
     this.#countNeeded = needed;
   }
@@ -71,7 +74,7 @@ export class RejectionReports {
     }
   }
 
-  /** From the cache, possibly outdated. */
+  /** Report from the cache, which may be outdated. */
   reportOn(key: string): RejectionReport | undefined {
     return this.#reports.get(key);
   }
@@ -80,7 +83,7 @@ export class RejectionReports {
     return identity === this.identity;
   }
 
-  /** Whether the reporting replica has exited without repeating it. */
+  /** Whether the replica that wrote the report has exited and not repeated it. */
   isEnded(key: string, report: RejectionReport): boolean {
     const known = this.#reports.get(key);
     return known !== undefined && isSame(known, report) && known.message === report.message && this.#ended.has(known);
@@ -106,7 +109,7 @@ export class RejectionReports {
   #note(key: string, report: RejectionReport | undefined): void {
     const previous = this.#reports.get(key);
     if (previous === undefined ? report === undefined : report !== undefined && isSame(previous, report)) {
-      // A changed count is stored but needs no action.
+      // A report with a changed count is stored, but requires no action.
       if (report !== undefined && previous?.message !== report.message) this.#reports.set(key, report);
       return;
     }

@@ -33,8 +33,8 @@ describe('lastTransitionTime', () => {
   });
 });
 
-describe('withConditions, among conditions of other writers,', () => {
-  it('updates a condition in place and changes no other one', () => {
+describe('withConditions', () => {
+  it('updates a condition in place and changes no other condition', () => {
     const present = [foreign, { ...presentCondition, message: 'was' }, 'what is no condition', { type: 7 }];
     expect(withConditions(present, [accepted], moment)).toEqual([
       foreign,
@@ -62,21 +62,21 @@ describe('withConditions, among conditions of other writers,', () => {
     }
   });
 
-  it('keeps an equal generation in text form, which Istio resources allow', () => {
+  it('keeps an equal generation that is a string, as Istio resources allow', () => {
     const present = [{ ...presentCondition, observedGeneration: '3' }];
     expect(withConditions(present, [accepted], moment)).toBe(present);
   });
 });
 
-describe('withConditions, with content of other writers,', () => {
+describe('withConditions with malformed input', () => {
   it.each(['a text', 7, null, { length: 3 }, undefined])(
-    'replaces %j, which is not a list of conditions',
+    'replaces %j because it is not a list of conditions',
     (present) => {
       expect(withConditions(present, [accepted], moment)).toHaveLength(1);
     },
   );
 
-  it('merges ten thousand conditions of its own type, and keeps ten thousand of another type', () => {
+  it('merges 10,000 conditions of its own type, and keeps 10,000 of another type', () => {
     const of = (type: string): object[] => Array.from({ length: 10_000 }, () => ({ ...presentCondition, type }));
     expect(withConditions(of('Accepted'), [accepted], moment)).toEqual([presentCondition]);
     expect(withConditions(of('Other'), [accepted], moment)).toHaveLength(10_001);
@@ -91,7 +91,7 @@ describe('withConditions, with content of other writers,', () => {
   });
 });
 
-describe('withConditions, within the limits of the API,', () => {
+describe('withConditions with reasons and messages that the API does not accept', () => {
   const one = (fields: Partial<DesiredCondition>): Record<string, unknown> =>
     withConditions([], [{ ...accepted, ...fields }], moment)[0] as Record<string, unknown>;
 
@@ -101,18 +101,18 @@ describe('withConditions, within the limits of the API,', () => {
     ['', 'Unknown'],
     ['Ends,:', 'Ends'],
     ['x'.repeat(2_000), 'x'.repeat(1_024)],
-  ])('changes the reason %j to %j', (reason, legal) => {
+  ])('changes the invalid reason %j to %j', (reason, legal) => {
     expect(one({ reason }).reason).toBe(legal);
   });
 
-  it('escapes controls, bidirectional controls and lone surrogates in a message', () => {
+  it('escapes control characters, bidirectional controls and lone surrogates in a message', () => {
     expect(one({ message: 'no\r\n\u001b[31mService \u202etxt\u2028é' }).message).toBe(
       'no\\r\\n\\x1b[31mService \\u202etxt\\u2028é',
     );
     expect(one({ message: 'a\uD800' }).message).toBe('a\\ud800');
   });
 
-  it('truncates a message between characters and between escapes', () => {
+  it('truncates a long message between characters and between escapes', () => {
     expect(one({ message: `${'a'.repeat(32_766)}😀😀` }).message).toBe(`${'a'.repeat(32_766)}…`);
     expect(one({ message: `${'a'.repeat(32_766)}\u202e` }).message).toBe(`${'a'.repeat(32_766)}…`);
     expect(one({ message: 'b'.repeat(32_768) }).message).toHaveLength(32_768);

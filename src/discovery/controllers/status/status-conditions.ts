@@ -1,13 +1,13 @@
-/** Updates status conditions by the rules of `metav1.Condition` (spec/kubernetes.md §5), among those of other writers. Pure. */
+/** Updates status conditions by the rules of `metav1.Condition` (spec/kubernetes.md §5), and keeps conditions of other writers. Pure. */
 import { isDeepStrictEqual } from 'node:util';
 import { isObject } from '../../../runtime/json-object.ts';
 import { visibleLine } from '../../../runtime/visible-text.ts';
 
-/** Without the transition time, which depends on the present condition. */
+/** Condition without the transition time, which depends on the present condition. */
 export interface DesiredCondition {
   readonly type: string;
   readonly status: 'True' | 'False' | 'Unknown';
-  /** For example `BackendNotFound`. Invalid characters are removed. */
+  /** Reason such as `BackendNotFound`. Invalid characters are removed. */
   readonly reason: string;
   /** Truncated if too long. */
   readonly message: string;
@@ -20,12 +20,12 @@ export interface ConditionMoment {
   readonly time: string;
 }
 
-/** Of the API. */
+/** Maximum length of a type in the API. */
 const maxTypeCharacters = 316;
 const maxReasonCharacters = 1_024;
 const maxMessageCharacters = 32_768;
 
-/** RFC 3339, as accepted by an API server. */
+/** RFC 3339 time that an API server accepts. */
 const timeText = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)$/;
 
 /**
@@ -50,7 +50,7 @@ export function withConditions(
     const type = isObject(one) && typeof one.type === 'string' ? one.type : undefined;
     const isOwn = type !== undefined && known.has(type);
     const desired = isOwn ? left.get(type) : undefined;
-    // Duplicates of a type are removed.
+    // Removes obsolete conditions and duplicates of a type.
     if (isOwn && desired === undefined) continue;
     after.push(desired === undefined ? one : conditionAfter(one as Fields, desired, moment));
     if (isOwn) left.delete(type);
@@ -109,7 +109,7 @@ function reasonOf(text: string): string {
   return legal === '' ? 'Unknown' : legal;
 }
 
-/** Escaped into one line, because the text may quote an object or a proxy and is printed in terminals. */
+/** Escapes the text into one line, because it can quote an object or a proxy and is printed in terminals. */
 function messageOf(text: string): string {
   return visibleLine(text, maxMessageCharacters);
 }

@@ -16,16 +16,16 @@ import type { StatusInputs } from './status-inputs.ts';
 
 export interface StatusDutySources {
   readonly informers: InformerEffects;
-  /** The server of the write gates. */
+  /** API server that the write gates use. */
   readonly server: Pick<ApiServer, 'request'>;
   readonly inputs: StatusInputs;
   /** Cluster domain, such as `cluster.local`. */
   readonly domain: string;
   readonly namespace: string;
   readonly revision: string;
-  /** PILOT_ENABLE_GATEWAY_API_STATUS. */
+  /** Whether to write the status of Gateway API objects (PILOT_ENABLE_GATEWAY_API_STATUS). */
   readonly ofGatewayApi: boolean;
-  /** PILOT_ENABLE_IP_AUTOALLOCATE. */
+  /** Whether to write allocated addresses (PILOT_ENABLE_IP_AUTOALLOCATE). */
   readonly ofAddresses: boolean;
   readonly log: Pick<Logger, 'warn'>;
 }

@@ -3,7 +3,7 @@ import { type ConfigSet, configSetOf } from '../../../model/config/config-set.ts
 import type { MeshConfig } from '../../../model/mesh/mesh-config.ts';
 
 export interface StatusInputsOptions {
-  /** Whether all sources were read. Partial input gives wrong statuses. */
+  /** Whether all sources were read. Partial input would result in wrong statuses. */
   readonly isComplete: () => boolean;
   readonly objects: () => ConfigSet;
   readonly settings: () => MeshConfig;
@@ -23,7 +23,6 @@ export class StatusInputs {
 
   readonly settings = (): MeshConfig => this.#options.settings();
 
-  /** @returns stop function */
   readonly onChanged = (changed: () => void): (() => void) => {
     this.#listeners.add(changed);
     return () => void this.#listeners.delete(changed);

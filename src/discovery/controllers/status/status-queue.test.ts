@@ -11,7 +11,7 @@ function taken(queue: StatusQueue<string>, now: number): string[] {
 }
 
 describe('the status queue', () => {
-  it('returns urgent objects first, then by arrival, each once with its newest version', () => {
+  it('returns urgent objects first, then the others by arrival, each once with its newest version', () => {
     const queue = new StatusQueue<string>({ pauseMs: 0 });
     queue.add('a', 'a1', false, 0);
     queue.add('b', 'b1', false, 0);
@@ -22,7 +22,7 @@ describe('the status queue', () => {
     expect(taken(queue, 0)).toEqual(['c2', 'a2', 'b1']);
   });
 
-  it('skips objects taken earlier in this run', () => {
+  it('skips objects that this run has already taken', () => {
     const queue = new StatusQueue<string>({ pauseMs: 0 });
     queue.add('a', 'a', true, 0);
     queue.add('b', 'b', false, 0);
@@ -32,10 +32,10 @@ describe('the status queue', () => {
   });
 });
 
-describe('the pause of an object in the status queue', () => {
+describe('the delay of an object in the status queue', () => {
   const restMs = 10_000;
 
-  it('starts at its last write, and does not delay urgent items', () => {
+  it("starts at the object's last write, and does not apply to urgent items", () => {
     const queue = new StatusQueue<string>({ pauseMs: restMs });
     queue.written('a', 1_000);
     queue.add('a', 'a', false, 2_000);
@@ -58,7 +58,7 @@ describe('the pause of an object in the status queue', () => {
     expect(taken(queue, restMs)).toEqual(['9900']);
   });
 
-  it('ends for many objects at once', () => {
+  it('ends for many objects at the same time', () => {
     const queue = new StatusQueue<string>({ pauseMs: restMs });
     for (let index = 0; index < 1_000; index++) {
       queue.written(`${index}`, index * 10);
@@ -70,7 +70,7 @@ describe('the pause of an object in the status queue', () => {
   });
 });
 
-it('the status queue ends all pauses when another replica may have written', () => {
+it('the status queue ends all delays when another replica can have written', () => {
   const queue = new StatusQueue<string>({ pauseMs: 10_000 });
   for (const key of ['a', 'b']) queue.written(key, 0);
   queue.add('a', 'a', false, 1);
@@ -80,7 +80,7 @@ it('the status queue ends all pauses when another replica may have written', () 
 });
 
 describe('a failed object in the status queue', () => {
-  it('is due when it changes, or on a retry', () => {
+  it('becomes due again when it changes or on a retry', () => {
     const queue = new StatusQueue<string>({ pauseMs: 0 });
     queue.fail('a', 'a');
     queue.fail('b', 'b');
@@ -100,7 +100,7 @@ describe('a failed object in the status queue', () => {
     expect(queue.failed).toBe(0);
   });
 
-  it('includes every due object when a run is aborted', () => {
+  it('stays in the queue, like every due object, when a run is aborted', () => {
     const queue = new StatusQueue<string>({ pauseMs: 0 });
     queue.add('a', 'a', true, 0);
     queue.add('b', 'b', false, 0);
@@ -118,7 +118,7 @@ it('the status queue is limited, and counts dropped objects', () => {
 describe('namespaces in the status queue', () => {
   const namespaceOf = (item: string): string => item.split('/')[0]!;
 
-  it('are served in turn, regardless of urgency', () => {
+  it('are served in rotation, regardless of urgency', () => {
     const queue = new StatusQueue<string>({ pauseMs: 0, namespaceOf });
     for (let i = 0; i < 5_000; i++) queue.add(`mallory/${i}`, `mallory/${i}`, true, 0);
     queue.add('bank/counts', 'bank/counts', false, 0);
@@ -126,7 +126,7 @@ describe('namespaces in the status queue', () => {
     expect(taken(queue, 0).slice(0, 4)).toEqual(['mallory/0', 'bank/gateway', 'mallory/1', 'bank/counts']);
   });
 
-  it('lose objects when the queue is full, first the one with the most due, pausing and failed objects', () => {
+  it('lose objects when the queue is full, starting with the namespace that has the most objects', () => {
     const queue = new StatusQueue<string>({ pauseMs: 10_000, maxItems: 4, namespaceOf });
     queue.fail('mallory/0', 'mallory/0');
     queue.written('mallory/1', 0);

@@ -1,21 +1,21 @@
 /**
- * Objects whose status is due. Namespaces are served in turn, so that one delays another by one write per turn. Within a namespace, urgent objects
- * come first; others pause between writes. Pure; the caller passes the time in milliseconds.
+ * Queue of objects whose status is due. Namespaces are served in turn, one write each. Within a namespace, urgent objects come first. Others have a
+ * minimum interval between writes. Pure: the caller passes the time in milliseconds.
  */
 import { FairQueue, type ShareKey } from '../../../model/collections/fair-queue.ts';
 
-/** Beyond it, an object of the largest namespace is dropped and counted, so its status is not written. */
+/** Maximum length of the queue. Beyond it, an object of the largest namespace is dropped and counted, and its status is not written. */
 const maxQueued = 100_000;
 
 export interface StatusQueueOptions<Item> {
-  /** Minimum interval between writes of an object, unless the second is urgent; 0: none. */
+  /** Minimum interval between writes of an object, unless the second one is urgent. 0 means no minimum. */
   readonly pauseMs: number;
   readonly maxItems?: number;
-  /** Default: all items have one share. */
+  /** By default, all items have one share. */
   readonly namespaceOf?: (item: Item) => string;
 }
 
-/** Pauses end in this many groups, which limits the number of timers. */
+/** Delays end in this many groups, which limits the number of timers. */
 const pauseGroups = 40;
 
 interface Waiting<Item> {
@@ -27,18 +27,18 @@ interface Waiting<Item> {
 export class StatusQueue<Item> {
   readonly #pauseMs: number;
   readonly #namespaceOf: (item: Item) => string;
-  /** Keys of due, pausing and failed objects. */
+  /** Keys of due, delayed and failed objects. */
   readonly #all: FairQueue<string>;
-  /** Due, in fair order. */
+  /** Due objects in fair order. */
   readonly #turns: FairQueue<Waiting<Item>>;
   readonly #waiting = new Map<string, Waiting<Item>>();
-  /** With the end of their pause. */
+  /** Delayed objects, with the end of their delay. */
   readonly #pausing = new Map<string, { readonly item: Item; readonly until: number }>();
   readonly #failed = new Map<string, Item>();
   #nextUntil = Number.POSITIVE_INFINITY;
-  /** Time of the last write of each object, within the pause, oldest first. */
+  /** Time of the last write of each object, until its minimum interval ends, oldest first. */
   readonly #written = new Map<string, number>();
-  /** Because the queue was full. */
+  /** Number of objects that were dropped because the queue was full. */
   dropped = 0;
 
   constructor({ pauseMs, maxItems = maxQueued, namespaceOf = () => '' }: StatusQueueOptions<Item>) {
@@ -74,7 +74,7 @@ export class StatusQueue<Item> {
     }
   }
 
-  /** Removes the next due object that is `isNew`; `undefined` without one. */
+  /** Removes and returns the next due object that is `isNew`. `undefined` if none exists. */
   take(now: number, isNew: (key: string) => boolean): [key: string, item: Item] | undefined {
     this.#wake(now);
     const next = this.#turns.next(({ key }) => isNew(key));
@@ -89,7 +89,7 @@ export class StatusQueue<Item> {
     return this.#turns.size > 0;
   }
 
-  /** End of the next pause; `undefined` without one. */
+  /** Time at which the next delay ends. `undefined` if no object is delayed. */
   nextAt(now: number): number | undefined {
     this.#wake(now);
     return this.#pausing.size === 0 ? undefined : this.#nextUntil;
@@ -119,18 +119,18 @@ export class StatusQueue<Item> {
     this.#waiting.clear();
   }
 
-  /** Makes failed objects due, first in their namespaces. */
+  /** Makes failed objects due, and puts them first in their namespaces. */
   retry(now: number): void {
     for (const [key, item] of [...this.#failed]) this.add(key, item, true, now);
   }
 
-  /** Ends all pauses, because another replica may have written. */
+  /** Ends all delays, because another replica may have written. */
   wakeAll(): void {
     this.#written.clear();
     this.#wake(Number.POSITIVE_INFINITY);
   }
 
-  /** @returns whether the object was added. Another one may have been dropped for it */
+  /** @returns whether the object was added. Another object may have been dropped instead. */
   #admit(key: string, item: Item): boolean {
     if (this.#all.has(key)) return true;
     const dropped = this.#all.add(key, this.#shareOf(item));

@@ -14,7 +14,7 @@ const notFound: ApiFailure = { kind: 'status', code: 404, reason: 'NotFound', me
 const conflict: ApiFailure = { kind: 'status', code: 409, reason: 'Conflict', message: 'is another one', causes: [] };
 const first = { retry: false, anew: false };
 
-/** API server with versioned objects that records requests. */
+/** An API server with versioned objects that records requests. */
 class Objects {
   readonly #objects = new Map<string, KubernetesObject>();
   readonly requestLog: string[] = [];
@@ -116,7 +116,7 @@ function given(options: Partial<StatusWriterOptions> = {}) {
 }
 
 describe('a status write', () => {
-  it('keeps content of other writers in the current object', async () => {
+  it('keeps content of other writers', async () => {
     const { objects, gate, duty, want: setDesired } = given();
     objects.put('a', { foreign: true, conditions: [{ type: 'Other' }] });
     setDesired('a', 'one');
@@ -132,7 +132,7 @@ describe('a status write', () => {
     });
   });
 
-  it('uses the status that is desired when it is sent, and is skipped if the object has it', async () => {
+  it('uses the desired status at the time of sending, and is skipped if the object already has it', async () => {
     const { objects, gate, duty, want: setDesired, messageOf } = given();
     objects.put('a');
     setDesired('a', 'one');
@@ -145,7 +145,7 @@ describe('a status write', () => {
     expect(duty.counts).toMatchObject({ written: 1, same: 1 });
   });
 
-  it('uses the status that is desired after the object was read', async () => {
+  it('uses the desired status after the object is read', async () => {
     const { objects, gate, duty, want: setDesired, wanted: desiredByName, messageOf } = given();
     objects.put('a');
     objects.intercept = ({ method }) => {
@@ -161,7 +161,7 @@ describe('a status write', () => {
     ['has a newer generation', undefined, 2],
     ['has an older generation because it was recreated', undefined, 0],
     ['has a condition about a newer generation', { observedGeneration: 9 }, 1],
-  ])('is skipped for an object that %s', async (_, status, generation) => {
+  ])('is skipped if the object %s', async (_, status, generation) => {
     const { objects, gate, duty, want: setDesired } = given();
     objects.put('a', status, generation);
     setDesired('a', 'one');
@@ -170,7 +170,7 @@ describe('a status write', () => {
     expect(duty.counts.superseded).toBe(1);
   });
 
-  it('of a deleted object counts as completed, before and after the read', async () => {
+  it('counts as completed if the object is deleted before or after it is read', async () => {
     const { objects, gate, duty, want: setDesired } = given();
     objects.put('b');
     objects.intercept = ({ method }) => (method === 'PUT' ? notFound : undefined);
@@ -193,7 +193,7 @@ describe('a status write', () => {
 });
 
 describe('a failed status write', () => {
-  it('with a conflict stays due, and uses the newer object next', async () => {
+  it('stays due after a conflict, and then uses the newer object', async () => {
     const { objects, gate, duty, want: setDesired } = given();
     objects.put('a');
     objects.intercept = async ({ method }) => {
@@ -202,14 +202,14 @@ describe('a failed status write', () => {
       objects.intercept = () => undefined;
     };
     setDesired('a', 'one');
-    // A faster writer is not an error.
+    // A conflict with a faster writer is not an error.
     expect(await duty.writeDue(first, gate)).toEqual({ written: 0, failed: 1, reason: '' });
     expect(duty.isDue).toBe(false);
     expect(await duty.writeDue({ retry: true, anew: false }, gate)).toMatchObject({ written: 1, failed: 0 });
     expect(objects.statusOf('a')).toMatchObject({ by: 'somebody', conditions: [{ message: 'one' }] });
   });
 
-  it('is reported and dropped if it is rejected permanently', async () => {
+  it('is reported and dropped after a permanent rejection', async () => {
     const { objects, gate, duty, want: setDesired, warnings } = given();
     objects.put('a');
     objects.intercept = ({ method }) =>
@@ -236,7 +236,7 @@ describe('a failed status write', () => {
     { kind: 'unreachable', message: 'refused' },
     { kind: 'timeout', message: 'late' },
     { kind: 'status', code: 429, reason: 'TooManyRequests', message: 'slower', causes: [] },
-  ])('ends the run if it would fail for all objects (%j)', async (failure) => {
+  ])('ends the run if all objects would fail too (%j)', async (failure) => {
     const { objects, gate, duty, want: setDesired } = given({ atOnce: 2 });
     objects.intercept = () => failure;
     for (let index = 0; index < 100; index++) setDesired(`${index}`, 'one');
@@ -245,7 +245,7 @@ describe('a failed status write', () => {
     expect(duty.isDue).toBe(false);
   });
 
-  it('outside of the term does not read the object', async () => {
+  it('does not read the object after the term has ended', async () => {
     const { objects, gate, duty, want: setDesired } = given();
     objects.put('a');
     setDesired('a', 'one');
@@ -256,7 +256,7 @@ describe('a failed status write', () => {
 });
 
 describe('a run of the status writer', () => {
-  it('limits concurrent requests, and accepts new items, urgent ones first', async () => {
+  it('limits concurrent requests, and accepts new items, with urgent items first', async () => {
     const { objects, gate, duty, want: setDesired, wanted: desiredByName } = given({ atOnce: 4 });
     const order: string[] = [];
     for (let index = 0; index < 50; index++) {
@@ -281,7 +281,7 @@ describe('a run of the status writer', () => {
     expect(desiredByName.size).toBe(51);
   });
 
-  it('of a new leader includes all objects', async () => {
+  it('includes all objects for a new leader', async () => {
     const { objects, gate, duty, wanted: desiredByName } = given();
     for (const name of ['a', 'b']) {
       objects.put(name);
@@ -291,8 +291,8 @@ describe('a run of the status writer', () => {
   });
 });
 
-describe('a status writer on hold', () => {
-  it('writes nothing while the other duty writes, and all due statuses afterwards', async () => {
+describe('a paused status writer', () => {
+  it('writes no status while the other duty writes, and all due statuses afterwards', async () => {
     let isHeld = true;
     const { objects, gate, duty, clock, timers, want: setDesired } = given({ isHeld: () => isHeld });
     objects.put('a');
@@ -319,7 +319,7 @@ describe('a status writer on hold', () => {
 });
 
 describe('a watcher of the status writer', () => {
-  it('is notified when an object becomes due, at once or after a pause', async () => {
+  it('is notified when an object becomes due, immediately or after a delay', async () => {
     const { objects, gate, duty, clock, timers, want: setDesired, messageOf } = given({ pauseMs: 10_000 });
     objects.put('a');
     let notifications = 0;
@@ -344,7 +344,7 @@ describe('a watcher of the status writer', () => {
     expect(timers).toEqual([]);
   });
 
-  it('is notified of objects that were due before', () => {
+  it('is notified of objects that are already due', () => {
     const { duty, want: setDesired } = given();
     setDesired('a', 'one');
     let notifications = 0;

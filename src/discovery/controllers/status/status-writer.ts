@@ -1,6 +1,6 @@
 /**
- * Writes object statuses that a source determines. Each object is read first, because content of other writers must be kept and an unchanged status
- * is not written. The desired status is requested at the time of the write, so that the newest applies and followers compute nothing.
+ * Writes object statuses that a source determines. Reads each object first, to keep content of other writers and skip unchanged statuses. Gets the
+ * desired status at the time of the write, so that the newest applies and followers compute nothing.
  *
  * A due object is completed when it is written or unchanged, deleted or replaced (the source reports it again), or rejected as invalid by the API
  * server (logged and dropped). Otherwise it stays due.
@@ -25,7 +25,7 @@ export type StatusRef = ConfigKey;
 export type StatusFields = Readonly<Record<string, unknown>>;
 
 export interface DesiredStatus {
-  /** The status applies only to this generation of the object. `undefined` if the kind has none. */
+  /** Generation of the object that the status applies to. `undefined` if the kind has no generation. */
   readonly generation?: number;
   /**
    * Pure.
@@ -38,7 +38,7 @@ export interface DesiredStatus {
 }
 
 export interface StatusSource {
-  /** `undefined` if the object needs no status. */
+  /** Desired status. `undefined` if the object needs none. */
   desired(of: StatusRef): DesiredStatus | undefined;
   /** All objects that may need a status, for a new leader. */
   all(): Iterable<StatusRef>;
@@ -49,36 +49,36 @@ export interface StatusWriterOptions {
   readonly source: StatusSource;
   /** Must be the server of the gate. */
   readonly server: Pick<ApiServer, 'request'>;
-  /** In the served version. */
+  /** Resource of a kind, in the served version. */
   readonly resourceOf: (kind: string) => ApiResource;
   /** Minimum interval between non-urgent writes of an object; default 0. */
   readonly pauseMs?: number;
-  /** Concurrent objects; default {@link maxConcurrentWrites}. */
+  /** Maximum number of concurrent writes. Defaults to {@link maxConcurrentWrites}. */
   readonly atOnce?: number;
   readonly log: Pick<Logger, 'warn'>;
-  /** Ends the run early; the remaining objects wait for the next one. Default: never. */
+  /** Whether to end the run early, so that the remaining objects wait for the next run. Defaults to never. */
   readonly isInterrupted?: () => boolean;
-  /** Whether another duty of this process writes the same statuses, so that due objects wait. Default: never. */
+  /** Whether another duty of this process writes the same statuses, so that due objects wait. Defaults to never. */
   readonly isHeld?: () => boolean;
-  /** Of the Lease, read at each renewal. Default: none. */
+  /** Annotations of the Lease, read at each renewal. Defaults to none. */
   readonly leaseAnnotations?: () => Readonly<Record<string, string>>;
   /** Monotonic clock in milliseconds. */
   readonly now?: () => number;
-  /** RFC 3339 without fractions of seconds, which custom resources would keep. */
+  /** Time in RFC 3339 format without fractions of seconds, because custom resources would store them. */
   readonly time?: () => string;
-  /** @returns cancel function */
+  /** @returns a cancel function */
   readonly after?: (ms: number, then: () => void) => () => void;
 }
 
 /**
- * Limits concurrency instead of a rate: client-go's default of five a second kept Contour minutes behind (contour#4134), and no rate fits small and
- * large servers. Eight are a thirtieth of what a default server processes for all service accounts (245, priority level `workload-low`), which leaves
- * capacity for other requests, such as Lease renewals.
+ * Limits concurrency instead of a rate: client-go's default of five a second kept Contour minutes behind (contour#4134), and no rate fits both small
+ * and large servers. Eight are a thirtieth of the concurrent requests that a default server allows all service accounts (245, priority level
+ * `workload-low`), so other requests, such as Lease renewals, have capacity.
  */
 export const maxConcurrentWrites = 8;
 
 const readMs = 5_000;
-/** Polling interval during a hold. */
+/** Polling interval while the duty is held. */
 const holdPollMs = 2_000;
 const never = new AbortController().signal;
 
@@ -92,7 +92,7 @@ export class StatusWriter implements Duty {
   readonly #watchers = new Set<() => void>();
   #endTimer: (() => void) | undefined;
   #hasReportedDropped = false;
-  /** Since the start. */
+  /** Counts since the start. */
   readonly counts = { written: 0, same: 0, gone: 0, superseded: 0, refused: 0, conflicts: 0 };
 
   constructor(options: StatusWriterOptions) {
@@ -147,7 +147,7 @@ export class StatusWriter implements Duty {
     }
     const run: Run = { tried: new Set(), written: 0, reason: '', stopped: false };
     if (!isHeld()) await Promise.all(Array.from({ length: atOnce }, () => this.#work(run, gate)));
-    // Send no further requests to an unresponsive or overloaded server.
+    // The server is unresponsive or overloaded, so the remaining objects wait.
     if (run.stopped) this.#queue.failDue(now());
     this.#notifyWatchers();
     return { written: run.written, failed: this.#queue.failed, reason: this.#queue.failed === 0 ? '' : run.reason };
@@ -155,7 +155,7 @@ export class StatusWriter implements Duty {
 
   async #work(run: Run, gate: WriteGate): Promise<void> {
     const { now, log, isInterrupted } = this.#options;
-    // At least one object for each slot, so that interruptions cannot stop all writes.
+    // Each slot writes at least one object, so that interruptions cannot stop all writes.
     do {
       const next = this.#queue.take(now(), (key) => !run.tried.has(key));
       if (next === undefined) return;
@@ -173,7 +173,7 @@ export class StatusWriter implements Duty {
           log.warn('status.writeRejected', { object: key, reason: failure.message });
         } else {
           this.#queue.fail(key, ref);
-          // Conflicts are not logged.
+          // Conflicts are counted, but not logged.
           if (failure.kind === 'status' && failure.code === 409) this.counts.conflicts++;
           else run.reason = `${key}: ${failure.message}`;
           run.stopped ||= failure.kind !== 'status' ? failure.kind !== 'invalid' : failure.code === 429;
@@ -195,7 +195,7 @@ export class StatusWriter implements Duty {
     const where = { resource, ...(resource.namespaced && { namespace: ref.namespace }), name: ref.name };
     const read = { method: 'GET', ...where, subresource: 'status', timeoutMs: readMs } as const;
     const object = await server.request(read, never);
-    // It may have changed during the read.
+    // The desired status may have changed during the read.
     const desired = source.desired(ref);
     const status = desired && isAbout(object, desired) ? nextOf(object, desired, time()) : 'superseded';
     if (typeof status === 'string') {

@@ -1,7 +1,7 @@
 /** Address and credentials of an API server, from a kubeconfig or the pod of this process. */
 
 export interface TlsMaterial {
-  /** PEM. If absent, the system's CAs are trusted. */
+  /** PEM roots. If absent, the system's CAs are trusted. */
   readonly ca?: string;
   readonly cert?: string;
   readonly key?: string;
@@ -24,6 +24,6 @@ export interface ClusterAccess {
    * @throws ApiError `credentials`
    */
   headers(signal: AbortSignal): Promise<Readonly<Record<string, string>>>;
-  /** Called when the server rejects the credentials (401), so that they are read again. */
+  /** Called when the server rejects the credentials (401). They are then read again. */
   invalidateCredentials(): void;
 }

@@ -21,7 +21,7 @@ export function readCredentialFile(path: string): string {
   return text;
 }
 
-/** As in client-go. Kubernetes renews service account tokens in their files long before they expire. */
+/** Maximum age, as in client-go. Kubernetes renews service account tokens in their files long before they expire. */
 const maxTokenAgeMs = 60_000;
 
 /** A token file that another program updates. */
@@ -55,7 +55,7 @@ export class TokenFile {
 }
 
 /**
- * Rejects text that is invalid in a header, because the request would throw.
+ * Rejects text that is invalid in a header, which would make the request throw.
  *
  * @throws ApiError `credentials`
  */

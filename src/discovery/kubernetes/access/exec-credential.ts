@@ -21,10 +21,10 @@ export interface ExecCredential {
   readonly expiresAt?: number;
 }
 
-/** Enough to query a cloud API. A plugin that prompts a user would never end. */
+/** Long enough to query a cloud API, but ends a plugin that waits for user input. */
 const maxRunMs = 30_000;
 const maxBytes = 1024 * 1024;
-/** Renewed early, because a credential that expires in transit is rejected. */
+/** A credential is renewed this early, because one that expires in transit is rejected. */
 const renewEarlyMs = 10_000;
 
 /** Runs the plugin if there is no credential, or it has expired or was rejected. Concurrent callers share one run. */
@@ -35,7 +35,7 @@ export class ExecCredentials {
   #last: ExecCredential | undefined;
   #running: Promise<ExecCredential> | undefined;
 
-  /** @param kubeconfig path of the file. A relative command with a slash is resolved against its directory. */
+  /** @param kubeconfig path of the file. A relative command with a slash is resolved against the file's directory. */
   constructor(plugin: ExecPlugin, kubeconfig: string, now: () => number = Date.now) {
     this.#plugin = plugin;
     this.#folder = dirname(kubeconfig);
@@ -74,7 +74,7 @@ export class ExecCredentials {
   }
 }
 
-/** Messages contain standard error. Standard output is secret. */
+/** Runs the plugin. Errors contain its standard error, but never its standard output, which is secret. */
 function output(path: string, args: readonly string[], env: NodeJS.ProcessEnv): Promise<string> {
   return new Promise((resolve, reject) => {
     const options = { env, timeout: maxRunMs, killSignal: 'SIGKILL', maxBuffer: maxBytes, encoding: 'utf8' } as const;

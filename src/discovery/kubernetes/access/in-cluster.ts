@@ -1,4 +1,4 @@
-/** Access to the API server of the cluster in which this process runs, with its pod's service account. */
+/** Accesses the API server of the cluster in which this process runs, with its pod's service account. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ClusterAccess } from './cluster-access.ts';

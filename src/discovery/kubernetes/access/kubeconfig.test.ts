@@ -50,7 +50,7 @@ function messageOfError(work: () => unknown): string {
 }
 
 describe('a kubeconfig', () => {
-  it('may contain server, CA and credentials inline', async () => {
+  it('can contain server, CA and credentials inline', async () => {
     const access = trusted(
       kubeconfig({
         cluster: { 'certificate-authority-data': base64('CA'), 'tls-server-name': 'kubernetes' },
@@ -62,7 +62,7 @@ describe('a kubeconfig', () => {
     expect(await access.headers(signal)).toEqual({ authorization: 'Bearer secret-token' });
   });
 
-  it('may refer to files relative to it, which are read again for each connection', async () => {
+  it('can refer to files relative to its directory, which are read again for each connection', async () => {
     const folder = givenFolder();
     for (const name of ['ca', 'cert', 'key', 'token']) writeFileSync(join(folder, name), `${name}-1\n`);
     const user = { 'client-certificate': 'cert', 'client-key': 'key', tokenFile: 'token', token: 'old' };
@@ -73,12 +73,12 @@ describe('a kubeconfig', () => {
     writeFileSync(join(folder, 'ca'), 'ca-2');
     writeFileSync(join(folder, 'token'), 'token-2');
     expect(await access.tls(signal)).toMatchObject({ ca: 'ca-2' });
-    // The server rejected the token, so the file is read again before a minute has passed.
+    // The server rejected the token, so the file is read again although no minute has passed.
     access.invalidateCredentials();
     expect(await access.headers(signal)).toEqual({ authorization: 'Bearer token-2' });
   });
 
-  it('may have several contexts, one of which can be selected', () => {
+  it('can contain several contexts, one of which is selected', () => {
     const more = { contexts: [{ name: 'there', context: { cluster: 'c', user: 'u' } }], 'current-context': 'gone' };
     expect(kubeconfigAccess(kubeconfig({ more }), { path: 'x', isTrusted: true, context: 'there' }).server.port).toBe(
       '6443',
@@ -113,13 +113,13 @@ describe('a kubeconfig', () => {
   });
 
   it.each(['[', '"secret-token', 'just text', '', '- a', 'users: {"secret-token": [}'])(
-    'is rejected without repeating its text if it is invalid: %j',
+    'is rejected without repeating its text if its content is %j',
     (text) => {
       expect(messageOfError(() => trusted(text))).not.toContain('secret');
     },
   );
 
-  it('of an untrusted author may not refer to local files or programs, or disable TLS verification', () => {
+  it('cannot refer to local files or programs, or disable TLS verification, if its author is untrusted', () => {
     const exec = { apiVersion: 'client.authentication.k8s.io/v1', command: '/bin/sh' };
     for (const parts of [
       { user: { exec } },
@@ -135,7 +135,7 @@ describe('a kubeconfig', () => {
   });
 });
 
-/** Some errors occur when access is created, others with a connection. */
+/** Returns the failure of creating access or, if none exists, of a connection. */
 async function failureOfUse(make: () => ReturnType<typeof trusted>): Promise<string> {
   try {
     const access = make();
@@ -159,7 +159,7 @@ describe('a credential plugin', () => {
   const execOutput = (status: string): string =>
     `echo '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","status":${status}}'`;
 
-  it('runs once for concurrent callers, and again after its credential was rejected or expired', async () => {
+  it('runs once for concurrent callers, and again after its credential is rejected or expires', async () => {
     const folder = givenFolder();
     const count = join(folder, 'count');
     const script = `n=$(cat $COUNT 2>/dev/null || echo 0); n=$((n+1)); echo $n > $COUNT; printf '{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","status":{"token":"t%s"%s}}' $n "$EXPIRY"`;
@@ -181,7 +181,7 @@ describe('a credential plugin', () => {
     expect(await ended.headers(signal)).toEqual({ authorization: 'Bearer t4' });
   });
 
-  it('receives cluster information if it requests that, and may return a certificate', async () => {
+  it('receives cluster information if it requests this, and can return a certificate', async () => {
     const folder = givenFolder();
     const { access } = given(
       `echo "$KUBERNETES_EXEC_INFO" > ${join(folder, 'info')}; ${execOutput('{"clientCertificateData":"C","clientKeyData":"K"}')}`,
@@ -209,7 +209,7 @@ describe('a credential plugin', () => {
     ],
     ['prints no credential', execOutput('{}'), 'must have a token'],
     ['prints endless output', 'yes secret-token', 'failed'],
-  ])('that %s fails with the reason and without a secret', async (_, script, message) => {
+  ])('fails with a reason that contains no secret if it %s', async (_, script, message) => {
     const { access } = given(script);
     const failure = await access.headers(signal).catch((error: unknown) => error as ApiError);
     expect((failure as ApiError).failure).toMatchObject({
@@ -219,7 +219,7 @@ describe('a credential plugin', () => {
     expect((failure as ApiError).message).not.toContain('secret-token');
   });
 
-  it('that does not exist fails', async () => {
+  it('fails if its program does not exist', async () => {
     const access = trusted(
       kubeconfig({ user: { exec: { apiVersion: 'client.authentication.k8s.io/v1', command: './none' } } }),
     );
@@ -228,7 +228,7 @@ describe('a credential plugin', () => {
 });
 
 describe('a token file', () => {
-  it('is read again after a minute, and its last token is kept if that fails', () => {
+  it('is read again after one minute, and its last token is kept if this fails', () => {
     const path = join(givenFolder(), 'token');
     let now = 0;
     const file = new TokenFile(path, () => now);
@@ -264,7 +264,7 @@ describe('access in a pod', () => {
     expect(podNamespace(join(folder, 'none'))).toBeUndefined();
   });
 
-  it("is detected only if the kubelet's variables are set", () => {
+  it('requires the environment variables that the kubelet sets', () => {
     expect(messageOfError(() => inClusterAccess({}))).toContain('KUBERNETES_SERVICE_HOST');
   });
 });
@@ -272,7 +272,7 @@ describe('access in a pod', () => {
 it.each([
   ['none', 'no such file or directory'],
   ['.', 'must be a regular file, is a directory'],
-])('a kubeconfig at path %s fails with "%s" and the path, without the system call', (name, reason) => {
+])('a kubeconfig at path %s fails with "%s" and the path, but without the name of the system call', (name, reason) => {
   const path = join(givenFolder(), name);
   expect(() => kubeconfigFile(path)).toThrow(`${path}: ${reason} [API_CREDENTIALS_INVALID]`);
 });

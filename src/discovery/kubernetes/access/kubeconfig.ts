@@ -15,8 +15,8 @@ export interface KubeconfigOptions {
   readonly path: string;
   readonly context?: string;
   /**
-   * Whether the author may refer to local files and programs, and disable TLS verification: true for a file of the
-   * operator, false for the Secret of a remote cluster.
+   * Whether the kubeconfig may refer to local files and programs, and disable TLS verification: true for a file of the operator, false for the Secret
+   * of a remote cluster.
    */
   readonly isTrusted: boolean;
 }
@@ -201,7 +201,7 @@ class KubeconfigReader {
     return value;
   }
 
-  /** As in Go, an empty text counts as absent. */
+  /** Treats an empty text as absent, as in Go. */
   #text(fields: Fields, name: string, part: string): string | undefined {
     const value = fields[name] ?? '';
     if (typeof value !== 'string') throw this.#error(`${part}: ${name} must be a string`);

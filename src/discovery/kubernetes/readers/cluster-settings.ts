@@ -1,4 +1,4 @@
-/** Mesh settings in ConfigMaps of a cluster: MeshConfig and MeshNetworks (spec/discovery.md §3.1). */
+/** Reads mesh settings from ConfigMaps of a cluster: MeshConfig and MeshNetworks (spec/discovery.md §3.1). */
 import { resourceOf } from '../api-resource.ts';
 import type { FollowedKind, InformerEffects } from '../api-server.effects.ts';
 import { isRecord } from '../store/trim.ts';
@@ -7,7 +7,7 @@ export interface SettingsNames {
   readonly namespace: string;
   /** REVISION. Empty for the default revision. */
   readonly revision: string;
-  /** SHARED_MESH_CONFIG: a ConfigMap whose settings that of the revision overrides. Empty for none. */
+  /** SHARED_MESH_CONFIG: a ConfigMap with settings that the ConfigMap of the revision can override. Empty if none exists. */
   readonly shared: string;
 }
 
@@ -50,10 +50,7 @@ export class ClusterSettings {
     for (const name of this.#maps) this.#informers().addReader(this.#nameOf(name), () => changed());
   }
 
-  /**
-   * Waits for the first lists and returns the texts, lowest precedence first. Networks are only read from the
-   * ConfigMap of the revision.
-   */
+  /** Waits for the first lists and returns the texts, lowest precedence first. Networks are read only from the ConfigMap of the revision. */
   async read(settings: 'mesh' | 'networks'): Promise<readonly SettingsText[]> {
     const maps = settings === 'mesh' ? this.#maps : this.#maps.slice(-1);
     await Promise.all(maps.map((name) => this.#informers().firstSet(this.#nameOf(name))));

@@ -1,4 +1,4 @@
-/** Objects that exceed a limit, and Secrets to which a Gateway refers (issue 33, item 10). */
+/** Tests objects that exceed a limit, and Secrets that a Gateway refers to (issue 33, item 10). */
 import { expect, it } from 'vitest';
 import type { KindName } from '../../../model/kinds/index.ts';
 import { credentialsReferencedBy } from '../../../networking/secrets/credential-references.ts';
@@ -84,7 +84,7 @@ it('a policy above the size limit denies access in its namespace and is reported
   expect(one.refused).toMatchObject([{ kind: 'AuthorizationPolicy', key: 'bank/large', generation: 1 }]);
 });
 
-it('a namespace keeps its policies even if other objects use up its limit', async () => {
+it('a namespace keeps its policies even if other objects exhaust its limit', async () => {
   const one = given(['VirtualService', 'AuthorizationPolicy']);
   const spec = { hosts: ['x'.repeat(100)], http: [{ route: [{ destination: { host: 'y'.repeat(200) } }] }] };
   for (let at = 0; at < 200; at++) one.put('VirtualService', { metadata: named(`v${at}`), spec });
@@ -95,7 +95,7 @@ it('a namespace keeps its policies even if other objects use up its limit', asyn
   expect(one.source.snapshot.set.VirtualService.length).toBeLessThan(100);
 });
 
-it('an object with many errors has fifty problems, the last of which contains the number of the others', async () => {
+it('an object with many errors is reported with 50 errors, the last of which states how many more there are', async () => {
   const one = given(['ServiceEntry'], 10_000_000);
   const ports = Array.from({ length: 100 }, () => ({ number: -1, name: 'x', protocol: 'NONE' }));
   one.put('ServiceEntry', { metadata: named('bad'), spec: { hosts: ['a.test'], ports } });
@@ -119,7 +119,7 @@ const gateway = (credentialName: string, version = '1') => ({
 });
 const secret = (name: string) => ({ metadata: named(name), type: 'kubernetes.io/tls', data: { 'tls.crt': 'YQ==' } });
 
-it('a Gateway and its Secret arrive in one reading, and an unreferenced Secret is never read', async () => {
+it('a Gateway and its Secret are read together, and an unreferenced Secret is never read', async () => {
   const one = given(['Gateway', 'Secret']);
   for (const name of ['web', 'other'])
     one.secrets.set(`bank/${name}`, { apiVersion: 'v1', kind: 'Secret', ...secret(name) });
@@ -134,7 +134,7 @@ it('a Gateway and its Secret arrive in one reading, and an unreferenced Secret i
   expect([...one.source.snapshot.byKey.keys()]).toEqual([]);
 });
 
-it('a change is read together with a part of many changes in another namespace', async () => {
+it('a change is read together with only some of many changes in another namespace', async () => {
   const { source, put, moved } = given(['VirtualService', 'AuthorizationPolicy'], 1_000_000, 0);
   await source.read();
   const service = (index: number): KubernetesObject => ({
@@ -155,7 +155,7 @@ it('a change is read together with a part of many changes in another namespace',
   expect([source.snapshot.byKey.size, moved.length]).toEqual([51, 49]);
 });
 
-it('an object that changes during a reading is read again in the next one', async () => {
+it('an object that changes during a read is read again next time', async () => {
   const { source, put } = given(['VirtualService'], 1_000_000, 0);
   await source.read();
   const service = (version: string, host: string): KubernetesObject => ({

@@ -1,4 +1,4 @@
-/** Reads a cluster's objects from a simulated API server: many of a kind, hostile objects, a slow server. */
+/** Reads a cluster's objects from a simulated API server. Covers many objects of a kind, hostile objects and a slow server. */
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { sized } from '../../../../test/harness/size-of-run.ts';
 import { KubernetesWorld } from '../../../../test/simulation/kubernetes-world.ts';
@@ -14,7 +14,7 @@ const policies = resourceOf('AuthorizationPolicy');
 function given(prepare: (world: KubernetesWorld) => void = () => {}) {
   const world = new KubernetesWorld({ resources: [slices, routes, policies], silently: true });
   const kinds = ['EndpointSlice', 'VirtualService', 'AuthorizationPolicy'] as const;
-  // With a limit, a busy machine would leave objects for the next reading.
+  // With a limit, some objects would remain for the next read on a busy machine.
   const maxReadMs = Number.POSITIVE_INFINITY;
   const source = new ClusterSource({ address: 'k8s://', informers: world.effects, kinds, revision: '', maxReadMs });
   const moved: string[] = [];
@@ -28,10 +28,10 @@ const entryWith = (address: string) => ({
   endpoints: [{ addresses: [address], conditions: { ready: true } }],
 });
 
-/** Nearly the maximum depth of an API server. */
+/** Close to the maximum depth that an API server accepts. */
 const nested = (levels: number): unknown => JSON.parse(`${'['.repeat(levels)}${']'.repeat(levels)}`);
 
-/** Advances virtual time while a reading is waiting. */
+/** Advances virtual time while a read waits. */
 async function firstReading({ world, source }: ReturnType<typeof given>) {
   const reading = source.read();
   await world.pass(5_000);
@@ -56,7 +56,7 @@ function countReads(store: ObjectStore): { one: number; all: number } {
 /** The simulated server keeps all versions in memory. */
 const many = sized({ short: 1_000, full: 10_000 });
 
-it('only the changed object is decoded, and unchanged objects keep their identity', async () => {
+it('only the changed object is decoded, and unchanged objects are reused', async () => {
   const one = given(({ server }) => {
     for (let index = 0; index < many; index++) server.put(slices, `slice-${index}`, entryWith('10.0.0.1'));
   });
@@ -74,13 +74,13 @@ it('only the changed object is decoded, and unchanged objects keep their identit
   expect(reading).toMatchObject({ outcome: 'read', problems: [] });
   expect(reading.outcome === 'read' && [...reading.touched]).toEqual([key.replace('slice-7', 'slice-900')]);
   expect(source.snapshot.byKey.get(key)).toBe(untouched);
-  // Written again without a change, so readers are not notified.
+  // Written again without a change, so that readers are not notified.
   world.server.put(slices, 'slice-900', entryWith('10.0.0.2'));
   await world.pass(10);
   expect(await source.read()).toMatchObject({ touched: new Set() });
 });
 
-it('the first reading waits for all kinds, even on a slow server, and is not visible before', async () => {
+it('the first read completes only when all kinds are received, even from a slow server, and is not visible earlier', async () => {
   const one = given(({ server }) => {
     server.put(routes, 'web', { spec: { hosts: ['web.example.com'], http: [{ directResponse: { status: 404 } }] } });
     server.kill();
@@ -107,7 +107,7 @@ it.each<[string, Record<string, unknown>]>([
   ['null as list of rules', { spec: { action: 'ALLOW', rules: null } }],
   ['an unknown action', { spec: { action: '', rules: [{}] } }],
   ['deeply nested lists', { spec: { action: 'ALLOW', rules: [nested(9_000)] } }],
-])('an invalid restriction with %s never grants more access, and removes nothing else', async (_, fields) => {
+])('an invalid restriction with %s never grants more access, and removes no other objects', async (_, fields) => {
   const one = given(({ server }) => {
     server.put(policies, 'strange', fields);
     server.put(slices, 'good', entryWith('10.0.0.1'));
@@ -115,7 +115,7 @@ it.each<[string, Record<string, unknown>]>([
   await firstReading(one);
   const { source } = one;
   const policy = [...source.snapshot.byKey.values()].find(({ kind }) => kind === 'AuthorizationPolicy');
-  // Either the placeholder or the policy itself: a policy without rules denies all requests.
+  // Either the placeholder or the policy itself applies. A policy without rules denies all requests.
   expect(policy).toBeDefined();
   expect(policy?.standsFor !== undefined || JSON.stringify(policy?.spec).includes('"rules":[]')).toBe(true);
   expect([...source.snapshot.byKey.values()].some(({ name }) => name === 'good')).toBe(true);
@@ -125,7 +125,7 @@ it.each<[string, Record<string, unknown>]>([
   expect([source.problemCount, source.snapshot.byKey.size]).toEqual([0, 1]);
 });
 
-it('an object that was deleted and recreated is a new one, even with the same content', async () => {
+it('an object that is deleted and recreated counts as new, even with the same content', async () => {
   const content = { spec: { hosts: ['web.example.com'], http: [{ directResponse: { status: 404 } }] } };
   const one = given(({ server }) => server.put(routes, 'web', content));
   await firstReading(one);
@@ -140,7 +140,7 @@ it('an object that was deleted and recreated is a new one, even with the same co
   expect(now?.uid).not.toBe(previous?.uid);
 });
 
-it('an object that breaks its decoder keeps its last valid version, denies access if it restricts, and affects no others', async () => {
+it('an object whose decoder fails keeps its last valid version, denies access if it restricts access, and affects no other objects', async () => {
   const route = { spec: { hosts: ['web.example.com'], http: [{ directResponse: { status: 404 } }] } };
   const one = given(({ server }) => server.put(routes, 'web', route));
   await firstReading(one);
@@ -168,7 +168,7 @@ it('an object that breaks its decoder keeps its last valid version, denies acces
   expect(held.map(({ name }) => name)).toContain('other');
 });
 
-it('an invalid object keeps its last valid version, is counted once, and is reported when it is corrected', async () => {
+it('an invalid object keeps its last valid version, is counted once, and is reported again when corrected', async () => {
   const route = (timeout: string) => ({
     spec: { hosts: ['web.example.com'], http: [{ timeout, route: [{ destination: { host: 'a.test' } }] }] },
   });
@@ -193,7 +193,7 @@ it('an invalid object keeps its last valid version, is counted once, and is repo
   expect(source.problemCount).toBe(0);
 });
 
-it('a rejected object is reported with generation and errors, and again when it is corrected or deleted', async () => {
+it('a rejected object is reported with its generation and errors, and again when corrected or deleted', async () => {
   const one = given();
   const { world, source } = one;
   const rejections: [key: string, generation: number | undefined, errors: string[]][] = [];

@@ -1,6 +1,5 @@
 /**
- * Configuration in a cluster: decodes the objects of informers like files. The cost of a change does not depend on
- * the number of objects.
+ * Configuration in a cluster. Decodes the objects of informers like objects in files. The cost of a change does not depend on the number of objects.
  */
 import type { ConfigProblem } from '../../../../machines/discovery/protocol.ts';
 import { type Config, configKeyText } from '../../../model/config/config.ts';
@@ -24,12 +23,12 @@ export interface ClusterSourceOptions {
   readonly address: string;
   readonly informers: InformerEffects;
   readonly kinds: readonly KindName[];
-  /** Kinds of other readers, for which the first reading also waits. */
+  /** Kinds of other readers that the first read also waits for. */
   readonly awaitedKinds?: readonly KindName[];
-  /** Revision of this control plane. Istio objects with the label of another one are ignored. Empty means `default`. */
+  /** Revision of this control plane. Istio objects with the label of another revision are ignored. Empty means `default`. */
   readonly revision: string;
   readonly maxReadMs?: number;
-  /** Reads only Secrets and ConfigMaps to which an object refers. If absent, informers watch all of them. */
+  /** Reads only Secrets and ConfigMaps that an object refers to. If absent, informers watch all of them. */
   readonly referenced?: {
     readonly objects: ReferencedObjects;
     readonly of: (config: Config) => readonly ObjectReference[];
@@ -40,7 +39,7 @@ export interface ClusterSourceOptions {
 export interface RejectedObject {
   readonly kind: KindName;
   readonly key: ObjectKey;
-  /** Generation of the read version. Absent if the object was deleted. */
+  /** Generation of the version that was read. Absent if the object was deleted. */
   readonly generation?: number;
   /** Why the object is rejected. Empty if it is valid again. */
   readonly errors: readonly ConfigProblem[];
@@ -53,8 +52,8 @@ interface DecodedState {
 }
 
 /**
- * How long a reading waits for newly referenced objects, so that a Gateway and its certificate apply together. The
- * first reading waits without limit.
+ * Maximum time for which a read waits for newly referenced objects, so that a Gateway and its certificate apply together. The first read waits
+ * without limit.
  */
 const maxReferenceWaitMs = 250;
 const referencedKinds: readonly ReferencedDataKind[] = ['Secret', 'ConfigMap'];
@@ -97,7 +96,7 @@ export class ClusterSource implements ConfigSource {
     this.#rejectedListeners.push(listener);
   }
 
-  /** Reports the kind as changed place. Changed objects are recorded here. */
+  /** Records changed objects, and reports their kind as changed place. */
   watch({ changed }: WatchHandlers): StopWatching {
     this.#changed = changed;
     for (const kind of new Set([...this.#unread.kinds(), ...this.#unreadReferenced.keys()])) changed(kind);
@@ -122,7 +121,7 @@ export class ClusterSource implements ConfigSource {
     }
   }
 
-  /** @param taken collects the read objects, so that a failed reading can be repeated */
+  /** @param taken receives the objects that were read, so that they can be read again after a failure */
   async #read(taken: UnreadObject[]): Promise<SourceReading> {
     const turns = new Turns();
     const edits = new Map<string, Config | undefined>();
@@ -143,7 +142,7 @@ export class ClusterSource implements ConfigSource {
     };
     const { maxReadMs = defaultMaxReadMs } = this.#options;
     const begun = performance.now();
-    // Proxies would treat objects that are missing in the first reading as deleted.
+    // The first read has no limit, because proxies would treat objects that are missing in it as deleted.
     const isTimeUp = (): boolean => this.#hasRead && performance.now() - begun - turns.waitedMs >= maxReadMs;
     do for (const [kind, key] of this.#unread.takeRound()) await read(kind, key);
     while (this.#unread.size > 0 && !isTimeUp());
@@ -238,12 +237,12 @@ function addEdits(edits: Map<string, Config | undefined>, previous: DecodedState
   for (const config of added) edits.set(configKeyText(config), config);
 }
 
-/** Kubernetes kinds with unused status. The status of other kinds is part of the service registry. */
+/** Kubernetes kinds whose status is not used. The service registry uses the status of other kinds. */
 const kindsWithUnusedStatus: ReadonlySet<KindName> = new Set(['Ingress']);
 
 /**
- * Controllers, including this one, write unused status frequently. The API server does not raise the generation then.
- * The status of a WorkloadEntry is used: it contains its health.
+ * Whether only an unused status changed. Controllers, including this one, write it frequently, and the API server does not raise the generation then.
+ * The status of a WorkloadEntry is used, because it contains its health.
  */
 function isStatusOnlyChange(kind: KindName, previous: KubernetesObject, object: KubernetesObject): boolean {
   if (refusalOf(previous) !== refusalOf(object) || excessOf(previous) !== excessOf(object)) return false;
@@ -258,7 +257,7 @@ function isSameText(one: unknown, other: unknown): boolean {
   return one === other || JSON.stringify(one) === JSON.stringify(other);
 }
 
-/** Compares what readers may use. Status writers also use generation and UID. */
+/** Compares the fields that readers use, and generation and UID, which status writers use. */
 function isEqual(one: Config, other: Config): boolean {
   return (
     one.resourceVersion === other.resourceVersion &&

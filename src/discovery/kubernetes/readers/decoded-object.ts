@@ -12,7 +12,7 @@ import { keyOf, refusalOf } from '../store/object-store.ts';
 
 export interface DecodedObject {
   readonly config?: Config;
-  /** Apply instead of an invalid object that restricts access, so that nothing is allowed. */
+  /** Objects that apply instead of an invalid one that restricts access, so that nothing is allowed. */
   readonly placeholders: readonly Config[];
   readonly problems: readonly ConfigProblem[];
   readonly generation?: number;

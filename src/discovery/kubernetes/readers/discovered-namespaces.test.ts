@@ -83,7 +83,7 @@ async function given() {
   return { discovered, informers, reported, kept, lists, emitOf, stop: () => actor.stop() };
 }
 
-it('objects of a namespace are removed when it leaves the mesh, ignored while it is outside, and read again when it returns', async () => {
+it('objects of a namespace are removed when it leaves the mesh, ignored while it is outside, and read again when it rejoins', async () => {
   const { discovered, reported, kept, lists, emitOf, stop } = await given();
   expect(kept()).toEqual(['bank/web', 'mallory/web', 'mallory/api']);
   discovered.select(members);
@@ -100,7 +100,7 @@ it('objects of a namespace are removed when it leaves the mesh, ignored while it
   stop();
 });
 
-it('without selectors, every namespace belongs to the mesh', async () => {
+it('every namespace belongs to the mesh if there are no selectors', async () => {
   const { discovered, kept, lists, stop } = await given();
   discovered.select([]);
   expect([kept().length, lists]).toEqual([3, []]);

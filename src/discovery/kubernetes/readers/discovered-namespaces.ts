@@ -1,6 +1,6 @@
 /**
- * Namespaces outside the mesh (`discoverySelectors`). Their services, endpoints and pods are unused, so they are not
- * kept in memory. A namespace counts as part of the mesh until its labels and the mesh configuration are known.
+ * Determines the namespaces outside the mesh (`discoverySelectors`). Their services, endpoints and pods are unused, so they are not kept in memory.
+ * Until its labels and the mesh configuration are known, a namespace is treated as part of the mesh.
  */
 import type { KindName } from '../../../model/kinds/index.ts';
 import type { LabelSelector } from '../../../model/kinds/label-selector.ts';
@@ -9,7 +9,7 @@ import { resourceOf } from '../api-resource.ts';
 import type { InformerEffects } from '../api-server.effects.ts';
 import type { ObjectKey } from '../store/object-store.ts';
 
-/** Kinds that the registry ignores in such namespaces (`src/model/services/kubernetes/kubernetes-services.ts`). */
+/** Kinds that the registry ignores in namespaces outside the mesh (`src/model/services/kubernetes/kubernetes-services.ts`). */
 const memberKinds: readonly KindName[] = ['Service', 'EndpointSlice', 'Pod'];
 const namespaces = resourceOf('Namespace');
 
@@ -24,7 +24,7 @@ export class DiscoveredNamespaces {
     this.#informers = informers;
   }
 
-  /** Watches the labels of namespaces. Must be called before the informers start. */
+  /** Watches the labels of namespaces. Call before the informers start. */
   follow(): void {
     this.#informers().addReader(namespaces, (changes) => {
       for (const { event, key } of changes) {
@@ -41,7 +41,7 @@ export class DiscoveredNamespaces {
 
   readonly keeps = (key: ObjectKey): boolean => !this.#undiscovered.has(key.slice(0, key.indexOf('/')));
 
-  /** @param selectors of the mesh configuration. The same list while it is unchanged. */
+  /** @param selectors selectors of the mesh configuration, as the same list while they are unchanged */
   select(selectors: readonly LabelSelector[]): void {
     if (selectors === this.#selectors) return;
     this.#selectors = selectors;

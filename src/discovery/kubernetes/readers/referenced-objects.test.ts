@@ -1,4 +1,4 @@
-/** Only Secrets and ConfigMaps to which configuration refers are read (issue 33, item 10). */
+/** Only Secrets and ConfigMaps that configuration refers to are read (issue 33, item 10). */
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { ApiError } from '../api-failure.ts';
 import type { StoreReader } from '../api-server.effects.ts';
@@ -84,7 +84,7 @@ afterEach(() => void vi.useRealTimers());
 const settle = () => vi.advanceTimersByTimeAsync(0);
 
 describe('a referenced object', () => {
-  it('is read by name, and again when it changes, while others are neither read nor stored', async () => {
+  it('is read by name, and again when it changes, while other objects are neither read nor stored', async () => {
     const { event, refer, referenced, reads, reported, store } = given();
     for (const name of ['web', 'other']) event('ADDED', secret(name));
     expect([reads, store.size]).toEqual([[], 0]);
@@ -100,7 +100,7 @@ describe('a referenced object', () => {
     expect([...store.entries()].map(([key]) => key)).toEqual(['bank/web']);
   });
 
-  it('is added and removed if it is created and deleted later', async () => {
+  it('is added and removed when it is created and deleted later', async () => {
     const { event, refer, referenced, reported } = given();
     refer('Gateway', 'web');
     await referenced.attempted();
@@ -112,7 +112,7 @@ describe('a referenced object', () => {
     expect(referenced.get('Secret', 'bank/web')).toBeUndefined();
   });
 
-  it('is not stored if it was deleted while it was read', async () => {
+  it('is not stored if it is deleted while it is read', async () => {
     const { event, refer, referenced, waiting, objects } = given({ held: true });
     objects.set('bank/web', secret('web'));
     refer('Gateway', 'web');
@@ -125,7 +125,7 @@ describe('a referenced object', () => {
     expect(referenced.get('Secret', 'bank/web')).toBeUndefined();
   });
 
-  it('is removed with the next full set if it was deleted while there was no watch', async () => {
+  it('is removed with the next full set if it was deleted while the watch was interrupted', async () => {
     const { objects, refer, referenced, store, reported } = given();
     objects.set('bank/web', secret('web'));
     refer('Gateway', 'web');
@@ -135,7 +135,7 @@ describe('a referenced object', () => {
     expect(reported).toEqual(['add bank/web']);
   });
 
-  it('is dropped with its last reference', async () => {
+  it('is removed with its last reference', async () => {
     const { event, refer, referenced, reported, reads } = given();
     event('ADDED', secret('web'));
     refer('one', 'web');
@@ -164,14 +164,14 @@ describe('a referenced object', () => {
     expect(referenced.get('Secret', 'bank/web')?.metadata.resourceVersion).toBe('2');
   });
 
-  it('counts as attempted if it cannot be read, so that the start does not wait without limit', async () => {
+  it('counts as attempted if it cannot be read, so that startup does not wait for it', async () => {
     const { refer, referenced, fail } = given();
     fail(new ApiError({ kind: 'timeout', message: 'no answer' }));
     refer('one', 'web');
     await expect(referenced.attempted()).resolves.toBeUndefined();
   });
 
-  it('counts as absent only if the API server reported that, regardless of earlier failures', async () => {
+  it('counts as absent only if the API server reports this, regardless of earlier failures', async () => {
     const { event, refer, referenced, fail } = given();
     const reading = (name: string) => referenced.readingOf({ kind: 'Secret', namespace: 'bank', name });
     expect(reading('web')).toBe('unread');
@@ -190,7 +190,7 @@ describe('a referenced object', () => {
     expect(reading('web')).toBe('unread');
   });
 
-  it('is only requested if its name is valid', async () => {
+  it('is requested only if its name is valid', async () => {
     const { refer, reads, referenced } = given();
     refer('one', 'web,metadata.name!=web', 'A b', '../x', 'web');
     await referenced.attempted();
@@ -198,8 +198,8 @@ describe('a referenced object', () => {
   });
 });
 
-describe('limits of referenced objects', () => {
-  it('reject an object above the maximum size, of which only the name is kept, and report the limit', async () => {
+describe('the limits of referenced objects', () => {
+  it('reject an object above the maximum size, keep only its name, and are reported', async () => {
     const { event, refer, referenced, refused } = given();
     event('ADDED', secret('web', '1', { 'ca.crt': 'x'.repeat(maxReferencedObjectBytes) }));
     refer('one', 'web');
@@ -227,7 +227,7 @@ describe('limits of referenced objects', () => {
     expect(referenced.get('Secret', 'shop/web')?.data).toEqual(data);
   });
 
-  it('bound thousands of references in one namespace, which do not delay another namespace', async () => {
+  it('restrict thousands of references in one namespace, which do not delay another namespace', async () => {
     const { refer, referenced, reads, waiting, refused, objects } = given({ held: true });
     objects.set('shop/web', secret('web', '1', {}, 'shop'));
     refer('many', ...Array.from({ length: maxReferencesOfNamespace + 5 }, (_, at) => `s${at}`));

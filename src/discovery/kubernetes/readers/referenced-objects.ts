@@ -1,8 +1,8 @@
 /**
- * Reads referenced Secrets and ConfigMaps only (issue 33, item 10). Informers watch both kinds as metadata, and a
- * referenced object is read by name, again after each change. So tenants cannot fill the memory with unused data.
+ * Reads only referenced Secrets and ConfigMaps, so that tenants cannot fill the memory with unused data (issue 33, item 10). Informers watch only the
+ * metadata of both kinds, and a referenced object is read by name after each change.
  *
- * A failed read keeps the last state and is retried with backoff (`machines/discovery/retry-delay.ts`).
+ * If a read fails, the last state is kept and the read is retried with backoff (`machines/discovery/retry-delay.ts`).
  */
 import { incrementFailures, retryDelayMs } from '../../../../machines/discovery/retry-delay.ts';
 import { isNamespace, isObjectName } from '../../../model/fields/names.ts';
@@ -20,7 +20,7 @@ export interface ObjectReference {
   readonly name: string;
 }
 
-/** `refused`: the object exceeds a limit. `unread`: it has no reference, or no read has succeeded yet. */
+/** `refused` means that the object exceeds a limit, `unread` that it has no reference or that no read has succeeded yet. */
 export type ObjectReading = 'present' | 'absent' | 'refused' | 'unread';
 
 /** Owner of references: an object by its key, or a connected proxy. */
@@ -31,7 +31,7 @@ export const maxReferencedObjectBytes = 512 * 1024;
 export const maxReferencedNamespaceBytes = 16 * 1024 * 1024;
 /** Maximum number of referenced objects per namespace, including missing ones, because each is read once. */
 export const maxReferencesOfNamespace = 2_000;
-/** Maximum number of concurrent reads. The limit per namespace leaves some for others. */
+/** Maximum number of concurrent reads. Because of the limit per namespace, some remain for other namespaces. */
 const maxReads = 8;
 const maxReadsOfNamespace = 4;
 
@@ -40,11 +40,11 @@ export interface ReferencedObjectsOptions {
   /** Informers of both kinds with the filter {@link ReferencedObjects.keeps}. */
   readonly informers: () => Pick<InformerEffects, 'addReader' | 'firstSet' | 'storeOf'>;
   readonly fault: (error: unknown) => void;
-  /** Called when a limit prevents that a reference is followed or an object is kept. */
+  /** Called when a reference is ignored or an object is not kept because of a limit. */
   readonly refused: (kind: ReferencedDataKind, key: ObjectKey, reason: string) => void;
 }
 
-/** `Secret bank/web`. */
+/** Key such as `Secret bank/web`. */
 type ReferenceKey = string;
 
 interface StoredObject {
@@ -60,11 +60,11 @@ export class ReferencedObjects {
   readonly #known = new Map<ReferenceKey, StoredObject>();
   readonly #bytesOfNamespace = new Map<string, number>();
   readonly #readers = new Map<ReferencedDataKind, StoreReader[]>();
-  /** Objects to read, by namespace. The first namespace is next. */
+  /** Objects to read, by namespace. The first namespace is read next. */
   readonly #pending = new Map<string, Set<ReferenceKey>>();
-  /** Objects that are being read. `true` if one has changed and must be read again. */
+  /** Objects that are being read. `true` if the object has changed and must be read again. */
   readonly #reading = new Map<ReferenceKey, boolean>();
-  /** Objects of which no read has completed or failed yet. */
+  /** Objects for which no read has completed or failed yet. */
   readonly #unattempted = new Set<ReferenceKey>();
   #attempted: PromiseWithResolvers<void> | undefined;
   readonly #toRetry = new Set<ReferenceKey>();
@@ -77,7 +77,7 @@ export class ReferencedObjects {
     this.#options = options;
   }
 
-  /** Reads objects that informers report as changed. Must be called before they start. */
+  /** Reads objects that informers report as changed. Call before the informers start. */
   follow(kinds: readonly ReferencedDataKind[]): void {
     for (const kind of kinds) {
       this.#options.informers().addReader(resourceOf(kind), (changes) => {
@@ -118,13 +118,13 @@ export class ReferencedObjects {
       if (keys.has(key) || !this.#add(key, kind, namespace)) continue;
       keys.add(key);
     }
-    // Removed after adding, so that objects in both lists are kept.
+    // Removes after adding, so that objects in both lists are kept.
     for (const key of previous ?? []) this.#remove(key);
     if (keys.size > 0) this.#ofReferrer.set(referrer, keys);
     else this.#ofReferrer.delete(referrer);
   }
 
-  /** Resolves when each referenced object was read or failed once, or after the limit. */
+  /** Resolves when a read of each referenced object succeeded or failed, or after the limit. */
   async attempted(limitMs?: number): Promise<void> {
     if (this.#unattempted.size === 0) return;
     this.#attempted ??= Promise.withResolvers();
@@ -212,7 +212,7 @@ export class ReferencedObjects {
       this.#unreadable.delete(key);
       if (this.#references.has(key)) this.#setObject(key, object);
     } catch {
-      // Not logged, because the informers of the same server report the failure.
+      // The failure is not logged, because the informers of the same server report it.
       if (this.#references.has(key)) {
         this.#toRetry.add(key);
         this.#unreadable.add(key);
@@ -255,7 +255,7 @@ export class ReferencedObjects {
     this.#attempted = undefined;
   }
 
-  /** @param object `undefined` if it does not exist or is not referenced */
+  /** @param object `undefined` if the object does not exist or is not referenced */
   #setObject(key: ReferenceKey, object: KubernetesObject | undefined): void {
     const { kind, namespace, name } = partsOf(key);
     const previous = this.#known.get(key);

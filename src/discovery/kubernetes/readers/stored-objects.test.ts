@@ -89,7 +89,7 @@ const addressesOf = (config: Config | undefined): unknown =>
     ({ addresses }) => addresses,
   );
 
-it('a registry reads the single changed object of a thousand, and is notified once before it reads', () => {
+it('a registry reads only the changed object of 1,000, and is notified once until it reads', () => {
   const given = new Given();
   for (let index = 0; index < 1_000; index++) given.emit('EndpointSlice', slice(`s${index}`, '1', '10.0.0.1'));
   expect(given.changed).toBe(1);
@@ -107,7 +107,7 @@ it('a registry reads the single changed object of a thousand, and is notified on
   expect(given.read().changes).toEqual([]);
 });
 
-it('a registry keeps the last valid version of an object, and reports an error with its field and when it is resolved', () => {
+it('a registry keeps the last valid version of an object, and reports an error with its field and its resolution', () => {
   const given = new Given();
   given.emit('EndpointSlice', slice('web', '1', '10.0.0.1'));
   given.read();
@@ -129,7 +129,7 @@ it('a registry keeps the last valid version of an object, and reports an error w
   expect(addressesOf(given.held.get('EndpointSlice/shop/web'))).toEqual(['10.0.0.3']);
 });
 
-it('a registry never gets an object that never was valid, and deletes one that was', () => {
+it('a registry never receives an object that was never valid, and deletes an invalid object that was valid before', () => {
   const given = new Given();
   given.emit('EndpointSlice', invalidSlice('never', '1'));
   given.emit('EndpointSlice', slice('once', '1', '10.0.0.1'));
@@ -143,7 +143,7 @@ it('a registry never gets an object that never was valid, and deletes one that w
   expect(atOnce(given.objects.all())).toEqual([]);
 });
 
-it('a Pod with 100,000 labels is rejected, keeps its last version, and causes a limited number of problems', () => {
+it('a registry rejects a Pod with 100,000 labels, keeps its last version, and reports a limited number of problems', () => {
   const given = new Given(undefined, 2_000_000);
   const pod = (version: string, labels: Record<string, string>): KubernetesObject => ({
     metadata: { ...metadata('web', version), labels },
@@ -159,7 +159,7 @@ it('a Pod with 100,000 labels is rejected, keeps its last version, and causes a 
   expect(given.held.get('Pod/shop/web')!.labels).toEqual({ app: 'web' });
 });
 
-it('a change is read together with a part of many changes in another namespace', () => {
+it('a registry reads a change together with only some of many changes in another namespace', () => {
   const given = new Given(0);
   given.read();
   vi.advanceTimersByTime(readingIntervalMs);
@@ -174,7 +174,7 @@ it('a change is read together with a part of many changes in another namespace',
   expect([given.held.size, given.changed]).toEqual([51, 49]);
 });
 
-it('an object that changes during a reading is read again', () => {
+it('a registry reads an object again if the object changes during the read', () => {
   const given = new Given();
   given.emit('EndpointSlice', slice('one', '1', '10.0.0.1'));
   given.emit('EndpointSlice', slice('two', '1', '10.0.0.1'));
@@ -192,7 +192,7 @@ it('an object that changes during a reading is read again', () => {
   ]);
 });
 
-it('a single change is reported at once, and frequent changes are read together', () => {
+it('a registry is notified immediately of a single change, and reads frequent changes together', () => {
   const given = new Given();
   given.emit('EndpointSlice', slice('one', '1', '10.0.0.1'));
   given.read();
@@ -202,7 +202,7 @@ it('a single change is reported at once, and frequent changes are read together'
   expect(given.changed).toBe(1);
   given.read();
   let readings = 0;
-  // Takes 220 ms, so that changes remain after the last reading.
+  // Takes 220 ms, so that changes remain for the last read.
   for (let event = 0; event < 110; event++) {
     given.emit('EndpointSlice', slice(`s${event % 7}`, `${event + 3}`, `10.0.1.${event}`));
     vi.advanceTimersByTime(2);
@@ -218,7 +218,7 @@ it('a single change is reported at once, and frequent changes are read together'
   expect(addressesOf(given.held.get('EndpointSlice/shop/s4'))).toEqual(['10.0.1.109']);
 });
 
-it('a change that a reading already included is not reported', () => {
+it('a registry is not notified of a change that it has already read', () => {
   const given = new Given();
   given.emit('EndpointSlice', slice('one', '1', '10.0.0.1'));
   given.read();

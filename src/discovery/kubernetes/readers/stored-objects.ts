@@ -1,6 +1,6 @@
 /**
- * Objects of a cluster for its registry. Decodes the changes in informers' stores since the last reading. The
- * registry keeps the valid objects. There is one instance for the watched cluster and for each remote cluster.
+ * Objects of a cluster for its registry. Decodes the changes in informers' stores since the last read. The registry keeps the valid objects. The
+ * watched cluster and each remote cluster have an instance.
  */
 import type { ResourceName } from '../../../../machines/discovery/kubernetes/kubernetes-protocol.ts';
 import type { ConfigProblem } from '../../../../machines/discovery/protocol.ts';
@@ -16,8 +16,8 @@ import { decodedObject } from './decoded-object.ts';
 import { defaultMaxReadMs, UnreadObjects } from './unread-objects.ts';
 
 /**
- * Minimum time between the starts of two readings, in milliseconds. A single change is reported at once. Frequent
- * changes are read together, because each reading causes a push, whose cost hardly depends on the number of changes.
+ * Minimum time between the starts of two reads, in milliseconds. A single change is reported immediately. Frequent changes are read together, because
+ * each read causes a push, whose cost hardly depends on the number of changes.
  */
 export const readingIntervalMs = 50;
 
@@ -33,9 +33,7 @@ export interface StoredObjectsOptions {
 /** An object whose newest version has errors or warnings. */
 interface Problematic {
   readonly problems: readonly ConfigProblem[];
-  /**
-   * The last version without errors. `undefined` if no such version exists, or the newest version only has warnings.
-   */
+  /** The last version without errors. `undefined` if no such version exists, or if the newest version has only warnings. */
   readonly lastGood: Config | undefined;
 }
 
@@ -45,7 +43,7 @@ export class StoredObjects implements FollowedObjects {
   readonly #problematic = new Map<string, Problematic>();
   readonly #changedListeners: (() => void)[] = [];
   readonly #rejectedListeners: ((rejected: RejectedObject) => void)[] = [];
-  /** Whether listeners were called since the last reading began, or {@link #delayed} will call them. */
+  /** Whether listeners were called since the last read began, or {@link #delayed} will call them. */
   #isReported = false;
   #delayed: NodeJS.Timeout | undefined;
   #lastReadAt = Number.NEGATIVE_INFINITY;
@@ -62,10 +60,7 @@ export class StoredObjects implements FollowedObjects {
     }
   }
 
-  /**
-   * Called after a change, once before the next reading, and at least {@link readingIntervalMs} after the previous
-   * one.
-   */
+  /** Adds a listener. It is called once after changes until the next read, and at least {@link readingIntervalMs} after the previous call. */
   onChanged(listener: () => void): void {
     this.#changedListeners.push(listener);
   }
@@ -84,10 +79,9 @@ export class StoredObjects implements FollowedObjects {
   }
 
   /**
-   * Reads changes since the last reading, alternating between namespaces. Except for the first, a reading takes at
-   * most {@link defaultMaxReadMs}.
+   * Reads changes since the last read, alternating between namespaces. Except for the first, a read takes at most {@link defaultMaxReadMs}.
    *
-   * @param held returns the registry's version of an object, which is kept if the newest one has errors
+   * @param held returns the registry's version of an object, which is kept if the newest version has errors
    */
   *reading(held: (key: string) => Config | undefined): Steps<ObjectsReading> {
     this.#isReported = false;
@@ -113,7 +107,7 @@ export class StoredObjects implements FollowedObjects {
     return reading;
   }
 
-  /** All objects, rejected ones in their last valid version. */
+  /** All objects. Rejected ones have their last valid version. */
   *all(): Steps<readonly Config[]> {
     const found: Config[] = [];
     for (const kind of this.#options.kinds) {

@@ -9,7 +9,7 @@ function given(...keys: string[]): UnreadObjects {
   return unread;
 }
 
-it('one object of each namespace is taken per round, in the order of changes', () => {
+it('unread objects are taken in rounds of one object per namespace, in the order of changes', () => {
   const unread = given('mallory/a', 'mallory/b', 'mallory/c', 'bank/web', 'shop/x', 'shop/y', 'mallory/a');
   expect(unread.size).toBe(6);
   const rounds = [unread.takeRound(), unread.takeRound(), unread.takeRound(), unread.takeRound()].map(keysOf);
@@ -17,7 +17,7 @@ it('one object of each namespace is taken per round, in the order of changes', (
   expect([unread.size, [...unread.kinds()]]).toEqual([0, []]);
 });
 
-it('an object that changes again is taken in the next reading, not twice in one', () => {
+it('unread objects that change again are taken by the next read, not twice by the same one', () => {
   const unread = given('bank/web');
   expect(keysOf(unread.takeRound())).toEqual(['bank/web']);
   unread.add('VirtualService', 'bank/web');
@@ -28,7 +28,7 @@ it('an object that changes again is taken in the next reading, not twice in one'
   expect(unread.size).toBe(0);
 });
 
-it('objects with one name are distinguished by kind, and cluster-scoped objects count as one namespace', () => {
+it('unread objects with the same name are distinguished by kind, and cluster-scoped objects count as one namespace', () => {
   const unread = given('/class', 'bank/web');
   unread.add('Service', 'bank/web');
   expect(keysOf(unread.takeRound())).toEqual(['/class', 'bank/web']);

@@ -1,13 +1,10 @@
-/**
- * Objects that changed since they were last read. Namespaces alternate, so that one with many changes does not delay
- * others.
- */
+/** Objects that changed since they were last read. Reads alternate between namespaces, so that many changes in one do not delay others. */
 import type { KindName } from '../../../model/kinds/index.ts';
 import type { ObjectKey } from '../store/object-store.ts';
 
 /**
- * Maximum duration of a reading after the first one, in milliseconds. The next reading continues. Many changes in one
- * namespace delay those in another by about one reading.
+ * Maximum duration of a read after the first one, in milliseconds. The next read continues. Many changes in one namespace delay changes in another by
+ * about one read.
  */
 export const defaultMaxReadMs = 30;
 
@@ -16,7 +13,7 @@ export type UnreadObject = readonly [kind: KindName, key: ObjectKey];
 export class UnreadObjects {
   readonly #namespaces = new Map<string, Map<string, UnreadObject>>();
   #size = 0;
-  /** Objects of the current reading, and those that changed again since. A reading does not read an object twice. */
+  /** Objects of the current read, and those that changed again during it. A read does not read an object twice. */
   readonly #taken = new Set<string>();
   #changedAgain: UnreadObject[] = [];
 
@@ -24,7 +21,7 @@ export class UnreadObjects {
     return this.#size;
   }
 
-  /** A present object keeps its position. */
+  /** An object that is already in the queue keeps its position. */
   add(kind: KindName, key: ObjectKey): void {
     const id = `${kind} ${key}`;
     if (this.#taken.has(id)) {
@@ -52,7 +49,7 @@ export class UnreadObjects {
     }
   }
 
-  /** Makes objects that changed during the reading available for the next one. */
+  /** Makes objects that changed during the read available for the next one. */
   endReading(): void {
     const again = this.#changedAgain;
     this.#taken.clear();

@@ -5,22 +5,22 @@
 
 const containerBytes = 40;
 const slotBytes = 8;
-/** A string header, rounded up. */
+/** Size of a string header, rounded up. */
 const textBytes = 24;
 
 /**
- * Heap bytes of a value from JSON.parse. Field names do not count, because V8 stores each once.
+ * Heap bytes of a value from JSON.parse. Field names are not included, because V8 stores each only once.
  *
  * @param value without cycles, and not deeper than JSON.parse accepts
  */
 export function heapBytesOf(value: unknown): number {
   let bytes = 0;
   let slots = 0;
-  // Not recursive, because an object of 3 MB may have a million levels.
+  // Not recursive, because an object of 3 MB can have a million levels.
   const left: unknown[] = [value];
   const take = (field: unknown): void => {
     slots++;
-    // Counted directly instead of queued, because a list may have a hundred thousand strings.
+    // Strings are counted directly instead of queued, because a list can have a hundred thousand.
     if (typeof field === 'string') bytes += textBytes + textLengthBytes(field);
     else if (typeof field === 'object') left.push(field);
   };
@@ -38,7 +38,7 @@ export function heapBytesOf(value: unknown): number {
   return bytes;
 }
 
-/** V8 uses two bytes for each character of a string with any character beyond Latin-1. */
+/** V8 uses two bytes per character if a string contains any character beyond Latin-1. */
 function textLengthBytes(text: string): number {
   return text.length * (text.length > 64 && /[\u0100-\uffff]/.test(text) ? 2 : 1);
 }

@@ -6,8 +6,8 @@ import { getHeapStatistics } from 'node:v8';
 import { standInBuilders } from '../../../model/kinds/closed.ts';
 
 /**
- * Share of the heap limit for the stored objects of one namespace. Data derived from them (decoded form, indexes,
- * resources of proxies) takes several times as much.
+ * Maximum share of the heap limit for the stored objects of one namespace. Data derived from them (decoded form, indexes, resources of proxies) takes
+ * several times as much.
  */
 const maxShareOfHeap = 1 / 16;
 /** Maximum number of rejected objects whose names are kept, per kind and namespace. Further ones are only counted. */

@@ -40,7 +40,7 @@ function ofList(object: object): Record<string, unknown> {
 }
 
 describe('the scan of a large object', () => {
-  it('rejects an object with too many distinct names without parsing, and keeps its identity and the reason', () => {
+  it('rejects an object with too many distinct names without parsing it, and keeps its metadata and the reason', () => {
     const object = objectOf({ spec: { environmentVariables: map(maxDistinctTexts + 10) } });
     const event = ofWatch(object, 'MODIFIED');
     expect(event).toMatchObject({ type: 'MODIFIED', object: { kind: 'ProxyConfig', metadata } });
@@ -52,7 +52,7 @@ describe('the scan of a large object', () => {
     }
   });
 
-  it('counts short strings in lists, names of labels, lists and maps', () => {
+  it('counts lists, maps, names of labels and short strings in lists', () => {
     const texts = Array.from({ length: maxDistinctTexts + 10 }, (_, i) => `n${i}`);
     const ofTexts = ofWatch(objectOf({ spec: { exportTo: texts } })).object;
     expect(excessOf(ofTexts)).toContain('short strings');
@@ -64,7 +64,7 @@ describe('the scan of a large object', () => {
     expect(excessOf(ofList(objectOf({ spec: { lists } })))).toContain('lists and maps');
   });
 
-  it('rejects an object even if one of the random multipliers confuses 22 names', () => {
+  it('rejects an object even if the hashes of 22 names collide under one of the random multipliers', () => {
     const bytes = Buffer.from(JSON.stringify({ object: { spec: map(maxDistinctTexts + 10) } }));
     const [weak, usual] = [13_737_671 / 2 ** 31, 0.3];
     for (const drawn of [
@@ -80,7 +80,7 @@ describe('the scan of a large object', () => {
     }
   });
 
-  it('does not change an object within the limits', () => {
+  it('leaves an object unchanged if it is within the limits', () => {
     const items = Array.from({ length: 4_096 }, (_, i) => ({
       address: `10.0.${i >> 8}.${i & 255}`,
       labels: { version: `v${i}`, text: 'a\\"b{[,:' },
@@ -92,13 +92,13 @@ describe('the scan of a large object', () => {
     }
   });
 
-  it('accepts any number of repeated names and of long strings', () => {
+  it('accepts any number of repeated names and long strings', () => {
     const rules = Array.from({ length: 20_000 }, (_, i) => ({ from: [{ source: `spiffe://td/ns/a/sa/${i}` }] }));
     const object = objectOf({ spec: { rules } });
     expect(ofWatch(object).object).toEqual(object);
   });
 
-  it('starts from zero for the next object', () => {
+  it('restarts its counts for the next object', () => {
     const lines: { object: object }[] = [];
     const parser = new JsonLines((line) => lines.push(line as never));
     const large = { type: 'ADDED', object: objectOf({ spec: map(maxDistinctTexts + 10) }) };

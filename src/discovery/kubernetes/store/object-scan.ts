@@ -25,7 +25,7 @@ const [quote, backslash, open, close, openList, closeList, colon, comma] = Buffe
 const identifyingFields: ReadonlySet<string> = new Set([
   ...['name', 'namespace', 'uid', 'resourceVersion', 'generation', 'creationTimestamp', 'deletionTimestamp', 'labels'],
 ]);
-/** Longer values are omitted. Labels are kept, because they assign an object to a revision. */
+/** Maximum size of identifying values. Longer ones are omitted. Labels are included, because they assign an object to a revision. */
 const maxIdentifyingBytes = 16 * 1024;
 
 interface ByteRange {
@@ -46,9 +46,9 @@ export function withExcess<T extends object>(object: T, reason: string): T {
 }
 
 /**
- * Scans the received bytes of an object once it is large.
+ * Scans the received bytes of an object when it becomes large.
  *
- * @param scan of previously received bytes
+ * @param scan scan of previously received bytes
  * @param all received bytes, including `part`
  * @param level number of containers around the object
  */
@@ -71,12 +71,12 @@ export function scanned(
 export class ObjectScan {
   /** 1 for the object of a watch event, otherwise 0. */
   readonly #level: number;
-  /** Open containers: `true` for a map, `false` for a list. */
+  /** Whether each open container is a map (`true`) or a list (`false`). */
   readonly #containerIsMap: boolean[] = [];
   readonly #distinct = new Set<number>();
-  /** Random, so that an attacker cannot choose names with equal hashes. */
+  /** Random seeds, so that an attacker cannot choose names with equal hashes. */
   readonly #seeds = [randomOdd(), randomOdd()] as const;
-  /** Byte ranges of relevant fields' values, by path: `type`, `metadata.name`. */
+  /** Byte ranges of relevant fields' values, by paths such as `type` and `metadata.name`. */
   readonly #ranges = new Map<string, ByteRange>();
   #containers = 0;
   #at = 0;
@@ -217,10 +217,7 @@ export class ObjectScan {
 
 const randomOdd = (): number => Math.floor(Math.random() * 2 ** 31) | 1;
 
-/**
- * Combines both hashes. Alone, one multiplier in 100 confuses more than ten of 32,778 names; combined, the average is
- * 0.13.
- */
+/** Combines both hashes. With one hash, one in 100 multipliers confuses more than ten of 32,778 names. With two, the average is 0.13 names. */
 function mixed([first, second]: readonly [number, number]): number {
   let hash = Math.imul(first ^ (first >>> 16), 0x85ebca6b) ^ second;
   hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);

@@ -32,21 +32,21 @@ describe('a full set of objects', () => {
     expect(eventTexts(store.replace())).toEqual(['add shop/b']);
   });
 
-  it('reports only differences', () => {
+  it('reports only the differences', () => {
     const store = given(object('a', '1'), object('b', '2'));
     store.collect(object('a', '1'));
     store.collect(object('b', '3'));
     expect(eventTexts(store.replace())).toEqual(['update shop/b']);
   });
 
-  it('applies even if it is older, because the server was restored', () => {
+  it('applies even if it is older, because the server can have been restored from a backup', () => {
     const store = given(object('a', '9'));
     store.collect(object('a', '3'));
     expect(eventTexts(store.replace())).toEqual(['update shop/a']);
     expect(store.get('shop/a')?.metadata.resourceVersion).toBe('3');
   });
 
-  it('reports a recreated object as deleted and added', () => {
+  it('reports a recreated object as deletion and addition', () => {
     const store = given(object('a', '1', 'old'));
     store.collect(object('a', '5', 'new'));
     expect(eventTexts(store.replace())).toEqual(['delete shop/a', 'add shop/a']);
@@ -60,7 +60,7 @@ describe('a full set of objects', () => {
 });
 
 describe('a watch event', () => {
-  it('is ignored if it is older than the stored object, where versions are compared as numbers', () => {
+  it('is ignored if it is older than the stored object, comparing versions as numbers', () => {
     const store = given(object('a', '10'));
     expect(store.apply({ type: 'MODIFIED', object: object('a', '9') })).toEqual([]);
     expect(store.apply({ type: 'DELETED', object: object('a', '9') })).toEqual([]);
@@ -72,7 +72,7 @@ describe('a watch event', () => {
     expect(store.apply({ type: 'ADDED', object: object('a', '10') })).toEqual([]);
   });
 
-  it('of a recreated object is reported as deletion and addition', () => {
+  it('is reported as deletion and addition if the object was recreated', () => {
     const store = given(object('a', '10', 'old'));
     expect(eventTexts(store.apply({ type: 'MODIFIED', object: object('a', '12', 'new') }))).toEqual([
       'delete shop/a',
@@ -80,13 +80,13 @@ describe('a watch event', () => {
     ]);
   });
 
-  it('that deletes a replaced object does not delete its replacement', () => {
+  it('does not delete an object that replaced the deleted one', () => {
     const store = given(object('a', '12', 'new'));
     expect(store.apply({ type: 'DELETED', object: object('a', '11', 'old') })).toEqual([]);
     expect(store.size).toBe(1);
   });
 
-  it('that deletes an unknown object is ignored', () => {
+  it('is ignored if it deletes an unknown object', () => {
     expect(new ObjectStore().apply({ type: 'DELETED', object: object('a', '1') })).toEqual([]);
   });
 
@@ -98,7 +98,7 @@ describe('a watch event', () => {
   });
 });
 
-it('a cluster-scoped object has a key without namespace', () => {
+it('a cluster-scoped object has a key without a namespace', () => {
   const store = new ObjectStore();
   store.apply({ type: 'ADDED', object: { metadata: { name: 'node-1' } } });
   expect([...store.entries()].map(([key]) => key)).toEqual(['/node-1']);
@@ -118,7 +118,7 @@ describe('the size limit of a namespace', () => {
   const isKept = (object: KubernetesObject | undefined): boolean =>
     object !== undefined && refusalOf(object) === undefined;
 
-  it('rejects further objects, of which only the names are kept, without affecting other namespaces', () => {
+  it('rejects further objects, keeps only their names, and does not affect other namespaces', () => {
     const { store, refused, put } = limited();
     for (let at = 0; at < 20; at++) put(large(`s${at}`));
     put(large('web', '1', 'bank'));
@@ -132,7 +132,7 @@ describe('the size limit of a namespace', () => {
     expect(store.refused.get('mallory')).toBe(13);
   });
 
-  it('applies to a full set, which replaces the previous one', () => {
+  it('applies to a full set that replaces the previous one', () => {
     const { store, shares, put } = limited();
     for (let at = 0; at < 8; at++) put(large(`s${at}`));
     store.beginSet();
@@ -144,14 +144,14 @@ describe('the size limit of a namespace', () => {
     expect(shares.bytesOf('mallory')).toBe(0);
   });
 
-  it('admits further objects when others are deleted', () => {
+  it('admits rejected objects when others are deleted', () => {
     const { store, shares, put } = limited();
     for (let at = 0; at < 20; at++) put(large(`s${at}`));
     for (let at = 0; at < 20; at++) store.apply({ type: 'DELETED', object: large(`s${at}`, '2') });
     expect([shares.bytesOf('mallory'), store.size, store.refused.size]).toEqual([0, 0, 0]);
   });
 
-  it('counts the last valid version of a rejected object, because that still applies', () => {
+  it('includes the last valid version of a rejected object, because that version still applies', () => {
     const { store, shares, put } = limited();
     put(large('s0'));
     const previous = shares.bytesOf('mallory');
@@ -160,14 +160,14 @@ describe('the size limit of a namespace', () => {
     expect(shares.bytesOf('mallory')).toBe(previous);
   });
 
-  it('also limits the stored names of rejected objects, of which further ones are only counted', () => {
+  it('limits also the stored names of rejected objects, and only counts the rest', () => {
     const { store, put } = limited(100);
     for (let at = 0; at < 1_000; at++) put(large(`s${at}`));
     expect(store.size).toBe(maxNamedRefusals);
     expect(store.refused.get('mallory')).toBe(1_000);
   });
 
-  it('is separate for kinds that restrict access, so that other objects never displace a policy', () => {
+  it('is separate for kinds that restrict access, so that other objects never displace policies', () => {
     const shares = new SharesOfKinds(10_000);
     expect(shares.of('AuthorizationPolicy')).not.toBe(shares.of('Pod'));
     expect(shares.of('PeerAuthentication')).toBe(shares.of('AuthorizationPolicy'));

@@ -1,6 +1,6 @@
 /**
- * Stores the objects of a kind. A full set is collected separately and replaces the current one at once. Reports the
- * differences, including deletions that the watch missed. Sends no requests.
+ * Stores the objects of a kind. A full set is collected separately and then replaces the current one. Reports the differences, including deletions
+ * that the watch missed. Sends no requests.
  */
 import { isEarlier } from '../../../../machines/discovery/kubernetes/informer-rules.ts';
 import type { KubernetesObject, WatchEvent } from '../api-server.ts';
@@ -10,7 +10,7 @@ import { maxNamedRefusals, type NamespaceShares } from './namespace-shares.ts';
 /** `NAMESPACE/NAME`, or `/NAME` for cluster-scoped objects. */
 export type ObjectKey = string;
 
-/** A `delete` and an `add` for an object that was recreated under its name, even if the watch missed that. */
+/** An object that was recreated under its name causes a `delete` and an `add`, even if the watch missed the deletion. */
 export type ObjectChange =
   | { readonly event: 'add'; readonly key: ObjectKey; readonly object: KubernetesObject }
   | {
@@ -27,9 +27,9 @@ export interface ObjectStoreOptions {
   readonly shares?: NamespaceShares;
   /** Called when a version of an object is rejected for the first time. */
   readonly refused?: (key: ObjectKey, reason: string) => void;
-  /** Selects the objects to keep. Changes of others are not reported. If absent, all are kept. */
+  /** Selects the objects to keep. Changes of other objects are not reported. If absent, all are kept. */
   readonly keeps?: (key: ObjectKey) => boolean;
-  /** Readers may know objects that the store does not contain, so their deletion is reported too. */
+  /** Whether to report deletions of objects that are not in the store, because readers may know them. */
   readonly isOnDemand?: boolean;
 }
 
@@ -150,7 +150,7 @@ export class ObjectStore {
   /**
    * Prepares for listing a namespace again, for objects that were rejected.
    *
-   * @returns a function that adds a listed object. Objects that were deleted in between stay deleted.
+   * @returns a function that adds a listed object. Objects that were deleted during the list stay deleted.
    */
   beginRefill(namespace: string): (object: KubernetesObject) => ObjectChange[] {
     const deleted = new Set<ObjectKey>();
@@ -171,7 +171,7 @@ export class ObjectStore {
       return [];
     if (type === 'DELETED') {
       this.#deletedInRefill?.add(key);
-      // The event does not apply to the object that replaced the deleted one.
+      // The event refers to the object with the earlier UID, not to the one that replaced it.
       if (previous === undefined)
         return this.#options.isOnDemand === true ? [{ event: 'delete', key, previous: object }] : [];
       if (!isSameObject(previous, object)) return [];
@@ -197,7 +197,7 @@ export class ObjectStore {
     }
     const isCurrent = set === this.#objects;
     const known = set.bytesOf(key);
-    // The collected set will replace the current one.
+    // The collected set will replace the current one, whose bytes are therefore not counted.
     const otherBytes = shares.bytesOf(namespace) - (isCurrent ? known : (this.#objects.bytes.get(namespace) ?? 0));
     const taken = isCurrent ? otherBytes : otherBytes + (set.bytes.get(namespace) ?? 0) - known;
     const bytes = heapBytesOf(object);
@@ -216,7 +216,7 @@ export class ObjectStore {
       return undefined;
     }
     const stub = refusedObject(object, reason);
-    // The last accepted version may still be active, so it still counts.
+    // The last accepted version may still be active, so its size still counts towards the limit.
     const charged = Math.max(known, heapBytesOf(stub));
     set.set(key, stub, charged);
     if (isCurrent) shares.add(namespace, charged - known);
@@ -251,7 +251,7 @@ class ObjectSet {
     return this.#bytes.get(key) ?? 0;
   }
 
-  /** @param bytes 0 if the object does not count */
+  /** @param bytes 0 if the object does not count towards the limit */
   set(key: ObjectKey, object: KubernetesObject, bytes: number): void {
     this.#forgetRefusal(key);
     this.#objects.set(key, object);
@@ -270,7 +270,7 @@ class ObjectSet {
     return bytes;
   }
 
-  /** Objects that are only counted may have been deleted, or were listed again. */
+  /** Counts rejected objects again, because those without a stored name may have been deleted, or were listed again. */
   recountRefused(namespace: string): void {
     let count = 0;
     for (const [key, object] of this.#objects)
@@ -314,7 +314,7 @@ function changesOf(key: ObjectKey, previous: KubernetesObject | undefined, objec
       { event: 'add', key, object },
     ];
   }
-  // A rejected object may fit later in the same version.
+  // A rejected object may fit later without a new version.
   const isUnchanged = versionOf(previous) === versionOf(object) && refusalOf(previous) === refusalOf(object);
   return isUnchanged ? [] : [{ event: 'update', key, object, previous }];
 }

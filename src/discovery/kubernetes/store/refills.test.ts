@@ -48,7 +48,7 @@ function given(count: number) {
 }
 const settle = () => vi.advanceTimersByTimeAsync(0);
 
-it('rejected objects are accepted when others are deleted, even if they did not change', async () => {
+it('rejected objects are accepted without a change when others are deleted', async () => {
   const { remove, kept, reported, store } = given(9);
   expect(kept()).toEqual(['s0', 's1', 's2', 's3', 's4', 's5', 's6']);
   remove('s0', 's1', 's2', 's3');
@@ -58,7 +58,7 @@ it('rejected objects are accepted when others are deleted, even if they did not 
   expect(store.refused.size).toBe(0);
 });
 
-it('objects are not listed again while the namespace is nearly full, or if none was rejected', async () => {
+it('objects are not listed again while the namespace is nearly full or if no object was rejected', async () => {
   const full = given(9);
   full.remove('s0');
   const small = given(3);
@@ -67,7 +67,7 @@ it('objects are not listed again while the namespace is nearly full, or if none 
   expect([full.lists, small.lists]).toEqual([[], []]);
 });
 
-it('frequent creations and deletions cause one list in 30 s, and a failed list is repeated after that time', async () => {
+it('objects are listed at most once in 30 s after frequent changes, and a failed list is repeated after 30 s', async () => {
   const { remove, lists, faults, kept } = given(12);
   faults.failing = true;
   remove('s0', 's1', 's2', 's3');
@@ -81,7 +81,7 @@ it('frequent creations and deletions cause one list in 30 s, and a failed list i
   expect(kept()).toEqual(['s5', 's6', 's7', 's8', 's9', 's10', 's11']);
 });
 
-it('an object that is deleted while the list is read stays deleted', async () => {
+it('objects that are deleted during the list remain deleted', async () => {
   const { remove, faults, kept } = given(9);
   faults.before = () => {
     faults.before = () => {};

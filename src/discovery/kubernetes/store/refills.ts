@@ -1,7 +1,6 @@
 /**
- * Lists the objects of a namespace again when rejected ones may fit, because others were deleted, or when the
- * namespace joins the mesh. One list at a time, and at most one per kind and namespace in 30 s, so that frequent
- * changes do not load the API server.
+ * Lists the objects of a namespace again when rejected ones may fit, because others were deleted, or when the namespace joins the mesh. Runs one list
+ * at a time, and at most one per kind and namespace in 30 s, to limit the load on the API server.
  */
 import type { KubernetesObject } from '../api-server.ts';
 import type { ObjectChange, ObjectStore } from './object-store.ts';
@@ -70,7 +69,7 @@ export class Refills {
       });
     } catch {
       if (isRequested) this.#requested.get(kind)!.add(namespace);
-      // Repeated after the interval. Not logged, because the informers of the same server report the failure.
+      // The list is retried after the interval. The failure is not logged, because the informers of the same server report it.
     }
   }
 }

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { RefusedObjectLog } from './refused-object-log.ts';
 
-it('rejected objects of a kind and namespace cause one warning per minute with their number, and do not delay another namespace', () => {
+it('rejected objects of a kind and namespace cause one warning per minute with their number, separately for each namespace', () => {
   const lines: object[] = [];
   const clock = { now: 0 };
   const log = new RefusedObjectLog(

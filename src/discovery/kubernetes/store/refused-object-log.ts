@@ -1,13 +1,11 @@
-/** Logs rate-limited warnings about objects that exceed a limit. A namespace may have a hundred thousand. */
+/** Logs rate-limited warnings about objects that exceed a limit. A namespace can have a hundred thousand such objects. */
 import type { ObjectKey } from './object-store.ts';
 
 const minIntervalMs = 60_000;
 /** Maximum number of cached kinds and namespaces. Beyond it, the cache is cleared and warnings may be repeated. */
 const maxRemembered = 1_000;
 
-/**
- * Fields of a warning. `similar`: number of rejected objects with the same kind and namespace since the last warning.
- */
+/** Fields of a warning. `similar` is the number of rejected objects with the same kind and namespace since the last warning. */
 interface RejectionFields {
   readonly kind: string;
   readonly object: string;
@@ -18,7 +16,7 @@ interface RejectionFields {
 export class RefusedObjectLog {
   readonly #warn: (fields: RejectionFields) => void;
   readonly #now: () => number;
-  /** Time of the last warning by kind and namespace, and the number of rejected objects since. */
+  /** Time of the last warning by kind and namespace, and the number of objects rejected since then. */
   readonly #lastWarnings = new Map<string, { readonly at: number; suppressed: number }>();
 
   /** @param now time of a monotonic clock in milliseconds */

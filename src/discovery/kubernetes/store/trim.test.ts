@@ -59,14 +59,14 @@ function decoded(name: 'Pod' | 'Node' | 'Service' | 'EndpointSlice', object: obj
   return result.right;
 }
 
-/** Removes containers without ports and all but one condition. */
+/** Keeps only containers with ports and one condition. */
 const withPorts = (value: unknown): unknown =>
   JSON.parse(
     JSON.stringify(value).replaceAll(',{"ports":[]}', '').replaceAll('{"type":"PodScheduled","status":"True"},', ''),
   );
 
 describe('trimming an object', () => {
-  it('keeps the used fields of a Pod', () => {
+  it('keeps the fields of a Pod that are used', () => {
     const small = trimmed(pod, resourceOf('Pod'), new SharedTexts());
     expect(decoded('Pod', small)).toEqual(withPorts(decoded('Pod', pod)));
     expect(small).toEqual({
@@ -89,7 +89,7 @@ describe('trimming an object', () => {
     });
   });
 
-  it('keeps only init containers that keep running', () => {
+  it('keeps of init containers only those that run continuously', () => {
     const wait = { name: 'wait', ports: [{ name: 'http', containerPort: 1 }] };
     const small = trimmed(
       { ...pod, spec: { containers: [], initContainers: [wait] } },
@@ -109,7 +109,7 @@ describe('trimming an object', () => {
     expect(JSON.stringify(small)).not.toContain('images');
   });
 
-  it('keeps the used fields of a Service and an EndpointSlice', () => {
+  it('keeps the fields of a Service and an EndpointSlice that are used', () => {
     const service = {
       metadata: { name: 'web', annotations: { 'networking.istio.io/exportTo': '.', note: 'x'.repeat(250_000) } },
       spec: {
@@ -146,14 +146,14 @@ describe('trimming an object', () => {
     });
   });
 
-  it('keeps only digests of a selected ConfigMap, regardless of the size of its values', () => {
+  it("keeps only digests of a selected ConfigMap's values, whatever their size", () => {
     const object = { metadata: { name: 'a' }, data: { 'root-cert.pem': 'x'.repeat(1_000_000), other: 'y' } };
     const { data } = trimmed(object, resourceOf('ConfigMap'), new SharedTexts(), { digestsData: true });
     expect(data).toEqual({ 'root-cert.pem': digestOf('x'.repeat(1_000_000)) });
     expect(digestOf('a')).toBe('sha256:ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb');
   });
 
-  it('keeps all metadata, except managed fields, of an object that is selected by name', () => {
+  it('keeps all metadata of an object that is selected by name, except managed fields', () => {
     const { metadata } = trimmed(pod, resourceOf('Pod'), new SharedTexts(), { keepsData: true });
     const { managedFields: _, ...rest } = pod.metadata;
     expect(metadata).toEqual(rest);
@@ -177,7 +177,7 @@ describe('trimming an object', () => {
     });
   });
 
-  it('keeps all fields of other kinds, including a Pod kind of another group', () => {
+  it('keeps all fields of other kinds, including the kind Pod of another group', () => {
     const object = { metadata: { name: 'a' }, spec: { hosts: ['a'] }, status: { x: 1 } };
     expect(trimmed(object, resourceOf('VirtualService'), new SharedTexts())).toEqual({
       ...object,
@@ -193,14 +193,14 @@ describe('trimming an object', () => {
     [{ spec: 'text', status: [] }],
     [{ spec: { containers: [null, { ports: 'x' }, { ports: [null] }] }, status: { conditions: {} } }],
     [{}],
-  ])('never throws for %j', (body) => {
+  ])('does not throw for %j', (body) => {
     const labels = ['no', 'labels'] as unknown as Record<string, string>;
     expect(trimmed({ metadata: { name: 'a', labels }, ...body }, resourceOf('Pod'), new SharedTexts()).kind).toBe(
       'Pod',
     );
   });
 
-  it('keeps labels whose names are properties of every JavaScript object', () => {
+  it('keeps labels whose names are properties of all JavaScript objects', () => {
     const metadata = JSON.parse('{"name": "a", "labels": {"__proto__": "x", "constructor": "y"}}');
     const { labels = {} } = trimmed({ metadata }, resourceOf('Service'), new SharedTexts()).metadata;
     expect(Object.entries(labels)).toEqual([
@@ -218,7 +218,7 @@ describe('trimming an object', () => {
     expect((one.spec as { containers: unknown }).containers).toBe((other.spec as { containers: unknown }).containers);
   });
 
-  it('shares repeated strings, and clears them when there are too many', () => {
+  it('shares repeated strings, and clears the shared strings when there are too many', () => {
     const shared = new SharedTexts(2);
     const one = Buffer.from('a longer text').toString();
     expect(shared.shareText(one)).toBe(shared.shareText(Buffer.from('a longer text').toString()));

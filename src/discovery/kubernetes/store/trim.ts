@@ -9,11 +9,11 @@ import type { KubernetesObject, ObjectMeta, Selection } from '../api-server.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Added by kubectl: a copy of the object as text. */
+/** Annotation in which kubectl stores a copy of the object as text. */
 const lastAppliedAnnotation = 'kubectl.kubernetes.io/last-applied-configuration';
-/** Domains of used annotations. Others may contain 256 KiB of text. */
+/** Domains of used annotations. Annotations of other domains can contain 256 KiB of text. */
 const keptAnnotations = /^(?:(?:[^/]*\.)?(?:istio|kubernetes|k8s)\.io|chartpilot)\//;
-/** Users and groups that OpenShift assigns to a namespace, which the injection uses. */
+/** Annotations with users and groups that OpenShift assigns to a namespace. The injection uses them. */
 const keptNamespaceAnnotations = /^openshift\.io\/sa\.scc\./;
 /** Used metadata. Controllers write other fields of any size. */
 const keptMetadata = [
@@ -33,13 +33,10 @@ const keptFieldsByKind = new Map<string, (object: Fields, shared: SharedTexts) =
 
 /** Longer texts rarely repeat, and a shared copy would only add to the memory. */
 const maxSharedCharacters = 1_000;
-/** Limit of all shared texts, so that many long ones do not need more memory than sharing saves. */
+/** Maximum total length of shared texts. Beyond it, storing them could need more memory than sharing saves. */
 const maxAllSharedCharacters = 4_000_000;
 
-/**
- * Stores values once that many objects contain, such as node names, label sets and container ports. Shared values
- * must not be modified.
- */
+/** Stores values that many objects contain, such as node names, label sets and container ports, only once. Shared values must not be modified. */
 export class SharedTexts {
   readonly #texts = new Map<string, string>();
   readonly #values = new Map<string, unknown>();
@@ -48,7 +45,7 @@ export class SharedTexts {
   #textCharacters = 0;
   #valueCharacters = 0;
 
-  /** @param maxCharacters of all texts, and separately of the JSON of all values */
+  /** @param maxCharacters maximum for all texts, and separately for the JSON of all values */
   constructor(maxEntries = 20_000, maxCharacters = maxAllSharedCharacters) {
     this.#maxEntries = maxEntries;
     this.#maxCharacters = maxCharacters;
@@ -116,12 +113,12 @@ export function trimmed(
 
 export type KeptParts = Pick<Selection, 'metadataOnly' | 'keepsData' | 'digestsData'>;
 
-/** For the few objects that are selected by name. */
+/** Used for the few objects that are selected by name. */
 function fullMetadata({ managedFields: _, selfLink: __, ...metadata }: ObjectMeta): ObjectMeta {
   return metadata;
 }
 
-/** @returns which annotations to keep, `undefined` for none */
+/** @returns the annotations to keep, or `undefined` for none */
 function keptAnnotationsOf(kept: ((object: Fields, shared: SharedTexts) => Fields) | undefined): RegExp | undefined {
   if (kept === namespaceFields) return keptNamespaceAnnotations;
   return kept === undefined || kept === serviceFields ? keptAnnotations : undefined;
@@ -148,7 +145,7 @@ function sharedEntries(entries: Fields, shared: SharedTexts, isRead = (_: string
   );
 }
 
-/** SHA-256 of a value, as `digestsData` keeps it. */
+/** SHA-256 of a value, in the form that `digestsData` keeps. */
 export function digestOf(text: string): string {
   return `sha256:${hash('sha256', text, 'hex')}`;
 }
@@ -166,7 +163,7 @@ const credentialKeys = [
   ...['tls.crt', 'tls.key', 'tls.ocsp-staple', 'cert', 'key', 'ca.crt', 'cacert', 'crl', 'ca.crl'],
   pullSecretKey,
 ];
-/** Includes the keys of mesh configuration and mesh root (`src/discovery/controllers/root-certificates.ts`). */
+/** Keys that are used, including those of mesh configuration and mesh root (`src/discovery/controllers/root-certificates.ts`). */
 const configMapKeys = ['ca.crt', 'cacert', 'mesh', 'meshNetworks', 'root-cert.pem'];
 
 function secretFields({ type, data }: Fields, shared: SharedTexts): Fields {
@@ -261,13 +258,13 @@ function namespaceFields(): Fields {
   return {};
 }
 
-/** Only the field of `nodeInfo` that determines whether pods get a native sidecar. */
+/** Keeps only the field of `nodeInfo` that determines whether pods get a native sidecar. */
 function nodeFields({ status }: Fields, shared: SharedTexts): Fields {
   const nodeInfo = isRecord(status) ? picked(status.nodeInfo, ['kubeletVersion'], shared) : {};
   return { status: { ...picked(status, ['addresses']), ...(nodeInfo.kubeletVersion !== undefined && { nodeInfo }) } };
 }
 
-/** Only ports, and the restart policy of init containers. */
+/** Keeps only ports, and the restart policy of init containers. */
 function containersWithPorts(containers: unknown, shared: SharedTexts): Fields[] {
   return listOf(containers)
     .map((container) => picked(container, ['ports', 'restartPolicy'], shared))

@@ -1,4 +1,4 @@
-/** Selects the used objects of a kind (spec/kubernetes.md §1, as Istio does). */
+/** Selects the objects of a kind that are used, as Istio does (spec/kubernetes.md §1). */
 import type { ApiResource } from '../api-resource.ts';
 import type { Selection } from '../api-server.ts';
 

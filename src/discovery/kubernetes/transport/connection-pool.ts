@@ -1,6 +1,6 @@
 /**
- * Connections of one purpose to an API server. On a single connection, watches and bursts of writes would delay each
- * other. A pool usually has one connection, and opens another when that one shuts down or reaches its stream limit.
+ * Connections for one purpose to an API server. On a shared connection, watches and bursts of writes would delay each other. A pool usually has one
+ * connection, and opens another when it shuts down or reaches its stream limit.
  */
 import type { ClientHttp2Stream, OutgoingHttpHeaders } from 'node:http2';
 import type { ClusterAccess, TlsMaterial } from '../access/cluster-access.ts';
@@ -8,14 +8,14 @@ import { ApiError, statusOf } from '../api-failure.ts';
 import { type ExchangeLimits, exchange, type ResponseReader } from './exchange.ts';
 import { aborted, Http2Connection, rejectOnAbort } from './http2-connection.ts';
 
-/** Enough for any mesh. A server with one stream per connection does not get hundreds of connections. */
+/** Sufficient for any mesh. The limit protects a server that allows one stream per connection from hundreds of connections. */
 const maxConnections = 8;
 
 /** Maximum number of attempts of a request that the server refuses without processing it. */
 const maxAttempts = 3;
 
 export interface PooledRequest {
-  /** Called in the turn of each send. Errors are passed on. */
+  /** Called synchronously before each send. Errors are passed on. */
   readonly headers: () => OutgoingHttpHeaders;
   readonly body?: Uint8Array | undefined;
 }
@@ -32,11 +32,11 @@ export class ConnectionPool {
   }
 
   /**
-   * Sends a request and reads its response. Repeats a request that the server refused without processing (for example
-   * after GOAWAY) on another connection, which HTTP/2 allows for any request (RFC 9113 §8.7).
+   * Sends a request and reads its response. Repeats a request that the server refused without processing (for example after GOAWAY) on another
+   * connection, as RFC 9113 §8.7 allows.
    *
-   * @throws ApiError. The connection accepts no more requests after a `timeout`, because it may look open for a
-   * quarter of an hour after its peer disappeared, and after a 401 if its client certificate may have expired.
+   * @throws ApiError. The connection accepts no more requests after a `timeout`, because it can look open for a quarter of an hour after its peer
+   * disappeared, and after a 401 if its client certificate may have expired.
    */
   async send(
     request: PooledRequest,
@@ -67,7 +67,7 @@ export class ConnectionPool {
       this.#connections = this.#connections.filter((connection) => !connection.isDestroyed);
       const connection = this.#connections.find(({ hasFreeStream }) => hasFreeStream);
       if (connection !== undefined) {
-        // From here on there must be no await, or another request could take the last free stream.
+        // There must be no await from here on. Otherwise, another request could take the last free stream.
         const stream = connection.begin(headers(), body === undefined);
         if (body !== undefined) stream.end(body);
         return { connection, stream };
@@ -83,9 +83,9 @@ export class ConnectionPool {
   }
 
   /**
-   * Pings all connections, including those shutting down. Without any connection, opens one.
+   * Pings all connections, including those that are shutting down. If none exists, opens one.
    *
-   * @returns milliseconds of the slowest
+   * @returns the longest round-trip time in milliseconds
    * @throws ApiError
    */
   async ping(limitMs: number, signal: AbortSignal): Promise<number> {
@@ -114,7 +114,7 @@ export class ConnectionPool {
     }
   }
 
-  /** One at a time, so that fifty starting informers share a connection. */
+  /** Opens one connection at a time, so that fifty starting informers share it. */
   #open(): Promise<void> {
     if (this.#opening === undefined) {
       const cancel = new AbortController();
@@ -140,10 +140,7 @@ export class ConnectionPool {
     this.#connections.push(connection);
   }
 
-  /**
-   * Files and plugins must provide credentials within the time limit of a connection, because other requests wait for
-   * it.
-   */
+  /** Files and plugins must provide credentials within the timeout of a connection, because other requests wait for it. */
   async #tls(signal: AbortSignal): Promise<TlsMaterial> {
     const late = AbortSignal.timeout(this.#connectLimitMs);
     try {

@@ -1,4 +1,4 @@
-/** Sends a request on an HTTP/2 stream and reads its response. Distinguishes all ways in which it can end. */
+/** Sends a request on an HTTP/2 stream and reads its response. Distinguishes all possible outcomes. */
 import { type ClientHttp2Stream, constants, type IncomingHttpHeaders, type IncomingHttpStatusHeader } from 'node:http2';
 import { messageOf } from '../../../runtime/errors.ts';
 import { msOfTurn, nextFreeTurn } from '../../../runtime/turns.ts';
@@ -20,17 +20,17 @@ export interface ResponseReader {
   data(chunk: Buffer): void;
   /** Whether the body is incomplete, so that more must arrive soon. */
   readonly isMidway: boolean;
-  /** Error bodies are plain text instead of a Kubernetes Status. */
+  /** Whether error bodies are plain text instead of a Kubernetes Status. */
   readonly hasTextErrors?: boolean;
 }
 
-/** Maximum work per turn of the event loop, shared by all streams, in milliseconds. */
+/** Maximum work per iteration of the event loop, for all streams together, in milliseconds. */
 const maxReadMs = 5;
 
 const maxErrorBytes = 64 * 1024;
 
 /**
- * @returns `whole` when the response has ended, or `limit` if the time limit passed while the reader was not midway
+ * @returns `whole` when the response has ended, or `limit` if it timed out while the reader was not midway
  * @throws ApiError
  */
 export function exchange(
@@ -95,8 +95,7 @@ export function exchange(
       if (chunk !== undefined && !isSettled) read(chunk);
     };
     const delayChunk = (chunk: Buffer): void => {
-      // Copied, because a chunk may be overwritten after its event. No further chunk arrives while the stream is
-      // paused.
+      // Copies the chunk, because its memory may be reused after its event. No further chunk arrives while the stream is paused.
       delayedChunk = delayedChunk === undefined ? Buffer.from(chunk) : Buffer.concat([delayedChunk, chunk]);
       stream.pause();
       void nextFreeTurn().then(() => {
@@ -132,7 +131,7 @@ export function exchange(
         if (errorBody.bytes <= maxErrorBytes) errorBody.chunks.push(Buffer.from(chunk));
         else ended = true;
       } else {
-        // After parsing a large object of any stream, further chunks wait for a later turn.
+        // After a large object of any stream was parsed, further chunks are delayed to a later iteration of the event loop.
         if (msOfTurn() > maxReadMs) delayChunk(chunk);
         else if (!read(chunk)) return;
       }

@@ -39,7 +39,7 @@ const service = (name: string, more: object = {}) => ({
 const line = (type: string, object: object): string => `${JSON.stringify({ type, object })}\n`;
 
 describe('a list', () => {
-  it('is requested in pages and returned trimmed, with the version from which a watch continues', async () => {
+  it('is requested in pages and returned trimmed, with the version for the watch', async () => {
     const { client, paths } = await given((stream) =>
       respondJson(stream, {
         kind: 'ServiceList',
@@ -60,7 +60,7 @@ describe('a list', () => {
     );
   });
 
-  it('may be limited to a namespace or to metadata, below the base path of the server', async () => {
+  it('can be limited to a namespace or to metadata, under the base path of the server', async () => {
     const requests: Record<string, unknown>[] = [];
     const { access, paths } = await given((stream, _path, headers) => {
       requests.push({ ...headers });
@@ -133,7 +133,7 @@ describe('a list', () => {
     expect(await failureOf(client.list(services, {}, never))).toMatchObject(failure);
   });
 
-  it('fails with the status of an error whose body does not end', async () => {
+  it('fails with the status of an error response even if the body does not end', async () => {
     const { client } = await given((stream) => {
       stream.respond({ ':status': 500, 'content-type': 'application/json' });
       const more = (): void => {
@@ -145,14 +145,14 @@ describe('a list', () => {
     expect(await failureOf(client.list(services, {}, never))).toMatchObject({ kind: 'status', code: 500 });
   });
 
-  it('never repeats its content in errors, because it may be a Secret', async () => {
+  it('does not repeat its content in errors, because it can be a Secret', async () => {
     const { client } = await given((stream) => respondJson(stream, '{"metadata": {}, "items": [{"a": hunter2}]}'));
     expect(JSON.stringify(await failureOf(client.list(services, {}, never)))).not.toContain('hunter2');
   });
 });
 
 describe('a watch', () => {
-  it('reports each event when its line is complete, regardless of how the bytes are split', async () => {
+  it('reports each event when its line is complete, however the bytes are split', async () => {
     const text = [
       line('ADDED', service('ä')),
       line('BOOKMARK', {
@@ -188,7 +188,7 @@ describe('a watch', () => {
     );
   });
 
-  it('ends with an ERROR event and reports nothing after it', async () => {
+  it('ends with an ERROR event and reports no event after it', async () => {
     const { client } = await given((stream) => {
       stream.respond(jsonHeaders);
       stream.write(line('ERROR', { kind: 'Status', code: 410, reason: 'Expired' }) + line('ADDED', service('a')));
@@ -201,7 +201,7 @@ describe('a watch', () => {
     expect(events).toEqual([{ type: 'ERROR', object: { kind: 'Status', code: 410, reason: 'Expired' } }]);
   });
 
-  it('reports nothing after it was aborted, even within a chunk', async () => {
+  it('reports no event after it is aborted, even from the same chunk', async () => {
     const { client } = await given((stream) => {
       stream.respond(jsonHeaders);
       stream.write(line('ADDED', service('a')) + line('ADDED', service('b')));
@@ -250,7 +250,7 @@ describe('a watch', () => {
     expect(failure.message).not.toContain('hunter2');
   });
 
-  it('may be silent until its timeout, after which the client ends it if the server does not', async () => {
+  it('can be silent until its timeout, and is ended by the client if the server does not end it', async () => {
     const { client } = await given((stream) => stream.respond(jsonHeaders), {
       limits: { idleMs: 20, responseMs: 2_000, watchGraceMs: 100 },
     });
@@ -260,7 +260,7 @@ describe('a watch', () => {
     });
   });
 
-  it('fails if an incomplete line does not continue', async () => {
+  it('fails if an incomplete line is not continued', async () => {
     const { client } = await given(
       (stream) => {
         stream.respond(jsonHeaders);
@@ -285,7 +285,7 @@ describe('connections to an API server', () => {
   const listOf = (stream: Parameters<RespondToRequest>[0]): void =>
     respondJson(stream, { metadata: { resourceVersion: '1' }, items: [] });
 
-  it('are shared by watches and lists, and separate for all other requests', async () => {
+  it('are shared by watches and lists, and separate for other requests', async () => {
     const { client, connections } = await given((stream, path) =>
       path.includes('watch') ? stream.respond(jsonHeaders) : listOf(stream),
     );
@@ -303,7 +303,7 @@ describe('connections to an API server', () => {
     for (const watch of watches) expect(await failureOf(watch)).toMatchObject({ kind: 'aborted' });
   });
 
-  it('increase up to a limit if the server allows few streams on each', async () => {
+  it('increase in number up to a limit if the server allows few streams on each', async () => {
     const { client, connections } = await given((stream) => stream.respond(jsonHeaders), { maxConcurrentStreams: 2 });
     const stop = new AbortController();
     const watches = Array.from({ length: 16 }, () => client.watch(services, watchFor, () => {}, stop.signal));
@@ -313,7 +313,7 @@ describe('connections to an API server', () => {
     stop.abort();
   });
 
-  it('accept no more requests after a GOAWAY, and finish their streams', async () => {
+  it('accept no new requests after a GOAWAY, and finish their streams', async () => {
     let watched: Parameters<RespondToRequest>[0] | undefined;
     const { client, connections, sessions } = await given((stream, path) => {
       if (!path.includes('watch')) return listOf(stream);
@@ -336,7 +336,7 @@ describe('connections to an API server', () => {
     expect(connections()).toBe(2);
   });
 
-  it('are replaced for a retry if they refuse a request without processing it', async () => {
+  it('are replaced for a retry if they refuse a request before processing it', async () => {
     const refused = new Set<unknown>();
     const { client, paths } = await given((stream) => {
       if (refused.size === 2) return listOf(stream);
@@ -352,11 +352,11 @@ describe('connections to an API server', () => {
     let permits = 0;
     const write = { method: 'POST', resource: leases, namespace: 'a', body: {}, permit: () => ++permits > 0 } as const;
     expect(await failureOf(client.request(write, never))).toMatchObject({ kind: 'going away' });
-    // Called for each send.
+    // The permit is called for each send.
     expect([paths.length, permits]).toEqual([3, 3]);
   });
 
-  it('that break during a response do not cause a retry', async () => {
+  it('cause no retry if they break during a response', async () => {
     const { client, paths } = await given((stream) => {
       stream.respond(jsonHeaders);
       stream.write(line('ADDED', service('a')), () => stream.destroy(new Error('broken')));
@@ -365,7 +365,7 @@ describe('connections to an API server', () => {
     expect(paths).toHaveLength(1);
   });
 
-  it('respond to pings, and are replaced after reconnect', async () => {
+  it('respond to pings, and are replaced on reconnect', async () => {
     const { client, connections } = await given((stream) => stream.respond(jsonHeaders));
     expect(await client.ping(never)).toBeGreaterThan(0);
     const watch = client.watch(services, watchFor, () => {}, never);
@@ -376,7 +376,7 @@ describe('connections to an API server', () => {
     expect(connections()).toBe(2);
   });
 
-  it('that do not respond to a ping fail within the limit', async () => {
+  it('fail after a timeout if they do not respond to a ping', async () => {
     const { access, client: direct } = await given((stream) => stream.respond(jsonHeaders));
     const { url, stall } = await faultyProxy(access.server);
     const client = new Http2ApiServer({ ...access, server: url }, { pingMs: 200 });
@@ -389,7 +389,7 @@ describe('connections to an API server', () => {
     expect(await client.ping(never)).toBeGreaterThan(0);
   });
 
-  it('that are replaced while they open leave no caller waiting', async () => {
+  it('do not block callers if they are replaced while they open', async () => {
     const { access, client: direct } = await given((stream) => listOf(stream));
     await direct.ping(never);
     let requestCount = 0;
@@ -405,12 +405,12 @@ describe('connections to an API server', () => {
     expect(requestCount).toBe(2);
   });
 
-  it('fail within their time limit if credentials never arrive', async () => {
+  it('time out if no credentials are received', async () => {
     const { client } = await given(listOf, { access: { tls: () => new Promise(() => {}) }, limits: { connectMs: 50 } });
     expect(await failureOf(client.ping(never))).toMatchObject({ kind: 'timeout' });
   });
 
-  it('report unfinished streams as closed if they end after a GOAWAY', async () => {
+  it('report unfinished streams as closed if the connection ends after a GOAWAY', async () => {
     const { client, sessions } = await given((stream) => {
       stream.respond(jsonHeaders);
       stream.write(line('ADDED', service('a')));
@@ -427,7 +427,7 @@ describe('connections to an API server', () => {
     expect(await failureOf(watch)).toMatchObject({ kind: 'closed' });
   });
 
-  it('that are not accepted fail as unreachable or with a timeout', async () => {
+  it('fail as unreachable or with a timeout if they are not accepted', async () => {
     const { client, access, close } = await scriptedApiServer(() => {});
     await close();
     expect(await failureOf(client.list(services, {}, never))).toMatchObject({ kind: 'aborted' });
@@ -445,14 +445,14 @@ describe('connections to an API server', () => {
     expect(await failureOf(patient.list(services, {}, never))).toMatchObject({ kind: 'timeout' });
   });
 
-  it('are not opened to a server with another CA or another name', async () => {
+  it('are not opened to a server with another CA or name', async () => {
     const { client } = await given(() => {}, { names: ['kubernetes.default.svc'] });
     expect(await failureOf(client.list(services, {}, never))).toMatchObject({ kind: 'unreachable' });
     const other = await given(() => {}, { access: { tls: async () => ({}) } });
     expect(await failureOf(other.client.list(services, {}, never))).toMatchObject({ kind: 'unreachable' });
   });
 
-  it('end with their client, which then opens no more', async () => {
+  it('end with their client, which then opens no new ones', async () => {
     const { client, sessions } = await given((stream) => stream.respond(jsonHeaders));
     const watch = client.watch(services, watchFor, () => {}, never);
     await eventually('it runs', () => sessions.length === 1);
@@ -464,7 +464,7 @@ describe('connections to an API server', () => {
 });
 
 describe('a request to an API server', () => {
-  it('contains the content type of its body, and a time limit for the server', async () => {
+  it('contains the content type of its body, and a timeout for the server', async () => {
     const seen: unknown[] = [];
     const { client } = await given((stream, path, headers) => {
       let body = '';
@@ -502,20 +502,20 @@ describe('a request to an API server', () => {
       return false;
     };
     const write = client.request({ method: 'POST', resource: leases, namespace: 'a', body: {}, permit }, never);
-    // Not called before a connection is open, because a term may end before.
+    // The permit is not called until a connection is open, because the term may end before that.
     expect(requestCount).toBe(0);
     expect(await failureOf(write)).toMatchObject({ kind: 'aborted' });
     expect([requestCount, paths.length]).toEqual([1, 0]);
   });
 
-  it('fails after its time limit without a response, and immediately when aborted', async () => {
+  it('fails after a timeout without a response, and immediately when aborted', async () => {
     const { client } = await given(() => {});
     const get = { method: 'GET', resource: leases, namespace: 'a', name: 'b' } as const;
     expect(await failureOf(client.request({ ...get, timeoutMs: 100 }, never))).toMatchObject({ kind: 'timeout' });
     expect(await failureOf(client.request(get, AbortSignal.abort()))).toMatchObject({ kind: 'aborted' });
   });
 
-  it('is the last one on its connection if there is no response, because the peer may be dead', async () => {
+  it('closes its connection for later requests if it receives no response', async () => {
     const { access, connections } = await given((stream) => respondJson(stream, service('a')));
     const { url, swallow } = await faultyProxy(access.server);
     const client = new Http2ApiServer({ ...access, server: url });
@@ -528,7 +528,7 @@ describe('a request to an API server', () => {
     expect(connections()).toBe(2);
   });
 
-  it('fails after its time limit if the response is slow', async () => {
+  it('times out if the response is slow', async () => {
     const { client } = await given((stream) => {
       stream.respond(jsonHeaders);
       const timer = setInterval(() => stream.write(' '), 10);
@@ -538,7 +538,7 @@ describe('a request to an API server', () => {
     expect(await failureOf(client.request(get, never))).toMatchObject({ kind: 'timeout' });
   });
 
-  it('causes credentials to be read again if it is rejected with 401', async () => {
+  it('causes credentials to be read again if it receives 401', async () => {
     const { client, access } = await given((stream) => respondJson(stream, {}, { ':status': 401 }));
     expect(await failureOf(client.list(services, {}, never))).toMatchObject({ kind: 'status', code: 401 });
     expect(await failureOf(client.request({ method: 'GET', resource: leases, name: 'a' }, never))).toMatchObject({
@@ -547,7 +547,7 @@ describe('a request to an API server', () => {
     expect(access.refusals).toBe(2);
   });
 
-  it('uses a new connection with the newest certificate if that of its connection is rejected', async () => {
+  it('uses a new connection with the newest certificate if the old certificate is rejected', async () => {
     const authority = createAuthority('of clients');
     let issued = authority.issue(['old']);
     const tls = async () => ({ ...(await server.access.tls(never)), cert: issued.certificate, key: issued.privateKey });
@@ -586,7 +586,7 @@ describe('a request to an API server', () => {
     }
   });
 
-  it('ends when it is aborted while it waits for credentials', async () => {
+  it('ends when it is aborted while waiting for credentials', async () => {
     const { client } = await given(() => {}, { access: { headers: () => new Promise(() => {}) } });
     const stop = new AbortController();
     const list = client.list(services, {}, stop.signal);

@@ -23,16 +23,16 @@ import { aborted, rejectOnAbort } from './http2-connection.ts';
 import { JsonLines, maxObjectBytes, parsedJson } from './json-lines.ts';
 import { ListItems } from './list-items.ts';
 
-/** Time limits for an unresponsive server, in milliseconds. Charts with a shorter limit abort. */
+/** Timeouts for an unresponsive server, in milliseconds. Charts with a shorter timeout abort. */
 export interface ApiServerLimits {
-  /** For opening a connection: DNS, TCP, TLS and the server's SETTINGS. */
+  /** Timeout for opening a connection: DNS, TCP, TLS and the server's SETTINGS. */
   readonly connectMs: number;
   readonly responseMs: number;
   readonly listMs: number;
-  /** For the rest of an incomplete line or response. */
+  /** Timeout for the rest of an incomplete line or response. */
   readonly idleMs: number;
   readonly pingMs: number;
-  /** How long after `timeoutSeconds` the client ends a watch. */
+  /** Time after `timeoutSeconds` at which the client ends a watch. */
   readonly watchGraceMs: number;
 }
 
@@ -105,7 +105,7 @@ export class Http2ApiServer implements ApiServer {
     signal: AbortSignal,
   ): Promise<WatchEnd> {
     const end = { events: 0, skipped: 0 };
-    // An ERROR event or an abort may occur within a chunk with many lines.
+    // Aborted on an ERROR event, so that further lines of the same chunk are ignored.
     const ended = new AbortController();
     const lines = new JsonLines((line) => {
       if (ended.signal.aborted || signal.aborted) return;
@@ -183,7 +183,7 @@ export class Http2ApiServer implements ApiServer {
       const limits = { responseMs: timeoutMs, totalMs: timeoutMs, idleMs: timeoutMs };
       await this.#writes.send({ headers, body: bytes }, reader, limits, until);
     } catch (error) {
-      // Only this request's own time limit is a timeout. Other aborts are not.
+      // Only the timeout of this request is a `timeout`, not other aborts.
       const isLate = timeLimit.aborted || (error instanceof ApiError && error.failure.kind === 'timeout');
       if (isLate && !signal.aborted && !this.#closed.signal.aborted) {
         throw new ApiError({ kind: 'timeout', message: `no response within ${timeoutMs} ms` });
@@ -227,7 +227,7 @@ export class Http2ApiServer implements ApiServer {
     return error;
   }
 
-  /** A single `AbortSignal.any`, because Node keeps nested signals in memory as long as their sources. */
+  /** Uses a single `AbortSignal.any`, because Node keeps nested signals in memory as long as their sources. */
   #untilClosed(...signals: readonly AbortSignal[]): AbortSignal {
     if (this.#closed.signal.aborted) throw aborted();
     return AbortSignal.any([...signals, this.#closed.signal]);
@@ -290,7 +290,7 @@ function selectionQuery({ fieldSelector, labelSelector }: Selection): Record<str
   return { fieldSelector, labelSelector };
 }
 
-/** Sent with writes, so that the server does not apply them after the client's limit. */
+/** Timeout for the server, which writes contain so that the server does not apply them after the client's timeout. */
 function serverLimit(method: ApiRequest['method'], timeoutMs: number): Record<string, string> {
   return method === 'GET' ? {} : { timeout: timeoutMs % 1_000 === 0 ? `${timeoutMs / 1_000}s` : `${timeoutMs}ms` };
 }

@@ -5,7 +5,7 @@ import { expect, it, onTestFinished } from 'vitest';
 import { createAuthority } from '../../../../test/certs/authority.ts';
 import { Http2Connection } from './http2-connection.ts';
 
-it('a server that requires a client certificate is reported with its TLS alert before the time limit', async () => {
+it('a connection without the required client certificate fails with the TLS alert, not with a timeout', async () => {
   const authority = createAuthority();
   const { certificate: cert, privateKey: key } = authority.issue(['localhost']);
   const server = createSecureServer({

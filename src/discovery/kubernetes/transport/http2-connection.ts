@@ -58,7 +58,7 @@ export class Http2Connection {
         signal.removeEventListener('abort', onAbort);
         session.off('close', onClose);
       };
-      // Not removed: when the session ends later, its streams report the error.
+      // This listener stays, because the streams report an error that ends the session later.
       session.on('error', onError);
       session.once('close', onClose);
       signal.addEventListener('abort', onAbort);
@@ -78,7 +78,7 @@ export class Http2Connection {
     });
   }
 
-  /** Whether the connection uses a client certificate that may have been renewed since. */
+  /** Whether the connection uses a client certificate for which a renewed one may exist. */
   get mayHaveNewerCertificate(): boolean {
     return this.#hasCertificate && performance.now() - this.#openedAt >= minAgeForNewerCertificateMs;
   }
@@ -93,7 +93,7 @@ export class Http2Connection {
   }
 
   /**
-   * Starts a stream and sends its headers in this turn.
+   * Starts a stream and sends its headers synchronously.
    *
    * @throws ApiError `going away`
    */
@@ -114,12 +114,12 @@ export class Http2Connection {
     });
   }
 
-  /** Accepts no more streams, as after a GOAWAY, and ends after the last one. */
+  /** Stops accepting streams, as after a GOAWAY, and ends after the last one. */
   leave(): void {
     this.#session.close();
   }
 
-  /** Callers check this, because a stream beyond the limit would wait for another one to end. */
+  /** Callers must check this, because a stream beyond the limit would wait for another one to end. */
   get hasFreeStream(): boolean {
     return this.acceptsStreams && this.#running.size < (this.#session.remoteSettings.maxConcurrentStreams ?? 100);
   }
@@ -147,7 +147,7 @@ export class Http2Connection {
       if (signal.aborted) return onAbort();
       const closed = (): void => fail(new ApiError({ kind: 'closed', message: 'the connection was closed' }));
       try {
-        // Returns false if too many pings are pending, which their time limit covers.
+        // Returns false if too many pings are pending. The timeout covers that case.
         this.#session.ping((error, durationMs) => {
           if (error !== null) return closed();
           settle();
@@ -159,7 +159,7 @@ export class Http2Connection {
     });
   }
 
-  /** Cancels the streams explicitly, because after closing only the session they would end without an error. */
+  /** Cancels the streams explicitly: if only the session were closed, they would end without an error. */
   close(): void {
     for (const stream of this.#running) stream.close(constants.NGHTTP2_CANCEL);
     this.#session.destroy();

@@ -7,7 +7,7 @@ it.each([
     '26 bytes in 2 chunks; begins with {, does not end with }; 2 NUL characters, 0 invalid UTF-8 sequences',
   ],
   ['secret page not found', '21 bytes in 2 chunks; does not begin with {, does not end with }; 0 NUL characters'],
-])('the error about an invalid JSON line describes its shape without repeating it: %j', (line, shape) => {
+])('the error for an invalid JSON line describes the line without repeating it: %j', (line, shape) => {
   const lines = new JsonLines(() => {});
   lines.push(Buffer.from(line.slice(0, 9)));
   let message = '';

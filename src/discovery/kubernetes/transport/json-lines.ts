@@ -2,9 +2,8 @@ import { ApiError, failureOfStatus, invalid } from '../api-failure.ts';
 import { type ObjectScan, scanned } from '../store/object-scan.ts';
 
 /**
- * A Kubernetes object has at most 3 MiB (the server's limit of a request), and JSON may encode a byte as six (Go does
- * so for `<`). With a lower limit, any tenant that can create pods could prevent reading all objects of a kind with a
- * single large object.
+ * A Kubernetes object has at most 3 MiB (the server's limit of a request), and JSON can encode a byte as six (Go does so for `<`). With a lower
+ * limit, a tenant that can create pods could prevent reading all objects of a kind with one large object.
  */
 export const maxObjectBytes = 6 * 3 * 1024 * 1024 + 64 * 1024;
 
@@ -19,7 +18,7 @@ export class JsonLines {
   #bytes = 0;
   #scan: ObjectScan | undefined;
 
-  /** @param onLine receives only metadata of an object that must not be parsed (`excessOf`) */
+  /** @param onLine receives only metadata for an object that must not be parsed (`excessOf`) */
   constructor(onLine: (line: unknown) => void, maxBytes: number = maxObjectBytes) {
     this.#onLine = onLine;
     this.#maxBytes = maxBytes;
@@ -30,8 +29,8 @@ export class JsonLines {
   }
 
   /**
-   * @throws ApiError `invalid` for a line that is too long or not JSON. The message does not contain the line, which
-   * may be a Secret. `status` if the server reports an unknown path.
+   * @throws ApiError `invalid` for a line that is too long or not JSON, without the line, which could be a Secret; `status` if the server reports an
+   * unknown path
    */
   push(chunk: Buffer): void {
     let from = 0;
@@ -62,7 +61,7 @@ export class JsonLines {
       return;
     }
     const text = line.toString('utf8');
-    // Body of a watch with status 200, for a kind whose CRD was just created (kube-apiserver 1.36).
+    // kube-apiserver 1.36 sends this body with status 200 for a watch of a kind whose CRD was just created.
     if (text === goNotFound) throw new ApiError(failureOfStatus({ message: text }, 404));
     if (text.trim() !== '') this.#onLine(parsedJson(text, 'a line of the watch', () => shapeOf(text, parts, bytes)));
   }
@@ -70,7 +69,7 @@ export class JsonLines {
 
 /**
  * @param shape describes the text without containing it
- * @throws ApiError `invalid`. Node's message would contain a part of the text, which may be a Secret.
+ * @throws ApiError `invalid`, without Node's message, because that contains a part of the text, which could be a Secret
  */
 export function parsedJson(text: string, subject: string, shape?: () => string): unknown {
   try {
@@ -80,7 +79,7 @@ export function parsedJson(text: string, subject: string, shape?: () => string):
   }
 }
 
-/** Helps to distinguish an invalid line of the server from corrupted bytes. */
+/** Describes an invalid line, to distinguish a fault of the server from corrupted bytes. */
 function shapeOf(text: string, chunks: readonly Buffer[], bytes: number): string {
   const [begins, ends] = [text.trimStart().startsWith('{'), text.trimEnd().endsWith('}')];
   const zeros = text.split('\0').length - 1;

@@ -13,7 +13,7 @@ function itemsOf(text: string, piece: number, maxBytes?: number): { items: unkno
 }
 
 describe('items of a list', () => {
-  it('equal those of a complete parse for any JSON, regardless of how it is split', () => {
+  it('equal those of a complete parse for any JSON, however it is split', () => {
     const list = fc.record({ items: fc.array(fc.dictionary(fc.string(), fc.jsonValue())), metadata: fc.jsonValue() });
     fc.assert(
       fc.property(list, fc.integer({ min: 1, max: 40 }), fc.nat(2), ({ items, metadata }, piece, space) => {
@@ -25,7 +25,7 @@ describe('items of a list', () => {
     );
   });
 
-  it('are those of the outermost list, not of a nested or preceding one', () => {
+  it('are taken from the outermost list, not from a nested or preceding one', () => {
     const text = '{"metadata": {"items": [1, 2]}, "other": [{"a": 1}], "items": [{"items": [{"b": "]}"}]}], "z": []}';
     expect(itemsOf(text, 3)).toEqual({
       items: [{ items: [{ b: ']}' }] }],
@@ -33,7 +33,7 @@ describe('items of a list', () => {
     });
   });
 
-  it('have a size limit each, but no total limit', () => {
+  it('have a size limit individually, but not in total', () => {
     const item = { text: 'x'.repeat(900) };
     const text = JSON.stringify({ items: Array(100).fill(item) });
     expect(itemsOf(text, 64, 1_000).items).toHaveLength(100);
@@ -43,7 +43,7 @@ describe('items of a list', () => {
 });
 
 describe('a chunk of a list', () => {
-  it('is not read after it was passed on, because its memory may be reused', () => {
+  it('is not read after it was passed on, because its memory can be reused', () => {
     const got: unknown[] = [];
     const lines = new JsonLines((line) => got.push(line));
     const list = new ListItems((item) => got.push(item));
@@ -62,7 +62,7 @@ describe('a chunk of a list', () => {
 });
 
 describe('lines of a watch', () => {
-  it('are one value each, regardless of how they are split, and an incomplete last line is ignored', () => {
+  it('contain one value each, however they are split, and an incomplete last line is ignored', () => {
     fc.assert(
       fc.property(fc.array(fc.jsonValue()), fc.integer({ min: 1, max: 40 }), (values, piece) => {
         const got: unknown[] = [];
@@ -76,7 +76,7 @@ describe('lines of a watch', () => {
     );
   });
 
-  it('have a size limit, whether they arrive in one or many chunks', () => {
+  it('have a size limit, whether they are received in one or many chunks', () => {
     const lines = (): JsonLines => new JsonLines(() => {}, 100);
     expect(() => lines().push(Buffer.from(`"${'x'.repeat(200)}"\n`))).toThrow('exceeds 100 bytes');
     const slow = lines();

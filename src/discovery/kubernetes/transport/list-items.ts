@@ -1,6 +1,6 @@
 /**
- * Parses a list object by object while it arrives. Parsing the 69 MB of 10,000 pods at once would block the event
- * loop for 0.7 s and take 250 MB. The text outside the items (`kind`, `metadata`) is parsed at the end.
+ * Parses a list object by object while it arrives. Parsing the 69 MB of 10,000 pods together would block the event loop for 0.7 s and take 250 MB.
+ * The text outside the items (`kind`, `metadata`) is parsed at the end.
  */
 import { invalid } from '../api-failure.ts';
 import { type ObjectScan, scanned } from '../store/object-scan.ts';
@@ -23,7 +23,7 @@ export class ListItems {
   #inItems = false;
   #scan: ObjectScan | undefined;
 
-  /** @param onItem receives only metadata of an object that must not be parsed (`excessOf`) */
+  /** @param onItem receives only metadata for an object that must not be parsed (`excessOf`) */
   constructor(onItem: (item: unknown) => void, maxBytes: number = maxObjectBytes) {
     this.#onItem = onItem;
     this.#maxBytes = maxBytes;
@@ -35,7 +35,7 @@ export class ListItems {
 
   /** @throws ApiError `invalid` */
   push(chunk: Buffer): void {
-    // Start of the bytes that are not stored yet.
+    // Index of the first byte that is not stored yet.
     let from = 0;
     for (let at = 0; at < chunk.length; at++) {
       const byte = chunk[at];
@@ -83,7 +83,7 @@ export class ListItems {
 
   /**
    * @returns the list without its items
-   * @throws ApiError `invalid` if it is incomplete or not JSON
+   * @throws ApiError `invalid` if the list is incomplete or not JSON
    */
   end(): unknown {
     return parsedJson(this.#frame, 'the list');

@@ -16,7 +16,7 @@ async function countRetainedSignals(): Promise<number> {
   return queryObjects(AbortSignal, { format: 'count' });
 }
 
-it('a completed request releases all its signals', async () => {
+it('a completed request releases all its abort signals', async () => {
   const server = await scriptedApiServer((stream) => respondJson(stream, { kind: 'Lease', metadata: { name: 'a' } }));
   onTestFinished(() => server.close());
   const { signal } = new AbortController();

@@ -1,4 +1,4 @@
-/** The page and the command that list certificates. */
+/** Tests the page and the command that list certificates. */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -25,7 +25,7 @@ afterEach(async () => {
   rmSync(root, { recursive: true });
 });
 
-it('the certificates page lists those of the authority, ports and Secrets by expiry, without keys', async () => {
+it('the certificates page lists certificates of the authority, ports and Secrets by expiry, without keys', async () => {
   const plane = ControlPlane.starting({ secureGRPCAddr: '127.0.0.1:0' }, undefined, { SELF_SIGNED_CA_DIR: root });
   await plane.ready();
   const pem = readFileSync(join(root, 'root-cert.pem')).toString('base64');

@@ -1,4 +1,4 @@
-/** `/debug/certificates`: known certificates with their expiry. Private keys are not read. */
+/** Lists known certificates with their expiry for `/debug/certificates`. Private keys are not read. */
 import { X509Certificate } from 'node:crypto';
 import type { Certificate } from '../../../identity/certificate.ts';
 import { displayNameOf } from '../../../identity/certificate-path.ts';
@@ -10,11 +10,11 @@ import type { ActiveAuthority } from '../../ca/authority.ts';
 import type { WorkloadEnds } from '../../ca/ledger/workload-ledger.ts';
 
 export interface CertificateSources {
-  /** `undefined` if this process signs no certificates, or not yet. */
+  /** `undefined` until this process signs certificates. */
   readonly authority?: ActiveAuthority | undefined;
-  /** Roots of the mesh configuration and of trust domain aliases, in addition to the authority's. */
+  /** Roots of the mesh configuration and of trust domain aliases, in addition to the root of the authority. */
   readonly trusted: readonly Certificate[];
-  /** Of the TLS ports; `undefined` without TLS ports. */
+  /** Certificate of the TLS ports; `undefined` without TLS ports. */
   readonly server?: { readonly notAfter: Date; readonly from: 'files' | 'authority' } | undefined;
   /** Earliest expiry first. */
   readonly workloads: WorkloadEnds;
@@ -27,18 +27,18 @@ export interface KnownCertificate {
   readonly name: string;
   /** ISO 8601. */
   readonly expires: string;
-  /** Component that renews it. */
+  /** Component that renews the certificate. */
   readonly renewal: string;
 }
 
 export interface CertificatesView {
   /** Clock of the control plane, ISO 8601. */
   readonly now: string;
-  /** By kind, including unlisted ones. */
+  /** Number of certificates by kind, including unlisted ones. */
   readonly counts: Readonly<Record<string, number>>;
   /** Earliest expiry first. */
   readonly certificates: readonly KnownCertificate[];
-  /** Secrets beyond the limit or without a valid certificate. */
+  /** Secrets that exceed the limit or contain no valid certificate. */
   readonly unread: readonly string[];
 }
 

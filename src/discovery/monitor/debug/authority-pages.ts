@@ -1,4 +1,4 @@
-/** Page of the certificate authority, which also accepts orders of operators (docs/identity.md). */
+/** Page of the certificate authority, which also accepts operators' requests to rotate the root (docs/identity.md). */
 import type { OperatorOrder } from '../../../../machines/discovery/ca/authority-protocol.ts';
 import { type AuthorityPageSource, type DebugPage, okReply, type PageRequest, textReply } from './debug-page.ts';
 
@@ -30,7 +30,7 @@ export const authorityPages: readonly DebugPage[] = [
   },
 ];
 
-/** Orders are accepted from this host only. */
+/** Accepts orders only from this host. */
 function refusalOf(order: string, { caller }: PageRequest) {
   if (!Object.hasOwn(orders, order))
     return textReply(
@@ -42,7 +42,7 @@ function refusalOf(order: string, { caller }: PageRequest) {
     : textReply('forbidden: the root can be rotated only from this host, with the token of the debugger', 403);
 }
 
-/** A rotation continues automatically when no client loses access, so the order is only for the opposite case. */
+/** Checks an order to continue without missing workloads. A rotation continues automatically if no workload would lose access. */
 function cutOff({ missing }: AuthorityPageSource, { query }: PageRequest) {
   const awaited = missing();
   if (awaited === undefined) return textReply('rejected: the rotation waits for no workload', 409);

@@ -55,7 +55,7 @@ describe('configDump', () => {
     expect(routes!.dynamic_route_configs).toHaveLength(2);
   });
 
-  it('contains only the requested types', () => {
+  it('contains only requested types', () => {
     const { node, connection } = connected('router', {});
     const typesOf = (query: string): string[] =>
       (configDump(connection, node, new URLSearchParams(query)) as { configs: { '@type': string }[] }).configs.map(
@@ -66,7 +66,7 @@ describe('configDump', () => {
     expect(dumpOfType(endpointType, connection, node)).toMatchObject({ configs: [{ dynamic_endpoint_configs: [{}] }] });
   });
 
-  it('contains certificates of secrets, but no private key, password or ticket key', () => {
+  it('contains the certificates of secrets, but no private key, password or ticket key', () => {
     const hidden = 'MIIEvQIBADANBg';
     const inline = (text: string) => ({ specifier: { case: 'inlineString' as const, value: text } });
     const types = [

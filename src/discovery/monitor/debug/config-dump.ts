@@ -34,7 +34,7 @@ import type { MeshNode } from '../../push/mesh-resources.ts';
 import type { ConnectionView } from '../../xds/ads-observer.ts';
 import { typeRegistry } from './type-registry.ts';
 
-/** Values of `?types=`. */
+/** Accepted values of `?types=`. */
 const shortNames: Readonly<Record<string, string>> = {
   cds: clusterType,
   lds: listenerType,
@@ -144,7 +144,7 @@ export function configDump(connection: ConnectionView, node: MeshNode, query: UR
   return asJson(configDumpParts(connection, node, query));
 }
 
-/** The sections of {@link configDump} as messages. */
+/** Builds the sections of {@link configDump} as messages. */
 export function configDumpParts(connection: ConnectionView, node: MeshNode, query: URLSearchParams): Any[] {
   const typesParameter = query.get('types');
   const withEndpoints = query.get('include_eds') !== null && query.get('include_eds') !== 'false';
@@ -158,7 +158,7 @@ export function configDumpParts(connection: ConnectionView, node: MeshNode, quer
       .map(([typeUrl, section]) => [typeUrl, sectionOf(typeUrl, section, connection, node)]),
   );
   if (typesParameter !== null) return [...parts.values()];
-  // Tools expect these sections of Envoy's dump.
+  // Tools expect this section of Envoy's dump.
   const bootstrap = anyPack(BootstrapConfigDumpSchema, create(BootstrapConfigDumpSchema));
   const scopedRoutes = anyPack(ScopedRoutesConfigDumpSchema, create(ScopedRoutesConfigDumpSchema));
   const order = [clusterType, endpointType, listenerType, 'scoped', routeType, secretType, extensionType];

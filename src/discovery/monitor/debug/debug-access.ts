@@ -4,22 +4,22 @@ import type { HttpReply, HttpRequest } from '../http/http-server.ts';
 import { type DebugPage, type PageCaller, tokenRequired } from './debug-page.ts';
 
 export interface DebugAccess {
-  /** Kubernetes namespace of a remote caller; resolves to `undefined` if authentication fails. `undefined` without an authenticator. */
+  /** Returns the Kubernetes namespace of a remote caller, or `undefined` if authentication fails. Absent without an authenticator. */
   readonly namespaceOf?: (request: HttpRequest) => Promise<string | undefined>;
   /** `ENABLE_DEBUG_ENDPOINT_AUTH`. If false, authenticated callers have full access. */
   readonly checksNamespace: boolean;
   readonly rootNamespace: () => string;
   /** Verifies that a local caller can read files of this process's user. */
   readonly token: Pick<DebuggerAccess, 'hasToken'>;
-  /** `DEBUG_ENDPOINT_AUTH_LOCALHOST`: local callers need the token for every page, not only to change something. */
+  /** `DEBUG_ENDPOINT_AUTH_LOCALHOST`: local callers need the token for every page, not only for changes. */
   readonly localNeedsToken: boolean;
-  /** `DEBUG_ENDPOINT_AUTH_ALLOWED_NAMESPACES`, with full access like the root namespace. */
+  /** `DEBUG_ENDPOINT_AUTH_ALLOWED_NAMESPACES`: namespaces with full access, like the root namespace. */
   readonly allowedNamespaces: readonly string[];
 }
 
 export type DebugPermission = { readonly onlyNamespace?: string };
 
-/** The caller's permission, or a response that rejects it. */
+/** Returns the caller's permission, or a response that rejects the caller. */
 export async function permissionOf(
   access: DebugAccess,
   request: HttpRequest,

@@ -104,7 +104,7 @@ async function body<T = never>(sources: GivenPlane, path: string): Promise<T> {
 }
 
 describe('debug pages', () => {
-  it('report sent and acknowledged versions in the format of istioctl proxy-status', async () => {
+  it('report sent and acknowledged versions in the format that istioctl proxy-status expects', async () => {
     expect(await body(plane(), '/debug/syncz')).toEqual([
       {
         cluster_id: 'Kubernetes',
@@ -140,7 +140,7 @@ describe('debug pages', () => {
   });
 
   it.each(['config_dump', 'edsz', 'ecdsz', 'cdsz', 'ndsz', 'sidecarz', 'authorizationz', 'telemetryz'])(
-    '/debug/%s requires the ID of a connected proxy',
+    'require the ID of a connected proxy: /debug/%s',
     async (page) => {
       expect(await request(plane(), `/debug/${page}`)).toMatchObject({
         status: 400,
@@ -153,7 +153,7 @@ describe('debug pages', () => {
     },
   );
 
-  it('show objects in the format of Kubernetes, and only the key names of Secrets', async () => {
+  it('show objects in Kubernetes format, and only the key names of Secrets', async () => {
     const sources = plane();
     const objects = await body<{ kind: string; spec?: object; data?: object }[]>(sources, '/debug/configz');
     expect(objects.map(({ kind }) => kind)).toEqual(['ServiceEntry', 'ServiceEntry', 'DestinationRule', 'Secret']);
@@ -162,7 +162,7 @@ describe('debug pages', () => {
     expect(JSON.stringify(objects)).not.toContain(hidden);
   });
 
-  it('explain the configuration of a proxy by the objects that caused it', async () => {
+  it('explain which objects caused the configuration of a proxy', async () => {
     const scope = await body<Record<string, never>>(plane(), '/debug/sidecarz?proxyID=web-0.shop');
     expect(scope).toMatchObject({
       name: 'default-sidecar',
@@ -173,7 +173,7 @@ describe('debug pages', () => {
     });
   });
 
-  it('list the policies that select a proxy by namespace and labels', async () => {
+  it('list the policies that select a proxy by its namespace and labels', async () => {
     const policy = (name: string, namespace: string, spec: string): string =>
       `---\napiVersion: security.istio.io/v1\nkind: AuthorizationPolicy\nmetadata: {name: ${name}, namespace: ${namespace}}\nspec: {${spec}}\n`;
     const selectsWeb = 'selector: {matchLabels: {app: web}}, rules: [{}]';
@@ -198,7 +198,7 @@ describe('debug pages', () => {
     expect(await body(sources, '/debug/telemetryz?proxyID=web-0.shop')).toMatchObject({ policies: [] });
   });
 
-  it('list services and hosts in the format of the first Pilots, by key, without external services', async () => {
+  it('list services and their hosts in the registration format of early Pilot versions, without external services', async () => {
     const { body: text, contentType } = await request(plane(), '/v1/registration');
     expect(contentType).toBe('application/json');
     expect(JSON.parse(String(text))).toEqual([
@@ -215,7 +215,7 @@ describe('debug pages', () => {
     expect(await body(plane(), '/debug/endpointz?brief=1')).toContain('cart.example.com|http shop 10.0.0.1:8080');
   });
 
-  it('push, clear the cache and, with the unsafe switch, close a stream for an operator', async () => {
+  it('push, clear the cache and, if unsafe actions are enabled, close a stream on request of an operator', async () => {
     const sources = plane();
     const post = async (path: string, at = sources) => await request(at, path, { method: 'POST', ...operator });
     expect(await post('/debug/adsz?push=true')).toMatchObject({ body: 'Pushed to 1 servers\n' });
@@ -228,8 +228,8 @@ describe('debug pages', () => {
     expect(sources.actions).toEqual(['push', `disconnect ${web}-1`]);
   });
 
-  // Issue 33, item 4.
-  it('change nothing for GET or HEAD, regardless of the query', async () => {
+  // See issue 33, item 4.
+  it('change no state for GET or HEAD, regardless of the query', async () => {
     const sources = { ...plane(), unsafeAdmin: true };
     await request(sources, '/debug/config_dump?proxyID=web-0.shop');
     const { size } = sources.cache;
@@ -247,7 +247,7 @@ describe('debug pages', () => {
     expect(sources.cache.size).toBe(size);
   });
 
-  it('exist for each listed name; other names return 404', async () => {
+  it('exist for each listed name, and return 404 for other names', async () => {
     const sources = plane();
     for (const page of await body<string[]>(sources, '/debug/list')) {
       const method = page === 'force_disconnect' ? 'POST' : 'GET';
@@ -259,7 +259,7 @@ describe('debug pages', () => {
 });
 
 describe('the connection view', () => {
-  it('shows sent, acknowledged, rejected and pending resources of a proxy, with reasons', async () => {
+  it('shows sent, acknowledged, rejected and pending resources of a proxy, with the reasons', async () => {
     const [proxy] = await body<{ worst: string; slow: boolean; types: object[] }[]>(plane(), '/debug/proxyz');
     expect(proxy).toMatchObject({
       proxy: 'web-0.shop',
@@ -275,7 +275,7 @@ describe('the connection view', () => {
     ]);
   });
 
-  it('shows the Envoy version of a proxy, and features that this version lacks', async () => {
+  it('shows the Envoy version of a proxy and the features that this version lacks', async () => {
     const envoys = [undefined, { version: [1, 40, 0], hasV8: true }, { version: [1, 35, 2], hasV8: false }];
     const shown = await Promise.all(
       envoys.map(async (envoy) => {
@@ -295,7 +295,7 @@ describe('the connection view', () => {
     ]);
   });
 
-  it('shows configuration that gRPC ignores for a proxyless client', async () => {
+  it('shows which configuration a proxyless gRPC client ignores', async () => {
     const route = `
 ---
 apiVersion: networking.istio.io/v1
@@ -332,7 +332,7 @@ spec: { hosts: [echo.test], http: [{ mirror: { host: echo.test }, route: [{ dest
     expect(proxy!.types[0]).not.toHaveProperty('pending');
   });
 
-  it('is an HTML page for browsers that escapes all values', async () => {
+  it('is an HTML page with escaped values', async () => {
     const html = { headers: { accept: 'text/html,*/*' } };
     const overview = await request(plane(), '/debug/proxyz', html);
     expect(overview.contentType).toContain('text/html');
@@ -344,7 +344,7 @@ spec: { hosts: [echo.test], http: [{ mirror: { host: echo.test }, route: [{ dest
 });
 
 describe('access to debug pages', () => {
-  it('from a local user without the token is limited to requests that change nothing', async () => {
+  it('is limited to read-only requests for a local user without the token', async () => {
     const sources = { ...plane(), unsafeAdmin: true };
     const changes = ['adsz?push=true', 'cachez?clear=true', 'force_disconnect?proxyID=web-0.shop'];
     for (const page of changes)
@@ -353,7 +353,7 @@ describe('access to debug pages', () => {
     expect((await request(sources, '/debug/configz')).status).toBe(200);
   });
 
-  it('from a local user without the token is rejected on each page with DEBUG_ENDPOINT_AUTH_LOCALHOST', async () => {
+  it('is rejected on each page for a local user without the token if DEBUG_ENDPOINT_AUTH_LOCALHOST is set', async () => {
     const access = { ...open, localNeedsToken: true };
     for (const page of ['/debug/configz', '/debug/syncz', '/debug', '/v1/registration']) {
       expect((await request(plane(), page, { access })).status).toBe(401);
@@ -366,7 +366,7 @@ describe('access to debug pages', () => {
   const statusOf = async (page: string, access: DebugAccess): Promise<number> =>
     (await request(plane(), page, { peer: elsewhere, access })).status;
 
-  it('from this host is allowed, except from pages of web sites and through HTTP proxies', async () => {
+  it('is allowed from this host, but not from pages of web sites or through HTTP proxies', async () => {
     expect((await request(plane(), '/debug/configz')).status).toBe(200);
     for (const headers of [
       { 'sec-fetch-site': 'cross-site' },
@@ -377,13 +377,13 @@ describe('access to debug pages', () => {
     }
   });
 
-  it('from other hosts is rejected without authentication', async () => {
+  it('is rejected from other hosts without authentication', async () => {
     expect(await statusOf('/debug/configz', open)).toBe(401);
     expect(await statusOf('/debug/configz', known(undefined))).toBe(401);
     expect(await statusOf('/v1/registration', open)).toBe(401);
   });
 
-  it('from other hosts is authenticated like xDS streams', async () => {
+  it('is authenticated from other hosts like xDS streams', async () => {
     const byToken: Authenticator = {
       name: 'token',
       authenticate: ({ metadata }) => {
@@ -401,13 +401,13 @@ describe('access to debug pages', () => {
     expect(await statusOf('/debug/configz', { ...open, namespaceOf: callerNamespace([]) })).toBe(401);
   });
 
-  it('from the root namespace and allowed namespaces is unlimited', async () => {
+  it('is unlimited from the root namespace and allowed namespaces', async () => {
     for (const namespace of ['istio-system', 'ops'])
       expect(await statusOf('/debug/configz', known(namespace))).toBe(200);
     expect(await statusOf('/debug/configz', { ...known('shop'), checksNamespace: false })).toBe(200);
   });
 
-  it('from other namespaces is limited to three pages about their own proxies', async () => {
+  it('is limited from other namespaces to three pages about their own proxies', async () => {
     for (const page of ['configz', 'syncz', 'proxyz', 'cachez?clear=true', 'adsz?push=true']) {
       expect(await statusOf(`/debug/${page}`, known('shop')), page).toBe(403);
     }

@@ -1,4 +1,4 @@
-/** `/debug/…`: pages about the state of the control plane (spec/discovery.md §9.1). */
+/** Serves `/debug/…`, pages about the state of the control plane (spec/discovery.md §9.1). */
 
 import type { HttpReply, HttpRequest } from '../http/http-server.ts';
 import { authorityPages } from './authority-pages.ts';
@@ -28,7 +28,7 @@ export const debugPages: readonly DebugPage[] = [
   ...consulPages,
 ];
 
-/** Has the same access rules as `/debug`. */
+/** This path has the same access rules as `/debug`. */
 const registrationPath = '/v1/registration';
 
 /** `undefined` for paths other than `/debug` and `/v1/registration`. */

@@ -20,7 +20,7 @@ export interface DebugSources {
   /** @param max limit of listed workloads */
   readonly certificateSources: (max: number) => Omit<CertificateSources, 'secrets'>;
   readonly connections: () => readonly ConnectionView[];
-  /** Closes a stream, after which its proxy reconnects. @returns false if it was closed already */
+  /** Closes a stream, so that its proxy reconnects. @returns `false` if the stream was already closed */
   readonly disconnect: (connection: ConnectionView) => boolean;
   readonly pushAll: () => void;
   /** `undefined` if this process signs no certificates. */
@@ -56,8 +56,8 @@ export interface AuthorityPageSource {
 }
 
 /**
- * `operator`: on this host, with the debugger's token. `local user`: on this host, without it. `authenticated`: from another host, with an
- * identity that may access the page.
+ * `operator` is on this host and has the debugger's token, `local user` has no token. `authenticated` is on another host and has an identity that may
+ * access the page.
  */
 export type PageCaller = 'operator' | 'local user' | 'authenticated';
 
@@ -65,22 +65,22 @@ export type PageRequest = Pick<HttpRequest, 'headers'> & {
   readonly query: URLSearchParams;
   readonly method: string;
   readonly caller: PageCaller;
-  /** `undefined`: proxies of all namespaces. */
+  /** `undefined` if the caller may see proxies of all namespaces. */
   readonly onlyNamespace?: string;
 };
 
 export interface DebugPage {
-  /** Relative to `/debug/`. */
+  /** Path relative to `/debug/`. */
   readonly path: string;
   readonly description: string;
   /** Whether callers of other namespaces may request it for their own proxies (§9.1). */
   readonly forEveryNamespace?: boolean;
-  /** Whether this query changes something and so requires POST. Any link or prefetch sends GET. */
+  /** Whether this query changes something and so requires POST. A GET can come from any link or prefetch. */
   readonly changes?: (query: URLSearchParams) => boolean;
   readonly respond: (sources: DebugSources, request: PageRequest) => HttpReply | Promise<HttpReply>;
 }
 
-/** Istio's text, which tools match. */
+/** Text that Istio sends and tools match. */
 const notConnected = 'Proxy not connected to this Pilot instance. It may be connected to another instance.\n';
 const usage = 'You must provide a proxyID in the query string: ?proxyID=NODE_ID (/debug/adsz lists them)\n';
 
@@ -103,7 +103,10 @@ export function matchesProxyId({ id, node }: ConnectionView, proxyId: string): b
   return node === proxyId || node.split('~')[2] === proxyId || id.startsWith(proxyId);
 }
 
-/** Page of the proxy in `?proxyID`: 400 without the parameter, 404 if it is not connected, 403 if the caller may not access it. */
+/**
+ * Creates a page about the proxy in `?proxyID`. Responds with 400 without the parameter, 404 if the proxy is not connected, and 403 if the caller may
+ * not access it.
+ */
 export function withProxy(
   { connections, resources }: DebugSources,
   { query, onlyNamespace }: PageRequest,

@@ -1,4 +1,4 @@
-/** Authenticates remote HTTP callers like xDS streams. */
+/** Authenticates remote HTTP callers in the same way as xDS streams. */
 
 import { singleWorkloadOf } from '../../../identity/spiffe-id.ts';
 import { type Authenticator, authenticate } from '../../xds/access/authenticator.ts';

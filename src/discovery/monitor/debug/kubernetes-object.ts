@@ -5,7 +5,7 @@ import type { Kind } from '../../../model/kinds/kind.ts';
 import { ownValue } from '../../../runtime/json-object.ts';
 
 const redacted = '[redacted]';
-/** Contains a copy of the object, including Secret data. */
+/** Annotation that contains a copy of the object, including Secret data. */
 const lastApplied = 'kubectl.kubernetes.io/last-applied-configuration';
 
 /** Decoded fields, including defaults. */
@@ -15,7 +15,7 @@ export function asKubernetesObject(config: Config, rootNamespace?: string): obje
     name,
     ...(namespace !== '' && { namespace }),
     resourceVersion,
-    // 0 if the file contains no timestamp.
+    // The timestamp is 0 if the file contains none.
     ...(creationTimestamp > 0 && { creationTimestamp: new Date(creationTimestamp).toISOString() }),
     labels,
     annotations: annotationsOf(config, rootNamespace),
@@ -50,7 +50,7 @@ function withoutValues(body: Readonly<Record<string, unknown>>): object {
 
 function annotationsOf(config: Config, rootNamespace: string | undefined): Readonly<Record<string, string>> {
   const { kind, annotations } = config;
-  // The object was translated from another one.
+  // The object is a placeholder for another one.
   if (config.standsFor !== undefined) return { 'chartpilot/stands-for': standInText(config, rootNamespace) };
   return kind === 'Secret' && lastApplied in annotations ? { ...annotations, [lastApplied]: redacted } : annotations;
 }

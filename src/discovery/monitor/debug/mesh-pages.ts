@@ -67,7 +67,7 @@ function endpointShards({ state }: DebugSources): object {
   return Object.fromEntries([...hosts].map(([host, namespaces]) => [host, Object.fromEntries(namespaces)]));
 }
 
-/** The local cluster has no Secret. A synced cluster may be unreachable now. */
+/** Lists clusters. The local cluster has no Secret. A synced cluster can become unreachable later. */
 function clusters({ state, clusterId, secretOfCluster = () => '', unreachableCluster }: DebugSources): object[] {
   const ids = new Set([clusterId, ...state.registries.registries.map((registry) => registry.clusterId)]);
   return [...ids].map((id) => {
@@ -79,7 +79,7 @@ function clusters({ state, clusterId, secretOfCluster = () => '', unreachableClu
   });
 }
 
-/** `host|port namespace address:port …` */
+/** Formats lines such as `host|port namespace address:port …`. */
 function briefEndpoints({ state }: DebugSources): string {
   const lines: string[] = [];
   for (const [host, byNamespace] of state.registry.endpoints) {

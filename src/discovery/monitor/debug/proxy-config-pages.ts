@@ -1,4 +1,4 @@
-/** Pages about the configuration of one proxy and the objects that caused it. */
+/** Pages about the configuration of a proxy and the objects that caused it. */
 
 import { toJson } from '@bufbuild/protobuf';
 import { extensionType } from '../../../../machines/discovery/xds/ads-types.ts';

@@ -13,7 +13,7 @@ import { type SyncState, syncStateOf } from './sync-state.ts';
 import { clustersText, describeWait, type WaitDescription } from './wait-text.ts';
 
 export interface TypeDescription {
-  /** Without the common prefix, such as `cluster.v3.Cluster`. */
+  /** Type URL without the common prefix, such as `cluster.v3.Cluster`. */
   readonly type: string;
   readonly typeUrl: string;
   readonly state: SyncState;
@@ -25,13 +25,13 @@ export interface TypeDescription {
   readonly acknowledged: { readonly version: string; readonly nonce: string };
   /** Error, if the last response was rejected. */
   readonly rejected?: string;
-  /** The pending response, or the change that waits for it. */
+  /** The pending response, or the change that waits for clusters. */
   readonly pending?: string;
   /** Clusters that the pending change waits for; `*` if the proxy's clusters are unknown. */
   readonly awaits?: readonly string[];
   /** Clusters that did not become ready in time. Envoy uses them without the missing parts until their configuration changes. */
   readonly givenUp?: readonly string[];
-  /** Changes that are delayed, kept, or sent with a time limit, and why (docs/changes-without-loss.md). */
+  /** Changes that are delayed, kept, or sent with a timeout, with the reason (docs/changes-without-loss.md). */
   readonly waits?: readonly WaitDescription[];
   /** Number of clusters that were removed early, because the proxy kept too many unconfigured ones. */
   readonly evicted?: number;
@@ -47,14 +47,14 @@ export interface ProxyDescription {
   /** Reported Envoy version, such as `1.40.0`. */
   readonly envoy?: string;
   readonly envoyProblem?: string;
-  /** For proxyless gRPC: configured features that gRPC does not support. */
+  /** Configured features that gRPC does not support, for proxyless clients. */
   readonly limitations?: readonly string[];
   readonly address: string;
   readonly protocol: 'sotw' | 'delta';
   readonly connectedAt: string;
   /** State of the connection's statechart. */
   readonly state: string;
-  /** Version of its push context. */
+  /** Version of the connection's push context. */
   readonly context: string;
   readonly worst: SyncState;
   /** Response bytes that the proxy has not read. */
@@ -63,7 +63,7 @@ export interface ProxyDescription {
   readonly types: readonly TypeDescription[];
 }
 
-/** A proxy with this many unread bytes counts as slow, and the next response waits (src/discovery/xds/stream/ads-stream.ts). */
+/** A proxy with this many unread bytes is shown as slow, and its next response waits (src/discovery/xds/stream/ads-stream.ts). */
 const slowBytes = 64 * 1024;
 
 const severity: Readonly<Record<SyncState, number>> = { ERROR: 0, STALE: 1, NOT_SENT: 2, SYNCED: 3 };

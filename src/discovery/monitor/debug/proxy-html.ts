@@ -1,11 +1,11 @@
-/** The connection view as HTML without scripts: an overview of all proxies, or details of selected ones. */
+/** Renders the connection view as HTML without scripts: an overview of all proxies, or details of selected ones. */
 import { ownValue } from '../../../runtime/json-object.ts';
 import { markupText } from '../../../runtime/markup-text.ts';
 import type { ProxyDescription, TypeDescription } from './proxy-description.ts';
 import type { SyncState } from './sync-state.ts';
 import type { WaitDescription } from './wait-text.ts';
 
-/** Of a type. A proxy may keep a thousand clusters. */
+/** Maximum number of lines per type, because a proxy can keep a thousand clusters. */
 const maxWaitLines = 20;
 
 /** @param one whether to show details, because the caller selected proxies */
@@ -132,7 +132,7 @@ function time(iso: string): string {
   return `<time>${markupText(iso.replace('T', ' ').replace(/\.\d+Z$/, ' UTC'))}</time>`;
 }
 
-/** In the order in which Envoy applies them, followed by other types. */
+/** Types in the order in which Envoy applies them. Other types come last. */
 const order = ['Cluster', 'ClusterLoadAssignment', 'Listener', 'RouteConfiguration'];
 const shortNames: Readonly<Record<string, string>> = {
   Cluster: 'clusters',

@@ -138,7 +138,7 @@ function noncesOf({ watches }: ConnectionView): Record<string, string | number> 
     return [
       [`${name}_sent`, watch?.nonceSent ?? ''],
       [`${name}_acked`, watch?.nonceAcked ?? ''],
-      // A response contains all endpoints or the changed ones, so a proxy has applied either all or none.
+      // The percentage is 0 or 100, because a proxy applies all endpoints of a response or none.
       ...(name === 'endpoint' ? ([['endpoint_percent', percentOf(watch)]] as [string, number][]) : []),
     ];
   });

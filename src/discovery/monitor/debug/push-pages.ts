@@ -22,7 +22,7 @@ export const pushPages: readonly DebugPage[] = [
         services: context?.services.length ?? 0,
         AuthorizationPolicies: policies.map((policy) => asKubernetesObject(policy, state.mesh.rootNamespace)),
         NetworkGateways: resolved,
-        // Gateways of mesh networks without a known address.
+        // Gateways of the mesh networks whose addresses are unknown.
         UnresolvedGateways: Object.entries(settings.networks.networks).flatMap(([network, { gateways }]) =>
           known.has(network) ? [] : gateways.map((gateway) => ({ network, ...gateway })),
         ),

@@ -1,4 +1,4 @@
-/** `/v1/registration`: services and their endpoints in the format of the first Pilots (spec/discovery.md §9.1, G1). */
+/** Serves `/v1/registration`: services and their endpoints in the format of the first Pilots (spec/discovery.md §9.1, G1). */
 import { compareText } from '../../../model/config/config.ts';
 import type { MeshState } from '../../push/contexts/mesh-state.ts';
 import type { HttpReply } from '../http/http-server.ts';
@@ -8,7 +8,7 @@ interface Host {
   readonly port: number;
 }
 
-/** Without external services, by key. 503 before the first push context. */
+/** Responds with all services except external ones, by key, or with 503 before the first push context. */
 export function registration({ context }: Pick<MeshState, 'context'>): HttpReply {
   if (context === undefined) return { status: 503, body: 'not ready: services are not synced yet\n' };
   const hosts = new Map<string, Host[]>();

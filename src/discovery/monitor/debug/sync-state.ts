@@ -19,7 +19,10 @@ export const syncedTypes: readonly (readonly [name: string, typeUrl: string])[] 
   ['extensionconfig', extensionType],
 ];
 
-/** STALE: the last response is not acknowledged. ERROR: the last response was rejected, or is not acknowledged and the previous one was rejected. */
+/**
+ * The state is STALE if the last response is not acknowledged, and ERROR if it was rejected, or is not acknowledged and the previous one was
+ * rejected.
+ */
 export function syncStateOf(watch: WatchView | undefined): SyncState {
   if (watch === undefined || watch.nonceSent === '') return 'NOT_SENT';
   if (watch.nonceAcked === watch.nonceSent) return 'SYNCED';

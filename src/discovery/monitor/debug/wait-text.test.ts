@@ -36,12 +36,12 @@ describe('describeWait', () => {
       'no configured listener uses it, kept until the proxy unsubscribes',
     ],
     [{ kind: 'given up', name: 'a', fetchMs: 15_000 }, 'sent with a time limit of 15 s'],
-  ])('describes %j', (wait, why) => {
+  ])('describes the wait %j', (wait, why) => {
     expect(describeWait(wait).why).toContain(why);
   });
 });
 
-test('the connection view and explain list 20 kept clusters of a proxy and the number of the remaining ones', () => {
+test('the connection view and explain list 20 retained clusters of a proxy and count the others', () => {
   const waits = Array.from({ length: 25 }, (_, index) => describeWait(kept({ name: `<c${index}>` })));
   const type = {
     type: 'cluster.v3.Cluster',

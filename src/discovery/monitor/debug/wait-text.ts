@@ -1,4 +1,4 @@
-/** Texts about changes that make-before-break delays. proxyz and `explain --from` show the same reason. */
+/** Texts about changes that make-before-break delays, so that proxyz and `explain --from` show the same reason. */
 
 import { anyCluster } from '../../../../machines/discovery/xds/cluster-rollout.ts';
 import type {
@@ -12,7 +12,7 @@ import { shortType } from '../../xds/short-type.ts';
 
 export interface WaitDescription {
   readonly kind: RolloutWait['kind'];
-  /** Of the resource or cluster; `*` for all clusters. */
+  /** Name of the resource or cluster; `*` for all clusters. */
   readonly name: string;
   readonly why: string;
 }

@@ -59,7 +59,7 @@ async function resources(typeUrl: string, names: string[], namespace = 'istio-sy
 }
 
 describe('debug pages over xDS', () => {
-  it('return one resource with the page', async () => {
+  it('return one resource that contains the page', async () => {
     const command = 'config_dump?proxyID=web-0.shop&types=cds';
     const [resource, ...otherResources] = await resources(debugType, [command]);
     expect(otherResources).toEqual([]);
@@ -82,7 +82,7 @@ describe('debug pages over xDS', () => {
     });
   });
 
-  it('return a resource if a proxy is not connected, so that tools query the next replica', async () => {
+  it('return a resource even if the proxy is not connected, so that tools query the next replica', async () => {
     const [resource] = await resources(debugType, ['config_dump?proxyID=elsewhere.shop']);
     // The sentence that istioctl matches (istioctl/pkg/multixds).
     expect(Buffer.from(resource!.value).toString()).toContain(
@@ -90,7 +90,7 @@ describe('debug pages over xDS', () => {
     );
   });
 
-  it('contain no configuration for a proxy of another replica, and no error, so that tools query the next replica', async () => {
+  it('return an empty configuration, not an error, for a proxy of another replica, so that tools query that replica', async () => {
     expect(await request(configDumpType, ['elsewhere.shop'], 'istio-system')).toMatchObject({ resources: [] });
   });
 

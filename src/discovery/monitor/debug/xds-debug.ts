@@ -1,6 +1,6 @@
 /**
- * Debug pages over xDS (spec/discovery.md §7.1, §9.1), as requested by `istioctl proxy-status` and `istioctl proxy-config`. Each request has one
- * response; there are no subscriptions.
+ * Serves debug pages over xDS (spec/discovery.md §7.1, §9.1), which `istioctl proxy-status` and `istioctl proxy-config` request. Each request has one
+ * response, without a subscription.
  */
 
 import { create, type JsonObject, toBinary } from '@bufbuild/protobuf';
@@ -34,7 +34,7 @@ interface DebugResource {
 
 type DebugResult =
   | { readonly resources: readonly DebugResource[] }
-  /** For the gRPC status of the stream. */
+  /** Error message, for the gRPC status of the stream. */
   | { readonly error: string };
 
 export interface XdsDebugOptions {
@@ -43,7 +43,7 @@ export interface XdsDebugOptions {
 }
 
 const clientConfigType = 'type.googleapis.com/envoy.service.status.v3.ClientConfig';
-/** In the order of tools. */
+/** Types in the order that tools use. */
 const reportedTypes = [listenerType, routeType, endpointType, clusterType, extensionType];
 
 const statusOf: Readonly<Record<SyncState, ConfigStatus>> = {
@@ -84,7 +84,7 @@ export class XdsDebug {
     );
   }
 
-  /** The resource name is a page with its query: `syncz`, `config_dump?proxyID=x`. */
+  /** Responds with a page. The resource name is its path with query, such as `syncz` or `config_dump?proxyID=x`. */
   async #page(names: readonly string[], permission: DebugPermission): Promise<DebugResult> {
     const [command, ...extraNames] = names;
     if (command === undefined || extraNames.length > 0) {
@@ -102,7 +102,7 @@ export class XdsDebug {
     return { resources: [{ name: command, typeUrl: debugType, value: Buffer.from(text) }] };
   }
 
-  /** All proxies if no name is given. */
+  /** Reports all proxies if no name is given. */
   #syncStatus(names: readonly string[], permission: DebugPermission): DebugResult {
     const page = debugPages.find(({ path }) => path === 'syncz')!;
     const refusal = pageRefusal(page, permission);
@@ -142,7 +142,7 @@ export class XdsDebug {
         return { status: 200, body: '' };
       },
     );
-    // Tools query the next replica if there is no resource.
+    // Without resources in the response, tools query the next replica.
     return respond.status === 200 || respond.status === 404
       ? { resources: parts }
       : { error: String(respond.body).trimEnd() };

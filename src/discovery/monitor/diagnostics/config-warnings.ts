@@ -1,4 +1,4 @@
-/** Warnings across objects (src/discovery/references), for `/debug/push_status` and statuses. */
+/** Converts warnings about combinations of objects (src/discovery/references) for `/debug/push_status` and statuses. */
 import { type Config, configKeyText } from '../../../model/config/config.ts';
 import type { Problem } from '../../../model/config/problem.ts';
 import { type WarningCode, warningTable } from '../../../runtime/errors.ts';
@@ -8,7 +8,7 @@ import { ObjectsOfControlPlane } from '../../references/known-objects.ts';
 import type { FindDiagnostics } from './find-diagnostics.ts';
 import { findProxyWarnings, type ProxyWarning } from './proxy-warnings.ts';
 
-/** Bounds memory, because one namespace can cause any number. */
+/** Limits memory, because one namespace can cause any number of warnings. */
 const maxWarnings = 2_000;
 
 export const findWarningsAcrossObjects: FindDiagnostics = function* (sources, note) {

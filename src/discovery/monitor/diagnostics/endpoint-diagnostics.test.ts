@@ -42,7 +42,7 @@ function found(metric: string, yaml: string, network = 'n1', addresses = '10.9.0
 }
 const acrossNetworks = (yaml: string, network?: string) => found('pilot_plaintext_across_networks', yaml, network);
 
-it('endpoint diagnostics report endpoints of another network that a rule with tls DISABLE withholds from clients', () => {
+it('endpoint diagnostics report endpoints of another network that are withheld because a rule disables TLS', () => {
   expect(acrossNetworks(entry + gateway + rule('web.test', 'DISABLE'))).toEqual([
     expect.stringMatching(
       /^outbound\|80\|\|web.test shop: endpoints 10.0.0.9:80 of network n2 .* clients of namespace shop .*\(DestinationRule\/shop\/web\)$/,
@@ -50,7 +50,7 @@ it('endpoint diagnostics report endpoints of another network that a rule with tl
   ]);
 });
 
-it('endpoint diagnostics report withheld endpoints for the namespace of a client whose wildcard rule originates other TLS', () => {
+it('endpoint diagnostics report withheld endpoints in a client namespace whose wildcard rule originates other TLS', () => {
   expect(acrossNetworks(entry + gateway + rule('*.test', 'SIMPLE', 'other'))).toEqual([
     expect.stringContaining('clients of namespace other'),
   ]);
@@ -60,11 +60,11 @@ it.each([
   ['clients use mutual TLS', entry + gateway + rule('web.test', 'ISTIO_MUTUAL'), 'n1'],
   ['the network has no gateway', entry + rule('web.test', 'DISABLE'), 'n1'],
   ['no connected proxy is in a different network', entry + gateway + rule('web.test', 'DISABLE'), 'n2'],
-])('endpoint diagnostics report no endpoint of another network if %s', (_, yaml, network) => {
+])('endpoint diagnostics do not report endpoints of another network if %s', (_, yaml, network) => {
   expect(acrossNetworks(yaml, network)).toEqual([]);
 });
 
-it('endpoint diagnostics report host names among endpoints that must be IP addresses', () => {
+it('endpoint diagnostics report host names in endpoints that require IP addresses', () => {
   const vm = `
 apiVersion: networking.istio.io/v1
 kind: WorkloadEntry
@@ -80,7 +80,7 @@ spec: { hosts: [vm.test], resolution: STATIC, ports: [{ number: 80, name: http, 
   expect(found('pilot_host_name_endpoints', vm.replace('STATIC', 'DNS'))).toEqual([]);
 });
 
-it('endpoint diagnostics report workloads without an address or a known gateway of their network', () => {
+it('endpoint diagnostics report workloads without an address or a known gateway for their network', () => {
   const far = entry.replace('{ address: 10.0.0.9, network: n2,', '{ network: n2,');
   expect(found('pilot_endpoints_without_address', far)).toEqual([
     expect.stringMatching(/^shop\/web.test: .*an endpoint of network n2/),
@@ -109,7 +109,7 @@ spec: { ingress: [{ port: { number: 9080, name: http, protocol: HTTP }, defaultE
   },
 );
 
-it('endpoint diagnostics name the objects whose status reports an endpoint', () => {
+it('endpoint diagnostics name the objects whose status contains an endpoint warning', () => {
   const plane = givenPlane(entry.replace('address: 10.0.0.1, ', ''));
   const status = diagnosticsOf(plane.state, plane.resources.nodes);
   expect(Object.values(status.pilot_endpoints_without_address!).flatMap(({ objects }) => objects)).toEqual([

@@ -41,7 +41,7 @@ export const findEndpointsWithoutAddress: FindDiagnostics = function* ({ context
   }
 };
 
-/** `defaultEndpoint`s of Sidecars whose address family the workload lacks. */
+/** Finds `defaultEndpoint`s of Sidecars with an address family that the workload does not have. */
 export const findReplacedDefaultEndpoints: FindDiagnostics = function* ({ proxies }, note) {
   for (const { proxy, shape, context } of proxies) {
     yield;

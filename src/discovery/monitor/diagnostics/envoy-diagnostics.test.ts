@@ -41,8 +41,8 @@ function found(...nodes: readonly Given[]) {
 
 const old: EnvoyBuild = { version: [1, 36, 2], hasV8: true };
 
-describe('push_status with features that an Envoy lacks', () => {
-  it('names each object whose Wasm code is withheld from an Envoy version, with the number of proxies', () => {
+describe('push_status for features that an Envoy version lacks', () => {
+  it('names each object whose Wasm code is withheld because of the version, with the number of proxies', () => {
     const { withheld, unsupported } = found({ ip: '10.0.0.1', envoy: old }, { ip: '10.0.0.2', envoy: old });
     expect(unsupported).toEqual({});
     expect(withheld).toEqual({
@@ -55,7 +55,7 @@ describe('push_status with features that an Envoy lacks', () => {
     });
   });
 
-  it('names an EnvoyFilter only if its patch with Wasm code matches the proxy', () => {
+  it('names an EnvoyFilter only if its Wasm patch matches the proxy', () => {
     const { withheld } = found({ ip: '10.0.0.1', envoy: old, metadata: { RUNS: 'this' } });
     expect(Object.keys(withheld!)).toEqual(['WasmPlugin shop/counts 1.36.2', 'EnvoyFilter shop/own 1.36.2']);
   });
@@ -73,7 +73,7 @@ describe('push_status with features that an Envoy lacks', () => {
     });
   });
 
-  it('is empty for a proxy that supports Wasm or whose Envoy version is unknown', () => {
+  it('is empty if a proxy supports Wasm or its Envoy version is unknown', () => {
     expect(found({ ip: '10.0.0.1' }, { ip: '10.0.0.2', envoy: { version: [1, 40, 0], hasV8: true } })).toEqual({
       unsupported: {},
       withheld: {},

@@ -1,10 +1,10 @@
-/** Features that connected Envoys lack by version or build (docs/envoy-versions.md). */
+/** Finds features that connected Envoys do not support in their version or build (docs/envoy-versions.md). */
 import { configKeyText } from '../../../model/config/config.ts';
 import { envoyVersionText, unsupportedEnvoyText, wasmUnsupportedReason } from '../../../model/node/envoy-build.ts';
 import { withheldWasm } from '../../../networking/patches/withheld-wasm.ts';
 import type { FindDiagnostics } from './find-diagnostics.ts';
 
-/** By version. */
+/** Reports one diagnostic per version. */
 export const findUnsupportedEnvoys: FindDiagnostics = function* ({ proxies }, note) {
   const byVersion = new Map<string, { readonly reason: string; readonly first: string; count: number }>();
   for (const { proxy } of proxies) {

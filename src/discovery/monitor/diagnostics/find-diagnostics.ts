@@ -11,9 +11,9 @@ export interface ServedProxy {
   readonly proxy: Proxy;
   readonly shape: ProxyShape;
   readonly context: PushContext;
-  /** For proxyless gRPC: configured features that gRPC does not support. */
+  /** Configured features that gRPC does not support, for proxyless clients. */
   readonly grpcLimitations?: readonly Limitation[];
-  /** State of the credential for this client; `undefined`: as in the push context. */
+  /** State of the credential for this client; `undefined` if it is as in the push context. */
   credentialReading?(name: string): CredentialReading | undefined;
 }
 
@@ -27,24 +27,23 @@ export interface FinderInput {
   readonly translationProblems: Iterable<Problem>;
 }
 
-/** In addition to its key. */
+/** Subject of a diagnostic, in addition to its key. */
 export interface DiagnosticSubject {
-  /** Set if the diagnostic is about exactly one. */
+  /** Set if the diagnostic is about exactly one proxy. */
   readonly proxy?: string;
-  /** Keys (`Kind/namespace/name`) of objects that take effect only in part. Their status contains the diagnostic. */
+  /** Keys (`Kind/namespace/name`) of objects that take only partial effect. Their status contains the diagnostic. */
   readonly objects?: readonly string[];
   readonly code?: WarningCode;
-  /** Of the first object. */
+  /** Field of the first object. */
   readonly field?: string;
-  /** The other conflicting object. */
   readonly other?: { readonly object: string; readonly field?: string };
-  /** Other replicas may have other results, so statuses contain it only if no other replica serves proxies. */
+  /** Set if other replicas may have other results. Statuses then contain the diagnostic only if no other replica serves proxies. */
   readonly isOfReplica?: true;
 }
 
 export type NoteDiagnostic = (key: string, message: string, subject?: DiagnosticSubject) => void;
 
-/** Yields after each item, so that the caller can pause. */
+/** Finds diagnostics. Yields after each item, so that the caller can pause. */
 export type FindDiagnostics = (sources: FinderInput, note: NoteDiagnostic) => Iterable<void>;
 
 export const policyKinds = ['AuthorizationPolicy', 'PeerAuthentication', 'RequestAuthentication'] as const;

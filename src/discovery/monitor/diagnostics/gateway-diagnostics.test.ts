@@ -50,19 +50,19 @@ for (const ip of ['10.9.0.1', '10.9.0.2']) {
   plane.connect({ id, cluster: 'front', metadata: { NAMESPACE: 'edge' }, verifiedIdentity }, []);
 }
 
-describe('gateway diagnostics report', () => {
+describe('gateway diagnostics', () => {
   const status = diagnosticsOf(plane.state, plane.resources.nodes);
   const found = (metric: string): string[] =>
     Object.entries(status[metric] ?? {}).map(([key, { message }]) => `${key} | ${message}`);
 
-  it('servers that conflict with others or need a feature that the proxy lacks', () => {
+  it('report servers that conflict with others or need a feature that the proxy lacks', () => {
     expect(found('pilot_gateway_servers_rejected')).toEqual([
       'Gateway/edge/late server tcp | port 80 is used by a http server of edge/web',
       expect.stringMatching(/^Gateway\/edge\/late server mesh \| ISTIO_MUTUAL requires workload certificates/),
     ]);
   });
 
-  it('gateways that are not connected, with the objects concerned', () => {
+  it('report gateways that are not connected, with the objects concerned', () => {
     const partly = givenPlane(
       gateway('g1', tls('x', 'SIMPLE', ', credentialName: web')) +
         `---\n${gateway('g2', tls('x', 'MUTUAL', ', credentialName: web').replace('[x.test]', '[x.test, y.test]'))}`,
@@ -73,7 +73,7 @@ describe('gateway diagnostics report', () => {
     expect(Object.values(status.pilot_sds_certificate_errors_total!).at(-1)?.objects).toEqual(['Gateway/edge/late']);
   });
 
-  it('servers with wildcard hosts that include hosts of stricter servers', () => {
+  it('report servers whose wildcard hosts include hosts of stricter servers', () => {
     const wide = tls('wide', 'SIMPLE', ', credentialName: web').replace('[wide.test]', '["*.test"]');
     const overlapping = givenPlane(
       [gateway('g1', wide), gateway('g2', tls('x', 'MUTUAL', ', credentialName: web'))].join('---\n'),
@@ -86,7 +86,7 @@ describe('gateway diagnostics report', () => {
     });
   });
 
-  it('missing and invalid certificates', () => {
+  it('report missing and invalid certificates', () => {
     expect(found('pilot_sds_certificate_errors_total')).toEqual([
       expect.stringMatching(/kubernetes:\/\/absent: there is no Secret edge\/absent$/),
       expect.stringMatching(/kubernetes:\/\/absent-cacert: there is no Secret edge\/absent$/),
@@ -94,7 +94,7 @@ describe('gateway diagnostics report', () => {
     ]);
   });
 
-  it('BackendTLSPolicies that cannot be applied', () => {
+  it('report BackendTLSPolicies that cannot be applied', () => {
     expect(found('pilot_backend_tls_policy_problems')).toEqual([
       expect.stringMatching(
         /^BackendTLSPolicy\/edge\/tls \| wellKnownCACertificates must be System, got "a\.test\/b": requests get 503$/,
@@ -102,7 +102,7 @@ describe('gateway diagnostics report', () => {
     ]);
   });
 
-  it('the number of occurrences', async () => {
+  it('report how often a problem occurs', async () => {
     const metrics = new DiscoveryMetrics({
       version: '1',
       state: plane.state,
@@ -118,7 +118,7 @@ describe('gateway diagnostics report', () => {
 });
 
 describe('an unusable CRL', () => {
-  it('is reported for its Secret, and for each Gateway that verifies clients with it', () => {
+  it('is reported for its Secret, and for each Gateway that uses it to verify clients', () => {
     const credential = secret('listed', {
       'tls.crt': web.certificate,
       'tls.key': web.privateKey,

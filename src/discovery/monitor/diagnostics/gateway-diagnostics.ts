@@ -22,7 +22,7 @@ import { routers, unservedCredentials } from './unserved-credentials.ts';
  */
 export const findRejectedServers: FindDiagnostics = (sources, note) => findInMerged(sources, 'rejected', note);
 
-/** Servers whose hosts overlap with those of a server with other requirements. */
+/** Finds servers with hosts that overlap the hosts of a server with other requirements. */
 export const findOverlappingServers: FindDiagnostics = (sources, note) => findInMerged(sources, 'overlapping', note);
 
 function* findInMerged(
@@ -54,7 +54,7 @@ export const findUnservedCredentials: FindDiagnostics = function* ({ proxies }, 
     yield;
     if (unserved === undefined) continue;
     const { name, cause, text, namespace, proxy, users } = unserved;
-    // The status of a missing object contains CREDENTIAL_NOT_FOUND instead.
+    // The status of a Gateway with a missing object contains CREDENTIAL_NOT_FOUND instead.
     const reported = cause === 'absent' ? [] : users.filter(({ mayKnow }) => mayKnow || cause !== 'content');
     const objects = [...new Set(reported.map(({ gateway }) => configKeyText(gateway)))];
     note(`${namespace} ${name}`, `${name}: ${text}`, { proxy, objects });
@@ -74,7 +74,7 @@ export const findServersWithoutHttp3: FindDiagnostics = function* ({ proxies }, 
   }
 };
 
-/** CRLs in Secrets that are invalid, lack an authority, or expire soon. */
+/** Finds CRLs in Secrets that are invalid, do not cover an authority, or expire soon. */
 export const findRevocationListProblems: FindDiagnostics = function* ({ configs, context }, note) {
   const now = new Date();
   const warnings = new Map<string, string>();
@@ -97,7 +97,7 @@ export const findRevocationListProblems: FindDiagnostics = function* ({ configs,
   for (const [secret, message] of warnings) note(`Secret/${secret}`, message, { objects: users.get(secret) ?? [] });
 };
 
-/** `namespace/name` of Secrets that may contain CAs for clients. */
+/** Secrets (`namespace/name`) that may contain CAs for clients. */
 function rootSecretsOf({ namespace, spec }: Config<Gateway>): readonly string[] {
   const names = spec.servers.flatMap(({ tls }) => (tls === undefined ? [] : credentialsOfServer(tls)));
   const secrets = names.flatMap((name) => {

@@ -19,7 +19,7 @@ export interface MeshFindings {
   /** `Gateway/namespace/name server port`. */
   readonly rejectedServers: readonly string[];
   readonly patches: readonly PatchCount[];
-  /** Objects of the cluster that take effect only in part, by `Kind/namespace/name`. */
+  /** Objects of the cluster that take only partial effect, by `Kind/namespace/name`. */
   readonly warnings: ReadonlyMap<string, ObjectWarning>;
   /** Whether other replicas may have other results for a diagnostic. */
   readonly dependsOnReplicas: boolean;
@@ -41,10 +41,10 @@ export interface DiagnosticsSources {
   readonly onFindings: (findings: MeshFindings) => void;
 }
 
-/** Pause after a scan, as a multiple of its duration. */
+/** Delay after a scan, as a multiple of its duration. */
 const pauseFactor = 9;
 const maxPauseMs = 5_000;
-/** Time in which changes are coalesced without a scrape. Scrape intervals are 15 s or more. */
+/** Maximum delay for coalescing changes without a scrape. Scrape intervals are 15 s or more. */
 const coalesceMs = 5_000;
 /** Scan interval while a diagnostic depends on other replicas, which change independently of the mesh. */
 const replicasMs = 30_000;
@@ -61,22 +61,22 @@ export class MeshDiagnostics {
   #phase: Phase = { at: 'rest' };
   #dependsOnReplicas = false;
   #startedScans = 0;
-  /** Of the last scan. */
+  /** Duration of the last scan. */
   #spentMs = 0;
   #nextStartAt = 0;
-  /** Of the last scan. */
+  /** State at the last scan. */
   #scannedState: { readonly context: unknown; readonly objects: unknown } | undefined;
   #scan: Iterator<void, MeshFindings> | undefined;
   readonly #slices = new Slices(() => this.#runSlice());
   #ended = Promise.withResolvers<void>();
-  /** Of the last scan, thrown by {@link settled}. */
+  /** Error of the last scan, which {@link settled} throws. */
   #failure: { readonly error: unknown } | undefined;
 
   constructor(sources: DiagnosticsSources) {
     this.#sources = sources;
   }
 
-  /** Call after any change. Cheap, because each response calls it, usually when a scan is already due. */
+  /** Call after any change. Must be fast, because it is called for each response, usually when a scan is already due. */
   markStale(): void {
     if (this.#phase.at === 'due') {
       if (this.#phase.inMs > coalesceMs) this.#advanceTimer(this.#phase.timer, coalesceMs);
@@ -87,7 +87,7 @@ export class MeshDiagnostics {
   }
 
   /**
-   * Resolves when the diagnostics are current, or after a time limit.
+   * Resolves when the diagnostics are current, or after a timeout.
    *
    * @throws the error of the last scan
    */
@@ -96,7 +96,7 @@ export class MeshDiagnostics {
     if (this.#scannedState?.context !== context || this.#scannedState?.objects !== objects) this.markStale();
     const isStale = this.#phase.at === 'looking' || (this.#phase.at === 'due' && this.#phase.inMs <= coalesceMs);
     if (isStale) {
-      // A mesh that changes continuously is always stale, so wait for one scan of its current state.
+      // Waits for only one scan of the current state, because a mesh that changes continuously is always stale.
       const awaitedScan =
         this.#phase.at === 'looking' && !this.#phase.again ? this.#startedScans : this.#startedScans + 1;
       const until = performance.now() + maxWaitMs;

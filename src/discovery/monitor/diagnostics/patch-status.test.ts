@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { nodes, PatchedMesh } from '../../../../test/fixtures/given-patches.ts';
 import { patchCounts, patchReports } from './patch-status.ts';
 
-it('the patch status contains the result of the patches of each EnvoyFilter, with the reason', () => {
+it('the patch status contains the patch results of each EnvoyFilter, with the reason', () => {
   const timeout = (port: number) =>
     `{applyTo: CLUSTER, match: {cluster: {portNumber: ${port}}}, patch: {operation: MERGE, value: {connect_timeout: 1s}}}`;
   const taken = '{applyTo: CLUSTER, patch: {operation: ADD, value: {name: BlackHoleCluster}}}';

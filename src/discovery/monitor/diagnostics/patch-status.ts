@@ -4,11 +4,11 @@ import type { EnvoyFilter } from '../../../model/kinds/envoy-filter/envoy-filter
 import { patchStatus } from '../../../networking/index.ts';
 
 export interface PatchReport {
-  /** `namespace/name`. */
+  /** Object as `namespace/name`. */
   readonly name: string;
   /** Patched resource type. */
   readonly patch: string;
-  /** `waiting`: no proxy has requested a resource to patch. */
+  /** `waiting` means that no proxy has requested a resource to patch. */
   readonly result: 'applied' | 'errored' | 'waiting';
   readonly field: string;
   readonly problem?: string;
@@ -25,7 +25,7 @@ export function patchReports(filters: readonly Config<EnvoyFilter>[]): readonly 
   );
 }
 
-/** Number of patches of an object by type and result: a sample of `pilot_envoy_filter_status`. */
+/** Number of an object's patches by type and result, which is a sample of `pilot_envoy_filter_status`. */
 export type PatchCount = Pick<PatchReport, 'name' | 'patch' | 'result'> & { readonly count: number };
 
 export function patchCounts(filter: Config<EnvoyFilter>): readonly PatchCount[] {

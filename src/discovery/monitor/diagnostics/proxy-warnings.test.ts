@@ -1,4 +1,4 @@
-/** Issue 36, A4: missing credentials and patches without effect at connected proxies. */
+/** Tests warnings about missing credentials, and about patches without effect, at connected proxies (issue 36, A4). */
 import { describe, expect, it } from 'vitest';
 import { type GivenPlane, givenPlane } from '../../../../test/fixtures/given-plane.ts';
 import type { PushContext } from '../../../model/push-context/push-context.ts';
@@ -45,7 +45,7 @@ function connected(yaml: string): GivenPlane {
   return plane;
 }
 
-/** Connected proxies that read credentials in this state. */
+/** Connected proxies for which credentials have this state. */
 function reading(plane: GivenPlane, known: CredentialReading): ServedProxy[] {
   return [...plane.resources.nodes].map(({ proxy, shape, context }) => ({
     ...{ proxy, shape, context },
@@ -64,7 +64,7 @@ const codesOf = (plane: GivenPlane, proxies: Iterable<ServedProxy>): string[] =>
   Object.values(diagnosticsOf(plane.state, proxies).pilot_config_warnings!).map(({ code }) => code!);
 
 describe('the warning CREDENTIAL_NOT_FOUND', () => {
-  it('is in the status of a Gateway whose namespace has no such Secret', () => {
+  it('is in the status of a Gateway whose namespace lacks the Secret', () => {
     const plane = connected(gateway('edge', 'absent'));
     expect(statusTexts(plane, plane.resources.nodes)).toEqual([
       expect.stringMatching(
@@ -84,7 +84,7 @@ describe('the warning CREDENTIAL_NOT_FOUND', () => {
     expect(statusTexts(present, present.resources.nodes)).toEqual([]);
   });
 
-  it('is in the status of a Gateway of another namespace that has a grant for the Secret', () => {
+  it('is in the status of a Gateway in another namespace that has a grant for the Secret', () => {
     const plane = connected(gateway('tenant', 'keys/web') + grant('edge') + grant('tenant'));
     expect(statusTexts(plane, plane.resources.nodes)).toEqual([expect.stringContaining('Secret keys/web')]);
   });
@@ -106,14 +106,14 @@ describe('the warning CREDENTIAL_NOT_FOUND', () => {
     },
   );
 
-  it('is not reported for a Secret that exceeds a limit, whose own status reports that it is not read', () => {
+  it('is not reported for a Secret above a size limit, which has its own status', () => {
     const plane = connected(gateway('edge', 'large'));
     expect(statusTexts(plane, reading(plane, 'refused'))).toEqual([
       expect.stringMatching(/^Gateway\/edge\/web CredentialNotServed: .*exceeds a limit/),
     ]);
   });
 
-  it('is replaced by the missing permission if the client may not access the Secret', () => {
+  it('is replaced by a permission warning if the client must not access the Secret', () => {
     const plane = connected(gateway('edge', 'absent'));
     expect(codesOf(plane, reading(plane, 'denied'))).toEqual([]);
     expect(statusTexts(plane, reading(plane, 'denied'))).toEqual([
@@ -143,7 +143,7 @@ spec: {selector: {istio: ${name}}, servers: [{port: {number: ${port}, name: http
     for (const node of plane.resources.nodes) node.get(listenerType, '*');
   };
 
-  it('is reported when a proxy that the patch selects was served', () => {
+  it('is reported after a proxy that the patch selects is served', () => {
     const plane = connected(http('edge', 8080) + filter(9999));
     expect(codesOf(plane, plane.resources.nodes)).toEqual([]);
     serve(plane);
@@ -154,14 +154,14 @@ spec: {selector: {istio: ${name}}, servers: [{port: {number: ${port}, name: http
     ]);
   });
 
-  it('is not reported while the patch applies to one of the proxies', () => {
+  it('is not reported while the patch applies to one of the selected proxies', () => {
     const plane = connected(http('edge', 8080) + http('other', 9090) + filter(9090));
     connectGateway(plane, 'other');
     serve(plane);
     expect(codesOf(plane, plane.resources.nodes)).toEqual([]);
   });
 
-  it('is not reported while a proxy that the patch selects is served from an older push context', () => {
+  it('is not reported while a selected proxy is served from an older push context', () => {
     const plane = connected(http('edge', 8080) + filter(9999));
     serve(plane);
     expect(codesOf(plane, plane.resources.nodes)).toEqual(['PATCH_NOT_APPLIED']);
@@ -170,13 +170,13 @@ spec: {selector: {istio: ${name}}, servers: [{port: {number: ${port}, name: http
     expect(codesOf(plane, waiting)).toEqual([]);
   });
 
-  it('is not reported for a patch that selects no connected proxy', () => {
+  it('is not reported if the patch selects no connected proxy', () => {
     const plane = connected(http('edge', 8080) + filter(9999, ', proxy: {metadata: {zone: a}}'));
     serve(plane);
     expect(codesOf(plane, plane.resources.nodes)).toEqual([]);
   });
 
-  it('is not in the status while other replicas may have applied the patch', () => {
+  it('is not in the status while another replica can have applied the patch', () => {
     const plane = connected(http('edge', 8080) + filter(9999));
     serve(plane);
     expect(statusTexts(plane, plane.resources.nodes, false)).toEqual([]);
@@ -234,7 +234,7 @@ describe('the warning GRPC_NOT_SUPPORTED', () => {
       'RequestAuthentication/shop/echo GrpcNotSupported: spec: .*no effect on gRPC servers',
     ],
   ])(
-    'is in the status of a %s while a proxyless client that ignores a part of it is connected',
+    'is in the status of a %s while a connected proxyless client ignores a part of that object',
     (_, yaml, names, text) => {
       const plane = used(yaml, names);
       expect(statusTexts(plane, plane.resources.nodes, false)).toEqual([expect.stringMatching(`^${text}`)]);
@@ -242,7 +242,7 @@ describe('the warning GRPC_NOT_SUPPORTED', () => {
     },
   );
 
-  it('is not reported for a sidecar, nor for features of resources that the client does not request', () => {
+  it('is not reported for sidecars or for resources that the client does not request', () => {
     const yaml = http({ mirror: { host } });
     const sidecar = used(yaml, { [routeType]: cluster }, false);
     expect(codesOf(sidecar, sidecar.resources.nodes)).toEqual([]);
@@ -250,7 +250,7 @@ describe('the warning GRPC_NOT_SUPPORTED', () => {
     expect(codesOf(other, other.resources.nodes)).toEqual([]);
   });
 
-  it('is not reported after the client unsubscribed', () => {
+  it('is not reported after the client unsubscribes', () => {
     const plane = used(http({ mirror: { host } }), { [routeType]: cluster });
     let names = [cluster];
     for (const node of plane.resources.nodes) node.watched(() => ({ [routeType]: { names } }) as never);
@@ -259,7 +259,7 @@ describe('the warning GRPC_NOT_SUPPORTED', () => {
     expect(codesOf(plane, plane.resources.nodes)).toEqual([]);
   });
 
-  it('is limited for a client that requests many resources, and the limit is reported', () => {
+  it('is limited if a client requests many resources, and the limit is reported', () => {
     const route = (index: number) => ({ route: [{ destination: { host } }], mirror: { host }, name: `r${index}` });
     const many = object('VirtualService', {
       hosts: [host],

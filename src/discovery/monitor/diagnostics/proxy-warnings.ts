@@ -20,9 +20,9 @@ import type { FinderInput } from './find-diagnostics.ts';
 import { unservedCredentials } from './unserved-credentials.ts';
 
 export interface ProxyWarning extends ConfigWarning {
-  /** Other replicas may have other results. */
+  /** Set if other replicas may have other results. */
   readonly isOfReplica?: true;
-  /** Omitted from the object's status, because its author must not learn of it. */
+  /** Set if the object's status must not contain the warning, because it would disclose information to the object's author. */
   readonly isHidden?: true;
 }
 
@@ -58,7 +58,8 @@ function* absentCredentials({ configs, proxies }: ProxySources): Generator<Proxy
 }
 
 /**
- * Patches that matched at no connected proxy. Waits for proxies with older push contexts, and skips patches of resources that no proxy has requested.
+ * Finds patches that matched at no connected proxy. Skips patches of proxies with older push contexts, and patches of resources that no proxy has
+ * requested.
  */
 function* patchesWithoutEffect({ context, configs, proxies }: ProxySources): Generator<ProxyWarning | undefined> {
   const waiting = new Map<EnvoyPatch, { readonly config: Config<EnvoyFilter>; readonly index: number }>();
@@ -66,7 +67,7 @@ function* patchesWithoutEffect({ context, configs, proxies }: ProxySources): Gen
     yield undefined;
     for (const [index, patch] of config.spec.configPatches.entries()) {
       const { applied, problem } = patchStatus(patch);
-      // Applies to all replicas.
+      // This problem applies to all replicas.
       if (problem !== undefined) yield patchWarning(config, index, `cannot be applied at a proxy: ${problem}`);
       else if (!applied && wasTried(patch) && !hasOtherDelivery(patch)) waiting.set(patch, { config, index });
     }
@@ -92,7 +93,7 @@ function* patchesWithoutEffect({ context, configs, proxies }: ProxySources): Gen
   }
 }
 
-/** Patches for sidecars in objects that select gateways only, and vice versa. */
+/** Finds patches for sidecars in objects that select only gateways, and vice versa. */
 function* patchesOfOtherProxies({ context, configs, proxies }: ProxySources): Generator<ProxyWarning | undefined> {
   const byNamespace = new Map<string, LabelIndex<ConnectedProxy>>();
   const candidates = configs.EnvoyFilter.filter(

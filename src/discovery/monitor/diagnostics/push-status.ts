@@ -1,4 +1,4 @@
-/** Diagnostics of the pushed configuration (spec/discovery.md §9.1 `push_status`, §9.2), computed object by object so that the caller can pause. */
+/** Computes diagnostics of the pushed configuration (spec/discovery.md §9.1 `push_status`, §9.2) object by object, so that the caller can pause. */
 
 import { configKeyText } from '../../../model/config/config.ts';
 import { standInText } from '../../../model/config/refused.ts';
@@ -39,7 +39,7 @@ import { patchReports } from './patch-status.ts';
 import { findSubsetsBeyondLimit } from './subset-diagnostics.ts';
 import { findUnappliedPolicies } from './unapplied-policies.ts';
 
-/** By metric name and subject. */
+/** Diagnostics by metric name, then subject. */
 export type PushStatus = Readonly<Record<string, Readonly<Record<string, Diagnostic>>>>;
 
 export interface Diagnostic extends DiagnosticSubject {
@@ -154,7 +154,7 @@ const finders: Readonly<Record<string, FindDiagnostics>> = {
   },
 };
 
-/** Metrics that the page shows but whose values have another source. */
+/** Diagnostics that the page shows, but whose metrics have another source. */
 const labelledMetrics: Readonly<Record<string, FindDiagnostics>> = {
   pilot_envoy_filter_status: function* ({ configs }, note) {
     for (const filter of configs.EnvoyFilter) {
@@ -166,13 +166,13 @@ const labelledMetrics: Readonly<Record<string, FindDiagnostics>> = {
   },
 };
 
-/** Set to 0 without diagnostics. */
+/** Metrics that are 0 without diagnostics. */
 export const pushStatusMetrics: readonly string[] = Object.keys(finders);
 
 type DiagnosedState = Pick<MeshState, 'context' | 'configs' | 'unreadable'> &
   Partial<Pick<MeshState, 'translationProblems' | 'objects'>>;
 
-/** Empty before the first push context. */
+/** Computes all diagnostics. Empty before the first push context. */
 export function diagnosticsOf(state: DiagnosedState, proxies: Iterable<ServedProxy>): PushStatus {
   return atOnce(diagnosticSteps(state, proxies));
 }
@@ -196,7 +196,7 @@ export function* diagnosticSteps(
     yield* find(sources, (key, message, subject) => {
       if (!found.has(key)) found.set(key, { ...subject, message });
       if (subject?.objects === undefined) return;
-      // Copied at the end, because one key may concern all objects.
+      // Copied into the diagnostics at the end, because many objects can have the same key.
       const ofKey = objects.get(key) ?? new Set();
       for (const object of subject.objects) ofKey.add(object);
       objects.set(key, ofKey);
@@ -219,7 +219,7 @@ function* noteWithoutEndpoints(
   }
 }
 
-/** Two mesh VirtualServices for one host that a client can see: only one applies. */
+/** Finds pairs of mesh VirtualServices with a common host that are visible to the same client, so that only one applies. */
 function* findSharedDomains(sources: FinderInput, note: NoteDiagnostic): Iterable<void> {
   for (const found of sharedHosts(sources)) {
     yield;

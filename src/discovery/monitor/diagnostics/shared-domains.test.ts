@@ -20,7 +20,7 @@ it.each([
   ['', 'older', 'second'],
   ['exportTo: ["."],', 'newer', 'first'],
 ])(
-  'push_status names, for two VirtualServices with one host, the one that applies: %s the %s',
+  'push_status names which of two VirtualServices with the same host applies: %s the %s',
   async (exportTo, which, other) => {
     const root = mkdtempSync(join(tmpdir(), 'chartpilot-shared-'));
     onTestFinished(() => rmSync(root, { recursive: true }));

@@ -5,7 +5,7 @@ import { objectWarnings } from './status-warnings.ts';
 it.each([
   ['pilot_revocation_list_problems', 'Gateway/edge/front', 'RevocationListNotUsable'],
   ['pilot_wasm_withheld', 'WasmPlugin/shop/counts', 'WasmNotSupported'],
-])('the diagnostic %s of %s becomes a condition with the reason %s', (metric, key, reason) => {
+])('the diagnostic %s for %s becomes a condition with the reason %s', (metric, key, reason) => {
   const kind = key.slice(0, key.indexOf('/'));
   const byKey = {
     get: (requestedKey: string) => (requestedKey === key ? { kind, generation: 3 } : undefined),

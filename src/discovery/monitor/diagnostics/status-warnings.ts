@@ -1,4 +1,4 @@
-/** Diagnostics about objects that take effect only in part, for their statuses. */
+/** Converts diagnostics about objects that take only partial effect for their statuses. */
 import { conditionReasonOf } from '../../../runtime/errors.ts';
 import type { Steps } from '../../../runtime/turns.ts';
 import { visibleLine } from '../../../runtime/visible-text.ts';
@@ -7,7 +7,7 @@ import type { ObjectWarning } from '../../distribution/object-warnings.ts';
 import { generationOf, kindsWithWarningEvents } from '../../distribution/status-objects.ts';
 import type { PushStatus } from './push-status.ts';
 
-/** By metric. */
+/** Condition reasons by metric. */
 const reasons: Readonly<Record<string, string>> = {
   pilot_gateway_servers_rejected: 'ServerNotServed',
   pilot_gateway_servers_overlap: 'HostsOverlap',
@@ -29,7 +29,7 @@ const maxTexts = 5;
 const maxMessageLength = 1_024;
 
 /**
- * By `Kind/namespace/name`, for objects of the cluster. The reason is that of the first diagnostic.
+ * Returns warnings about objects of the cluster by `Kind/namespace/name`, each with the reason of its first diagnostic.
  *
  * @param isOnlyReplica whether no other replica serves proxies; otherwise diagnostics that depend on all proxies are omitted
  */

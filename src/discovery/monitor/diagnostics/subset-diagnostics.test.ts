@@ -42,7 +42,7 @@ function built(yaml: string): { clusters: string[]; status: Record<string, strin
   return { clusters: names.filter((name) => name.endsWith('|a.test')), status, ms };
 }
 
-it('a service with many ports and subsets has a limited number of clusters, at least one for each port', () => {
+it('a service with many ports and subsets gets a limited number of clusters, at least one for each port', () => {
   const { clusters, status, ms } = built(entry(256) + rules(1, 500));
   expect(clusters).toHaveLength(maxServiceClusters);
   expect(clusters.filter((name) => name.includes('||'))).toHaveLength(256);
@@ -52,7 +52,7 @@ it('a service with many ports and subsets has a limited number of clusters, at l
   expect(ms).toBeLessThan(1_000);
 });
 
-it('rules for one host are merged until the subset limit of a single rule, oldest first', () => {
+it('rules for the same host are merged up to the subset limit of a single rule, oldest first', () => {
   const { clusters, status, ms } = built(entry(4) + rules(39, 500));
   expect(clusters).toHaveLength(4 * (maxSubsets + 1));
   expect(clusters).toContain('outbound|80|s1-11|a.test');
@@ -63,12 +63,12 @@ it('rules for one host are merged until the subset limit of a single rule, oldes
   expect(ms).toBeLessThan(1_000);
 });
 
-it('rules for a wildcard host are merged until the subset limit of a single rule', () => {
+it('rules for a wildcard host are merged up to the subset limit of a single rule', () => {
   const { clusters } = built(entry(1) + rules(10, maxWildcardSubsets, '*.test'));
   expect(clusters).toHaveLength(1 + maxWildcardSubsets);
 });
 
-it('subset diagnostics are empty if every subset has its clusters', () => {
+it('subset diagnostics are empty if every subset has clusters', () => {
   const { clusters, status } = built(entry(3) + rules(4, 100));
   expect(clusters).toHaveLength(3 * 401);
   expect(status).toEqual({});

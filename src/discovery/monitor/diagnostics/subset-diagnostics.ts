@@ -5,7 +5,7 @@ import { maxServiceClusters, maxSubsets, maxWildcardSubsets } from '../../../mod
 import { limitedSubsets } from '../../../model/services/limited-subsets.ts';
 import type { FinderInput, NoteDiagnostic } from './find-diagnostics.ts';
 
-/** For clients in the service's namespace. */
+/** Checks the clusters of clients in the service's namespace. */
 export function* findSubsetsBeyondLimit({ context, configs }: FinderInput, note: NoteDiagnostic): Iterable<void> {
   const counts = new Map<string, number>();
   for (const { namespace, name, spec } of configs.DestinationRule) {

@@ -8,7 +8,7 @@ metadata: { name: ${name}, namespace: shop }
 spec: ${spec}
 `;
 
-it('push_status contains each policy that applies to no connected proxy, with its selector', () => {
+it('push_status lists each policy that applies to no connected proxy, with its selector', () => {
   const plane = givenPlane(
     [
       policy('AuthorizationPolicy', 'web', '{ selector: { matchLabels: { app: web } } }'),

@@ -11,8 +11,8 @@ import type { ServedProxy } from './find-diagnostics.ts';
 interface CredentialUser extends Pick<GatewayServer, 'gateway' | 'index'> {
   readonly field: string;
   /**
-   * Whether the Gateway's author may know if the object exists: it is in the Gateway's namespace or granted to it. Otherwise a Gateway for workloads
-   * of another namespace could reveal which Secrets exist.
+   * Whether the Gateway's author may know if the object exists, because it is in the Gateway's namespace or granted to it. Otherwise, a Gateway for
+   * workloads of another namespace could reveal which Secrets exist.
    */
   readonly mayKnow: boolean;
 }
@@ -20,13 +20,13 @@ interface CredentialUser extends Pick<GatewayServer, 'gateway' | 'index'> {
 interface UnservedByName extends Omit<UnservedCredential, 'cause'> {
   readonly cause: UnservedCredential['cause'] | 'access';
   readonly name: string;
-  /** Of the gateway workload. */
+  /** Namespace of the gateway workload. */
   readonly namespace: string;
   readonly proxy: string;
   readonly users: readonly CredentialUser[];
 }
 
-/** Yields `undefined` for each server without one. Skips objects that are not read yet. */
+/** Yields `undefined` for each server whose credentials are all served. Skips objects that are not read yet. */
 export function* unservedCredentials(proxies: Iterable<ServedProxy>): Generator<UnservedByName | undefined> {
   for (const served of routers(proxies)) {
     const { proxy, shape, context } = served;
@@ -59,7 +59,7 @@ function reasonFor(name: string, served: ServedProxy): Pick<UnservedByName, 'cau
     case 'absent':
       return unserved;
     case 'present':
-      // The next push context contains it.
+      // The next push context will contain the object.
       return unserved?.cause === 'absent' ? undefined : unserved;
     case 'unread':
       return undefined;
@@ -87,7 +87,7 @@ function mayKnow(
   );
 }
 
-/** One connected gateway for each proxy shape, because equal shapes have equal diagnostics. */
+/** Yields one connected gateway for each proxy shape, because equal shapes have equal diagnostics. */
 export function* routers(proxies: Iterable<ServedProxy>): Iterable<ServedProxy> {
   const seen = new Set<ProxyShape>();
   for (const served of proxies) {

@@ -17,16 +17,15 @@ import { type HttpReply, type HttpRequest, HttpServers, type HttpServersOptions 
 
 export interface HttpEffectOptions extends HttpServersOptions {
   readonly addresses: readonly ListenAddress[];
-  /** For `/version`. */
   readonly version: string;
   readonly metrics: Pick<DiscoveryMetrics, 'text'>;
   /** `undefined` if debug pages are disabled. */
   readonly debug?: DebugSources & { readonly access: DebugAccess };
   /** Callers with access to debug pages may change log levels. */
   readonly logLevels: LogLevelSources;
-  /** Called with the listener for orders on pages. */
+  /** Called with the listener for operators' requests on pages. */
   readonly opened?: (orders: PageOrders) => void;
-  /** Unmet condition of the start, for the readiness probe. */
+  /** Unmet condition of startup, for the readiness probe. */
   readonly startCondition?: () => string;
   /** Unreadable configuration files with reasons. */
   readonly unreadable?: () => ReadonlyMap<string, string>;

@@ -20,7 +20,7 @@ async function serve(handler: HttpHandler, count = 1): Promise<{ servers: HttpSe
 }
 
 describe('HttpServers', () => {
-  it('respond equally on every port, with objects as JSON', async () => {
+  it('respond identically on every port, with objects as JSON', async () => {
     const requests: HttpRequest[] = [];
     const { urls } = await serve((request) => {
       requests.push(request);
@@ -56,7 +56,7 @@ describe('HttpServers', () => {
     expect(await (await fetch(urls[0]!)).text()).toBe('still here');
   });
 
-  it('finish running requests when they close, and accept no new ones', async () => {
+  it('finish active requests when they close, and accept no new ones', async () => {
     const [begun, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     const { servers, urls } = await serve(async () => {
       begun.resolve();
@@ -72,7 +72,7 @@ describe('HttpServers', () => {
     await closed;
   });
 
-  it('leave a stream open when they close, without waiting for it', async () => {
+  it('do not wait for an open stream when they close, and leave it open', async () => {
     let response: ServerResponse | undefined;
     const { servers, urls } = await serve(({ path }) =>
       path === '/stream'
@@ -92,7 +92,7 @@ describe('HttpServers', () => {
     expect(await streamed).toBe('ab');
   });
 
-  it('open no port if one is in use, and name it', async () => {
+  it('open no ports if one is in use, and name that port', async () => {
     const { urls } = await serve(() => ({ status: 200, body: '' }));
     const taken = Number(new URL(urls[0]!).port);
     const servers = new HttpServers(() => ({ status: 200, body: '' }));
@@ -103,7 +103,7 @@ describe('HttpServers', () => {
     });
   });
 
-  it('report an address that does not exist on this host', async () => {
+  it('report an address that is not on this host', async () => {
     const servers = new HttpServers(() => ({ status: 200, body: '' }));
     await expect(servers.open([{ host: '192.0.2.1', port: 15080 }])).rejects.toMatchObject({
       code: 'LISTEN_FAILED',
@@ -112,7 +112,7 @@ describe('HttpServers', () => {
     });
   });
 
-  it('close silent connections', async () => {
+  it('close idle connections', async () => {
     const { servers, urls } = await serve(() => ({ status: 200, body: '' }));
     const socket = connect(Number(new URL(urls[0]!).port), '127.0.0.1');
     await once(socket, 'connect');

@@ -25,7 +25,7 @@ export interface HttpReply {
   readonly status: number;
   /** Objects are sent as JSON. */
   readonly body: string | object;
-  /** Of a text; default `text/plain`. */
+  /** Content type of a text body. Default: `text/plain`. */
   readonly contentType?: string;
   readonly headers?: Readonly<Record<string, string>>;
 }
@@ -34,9 +34,9 @@ export interface HttpReply {
 export type HttpHandler = (request: HttpRequest) => HttpReply | StreamResponse | Promise<HttpReply | StreamResponse>;
 
 export interface HttpServersOptions extends Pick<HttpFenceOptions, 'failed'> {
-  /** Limit per port. The default depends on the limit of open files. */
+  /** Maximum per port. The default depends on the limit of open files. */
   readonly connections?: number;
-  /** Accepts a gRPC connection, or returns `false` if it cannot yet; `undefined`: HTTP only. */
+  /** Accepts a gRPC connection, or returns `false` if that is not possible yet. Absent if the port serves only HTTP. */
   readonly grpc?: (socket: Socket) => boolean;
 }
 
@@ -45,9 +45,9 @@ export class HttpServers {
   readonly #options: HttpServersOptions;
   readonly #http: Server[] = [];
   readonly #listeners: NetServer[] = [];
-  /** Connections without a stream: idle or with a running request. */
+  /** Connections that are idle or have a running request, but no stream. */
   readonly #sockets = new Set<Socket>();
-  /** Set while closing; resolves when the last connection is closed. */
+  /** Set while closing. Resolves when the last connection is closed. */
   #closing: { promise: Promise<void>; resolve: () => void } | undefined;
 
   constructor(handler: HttpHandler, options: HttpServersOptions = {}) {
@@ -58,7 +58,7 @@ export class HttpServers {
   /**
    * Opens all addresses or none.
    *
-   * @returns addresses with the ports chosen by the system
+   * @returns addresses with the ports that the system chose
    * @throws ChartpilotError PORT_IN_USE or LISTEN_FAILED
    */
   async open(addresses: readonly ListenAddress[]): Promise<ListenAddress[]> {
@@ -72,7 +72,7 @@ export class HttpServers {
     return opened;
   }
 
-  /** Accepts no more connections. Resolves when running requests are finished. */
+  /** Stops accepting connections. Resolves when running requests are finished. */
   async close(): Promise<void> {
     this.#closing ??= Promise.withResolvers<void>();
     for (const listener of this.#listeners.splice(0)) listener.close();
@@ -118,7 +118,7 @@ export class HttpServers {
     const { method = 'GET', headers, socket } = request;
     const reply = await this.#handler({
       method,
-      // Istio's tools join a base URL with a trailing slash and a path.
+      // Removes double slashes: Istio's tools append a path to a base URL with a trailing slash.
       path: url.pathname.replace(/\/{2,}/g, '/'),
       query: url.searchParams,
       local: isLoopback(socket.remoteAddress),
@@ -162,7 +162,7 @@ async function bodyOf(request: IncomingMessage, maxBytes: number): Promise<strin
   const pieces: Buffer[] = [];
   let bytes = 0;
   try {
-    // By default, leaving the loop would destroy the connection and the response.
+    // By default, returning from the loop would destroy the connection and thus the response.
     for await (const piece of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
       bytes += piece.length;
       if (bytes > maxBytes) return undefined;

@@ -26,7 +26,7 @@ async function serve(): Promise<{ url: string; profiler: Profiler; servers: Http
   return { url: `http://127.0.0.1:${address!.port}/debug/pprof`, profiler, servers };
 }
 
-/** CPU load. */
+/** Causes CPU load. */
 function spin(ms: number): number {
   let sum = 0;
   for (const end = performance.now() + ms; performance.now() < end; ) sum += Math.sqrt(sum + 1);
@@ -34,7 +34,7 @@ function spin(ms: number): number {
 }
 
 describe('profiles', () => {
-  it('contain the functions that use CPU time', async () => {
+  it('include the functions that use CPU time', async () => {
     const { url } = await serve();
     const reply = await fetch(`${url}/profile?seconds=0.5`);
     const body = reply.json();
@@ -49,19 +49,19 @@ describe('profiles', () => {
     expect(samples.length).toBeGreaterThan(0);
   });
 
-  it('of memory warn of their cost before they start', async () => {
+  it('warn before a heap profile that it needs additional memory', async () => {
     const { url } = await serve();
     expect(await (await fetch(`${url}/`)).text()).toMatch(/heap.*additional memory, which is not released/);
   });
 
-  it('contain allocations', async () => {
+  it('include allocations', async () => {
     const { url } = await serve();
     expect(await (await fetch(`${url}/allocs?seconds=0.05`)).json()).toMatchObject({
       head: { children: expect.any(Array) },
     });
   });
 
-  it('contain the heap', async () => {
+  it('include the heap', async () => {
     const { url } = await serve();
     const snapshot = (await (await fetch(`${url}/heap`)).json()) as { snapshot: { node_count: number } };
     expect(snapshot.snapshot.node_count).toBeGreaterThan(1_000);
@@ -74,7 +74,7 @@ describe('profiles', () => {
     expect(text).toMatch(/2 {2}streaming/);
   });
 
-  it('are taken one at a time with a limited duration', async () => {
+  it('are recorded one at a time, with a limited duration', async () => {
     const { url } = await serve();
     const first = fetch(`${url}/profile?seconds=0.3`);
     await first;
@@ -102,7 +102,7 @@ describe('profiles', () => {
     await expect(waiting.text()).rejects.toThrow();
   });
 
-  it('are limited to callers on this host with the token', () => {
+  it('are available only to callers on this host with the token', () => {
     const access = new DebuggerAccess({ runDir: '/proc/nowhere' });
     const profiler = new Profiler({ access, heapSnapshots: true });
     const peer = { remoteAddress: '10.0.0.7', localAddress: '10.0.0.1' };

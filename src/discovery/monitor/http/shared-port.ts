@@ -1,10 +1,10 @@
-/** gRPC and HTTP on one port (spec/discovery.md §1.2, `--grpcAddr` empty), distinguished by the first bytes of a connection. */
+/** Serves gRPC and HTTP on one port (spec/discovery.md §1.2, `--grpcAddr` empty). The first bytes of a connection distinguish them. */
 import type { Server as HttpServer } from 'node:http';
 import { createServer, type Server, type Socket } from 'node:net';
 import { ConnectionBounds, type ConnectionBoundsOptions } from '../../../runtime/fences/connection-bounds.ts';
 import { openFilesLimit } from '../../../runtime/fences/open-files.ts';
 
-/** Of HTTP/2 without TLS (RFC 9113 §3.4). */
+/** Preface of HTTP/2 without TLS (RFC 9113 §3.4). */
 const http2Preface = 'PRI * HTTP/2.0';
 
 const firstByteMs = 10_000;
@@ -23,7 +23,7 @@ export function sharedPort(http: HttpServer, grpc: (socket: Socket) => boolean):
     socket.once('data', (first: Buffer) => {
       socket.setTimeout(0);
       socket.removeAllListeners('timeout');
-      // The receiving server has its own limits.
+      // From here on, the limits of the receiving server apply.
       bounds.release(socket);
       socket.pause();
       socket.unshift(first);
@@ -37,7 +37,7 @@ export function sharedPort(http: HttpServer, grpc: (socket: Socket) => boolean):
   });
 }
 
-/** Connections without first bytes. Lower if the limit of open files is low. */
+/** Maximum number of connections without received bytes. Lower if the limit of open files is low. */
 const maxSilent = 4_096;
 const minSilent = 4;
 

@@ -9,7 +9,7 @@ async function samples(registry: Registry): Promise<Record<string, number>> {
   return Object.fromEntries(lines.map((line) => [line.split(' ')[0], Number(line.split(' ')[1])]));
 }
 
-test('certificate metrics have no expiry series without an authority', async () => {
+test('certificate metrics contain no expiry series without an authority', async () => {
   const registry = new Registry();
   let ends: { root: Date; chain: Date } | undefined;
   addCertificateMetrics(registry, { expiry: () => ends, issuance: new IssuanceCounts() });

@@ -16,7 +16,7 @@ export function addCertificateMetrics(registry: Registry, { expiry, issuance }: 
         ...{ name: `citadel_server_${name}_expiry_${suffix}`, help, registers: [registry] },
         collect: () => {
           const end = expiry()?.[of];
-          // Without an authority there is no series, because 0 would mean expired.
+          // Without an authority, the metric has no series, because 0 would mean expired.
           if (end === undefined) gauge.remove();
           else gauge.set(value(end));
         },

@@ -2,7 +2,7 @@ import { Registry } from 'prom-client';
 import { expect, it } from 'vitest';
 import { CounterByKey, labelNamesOf, maxSeriesPerCounter } from './cheap-metrics.ts';
 
-it('CounterByKey limits its series, and counts further names in one of them', async () => {
+it('CounterByKey limits the number of its series, and counts further names in a shared one', async () => {
   const registry = new Registry();
   const tally = new CounterByKey(registry, { name: 'refused', help: 'x' }, labelNamesOf('name'));
   for (let at = 0; at < maxSeriesPerCounter + 1_000; at++) tally.add(`bank/${at}`);

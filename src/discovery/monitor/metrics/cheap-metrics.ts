@@ -26,7 +26,7 @@ function register(
   type: string,
   values: () => Value[],
 ): void {
-  // The interface that a registry requires. Metrics of prom-client support arbitrary labels and cost a thousand times as much.
+  // The interface that a registry requires. Metrics of prom-client support arbitrary labels, but take a thousand times as long.
   const get = async () => ({ name, help, type, values: values() });
   const metric = { name, help, type, labelNames, aggregator: 'sum', get };
   registry.registerMetric(metric as never);
@@ -44,17 +44,17 @@ export function labelNamesOf(first: string, second?: string): KeyLabels {
   };
 }
 
-/** A counter that is stored elsewhere and read on each scrape. */
+/** Adds a counter whose values are stored elsewhere and read on each scrape. */
 export function readCounter(registry: Registry, description: Description, values: () => Value[]): void {
   register(registry, description, 'counter', values);
 }
 
 /** Tenants choose names of rejected objects, so series without a limit would exhaust memory and slow down scrapes. */
 export const maxSeriesPerCounter = 5_000;
-/** Counts keys beyond the limit. */
+/** Counts all keys beyond the limit. */
 const overflowKey = 'other other';
 
-/** Limited to {@link maxSeriesPerCounter} keys. */
+/** Counter with at most {@link maxSeriesPerCounter} keys. */
 export class CounterByKey {
   readonly #counts = new Map<string, number>();
 

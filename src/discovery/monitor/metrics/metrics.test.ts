@@ -60,7 +60,7 @@ function request(from: string, configs: string[], reasons: object = { config: 1 
 }
 
 describe('metrics of xDS', () => {
-  it("count responses, rejections and streams with Istio's names", async () => {
+  it("count responses, rejections and streams under Istio's names", async () => {
     const { metrics } = given();
     metrics.responseSent(clusterType, { bytes: 20_000 });
     metrics.responseSent(clusterType, { bytes: 5 });
@@ -99,7 +99,7 @@ describe('metrics of xDS', () => {
     ]);
   });
 
-  it('measure durations in seconds with inclusive bucket bounds', async () => {
+  it('measure durations in seconds, with inclusive bucket bounds', async () => {
     const { metrics } = given();
     metrics.generated(clusterType, 10);
     metrics.queueTime(50);
@@ -118,7 +118,7 @@ describe('metrics of xDS', () => {
     );
   });
 
-  it('count rejected connections with the reason as label', async () => {
+  it('count rejected connections by reason', async () => {
     const { metrics } = given();
     metrics.connectionRefused('address held off');
     metrics.addressHeldOff();
@@ -128,7 +128,7 @@ describe('metrics of xDS', () => {
     ]);
   });
 
-  it('contain only the last rejection of a type by a connected proxy', async () => {
+  it('contain only the last rejection of each type by a connected proxy', async () => {
     const { metrics } = given();
     metrics.responseRejected(clusterType, 'web', 'one');
     metrics.responseRejected(clusterType, 'web', 'two');
@@ -142,7 +142,7 @@ describe('metrics of xDS', () => {
 });
 
 describe('metrics of sources', () => {
-  it('distinguish added or changed services from removed ones', async () => {
+  it('count added or changed services separately from removed ones', async () => {
     const { metrics, plane, note } = given();
     const reasons = { service: 2, endpoint: 1 };
     const changed = ['ServiceEntry/shop/cart.example.com', 'Endpoints/shop/cart.example.com'];
@@ -164,7 +164,7 @@ describe('metrics of sources', () => {
     ]);
   });
 
-  it('count added, changed and removed objects, and separately those of the cluster', async () => {
+  it('count added, changed and removed objects, separately for the cluster', async () => {
     const { metrics, note } = given();
     metrics.configsChanged([
       { key: 'Service/shop/cart', event: 'add' },
@@ -205,8 +205,8 @@ describe('metrics of sources', () => {
   });
 });
 
-describe('metrics that are read during a scrape', () => {
-  it('contain versions, sizes and diagnostics of the last push', async () => {
+describe('metrics that are computed during a scrape', () => {
+  it('contain versions, sizes and diagnostics for the last push', async () => {
     const { metrics } = given();
     const expected =
       /^(pilot_(info|xds\{|services|virt|eds_no|vservice|destrule|no_ip|k8s_end)|istiod_managed|endpoint_no_pod)/;

@@ -28,7 +28,7 @@ export interface MetricsOptions {
   /** Requests for keys of token issuers; `undefined` without issuers. */
   readonly keyFetches?: { readonly success: number; readonly failure: number };
   readonly nodes?: () => Iterable<MeshNode>;
-  /** Called after each scan with objects of the cluster that take effect only in part. */
+  /** Called after each scan with warnings about objects of the cluster that take only partial effect. */
   readonly onWarnings?: (warnings: MeshFindings['warnings']) => void;
   /** Whether no other replica serves proxies; `undefined` without replicas. */
   readonly isOnlyReplica?: () => boolean;
@@ -47,8 +47,8 @@ export interface MetricsOptions {
 }
 
 /**
- * Streams and pushes call it; sources are counted by observing the trace. A scrape reads single numbers, and values whose size depends on the mesh
- * are computed before.
+ * Streams and pushes call this class directly. Sources are counted by observing the trace. A scrape reads single numbers; values whose size depends
+ * on the mesh are computed in advance.
  */
 export class DiscoveryMetrics extends XdsMetrics {
   readonly #registry: Registry;
@@ -92,12 +92,12 @@ export class DiscoveryMetrics extends XdsMetrics {
     return { body: visibleMetrics(await this.#registry.metrics()), contentType: this.#registry.contentType };
   }
 
-  /** Includes metrics without a sample. */
+  /** Definitions, including those of metrics without a sample. */
   get definitions(): readonly MetricDefinition[] {
     return definitionsOf(this.#registry);
   }
 
-  /** Counts trace events. @returns stop function */
+  /** Counts trace events. @returns a stop function */
   observe(recorder: Recorder): () => void {
     return this.#sources.observe(recorder);
   }
@@ -204,7 +204,10 @@ export class DiscoveryMetrics extends XdsMetrics {
     });
   }
 
-  /** 1 if the condition applies, otherwise no series. Conditions are `synced`, `reading`, `held` (a response is held back) and `failing`. */
+  /**
+   * Adds a gauge that is 1 if the condition applies, and otherwise has no series. Conditions are `synced`, `reading`, `held` (a response is held
+   * back) and `failing`.
+   */
   #addRegistryConditions(): void {
     const { datacenters } = this.#options;
     if (datacenters === undefined) return;
@@ -220,7 +223,7 @@ export class DiscoveryMetrics extends XdsMetrics {
     );
   }
 
-  /** By kind only, because there may be thousands of namespaces. */
+  /** Adds a counter by kind. It has no namespace label, because there can be thousands of namespaces. */
   #addRefusedObjects(): void {
     const { refusedObjects } = this.#options;
     if (refusedObjects === undefined) return;

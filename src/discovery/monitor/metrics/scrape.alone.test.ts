@@ -11,7 +11,7 @@ const [few, many] = [50, 400];
 
 const times = <T>(size: number, make: (index: number) => T): T[] => Array.from({ length: size }, (_, i) => make(i));
 
-/** Every object causes a diagnostic, or none does. */
+/** Creates a mesh in which each object causes a diagnostic, or none does. */
 function meshOf(size: number): Config[] {
   const host = (index: number): string => `s${index}.edge.svc.cluster.local`;
   const servers = times(size, (i) => ({
@@ -80,7 +80,7 @@ function metricsOf({ state, cache, resources }: GivenWorld): DiscoveryMetrics {
 }
 
 describe('a scrape', () => {
-  it('reads no data whose size depends on the mesh, and reports diagnostics after the last change', async () => {
+  it('costs the same in a large mesh, and reports diagnostics for the last change', async () => {
     const costs: number[] = [];
     for (const size of [few, many]) {
       const metrics = metricsOf(worldOf(size));
@@ -95,7 +95,7 @@ describe('a scrape', () => {
     expect(costs[1]! / costs[0]!).toBeLessThan(1.2);
   });
 
-  it('of an unchanged mesh starts no scan, and after a change waits for one', async () => {
+  it('starts no scan if the mesh is unchanged, and waits for a scan after a change', async () => {
     const world = worldOf(few);
     let scans = 0;
     const metrics = new DiscoveryMetrics({
@@ -119,7 +119,7 @@ describe('a scrape', () => {
 });
 
 describe('a changing mesh', () => {
-  it('is scanned once for the changes of five seconds, or at once for a scrape', async () => {
+  it('is scanned once per 5 s of changes, or immediately for a scrape', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     onTestFinished(() => void vi.useRealTimers());
     const { state, cache } = worldOf(few);
@@ -138,7 +138,7 @@ describe('a changing mesh', () => {
     await vi.advanceTimersByTimeAsync(100);
     await expect.poll(() => scans).toBe(1);
     await metrics.text();
-    // A scan is followed by a pause of nine times its duration.
+    // After a scan, the next one waits for nine times its duration.
     metrics.contextPublished(1);
     const pendingScrape = metrics.text();
     await vi.advanceTimersByTimeAsync(4_999);
@@ -147,8 +147,8 @@ describe('a changing mesh', () => {
   });
 });
 
-describe('a scrape during a scan of an older state', () => {
-  it('waits for the next scan only and reports its diagnostics', async () => {
+describe('a scrape during a scan of an outdated state', () => {
+  it("waits only for the next scan, and reports that scan's diagnostics", async () => {
     const { state, cache } = worldOf(few);
     let scans = 0;
     let pendingScrape: Promise<unknown> | undefined;
@@ -170,11 +170,11 @@ describe('a scan of the mesh', () => {
   it('can pause after each object', () => {
     const { state, resources } = worldOf(many);
     const pieces = [...diagnosticSteps(state, resources.nodes)].length;
-    // Five diagnostics iterate over services, three over proxies, others over routes, rules and policies.
+    // Five diagnostics iterate over services, three over proxies, and others over routes, rules and policies.
     expect(pieces).toBeGreaterThan(8 * many);
   });
 
-  it('takes as long per object as in a small mesh', () => {
+  it('takes the same time per object in a large mesh as in a small one', () => {
     const work = (size: number) => {
       const { state, resources } = worldOf(size);
       return countedWork(() => void diagnosticsOf(state, resources.nodes));

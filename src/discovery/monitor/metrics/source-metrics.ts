@@ -16,7 +16,7 @@ const registryKinds: ReadonlySet<string> = new Set(
   Object.keys(kubernetesKinds).filter((kind) => !['Secret', 'ConfigMap', 'Ingress', 'IngressClass'].includes(kind)),
 );
 
-/** Up to this number, services are looked up one by one; beyond it, a set of all names is built. */
+/** Maximum number of services that are looked up one by one. Beyond it, a set of all names is built. */
 const maxSearched = 16;
 
 export class SourceMetrics {
@@ -63,7 +63,6 @@ export class SourceMetrics {
     );
   }
 
-  /** @returns stop function */
   observe(recorder: Recorder): () => void {
     return recorder.observe((record) => this.#note(record));
   }
@@ -78,7 +77,7 @@ export class SourceMetrics {
   /**
    * Counts each rejected gateway server once.
    *
-   * @param servers current ones, as `Gateway/namespace/name server port`
+   * @param servers servers that are now rejected, as `Gateway/namespace/name server port`
    */
   gatewayServersRejected(servers: readonly string[]): void {
     for (const server of servers) {
@@ -105,7 +104,7 @@ export class SourceMetrics {
         break;
       case 'configs.rejected':
         for (const { object, severity } of event.problems as readonly ConfigProblem[]) {
-          // An object with warnings only is accepted.
+          // An object that has only warnings is accepted.
           if (object !== '' && severity === 'error') this.#rejected.add(object);
         }
         break;
@@ -129,7 +128,7 @@ export class SourceMetrics {
     // Changed proxies and DNS names come with an update that is counted.
     else if (kind !== 'ServiceEntry') return;
     else if (isServed(namespace, name)) this.#updates.add('svc');
-    // A key of an existing service is that of a removed one; otherwise it is the object from which a service was built.
+    // If the previous context has this service, it was removed. Otherwise, the key is that of the object from which a service was built.
     else if ((this.#state.context?.servicesOf(name, namespace).length ?? 0) > 0) this.#updates.add('svcdelete');
     else this.#updates.add('config');
   }

@@ -1,4 +1,4 @@
-/** Metrics of webhooks with Istio's names. Unlike in Istio, an injection counts as successful only if it added a sidecar. */
+/** Metrics of webhooks, with the names that Istio uses. Unlike in Istio, an injection is successful only if it added a sidecar. */
 import type { Registry } from 'prom-client';
 import type { InjectionOutcome } from '../../webhooks/injection-reviews.ts';
 import { readCounter } from './cheap-metrics.ts';

@@ -13,7 +13,7 @@ const pushBounds = [0.01, 0.1, 0.5, 1, 3, 5, 10, 20, 30];
 const sendBounds = [0.01, 0.1, 1, 3, 5, 10, 20, 30];
 const waitBounds = [0.1, 0.5, 1, 3, 5, 10, 20, 30];
 const sizeBounds = [1, 10_000, 1_000_000, 4_000_000, 10_000_000, 40_000_000];
-/** Limit of label sets: a thousand proxies may reject a thousand different resources. */
+/** Maximum number of label sets, because a thousand proxies can reject a thousand different resources. */
 const maxRejections = 10_000;
 /** Longer errors are truncated. */
 const maxReasonLength = 200;
@@ -52,7 +52,7 @@ export class XdsMetrics implements AdsObserver {
   );
   #givenUp = 0;
   readonly #rejectGauges: ReadonlyMap<string, Gauge<'node' | 'err'>>;
-  /** By node and gauge. A proxy counts with its last rejection of a type. */
+  /** Rejections by node, then gauge. A proxy is counted with its last rejection of a type. */
   readonly #rejections = new Map<string, Map<string, Rejection>>();
   #rejectionCount = 0;
   #largestRequest = 0;
@@ -298,7 +298,7 @@ export class XdsMetrics implements AdsObserver {
     this.#rejectionCount--;
   }
 
-  /** Name of a type on dashboards, such as `cds`. Other types share one name, because clients choose them. */
+  /** Name of a type on dashboards, such as `cds`. Unknown types share one name, because clients choose them. */
   #shortType(typeUrl: string): string {
     return pushedTypeOf(typeUrl)?.toLowerCase() ?? (isOneTimeType(typeUrl) ? 'debug' : 'other');
   }

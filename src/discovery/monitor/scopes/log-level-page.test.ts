@@ -1,4 +1,4 @@
-/** Requests of ControlZ to `/scopej` of a running control plane. */
+/** Sends ControlZ requests to `/scopej` of a running control plane. */
 import { afterEach, expect, it } from 'vitest';
 import { ControlPlane, sidecar, stopControlPlanes } from '../../../../test/harness/control-plane.ts';
 import { eventually } from '../../../../test/harness/eventually.ts';
@@ -29,7 +29,7 @@ async function given(env: NodeJS.ProcessEnv = {}) {
 
 const debugLines = (plane: ControlPlane): string[] => plane.lines.filter((line) => /\tdebug\tads\t/.test(line));
 
-it('the log level page lists the scopes with their levels, and changes and logs the level of one', async () => {
+it("the log level page lists scopes with their levels, and changes a scope's level with a log line", async () => {
   const { plane, put, levelOf } = await given();
   const scopes = (await plane.get('/scopej/')).json() as { name: string }[];
   expect(scopes.find(({ name }) => name === 'ads')).toEqual({
@@ -37,7 +37,7 @@ it('the log level page lists the scopes with their levels, and changes and logs 
     description: expect.stringContaining('xDS streams'),
     ...{ output_level: 'info', stack_trace_level: 'none', log_callers: false },
   });
-  // Scopes of the agent are unused in the control plane.
+  // The control plane does not use scopes of the agent.
   expect(scopes.map(({ name }) => name)).not.toContain('cert-watcher');
   expect(await put('/scopej/ads', { output_level: 'debug', stack_trace_level: 'error' })).toEqual({
     ...{ status: 202, text: '' },
@@ -50,7 +50,7 @@ it('the log level page lists the scopes with their levels, and changes and logs 
   expect([await levelOf('ads'), await levelOf('push')]).toEqual(['warn', 'warn']);
 });
 
-it('the log level page enables logs about requests and responses of one proxy only', async () => {
+it('the log level page enables logs about the requests and responses of only one proxy', async () => {
   const { plane, put } = await given();
   const { id } = sidecar;
   expect(await put(`/scopej/ads?proxyID=${id}`, { output_level: 'debug' })).toMatchObject({ status: 202 });
@@ -72,20 +72,20 @@ it('the log level page enables logs about requests and responses of one proxy on
   expect((await plane.get('/scopej/ads')).json()).not.toHaveProperty('proxies');
 });
 
-it("the log level page requires the debugger's token for a change, unless local callers may change levels", async () => {
+it("the log level page requires the debugger's token for a change unless local callers are permitted", async () => {
   const { plane, put, levelOf } = await given();
   expect(await put('/scopej/ads', { output_level: 'debug' }, 'local user')).toMatchObject({ status: 401 });
   expect((await plane.get('/scopej/ads', { headers: {} })).status).toBe(200);
   expect(await levelOf('ads')).toBe('info');
   const open = await given({ PILOT_LOG_LEVELS_FROM_LOCALHOST: 'true' });
   expect(await open.put('/scopej/ads', { output_level: 'debug' }, 'local user')).toMatchObject({ status: 202 });
-  // A web site in a local browser is not a local caller.
+  // A request from a web site in a local browser is not one of a local caller.
   const site = { 'sec-fetch-site': 'cross-site' };
   expect(await open.put('/scopej/ads', { output_level: 'none' }, 'local user', site)).toMatchObject({ status: 401 });
   expect(await open.levelOf('ads')).toBe('debug');
 });
 
-it('the log level page rejects a request without effect, and returns the reason', async () => {
+it('the log level page rejects an invalid request without changes, and returns the reason', async () => {
   const { plane, put, levelOf } = await given();
   const debug = { output_level: 'debug' };
   for (const [status, reason, path, settings] of [

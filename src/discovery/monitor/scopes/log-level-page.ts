@@ -1,4 +1,4 @@
-/** `/scopej`: log levels at run time, with the API of Istio's ControlZ for `istioctl admin log`. `?proxyID` sets the level for one proxy. */
+/** Serves log levels at `/scopej`, with the API of Istio's ControlZ for `istioctl admin log`. `?proxyID` sets the level for one proxy. */
 import { isObject } from '../../../runtime/json-object.ts';
 import type { Logger } from '../../../runtime/output/log.ts';
 import { isLogLevel, logLevels, maxProxyLevels, type ScopeSettings } from '../../../runtime/output/log-levels.ts';
@@ -15,7 +15,7 @@ export interface LogLevelSources {
 
 const basePath = '/scopej';
 const maxBodyBytes = 4_096;
-/** Of two Kubernetes names. */
+/** Maximum length of two Kubernetes names. */
 const maxNameLength = 507;
 /** Scopes with log lines about single proxies. */
 const scopesOfProxies = ['ads'];
@@ -36,7 +36,7 @@ export async function respondToLogLevels(
       body: `forbidden: workloads of namespace ${permitted.permission.onlyNamespace} may not see log levels\n`,
     };
   }
-  // Names such as discovery/http contain slashes.
+  // Names such as `discovery/http` contain slashes.
   const scope = path.slice(basePath.length).replace(/^\/|\/$/g, '');
   const scopes = scopesOf('pilot-discovery');
   if (method === 'GET' || method === 'HEAD') {
@@ -63,7 +63,7 @@ async function change(log: Logger, scope: string, { body, query }: HttpRequest):
   const proxy = proxyID?.split('~')[2] ?? proxyID;
   const failure = proxy === null ? undefined : proxyProblem(log, scope, proxy, settings);
   if (failure !== undefined) return failure;
-  // First, because the change may silence the log.
+  // Logged before the change, which may silence the log.
   log.info('log.levelChanged', { scope, ...settings, ...(proxy !== null && { proxy }) });
   if (proxy === null) log.levels.change(scope, settings);
   else log.levels.changeProxy(proxy, scope, settings.outputLevel!);
@@ -90,7 +90,7 @@ function proxyProblem(
   return { status: 409, body };
 }
 
-/** Like ControlZ. */
+/** Same response as ControlZ. */
 const accepted: HttpReply = { status: 202, body: '' };
 
 function invalid(reason: string): HttpReply {
@@ -111,7 +111,7 @@ function described({ levels }: Logger, name: string, description: string): objec
   };
 }
 
-/** Valid settings, or the reason for their rejection. */
+/** Returns valid settings, or the reason why they are rejected. */
 function settingsIn(body: string | undefined): Partial<ScopeSettings> | string {
   if (body === undefined) return `the body is incomplete or has more than ${maxBodyBytes} bytes`;
   const object = parsed(body);

@@ -4,7 +4,10 @@ import { ClusterSchema } from '../../../gen/envoy/config/cluster/v3/cluster_pb.t
 import { Encodable, type PartToEncode } from '../../../networking/messages/resource.ts';
 import { AheadBuild } from './ahead-build.ts';
 
-/** Number of parts in each piece. @param msOfPart build time of a part */
+/**
+ * Number of parts in each piece.
+ * @param msOfPart build time of a part
+ */
 function partsByPiece(parts: readonly (PartToEncode | undefined)[], msOfPart = 0): number[] {
   let requestedParts = 0;
   const counted = (function* () {
@@ -26,15 +29,15 @@ function partsByPiece(parts: readonly (PartToEncode | undefined)[], msOfPart = 0
 
 const part = new Encodable(ClusterSchema, create(ClusterSchema));
 
-it('AheadBuild builds a limited number of parts in a piece', () => {
+it('AheadBuild builds a limited number of parts per piece', () => {
   expect(partsByPiece(Array.from({ length: 20 }, () => part))).toEqual([8, 8, 4]);
 });
 
-it('AheadBuild ends a piece when the source pauses, because the work before it may have been slow', () => {
+it('AheadBuild ends a piece when the source pauses, because the preceding work can be slow', () => {
   expect(partsByPiece([undefined, undefined, part, part, undefined, part])).toEqual([1, 1, 3, 1]);
 });
 
-it('AheadBuild builds fewer parts in a piece if a part is slow', () => {
+it('AheadBuild builds fewer parts per piece if a part is slow', () => {
   expect(partsByPiece([part, part, part], 3)).toEqual([1, 1, 1, 0]);
   expect(partsByPiece([part, part, part, part], 1)).toEqual([3, 1]);
 });

@@ -4,7 +4,7 @@ const maxPartsPerPiece = 8;
 /** One virtual host may have thousands of routes. */
 const maxPieceMs = 2;
 
-/** Builds what lists of many proxies share, while any of these proxies is served. */
+/** Builds parts that the lists of many proxies share, as long as any of these proxies is connected. */
 export class AheadBuild {
   readonly #parts: Iterator<PartToEncode | undefined>;
   readonly #encode: (part: PartToEncode) => void;
@@ -27,7 +27,7 @@ export class AheadBuild {
   }
 
   /**
-   * Runs until a limit or a pause (`undefined`). After an error, nothing more is built ahead, and building the list reports it.
+   * Runs until a limit or a pause (`undefined`). After an error, stops building ahead. Building the list then reports the error.
    *
    * @returns whether there is more to build
    */

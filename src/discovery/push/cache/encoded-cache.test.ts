@@ -13,7 +13,7 @@ import { EncodedCache } from './encoded-cache.ts';
 
 const names = ['secret://one', 'secret://one-cacert', 'secret://two', 'secret://three'];
 
-/** Resource type with names that may not exist. */
+/** Generator for a resource type with names that may not exist. */
 class Secrets {
   /** Existing secrets with their content. */
   readonly #contents = new Map<PushContext, Readonly<Record<string, string>>>();
@@ -63,7 +63,7 @@ function secret(name: string, text: string): EnvoyResource {
   return new EnvoyResource(name, SecretSchema, create(SecretSchema, { name, type: { case: 'genericSecret', value } }));
 }
 
-describe('EncodedCache, for named resources that may not exist', () => {
+describe('EncodedCache for named resources', () => {
   let secrets: Secrets;
 
   beforeEach(() => {
@@ -71,12 +71,12 @@ describe('EncodedCache, for named resources that may not exist', () => {
     secrets.publish({ 'secret://one': '1', 'secret://one-cacert': '1', 'secret://two': '1' });
   });
 
-  it('omits missing names, and returns an empty list for a wildcard', () => {
+  it('omits missing resources, and returns an empty list for a wildcard', () => {
     expect([...secrets.get().keys()].sort()).toEqual(['secret://one', 'secret://one-cacert', 'secret://two']);
     expect(secrets.get('*').size).toBe(0);
   });
 
-  it('removes a resource from the list with its object, and adds it when the object is created', () => {
+  it('removes a resource from the list together with its object, and adds it when the object is created', () => {
     const two = secrets.get().get('secret://two');
     secrets.publish({ 'secret://two': '1' }, 'Secret/n/one');
     expect([...secrets.get()]).toEqual([['secret://two', two]]);
@@ -84,7 +84,7 @@ describe('EncodedCache, for named resources that may not exist', () => {
     expect([...secrets.get().keys()]).toEqual(['secret://two', 'secret://three']);
   });
 
-  it('rebuilds only affected names, and ignores kinds that the type does not depend on', () => {
+  it('rebuilds only affected resources, and ignores kinds that do not affect their type', () => {
     secrets.get();
     secrets.built.length = 0;
     secrets.publish({ 'secret://one': '2', 'secret://two': '2' }, 'Secret/n/one', 'ServiceEntry/n/two');
@@ -92,7 +92,7 @@ describe('EncodedCache, for named resources that may not exist', () => {
     expect(secrets.built).toEqual([['secret://one', 'secret://one-cacert']]);
   });
 
-  it('rebuilds all names after a change that cannot be narrowed down', () => {
+  it('rebuilds all resources after a change of unknown extent', () => {
     secrets.get();
     secrets.built.length = 0;
     secrets.publish({ 'secret://one': '2' }, 'ConfigMap/n/one');
@@ -100,14 +100,14 @@ describe('EncodedCache, for named resources that may not exist', () => {
     expect(secrets.built[0]).toHaveLength(names.length);
   });
 
-  it('returns the same list if no resource in it differs', () => {
+  it('returns the same list if none of its resources differs', () => {
     const earlier = secrets.get();
     secrets.publish({ 'secret://one': '1', 'secret://one-cacert': '1', 'secret://two': '1' }, 'Secret/n/three');
     expect(secrets.get()).toBe(earlier);
   });
 });
 
-it('EncodedCache releases an unused list, even if there are few lists', async () => {
+it('EncodedCache releases an unused list even if there are few lists', async () => {
   const generator: Generator = {
     scope: 'named',
     build: (_shape, _push, requested) => requested.map((name) => secret(name, 'content')),
@@ -128,7 +128,7 @@ it('EncodedCache releases an unused list, even if there are few lists', async ()
   expect(cache.get(context, secretType, shape, kept)?.has('kept')).toBe(true);
 });
 
-describe('EncodedCache, for a resource that cannot be encoded', () => {
+describe('EncodedCache for a resource that cannot be encoded', () => {
   const failed: string[] = [];
   let contents: Record<string, string>;
   let cache: EncodedCache;
@@ -166,7 +166,7 @@ describe('EncodedCache, for a resource that cannot be encoded', () => {
   it.each([
     ['requested by name', secretType, requestedNames],
     ['in a wildcard list', clusterType, '*'],
-  ] as const)('omits and reports that resource once: %s', (_, type, names) => {
+  ] as const)('omits the resource and reports this once: %s', (_, type, names) => {
     publish({ one: 'bad', two: 'good' });
     for (let i = 0; i < 3; i++) expect([...cache.get(context!, type, shape, names)!.keys()]).toEqual(['two']);
     expect(failed).toEqual(['one: no such number']);

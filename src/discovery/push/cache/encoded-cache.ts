@@ -39,9 +39,9 @@ import { WholeListBuild } from './whole-list-build.ts';
 export interface EncodedCacheOptions {
   readonly encode?: Encode;
   readonly generators?: ReadonlyMap<string, Generator>;
-  /** PILOT_XDS_CACHE_SIZE: limit of cached values, without lists. 0 disables the cache (PILOT_ENABLE_XDS_CACHE). */
+  /** PILOT_XDS_CACHE_SIZE: maximum number of cached values, without lists. 0 disables the cache (PILOT_ENABLE_XDS_CACHE). */
   readonly maxEntries: number;
-  /** PILOT_XDS_CACHE_BYTES: approximate limit of the size of cached values. Default: unlimited. */
+  /** PILOT_XDS_CACHE_BYTES: approximate maximum size of cached values. Default: unlimited. */
   readonly maxBytes?: number;
   /** Called when many values are built repeatedly because the cache is too small. */
   readonly onThrashing?: (figures: ThrashingFigures) => void;
@@ -56,9 +56,9 @@ type AllGenerator = Extract<Generator, { scope: 'all' }>;
 type NamedGenerator = Extract<Generator, { scope: 'named' }>;
 
 const maxShortWholeList = 64;
-/** Changed objects and services, beyond which lists are built ahead in pieces. */
+/** Maximum number of changed objects and services. Beyond it, lists are built ahead in pieces. */
 const defaultMaxChangesAtOnce = 64;
-/** Values in changed objects, beyond which lists are built ahead in pieces. */
+/** Maximum number of values in changed objects. Beyond it, lists are built ahead in pieces. */
 const maxChangeSizeAtOnce = 10_000;
 
 export class EncodedCache {
@@ -69,7 +69,7 @@ export class EncodedCache {
   readonly #notKept: ReadonlySet<string>;
   readonly #sets = new ContextSets((typeUrl) => this.#keeps(typeUrl));
   readonly #history = new ContextHistory();
-  /** Lists that several shapes share, by the part of the shape that they depend on. */
+  /** Lists that several shapes share, by the part of the shape on which they depend. */
   readonly #sharedLists = new WeakMap<PushContext, WeakValues<ResourceMap>>();
   readonly #names = new InternedNameLists();
   readonly #ahead: ListsAhead;
@@ -97,7 +97,7 @@ export class EncodedCache {
     });
   }
 
-  /** A cached list counts as one hit. */
+  /** Hits and misses. A cached list is counted as one hit. */
   get counts(): Readonly<MemoryCounts> {
     return this.#memory.counts;
   }
@@ -106,7 +106,7 @@ export class EncodedCache {
     return this.#memory.size;
   }
 
-  /** Approximate, updated on each publication. */
+  /** Approximate size, updated on each publication. */
   get bytes(): number {
     return this.#memory.bytes;
   }
@@ -115,7 +115,7 @@ export class EncodedCache {
     return this.#memory.dependentConfigs;
   }
 
-  /** By type, for the latest context. A resource in several lists counts once. */
+  /** Sizes by type, for the latest context. A resource in several lists is counted once. */
   sizes(): Readonly<Record<string, { readonly entries: number; readonly bytes: number }>> {
     const byType = Map.groupBy(this.#sets.latest, ({ typeUrl }) => typeUrl);
     return Object.fromEntries(
@@ -132,7 +132,7 @@ export class EncodedCache {
     return (proxyless ? grpcGenerators : this.#generators).get(typeUrl);
   }
 
-  /** By name; `undefined` if there is no generator of the type. */
+  /** Resources by name; `undefined` if there is no generator for the type. */
   get(
     context: PushContext,
     typeUrl: string,
@@ -145,11 +145,11 @@ export class EncodedCache {
       const all = this.#getAll(context, typeUrl, shape, generator);
       return names === '*' ? all : selectFrom(all, names);
     }
-    // Named types have no wildcard: a proxy learns names from other resources.
+    // Named types do not support wildcards: a proxy learns their names from other resources.
     return names === '*' ? noResources : this.#getNamed(context, typeUrl, shape, this.#names.intern(names), generator);
   }
 
-  /** For debug pages that show how resources were generated. */
+  /** Generates messages for debug pages that show how resources were generated. */
   generate(
     context: PushContext,
     typeUrl: string,
@@ -191,7 +191,7 @@ export class EncodedCache {
     return listBuild?.isLong ? () => listBuild.step() : undefined;
   }
 
-  /** The build that must finish first; for a layered list, that of the common list. */
+  /** Returns the build that must finish first. For a layered list, this is the build of the common list. */
   #pendingBuildOf(
     context: PushContext,
     typeUrl: string,
@@ -380,7 +380,7 @@ export class EncodedCache {
     const shapeKey = this.#sets.key(typeUrl, shape, undefined);
     const since = base === undefined ? undefined : this.#history.since(set.baseOf, context);
     const affected =
-      // Without history since the base, any name may be affected.
+      // If the history does not reach back to the base, any name may be affected.
       since === undefined || since.forced
         ? nameList.names
         : affectedNames(
@@ -409,7 +409,7 @@ export class EncodedCache {
     return listBuild;
   }
 
-  /** The list that shapes share if the type depends on the same part of them. */
+  /** Returns the list that shapes share if the type depends only on a part that they have in common. */
   #sharedListFor(context: PushContext, typeUrl: string, shape: ProxyShape, names: NameList, generator: Generator) {
     if (!this.#keeps(typeUrl)) return undefined;
     const projection = generator.projection?.(shape, context);
@@ -430,7 +430,7 @@ export class EncodedCache {
   }
 }
 
-/** Every assignment depends on the gateways of networks. */
+/** Adds changed network gateways, because every assignment depends on them. */
 function withGateways({ context, previous, changed }: ContextPublication): ReadonlySet<string> {
   if (previous === undefined || context.networkGateways === previous.networkGateways) return changed;
   return new Set([...changed, configKeyText({ kind: 'NetworkGateways', namespace: '', name: '' })]);

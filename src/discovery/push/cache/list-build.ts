@@ -9,14 +9,14 @@ const namesPerStep = 16;
 const maxShortList = 64;
 
 export interface ListBuildOptions {
-  /** All other names are reused from the base. */
+  /** Names to build. All others are reused from the base. */
   readonly names: readonly string[];
   /** Previous version of the list. */
   readonly base: ResourceMap | undefined;
   /** A list of the same context and shape, whose resources are reused. */
   readonly sibling: ResourceMap | undefined;
   readonly build: (names: readonly string[]) => readonly EnvoyResource[];
-  /** Like `build`, in steps. Absent if building is fast. */
+  /** Like `build`, but in steps. Absent if building is fast. */
   readonly buildInSteps?:
     | ((names: readonly string[]) => Iterator<PartToEncode | undefined, readonly EnvoyResource[]>)
     | undefined;
@@ -28,7 +28,7 @@ export interface ListBuildOptions {
 
 export class ListBuild {
   readonly #options: ListBuildOptions;
-  /** `undefined` while equal to the base. */
+  /** `undefined` while the list is equal to the base. */
   #list: Map<string, EncodedResource> | undefined;
   #position = 0;
   #batch: Generator<void, void> | undefined;
@@ -111,7 +111,7 @@ export function encodeAhead(part: PartToEncode): void {
   try {
     void part.bytes;
   } catch {
-    // Reported later.
+    // The error is reported later.
   }
 }
 

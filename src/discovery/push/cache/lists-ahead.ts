@@ -12,7 +12,7 @@ import { sharedLayerOf } from './shared-layer.ts';
 /** A chunk has about twenty parts. */
 const manyChunks = 64;
 
-/** One for each type, namespace of proxies, and set of route configuration names. */
+/** One build for each type, namespace of proxies, and set of route configuration names. */
 const maxAheadBuilds = 1_024;
 
 export interface ListsAheadParts {

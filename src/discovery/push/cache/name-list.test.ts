@@ -7,7 +7,7 @@ import { InternedNameLists, ModelLists } from './name-list.ts';
 const subjectOf = (name: string): string => name.slice(name.lastIndexOf('|') + 1);
 const name = fc.tuple(fc.integer({ min: 1, max: 9 }), fc.constantFrom('a', 'a.b', 'b', 'c', ''));
 
-test('NameList returns exactly the names of a subject, in alphabetical order', () => {
+test('NameList returns exactly the names of a subject in alphabetical order', () => {
   fc.assert(
     fc.property(fc.array(name), fc.constantFrom('a', 'a.b', 'b', 'c', '', 'd'), (parts, subject) => {
       const names = [...new Set(parts.map(([port, host]) => `outbound|${port}||${host}`))];
@@ -17,19 +17,19 @@ test('NameList returns exactly the names of a subject, in alphabetical order', (
   );
 });
 
-test('InternedNameLists intern equal lists, regardless of their order', () => {
+test('InternedNameLists intern equal lists, regardless of the order of names', () => {
   const lists = new InternedNameLists();
   expect(lists.intern(['b', 'a'])).toBe(lists.intern(['a', 'b']));
   expect(lists.intern(['a'])).not.toBe(lists.intern(['a', 'b']));
 });
 
-test('ModelLists stores the differences of a list from a similar model, with the same result each time', () => {
+test('ModelLists stores a list as differences from a similar one, with the same result each time', () => {
   const longList = fc.uniqueArray(fc.integer({ min: 0, max: 99 }), { minLength: 40 });
   fc.assert(
     fc.property(longList, fc.uniqueArray(fc.integer({ min: 0, max: 99 }), { maxLength: 3 }), (numbers, changed) => {
       const [lists, models] = [new InternedNameLists(), new ModelLists()];
       const first = lists.intern(numbers.map(String));
-      // Removes changed names that the list contains, and adds the others.
+      // Toggles the changed names: removes those that the list contains, and adds the others.
       const other = lists.intern(
         [...numbers, ...changed].filter((one) => numbers.includes(one) !== changed.includes(one)).map(String),
       );
@@ -43,7 +43,7 @@ test('ModelLists stores the differences of a list from a similar model, with the
   );
 });
 
-test('ModelLists makes a list without a similar one its own model, and releases unused lists', async () => {
+test('ModelLists stores a list completely if there is no similar one, and releases unused lists', async () => {
   const [lists, models] = [new InternedNameLists(), new ModelLists()];
   const listFrom = (start: number) => lists.intern(Array.from({ length: 100 }, (_, index) => `name-${start + index}`));
   const kept = listFrom(0);
@@ -52,7 +52,7 @@ test('ModelLists makes a list without a similar one its own model, and releases 
     expect(models.modelFor(list).model).toBe(list);
     return new WeakRef(list);
   });
-  // More lists were added since than are compared, but it is still its own model.
+  // More lists than are compared were added later, but the list is still its own model.
   expect(models.modelFor(kept).model).toBe(kept);
   await eventually('lists that nobody holds are gone', async () => {
     await collectGarbage();

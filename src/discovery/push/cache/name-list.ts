@@ -5,7 +5,7 @@ import { WeakValues } from '../../../model/collections/weak-values.ts';
 export class NameList {
   readonly key: string;
   readonly names: readonly string[];
-  /** Indexes of names sorted by subject. Compact, because lists may have thousands of names. */
+  /** Indexes of names sorted by subject. Compact, because lists can have thousands of names. */
   #bySubject: Uint32Array | undefined;
 
   constructor(key: string, names: readonly string[]) {
@@ -13,7 +13,7 @@ export class NameList {
     this.names = names;
   }
 
-  /** @param subjectOf must be the same function in each call */
+  /** @param subjectOf the same function in each call */
   namesOf(subject: string, subjectOf: (name: string) => string): readonly string[] {
     this.#bySubject ??= inOrderOf(this.names.map(subjectOf));
     const places = this.#bySubject;
@@ -42,7 +42,7 @@ function inOrderOf(subjects: readonly string[]): Uint32Array {
   return places.sort((a, b) => (subjects[a]! < subjects[b]! ? -1 : subjects[a]! > subjects[b]! ? 1 : a - b));
 }
 
-/** Caches arrays by identity, so that a repeated lookup does not read names. */
+/** Caches arrays by identity, so that a repeated lookup does not read their names. */
 export class InternedNameLists {
   readonly #ofArrays = new WeakMap<readonly string[], NameList>();
   readonly #lists = new WeakValues<NameList>();
@@ -63,7 +63,7 @@ export class InternedNameLists {
 }
 
 const maxModels = 8;
-/** In long lists, a sixteenth of the names may differ. */
+/** Minimum number of names that may differ. In long lists, a sixteenth may differ. */
 const minAllowedDifferences = 4;
 
 export interface ModelledList {
@@ -75,10 +75,10 @@ export interface ModelledList {
 /** Finds a recent similar list (the model). Resources are built for the model and shared by similar lists. */
 export class ModelLists {
   readonly #modelled = new WeakMap<NameList, ModelledList>();
-  /** Most recent first. Lists keep their models alive. */
+  /** Models, most recent first. Lists keep their models in memory. */
   #models: readonly WeakRef<NameList>[] = [];
 
-  /** Without a similar list, the list itself. */
+  /** Returns the list itself if there is no similar list. */
   modelFor(list: NameList): ModelledList {
     const known = this.#modelled.get(list);
     if (known !== undefined) return known;
@@ -100,7 +100,7 @@ function findSimilar(list: NameList, models: readonly NameList[]): ModelledList 
   return undefined;
 }
 
-/** `undefined` beyond `maxDifferences`. */
+/** `undefined` if more than `maxDifferences` names differ. */
 function nameDifference(
   list: NameList,
   model: NameList,

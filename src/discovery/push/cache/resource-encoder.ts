@@ -50,7 +50,7 @@ export class ResourceEncoder {
       const { name } = resource;
       const latest = this.encode(resource, base.get(name)) ?? previous?.get(name);
       if (latest === undefined) missing.push(name);
-      // Reuse equal bytes of the base or the previous list.
+      // Reuses equal bytes of the base or the previous list.
       else encoded.push([base.get(name), previous?.get(name)].find((one) => one?.version === latest.version) ?? latest);
     }
     return LayeredResources.over(base, encoded, missing, previous);

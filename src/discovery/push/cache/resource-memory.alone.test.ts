@@ -1,4 +1,4 @@
-/** Replaced and evicted values are garbage-collected: counts surviving values after full collections. */
+/** Replaced and evicted values are garbage-collected. The test counts remaining values after full collections. */
 import { setImmediate as turn } from 'node:timers/promises';
 import { getHeapStatistics } from 'node:v8';
 import { expect, test } from 'vitest';
@@ -33,7 +33,7 @@ async function replaced(memory: ResourceMemory): Promise<readonly WeakRef<object
   return builtRefs;
 }
 
-test('ResourceMemory releases a replaced value, also after an eviction', async () => {
+test('ResourceMemory releases a replaced value, even after an eviction', async () => {
   const roomy = new ResourceMemory({ maxEntries: 1_000 });
   const full = new ResourceMemory({ maxEntries: 1_000 });
   for (let index = 0; index < 1_001; index++) full.recall('CDS', `${index}`, [], () => thing('ServiceEntry/n/gone'));
@@ -59,7 +59,7 @@ test('ResourceMemory releases an evicted value and its neighbors in the eviction
   expect(living(builtRefs.slice(-50))).toBe(50);
 });
 
-test('ResourceMemory limits the number of remembered evicted keys, even if they are requested again', async () => {
+test('ResourceMemory limits the number of evicted keys that it remembers, even if these are requested again', async () => {
   const memory = new ResourceMemory({ maxEntries: 1_000 });
   const rounds = (times: number): void => {
     for (let at = 0; at < times * 1_500; at++)
@@ -110,6 +110,6 @@ test('EncodedCache keeps only the latest route configurations after 200 route ch
   expect(living(sent)).toBeGreaterThan(0);
   await collectGarbage();
   await collectGarbage();
-  // Those of the last context, of the previous one, and the bases of the latter.
+  // These are the values of the last and the previous context, and the bases of the latter.
   expect(living(sent)).toBeLessThanOrEqual(3 * namespaces);
 });

@@ -12,20 +12,20 @@ import { ResourceMemory } from './resource-memory.ts';
 const thing = (...keys: string[]): { dependsOn: ConfigKey[] } => ({ dependsOn: keys.map(parseConfigKey) });
 
 describe('ResourceMemory', () => {
-  it('returns a value only for the inputs that it was built from', () => {
+  it('returns a value only for the inputs from which it was built', () => {
     const memory = new ResourceMemory({ maxEntries: 10 });
     const [input, other] = [{}, {}];
     const first = memory.recall('CDS', 'a', [input], () => thing());
     expect(memory.recall('CDS', 'a', [input], () => thing())).toBe(first);
     expect(memory.recall('EDS', 'a', [input], () => thing())).not.toBe(first);
-    // A served older context receives its own value, and the newer context does not receive that one.
+    // An older context that is still served receives its own value, which the newer context does not receive.
     const old = memory.recall('CDS', 'a', [other], () => thing());
     expect(old).not.toBe(first);
     expect(memory.recall('CDS', 'a', [input], () => thing())).not.toBe(old);
     expect(memory.counts).toEqual({ hits: 1, misses: 4, evictions: 0, remade: 0 });
   });
 
-  it('removes the entries that depend on a changed object, and only those', () => {
+  it('removes exactly the entries that depend on a changed object', () => {
     const memory = new ResourceMemory({ maxEntries: 10 });
     memory.recall('CDS', 'a', [], () => thing('ServiceEntry/n/a', 'DestinationRule/n/r'));
     const kept = memory.recall('CDS', 'b', [], () => thing('ServiceEntry/n/b'));
@@ -46,7 +46,7 @@ describe('ResourceMemory', () => {
     expect([memory.size, memory.dependentConfigs, memory.counts.evictions]).toEqual([3, 3, 3]);
   });
 
-  it('evicts an entry at a cost that does not depend on the number of entries', () => {
+  it('evicts an entry in constant time, regardless of the number of entries', () => {
     const costOf = (maxEntries: number): number => {
       const memory = new ResourceMemory({ maxEntries });
       let next = 0;
@@ -62,7 +62,7 @@ describe('ResourceMemory', () => {
     expect(growth).toBeLessThan(15);
   });
 
-  it('keeps its size within the limit in bytes, measured after encoding', () => {
+  it('limits its size in bytes, measured after encoding', () => {
     const memory = new ResourceMemory({ maxEntries: 1_000, maxBytes: 1_000_000 });
     const built = Array.from({ length: 100 }, (_, index) => {
       const secret = create(SecretSchema, { name: 'x'.repeat(100_000) });
@@ -77,7 +77,7 @@ describe('ResourceMemory', () => {
     expect([memory.size, memory.bytes]).toEqual([0, 0]);
   });
 
-  it('counts a shared block once, until its last entry is removed', () => {
+  it('counts a shared block once until its last entry is removed', () => {
     const memory = new ResourceMemory({ maxEntries: 1_000 });
     const secret = new EnvoyResource('x', SecretSchema, create(SecretSchema, { name: 'x'.repeat(100_000) }));
     const block = new PartBlock(1, [secret]);
@@ -96,7 +96,7 @@ describe('ResourceMemory', () => {
     expect(memory.bytes).toBe(0);
   });
 
-  it('does not count bytes of replaced or removed entries', () => {
+  it('does not count the bytes of replaced or removed entries', () => {
     const memory = new ResourceMemory({ maxEntries: 1_000, maxBytes: 1_000_000 });
     const keep = (input: object) => memory.recall('CDS', 'a', [input], () => thing('ServiceEntry/n/a'));
     keep({});
@@ -109,7 +109,7 @@ describe('ResourceMemory', () => {
     expect(memory.bytes).toBe(0);
   });
 
-  it('supports the eviction of an entry while its replacement is built', () => {
+  it('can evict an entry while its replacement is built', () => {
     const memory = new ResourceMemory({ maxEntries: 3 });
     const make = (key: string): unknown => memory.recall('RDS', key, [], () => thing(`ServiceEntry/n/${key}`));
     const whole = (input: object): unknown =>
@@ -128,7 +128,7 @@ describe('ResourceMemory', () => {
     expect([memory.size, memory.bytes]).toEqual([0, 0]);
   });
 
-  it('evicts even the newest entry if it alone exceeds the limit', () => {
+  it('evicts even the newest entry if that entry exceeds the limit', () => {
     const memory = new ResourceMemory({ maxEntries: 10_000, maxBytes: 1 });
     for (let index = 0; index < 10_000; index++) memory.recall('EDS', `${index}`, [], () => thing('ServiceEntry/n/s'));
     expect(memory.size).toBeLessThan(2_000);
@@ -158,7 +158,7 @@ describe('ResourceMemory', () => {
     expect(reports[0]).toMatchObject({ entries: 1_500 });
   });
 
-  it('keeps no entry of a type that is not cached', () => {
+  it('stores no entries of types that are not cached', () => {
     const memory = new ResourceMemory({ maxEntries: 10, notKept: new Set(['RDS']) });
     expect(memory.recall('RDS', 'a', [], () => thing())).not.toBe(memory.recall('RDS', 'a', [], () => thing()));
     expect(memory.size).toBe(0);

@@ -1,4 +1,4 @@
-/** Cache of generated values across push contexts (spec/discovery.md §6.7). */
+/** Caches generated values across push contexts (spec/discovery.md §6.7). */
 
 import { type LinkedItem, LinkedQueue } from '../../../model/collections/linked-queue.ts';
 import { hashOf } from '../../../model/collections/persistent-map.ts';
@@ -10,16 +10,16 @@ import { Encodable, ResourceOfParts } from '../../../networking/messages/resourc
 export interface ResourceMemoryOptions {
   /** PILOT_XDS_CACHE_SIZE; 0 disables the cache. */
   readonly maxEntries: number;
-  /** PILOT_XDS_CACHE_BYTES: approximate limit. Default: unlimited. */
+  /** PILOT_XDS_CACHE_BYTES: approximate maximum size. Default: unlimited. */
   readonly maxBytes?: number;
-  /** The threshold doubles after each call. */
+  /** Called when many evicted values were built again. The threshold doubles after each call. */
   readonly onThrashing?: (figures: ThrashingFigures) => void;
-  /** Disabled by PILOT_ENABLE_CDS_CACHE or PILOT_ENABLE_RDS_CACHE. */
+  /** Types whose caching PILOT_ENABLE_CDS_CACHE or PILOT_ENABLE_RDS_CACHE disables. */
   readonly notKept?: ReadonlySet<RememberedType>;
 }
 
 export interface ThrashingFigures {
-  /** Since the last call. */
+  /** Number of repeated builds since the last call. */
   readonly remade: number;
   readonly entries: number;
   readonly bytes: number;
@@ -29,14 +29,14 @@ export interface MemoryCounts {
   hits: number;
   misses: number;
   evictions: number;
-  /** Misses of evicted entries. */
+  /** Number of misses for evicted entries. */
   remade: number;
 }
 
 const entryBytes = 300;
 /** Entries are measured after their resources are encoded. */
 const maxUnmeasured = 8_192;
-/** The same number of older keys is kept too. */
+/** Maximum number of dropped keys. The same number of older ones is kept too. */
 const maxDropped = 32_768;
 /** A listener may depend on all services. */
 const maxDependencies = 256;
@@ -48,7 +48,7 @@ interface Entry extends LinkedItem<Entry> {
   readonly inputs: readonly unknown[];
   readonly value: unknown;
   readonly dependsOn: readonly string[];
-  /** Requested since the last eviction pass. */
+  /** Whether the entry was requested since the last eviction pass. */
   used: boolean;
   /** Approximate size of data that no other entry shares. 0 until measured, -1 after removal. */
   bytes: number;
@@ -61,7 +61,7 @@ interface SharedBytes {
 }
 
 /**
- * An entry is returned only for the inputs that it was built from. So an old context that is still served neither receives newer values nor leaves
+ * Returns an entry only for the inputs that it was built from, so that an old context that is still served neither receives newer values nor leaves
  * outdated ones (§6.7, token rule). A published change removes entries that depend on changed objects. If the cache is full, the least recently used
  * entry is evicted.
  */
@@ -70,7 +70,7 @@ export class ResourceMemory implements Memory {
   readonly #options: ResourceMemoryOptions;
   readonly #entries = new Map<string, Entry>();
   readonly #queue = new LinkedQueue<Entry>();
-  /** By key of the object. */
+  /** IDs of dependent entries by object key. */
   readonly #dependants = new Map<string, Set<string>>();
 
   #bytes = 0;
@@ -122,7 +122,7 @@ export class ResourceMemory implements Memory {
       id,
       inputs,
       value,
-      // One of so many objects changes soon, so the value is not indexed by them.
+      // With so many dependencies, one changes soon, so the value is not indexed by them.
       dependsOn: value.dependsOn.length > maxDependencies ? noKeys : value.dependsOn.map(configKeyText),
       used: false,
       bytes: 0,
@@ -137,7 +137,7 @@ export class ResourceMemory implements Memory {
     return this.#entries.get(`${type} ${key}`)?.value;
   }
 
-  /** Also evicts entries beyond the limits. */
+  /** Removes entries that depend on changed objects, and evicts entries beyond the limits. */
   forget(changed: Iterable<string>): void {
     this.#measure();
     this.#reportThrashing();
@@ -187,7 +187,7 @@ export class ResourceMemory implements Memory {
     this.#bytes -= shared.bytes;
   }
 
-  /** Ignores a few repeated builds, which changes and rare use cause. */
+  /** Reports repeated builds, except a few that result from changes and rare use. */
   #reportThrashing(): void {
     const remade = this.counts.remade - this.#reportedRemade;
     if (remade < this.#reportThreshold) return;
@@ -206,7 +206,7 @@ export class ResourceMemory implements Memory {
       if (ids === undefined) this.#dependants.set(key, new Set([id]));
       else ids.add(id);
     }
-    // After this, the entry may be evicted.
+    // The entry may be evicted after this.
     if (this.#unmeasured.length >= maxUnmeasured) this.#measure();
     while (this.#entries.size > this.#options.maxEntries) this.#evict();
   }
@@ -250,7 +250,7 @@ export class ResourceMemory implements Memory {
   }
 }
 
-/** Without shared blocks; for a list, including its elements. */
+/** Size without shared blocks. The size of a list includes its elements. */
 function bytesIn(value: unknown): number {
   if (value instanceof Encodable) return value.bytesKept;
   let sum = 0;

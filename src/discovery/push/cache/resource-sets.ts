@@ -8,11 +8,11 @@ import type { WholeListBuild } from './whole-list-build.ts';
 /** Resources of a type for a shape (and a list of names), in one or several contexts. */
 export interface CachedSet {
   readonly typeUrl: string;
-  /** Weak, so that a set without proxies is not reused. */
+  /** Weak reference, so that a set without proxies is not reused. */
   readonly shape: WeakRef<ProxyShape>;
   readonly names: WeakRef<NameList> | undefined;
   list: ResourceMap | undefined;
-  /** The list of an earlier context, and its number in the history. */
+  /** List of an earlier context, and the number of that context in the history. */
   readonly base: ResourceMap | undefined;
   readonly baseOf: number;
   readonly visibilityChanged: boolean;
@@ -20,13 +20,13 @@ export interface CachedSet {
 
 export interface CachedSets {
   readonly byKey: Map<string, CachedSet>;
-  /** Size at which unused sets are removed. */
+  /** Number of sets at which unused ones are removed. */
   sweepAt: number;
-  /** Reused when a client adds a name to its subscription. */
+  /** Lists that are reused when a client adds a name to its subscription. */
   readonly lists: WeakValues<ResourceMap>;
   /** Whether too much has changed to build a list in one step. */
   readonly buildsAhead: boolean;
-  /** By type and the part of proxies that they depend on. */
+  /** Builds by type and by the part of proxies on which they depend. */
   readonly ahead: Map<string, AheadBuild>;
   readonly builds: WeakValues<ListBuild>;
   readonly wholeBuilds: WeakValues<WholeListBuild>;
@@ -34,7 +34,7 @@ export interface CachedSets {
 
 export const minSweptSets = 1_000;
 
-/** Number of contexts in which an unused list remains a base. */
+/** Maximum number of contexts for which an unused list remains a base. */
 const maxLag = 256;
 
 export function isInUse({ shape, names }: CachedSet): boolean {
@@ -51,7 +51,7 @@ export function addSet(sets: CachedSets, key: string, set: CachedSet): void {
   byKey.set(key, set);
 }
 
-/** For the next context. This list, or else its base, becomes the base. */
+/** Returns the set for the next context. Its base is the list of this set, or otherwise the base of this set. */
 export function outdatedSet(set: CachedSet, number: number, changesVisibility: () => boolean): CachedSet | undefined {
   const isNamed = set.names !== undefined;
   if (set.list !== undefined) {

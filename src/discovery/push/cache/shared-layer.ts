@@ -1,9 +1,9 @@
-/** Resources of a shape as those of a common shape with a few differences. */
+/** Represents the resources of a shape as the resources of a common shape with a few differences. */
 import type { ProxyShape } from '../../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../../model/push-context/push-context.ts';
 import type { Generator } from '../../../networking/index.ts';
 
-/** `subjects` are those whose resources differ from the common shape. */
+/** `subjects` are the subjects whose resources differ from the common shape. */
 export interface SharedLayer {
   readonly common: ProxyShape;
   readonly subjects: ReadonlySet<string>;

@@ -5,7 +5,7 @@ import type { ResourceMap } from './list-build.ts';
 export interface WholeListBuildOptions {
   readonly base: ResourceMap | undefined;
   readonly build: () => readonly EnvoyResource[];
-  /** Like `build`, in steps. Absent if building is fast. */
+  /** Like `build`, but in steps. Absent if building is fast. */
   readonly buildSteps: Iterator<undefined, readonly EnvoyResource[]> | undefined;
   /** `undefined` if no version is valid. */
   readonly encode: (resource: EnvoyResource, previous: EncodedResource | undefined) => EncodedResource | undefined;
@@ -50,7 +50,7 @@ function* listSteps({ base, build, buildSteps, encode, onComplete }: WholeListBu
     const previous = base?.get(resource.name);
     const encoded = encode(resource, previous) ?? previous;
     if (encoded !== undefined) list.set(resource.name, encoded);
-    // Pause less often for unchanged resources.
+    // Pauses less often for unchanged resources.
     if (encoded !== previous || ++unchanged % unchangedPerStep === 0) yield;
   }
   onComplete(isSameMap(base, list) ? base! : list);

@@ -1,5 +1,5 @@
 /**
- * Services and contexts of a large mesh are built in steps, interrupted by other work. Readers see no partial result, and requests during the build
+ * Services and contexts of a large mesh are built in steps, with other work in between. Readers see no partial result, and requests during the build
  * are processed afterwards.
  */
 import { beforeEach, describe, expect, it } from 'vitest';
@@ -61,7 +61,7 @@ beforeEach(() => {
 });
 
 describe('MeshState with 5,000 services in 300 namespaces', () => {
-  it('computes services in short steps and publishes them at once', async () => {
+  it('computes services in short steps, and publishes them together', async () => {
     put(mesh);
     const seen = new Set<string>();
     const observe = (): void => {
@@ -75,7 +75,7 @@ describe('MeshState with 5,000 services in 300 namespaces', () => {
     expect(first.maxMs, JSON.stringify(first.maxMs)).toBeLessThan(first.sumMs / 4);
   });
 
-  it('applies a change of all services, and builds their push context, in short steps', async () => {
+  it('applies a change of all services and builds their push context in short steps', async () => {
     put(mesh);
     state.computeServices();
     const changes = put(changedEntries(services, 9));
@@ -98,8 +98,8 @@ describe('MeshState with 5,000 services in 300 namespaces', () => {
   });
 });
 
-describe('MeshState, while it computes services', () => {
-  it('builds a requested context afterwards with the new services', async () => {
+describe('MeshState during the computation of services', () => {
+  it('builds a requested context after the computation, with the new services', async () => {
     put(mesh);
     const computing = state.computeServicesInTurns();
     const context = await state.publishContextInTurns({ forced: true, changed: [] });
@@ -107,7 +107,7 @@ describe('MeshState, while it computes services', () => {
     expect((await computing).services).toBe(services);
   });
 
-  it('applies the next change of the same objects afterwards and loses neither', async () => {
+  it('applies a further change of the same objects after the computation, without losing either change', async () => {
     put(mesh);
     state.computeServices();
     const two = state.computeServicesInTurns(put(changedEntries(1_000, 2)));
@@ -118,7 +118,7 @@ describe('MeshState, while it computes services', () => {
     expect([endpointsOf(0), endpointsOf(500), endpointsOf(1_000)]).toEqual([3, 2, 10]);
   });
 
-  it('completes an aborted computation with the next one, which reports its changes', async () => {
+  it('completes an aborted computation together with the next one, which reports all changes', async () => {
     put(mesh);
     state.computeServices();
     const given = new AbortController();
@@ -130,7 +130,7 @@ describe('MeshState, while it computes services', () => {
     expect([endpointsOf(0), endpointsOf(1_000)]).toEqual([2, 10]);
   });
 
-  it('completes a failed computation with the next one', async () => {
+  it('completes a failed computation together with the next one', async () => {
     put(mesh);
     state.computeServices();
     const changes = put(changedEntries(1_000, 2));

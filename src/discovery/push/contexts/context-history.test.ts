@@ -27,7 +27,7 @@ test('ContextHistory returns all changes between two contexts', () => {
   expect(history.between(contexts[0]!, contexts[12]!)?.changed.size).toBe(12);
 });
 
-test('ContextHistory reports unknown changes since a context that is too old', () => {
+test('ContextHistory reports that changes are unknown if a context is too old', () => {
   const { history, contexts } = walked(3_000);
   expect(history.between(contexts[20]!, contexts[3_000]!)).toMatchObject({ forced: true });
   const near = history.between(contexts[2_900]!, contexts[3_000]!);
@@ -35,12 +35,12 @@ test('ContextHistory reports unknown changes since a context that is too old', (
   expect([...near!.changed]).toEqual(Array.from({ length: 100 }, (_, i) => `key/${2_901 + i}`));
 });
 
-test('ContextHistory returns no changes for a context that was never added', () => {
+test('ContextHistory returns no changes for an unknown context', () => {
   const { history, contexts } = walked(2);
   expect(history.between({} as PushContext, contexts[2]!)).toBeUndefined();
 });
 
-test('ContextHistory keeps no context in memory', async () => {
+test('ContextHistory does not keep contexts in memory', async () => {
   const history = new ContextHistory();
   const first = {} as PushContext;
   let previous = first;
@@ -56,7 +56,7 @@ test('ContextHistory keeps no context in memory', async () => {
   expect(history.between(first, previous)).toBeDefined();
 });
 
-test('a push context keeps no earlier context in memory, even if it reuses parts of it', async () => {
+test('a push context does not keep earlier contexts in memory, even if it reuses parts of them', async () => {
   const entry = (host: string) =>
     givenObject('ServiceEntry', 'a', 'web', {
       hosts: [host],
@@ -78,7 +78,7 @@ test('a push context keeps no earlier context in memory, even if it reuses parts
     node.context.policiesFor(node.shape);
     seen.push(new WeakRef(world.state.context!));
   }
-  // Other references are temporary; those of a context are not.
+  // References other than those of a context are temporary.
   await eventually('few are left', async () => {
     await collectGarbage();
     return seen.filter((context) => context.deref() !== undefined).length < 5;

@@ -2,12 +2,12 @@ import type { PushContext } from '../../../model/push-context/push-context.ts';
 import type { ContextPublication } from './mesh-state.ts';
 
 export interface ChangesBetween {
-  /** Anything may differ, also objects that are not in `keys`. */
+  /** Whether anything may differ, including objects that are not in `keys`. */
   readonly forced: boolean;
   readonly changed: ReadonlySet<string>;
 }
 
-/** Between contexts further apart, anything may differ. */
+/** Maximum number of steps. Between contexts that are further apart, anything may differ. */
 const maxSteps = 256;
 const everything: ChangesBetween = { forced: true, changed: new Set() };
 
@@ -30,12 +30,12 @@ export class ContextHistory {
     return this.#numbers.get(context);
   }
 
-  /** `undefined` if the history does not contain both contexts. */
+  /** Changes between two contexts. `undefined` if the history does not contain both. */
   between(previous: PushContext, current: PushContext): ChangesBetween | undefined {
     return this.since(this.#numbers.get(previous), current);
   }
 
-  /** Like {@link between}, by the number of the earlier context. */
+  /** Like {@link between}, with the number of the earlier context. */
   since(from: number | undefined, current: PushContext): ChangesBetween | undefined {
     const to = this.#numbers.get(current);
     const oldest = this.#newest - this.#steps.length;

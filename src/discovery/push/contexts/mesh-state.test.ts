@@ -11,7 +11,7 @@ const entry = (endpoints: readonly string[]) =>
     endpoints: endpoints.map((address) => ({ address })),
   });
 
-it('MeshState reports why services and endpoints changed, as counted by their registries', () => {
+it('MeshState reports why services and endpoints changed, as their registries count it', () => {
   const world = new GivenWorld([]);
   const reasons = (endpoints: readonly string[]): unknown => {
     const key = 'ServiceEntry/a/x';
@@ -24,7 +24,7 @@ it('MeshState reports why services and endpoints changed, as counted by their re
   expect(reasons(['10.0.0.1', '10.0.0.2'])).toEqual({});
 });
 
-it('MeshState names services in the next context if their computation was cancelled', async () => {
+it('MeshState names the services of a cancelled computation in the next context', async () => {
   const world = new GivenWorld([]);
   const changes: (readonly string[])[] = [];
   world.state.onPublished(({ changed }) => changes.push([...changed]));
@@ -36,11 +36,11 @@ it('MeshState names services in the next context if their computation was cancel
   expect(changes).toEqual([expect.arrayContaining(['ServiceEntry/a/x.test'])]);
 });
 
-it('MeshState builds no context before the computation after the running one', async () => {
+it('MeshState waits with a context for the computation that follows the running one', async () => {
   const world = new GivenWorld([]);
   const key = 'ServiceEntry/a/x';
   const first = world.state.computeServicesInTurns([]);
-  // Like the chart, which starts the next computation afterwards.
+  // Starts the next computation after the first one, like the chart.
   const next = first.then(() => world.state.computeServicesInTurns([{ key, event: 'add' }]));
   const published = world.state.publishContextInTurns({ forced: false, changed: [] });
   world.directory.snapshot = world.directory.snapshot.edited(new Map([[key, entry(['10.0.0.1'])]]));

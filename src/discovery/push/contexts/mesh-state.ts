@@ -1,6 +1,6 @@
 /**
- * State of the mesh: settings, objects, services, and the push context built from them. The statecharts decide when each changes, and know it by
- * version only.
+ * State of the mesh: settings, objects, services, and the push context that is built from them. The statecharts decide when each changes, and know
+ * only its version.
  */
 import type { ServicesReading } from '../../../../machines/discovery/registry/service-registry.setup.ts';
 import { type Config, configKeyText, parseConfigKey } from '../../../model/config/config.ts';
@@ -52,17 +52,16 @@ export interface MeshStateOptions {
 export interface ContextPublication {
   readonly context: PushContext;
   readonly previous: PushContext | undefined;
-  /** Anything may differ, also objects that are not in `changed`. */
+  /** Whether anything may differ, including objects that are not in `changed`. */
   readonly forced: boolean;
-  /** Keys of objects. */
   readonly changed: ReadonlySet<string>;
 }
 
 export interface Publication extends ContextPublication {
   readonly configs: ConfigSnapshot;
-  /** Like `configs`, but a RequestAuthentication that waits for keys has its previous version. */
+  /** Like `configs`, but for a RequestAuthentication that waits for keys, its previous version. */
   readonly shown: ConfigSnapshot;
-  /** Keys of changed objects; empty in the first publication. */
+  /** Keys of changed objects. Empty in the first publication. */
   readonly objects: readonly string[];
 }
 
@@ -74,7 +73,7 @@ export interface ContextOrder {
 
 interface NextObjects {
   readonly shown: ConfigSnapshot;
-  /** Keys of changed objects that are not in the order. */
+  /** Keys of changed objects that the order does not contain. */
   readonly differing: readonly string[];
   readonly objects: readonly string[];
 }
@@ -85,7 +84,7 @@ function withWorkloads(set: ConfigSet, pods: readonly Config[], nodes: readonly 
   return Object.defineProperties({}, { ...Object.getOwnPropertyDescriptors(set), ...workloads }) as ConfigSet;
 }
 
-/** Pushes name services instead of these. */
+/** Kinds whose keys are not pushed, because pushes contain the keys of services instead. */
 const serviceSourceKinds: ReadonlySet<string> = new Set(serviceKinds);
 
 export class MeshState {
@@ -123,7 +122,7 @@ export class MeshState {
     return this.#options.directory?.snapshot ?? ConfigSnapshot.empty;
   }
 
-  /** Includes Pods and Nodes that only the registry reads. Same object until a change. */
+  /** All objects, including Pods and Nodes that only the registry reads. The set is the same object until a change. */
   get objects(): ConfigSet {
     const { set } = this.configs;
     if (this.#options.cluster === undefined) return set;
@@ -133,7 +132,7 @@ export class MeshState {
     return this.#objects.set;
   }
 
-  /** Includes objects that only the registry reads. */
+  /** All objects, including those that only the registry reads. */
   get allObjects(): readonly Config[] {
     return [...this.configs.byKey.values(), ...this.registries.objects.clusterObjects()];
   }
@@ -142,7 +141,7 @@ export class MeshState {
     return (this.#options.directory?.limitedCount ?? 0) + this.registries.objects.limitedCount;
   }
 
-  /** Gateway API fields without effect. */
+  /** Gateway API fields that have no effect. */
   get translationProblems(): Iterable<Problem> {
     return this.#options.directory?.translationProblems ?? [];
   }
@@ -155,7 +154,7 @@ export class MeshState {
     return this.registries.snapshot;
   }
 
-  /** `undefined` before the first one is built. */
+  /** `undefined` until the first context is built. */
   get context(): PushContext | undefined {
     return this.#context;
   }
@@ -164,19 +163,19 @@ export class MeshState {
     return this.settings.mesh;
   }
 
-  /** Called before proxies are notified. */
+  /** Calls back before proxies are notified. */
   onPublished(listener: (published: Publication) => void): void {
     this.#listeners.push(listener);
   }
 
-  /** Called after {@link computeServices}. */
+  /** Calls back after {@link computeServices}. */
   onReported(listener: (report: ServiceObjectReport) => void): void {
     this.#reportListeners.push(listener);
   }
 
   /**
-   * Called when a host name of a gateway resolves to new addresses. Then {@link computeServices} reports the change.
-   * @returns stop function
+   * Calls back when the host name of a gateway resolves to new addresses. {@link computeServices} then reports the change.
+   * @returns a stop function
    */
   onGatewaysResolved(listener: () => void): () => void {
     this.#gatewayListeners.add(listener);
@@ -184,8 +183,8 @@ export class MeshState {
   }
 
   /**
-   * @param changes absent: all objects may have changed
-   * @param registries `Provider/cluster` of existing registries; absent: none is removed
+   * @param changes if absent, all objects may have changed
+   * @param registries `Provider/cluster` of existing registries; if absent, none is removed
    * @returns changes since the last call
    */
   computeServices(changes?: readonly ChangedConfigObject[], registries?: readonly string[]): ServicesReading {
@@ -193,7 +192,7 @@ export class MeshState {
   }
 
   /**
-   * Like {@link computeServices}, in steps, after the running build.
+   * Like {@link computeServices}, but in steps, after the running build.
    *
    * @param signal aborts; the next call then reports these changes too
    */
@@ -220,7 +219,7 @@ export class MeshState {
       else yield* this.registries.loading(byKey);
       this.#hasApplied = true;
     } catch (error) {
-      // The change may be applied partially.
+      // A failed change may have been applied partially.
       this.#hasApplied = false;
       yield* this.registries.rebuilding();
       throw error;
@@ -243,14 +242,14 @@ export class MeshState {
   }
 
   /**
-   * Also names objects and services that changed since the order. Otherwise a later order would name an object that does not differ between two
-   * contexts, and proxies would not receive the change.
+   * Builds and publishes a context. Its changes include objects and services that changed since the order. Otherwise, a later order could contain an
+   * object that no longer differs, and proxies would not receive the change.
    */
   publishContext(order: ContextOrder): PushContext {
     return atOnce(this.#publishContextInSteps(order));
   }
 
-  /** Like {@link publishContext}, in steps, after services reflect all earlier changes. */
+  /** Like {@link publishContext}, but in steps, after services reflect all earlier changes. */
   async publishContextInTurns(order: ContextOrder): Promise<PushContext> {
     await this.#computations.settled();
     return await this.#builds.do(() => new Turns().through(this.#publishContextInSteps(order)));
@@ -297,9 +296,10 @@ export class MeshState {
   }
 
   /**
-   * A RequestAuthentication outside of the order keeps its previous version, because its push waits for the keys of its issuers.
+   * Returns the objects for the next context. A RequestAuthentication that is not in the order keeps its previous version, because its push waits for
+   * the keys of its issuers.
    *
-   * @param named keys of the order; `undefined`: anything may differ
+   * @param named keys of the order; `undefined` if anything may differ
    */
   *#nextObjects(configs: ConfigSnapshot, named: ReadonlySet<string> | undefined): Steps<NextObjects> {
     const earlier = this.#contextConfigs;

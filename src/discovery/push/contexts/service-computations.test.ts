@@ -8,11 +8,11 @@ import { ClusterSchema } from '../../../gen/envoy/config/cluster/v3/cluster_pb.t
 import { ServiceComputations } from './service-computations.ts';
 
 describe('ServiceComputations.settled', () => {
-  test('resolves at once if no computation runs', async () => {
+  test('resolves immediately if no computation is running', async () => {
     await new ServiceComputations().settled();
   });
 
-  test('resolves after the computation that follows the running one, even if they fail', async () => {
+  test('resolves after the running computation and the next one, even if both fail', async () => {
     const computations = new ServiceComputations();
     const [first, second, third] = [
       Promise.withResolvers<void>(),
@@ -77,7 +77,7 @@ spec:
   ports: [{number: 8080, name: http, protocol: HTTP}]
 `;
 
-  test('becomes one push context, even if the computation of services is slow', async () => {
+  test('results in one push context, even if the computation of services is slow', async () => {
     const files = { 'many.yaml': serviceEntries(3_000), 'front.yaml': front, 'moved.yaml': moved(0) };
     const plane = new ControlPlane({}, files, undefined, {
       PILOT_DEBOUNCE_AFTER: '1ms',
@@ -106,7 +106,7 @@ spec:
     for (let generation = 1; generation <= 5; generation++) {
       plane.write('moved.yaml', moved(generation));
       await eventually(`routes lead to generation ${generation}`, () => seen.includes(`target-${generation}.`));
-      // Files are read completely before the next one.
+      // The previous files are read completely before this one.
       plane.write('after.yaml', front.replaceAll('front', `after-${generation}`));
       const after = `outbound|8080||after-${generation}.shop.test`;
       await eventually('the next file is served', () => clusters.has(after));

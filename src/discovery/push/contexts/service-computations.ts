@@ -1,7 +1,7 @@
-/** Ensures that a push context contains only objects whose services are computed, because one file may define both. */
+/** Ensures that a push context contains only objects whose services are computed, because one file can define both. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 
-/** Runs one computation at a time, followed by another if something changed in between. */
+/** Runs one computation at a time, followed by another if something changed during it. */
 export class ServiceComputations {
   #running: Promise<unknown> | undefined;
 
@@ -14,7 +14,7 @@ export class ServiceComputations {
     return computation;
   }
 
-  /** Resolves after the running computation and the next one, even if they fail. Services then reflect all objects changed before this call. */
+  /** Resolves after the running and the next computation, even if they fail. Services then reflect all objects that changed before this call. */
   async settled(): Promise<void> {
     for (let waits = 0; waits < 2 && this.#running !== undefined; waits++) {
       await this.#running.catch(() => {});

@@ -22,7 +22,7 @@ it.each([
   ['a gateway that is misspelt', '[g, mesh]', '[gg]', 'http'],
   ['the mesh, which the VirtualService does not', '[g]', '[mesh]', 'tcp'],
   ['a gateway of another namespace with the same name', '[g]', '[edge/g]', 'http'],
-])('a match that selects %s is reported', async (_, gateways, chosen, list) => {
+])('validate reports a match that selects %s', async (_, gateways, chosen, list) => {
   expect(await found('GATEWAY_NOT_FOUND', routes(gateways, chosen, list))).toEqual([
     `VirtualService shop/v spec.${list}[0].match[0].gateways 4`,
   ]);
@@ -33,7 +33,7 @@ it.each([
   ['the same gateway with its namespace', '[g]', '[shop/g]'],
   ['a gateway of the VirtualService and another one', '[g]', '[other, g]'],
   ['the mesh', '[mesh]', '[mesh]'],
-])('a match that selects %s is not reported', async (_, gateways, chosen) => {
+])('validate does not report a match that selects %s', async (_, gateways, chosen) => {
   expect(await found('GATEWAY_NOT_FOUND', routes(gateways, chosen))).toEqual([]);
 });
 
@@ -51,7 +51,7 @@ it.each([
   ],
   [`subsets: [{name: s, trafficPolicy: {${tls('absent')}}}]`, 'subsets[0].trafficPolicy.tls'],
   [`workloadSelector: {matchLabels: {app: a}}, trafficPolicy: {${tls('absent')}}`, 'trafficPolicy.tls'],
-])('a missing Secret in a DestinationRule is reported if the files contain Secrets: %s', async (policy, at) => {
+])('validate reports a missing Secret in a DestinationRule if the files contain Secrets: %s', async (policy, at) => {
   expect(await found('CREDENTIAL_NOT_FOUND', secret, rule(policy))).toEqual([
     `DestinationRule shop/d spec.${at}.credentialName 9`,
   ]);

@@ -1,6 +1,6 @@
 /**
- * Reports Secrets and ConfigMaps in TLS settings that files do not contain (spec/discovery.md §8.7). A control plane reads only objects that proxies
- * request, see `src/discovery/monitor/diagnostics/proxy-warnings.ts`.
+ * Reports Secrets and ConfigMaps in TLS settings that the files do not contain (spec/discovery.md §8.7). A control plane reads only objects that
+ * proxies request, see `src/discovery/monitor/diagnostics/proxy-warnings.ts`.
  */
 import { memoizeByObject } from '../../../model/collections/memoize-by-object.ts';
 import { type Config, configKeyText, fieldText } from '../../../model/config/config.ts';
@@ -42,7 +42,7 @@ export const checkCredentials: ConfigCheck = function* (sources) {
     for (const { credential, field } of clientCredentials(config.spec)) {
       const resource = credentialResourceName(credential);
       const named = parseCredentialName(resource, config.namespace);
-      // With a selector, the rule applies to clients of its namespace only; otherwise to gateways of any namespace.
+      // A rule with a selector applies only to clients of its namespace, otherwise to gateways of any namespace.
       const isSure = config.spec.workloadSelector !== undefined || isCertain(resource, config);
       if (named !== undefined) yield warningOf({ config, field }, named, isSure, names, sources);
     }
@@ -73,7 +73,7 @@ function* clientCredentials({
 /**
  * Location of a server's credential; `undefined` if no user-written object contains it.
  *
- * @param field of the TLS settings
+ * @param field field of the TLS settings
  */
 export function credentialPlace(
   config: Config<Gateway>,
@@ -106,15 +106,15 @@ export function absentCredentialText(object: string, advice: string): string {
   return `there is no ${object}, so TLS connections fail: ${advice}`;
 }
 
-/** Whether the namespace is known: without one in the name, it is that of the gateway's workload. */
+/** Whether the namespace is known. If the name contains none, it is the namespace of the gateway's workload. */
 function isCertain(resource: string, { kind }: Config): boolean {
   return kind === 'KubernetesGateway' || resource.slice(resource.indexOf('://') + '://'.length).includes('/');
 }
 
 interface Names {
-  /** `Secret/namespace/name`. */
+  /** Keys of the form `Secret/namespace/name`. */
   readonly keys: ReadonlySet<string>;
-  /** `Secret/name` in any namespace. */
+  /** Keys of the form `Secret/name`, which match any namespace. */
   readonly anywhere: ReadonlySet<string>;
 }
 

@@ -107,6 +107,6 @@ it.each([
   ['Gateways', service('web') + route('{parentRefs: [{name: edge}], rules: [{backendRefs: [{name: web, port: 80}]}]}')],
   ['Secrets', gateway(https('{certificateRefs: [{name: web}]}'))],
   ['ReferenceGrants', gateway(https('{certificateRefs: [{name: web, namespace: keys}]}'))],
-])('validate reports no missing %s that may be in the cluster', async (_, yaml) => {
+])('validate does not report missing %s that can be in the cluster', async (_, yaml) => {
   expect(await warningsOf(yaml)).toEqual([]);
 });

@@ -13,7 +13,7 @@ export const checkNetworks: ConfigCheck = function* ({ context, configs, known }
     yield undefined;
     if (service.meshExternal) continue;
     for (const { network, address } of context.endpointsOf(service.hostname, service.namespace)) {
-      // Endpoints without an address are not sent, and reported by a separate diagnostic.
+      // Endpoints without an address are not sent, and a separate diagnostic reports them.
       if (address === '') continue;
       if (network === '') hasOthers = true;
       else if (!networks.has(network)) networks.set(network, service);
@@ -31,7 +31,7 @@ export const checkNetworks: ConfigCheck = function* ({ context, configs, known }
   }
 };
 
-/** Field of a ServiceEntry with the network; other endpoints inherit it from their workloads or cluster. */
+/** Field of a ServiceEntry that contains the network. Other endpoints inherit the network of their workloads or cluster. */
 function networkField({ kind, spec }: Config, network: string): string {
   const { endpoints = [] } = (kind === 'ServiceEntry' ? spec : {}) as Partial<ServiceEntry>;
   const index = endpoints.findIndex((endpoint) => endpoint.network === network);

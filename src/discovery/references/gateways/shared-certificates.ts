@@ -1,6 +1,6 @@
 /**
- * Reports TLS servers on one port whose certificates cover each other's hosts but whose routes are separate: a browser reuses an HTTP/2 connection
- * for both hosts, and requests for the second host match no route.
+ * Reports TLS servers on one port whose certificates cover each other's hosts but whose routes are separate. A browser reuses its HTTP/2 connection,
+ * so requests for the second host match no route.
  */
 import { X509Certificate } from 'node:crypto';
 import { isLeft } from 'fp-ts/lib/Either.js';
@@ -19,7 +19,7 @@ interface TlsServer {
 }
 
 export const checkSharedCertificates: ConfigCheck = function* (sources) {
-  /** By workload, port and certificate, and by workload, port and DNS name of the certificate. */
+  /** Servers by workload, port and certificate, and by workload, port and DNS name of the certificate. */
   const byCertificate = new Map<string, TlsServer>();
   const byName = new Map<string, TlsServer>();
   for (const config of sources.configs.Gateway) {
@@ -82,7 +82,7 @@ function coveringHost(
   return undefined;
 }
 
-/** Whether all hosts of one are hosts of the other, so that only one serves them. */
+/** Whether all hosts of one server are hosts of the other, so that only one serves them. */
 function isContained(a: TlsServer, b: TlsServer): boolean {
   const [fewer, more] = a.hosts.length < b.hosts.length ? [a, b] : [b, a];
   return fewer.hosts.every((host) => more.hosts.includes(host));

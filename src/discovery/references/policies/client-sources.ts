@@ -1,4 +1,4 @@
-/** Reports namespaces and labels in matches of VirtualServices and AuthorizationPolicies that no workload has (spec/discovery.md §8.6, §8.10). */
+/** Reports namespaces and labels of clients in VirtualServices and AuthorizationPolicies that no workload has (spec/discovery.md §8.6, §8.10). */
 import type { Config } from '../../../model/config/config.ts';
 import { nearestName } from '../../../model/fields/nearest-name.ts';
 import type { AuthorizationPolicy } from '../../../model/kinds/policies/authorization-policy.ts';
@@ -22,7 +22,7 @@ export const checkClientSources: ConfigCheck = function* (sources) {
         const message = `there is no namespace ${sourceNamespace}, so the match applies to no request: ${correctionOf(sourceNamespace, namespaces)}`;
         yield { code: 'SOURCE_NOT_FOUND', config, field: `${field}.sourceNamespace`, message };
       } else if (Object.keys(sourceLabels).length > 0) {
-        // Only such matches need an index of all workloads.
+        // Built only for such matches, because it indexes all workloads.
         workloads ??= yield* workloadsByNamespace(sources);
         yield unmatchedLabels(config, { field, sourceLabels, sourceNamespace }, workloads, sources);
       }
@@ -30,13 +30,13 @@ export const checkClientSources: ConfigCheck = function* (sources) {
   }
 };
 
-/** `undefined` if not all are known. */
+/** Namespaces of the mesh; `undefined` if not all are known. */
 export function namespacesOf({
   configs,
   known,
 }: Pick<CheckSources, 'configs' | 'known'>): ReadonlySet<string> | undefined {
   if (!known.isComplete('Namespace')) return undefined;
-  // A connected workload may have a namespace that is in no cluster.
+  // A connected workload can have a namespace that exists in no cluster.
   const connected = [...(known.connected ?? [])].map(({ shape }) => shape.configNamespace);
   const ofWorkloads = [...configs.Pod, ...configs.WorkloadEntry].map(({ namespace }) => namespace);
   return new Set([...configs.Namespace.map(({ name }) => name), ...ofWorkloads, ...connected]);

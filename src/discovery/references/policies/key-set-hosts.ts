@@ -20,7 +20,7 @@ function problemOf(
   { hostname, port: written, protocol }: URL,
   { hosts }: CheckSources,
 ): Pick<ConfigWarning, 'code' | 'message'> | undefined {
-  // Other hosts may be resolved elsewhere.
+  // Hosts outside the cluster domain may be resolved elsewhere.
   if (hosts.namespaceOf(hostname) === undefined) return undefined;
   if (hosts.isMissing(hostname))
     return {

@@ -35,7 +35,7 @@ async function conflicts(...documents: string[]): Promise<string[]> {
 const at = (field: string): string[] => [`DestinationRule shop/web spec.${field}; PeerAuthentication shop/peers`];
 const level = (number: number, mode: string): string => `{port: {number: ${number}}, tls: {mode: ${mode}}}`;
 
-describe('MTLS_CONFLICT of Deployments in files is reported', () => {
+describe('MTLS_CONFLICT of Deployments in files', () => {
   it.each([
     ['at trafficPolicy', disabled, 'trafficPolicy.tls.mode'],
     [
@@ -65,11 +65,11 @@ describe('MTLS_CONFLICT of Deployments in files is reported', () => {
       ),
       'subsets[0].trafficPolicy.portLevelSettings[0].tls.mode',
     ],
-  ])('%s', async (_, rules, field) => {
+  ])('is reported %s', async (_, rules, field) => {
     expect(await conflicts(deployment(), service, strict, rules)).toEqual(at(field));
   });
 
-  it('for mutual TLS to a port that accepts plaintext only', async () => {
+  it('is reported for mutual TLS to a port that accepts only plaintext', async () => {
     const policy = peers('{selector: {matchLabels: {app: web}}, portLevelMtls: {8080: {mode: DISABLE}}}');
     const mutual = (port: number) => rule(`trafficPolicy: {portLevelSettings: [${level(port, 'ISTIO_MUTUAL')}]}`);
     expect(await conflicts(deployment(), service, policy, mutual(80))).toEqual(
@@ -78,7 +78,7 @@ describe('MTLS_CONFLICT of Deployments in files is reported', () => {
     expect(await conflicts(deployment(), service, policy, mutual(90))).toEqual([]);
   });
 
-  it('for a policy of the mesh if a sidecar is certainly injected', async () => {
+  it('is reported for a policy of the mesh if a sidecar is certainly injected', async () => {
     const ofMesh = peers('{mtls: {mode: STRICT}}', 'istio-system');
     const expected = ['DestinationRule shop/web spec.trafficPolicy.tls.mode; PeerAuthentication istio-system/peers'];
     const labelled = (labels: string): string =>
@@ -107,18 +107,21 @@ describe('MTLS_CONFLICT of a DestinationRule with a wildcard host', () => {
     `DestinationRule ${namespace}/wide spec.trafficPolicy.tls.mode; PeerAuthentication ${policy}`,
   ];
 
-  it.each(['*.shop.svc.cluster.local', '*.svc.cluster.local', '*.local', '*'])('%s is reported', async (host) => {
-    expect(await conflicts(deployment(), service, strict, wide(host))).toEqual(reported());
-  });
+  it.each(['*.shop.svc.cluster.local', '*.svc.cluster.local', '*.local', '*'])(
+    'is reported for the host %s',
+    async (host) => {
+      expect(await conflicts(deployment(), service, strict, wide(host))).toEqual(reported());
+    },
+  );
 
-  it('in another namespace or the root namespace is reported', async () => {
+  it('is reported if the rule is in another namespace or the root namespace', async () => {
     expect(await conflicts(deployment(), service, strict, wide('*.local', 'bank'))).toEqual(reported('bank'));
     expect(await conflicts(deployment(), service, strict, wide('*.local', 'istio-system'))).toEqual(
       reported('istio-system'),
     );
   });
 
-  it('is reported for mutual TLS to workloads that accept plaintext only', async () => {
+  it('is reported for mutual TLS to workloads that accept only plaintext', async () => {
     const off = peers('{mtls: {mode: DISABLE}}');
     const mutual = wide('*.shop.svc.cluster.local').replace('DISABLE', 'ISTIO_MUTUAL');
     expect(await conflicts(deployment(), service, off, mutual)).toEqual(reported());
@@ -137,13 +140,13 @@ describe('MTLS_CONFLICT of a DestinationRule with a wildcard host', () => {
     expect(await conflicts(deployment(), service, peers('{mtls: {mode: PERMISSIVE}}'), wide('*.local'))).toEqual([]);
   });
 
-  it('is reported if the narrower rule applies to selected clients only', async () => {
+  it('is reported if the narrower rule applies only to selected clients', async () => {
     const chosen = rule('workloadSelector: {matchLabels: {app: web}}, trafficPolicy: {tls: {mode: ISTIO_MUTUAL}}');
     expect(await conflicts(deployment(), service, strict, chosen, wide('*.local'))).toEqual(reported());
   });
 });
 
-describe('MTLS_CONFLICT is not reported', () => {
+describe('MTLS_CONFLICT', () => {
   it.each([
     ['the policy is PERMISSIVE', [deployment(), peers('{mtls: {mode: PERMISSIVE}}'), disabled]],
     [
@@ -185,7 +188,7 @@ describe('MTLS_CONFLICT is not reported', () => {
       'the Pod template disables injection',
       [deployment('{app: web}', 'web', '{sidecar.istio.io/inject: "false"}'), strict, disabled],
     ],
-  ])('if %s', async (_, documents) => {
+  ])('is not reported if %s', async (_, documents) => {
     expect(await conflicts(service, ...documents)).toEqual([]);
   });
 });

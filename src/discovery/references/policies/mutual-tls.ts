@@ -1,4 +1,4 @@
-/** Reports DestinationRules whose TLS mode a PeerAuthentication of the workloads rejects (spec/discovery.md §8.10). */
+/** Reports DestinationRules with a TLS mode that a PeerAuthentication of the workloads rejects (spec/discovery.md §8.10). */
 import type { Config } from '../../../model/config/config.ts';
 import { isWildcard, mostSpecific } from '../../../model/fields/hostname.ts';
 import type { DestinationRule } from '../../../model/kinds/destinations/destination-rule.ts';
@@ -17,7 +17,7 @@ const maxEndpoints = 32;
 
 const maxServices = 1_000;
 
-/** Of a wildcard: a subset or a port level may apply to some servers only. */
+/** Maximum number of conflicts for a wildcard, whose subsets or port levels may apply only to some servers. */
 const maxConflicts = 32;
 
 export const checkMutualTls: ConfigCheck = function* (sources) {
@@ -116,7 +116,7 @@ function* hostsOfRules({ configs, context }: CheckSources): Generator<undefined,
 
 /**
  * Hosts of a wildcard to which its rules in a namespace apply: those without a narrower rule for the same clients. A rule of the root namespace
- * applies to clients of namespaces without one.
+ * applies to clients of namespaces that have none.
  */
 function* hostsWithin(
   wildcard: string,
@@ -156,7 +156,7 @@ function tlsPlaces({ trafficPolicy, subsets = [] }: DestinationRule): readonly T
   ];
 }
 
-/** A port level replaces the settings of its policy, even without `tls`. The first level of a port applies. */
+/** Returns the TLS settings of a policy. A port level replaces the settings of its policy, even without `tls`. The first level for a port applies. */
 function placesOfPolicy(policy: TrafficPolicy | undefined, path: string, labels: Labels): TlsPlace[] {
   const { tls, portLevelSettings: levels = [] } = policy ?? {};
   const first = new Map<number, number>();
@@ -181,7 +181,7 @@ interface ServerPort {
   readonly servicePort: number;
   /** `undefined` for a named container port. */
   readonly port: number | undefined;
-  /** Without proof of a sidecar, only a policy of the workload's own namespace counts. */
+  /** Whether it is only assumed that the workload has a sidecar. In that case, only policies of its own namespace are checked. */
   readonly isAssumed: boolean;
 }
 

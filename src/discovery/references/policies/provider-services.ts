@@ -49,7 +49,7 @@ export const checkProviderServices: ConfigCheck = function* (sources) {
   }
 };
 
-/** With the index in the provider's file if known: a mesh configuration may be merged from several. */
+/** Location, with the index in the provider's file if known, because a mesh configuration can be merged from several files. */
 function placeOf(name: string, { spec }: Config): string {
   const { extensionProviders: written } = spec as { extensionProviders?: unknown };
   const index = Array.isArray(written) ? written.findIndex((one) => isObject(one) && one.name === name) : -1;
@@ -59,12 +59,12 @@ function placeOf(name: string, { spec }: Config): string {
 interface LocatedProvider {
   readonly address: ProviderAddress;
   readonly field: string;
-  /** A problem for all clients. */
+  /** Problem that affects all clients. */
   readonly problem: ProviderProblem | undefined;
 }
 
 interface ProviderAddress {
-  /** Such as `zipkin`. */
+  /** Type such as `zipkin`. */
   readonly type: string;
   readonly service: string;
   readonly port: number;
@@ -84,7 +84,7 @@ interface ProviderProblem extends Pick<ConfigWarning, 'code' | 'message' | 'fiel
   readonly reason: string;
 }
 
-/** @param namespace of the clients; empty for any */
+/** @param namespace namespace of the clients; empty for any */
 function problemOf(
   { service: written, port }: ProviderAddress,
   namespace: string,
@@ -101,7 +101,7 @@ function problemOf(
   const provided = services.filter(
     (one) => isProvidedBy(one) && (namespace === '' || isExportedTo(one.exportTo, one.namespace, namespace)),
   );
-  // A service of a client's own namespace may provide it.
+  // A service in the namespace of a client may provide it.
   if (provided.length === 0 && namespace === '' && !written.includes('/')) return undefined;
   if (provided.length === 0)
     return problem(

@@ -4,7 +4,7 @@ import { givenPlane } from '../../../../test/fixtures/given-plane.ts';
 import { validateFiles } from '../../config/validation/validate-files.ts';
 import { diagnosticsOf } from '../../monitor/diagnostics/push-status.ts';
 
-/** The first provider is invalid without a port, so it is ignored. */
+/** The first provider has no port, so it is invalid and ignored. */
 const meshConfig = `extensionProviders:
 - {name: broken, zipkin: {service: a.test}}
 - {name: good, zipkin: {service: a.test, port: 9411}}`;
@@ -23,13 +23,13 @@ async function validated(provider: string): Promise<string[]> {
   return problems.map(({ code, field }) => `${code} ${field}`);
 }
 
-it('validate reports a reference to a missing provider, but not to one that is itself invalid', async () => {
+it('validate reports a reference to a missing provider, but not to an invalid one', async () => {
   expect(await validated('absent')).toEqual(['PROVIDER_NOT_FOUND spec.tracing[0].providers[0].name']);
   expect(await validated('broken')).toEqual([]);
   expect(await validated('good')).toEqual([]);
 });
 
-it('a control plane reports a provider as invalid instead of missing', () => {
+it('a control plane reports an invalid provider as invalid, not as missing', () => {
   const messages = (provider: string): string[] => {
     const plane = givenPlane(telemetry(provider), { meshConfig });
     const { pilot_config_warnings: found = {} } = diagnosticsOf(plane.state, []);
@@ -65,7 +65,7 @@ metadata: {name: c, namespace: bank}
 spec: {clusterIP: 10.99.0.2, ports: [{port: 80, name: http}]}
 `;
 
-describe('the mesh configuration is reported', () => {
+describe('validate of the mesh configuration', () => {
   const provider = (service: string, port: number): string =>
     `extensionProviders:\n- {name: p, envoyExtAuthzHttp: {service: ${service}, port: ${port}}}\n`;
 
@@ -115,13 +115,13 @@ describe('the mesh configuration is reported', () => {
       provider('shop/a.test', 9411),
       '2 PROVIDER_UNREACHABLE extensionProviders[0].envoyExtAuthzHttp.service',
     ],
-  ])('for %s', async (_, meshConfig, expected) => {
+  ])('reports %s', async (_, meshConfig, expected) => {
     const all = await reports(meshConfig);
     expect(all).toContain(expected);
     expect(await reports(provider('b.shop.svc.cluster.local', 80))).toEqual([]);
   });
 
-  it('and a policy whose clients do not see the service, with the location of the provider', async () => {
+  it("reports a policy whose clients cannot see the provider's service, with the location of the provider", async () => {
     const policy = (namespace: string): string => `${services}---
 apiVersion: security.istio.io/v1
 kind: AuthorizationPolicy

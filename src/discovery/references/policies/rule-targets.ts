@@ -99,7 +99,7 @@ function* emptySubsets(
 
 type Labels = Readonly<Record<string, string>>;
 
-/** Labels of a host's endpoints; without endpoints, of the Pods that its Services select. */
+/** Labels of a host's endpoints. If none exist, labels of the Pods that its Services select. */
 function labelsOfHost(
   services: readonly Service[],
   context: CheckSources['context'],
@@ -114,7 +114,7 @@ function labelsOfHost(
   return new EndpointLabels(labels, endpoints.length === 0);
 }
 
-/** `host subset` of all destinations. */
+/** Subsets of all destinations, as `host subset`. */
 function* routedSubsets({ configs, context }: CheckSources): Generator<undefined, ReadonlySet<string>> {
   const found = new Set<string>();
   for (const { namespace, spec } of configs.VirtualService) {
@@ -129,7 +129,7 @@ function* routedSubsets({ configs, context }: CheckSources): Generator<undefined
 class EndpointLabels {
   readonly #sets: ReadonlyMap<string, Labels>;
   readonly #pairs = new Set<string>();
-  /** Labels of Pods, because no endpoint is known. */
+  /** Whether these are labels of Pods, because no endpoint is known. */
   readonly areOfPods: boolean;
 
   constructor(all: readonly Labels[], areOfPods: boolean) {
@@ -140,7 +140,7 @@ class EndpointLabels {
       for (const [key, value] of Object.entries(labels)) this.#pairs.add(`${key}=${value}`);
   }
 
-  /** True without labels, because workloads may be elsewhere or not started. */
+  /** Also true if there are no labels, because workloads may be elsewhere or not started. */
   isSelectedBy(selector: Labels): boolean {
     if (this.#sets.size === 0) return true;
     const pairs = Object.entries(selector);

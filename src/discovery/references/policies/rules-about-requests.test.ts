@@ -45,14 +45,11 @@ it.each([
   ['paths of a workload with a TCP and an HTTP port', [tcp, http], paths, []],
   ['paths of a workload whose protocol is detected', ['{name: data, port: 9000}'], paths, []],
   ['ports of a TCP workload', [tcp], '{to: [{operation: {ports: ["9000"]}}]}', []],
-])(
-  'validate compares the request fields of a rule with the ports of workloads: %s',
-  async (_, ports, rule, expected) => {
-    expect((await reports(service(...ports) + policy(rule))).codes).toEqual(expected);
-  },
-);
+])("validate compares a rule's request fields with the workload ports: %s", async (_, ports, rule, expected) => {
+  expect((await reports(service(...ports) + policy(rule))).codes).toEqual(expected);
+});
 
-it('validate reports the effect of the rule: an ALLOW rule allows nothing, a DENY rule rejects more', async () => {
+it('validate reports that an ALLOW rule allows no connection and a DENY rule rejects every connection', async () => {
   expect((await reports(service(tcp) + policy(paths, 'ALLOW'))).messages).toMatch(/this rule allows no connection/);
   expect((await reports(service(tcp) + policy(paths))).messages).toMatch(/rejects every connection/);
 });
@@ -73,6 +70,6 @@ it.each([
   ['the number of that container port', workload('{name: web, containerPort: 8080}') + service(named) + port(8080), []],
   ['the port of a Service whose named target is not known', service(named) + port(80), []],
   ['a port on which a container listens too', workload('{containerPort: 80}') + service(http) + port(80), []],
-])('validate reports a rule with the port of a Service that is not a workload port: %s', async (_, yaml, expected) => {
+])('validate reports a rule with a Service port that is not a workload port: %s', async (_, yaml, expected) => {
   expect((await reports(yaml)).codes).toEqual(expected);
 });

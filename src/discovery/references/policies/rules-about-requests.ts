@@ -41,7 +41,7 @@ const effects: { readonly [Action in AuthorizationPolicy['action']]: string } = 
   CUSTOM: 'these fields are ignored and every connection that the other fields match is sent to the provider',
 };
 
-/** Without a selector, the policy may apply to workloads with requests but without a Service. */
+/** Whether the policy contains request fields. Without a selector, it may apply to workloads that receive requests without a Service. */
 function isAboutRequests(config: Config<AuthorizationPolicy>): boolean {
   const { selector = {}, rules } = config.spec;
   return isWritten(config) && Object.keys(selector).length > 0 && rules.some(needsRequests);
@@ -50,7 +50,7 @@ function isAboutRequests(config: Config<AuthorizationPolicy>): boolean {
 interface WorkloadPort {
   readonly service: Config<KubernetesService>;
   readonly port: number;
-  /** `undefined` for a name that no known Pod has. */
+  /** `undefined` for a port name that no known Pod has. */
   readonly number: number | undefined;
   readonly protocol: string;
   readonly isTcp: boolean;
@@ -66,7 +66,7 @@ function workloadPorts(service: Config<KubernetesService>, listening: ListeningP
     .filter(({ protocol }) => protocol !== 'UDP');
 }
 
-/** `undefined` for all. */
+/** `undefined` for all ports. */
 function portsOf({ to = [] }: AuthorizationRule): ReadonlySet<number> | undefined {
   if (to.length === 0 || to.some(({ ports }) => ports === undefined)) return undefined;
   return new Set(to.flatMap(({ ports = [] }) => ports.map(Number)));

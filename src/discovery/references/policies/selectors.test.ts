@@ -36,23 +36,23 @@ async function validated(
   return { warnings: found.map(({ object, field, line }) => `${object} ${field} ${line}`), notes };
 }
 
-describe('validate reports a Gateway whose selector selects no workload', () => {
+describe('validate of a Gateway whose selector selects no workload', () => {
   const lost = ['Gateway shop/g spec.selector 9'];
 
   it.each([
     ['a gateway with the label of the charts', deployment('{istio: ingressgateway}', 'istio-system')],
     ['a Pod with the gateway template', deployment('{app: edge}', 'edge', '{inject.istio.io/templates: gateway}')],
-  ])('beside %s', async (_, workload) => {
+  ])('reports the Gateway if the files contain %s', async (_, workload) => {
     expect((await validated(workload + gateway('{istio: ingresgateway}'))).warnings).toEqual(lost);
   });
 
-  it('beside a gateway that another Gateway selects', async () => {
+  it('reports the Gateway if another Gateway selects a gateway workload', async () => {
     const other = gateway('{app: edge}').replace('name: g,', 'name: other,');
     const { warnings } = await validated(deployment('{app: edge}', 'edge') + gateway('{app: egde}') + other);
     expect(warnings).toEqual(lost);
   });
 
-  it('if gateways are scoped to their namespace and the workload is in another one', async () => {
+  it('reports the Gateway if gateways are scoped to their namespace and the workload is in another one', async () => {
     const yaml = deployment('{istio: edge}', 'edge') + deployment('{app: a}').replace('name: d,', 'name: e,');
     expect((await validated(yaml + gateway('{istio: edge}'))).warnings).toEqual([]);
     expect((await validated(yaml + gateway('{istio: edge}'), true)).warnings).toEqual([
@@ -61,18 +61,18 @@ describe('validate reports a Gateway whose selector selects no workload', () => 
   });
 });
 
-describe('validate does not report a Gateway', () => {
+describe('validate of a Gateway with a selector', () => {
   it.each([
     ['if a workload of another namespace has the labels', '{istio: edge}', deployment('{istio: edge}', 'edge')],
     ['if it selects all workloads', '{}', deployment('{istio: other}')],
-  ])('%s', async (_, selector, workload) => {
+  ])('does not report the Gateway %s', async (_, selector, workload) => {
     expect((await validated(workload + gateway(selector))).warnings).toEqual([]);
   });
 
   it.each([
     ['applications only', '{app: web}'],
     ['the control plane', '{app: istiod, istio: pilot}'],
-  ])('if the files contain %s, but notes that it is not checked', async (_, labels) => {
+  ])('does not report the Gateway if the files contain %s, but notes that it is not checked', async (_, labels) => {
     const { warnings, notes } = await validated(deployment(labels) + gateway('{istio: ingressgateway}'));
     expect(warnings).toEqual([]);
     expect(notes).toContainEqual(expect.stringMatching(/^selectors of Gateway objects are not checked/));
@@ -90,12 +90,12 @@ const machine = object('networking.istio.io/v1', 'WorkloadEntry', 'w', '{address
 const group = (labels: string): string =>
   object('networking.istio.io/v1', 'WorkloadGroup', 'w', `{metadata: {labels: ${labels}}, template: {}}`);
 
-describe('validate reports a ServiceEntry whose selector selects no workload', () => {
+describe('validate of a ServiceEntry with a selector', () => {
   it.each([
     ['a WorkloadEntry', machine],
     ['a Deployment', deployment('{app: vm}')],
     ['a WorkloadGroup with other labels', machine + group('{app: other}')],
-  ])('beside %s', async (_, workload) => {
+  ])('reports that no workload is selected if the files contain %s', async (_, workload) => {
     const { warnings } = await validated(entry('{app: mv}') + workload);
     expect(warnings).toEqual(['ServiceEntry shop/s spec.workloadSelector.labels 4']);
   });
@@ -105,7 +105,7 @@ describe('validate reports a ServiceEntry whose selector selects no workload', (
     ['a Pod has the labels', entry('{app: vm}') + deployment('{app: vm}')],
     ['VMs of a WorkloadGroup will register with the labels', entry('{app: mv}') + machine + group('{app: mv}')],
     ['the files contain no workload', entry('{app: mv}')],
-  ])('but not if %s', async (_, yaml) => {
+  ])('reports nothing if %s', async (_, yaml) => {
     expect((await validated(yaml)).warnings).toEqual([]);
   });
 });
@@ -122,14 +122,14 @@ describe('a control plane', () => {
     return Object.values(warnings).map(({ code, objects, field }) => `${code} ${objects} ${field}`);
   };
 
-  it('reports a Gateway that no Pod and no connected gateway serves', () => {
+  it('reports a Gateway without a Pod or a connected gateway', () => {
     const lost = ['WORKLOAD_NOT_FOUND Gateway/shop/g spec.selector'];
     expect(found(pod + gateway('{istio: edge}'))).toEqual(lost);
     expect(found(pod + gateway('{istio: edge}'), { istio: 'other' })).toEqual(lost);
     expect(found(pod + gateway('{istio: edge}'), { istio: 'edge' })).toEqual([]);
   });
 
-  it('does not report a Gateway while Pods of some namespaces are not read', () => {
+  it('does not report a Gateway if Pods of some namespaces are not read', () => {
     const selectors = 'discoverySelectors: [{matchLabels: {mesh: a}}]';
     const labelled = 'apiVersion: v1\nkind: Namespace\nmetadata: {name: shop, labels: {mesh: a}}\n---\n';
     expect(found(labelled + pod + gateway('{istio: edge}'), undefined, selectors)).toEqual([]);

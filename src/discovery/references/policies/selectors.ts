@@ -1,4 +1,4 @@
-/** Reports selectors of policies, Sidecars, Gateways and services that select no workload, and objects that select the same one. */
+/** Reports selectors of policies, Sidecars, Gateways and services that select no workload, and objects that select the same workload. */
 import type { Config } from '../../../model/config/config.ts';
 import { gatewayServiceAnnotation } from '../../../model/kinds/gateway/gateway.ts';
 import type { KindName } from '../../../model/kinds/index.ts';
@@ -42,11 +42,11 @@ const selecting: readonly (readonly [KindName, SelectorOf])[] = [
   ),
 ];
 
-/** Only the oldest such object of a namespace applies to a workload. */
+/** Kinds of which only the oldest object in a namespace applies to a workload. */
 const single: ReadonlySet<KindName> = new Set<KindName>(['PeerAuthentication', 'Sidecar', 'Telemetry']);
 
 export const checkSelectors: ConfigCheck = function* (sources) {
-  // Only selectors need an index of all workloads.
+  // Only selectors require an index of all workloads.
   const workloads = haveSelectors(sources)
     ? yield* workloadsByNamespace(sources)
     : new Map<string, LabelIndex<SelectableWorkload>>();
@@ -66,7 +66,7 @@ export const checkSelectors: ConfigCheck = function* (sources) {
     }
   }
   yield* gatewaysWithoutWorkloads(workloads, sources);
-  // Reported for files only, because Services without workloads are common in a cluster, for example for a Deployment scaled to zero.
+  // Checked only for files, because Services without workloads are common in a cluster, for example for a Deployment scaled to zero.
   if (sources.known.areOfFiles) yield* servicesWithoutPods(workloads, sources);
 };
 
@@ -97,7 +97,7 @@ function* servicesWithoutPods(
   }
 }
 
-/** A WorkloadGroup may register VMs. */
+/** Reports ServiceEntries that select no workload, unless a WorkloadGroup may register VMs. */
 function* entriesWithoutWorkloads(
   workloads: WorkloadsByNamespace,
   { configs, known }: CheckSources,

@@ -39,7 +39,7 @@ function* accountsOf({ configs, context }: CheckSources): Generator<undefined, R
 const identity = /\/ns\/([^/]+\/sa\/[^/]+)$/;
 
 interface NamedAccount {
-  /** `namespace/name`. */
+  /** Account as `namespace/name`. */
   readonly account: string;
   readonly field: string;
 }
@@ -69,7 +69,7 @@ function* namedIn(
 }
 
 interface KnownClients {
-  /** `namespace/name`. */
+  /** Accounts as `namespace/name`. */
   readonly accounts: ReadonlySet<string>;
   readonly namespaces: ReadonlySet<string> | undefined;
 }

@@ -1,4 +1,4 @@
-/** Visibility (`exportTo`) of objects, to determine whether two of them apply to a common client. */
+/** Determines from visibility (`exportTo`) whether two objects apply to a common client. */
 import { isExportedTo, isPublic } from '../../../model/services/visibility.ts';
 
 export interface ExportedObject {

@@ -1,6 +1,6 @@
 /**
  * Reports patches of EnvoyFilters that match nothing at the gateways and sidecars in files (spec/discovery.md §8.9), by generating their resources.
- * Only for `validate`; a control plane knows the results of patches at its proxies (`src/discovery/monitor/diagnostics/proxy-warnings.ts`).
+ * Only `validate` uses this; a control plane knows the results of patches at its proxies (`src/discovery/monitor/diagnostics/proxy-warnings.ts`).
  */
 import * as E from 'fp-ts/lib/Either.js';
 import type { Config } from '../../../model/config/config.ts';
@@ -19,7 +19,7 @@ import { isInjected } from '../services/injected-pods.ts';
 type Labels = Readonly<Record<string, string>>;
 type CheckSourcesOfFiles = Pick<CheckSources, 'context' | 'configs' | 'known'>;
 
-/** An EnvoyFilter that applies to more generated proxies is not checked. */
+/** Maximum number of generated proxies. EnvoyFilters that apply to more are not checked. */
 const maxProxies = 16;
 
 /** Contexts for which files suffice. Inbound listeners of a sidecar depend on its workload. */
@@ -63,9 +63,9 @@ export function unappliedText(proxies: string): string {
 }
 
 /**
- * The type of all selected proxies, if it does not fit the context of the patch.
+ * Returns the type of all selected proxies if it does not fit the context of the patch.
  *
- * @param selected types of the selected proxies; `undefined` if the type of one is unknown
+ * @param selected types of the selected proxies; `undefined` if one is unknown
  */
 export function typeWithoutContext(
   { match: { context } }: EnvoyPatch,
@@ -130,7 +130,7 @@ interface GivenProxy {
   readonly labels: Labels;
 }
 
-/** One for each selector of a Gateway to which the object may apply. */
+/** Returns a proxy for each selector of a Gateway to which the object may apply. */
 function gatewaysOf({ namespace, spec }: Config<EnvoyFilter>, { configs, context }: CheckSourcesOfFiles): GivenProxy[] {
   const isForMesh = namespace === context.mesh.rootNamespace;
   const found = new Map<string, GivenProxy>();
@@ -142,7 +142,7 @@ function gatewaysOf({ namespace, spec }: Config<EnvoyFilter>, { configs, context
   return [...found.values()];
 }
 
-/** One for each namespace with services to which the object applies. */
+/** Returns a proxy for each namespace with services to which the object applies. */
 function sidecarsOf({ namespace, spec }: Config<EnvoyFilter>, { context }: CheckSourcesOfFiles): GivenProxy[] {
   if (context.services.length === 0) return [];
   const isForMesh = namespace === context.mesh.rootNamespace;

@@ -11,7 +11,7 @@ import { objectOfService } from '../known-objects.ts';
 import { haveSharedClients } from '../policies/shared-clients.ts';
 
 export interface AddressConflict {
-  /** Not reached by connections to the address. */
+  /** Service that connections to the address do not reach. */
   readonly service: Service;
   readonly port: number;
   readonly protocol: ApplicationProtocol;
@@ -26,14 +26,14 @@ interface Placed {
 
 /**
  * Services with assigned addresses never conflict. HTTP requests are distinguished by host, and TLS connections to the common address of services
- * without one by SNI.
+ * without their own by SNI.
  */
 export function* addressConflicts(services: readonly Service[]): Generator<AddressConflict | undefined> {
   const first = new Map<string, Placed>();
   const http = new Map<string, Placed>();
   for (const service of services) {
     yield undefined;
-    // Addresses of Kubernetes Services are unique, and those of headless ones belong to their pods.
+    // Addresses of Kubernetes Services are unique, and addresses of headless ones belong to their pods.
     if (isAlias(service) || (isUnspecified(service.defaultAddress) && isHeadless(service))) continue;
     const addresses = service.addresses.length > 0 ? service.addresses : [service.defaultAddress];
     for (const address of new Set(addresses)) {

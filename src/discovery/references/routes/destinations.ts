@@ -1,4 +1,4 @@
-/** Reports destinations of VirtualServices and egress proxies of Sidecars with a missing host, port or subset (spec/discovery.md §8.6, §8.8). */
+/** Reports destinations of VirtualServices and egress proxies of Sidecars whose host, port or subset is missing (spec/discovery.md §8.6, §8.8). */
 import type { Config } from '../../../model/config/config.ts';
 import type { Destination, VirtualService } from '../../../model/kinds/virtual-service/virtual-service.ts';
 import type { Service } from '../../../model/services/service.ts';
@@ -88,7 +88,7 @@ function warningOf(
 }
 
 /**
- * The service is not exported to the namespace of the routes. Reported only for routes of a service in that namespace, because clients of other
+ * Warns that the service is not exported to the namespace of the routes. Reported only for services in that namespace, because clients of other
  * routes may be in a namespace that sees the service.
  */
 function hiddenWarning(

@@ -41,7 +41,7 @@ function policiesOf({ spec }: Config<DestinationRule>): readonly { policy: PortP
 
 function endpointsOfPort(hostname: string, namespace: string, context: CheckSources['context']): readonly Endpoint[] {
   const all = context.endpointsOf(hostname, namespace);
-  // With this many, a port can be below the limit only if the service has very many ports.
+  // With this many endpoints, a port can have too few only if the service has very many ports.
   if (all.length > 64 * minEndpointsForDefault) return all;
   const ports = [...Map.groupBy(all, ({ servicePortName }) => servicePortName).values()];
   return ports.toSorted((a, b) => b.length - a.length)[0] ?? [];

@@ -1,4 +1,4 @@
-/** Existing hosts that an object's clients do not see: not exported, or an incomplete name. */
+/** Reports existing hosts that an object's clients do not see, because they are not exported or the name is incomplete. */
 import { describe, expect, it } from 'vitest';
 import { givenPlane } from '../../../../test/fixtures/given-plane.ts';
 import { validateFiles } from '../../config/validation/validate-files.ts';
@@ -16,7 +16,7 @@ const service = (name: string, of: { namespace?: string; exportTo?: string } = {
 const routes = (to: string, spec = 'hosts: [web]', namespace = 'shop'): string =>
   object('VirtualService', 'r', `{${spec}, http: [{route: [{destination: {host: ${to}}}]}]}`, { namespace });
 
-/** Reports of files and of a control plane, which must be equal. */
+/** Reports of the check of files and of a control plane, which must be equal. */
 async function reports(yaml: string): Promise<string[]> {
   const { problems } = await validateFiles([], [{ file: 'a.yaml', text: yaml }]);
   const files = problems
@@ -32,7 +32,7 @@ describe('a destination that is not exported to the namespace of the routes', ()
   const host = 'private.bank.svc.cluster.local';
   const report = 'HOST_NOT_FOUND spec.http[0].route[0].destination.host Service bank/private';
 
-  it('is reported with its service if the routes belong to a service of their namespace', async () => {
+  it('is reported with its service if the routes apply to a service of their namespace', async () => {
     expect(await reports(hidden + routes(host))).toEqual([report]);
   });
 
@@ -44,9 +44,9 @@ describe('a destination that is not exported to the namespace of the routes', ()
   });
 });
 
-describe('a host that is an incomplete name, or has a misspelt domain,', () => {
+describe('a host with an incomplete name or misspelled domain', () => {
   it.each(['api.shop', 'api.shop.svc', 'api.shop.svc.cluster.lokal', 'api.shop.scv.cluster.local'])(
-    'is reported in a route and in a rule: %s',
+    'is reported in routes and rules: %s',
     async (name) => {
       const rule = object('DestinationRule', 'd', `{host: ${name}, subsets: [{name: v1, labels: {a: b}}]}`);
       expect(await reports(service('web') + service('api') + routes(name) + rule)).toEqual([
@@ -71,7 +71,7 @@ describe('the host of jwksUri', () => {
     ['https://keys.shop.svc.cluster.local/jwks', ['PORT_NOT_FOUND spec.jwtRules[0].jwksUri']],
     ['http://keys.shop.svc.cluster.local/jwks', []],
     ['https://keys.example/jwks', []],
-  ])('is reported if it belongs to a missing Service or port: %s', async (uri, found) => {
+  ])('is reported if its Service or port is missing: %s', async (uri, found) => {
     expect(await reports(tokens(uri))).toEqual(found);
   });
 });

@@ -19,13 +19,13 @@ async function warnings(...documents: string[]): Promise<string[]> {
   return problems.map(({ object, field, message }) => `${object} ${field} ${message}`);
 }
 
-it('validate warns of a WorkloadEntry with a host name that a STATIC ServiceEntry selects by its metadata', async () => {
+it('validate warns about a WorkloadEntry with a host name if a STATIC ServiceEntry selects it', async () => {
   expect(await warnings(workload('localhost'), entry('STATIC'))).toEqual([
     expect.stringMatching(/^WorkloadEntry shop\/vm1 spec.address is the host name localhost, .*ServiceEntry shop\/vm/),
   ]);
 });
 
-it('validate warns of a WorkloadEntry with a host name that a Service selects', async () => {
+it('validate warns about a WorkloadEntry with a host name if a Service selects it', async () => {
   const service = `
 apiVersion: v1
 kind: Service

@@ -1,13 +1,13 @@
 /**
- * Reports WorkloadEntries with host names that a service selects which needs IP addresses, so that proxies do not receive them (spec/discovery.md
- * §5.7).
+ * Reports WorkloadEntries with host names that are selected by a service that requires IP addresses, so that proxies do not receive them
+ * (spec/discovery.md §5.7).
  */
 import { objectsByName } from '../../../model/config/config-set.ts';
 import type { Service } from '../../../model/services/service.ts';
 import { hostNameEndpoints } from '../../../networking/index.ts';
 import { type ConfigCheck, isWritten } from '../config-warning.ts';
 
-/** One warning for each WorkloadEntry and service. */
+/** Yields one warning for each WorkloadEntry and service. */
 export const checkHostNameEndpoints: ConfigCheck = function* ({ context, configs: { WorkloadEntry } }) {
   if (WorkloadEntry.length === 0) return;
   const entries = objectsByName(WorkloadEntry);

@@ -7,7 +7,7 @@ import { haveSharedClients } from '../policies/shared-clients.ts';
 
 type Rule = Config<DestinationRule>;
 
-/** Of a host in one namespace. */
+/** Rules of a host in one namespace. */
 interface OlderRules {
   /** The oldest rule with a traffic policy. */
   holder?: Rule;

@@ -6,7 +6,9 @@ import type { KnownObjects } from '../known-objects.ts';
 
 export class MeshHosts {
   readonly #byHost: ReadonlyMap<string, readonly Service[]>;
-  /** Services by wildcards that match their hosts (`*.test` for `a.test`), in all namespaces (key ` *.test`) and in each (key `shop *.test`). */
+  /**
+   * Services by wildcards that match their hosts (`*.test` for `a.test`), in all namespaces (key ` *.test`) and per namespace (key `shop *.test`).
+   */
   readonly #byWildcard: ReadonlyMap<string, readonly Service[]>;
   readonly #suffix: string;
   readonly #known: KnownObjects;
@@ -42,7 +44,7 @@ export class MeshHosts {
     return new MeshHosts(byHost, byWildcard, domain, known);
   }
 
-  /** In all namespaces, oldest first. */
+  /** Services in all namespaces, oldest first. */
   of(host: string): readonly Service[] {
     return this.#byHost.get(host) ?? [];
   }
@@ -76,7 +78,7 @@ export class MeshHosts {
     return `${near === undefined ? 'correct the name' : `write ${near}`}, or create the Service or ServiceEntry`;
   }
 
-  /** Host of an existing Kubernetes Service with the correct domain, for a misspelt one (`api.shop.svc.cluster.lokal`). */
+  /** Finds the Kubernetes Service that a host with a misspelt domain (`api.shop.svc.cluster.lokal`) probably means. Returns its host. */
   #nearDomainOf(host: string): string | undefined {
     const [service, namespace, ...domain] = host.split('.');
     const full = `${service}.${namespace}${this.#suffix}`;
@@ -90,7 +92,7 @@ export class MeshHosts {
     return [`${host}${this.#suffix}`, `${host}${domain}`].find((full) => this.#byHost.has(full));
   }
 
-  /** Whether a service of the host would be among the configs. */
+  /** Whether the configs would contain a service with this host. */
   isKnown(host: string): boolean {
     if (this.#byHost.has(host)) return true;
     const namespace = this.namespaceOf(host);

@@ -8,7 +8,7 @@ export const checkRoutedHosts: ConfigCheck = function* ({ context, configs, host
     if (!isWritten(config) || !gateways.includes('mesh')) continue;
     for (const [index, one] of written.entries()) {
       const host = context.hostNames.qualified(one, config.namespace);
-      // Other hosts may be resolved elsewhere, or occur only as a header.
+      // Hosts outside the cluster domain may be resolved elsewhere, or occur only as a header.
       if (hosts.namespaceOf(host) === undefined || !hosts.isMissing(host)) continue;
       yield {
         ...{ code: 'HOST_NOT_FOUND', config, field: `spec.hosts[${index}]` },

@@ -9,7 +9,7 @@ export interface SharedHost {
   readonly host: string;
   readonly older: Config<VirtualService>;
   readonly newer: Config<VirtualService>;
-  /** Which one has no effect for clients in the older one's namespace. */
+  /** The VirtualService without effect for clients in the older one's namespace. */
   readonly overridden: 'older' | 'newer';
 }
 

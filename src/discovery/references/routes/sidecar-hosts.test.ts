@@ -42,7 +42,7 @@ describe('an egress host of a Sidecar', () => {
     ['whose service is not exported', 'bank/private.test'],
     ['that is a short name', './web'],
     ['that is a wildcard without matching services', 'shop/*.bank.svc.cluster.local'],
-  ])('%s is reported', async (_, written) => {
+  ])('is reported as not found: %s', async (_, written) => {
     expect(await reports(mesh + importing(written))).toEqual({ files: [host], plane: [host] });
   });
 
@@ -58,28 +58,28 @@ describe('an egress host of a Sidecar', () => {
     ['hosts by a wildcard', './*.test'],
     ['hosts by a wildcard of the cluster', '*/*.bank.svc.cluster.local'],
     ['Services by a wildcard', 'bank/*.local'],
-  ])('that selects %s is not reported', async (_, written) => {
+  ])('is not reported if it selects %s', async (_, written) => {
     expect(await reports(mesh + importing(`"${written}"`))).toEqual({ files: [], plane: [] });
   });
 
-  it('in the root namespace may be private to some clients', async () => {
+  it('is not reported in the root namespace, because it can be private to some clients', async () => {
     expect(
       await reports(mesh + importing('"./private.test", "*/cart.bank.svc.cluster.local"', 'istio-system')),
     ).toEqual({ files: [], plane: [] });
   });
 
-  it('in files is not reported if it may be in the cluster', async () => {
+  it('is not reported in files if it can exist in the cluster', async () => {
     const parts = importing('other/a.other.svc.cluster.local, "*/x.test", "*/*.other.svc.cluster.local", other/y.test');
     expect((await reports(service('web', 'shop') + parts)).files).toEqual([]);
   });
 });
 
-describe('an egress listener of a Sidecar with a port', () => {
+describe('an egress listener of a Sidecar', () => {
   const port = (number: number, protocol = 'HTTP'): string =>
     `port: {number: ${number}, name: p, protocol: ${protocol}}, `;
   const ownHost = './web.shop.svc.cluster.local';
 
-  it('that no service of its hosts has is reported', async () => {
+  it('is reported if no service of its hosts has its port', async () => {
     const found = ['PORT_NOT_FOUND spec.egress[0].port.number'];
     expect(await reports(mesh + importing(ownHost, 'shop', port(81)))).toEqual({ files: found, plane: found });
   });
@@ -88,7 +88,7 @@ describe('an egress listener of a Sidecar with a port', () => {
     ['that one of its services has', port(443), `${ownHost}, ./api.test`],
     ['of an HTTP proxy', `${port(8888, 'HTTP_PROXY')}bind: 127.0.0.1, `, ownHost],
     ['with a wildcard', port(81), `${ownHost}, "./*.test"`],
-  ])('%s is not reported', async (_, of, hosts) => {
+  ])('is not reported if it has a port %s', async (_, of, hosts) => {
     expect(await reports(mesh + importing(hosts, 'shop', of))).toEqual({ files: [], plane: [] });
   });
 });

@@ -1,4 +1,4 @@
-/** Reports egress hosts of Sidecars whose services do not exist, are not exported, or lack the listener's port (spec/discovery.md §8.8). */
+/** Reports egress hosts of Sidecars whose services do not exist, are not exported, or do not have the listener's port (spec/discovery.md §8.8). */
 import type { Config } from '../../../model/config/config.ts';
 import { isHostWithin, isShortName, isWildcard } from '../../../model/fields/hostname.ts';
 import type { EgressListener, Sidecar } from '../../../model/kinds/workloads/sidecar.ts';
@@ -28,15 +28,15 @@ export const checkSidecarHosts: ConfigCheck = function* (sources) {
 };
 
 interface Imported {
-  /** Without the namespace. */
+  /** Host without the namespace. */
   readonly host: string;
-  /** `*` for any. */
+  /** `*` means any namespace. */
   readonly namespace: string;
-  /** Any service of the host, as proof that one exists. */
+  /** Any service with the host, which proves that one exists. */
   readonly service: Service | undefined;
-  /** A service of the host that clients of the Sidecar see. */
+  /** A service with the host that is visible to clients of the Sidecar. */
   readonly exported: Service | undefined;
-  /** Of all exported services; `undefined` for a wildcard or an alias. */
+  /** Ports of all exported services; `undefined` for a wildcard or an alias. */
   readonly ports: ReadonlySet<number> | undefined;
   readonly isComplete: boolean;
 }
@@ -93,7 +93,7 @@ function isComplete(host: string, namespace: string, { context, hosts, known }: 
     return isHostWithin(host, `*${suffix}`) || isHostWithin(`*${suffix}`, host);
   }
 
-  /** The Service, or a ServiceEntry for its host in another namespace. */
+  /** Whether the Service is known, or a ServiceEntry for its host in another namespace. */
   function isServiceKnown(): boolean {
     return namespace === '*' || namespace === hosts.namespaceOf(host) || known.isComplete('Service', namespace);
   }

@@ -42,14 +42,14 @@ describe('VirtualService routes at a gateway', () => {
     ['TLS', passthrough, 'tls'],
     ['TLS', terminated, 'tcp'],
     ['TCP', '', 'tcp'],
-  ])('at a server with protocol %s {%s} apply only if they are %s routes', async (protocol, tls, applied) => {
+  ])('apply at a server with protocol %s {%s} only if they are %s routes', async (protocol, tls, applied) => {
     for (const list of ['http', 'tls', 'tcp'])
       expect(await unserved(gateway(server(8443, protocol, tls)), routes(list))).toEqual(
         list === applied ? [] : at(list),
       );
   });
 
-  it('apply if one of the servers of the host has their protocol', async () => {
+  it("apply if one of the host's servers has their protocol", async () => {
     const [secure, plain] = [server(443, 'HTTPS', passthrough), server(80, 'HTTP')];
     expect(await unserved(gateway(secure, plain), routes('http'))).toEqual([]);
     expect(await unserved(gateway(secure, server(80, 'HTTP', '', 'b.test')), routes('http'))).toEqual(at('http'));
@@ -60,7 +60,7 @@ describe('VirtualService routes at a gateway', () => {
     expect(await unserved(gateway(server(443, 'HTTPS', passthrough, 'b.test')), routes('http'))).toEqual([]);
   });
 
-  it('are reported at a match for a port that no server has', async () => {
+  it('are reported at a match for a port without a matching server', async () => {
     const matching = (port: number): string =>
       object('VirtualService', 'v', `{hosts: [a.test], gateways: [g], http: [{match: [{port: ${port}}], ${to}}]}`);
     const both = gateway(server(443, 'HTTPS', passthrough), server(80, 'HTTP'));
@@ -82,7 +82,7 @@ describe('VirtualService routes in the mesh', () => {
     ['name: redis', ['tcp']],
     ['name: tls', ['tls']],
     ['name: https', ['tls']],
-  ])('to a Service with a port {%s} apply only if they are among %j', async (port, applied) => {
+  ])('apply to a Service with a port {%s} only if their protocols are among %j', async (port, applied) => {
     for (const list of ['http', 'tls', 'tcp']) {
       const expected = [`VirtualService shop/v spec.${list}; Service shop/web spec.ports`];
       const found = await unserved(
@@ -93,7 +93,7 @@ describe('VirtualService routes in the mesh', () => {
     }
   });
 
-  it('are not reported for hosts without a service, for wildcards, and if an HTTP proxy receives requests', async () => {
+  it('are not reported for hosts without a service or for wildcards, or if an HTTP proxy receives requests', async () => {
     const tcp = service('{port: 80, name: tcp}');
     expect(await unserved(tcp, routes('http', '[mesh]', 'x.test'))).toEqual([]);
     expect(await unserved(tcp, routes('http', '[mesh]', '"*.shop.svc.cluster.local"'))).toEqual([]);

@@ -1,5 +1,5 @@
 /**
- * Reports `http`, `tls` or `tcp` lists of VirtualServices that no port uses: the protocol of a server or service determines which list applies
+ * Reports `http`, `tls` or `tcp` lists of VirtualServices that no port uses. The protocol of a server or service determines which list applies
  * (spec/discovery.md §8.4, §8.7).
  */
 import type { Config } from '../../../model/config/config.ts';
@@ -25,7 +25,7 @@ type RouteList = 'http' | 'tls' | 'tcp';
 interface RoutedPort {
   readonly number: number;
   readonly lists: readonly RouteList[];
-  /** `server https of Gateway edge/front (PASSTHROUGH)`. */
+  /** Text such as `server https of Gateway edge/front (PASSTHROUGH)`. */
   readonly text: string;
   readonly place: ObjectPlace | undefined;
 }
@@ -48,7 +48,7 @@ export const checkUnservedRoutes: ConfigCheck = function* (sources) {
   }
 };
 
-/** All ports at which the routes may apply; `undefined` if there may be others. */
+/** Returns all ports to which the routes may apply; `undefined` if there may be further ones. */
 function portsOf(
   config: Config<VirtualService>,
   gateways: ReadonlyMap<string, Config<Gateway>>,
@@ -136,7 +136,7 @@ function serviceObject(
   return config && { config, field: 'spec.ports' };
 }
 
-/** Without a protocol, the first bytes of a connection decide. */
+/** Lists that can apply. Without a protocol, the first bytes of a connection determine the list. */
 function listsOfProtocol(protocol: ApplicationProtocol): readonly RouteList[] {
   if (protocol === 'unsupported') return ['http', 'tcp'];
   if (protocol === 'UDP') return [];
@@ -163,7 +163,7 @@ function listWarning(config: Config<VirtualService>, list: RouteList, ports: rea
   };
 }
 
-/** Matches for a missing port, or for a port to which another list applies. */
+/** Reports matches for a missing port, or for a port that uses another list. */
 function* matchesOfNoPort(
   config: Config<VirtualService>,
   list: RouteList,

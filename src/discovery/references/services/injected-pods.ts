@@ -1,4 +1,4 @@
-/** Pods in files into which the cluster will inject a sidecar. */
+/** Determines in which Pods of files the cluster will inject a sidecar. */
 
 import { memoizeByObject } from '../../../model/collections/memoize-by-object.ts';
 import type { Config } from '../../../model/config/config.ts';

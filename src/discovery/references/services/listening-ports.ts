@@ -7,11 +7,11 @@ import type { KnownObjects } from '../known-objects.ts';
 import { PodsOfServices } from './pods-of-services.ts';
 import { containerPortsOf } from './target-ports.ts';
 
-/** Limit for all Services. */
+/** Maximum for all Services together. */
 const maxPods = 100_000;
 
 export interface ServiceListening {
-  /** Workload ports by Service port; `undefined` if one is a name that no known Pod has. */
+  /** Workload ports by Service port; `undefined` if a port name is unknown, because no known Pod has it. */
   readonly targets: ReadonlyMap<number, readonly number[]> | undefined;
   readonly containers: ReadonlySet<number>;
 }

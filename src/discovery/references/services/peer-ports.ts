@@ -1,4 +1,4 @@
-/** Reports ports of Services in policies and in ingress listeners of Sidecars, which need workload ports (spec/discovery.md §8.8, §8.10). */
+/** Reports ports of Services in policies and in ingress listeners of Sidecars, which require workload ports (spec/discovery.md §8.8, §8.10). */
 import type { Config } from '../../../model/config/config.ts';
 import type { AuthorizationPolicy } from '../../../model/kinds/policies/authorization-policy.ts';
 import type { PeerAuthentication } from '../../../model/kinds/policies/peer-authentication.ts';
@@ -22,13 +22,13 @@ export const checkPeerPorts: ConfigCheck = function* ({ configs, context, known 
   for (const { config, selector, ports } of naming) {
     yield undefined;
     const candidates = services.of(config.namespace, selector);
-    // Beyond the limit there may be other targets.
+    // Beyond the limit, there may be other targets.
     if (candidates.length >= maxSelectingServices) continue;
     const found = candidates.map((service) => ({ service, ...listening.of(service) }));
     for (const { number, field, effect } of ports) {
       const { service, targets } = found.find((one) => one.targets?.has(number)) ?? {};
       const numbers = targets?.get(number);
-      // A named port may have any number.
+      // A named port can have any number.
       if (service === undefined || numbers === undefined) continue;
       const mayListen = found.some(
         (one) =>

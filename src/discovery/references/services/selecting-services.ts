@@ -24,9 +24,9 @@ export class SelectingServices {
   }
 
   /**
-   * Services that share a label with the selector and contradict none; without a selector, all of the namespace.
+   * Services that share a label with the selector and contradict none. Without a selector, all Services of the namespace.
    *
-   * @returns incomplete at {@link maxSelectingServices} or more
+   * @returns an incomplete list if it has {@link maxSelectingServices} or more
    */
   of(namespace: string, selector: Labels): readonly Config<KubernetesService>[] {
     const selects = labelTexts(namespace, selector);
@@ -48,7 +48,7 @@ function labelTexts(namespace: string, labels: Labels = {}): readonly string[] {
   return Object.entries(labels).map(([key, value]) => `${namespace} ${key}=${value}`);
 }
 
-/** Whether a workload can have the labels of both. */
+/** Whether a workload can have the labels of both selectors. */
 function areCompatible(a: Labels, b: Labels): boolean {
   return Object.entries(a).every(([key, value]) => b[key] === undefined || b[key] === value);
 }

@@ -7,7 +7,7 @@ import { PodsOfServices } from './pods-of-services.ts';
 
 const maxNames = 5;
 
-/** Limit for all Services of a namespace. Services that select the same Pods read them again. */
+/** Maximum for all Services of a namespace. A Pod is counted for each Service that selects it. */
 const maxPods = 100_000;
 
 export const checkTargetPorts: ConfigCheck = function* ({ context, configs, known }) {
@@ -22,7 +22,7 @@ export const checkTargetPorts: ConfigCheck = function* ({ context, configs, know
     if (count > maxPods) continue;
     const selected = pods.of(service) as readonly Config<KubernetesPod>[];
     seen.set(config.namespace, count + selected.length);
-    // Without containers, the template is incomplete.
+    // A template without containers is incomplete.
     if (selected.length === 0 || selected.some(({ spec }) => spec.spec.containers.length === 0)) continue;
     const endpoints = context.endpointsOf(service.hostname, service.namespace);
     const withEndpoints = new Set(endpoints.map(({ servicePortName }) => servicePortName));
@@ -33,14 +33,14 @@ export const checkTargetPorts: ConfigCheck = function* ({ context, configs, know
       if (withEndpoints.has(port.name) || targets.has(`${port.protocol} ${port.targetPort}`)) continue;
       const warning = warningOf(config, port, ports);
       const [pod] = selected;
-      // Files may contain a Pod template instead of the Pod.
+      // Files may contain only a Pod template, which is not located.
       const hasPlace = !known.areOfFiles || pod!.source !== undefined;
       yield hasPlace ? { ...warning, other: { config: pod!, field: 'spec.containers' } } : warning;
     }
   }
 };
 
-/** Of containers, and of init containers that keep running. */
+/** Ports of containers, and of init containers that keep running. */
 export function containerPortsOf({ spec: { spec } }: Config<KubernetesPod>): readonly KubernetesContainerPort[] {
   const sidecars = spec.initContainers.filter(({ restartPolicy }) => restartPolicy === 'Always');
   return [...spec.containers, ...sidecars].flatMap(({ ports }) => ports);

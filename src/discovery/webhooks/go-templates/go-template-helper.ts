@@ -1,7 +1,4 @@
-/**
- * The thread of `go-template-thread.ts`. Runs the WebAssembly of Go's text/template, without files, arguments or
- * environment.
- */
+/** Worker thread for `go-template-thread.ts`. Runs the WebAssembly of Go's text/template without files, arguments or environment. */
 import { openSync } from 'node:fs';
 import { devNull } from 'node:os';
 import { parentPort, workerData } from 'node:worker_threads';
@@ -12,10 +9,10 @@ import { instantiate } from './web-assembly.ts';
 process.removeAllListeners('warning');
 const { WASI } = process.getBuiltinModule('node:wasi');
 const { module } = workerData as GoTemplateWork;
-// Go prints a stack trace when it runs out of memory, which the template's error already reports.
+// Discards output: Go prints a stack trace when it runs out of memory, which the template's error already reports.
 const nowhere = openSync(devNull, 'w');
 const wasi = new WASI({
-  // Go's packages read the program name.
+  // Go packages read the program name.
   ...{ version: 'preview1', args: ['go-templates'], env: {}, preopens: {} },
   ...{ stdout: nowhere, stderr: nowhere },
 });

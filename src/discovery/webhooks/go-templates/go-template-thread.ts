@@ -20,9 +20,8 @@ import { packageRoot } from '../../../runtime/package-root.ts';
 import { compile, withMemoryLimit } from './web-assembly.ts';
 
 export interface GoTemplateLimits {
-  /** Time limit of an execution. */
+  /** Timeout of an execution. */
   readonly renderMs: number;
-  /** Time limit for starting a thread. */
   readonly startMs: number;
   /** Memory limit of the WebAssembly. The program itself uses 40 MiB. */
   readonly maxMebibytes: number;
@@ -44,7 +43,7 @@ export interface GoTemplateWork {
   readonly module: WebAssembly.Module;
 }
 
-/** Messages of the thread: `ready` once, then a response to each request. */
+/** Messages of the thread: first `ready`, then a response to each request. */
 export type GoTemplateMessage = { readonly ready: true } | { readonly output: string } | { readonly error: string };
 
 /**
@@ -152,7 +151,7 @@ export class GoTemplateThread implements GoTemplateRenderer {
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => end(() => reject(new Error(late))), limitMs);
       const taken = (message: GoTemplateMessage): void => end(() => resolve(message));
-      // Go and V8 have several errors for exceeded memory, none of which mentions the limit.
+      // Go and V8 have several error messages for exceeded memory, none of which mentions the limit.
       const ended = (how: string): void =>
         end(() => reject(new Error(`ended its thread, which has ${maxMebibytes} MiB of memory: ${how}`)));
       const broken = (error: unknown): void => ended(messageOf(error));

@@ -22,7 +22,7 @@ const moduleOf = (...limits: number[]): Uint8Array =>
     0,
   ]);
 
-test('a module with a memory limit cannot grow beyond it', async () => {
+test('a module with a memory limit cannot exceed it', async () => {
   const { exports } = await instantiate(await compile(withMemoryLimit(moduleOf(0, 2), 1)), {});
   const { memory } = exports;
   expect(memory.buffer.byteLength).toBe(2 * 65_536);
@@ -36,6 +36,6 @@ test.each([
   ['already has a memory maximum', moduleOf(1, 2, 3)],
   ['starts with more memory than the limit', moduleOf(0, 17)],
   ['is truncated', moduleOf(0, 2).subarray(0, 12)],
-])('the module is rejected if it %s', (_, bytes) => {
+])('a module is rejected if it %s', (_, bytes) => {
   expect(() => withMemoryLimit(bytes, 1)).toThrow();
 });

@@ -7,7 +7,7 @@ interface WebAssemblyMemory {
   grow(pages: number): number;
 }
 
-/** The used part of WebAssembly's API. Node's types only contain the module. */
+/** The part of WebAssembly's API that is used. Node's types contain only the module. */
 interface WebAssemblyGlobal {
   compile(bytes: Uint8Array): Promise<WebAssembly.Module>;
   instantiate(module: WebAssembly.Module, imports: object): Promise<{ readonly exports: WebAssemblyExports }>;
@@ -22,7 +22,7 @@ export interface WebAssemblyExports {
 export const { compile, instantiate } = (globalThis as unknown as { readonly WebAssembly: WebAssemblyGlobal })
   .WebAssembly;
 
-/** `\0asm` */
+/** The bytes `\0asm`. */
 const magic = [0, 0x61, 0x73, 0x6d];
 const memorySection = 5;
 const pagesOfMebibyte = 16;
@@ -62,7 +62,7 @@ export function withMemoryLimit(module: Uint8Array, maxMebibytes: number): Uint8
   throw new Error('has no memory');
 }
 
-/** Unsigned LEB128. */
+/** Decodes an unsigned LEB128 number. */
 function numberAt(bytes: Uint8Array, start: number): { readonly value: number; readonly end: number } {
   let value = 0;
   for (let at = start, shift = 0; shift < 35; at++, shift += 7) {

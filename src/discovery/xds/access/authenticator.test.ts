@@ -10,11 +10,11 @@ const authenticatorWith = (name: string, respond: () => ReturnType<Authenticator
 });
 
 describe('authentication of a client', () => {
-  test('accepts every client without an identity if there are no authenticators', async () => {
+  test('accepts every client without an identity if no authenticators are configured', async () => {
     expect(await authenticate([], peer)).toEqual({ identities: [] });
   });
 
-  test('stops at the first authenticator that succeeds', async () => {
+  test('stops after the first successful authenticator', async () => {
     const last = authenticatorWith('last', () => ({ identities: ['c'] }));
     const authenticators = [
       authenticatorWith('first', () => ({ failure: 'no' })),
@@ -25,7 +25,7 @@ describe('authentication of a client', () => {
     expect(last.authenticate).not.toHaveBeenCalled();
   });
 
-  test('fails with the reasons of all authenticators, including those that throw', async () => {
+  test('fails with the reasons of all authenticators, including thrown errors', async () => {
     const authenticators = [
       authenticatorWith('token', () => {
         throw new Error('expired');

@@ -1,35 +1,34 @@
-/** Authentication of the client of a stream on a TLS port (spec/discovery.md §7.2 #3, §7.7). */
+/** Authenticates the client of a stream on a TLS port (spec/discovery.md §7.2 #3, §7.7). */
 import { messageOf } from '../../../runtime/errors.ts';
 
 export interface CallPeer {
   readonly host: string;
-  /** With the port if known. Identifies the connection. */
+  /** Address, with the port if known. Identifies the connection. */
   readonly address: string;
-  /** Request headers: names in lower case, values in order. */
+  /** Returns the values of a request header in order, for a lower-case name. */
   readonly metadata: (name: string) => readonly string[];
-  /** Verified by TLS. */
+  /** Certificate that TLS verified. */
   readonly certificate: PeerCertificate | undefined;
 }
 
 export interface PeerCertificate {
   /** DER. Names are read from it, because Node's text form is ambiguous. */
   readonly raw: Buffer;
-  /** Hexadecimal. */
+  /** Serial number in hexadecimal. */
   readonly serialNumber?: string | undefined;
-  /** `Nov 23 02:05:07 2026 GMT`. */
+  /** Time such as `Nov 23 02:05:07 2026 GMT`. */
   readonly valid_to?: string | undefined;
 }
 
 export type Authentication =
   /** Verified identities. Those of the mesh are SPIFFE IDs. */
   | { readonly identities: readonly string[] }
-  /** `isUnavailable`: the check was not possible and may succeed later. */
+  /** `isUnavailable` means that the check was not possible and may succeed later. */
   | { readonly failure: string; readonly isUnavailable?: boolean };
 
 export interface Authenticator {
-  /** For logs. */
   readonly name: string;
-  /** A rejected promise counts as a failure. */
+  /** A rejected promise is an authentication failure. */
   authenticate(peer: CallPeer): Authentication | Promise<Authentication>;
 }
 

@@ -10,7 +10,7 @@ const node = (metadata: Record<string, unknown> = {}) => ({
 });
 const of = (namespace: string, account = 'default'): string => `spiffe://cluster.local/ns/${namespace}/sa/${account}`;
 
-test('Authorization accepts a client without an identity, because its port requires none', () => {
+test('Authorization accepts a client without an identity, because its port does not require one', () => {
   expect(authorize(node(), [])).toEqual({ identity: undefined });
 });
 
@@ -18,7 +18,7 @@ test.each([
   ['with the namespace in the domain of the ID', {}, of('shop')],
   ['with another namespace in the metadata, which takes precedence', { NAMESPACE: 'other' }, of('other')],
   ['with the service account in the metadata', { SERVICE_ACCOUNT: 'cart' }, of('shop', 'cart')],
-])('Authorization accepts the identity of the node: %s', (_, metadata, identity) => {
+])('Authorization accepts an identity that matches the node: %s', (_, metadata, identity) => {
   expect(authorize(node(metadata), [identity])).toEqual({ identity });
 });
 
@@ -38,7 +38,7 @@ test.each([
   expect(authorize(node(metadata), identities)).toEqual({ reason });
 });
 
-// Issue 33, item 5: the identity was compared with the namespace in the ID, but the node was served for the namespace in its metadata.
+// See issue 33, item 5: the identity was compared with the namespace in the ID, but the node was served for the namespace in its metadata.
 test.each([
   ['a number', 123],
   ['a boolean', true],
@@ -49,13 +49,16 @@ test.each([
   ['in upper case', 'BANK'],
   ['in full-width letters', '\uff42ank'],
   ['a domain', 'bank.svc'],
-])('Authorization rejects a NAMESPACE that is %s, instead of using the namespace in the ID', (_, NAMESPACE) => {
-  const claimedNode = node({ NAMESPACE });
-  expect(authorize(claimedNode, [of('shop')])).toEqual({
-    reason: expect.stringMatching(/^metadata NAMESPACE must be /),
-  });
-  expect(parseNode(claimedNode)).toEqual(E.left(expect.stringContaining('metadata NAMESPACE must be ')));
-});
+])(
+  'Authorization rejects a NAMESPACE that is %s, and does not fall back to the namespace in the ID',
+  (_, NAMESPACE) => {
+    const claimedNode = node({ NAMESPACE });
+    expect(authorize(claimedNode, [of('shop')])).toEqual({
+      reason: expect.stringMatching(/^metadata NAMESPACE must be /),
+    });
+    expect(parseNode(claimedNode)).toEqual(E.left(expect.stringContaining('metadata NAMESPACE must be ')));
+  },
+);
 
 test.each(['SERVICE_ACCOUNT', 'CLUSTER_ID', 'NETWORK'])(
   'Authorization and node parsing reject a %s that is not a string',
@@ -69,7 +72,7 @@ test.each(['SERVICE_ACCOUNT', 'CLUSTER_ID', 'NETWORK'])(
   },
 );
 
-test('the xDS server never serves a client as a node of another namespace than that of its identity', () => {
+test("the xDS server serves a client only as a node in the namespace of the client's identity", () => {
   const values = [
     'bank',
     'shop',

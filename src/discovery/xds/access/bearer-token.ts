@@ -14,34 +14,33 @@ import { type IssuerKeys, KeysUnavailable } from './issuer-keys.ts';
 
 export interface TokenRule {
   readonly issuer: string;
-  /** At least one must be in the token. Empty: every token is rejected. */
+  /** A token must contain at least one of these. If empty, every token is rejected. */
   readonly audiences: readonly string[];
   readonly keys: IssuerKeys;
 }
 
 export interface BearerTokenOptions {
-  /** For logs. */
   readonly name: string;
   readonly rule: TokenRule;
-  /** Of the mesh, because tokens contain none. */
+  /** Trust domain of the mesh, because tokens contain none. */
   readonly trustDomain: () => string;
   readonly now?: () => Date;
-  /** By token ID. */
+  /** Whether the token with this ID is revoked. */
   readonly isRevoked?: (id: string) => boolean;
-  /** Called for a valid token whose start is beyond the leeway, because clocks differ. */
+  /** Called for a valid token whose start is so far in the future that clocks must differ. */
   readonly reportNotYetValid?: (report: NotYetValid) => void;
 }
 
 export interface NotYetValid {
   readonly authenticator: string;
   readonly issuer: string;
-  /** Until the token becomes valid. */
+  /** Seconds until the token becomes valid. */
   readonly aheadSeconds: number;
 }
 
-/** Asymmetric signatures only. */
+/** Only asymmetric signatures are accepted. */
 const algorithms = ['ES256', 'ES384', 'RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'EdDSA'];
-/** Service account tokens have about 1 KB; tokens with groups are longer. */
+/** Service account tokens have about 1 KB, tokens with groups are longer. */
 const maxTokenLength = 16 * 1024;
 /** Clock difference for `nbf` and `exp`, as in Kubernetes (`jwt.DefaultLeeway` of go-jose) and Envoy (`clock_skew_seconds`). */
 export const clockLeewaySeconds = 60;
@@ -107,7 +106,7 @@ async function verifyToken(token: string, { issuer, audiences, keys }: TokenRule
   }
 }
 
-/** A token without a key ID is verified with each suitable key. */
+/** Verifies a token without a key ID with each suitable key. */
 async function verifyWith(keys: JWTVerifyGetKey, token: string, options: JWTVerifyOptions): Promise<JWTVerifyResult> {
   try {
     return await jwtVerify(token, keys, options);
@@ -126,7 +125,7 @@ async function verifyWith(keys: JWTVerifyGetKey, token: string, options: JWTVeri
   }
 }
 
-/** From `authorization: Bearer …`. Several headers are rejected. */
+/** Token from the header `authorization: Bearer …`. Several headers are rejected. */
 export function tokenOf({ metadata }: CallPeer): { readonly token: string } | { readonly failure: string } {
   const headers = metadata('authorization');
   const token = headers.length === 1 ? /^Bearer ([\w.-]+)$/.exec(headers[0]!)?.[1] : undefined;

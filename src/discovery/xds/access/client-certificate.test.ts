@@ -41,7 +41,7 @@ function buildCertificate(changes: Partial<typeof good>): Buffer {
 }
 
 describe('authentication by client certificate', () => {
-  it('uses the only URI, regardless of DNS names', async () => {
+  it('uses the URI SAN if there is exactly one, regardless of DNS names', async () => {
     expect(await authenticateNames(mine)).toEqual({ identities: [mine] });
     expect(await authenticateNames('x.y', mine)).toEqual({ identities: [mine] });
   });
@@ -79,7 +79,7 @@ describe('authentication by client certificate', () => {
     });
   });
 
-  it("accepts certificates of Istio's CA: P-256 with keyEncipherment", async () => {
+  it("accepts certificates as Istio's CA issues them: P-256 with keyEncipherment", async () => {
     const raw = buildCertificate({ keyUsage: 'critical,digitalSignature,keyEncipherment' });
     expect(await clientCertificate().authenticate(showing(raw))).toEqual({ identities: [mine] });
   });
@@ -100,7 +100,7 @@ describe('authentication by client certificate', () => {
     expect(await authenticateAt(end, 'some day')).toHaveProperty('failure');
   });
 
-  it('rejects a certificate that is revoked after it was accepted', async () => {
+  it('rejects a certificate that is revoked after being accepted', async () => {
     let isRevoked = false;
     const authenticator = clientCertificate(() => isRevoked);
     const peer = showing(derOf(authority.issue([mine]).certificate));

@@ -7,7 +7,7 @@ import { setBounded } from '../../../model/collections/set-bounded.ts';
 import { messageOf } from '../../../runtime/errors.ts';
 import type { Authentication, Authenticator } from './authenticator.ts';
 
-/** Cached results: parsing takes about a millisecond, and a connection opens many streams. */
+/** Maximum number of cached results: parsing takes about a millisecond, and a connection opens many streams. */
 const maxCachedResults = 1_024;
 
 /**
@@ -47,7 +47,7 @@ function identityOf(der: Uint8Array): Authentication {
   }
 }
 
-/** The last second belongs to the validity period (RFC 5280 §4.1.2.5). An invalid end counts as expired. */
+/** The last second belongs to the validity period (RFC 5280 §4.1.2.5). An invalid time means expired. */
 function hasEnded(end: string | undefined, now: number): boolean {
   return end !== undefined && !(now < Date.parse(end) + 1_000);
 }

@@ -1,7 +1,7 @@
 /**
- * Authenticates clients by `x-forwarded-client-cert` from trusted proxies (spec/discovery.md §7.7, XFCC). Only configured networks are trusted, not
- * loopback by default, and only a URI of the mesh's trust domain counts (spec/identity.md §5: in Istio every name counts, so any local process can
- * impersonate any workload).
+ * Authenticates clients by `x-forwarded-client-cert` from trusted proxies (spec/discovery.md §7.7, XFCC). Only configured networks are trusted (by
+ * default not even loopback), and only a URI of the mesh's trust domain is an identity (spec/identity.md §5: Istio accepts every name, so any local
+ * process can impersonate any workload).
  */
 import { isIP } from 'node:net';
 import { readCertificates } from '../../../identity/certificate.ts';
@@ -17,7 +17,7 @@ const maxHeaderCharacters = 16 * 1024;
 
 /**
  * @param networks TRUSTED_GATEWAY_CIDR
- * @throws ChartpilotError FLAG_INVALID for an invalid network
+ * @throws ChartpilotError FLAG_INVALID if a network is invalid
  */
 export function forwardedCertificate(networks: readonly string[], trustDomain: () => string): Authenticator {
   const trusted = networkList('TRUSTED_GATEWAY_CIDR', networks);
@@ -36,12 +36,12 @@ export function forwardedCertificate(networks: readonly string[], trustDomain: (
         return {
           failure: `the forwarded certificate must have at most ${maxHeaderCharacters} characters, got ${text.length}`,
         };
-      // Each proxy appends an element. Only the proxy that connects here is trusted.
+      // Each proxy appends an element, but only the proxy that connects here is trusted.
       const element = elementsOf(text).at(-1) ?? '';
       const uris = valuesOf(element, 'uri');
       const problem = certificateProblem(valuesOf(element, 'cert'), uris);
       if (problem !== undefined) return { failure: `the forwarded certificate ${problem}` };
-      // An X.509-SVID has one URI, so several identify no client, even if only one has this trust domain.
+      // An X.509-SVID has one URI, so a certificate with several URIs identifies no client, even if only one has this trust domain.
       const isOfMesh = uris.length === 1 && workloadIdentityOf(uris[0]!)?.trustDomain === trustDomain();
       return isOfMesh
         ? { identities: uris }
@@ -54,7 +54,7 @@ function asIpv4(host: string): string {
   return host.replace(/^::ffff:(?=\d+\.\d+\.\d+\.\d+$)/i, '');
 }
 
-/** Commas separate elements, semicolons their pairs. Quoted values may contain either. */
+/** Splits the header at commas. Semicolons separate the pairs of an element, and quoted values can contain both. */
 function elementsOf(text: string): string[] {
   return splitOutsideQuotes(text, ',');
 }
@@ -66,7 +66,7 @@ function valuesOf(element: string, key: string): string[] {
   });
 }
 
-/** A proxy that forwards the certificate has verified the chain, but possibly not that it is an X.509-SVID. */
+/** Why the certificate is not an X.509-SVID, if so. The proxy has verified the chain, but possibly not that. */
 function certificateProblem(forwarded: readonly string[], uris: readonly string[]): string | undefined {
   const [first, ...more] = forwarded;
   if (first === undefined) return undefined;
@@ -93,6 +93,6 @@ function splitOutsideQuotes(text: string, separator: string): string[] {
       begin = at + 1;
     }
   }
-  // After an unclosed quote, no element is reliable.
+  // If a quote is not closed, no element is reliable.
   return isQuoted ? [] : [...parts, text.slice(begin)];
 }

@@ -1,4 +1,4 @@
-/** Each attack is rejected, and succeeds if the check that rejects it is disabled, so each check is necessary. */
+/** Each attack is rejected, but succeeds if the check that rejects it is disabled. So each check is necessary. */
 import { createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { exportJWK, SignJWT, UnsecuredJWT } from 'jose';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
@@ -69,12 +69,12 @@ async function identify(token: string, changes?: Changes) {
 }
 
 describe('authentication by bearer token', () => {
-  it("uses the service account in the mesh's trust domain", async () => {
+  it("returns the service account as an identity in the mesh's trust domain", async () => {
     expect(await identify(await signed({}))).toEqual({ identities: [mine] });
     expect(await identify(await signed({ aud: ['other', 'istio-ca'] }))).toEqual({ identities: [mine] });
   });
 
-  it('accepts a token without a key ID only if a key of the issuer signed it and it is valid', async () => {
+  it('accepts a token without a key ID only if it is valid and signed with a key of the issuer', async () => {
     const rule = { keys: await keysOf(otherKey, trustedKey) };
     const unnamed = (claims: Claims, key = trustedKey) => signed(claims, key, { kid: undefined });
     expect(await identify(await unnamed({}), { rule })).toEqual({ identities: [mine] });
@@ -85,7 +85,7 @@ describe('authentication by bearer token', () => {
     expect(await identify(await unnamed({ exp: seconds - 60 }), { rule })).toHaveProperty('failure');
   });
 
-  /** Attack, token, reason of the rejection, and options that disable the check. */
+  /** Name of the attack, token, reason of the rejection, and options that disable the check. */
   const forged: [string, () => Promise<string>, string, () => Promise<Changes>][] = [
     [
       'expired',
@@ -169,7 +169,7 @@ describe('authentication by bearer token', () => {
     expect(reportNotYetValid).not.toHaveBeenCalled();
   });
 
-  it.each([61, 3600])('rejects and reports a token that becomes valid in %i s, with a hint', async (ahead) => {
+  it.each([61, 3600])('rejects a token that becomes valid in %i s, and reports it with a hint', async (ahead) => {
     const reportNotYetValid = vi.fn();
     expect(await identify(await signed({ nbf: seconds + ahead }), { reportNotYetValid })).toEqual({
       failure: `the token is valid in ${ahead} s (\`nbf\`), more than the leeway of 60 s: check the clocks of this host and of the issuer`,
@@ -184,14 +184,14 @@ describe('authentication by bearer token', () => {
     [59, true],
     [60, false],
     [3600, false],
-  ])('of a token that expired %i s ago succeeds: %s', async (ago, isAccepted) => {
+  ])('accepts a token that expired %i s ago: %s', async (ago, isAccepted) => {
     const reportNotYetValid = vi.fn();
     const respond = await identify(await signed({ exp: seconds - ago }), { reportNotYetValid });
     expect('identities' in respond).toBe(isAccepted);
     expect(reportNotYetValid).not.toHaveBeenCalled();
   });
 
-  it('does not report a token with a forged signature as a clock difference', async () => {
+  it('does not report a forged token as a clock difference', async () => {
     const reportNotYetValid = vi.fn();
     expect(await identify(await signed({ nbf: seconds + 3600 }, otherKey), { reportNotYetValid })).toEqual({
       failure: 'signature verification failed',
@@ -199,7 +199,7 @@ describe('authentication by bearer token', () => {
     expect(reportNotYetValid).not.toHaveBeenCalled();
   });
 
-  it('rejects a token without a configured audience, in two headers, or without the header', async () => {
+  it('rejects a token if no audience is configured, or if two headers or no header contain it', async () => {
     const token = await signed({});
     expect(await identify(token, { rule: { audiences: [] } })).toHaveProperty('failure');
     const authenticator = bearerToken(await optionsWith());
@@ -268,7 +268,7 @@ describe('FetchedKeys', () => {
     expect(requestedUrls).toHaveLength(2);
   });
 
-  it('stay in use while the issuer is unreachable, and verify no token before the first fetch', async () => {
+  it('remain in use while the issuer is unreachable, and verify no token before the first fetch', async () => {
     const { keys, setResponse, pass } = world();
     const token = await signed({});
     expect(await identify(token, { rule: { keys } })).toEqual({
@@ -292,7 +292,7 @@ describe('authentication by forwarded certificate', () => {
       certificate: undefined,
     });
 
-  it('accepts the last element from configured networks', () => {
+  it('accepts the last certificate in the header from configured networks', () => {
     expect(authenticateHeader(`By=x;URI=${mine}`)).toEqual({ identities: [mine] });
     expect(authenticateHeader(`URI=spiffe://cluster.local/ns/evil/sa/x,By=y;Hash=z;URI="${mine}"`)).toEqual({
       identities: [mine],
@@ -301,7 +301,7 @@ describe('authentication by forwarded certificate', () => {
     expect(authenticateHeader(`URI=${mine}`, '::ffff:10.1.2.3')).toEqual({ identities: [mine] });
   });
 
-  it('requires an X.509-SVID with the forwarded URI if the proxy forwards the certificate', () => {
+  it('requires an X.509-SVID with the URI if the proxy forwards the certificate itself', () => {
     const authority = createAuthority();
     const cert = (pem: string): string => `URI=${mine};Cert="${encodeURIComponent(pem)}"`;
     const issued = authority.issue([mine]).certificate;
@@ -336,7 +336,7 @@ describe('authentication by forwarded certificate', () => {
     ['with a URI in a quoted value of another field', `Subject="a\\";URI=${mine}"`],
     ['if it is empty', ''],
     ['if it is too long', `URI=${mine};${'x'.repeat(20_000)}`],
-  ])('fails %s', (_, value, host) => {
+  ])('rejects a header %s', (_, value, host) => {
     expect(authenticateHeader(value, host)).toHaveProperty('failure');
   });
 

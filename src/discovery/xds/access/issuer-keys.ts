@@ -8,11 +8,14 @@ import { fetchKeySet, type KeyAddress } from '../../jwks/fetch-key-set.ts';
 export interface IssuerKeys {
   /** @throws KeysUnavailable without keys, if the issuer does not respond */
   get(): Promise<JWTVerifyGetKey>;
-  /** Call for a token with an unknown key ID. @returns whether the keys may have changed */
+  /**
+   * Call for a token with an unknown key ID.
+   * @returns whether the keys may have changed
+   */
   refresh(): Promise<boolean>;
 }
 
-/** A later attempt may succeed. */
+/** Error after which a later attempt may succeed. */
 export class KeysUnavailable extends Error {
   override readonly name = 'KeysUnavailable';
 }
@@ -52,7 +55,7 @@ export class FetchedKeys implements IssuerKeys {
   async get(): Promise<JWTVerifyGetKey> {
     const isOld = this.#now() - this.#fetchedAt > maxKeyAgeMs;
     if (this.#keys === undefined) await this.#fetchIfDue();
-    // In the background while old keys are available.
+    // Fetches in the background, because the old keys are still usable.
     else if (isOld) void this.#fetchIfDue();
     if (this.#keys === undefined) throw new KeysUnavailable(`no keys of the token issuer: ${this.#failure}`);
     return this.#keys;
@@ -76,7 +79,7 @@ export class FetchedKeys implements IssuerKeys {
 
   async #fetch(): Promise<void> {
     const { address } = this.#options;
-    // The operator configured this host, but not hosts of redirects or of the `jwks_uri`.
+    // The operator configured this host, unlike the hosts of redirects or of the `jwks_uri`.
     const trustedHost = new URL(address.url).hostname;
     const { fetch = guardedFetch(new BlockedAddresses(), { trustedHost }) } = this.#options;
     const signal = AbortSignal.timeout(timeoutMs);

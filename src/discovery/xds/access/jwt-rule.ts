@@ -1,11 +1,11 @@
-/** JWT_RULE: `{"issuer", "jwks_uri" | "jwks", "audiences"}` (spec/discovery.md §1.4). */
+/** Parses JWT_RULE: `{"issuer", "jwks_uri" | "jwks", "audiences"}` (spec/discovery.md §1.4). */
 import type { JSONWebKeySet } from 'jose';
 import { ChartpilotError, messageOf } from '../../../runtime/errors.ts';
 import { isObject } from '../../../runtime/json-object.ts';
 import type { TokenRule } from './bearer-token.ts';
 import { FetchedKeys, type IssuerKeys, localKeys } from './issuer-keys.ts';
 
-/** @throws ChartpilotError FLAG_INVALID. Without the rule, all clients would be rejected */
+/** @throws ChartpilotError FLAG_INVALID, because without the rule all clients would be rejected */
 export function parseJwtRule(text: string): TokenRule {
   const rule = parsed(text);
   const { issuer, audiences } = rule;
@@ -17,7 +17,7 @@ export function parseJwtRule(text: string): TokenRule {
 }
 
 function keysIn(rule: Record<string, unknown>, issuer: string): IssuerKeys {
-  // JSON name and field name of the proto.
+  // The JSON name and the field name of the proto are accepted.
   const uri = rule.jwks_uri ?? rule.jwksUri;
   const { jwks } = rule;
   if (jwks !== undefined) return inline(jwks);
@@ -49,7 +49,7 @@ function parsed(text: string): Record<string, unknown> {
     const value: unknown = JSON.parse(text);
     if (isObject(value)) return value;
   } catch {
-    // Reported below.
+    // The error is thrown below.
   }
   throw invalid('must be a JSON object');
 }

@@ -16,7 +16,7 @@ import { localKeys } from './issuer-keys.ts';
 
 export const localIssuer = 'pilot-discovery';
 export const defaultAudience = 'istio-ca';
-/** In SELF_SIGNED_CA_DIR. */
+/** Name of the file in SELF_SIGNED_CA_DIR. */
 export const localTokenFile = 'token.key';
 
 export interface TokenOrder {
@@ -45,7 +45,7 @@ export function localTokenKey(file: string): KeyObject {
   }
 }
 
-/** Atomic. Never replaces a file that another process creates at the same time. */
+/** Creates the file atomically. Never replaces a file that another process creates at the same time. */
 function createKey(file: string): void {
   makeFolder(dirname(file), 0o700);
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });

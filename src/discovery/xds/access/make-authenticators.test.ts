@@ -14,7 +14,7 @@ function peerWith(token: string): CallPeer {
   return { host: '10.0.0.1', address: '10.0.0.1:4711', metadata, certificate: undefined };
 }
 
-test('the authenticators log tokens that are rejected because a clock was set back in one line with a hint', async () => {
+test('the authenticators log one line with a hint when a clock that was set back causes tokens to be rejected', async () => {
   const stateDirectory = mkdtempSync(join(tmpdir(), 'authenticators-'));
   onTestFinished(() => rmSync(stateDirectory, { recursive: true }));
   const { log: logger, lines } = recordingLog();

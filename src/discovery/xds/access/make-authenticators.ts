@@ -15,7 +15,7 @@ import { workloadsOfMesh } from './workloads-of-mesh.ts';
 
 export interface AccessOptions {
   readonly authenticates: boolean;
-  /** JWT_RULE; empty: none. */
+  /** JWT_RULE. Empty if not set. */
   readonly jwtRule: string;
   /** `undefined` if this process signs no certificates. */
   readonly authority: { readonly stateDirectory: string } | undefined;
@@ -31,12 +31,12 @@ export interface AccessParts {
   readonly revoked: { isCertificateRevoked(serial: string): boolean; isTokenRevoked(id: string): boolean } | undefined;
   /** Reviews tokens of the cluster. */
   readonly server?: ApiServer | undefined;
-  /** By cluster ID. */
+  /** API servers by cluster ID. */
   readonly remoteServer?: NonNullable<TokenReviewOptions['remoteServer']>;
 }
 
 /**
- * In the order of attempts (spec/discovery.md §2.1 G4 step 18).
+ * Returns authenticators in the order in which they are tried (spec/discovery.md §2.1 G4 step 18).
  *
  * @throws ChartpilotError if configured tokens cannot be verified, which would reject all clients
  */

@@ -68,7 +68,7 @@ const tokenFor = (account: string, n: number): string =>
     .map((part) => Buffer.from(part).toString('base64url'))
     .join('.');
 
-it('TokenReview for an address is not delayed by a flood of tokens from another address', async () => {
+it('TokenReview does not delay one address because of a flood of tokens from another', async () => {
   const { reviewedTokens, gate, from } = slowReviewer();
   // The flood claims the account of the other address.
   const flood = Array.from({ length: 2_000 }, (_, n) => from('10.0.0.66', tokenFor('bank:pay', n)));
@@ -82,7 +82,7 @@ it('TokenReview for an address is not delayed by a flood of tokens from another 
   expect(await from('10.0.0.66', ownToken)).toHaveProperty('identities');
 });
 
-it('TokenReview for an account is delayed by at most one review of a flood of another account from the same address', async () => {
+it('TokenReview delays an account by at most one review of a flood from another account at the same address', async () => {
   const { reviewedTokens, gate, from } = slowReviewer();
   const flood = Array.from({ length: 500 }, (_, n) => from('10.0.0.66', tokenFor('mallory:one', n)));
   const ownToken = tokenFor('bank:pay', 0);
@@ -93,7 +93,7 @@ it('TokenReview for an account is delayed by at most one review of a flood of an
   expect(reviewedTokens.indexOf(ownToken)).toBeLessThanOrEqual(48 + 1);
 });
 
-/** Client with these cluster IDs. */
+/** A client with these cluster IDs. */
 const peerOf = (...clusters: readonly string[]) => ({
   ...peer,
   metadata: (name: string) => (name === 'clusterid' ? clusters : peer.metadata(name)),
@@ -104,7 +104,7 @@ const account = (namespace: string) => ({
   user: { ...user, username: `system:serviceaccount:${namespace}:cart` },
 });
 
-it('TokenReview uses only the API server of the cluster that the client names', async () => {
+it('TokenReview queries only the API server of the cluster that the client names', async () => {
   const serverFor = (namespace: string) => ({
     request: async () => ({ metadata: { name: '' }, status: account(namespace) }),
   });
@@ -123,7 +123,7 @@ it('TokenReview uses only the API server of the cluster that the client names', 
   expect(await one.authenticate(peerOf('c2'))).toEqual({ failure: 'unknown cluster "c2"' });
 });
 
-it('TokenReview is not delayed by an unresponsive API server of another cluster', async () => {
+it('TokenReview does not wait for an unresponsive API server of another cluster', async () => {
   const silent = { request: () => new Promise<never>(() => {}) };
   const one = tokenReview({
     server: { request: async () => ({ metadata: { name: '' }, status: good }) },

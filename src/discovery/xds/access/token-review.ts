@@ -16,25 +16,27 @@ import { identityOfAccount, tokenOf } from './bearer-token.ts';
 type Reviewer = Pick<ApiServer, 'request'>;
 
 export interface TokenReviewOptions {
-  /** Of this cluster, which reviews tokens without a cluster ID. */
+  /** API server of this cluster, which also reviews tokens without a cluster ID. */
   readonly server: Reviewer;
   readonly clusters: readonly string[];
   /** `undefined` for a cluster outside of the mesh. Absent without other clusters. */
   readonly remoteServer?: (cluster: string) => Reviewer | undefined;
   readonly audience: string;
-  /** Of the mesh, because tokens contain none. */
+  /** Trust domain of the mesh, because tokens contain none. */
   readonly trustDomain: () => string;
-  /** By token ID. */
+  /** Whether the token with this ID is revoked. */
   readonly isRevoked?: (id: string) => boolean;
 }
 
-/** The client waits in the meantime, as for a handshake. */
+/** Timeout of a review. The client waits for it, as for a handshake. */
 const reviewTimeoutMs = 5_000;
-/** Concurrent reviews by an API server, to avoid overload by unknown clients. A slow server does not delay others. */
+/**
+ * Maximum number of concurrent reviews per API server, so that unknown clients cannot overload it. A slow server does not delay reviews by others.
+ */
 const maxReviews = 64;
 /** Leaves capacity for other addresses while the API server is slow. */
 const maxReviewsOfAddress = 48;
-/** Beyond it, a review of the address with the most reviews is rejected. */
+/** Maximum number of queued reviews. Beyond it, a review of the address with the most reviews is rejected. */
 const maxWaitingReviews = 1_000;
 /** Timeout of clients. */
 const maxWaitMs = 10_000;
@@ -51,7 +53,7 @@ export function tokenReview(options: TokenReviewOptions): Authenticator {
     try {
       return identityIn(await reviewed(server, token, options), options);
     } catch (error) {
-      // Not caused by the token.
+      // The token is not the cause of this failure.
       return { failure: messageOf(error), ...(error instanceof ApiError && { isUnavailable: true }) };
     }
   };
@@ -92,13 +94,13 @@ function newTasks(): FairTasks {
   });
 }
 
-/** Round-robin over addresses, because nothing else is verified yet, then over claimed namespaces and accounts behind a shared address. */
+/** Shares are per address, because nothing else is verified yet, then per claimed namespace and account behind a shared address. */
 function shareOf(host: string, token: string): ShareKey {
   const subject = claimedSubject(token);
   return [addressGroup(host), subject.split(':')[2] ?? '', subject];
 }
 
-/** Unverified. */
+/** Subject that the token claims, unverified. */
 function claimedSubject(token: string): string {
   try {
     return decodeJwt(token).sub?.slice(0, maxSubject) ?? '';

@@ -7,7 +7,7 @@ const peer: CallPeer = { host: '10.0.0.1', address: '10.0.0.1:1', metadata: () =
 const authenticateIdentities = (...identities: string[]) =>
   workloadsOfMesh({ name: 'x', authenticate: () => ({ identities }) }, () => domains).authenticate(peer);
 
-it.each(domains)('workloadsOfMesh accepts a workload of trust domain %s', async (domain) => {
+it.each(domains)('workloadsOfMesh accepts a workload in trust domain %s', async (domain) => {
   const uri = `spiffe://${domain}/ns/shop/sa/cart`;
   expect(await authenticateIdentities(uri)).toEqual({ identities: [uri] });
 });
@@ -24,7 +24,7 @@ it.each([
   'spiffe://cluster.local/ns/../sa/cart',
   'spiffe://cluster.local/workload',
   'https://cluster.local/ns/shop/sa/cart',
-])('workloadsOfMesh rejects %s', async (uri) => {
+])('workloadsOfMesh rejects the identity %s', async (uri) => {
   expect(await authenticateIdentities(uri)).toEqual({
     failure: 'the identity must be of trust domain cluster.local or former.example',
   });

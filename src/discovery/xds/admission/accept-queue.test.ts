@@ -34,7 +34,7 @@ function given(limits: Partial<ConstructorParameters<typeof AcceptQueue>[0]> = {
   return { line, begun, add };
 }
 
-test('AcceptQueue accepts one connection of each address at a time, oldest first', () => {
+test('AcceptQueue accepts one connection per address at a time, oldest first', () => {
   const { begun, add } = given();
   for (const name of ['a', 'b', 'c']) add(name);
   add('x', 'elsewhere');
@@ -45,7 +45,7 @@ test('AcceptQueue accepts one connection of each address at a time, oldest first
   expect(begun).toEqual(['a', 'x', 'b', 'c']);
 });
 
-test('AcceptQueue accepts a quarter as fast from an address for five seconds after a busy connection, and queues a quarter as many', () => {
+test('AcceptQueue reduces rate and queue length of an address to a quarter for 5 s after a busy connection', () => {
   const { line, begun, add } = given({ maxWaiting: 8 });
   line.slowDown('busy');
   const busy = Array.from({ length: 4 }, (_, i) => add(`busy ${i}`, 'busy').connection);
@@ -60,7 +60,7 @@ test('AcceptQueue accepts a quarter as fast from an address for five seconds aft
   expect(begun.filter((name) => name.startsWith('busy'))).toHaveLength(6);
 });
 
-test('AcceptQueue skips a closed connection', () => {
+test('AcceptQueue skips closed connections', () => {
   const { begun, add } = given();
   add('a').connection.destroy();
   add('b');
@@ -77,7 +77,7 @@ test('AcceptQueue closes a random connection when its queue is full', () => {
   expect(begun).toEqual(['a', 'c', 'd']);
 });
 
-test('AcceptQueue limits the waiting connections of all addresses', () => {
+test('AcceptQueue limits the total number of waiting connections', () => {
   const { add } = given({ maxTotal: 2 });
   expect(['a', 'b', 'c'].map((name) => add(name, `of ${name}`).hasRoom)).toEqual([true, true, false]);
 });
@@ -93,7 +93,7 @@ test('AcceptQueue closes waiting connections when it is cleared', () => {
   expect(begun).toEqual(['b']);
 });
 
-test('AcceptQueue reports an error in the set-up of a connection and accepts the next ones', async () => {
+test('AcceptQueue reports an error in the setup of a connection, and accepts further connections', async () => {
   const caught = uncaughtErrors();
   const { begun, add } = given();
   add('broken', 'here', () => {

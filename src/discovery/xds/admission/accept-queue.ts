@@ -1,7 +1,7 @@
 /**
- * Queue of connections from a throttled address with known nodes: an unidentified client there is too busy, and its connections cannot be
- * distinguished from others. Connections are accepted one at a time, oldest first. If the queue is full, a random connection is closed, so that a
- * flood displaces a node only with the probability of its share.
+ * Queues connections from a throttled address with known nodes, where those of the busy client cannot be distinguished from others. Connections are
+ * accepted one at a time, oldest first. If the queue is full, a random connection is closed, so that a flood displaces a node only with the
+ * probability of its share.
  *
  * A connection of a node costs little, so many are accepted. If an accepted connection sends too much without a node, fewer are accepted for a while.
  */
@@ -10,14 +10,14 @@ import { letEscape } from '../../../runtime/fences/uncaught.ts';
 import { setNewest } from './drop-oldest.ts';
 
 export interface AcceptQueueLimits {
-  /** Time between two accepted connections of an address. Default 5 ms. */
+  /** Minimum interval between accepted connections of an address. Default 5 ms. */
   readonly spacingMs: number;
-  /** Waiting connections of an address; all are accepted within a second. Default 192. */
+  /** Maximum number of waiting connections per address. All are accepted within a second. Default 192. */
   readonly maxWaiting: number;
   /** Divisor of the rate and of `maxWaiting` after {@link AcceptQueue.slowDown}, and its duration. Default 4, 5 s. */
   readonly slowFactor: number;
   readonly slowMs: number;
-  /** Waiting connections of all addresses. Default 1024. */
+  /** Maximum number of waiting connections for all addresses. Default 1024. */
   readonly maxTotal: number;
 }
 
@@ -31,7 +31,7 @@ export const acceptQueueLimits: AcceptQueueLimits = {
 
 const maxSlow = 1_024;
 
-/** The used part of `net.Socket`. */
+/** The part of `net.Socket` that is used. */
 export interface WaitingConnection {
   readonly destroyed: boolean;
   destroy(): void;
@@ -47,20 +47,20 @@ export class AcceptQueue<C extends WaitingConnection> {
   readonly #limits: AcceptQueueLimits;
   readonly #random: () => number;
   readonly #queues = new Map<string, Waiting<C>[]>();
-  /** End of the slowdown by address. */
+  /** Time at which the slowdown ends, by address. */
   readonly #slow = new Map<string, number>();
   #count = 0;
   #turns = 0;
   #timer: NodeJS.Timeout | undefined;
 
-  /** @param random in [0, 1) */
+  /** @param random returns a number in [0, 1) */
   constructor(limits: AcceptQueueLimits, random: () => number) {
     this.#limits = limits;
     this.#random = random;
   }
 
   /**
-   * @param begin not called if the connection is closed before
+   * @param begin not called if the connection is closed first
    * @returns false if this connection was closed because the queue is full
    */
   add(group: string, connection: C, begin: () => void): boolean {
@@ -83,7 +83,7 @@ export class AcceptQueue<C extends WaitingConnection> {
     return evicted !== connection;
   }
 
-  /** Call when an accepted connection sent too much. */
+  /** Call when an accepted connection has sent too much. */
   slowDown(group: string): void {
     setNewest(this.#slow, group, performance.now() + this.#limits.slowMs, maxSlow);
   }

@@ -9,7 +9,7 @@ function given() {
   return { clock, pace: new AddressPace(limits, () => clock.ms) };
 }
 
-test('AddressPace throttles an address that exceeds its budget for a second', () => {
+test('AddressPace throttles an address that exceeds its budget for 1 s', () => {
   const { pace, clock } = given();
   expect(pace.charge(me, 100)).toBe(0);
   expect(pace.isThrottled(me)).toBe(false);
@@ -20,7 +20,7 @@ test('AddressPace throttles an address that exceeds its budget for a second', ()
   expect(pace.isThrottled(me)).toBe(false);
 });
 
-test('AddressPace restores a budget over time, and at once when it is refunded', () => {
+test('AddressPace restores a budget gradually over time, and immediately by a refund', () => {
   const { pace, clock } = given();
   pace.charge(me, 100);
   clock.ms += 2_000;
@@ -30,7 +30,7 @@ test('AddressPace restores a budget over time, and at once when it is refunded',
   expect(pace.charge(me, 1)).toBe(1_000);
 });
 
-test('AddressPace doubles the throttling duration each time up to a limit, and resets it after a quiet period', () => {
+test('AddressPace doubles the throttling duration up to a limit, and resets it after a quiet period', () => {
   const { pace, clock } = given();
   const holds: number[] = [];
   for (let i = 0; i < 6; i++) {
@@ -43,7 +43,7 @@ test('AddressPace doubles the throttling duration each time up to a limit, and r
   expect(pace.charge(me, 101)).toBe(1_000);
 });
 
-test('AddressPace does not extend throttling while it lasts', () => {
+test('AddressPace does not extend throttling for events while an address is throttled', () => {
   const { pace, clock } = given();
   pace.charge(me, 101);
   clock.ms += 500;

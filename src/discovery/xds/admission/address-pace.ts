@@ -2,8 +2,8 @@
  * Budget of an address for connections and streams without an identified node.
  *
  * Each connection or stream is charged, and refunded when a node is identified. The budget also recovers with time. An address that exceeds it is
- * throttled for a second, then for twice as long each time; see UnidentifiedConnections for the consequences. Clients behind one address (NAT, the
- * pods of a node behind a gateway) share its budget.
+ * throttled for a second, then for twice as long each time (see UnidentifiedConnections). Clients behind one address (NAT, the pods of a node behind
+ * a gateway) share its budget.
  */
 import { setNewest } from './drop-oldest.ts';
 
@@ -11,7 +11,7 @@ export interface AddressPaceLimits {
   /** Maximum budget, and its recovery per second. A stream costs 1. Default 2000 and 200. */
   readonly burst: number;
   readonly perSecond: number;
-  /** First and maximum duration of throttling. Default 1 s and 60 s. */
+  /** Minimum and maximum duration of throttling. Default 1 s and 60 s. */
   readonly firstHoldMs: number;
   readonly maxHoldMs: number;
 }
@@ -23,17 +23,17 @@ export const addressPaceLimits: AddressPaceLimits = {
   maxHoldMs: 60_000,
 };
 
-/** Limit of addresses whose budget is remembered. */
+/** Maximum number of addresses with a stored budget. */
 const maxAddresses = 20_000;
-/** After this multiple of its last duration without throttling, an address is throttled for the first duration again. */
+/** If an address was not throttled for this multiple of its last duration, the next duration is the minimum again. */
 const resetFactor = 10;
 
 interface Account {
   used: number;
-  /** Time of the last computation of `used`. */
+  /** Time at which `used` was last computed. */
   at: number;
   until: number;
-  /** 0 if never throttled. */
+  /** Last duration of throttling. 0 if never throttled. */
   holdMs: number;
 }
 
@@ -48,7 +48,7 @@ export class AddressPace {
     this.#now = now;
   }
 
-  /** @returns the duration if throttling has started now; otherwise 0 */
+  /** @returns the duration if throttling starts now, otherwise 0 */
   charge(group: string, units: number): number {
     const account = this.#account(group);
     account.used += units;
@@ -58,12 +58,12 @@ export class AddressPace {
     const isReset = now >= account.until + account.holdMs * resetFactor;
     account.holdMs = isReset ? firstHoldMs : Math.min(account.holdMs * 2, maxHoldMs);
     account.until = now + account.holdMs;
-    // Otherwise the first stream after throttling would exceed the budget again.
+    // If the budget were not restored, the first stream after throttling would exceed it again.
     account.used = this.#limits.burst / 2;
     return account.holdMs;
   }
 
-  /** Refunds when a node is identified. */
+  /** Call when a node is identified. */
   refund(group: string, units: number): void {
     const account = this.#accounts.get(group);
     if (account !== undefined) account.used = Math.max(0, account.used - units);

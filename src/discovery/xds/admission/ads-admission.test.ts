@@ -21,14 +21,14 @@ function given(perSecond: number, slots: Pick<AdmissionOptions, 'slots' | 'onCha
   const outcomes: string[] = [];
   const known = new KnownNodes(() => performance.now());
   const admission = createAdmission({ perSecond, now: () => performance.now(), known, ...slots });
-  /** A node of this address was served and has disconnected. */
+  /** Serves a node of this address, which then disconnects. */
   const serveBriefly = (peer: string, node = 'a node'): void => {
     known.acknowledged(groupOfPeer(peer), node);
     known.disconnected(groupOfPeer(peer), node);
   };
   const at = (): number => Math.round(performance.now() - origin);
   const admitted = new Map<string, Admitted>();
-  /** @param node ID in the first request; default: no request */
+  /** @param node ID in the first request; by default, no request is sent */
   const open = (name: string, peer = nodePeer, node?: string): (() => void) =>
     admission.admit(
       peer,
@@ -42,13 +42,13 @@ function given(perSecond: number, slots: Pick<AdmissionOptions, 'slots' | 'onCha
   return { admission, served: serveBriefly, told: outcomes, ask: open, admitted };
 }
 
-test('Admission admits streams within the rate at once', () => {
+test('Admission immediately admits streams within the rate', () => {
   const { ask: open, told: outcomes } = given(10);
   for (let i = 0; i < 5; i++, vi.advanceTimersByTime(100)) open(`${i}`);
   expect(outcomes).toEqual(['0 at 0', '1 at 100', '2 at 200', '3 at 300', '4 at 400']);
 });
 
-test('Admission spaces streams beyond the rate, and rejects those that would wait for more than a second', () => {
+test('Admission delays streams above the rate, and rejects those that would wait longer than 1 s', () => {
   const { ask: open, told: outcomes } = given(2);
   for (const name of ['a', 'b', 'c', 'd']) open(name);
   expect(outcomes).toEqual(['a at 0', 'd refused at 0']);
@@ -56,7 +56,7 @@ test('Admission spaces streams beyond the rate, and rejects those that would wai
   expect(outcomes.slice(2)).toEqual(['b at 500', 'c at 1000']);
 });
 
-test('Admission rejects no stream because of a delayed event loop', () => {
+test('Admission does not reject streams because of a delayed event loop', () => {
   let late = 0;
   const outcomes: string[] = [];
   const admission = createAdmission({
@@ -74,13 +74,13 @@ test('Admission rejects no stream because of a delayed event loop', () => {
   expect(outcomes).toEqual(Array.from({ length: 200 }, () => 'begun'));
 });
 
-test('Admission without a rate does not limit streams', () => {
+test('Admission does not limit streams if no rate is configured', () => {
   const { ask: open, told: outcomes } = given(0);
   for (const name of ['a', 'b', 'c']) open(name);
   expect(outcomes).toEqual(['a at 0', 'b at 0', 'c at 0']);
 });
 
-test('Admission serves addresses in turn, regardless of the number of streams of each', () => {
+test('Admission alternates between addresses, however many streams each opens', () => {
   const { ask: open, told: outcomes } = given(10);
   for (let i = 0; i < 50; i++) open(`crowd ${i}`, `10.0.0.9:${40_000 + i}`);
   open('one');
@@ -92,7 +92,7 @@ test('Admission serves addresses in turn, regardless of the number of streams of
   ]);
 });
 
-test('Admission prefers addresses with known nodes to any number of unknown addresses', () => {
+test('Admission prefers addresses with known nodes to unknown addresses, however many there are', () => {
   const { served, ask: open, told: outcomes } = given(10);
   open('first');
   served(nodePeer);
@@ -109,7 +109,7 @@ test('Admission limits streams without an identified node by address', () => {
   const { ask: open, told: outcomes, admitted } = given(0);
   for (let i = 0; i < 1_044; i++) open(`${i}`);
   expect(outcomes.filter((line) => line.includes('refused'))).toHaveLength(44);
-  // Identifying a stream twice counts once.
+  // A stream that is identified twice is counted once.
   for (const name of ['0', '0', '1']) admitted.get(name)!.identified();
   for (const name of ['a', 'b', 'c']) open(name);
   expect(outcomes.slice(1_044)).toEqual(['a at 0', 'b at 0', 'c refused at 0']);
@@ -117,7 +117,7 @@ test('Admission limits streams without an identified node by address', () => {
   expect(outcomes.at(-1)).toBe('other at 0');
 });
 
-test('Admission serves the connections of an address in turn, regardless of the number of streams of each', () => {
+test('Admission alternates between the connections of an address, however many streams each opens', () => {
   const { ask: open, told: outcomes } = given(10);
   for (let i = 0; i < 50; i++) open(`crowd ${i}`);
   open('one', '10.0.0.1:40001');
@@ -132,7 +132,7 @@ test('Admission serves the connections of an address in turn, regardless of the 
   expect(outcomes).toHaveLength(51);
 });
 
-test('Admission reserves capacity for reconnecting nodes at an address that is flooded with silent streams', () => {
+test('Admission reserves capacity for reconnecting nodes at an address with a flood of silent streams', () => {
   const { served, ask: open, told: outcomes, admitted } = given(0);
   open('node', '10.0.0.1:40001');
   admitted.get('node')!.identified();
@@ -156,7 +156,7 @@ function floodFromSameAddress(open: (name: string, peer: string) => () => void, 
   }
 }
 
-test('Admission skips closed streams, so later streams wait less', () => {
+test('Admission skips closed streams, so that later streams wait less', () => {
   const { ask: open, told: outcomes } = given(25);
   floodFromSameAddress(open, 300);
   for (let i = 0; i < 8; i++) {
@@ -170,7 +170,7 @@ test('Admission skips closed streams, so later streams wait less', () => {
   expect(Math.max(...known.map((at, i) => at - (i + 1) * 1_000))).toBeLessThan(500);
 });
 
-test('Admission admits a rejected connection that retries before later connections of its address', () => {
+test('Admission admits a retry of a rejected connection before later connections of the same address', () => {
   const { ask: open, told: outcomes } = given(25);
   floodFromSameAddress(open, 60_000);
   vi.advanceTimersByTime(4_030);
@@ -180,13 +180,13 @@ test('Admission admits a rejected connection that retries before later connectio
   open('known', '10.0.0.1:40000');
   vi.advanceTimersByTime(100);
   expect(outcomes.filter((line) => line.startsWith('known at'))).toHaveLength(1);
-  // Only its first stream precedes others.
+  // Only the first stream of the node precedes others.
   for (const name of ['known 2', 'known 3']) open(name, '10.0.0.1:40000');
   vi.advanceTimersByTime(100);
   expect(outcomes.filter((line) => /^known \d at/.test(line))).toEqual([]);
 });
 
-/** Outcome of each stream of `name`; one is opened at each full second. */
+/** Outcome of each stream with this name, of which one is opened at each full second. */
 function waitsOf(outcomes: readonly string[], name: string): string[] {
   return outcomes
     .filter((line) => line.startsWith(`${name} `))
@@ -197,7 +197,7 @@ function waitsOf(outcomes: readonly string[], name: string): string[] {
 
 const soon = (times: number): string[] => Array.from({ length: times }, () => 'soon');
 
-test('Admission admits a known node first beside many new node IDs of its address', () => {
+test('Admission admits a known node before many new node IDs at the same address', () => {
   const { served, ask: open, told: outcomes } = given(25);
   for (let i = 0; i < 2; i++) served(nodePeer, 'node');
   for (let i = 0; i < 8_000; i++) {
@@ -211,7 +211,7 @@ test('Admission admits a known node first beside many new node IDs of its addres
   expect(waitsOf(outcomes, 'node')).toEqual(soon(8));
 });
 
-test('Admission admits a known node first beside many silent streams of its address', () => {
+test('Admission admits a known node before many silent streams at the same address', () => {
   const { served, ask: open, told: outcomes } = given(25);
   served(nodePeer, 'node');
   floodFromSameAddress(open, 60_000);
@@ -220,7 +220,7 @@ test('Admission admits a known node first beside many silent streams of its addr
   expect(waitsOf(outcomes, 'node')).toEqual(soon(7));
 });
 
-test('Admission admits a known node first beside known addresses with many new node IDs', () => {
+test('Admission admits a known node before known addresses with many new node IDs', () => {
   const { served, ask: open, told: outcomes } = given(25);
   served(nodePeer, 'node');
   for (let i = 0; i < 100; i++) served(`10.0.1.${i}:1`, 'other');
@@ -230,12 +230,12 @@ test('Admission admits a known node first beside known addresses with many new n
   expect(waitsOf(outcomes, 'node')).toEqual(soon(7));
 });
 
-test('Admission gives a node ID priority once, however many streams claim it', () => {
+test('Admission prioritizes a node ID once, however many streams claim the ID', () => {
   const { served, ask: open, told: outcomes } = given(25);
   for (const node of ['node', 'spoofed']) served(nodePeer, node);
   for (let i = 0; i < 8_000; i++) setTimeout(() => open('spoofer', `10.0.0.1:${10_000 + i}`, 'spoofed'), i);
   for (let i = 1; i <= 7; i++) setTimeout(() => open('node', `10.0.0.1:${40_000 + i}`, 'node'), i * 1_000);
-  // Streams that claim one ID do not delay a new node.
+  // Streams that all claim one ID do not delay a new node.
   for (let i = 1; i <= 7; i++) setTimeout(() => open('new', `10.0.0.1:${50_000 + i}`, `new ${i}`), i * 1_000);
   // They do not block an unknown address either.
   for (let i = 1; i <= 7; i++) setTimeout(() => open('stranger', `10.0.0.2:${i}`), i * 1_000);
@@ -245,7 +245,7 @@ test('Admission gives a node ID priority once, however many streams claim it', (
   expect(waitsOf(outcomes, 'stranger')).not.toContain('refused');
 });
 
-test('Admission serves the nodes of an address in turn, regardless of the number of connections of each', () => {
+test('Admission alternates between the nodes of an address, however many connections each opens', () => {
   const { ask: open, told: outcomes } = given(10);
   for (let i = 0; i < 5; i++) open('first', `10.0.0.1:${1_000 + i}`, 'first');
   open('other', '10.0.0.1:2000', 'other');
@@ -262,7 +262,7 @@ test('Admission rejects waiting streams when it stops', () => {
   expect(outcomes).toEqual(['a at 0', 'b refused at 0']);
 });
 
-test('Admission reports a stream whose start throws, and admits the next ones', async () => {
+test('Admission reports a stream whose start throws, and admits further streams', async () => {
   const caught = uncaughtErrors();
   const { admission, ask: open, told: outcomes } = given(10);
   open('a');
@@ -281,7 +281,7 @@ test('Admission reports a stream whose start throws, and admits the next ones', 
   expect(caught.map(({ error }) => String(error))).toEqual(['Error: a bug']);
 });
 
-test('Admission without a rate admits as many streams as there are slots', () => {
+test('Admission admits one stream per slot if no rate is configured', () => {
   const { ask: open, told: outcomes, admitted } = given(0, { slots: 2 });
   for (const name of ['a', 'b', 'c', 'd']) open(name, `10.0.0.${name.charCodeAt(0)}:1`);
   expect(outcomes).toEqual(['a at 0', 'b at 0']);
@@ -292,14 +292,14 @@ test('Admission without a rate admits as many streams as there are slots', () =>
   expect(outcomes.slice(2)).toEqual(['c at 100']);
 });
 
-test('Admission frees the slot of a stream after a second', () => {
+test('Admission frees the slot of a stream after 1 s', () => {
   const { ask: open, told: outcomes } = given(0, { slots: 1 });
   for (const name of ['a', 'b', 'c']) open(name, `10.0.0.${name.charCodeAt(0)}:1`);
   vi.advanceTimersByTime(5_000);
   expect(outcomes).toEqual(['a at 0', 'b at 1000', 'c at 2000']);
 });
 
-test('Admission admits waiting streams at once when slots are added', () => {
+test('Admission immediately admits waiting streams when slots are added', () => {
   const { admission, ask: open, told: outcomes } = given(0, { slots: 1 });
   for (const name of ['a', 'b', 'c', 'd']) open(name, `10.0.0.${name.charCodeAt(0)}:1`);
   admission.setSlots(3);
@@ -307,7 +307,7 @@ test('Admission admits waiting streams at once when slots are added', () => {
   expect([outcomes.length, admission.isFull]).toEqual([3, true]);
 });
 
-test('Admission without a rate rejects a stream after 30 s', () => {
+test('Admission rejects a stream after 30 s if no rate is configured', () => {
   const { admission, ask: open, told: outcomes } = given(0, { slots: 1 });
   for (let i = 0; i < 40; i++) open(`${i}`, `10.0.1.${i}:1`);
   vi.advanceTimersByTime(29_500);

@@ -4,7 +4,7 @@
  * A stream occupies a slot until its first response is written, for at most one second. The number of slots depends on the load
  * (machines/discovery/xds/stream-admission.machine.ts). With a rate (`PILOT_MAX_REQUESTS_PER_SECOND`, spec/discovery.md §6.4), streams are also
  * spaced evenly. A stream waits for a slot for at most 30 s, or 1 s with a rate, and is then rejected. Known nodes (see KnownNodes) are admitted
- * first, then addresses with known nodes, then others, which have every fourth turn in any case.
+ * first, then addresses with known nodes, then all others, which come first in every fourth round.
  *
  * Only the first request identifies the node of a stream. It is read ahead for the first waiting stream of each connection. A node ID is neither
  * verified nor secret, so each ID has priority for one stream at a time, and again only after {@link priorityIntervalMs}.
@@ -19,19 +19,19 @@ import { dropOldest } from './drop-oldest.ts';
 import type { KnownNodes } from './known-nodes.ts';
 import { type Slot, Slots } from './slots.ts';
 
-/** As in Istio with a rate. */
+/** Maximum wait. With a rate, it is the same as in Istio. */
 const maxWaitMs = { withRate: 1_000, byLoad: 30_000 } as const;
-/** Minimum time between two admissions with priority of one node ID. Envoy retries after 500 ms. */
+/** Minimum interval between admissions with priority for one node ID. Envoy retries after 500 ms. */
 const priorityIntervalMs = 250;
-/** Every fourth turn starts with unknown addresses. */
+/** Every fourth round starts with unknown addresses. */
 const turnOfUnknown = 4;
-/** Limit of streams whose first request is read ahead. Beyond it, the oldest one loses this. */
+/** Maximum number of streams whose first request is read ahead. Beyond it, reading ahead ends for the oldest one. */
 const maxReadAhead = 2_000;
-/** Limit for one address of waiting and admitted streams without an identified node. */
+/** Maximum number of waiting and admitted streams without an identified node per address. */
 const maxUnidentifiedOfAddress = 1_000;
-/** Additional streams at an address with known nodes, one for each connection, for clients that reconnect during a flood. */
+/** Additional streams per address with known nodes, one for each connection, for clients that reconnect during a flood. */
 const reservedForReconnects = 200;
-/** Limits of waiting streams of all addresses, and of additional ones at addresses with known nodes. */
+/** Maximum number of waiting streams for all addresses, and of additional ones for addresses with known nodes. */
 const maxWaiting = 10_000;
 const reservedForKnown = 2_000;
 const maxRejected = 10_000;
@@ -47,11 +47,11 @@ export interface Admitted extends Slot {
 
 export interface Admission {
   /**
-   * Calls `begin` or `refuse` at most once, now or later, and neither after the returned function was called.
+   * Calls `begin` or `refuse` at most once, immediately or later, and neither after the returned function was called.
    *
    * @param peer `host:port`
    * @param readNode reads the node ID ahead
-   * @returns to be called when the stream is closed
+   * @returns the release function; call it when the stream is closed
    */
   admit(peer: string, begin: (admitted: Admitted) => void, refuse: () => void, readNode?: NodeReader): () => void;
   readonly waiting: number;
@@ -61,14 +61,14 @@ export interface Admission {
 }
 
 export interface AdmissionOptions {
-  /** Streams per second; 0 or less: limited only by the load. */
+  /** Maximum number of streams per second. If 0 or less, only the load limits them. */
   readonly perSecond: number;
-  /** Monotonic milliseconds. */
+  /** Time of a monotonic clock in milliseconds. */
   readonly now: () => number;
   readonly known: KnownNodes;
-  /** Default: unlimited. */
+  /** Number of slots. Default: unlimited. */
   readonly slots?: number;
-  /** Called when the first stream waits for a slot, and when none is left. */
+  /** Called when the first stream starts waiting for a slot, and when none waits any more. */
   readonly onChange?: (isQueued: boolean) => void;
   readonly onBegun?: () => void;
 }
@@ -84,12 +84,12 @@ interface WaitingStream {
   readonly begin: (admitted: Admitted) => void;
   readonly refuse: () => void;
   queue: AddressQueue;
-  /** Unverified. */
+  /** Unverified node ID. */
   node: string | undefined;
   isDone: boolean;
 }
 
-/** Waiting streams by address, in the order of the addresses' turns. */
+/** Waiting streams by address, in the order in which addresses are served. */
 type AddressQueue = Map<string, WaitingStream[]>;
 
 export function createAdmission(options: AdmissionOptions): Admission {
@@ -109,18 +109,18 @@ class FairAdmission implements Admission {
   readonly #knownNodes: AddressQueue = new Map();
   readonly #knownAddresses: AddressQueue = new Map();
   readonly #unknownAddresses: AddressQueue = new Map();
-  /** Oldest first. Contains streams that no longer wait until they are the oldest ones. */
+  /** Waiting streams, oldest first. Streams that no longer wait are removed only when they are the oldest. */
   #waiting: WaitingStream[] = [];
   /** Waiting streams whose first request is read ahead, oldest first. */
   readonly #readAhead = new Set<WaitingStream>();
   /** The next stream with priority, by node. */
   readonly #nextWithPriority = new Map<string, WaitingStream>();
-  /** Until when a node has no priority, by node. */
+  /** Time until which each node has no priority. */
   readonly #priorityUntil = new Map<string, number>();
   /** Number of admitted streams without an identified node by address, and by connection. */
   readonly #unidentifiedByAddress = new Map<string, number>();
   readonly #unidentifiedByPeer = new Map<string, number>();
-  /** Time of the first attempt of rejected connections, until one of their streams is admitted. */
+  /** Time of the first attempt of each rejected connection, until one of its streams is admitted. */
   readonly #rejectedSince = new Map<string, number>();
   #nextStartMs = 0;
   #turnCount = 0;
@@ -172,7 +172,7 @@ class FairAdmission implements Admission {
       node: undefined,
       isDone: false,
     };
-    // It may belong to a known node, so the length of the queue does not matter yet.
+    // The stream may belong to a known node, so the length of the queue does not matter yet.
     const mayBeKnown = isKnown && round === 0 && readNode !== undefined;
     if ((this.#unidentifiedByAddress.get(group) ?? 0) + queued.length >= maxOfAddress) this.#reject(stream);
     else if (this.#waiting.length === 0 && this.#msUntilStart() === 0) this.#start(stream);
@@ -252,10 +252,10 @@ class FairAdmission implements Admission {
 
   // ---- turns
 
-  /** If the queue of the address takes longer than the maximum wait, rejects its last stream in favour of an earlier one. */
+  /** If the wait in the queue of the address exceeds the maximum, rejects its last stream in favor of an earlier one. */
   #hasCapacityFor(stream: WaitingStream): boolean {
     const all = stream.queue.get(stream.group) ?? [];
-    // Streams that may belong to known nodes do not count.
+    // Streams that may belong to known nodes are not counted.
     const queue =
       stream.queue === this.#unknownAddresses
         ? all
@@ -299,7 +299,7 @@ class FairAdmission implements Admission {
     try {
       begin(admitted);
     } catch (error) {
-      // The stream does not exist, so it must not occupy a slot.
+      // The stream was closed, so it must not occupy a slot.
       admitted.release();
       admitted.identified();
       letEscape(error);
@@ -343,7 +343,7 @@ class FairAdmission implements Admission {
   #admitDue(): void {
     this.#timer = undefined;
     const time = this.#now();
-    // After a delay of the event loop, admit all streams that are due.
+    // After a delay of the event loop, admits all streams that are due.
     while (time >= this.#nextStartMs && this.#slots.freeInMs === 0) {
       this.#assignPriority();
       const order = [this.#knownNodes, this.#knownAddresses, this.#unknownAddresses];
@@ -377,7 +377,7 @@ function precedes(one: WaitingStream, other: WaitingStream): boolean {
   return one.round < other.round || (one.round === other.round && one.since < other.since);
 }
 
-/** Inserts by {@link precedes}. A new address is the last one in the order of turns. */
+/** Inserts the stream by {@link precedes}. A new address is served last. */
 function enqueue(stream: WaitingStream): void {
   const { queue, group } = stream;
   const queued = queue.get(group) ?? [];
@@ -397,7 +397,7 @@ function nextStreamOf(queue: AddressQueue): WaitingStream | undefined {
   return undefined;
 }
 
-/** The address takes its next turn after all others. */
+/** Serves the address after all others. */
 function moveAddressToEnd({ queue, group }: WaitingStream): void {
   const left = queue.get(group);
   if (left === undefined) return;

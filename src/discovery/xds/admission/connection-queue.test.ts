@@ -57,7 +57,7 @@ async function addReady(
   return pair;
 }
 
-test('ConnectionQueue sets up connections in order, at most one for each slot at a time', async () => {
+test('ConnectionQueue sets up connections in order, at most one per slot at a time', async () => {
   const queue = new ConnectionQueue(options, 2, noLimitMs);
   const begun: number[] = [];
   const sockets: Socket[] = [];
@@ -73,7 +73,7 @@ test('ConnectionQueue sets up connections in order, at most one for each slot at
   expect(begun).toEqual([0, 1, 2, 3, 4]);
 });
 
-test('ConnectionQueue gives no slot to a silent client, and closes its connection after the limit', async () => {
+test('ConnectionQueue assigns no slot to a silent client, and closes its connection after a timeout', async () => {
   const expired: string[] = [];
   const queue = new ConnectionQueue(
     { ...options, maxWaitMs: 300, onExpired: () => void expired.push('') },
@@ -98,7 +98,7 @@ test('ConnectionQueue closes and reports a connection that waits too long for a 
   expect([expired, queue.size, queue.waiting]).toEqual([1, 0, 0]);
 });
 
-test('ConnectionQueue frees the slot of an unfinished handshake after a limit', async () => {
+test('ConnectionQueue frees the slot of an unfinished handshake after a timeout', async () => {
   const queue = new ConnectionQueue(options, 1, 50);
   const begun: string[] = [];
   for (const name of ['first', 'second']) await addReady(queue, 'one', () => void begun.push(name));
@@ -106,7 +106,7 @@ test('ConnectionQueue frees the slot of an unfinished handshake after a limit', 
   expect(begun).toEqual(['first', 'second']);
 });
 
-test('ConnectionQueue removes a client that closes its connection while it waits', async () => {
+test('ConnectionQueue removes a client that disconnects while waiting', async () => {
   let isOpen = false;
   const queue = new ConnectionQueue({ ...options, isOpen: () => isOpen }, 1, noLimitMs);
   const begun: string[] = [];
@@ -120,7 +120,7 @@ test('ConnectionQueue removes a client that closes its connection while it waits
   expect(begun).toEqual(['open']);
 });
 
-test('ConnectionQueue serves addresses in turn, and prefers those with known nodes in three of four turns', async () => {
+test('ConnectionQueue alternates between addresses, and assigns three of four slots to addresses with known nodes', async () => {
   let isOpen = false;
   const isKnown = (group: string): boolean => group === 'known';
   const queue = new ConnectionQueue({ ...options, isOpen: () => isOpen, isKnown }, 10);
@@ -135,18 +135,18 @@ test('ConnectionQueue serves addresses in turn, and prefers those with known nod
   expect(begun).toEqual(['known 1', 'known 2', 'known 3', 'many 1', 'known 4', 'one 1', 'many 2', 'many 3']);
 });
 
-test('ConnectionQueue starts handshakes of other addresses beside an address with many unfinished ones', async () => {
+test('ConnectionQueue starts handshakes of other addresses while one address has many unfinished handshakes', async () => {
   const queue = new ConnectionQueue({ ...options, maxPerAddress: 100, maxTotal: 200 }, 4, 50);
   const begun: string[] = [];
   for (let i = 0; i < 100; i++) await addReady(queue, 'hostile', () => void begun.push('hostile'));
   const waitingBefore = begun.length;
   await addReady(queue, 'other', () => void begun.push('other'));
   await eventually('the other handshake begins', () => begun.includes('other'));
-  // At most one more connection of each of the two addresses.
+  // Each of the two addresses may start at most one more connection.
   expect(begun.indexOf('other') - waitingBefore).toBeLessThanOrEqual(2);
 });
 
-test('ConnectionQueue limits connections by address and in total', async () => {
+test('ConnectionQueue limits connections per address and in total', async () => {
   const queue = new ConnectionQueue({ ...options, isOpen: () => false, maxPerAddress: 2, maxTotal: 3 }, 1);
   const add = async (group: string): Promise<boolean> => {
     const { socket } = await connected('hello');
@@ -162,7 +162,7 @@ test('ConnectionQueue limits connections by address and in total', async () => {
   expect([queue.size, queue.waiting]).toEqual([0, 0]);
 });
 
-test('ConnectionQueue closes a silent connection of the same address at a limit, or of another address for a new address', async () => {
+test('ConnectionQueue closes a silent connection at the limit of an address or, for a new address, at the total limit', async () => {
   const queue = new ConnectionQueue({ ...options, maxPerAddress: 2, maxTotal: 2 }, 1);
   const sockets: Socket[] = [];
   const added: boolean[] = [];
@@ -185,7 +185,7 @@ test.each([
   const sockets = pairs.map(({ socket }) => socket);
   for (const [index, bytes] of eachBytes.entries()) {
     const { client, socket } = pairs[index]!;
-    // A socket reads 64 KiB ahead, and more only together with them.
+    // A socket reads 64 KiB ahead, and more only together with these bytes.
     socket.unshift(Buffer.alloc(bytes));
     client.write('more');
     await eventually('the bytes are counted', () => socket.destroyed || socket.readableLength > bytes + 'hello'.length);
@@ -232,7 +232,7 @@ test('ConnectionQueue reads other connections beside many silent ones', async ()
   await eventually('the other connection begins', () => hasBegun);
 });
 
-test('ConnectionQueue reports once when connections start to wait and once when they stop', async () => {
+test('ConnectionQueue reports once when connections start waiting, and once when they stop', async () => {
   const reports: string[] = [];
   const queue = new ConnectionQueue(
     { ...options, onChange: (isQueued) => void reports.push(isQueued ? 'queued' : 'emptied') },
@@ -249,7 +249,7 @@ test('ConnectionQueue reports once when connections start to wait and once when 
   expect(reports).toEqual(['queued', 'emptied']);
 });
 
-test('ConnectionQueue starts other connections after the set-up of one failed', async () => {
+test('ConnectionQueue continues with other connections after a failed setup', async () => {
   const caught = uncaughtErrors();
   const queue = new ConnectionQueue(options, 1, noLimitMs);
   const begun: string[] = [];

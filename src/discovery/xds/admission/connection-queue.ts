@@ -20,11 +20,11 @@ export interface ConnectionQueueOptions {
    * three quarters. Clients that send late can exceed the limit, and are closed.
    */
   readonly maxTotalBytes: number;
-  /** Limit of the wait for the first bytes, and of the whole wait. */
+  /** Maximum wait for the first bytes, and maximum wait in total. */
   readonly maxWaitMs: number;
   readonly isOpen: () => boolean;
   readonly isKnown: (group: string) => boolean;
-  /** Called when the first connection waits for a slot, and when none is left. */
+  /** Called when the first connection starts waiting for a slot, and when none waits any more. */
   readonly onChange?: (isQueued: boolean) => void;
   /** Called when a connection is closed because it waited too long for a slot. */
   readonly onExpired?: () => void;
@@ -32,18 +32,18 @@ export interface ConnectionQueueOptions {
 
 interface Entry {
   readonly group: string;
-  /** First bytes that wait in the socket. */
+  /** Number of first bytes that are buffered in the socket. */
   bytes: number;
   readonly socket: Socket;
   readonly begin: () => void;
 }
 
-/** Connections by address, in the order of the addresses' turns. */
+/** Connections by address, in the order in which addresses are served. */
 type TurnOrder = Map<string, Entry[]>;
 
 /** A client sends at most its TLS ClientHello, or 64 KiB of data (HTTP/2's initial window), before the server's first bytes. */
 const maxFirstBytes = 96 * 1024;
-/** Every fourth turn starts with addresses without known nodes. */
+/** Every fourth round starts with addresses without known nodes. */
 const turnOfUnknown = 4;
 /** Connections that are read at a time until their first bytes arrive, or for a limited time. Together they send up to 16 MiB. */
 const maxReading = 256;
@@ -73,8 +73,8 @@ export class ConnectionQueue {
   #readTimer: NodeJS.Timeout | undefined;
 
   /**
-   * @param slots maximum of connections that are being set up
-   * @param setUpMs a connection without a stream frees its slot after this time
+   * @param slots maximum number of connections that are being set up
+   * @param setUpMs time after which a connection without a stream frees its slot
    */
   constructor(options: ConnectionQueueOptions, slots: number, setUpMs = maxSlotMs) {
     this.#options = options;
@@ -83,7 +83,7 @@ export class ConnectionQueue {
     this.#reading = new Slots(maxReading, now, () => this.#readNext(), maxReadingMs);
   }
 
-  /** Includes connections without first bytes. */
+  /** Number of connections, including those without first bytes. */
   get size(): number {
     return this.#entries.size;
   }
@@ -101,9 +101,9 @@ export class ConnectionQueue {
   }
 
   /**
-   * Adds a connection. At a limit, it replaces a silent one or is closed.
+   * Adds a connection. If a limit is reached, it replaces a silent one or is closed.
    *
-   * @param begin sets the connection up; not called if it is closed before
+   * @param begin sets the connection up; not called if it is closed first
    * @returns false if the connection was closed
    */
   add(group: string, socket: Socket, begin: () => void): boolean {
@@ -226,7 +226,7 @@ export class ConnectionQueue {
     const turns = order.find(({ size }) => size > 0)!;
     const [group, [entry]] = turns.entries().next().value as [string, [Entry]];
     const entries = turns.get(group)!;
-    // The address takes its next turn after all others.
+    // Serves the address after all others.
     turns.delete(group);
     turns.set(group, entries);
     this.#begin(entry);
@@ -303,7 +303,7 @@ export class ConnectionQueue {
   }
 }
 
-/** Node has no public property for a received FIN behind unread bytes. */
+/** Node has no public property for a FIN that was received while bytes are unread. */
 function hasEnded(socket: Socket): boolean {
   return (socket as { _readableState?: { ended?: boolean } })._readableState?.ended === true;
 }

@@ -1,4 +1,4 @@
-/** Drops the oldest entry of a map that exceeds its limit by one. */
+/** Removes the oldest entry of a map that exceeds its limit by one. */
 export function dropOldest<Key>(map: Map<Key, unknown>, maxEntries: number): void {
   if (map.size <= maxEntries) return;
   for (const oldest of map.keys()) {
@@ -7,7 +7,7 @@ export function dropOldest<Key>(map: Map<Key, unknown>, maxEntries: number): voi
   }
 }
 
-/** Adds or moves an entry to the end of a map, and drops the oldest one beyond the limit. */
+/** Adds an entry to the end of a map, or moves it there, and removes the oldest one beyond the limit. */
 export function setNewest<Key, Value>(map: Map<Key, Value>, key: Key, value: Value, maxEntries: number): void {
   map.delete(key);
   map.set(key, value);

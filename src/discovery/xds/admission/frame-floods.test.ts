@@ -1,4 +1,4 @@
-/** Floods with frames that are cheap for the client: the session is closed or the address throttled, and other clients are served. */
+/** Tests floods of frames that clients can send at low cost. The session is closed or the address throttled, and other clients are served. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { test as base, beforeAll, expect } from 'vitest';
@@ -20,7 +20,7 @@ const test = base.extend<{ start: GiveServer }>({ start: ({ task: _ }, use) => g
 const away = '127.0.0.9';
 /** Budget of an unidentified client. */
 const addressPace = { burst: 300, perSecond: 20, firstHoldMs: 10_000 };
-/** No flood needs as much. */
+/** More than any flood needs. */
 const maxBytes = 48 * 1024 * 1024;
 const maxMs = 40_000;
 
@@ -130,7 +130,7 @@ async function isThrottled(port: number, { first, next }: Flood): Promise<boolea
 }
 
 test.for(floods)(
-  'The xDS server throttles an unidentified client with %s, without delaying others',
+  'The xDS server throttles an unidentified client that sends %s, without delaying others',
   async ([, flood], { start }) => {
     const { port, client } = await start({ limits: { addressPace } });
     const rssBefore = process.memoryUsage.rss();

@@ -13,7 +13,7 @@ import { visibleLine } from '../../../runtime/visible-text.ts';
 import type { ClientConnection, SecurePortCredentials } from '../secure-port/server-certificates.ts';
 import { isEnded, type PacedSession } from './session-pace.ts';
 
-/** The used part of grpc-js' connection injector. */
+/** The part of grpc-js' connection injector that is used. */
 export interface ConnectionInjector {
   injectConnection(socket: import('node:net').Socket): void;
 }
@@ -24,16 +24,16 @@ export interface Http2Watch {
   streamBegan(peer: string): void;
 }
 
-/** nghttp2 closes a session beyond them. */
+/** Limits beyond which nghttp2 closes a session. */
 export interface SessionLimits {
-  /** Initial limit of concurrent streams of a session. */
+  /** Initial maximum of concurrent streams of a session. */
   readonly maxConcurrentStreams: number;
-  /** Streams reset by the client: burst, and rate per second. */
+  /** Burst, and rate per second, of streams that the client resets. */
   readonly resetBurst: number;
   readonly resetsPerSecond: number;
 }
 
-/** Limit of invalid frames, and of rejected streams, of a session. */
+/** Maximum number of invalid frames, and of rejected streams, per session. */
 const maxInvalid = 100;
 /** Maximum time until the client closes a rejected call. */
 const refusedLingerMs = 5_000;
@@ -63,7 +63,7 @@ export function createInjector(
   return injector;
 }
 
-/** Oldest first. */
+/** The servers, oldest first. */
 function http2ServersOf(server: Server): EventEmitter[] {
   const servers = field(server, 'http2Servers');
   return servers instanceof Map ? [...servers.keys()].filter(isEmitter) : [];
@@ -87,10 +87,7 @@ interface SecureSocket {
   destroy(): void;
 }
 
-/**
- * Client certificates are optional, but a connection with an invalid one is closed before its first request
- * (spec/discovery.md §7.7).
- */
+/** Closes a connection with an invalid client certificate before its first request. A connection without one is accepted (spec/discovery.md §7.7). */
 function rejectInvalidCertificates(http2: EventEmitter, check: CertificateCheck): void {
   const handlers = http2.listeners('secureConnection') as ((socket: SecureSocket) => void)[];
   http2.removeAllListeners('secureConnection');
@@ -113,7 +110,7 @@ function isValid(socket: SecureSocket, chain: readonly Uint8Array[], check: Cert
   // Node does not check validity dates again for a resumed TLS session.
   if (socket.isSessionReused?.() === true && hasExpired(chain[0]!)) return false;
   if (socket.authorized !== true && check.acceptsOther?.(chain) !== true) return false;
-  // grpc-js rejects calls by this property.
+  // grpc-js checks this property to reject calls.
   socket.authorized = true;
   return true;
 }
@@ -123,8 +120,8 @@ function hasExpired(certificate: Uint8Array): boolean {
 }
 
 /**
- * DER, leaf first; empty without a client certificate. Some versions of Node omit intermediates sent by the client (nodejs/node#65579); a chain that
- * needs them is then rejected.
+ * Returns certificates as DER, leaf first. Empty without a client certificate. Some versions of Node omit intermediates that the client sends
+ * (nodejs/node#65579). A chain that needs them is then rejected.
  */
 export function chainOf(socket: Pick<SecureSocket, 'getPeerCertificate'>): Uint8Array[] {
   const chain: Uint8Array[] = [];
@@ -139,7 +136,7 @@ export function chainOf(socket: Pick<SecureSocket, 'getPeerCertificate'>): Uint8
   return chain;
 }
 
-/** Undefined members: accept exactly the clients that TLS accepts. */
+/** If the members are undefined, exactly the clients that TLS accepts are accepted. */
 type CertificateCheck = Partial<Pick<SecurePortCredentials, 'acceptsOther' | 'addClient'>>;
 
 function watchServer(http2: EventEmitter, { sessionBegan, streamBegan }: Http2Watch): void {
@@ -167,7 +164,7 @@ function watchServer(http2: EventEmitter, { sessionBegan, streamBegan }: Http2Wa
   });
 }
 
-/** Rejects a call before grpc-js handles it. Request data is dropped until the client has read the status. */
+/** Rejects a call before grpc-js handles it. Discards request data until the client has read the status. */
 function rejectCall(stream: Stream, reason: string): void {
   stream.on('error', () => {});
   stream.respond(

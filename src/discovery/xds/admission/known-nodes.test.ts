@@ -9,7 +9,7 @@ function given(limits: Partial<KnownNodesLimits> = {}) {
     pass: (ms: number) => {
       now += ms;
     },
-    /** Connects, acknowledges and disconnects. */
+    /** Simulates a node that connects, acknowledges and disconnects. */
     visit: (node: string, group = 'here') => {
       known.acknowledged(group, node);
       known.disconnected(group, node);
@@ -17,14 +17,14 @@ function given(limits: Partial<KnownNodesLimits> = {}) {
   };
 }
 
-test('KnownNodes lists a node only for the address where it was served', () => {
+test('KnownNodes lists a node only for the address at which it was served', () => {
   const { known, visit } = given();
   visit('a');
   expect([known.has('here', 'a'), known.has('here', 'b'), known.has('there', 'a')]).toEqual([true, false, false]);
   expect([known.hasAny('here'), known.hasAny('there')]).toEqual([true, false]);
 });
 
-test('KnownNodes drops new IDs before a node that returned', () => {
+test('KnownNodes evicts new IDs before a node that has reconnected', () => {
   const { known, visit } = given({ maxNew: 10 });
   visit('returning');
   visit('returning');
@@ -34,7 +34,7 @@ test('KnownNodes drops new IDs before a node that returned', () => {
   expect(known.has('here', 'new 9999')).toBe(true);
 });
 
-test('KnownNodes drops new IDs before a node that is or was served for half a minute', () => {
+test('KnownNodes evicts new IDs before a node that has been served for 30 s', () => {
   const { known, pass, visit } = given({ maxNew: 10 });
   known.acknowledged('here', 'served');
   known.acknowledged('here', 'gone');
@@ -47,7 +47,7 @@ test('KnownNodes drops new IDs before a node that is or was served for half a mi
   expect(['served', 'gone', 'just come'].map((node) => known.has('here', node))).toEqual([true, true, true]);
 });
 
-test('KnownNodes drops the least recently seen proven node first, and a connected one last', () => {
+test('KnownNodes evicts the least recently seen node first, and connected nodes last', () => {
   const { known, visit } = given({ maxProven: 3 });
   const prove = (node: string) => {
     visit(node);
@@ -61,13 +61,13 @@ test('KnownNodes drops the least recently seen proven node first, and a connecte
   expect(['served', 'a', 'b', 'c'].map((node) => known.has('here', node))).toEqual([true, false, true, true]);
 });
 
-test('KnownNodes drops the least recently seen address beyond the limit', () => {
+test('KnownNodes evicts the least recently seen address above the limit', () => {
   const { known, visit } = given({ maxAddresses: 2 });
   for (const group of ['a', 'b', 'a', 'c']) visit('node', group);
   expect(['a', 'b', 'c'].map((group) => known.hasAny(group))).toEqual([true, false, true]);
 });
 
-test('KnownNodes drops nodes of the largest address beyond the total limit', () => {
+test('KnownNodes evicts nodes of the largest address above the total limit', () => {
   const { known, visit } = given({ maxTotal: 100 });
   visit('node', 'small');
   for (let i = 0; i < 1_000; i++) visit(`new ${i}`);

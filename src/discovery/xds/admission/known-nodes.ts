@@ -2,19 +2,19 @@
  * Nodes that acknowledged a response, by address. Admission prefers them when too many clients connect, and UnidentifiedConnections never rejects all
  * connections of their addresses.
  *
- * A node ID is not secret, and a client may invent any number of them. So IDs that were served once are separate from proven ones, which reconnected
- * or were served for half a minute. New IDs evict only each other within their address, and connected nodes are evicted last. Beyond the total limit,
- * the address with the most nodes loses a quarter.
+ * Node IDs are not secret, and a client can invent any number. So IDs that were served once are separate from proven ones, which reconnected or were
+ * served for half a minute. New IDs evict only each other within their address, and connected nodes are evicted last. Beyond the total limit, the
+ * address with the most nodes loses a quarter.
  */
 import { hash } from 'node:crypto';
 
 export interface KnownNodesLimits {
-  /** New and proven nodes of one address. Default 1024 each. */
+  /** Maximum number of new and of proven nodes per address. Default 1024 each. */
   readonly maxNew: number;
   readonly maxProven: number;
   /** Default 20 000. */
   readonly maxAddresses: number;
-  /** Nodes of all addresses. Default 100 000. */
+  /** Maximum number of nodes of all addresses. Default 100 000. */
   readonly maxTotal: number;
 }
 
@@ -28,17 +28,17 @@ const knownNodesLimits: KnownNodesLimits = {
 const provenAfterMs = 30_000;
 /** Maximum number of connected nodes that are skipped to find one to evict. */
 const maxSkipped = 16;
-/** Evict a quarter of the nodes of the largest address. */
+/** The largest address loses a quarter of its nodes. */
 const lossDivisor = 4;
 
 interface NodeRecord {
   streams: number;
-  /** Since when the node has been connected. */
+  /** Time since which the node has been connected. */
   since: number;
 }
 
 interface AddressNodes {
-  /** Least recently seen first. */
+  /** Unproven nodes, least recently seen first. */
   readonly unproven: Map<string, NodeRecord>;
   readonly proven: Map<string, NodeRecord>;
 }
@@ -46,7 +46,7 @@ interface AddressNodes {
 export class KnownNodes {
   readonly #now: () => number;
   readonly #limits: KnownNodesLimits;
-  /** Least recently seen first. */
+  /** Addresses, least recently seen first. */
   readonly #addresses = new Map<string, AddressNodes>();
   #count = 0;
 
@@ -154,7 +154,7 @@ export class KnownNodes {
   }
 }
 
-/** Bounds the length, which clients choose. */
+/** Key of limited length, because clients choose the node ID. */
 function keyOf(node: string): string {
   return hash('sha1', node, 'base64');
 }

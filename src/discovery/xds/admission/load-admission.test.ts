@@ -52,7 +52,7 @@ function given(perSecond = 0) {
   return { admission, ask: open, fill, begun, admitted, logged, views };
 }
 
-test('LoadAdmission admits a client that returns with its configuration before clients that need all of it', async () => {
+test('LoadAdmission admits a returning client with configuration before clients that need the full configuration', async () => {
   const { ask, fill, begun } = given();
   fill();
   ask('new');
@@ -61,7 +61,7 @@ test('LoadAdmission admits a client that returns with its configuration before c
   expect(begun).toEqual(['returning']);
 });
 
-test('LoadAdmission limits returning clients by separate slots', async () => {
+test('LoadAdmission limits returning clients with separate slots', async () => {
   const { ask, fill, begun } = given();
   fill();
   for (let i = 0; i <= initialSlots; i++) ask(`returning ${i}`, returning);
@@ -69,7 +69,7 @@ test('LoadAdmission limits returning clients by separate slots', async () => {
   expect(begun).toHaveLength(initialSlots);
 });
 
-test('LoadAdmission trusts the claim to be a returning client only with a certificate', async () => {
+test('LoadAdmission requires a certificate before it treats a client as returning', async () => {
   const { ask, fill, begun } = given();
   fill();
   ask('returning', returning, false);
@@ -77,7 +77,7 @@ test('LoadAdmission trusts the claim to be a returning client only with a certif
   expect(begun).toEqual([]);
 });
 
-test('LoadAdmission with a rate applies it to returning clients too', async () => {
+test('LoadAdmission applies a configured rate to returning clients too', async () => {
   const { ask, begun } = given(1);
   ask('first');
   ask('returning', returning);
@@ -85,7 +85,7 @@ test('LoadAdmission with a rate applies it to returning clients too', async () =
   expect(begun).toEqual(['first']);
 });
 
-test('LoadAdmission does not admit a returning client that closes its stream while it waits', async () => {
+test('LoadAdmission does not admit a returning client that closes its stream while waiting', async () => {
   const { ask, fill, begun } = given();
   fill();
   for (let i = 0; i < initialSlots; i++) ask(`returning ${i}`, returning);
@@ -96,7 +96,7 @@ test('LoadAdmission does not admit a returning client that closes its stream whi
   expect(begun).not.toContain('closed');
 });
 
-test('LoadAdmission starts a stream once if it is admitted before its first request', async () => {
+test('LoadAdmission starts a stream only once if the stream is admitted before its first request', async () => {
   const { ask, fill, begun, admitted } = given();
   fill();
   ask('next', returning);
@@ -106,7 +106,7 @@ test('LoadAdmission starts a stream once if it is admitted before its first requ
   expect(begun).toEqual(['next']);
 });
 
-test('LoadAdmission logs a wait of more than a second once, and its end', async () => {
+test('LoadAdmission logs once when clients wait longer than 1 s, and when the wait ends', async () => {
   const { ask, fill, logged, views } = given();
   fill();
   for (let i = 0; i < initialSlots; i++) ask(`late ${i}`);
@@ -122,7 +122,7 @@ test('LoadAdmission logs a wait of more than a second once, and its end', async 
   expect(views.at(-1)).toEqual({ streams: 0, connections: 0, slots: initialSlots });
 });
 
-test('LoadAdmission holds connections while 1,024 streams wait, until streams are closed', async () => {
+test('LoadAdmission delays new connections while 1,024 streams wait', async () => {
   const { admission, ask, fill } = given();
   let woken = 0;
   const ports = { waiting: 0, isFull: false, setSlots: () => {}, wake: () => void woken++ };

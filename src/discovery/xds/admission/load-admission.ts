@@ -1,9 +1,9 @@
 /**
- * Admission of clients by load. The chart `stream-admission` decides how many TLS handshakes, and how many streams without a first
- * response, may be in progress at a time. Other streams wait, and behind them connections that are not set up.
+ * Admits clients according to load. The chart `stream-admission` determines how many TLS handshakes, and how many streams without a first response,
+ * may be in progress at a time. Other streams wait, and behind them connections that are not set up.
  *
- * A stream of a client that returns with its configuration needs a small first response. It has slots of its own, so that it does not wait
- * behind clients that need all of their configuration. What it states is not verified, so this is for clients with a certificate alone.
+ * A client that returns with its configuration needs only a small first response, so its stream has separate slots. Its claim is not verified, so
+ * this requires a client certificate.
  */
 import type { Actor } from 'xstate';
 import {
@@ -21,27 +21,27 @@ import { type Admission, type Admitted, createAdmission, type NodeReader } from 
 import type { KnownNodes } from './known-nodes.ts';
 import type { ConnectionSetUp } from './unidentified-connections.ts';
 
-/** While this many streams wait, no connection is set up: one without a session costs less. */
+/** While this many streams wait, no connection is set up, because one without a session costs less. */
 const maxWaitingStreams = 1_024;
 /** Longer waits are logged. */
 const loggedAfterMs = 1_000;
 
-/** Ports whose connections wait until they are set up. */
+/** Ports whose connections wait before they are set up. */
 export interface LimitedPorts {
   readonly waiting: number;
   readonly isFull: boolean;
   setSlots(slots: number): void;
-  /** Sets up connections for which there is capacity. */
+  /** Sets up as many connections as there is capacity for. */
   wake(): void;
 }
 
 export interface LoadAdmissionOptions {
-  /** PILOT_MAX_REQUESTS_PER_SECOND; 0: limited only by the load. */
+  /** PILOT_MAX_REQUESTS_PER_SECOND. If 0, only the load limits streams. */
   readonly perSecond: number;
   readonly known: KnownNodes;
   readonly logger: Logger;
   readonly recorder?: Recorder;
-  /** Received requests that are not processed yet. */
+  /** Number of received requests that are not processed yet. */
   readonly requests: () => number;
   readonly proxies: () => number;
   /** Called with each measurement, and when no client is waiting. */
@@ -53,7 +53,7 @@ export type FirstRequestReader = (seen: (first: FirstRequest) => void) => void;
 
 export class LoadAdmission {
   readonly #admission: Admission;
-  /** For returning clients; `undefined` if a rate limits all streams. */
+  /** Admission of returning clients. `undefined` if a rate limits all streams. */
   readonly #returning: Admission | undefined;
   readonly #actor: Actor<typeof streamAdmissionMachine>;
   readonly #options: LoadAdmissionOptions;
@@ -94,11 +94,11 @@ export class LoadAdmission {
   }
 
   /**
-   * Calls `begin` or `refuse` at most once, now or later, and neither after the returned function was called.
+   * Calls `begin` or `refuse` at most once, immediately or later, and neither after the returned function was called.
    *
    * @param peer `host:port`
    * @param isTrusted whether the client has a verified certificate
-   * @returns to be called when the stream is closed
+   * @returns the release function; call it when the stream is closed
    */
   admit(
     { peer, isTrusted }: { readonly peer: string; readonly isTrusted: boolean },
@@ -174,7 +174,7 @@ export class LoadAdmission {
   }
 
   #onMeasured(): void {
-    // Closed streams may have left capacity.
+    // Closed streams may have freed capacity.
     this.#ports?.wake();
     this.#options.onMeasured?.(this.#view);
   }

@@ -1,7 +1,7 @@
-/** CPU time of this thread per iteration of its event loop. */
+/** Measures the CPU time of this thread per iteration of its event loop. */
 import { performance } from 'node:perf_hooks';
 
-/** Before Node 23.9, includes other threads (garbage collection, signing). */
+/** Before Node 23.9, the value includes other threads (garbage collection, signing). */
 const threadCpu = process.threadCpuUsage?.bind(process) ?? process.cpuUsage.bind(process);
 
 export class LoadMeter {

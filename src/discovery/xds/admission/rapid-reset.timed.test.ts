@@ -1,4 +1,4 @@
-/** Streams that are opened and reset immediately, on one connection after another (CVE-2023-44487). */
+/** Tests streams that are opened and reset immediately, on one connection after another (CVE-2023-44487). */
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ServerCredentials } from '@grpc/grpc-js';
@@ -70,25 +70,28 @@ function witness() {
 test.for<[string, Flood]>([
   ['of an xDS method', {}],
   ['of an unknown method', { path: '/un/known' }],
-])('The xDS server throttles an address that floods new connections with streams %s', async ([, flood], { start }) => {
-  const { refused, lines, throttled, options } = witness();
-  const { port, client, server, source } = await start(options);
-  const neighbour = await subscribed(client());
-  const taken: boolean[] = [];
-  for (let i = 0; i < 40; i++) taken.push((await floodConnection(port, flood)).wasTaken);
-  expect(taken[0]).toBe(true);
-  expect(taken.filter((wasTaken) => wasTaken).length).toBeLessThan(20);
-  expect(refused).toContain('address held off');
-  expect(throttled).toHaveBeenCalled();
-  expect(lines.filter((line) => line.includes(away))).toHaveLength(1);
-  // Other addresses are not affected.
-  source.set(clusterType, 'b');
-  server.push(source.change(clusterType));
-  expect((await neighbour.next()).resources).toHaveLength(2);
-  await subscribed(client());
-});
+])(
+  'The xDS server throttles an address that opens connections and floods them with streams %s',
+  async ([, flood], { start }) => {
+    const { refused, lines, throttled, options } = witness();
+    const { port, client, server, source } = await start(options);
+    const neighbour = await subscribed(client());
+    const taken: boolean[] = [];
+    for (let i = 0; i < 40; i++) taken.push((await floodConnection(port, flood)).wasTaken);
+    expect(taken[0]).toBe(true);
+    expect(taken.filter((wasTaken) => wasTaken).length).toBeLessThan(20);
+    expect(refused).toContain('address held off');
+    expect(throttled).toHaveBeenCalled();
+    expect(lines.filter((line) => line.includes(away))).toHaveLength(1);
+    // Other addresses are not affected.
+    source.set(clusterType, 'b');
+    server.push(source.change(clusterType));
+    expect((await neighbour.next()).resources).toHaveLength(2);
+    await subscribed(client());
+  },
+);
 
-test('The xDS server accepts connections of an address when its throttling ends', async ({ start }) => {
+test('The xDS server accepts connections from an address when its throttling ends', async ({ start }) => {
   const { port } = await start({ limits: { addressPace: { burst: 100, firstHoldMs: 3_000, maxHoldMs: 3_000 } } });
   await floodConnection(port);
   const refused = new RawHttp2(port, { localAddress: away });
@@ -99,13 +102,15 @@ test('The xDS server accepts connections of an address when its throttling ends'
   expect(await taken.begin()).toBe(true);
 });
 
-test('The xDS server throttles silent streams like reset ones, with ENHANCE_YOUR_CALM', async ({ start }) => {
+test('The xDS server throttles silent streams like streams that are reset, with ENHANCE_YOUR_CALM', async ({
+  start,
+}) => {
   const { port } = await start({ limits: { addressPace: { burst: 60 } } });
   const { connection } = await floodConnection(port, { resets: false });
   expect(connection.goaway).toBe(enhanceYourCalm);
 });
 
-test('The xDS server keeps streams of nodes at a throttled address, and accepts their reconnects within a second', async ({
+test('The xDS server keeps the streams of nodes at a throttled address, and accepts their reconnects within 1 s', async ({
   start,
 }) => {
   const { throttled, options } = witness();
@@ -130,7 +135,7 @@ test('The xDS server keeps streams of nodes at a throttled address, and accepts 
   await attack;
 });
 
-test('The xDS server serves a known node in time beside 45 useless streams a second, and then all clients', async ({
+test('The xDS server serves a known node in time during 45 unused streams per second, and all clients afterwards', async ({
   start,
 }) => {
   const { port, client, server } = await start({ limits: { streamsPerSecond: 25 } });
@@ -159,7 +164,7 @@ test('The xDS server serves a known node in time beside 45 useless streams a sec
   expect(await msWithoutQueueing([process.pid], all)).toBeLessThan(2_000);
 });
 
-test('The xDS server throttles the address of a node that never acknowledges a response', async ({ start }) => {
+test('The xDS server throttles an address whose node never acknowledges responses', async ({ start }) => {
   const { throttled, options } = witness();
   const { port, client } = await start({ ...options, limits: { addressPace: { burst: 100, firstHoldMs: 5_000 } } });
   const stream = client().sotw();
@@ -198,7 +203,7 @@ test('The xDS server throttles an address with unfinished TLS handshakes', async
   expect(refused.length).toBeGreaterThan(4);
 });
 
-test('The xDS server raises the stream limit of a session with each newly identified node', async ({ start }) => {
+test('The xDS server raises the stream limit of a session for each identified node', async ({ start }) => {
   const { client, server } = await start();
   const one = client();
   const streams = [];

@@ -1,4 +1,4 @@
-/** Many clients connect at once over TLS while clients of another address do not complete their handshakes. */
+/** Many clients connect together over TLS while clients of another address do not complete their handshakes. */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { credentials, ServerCredentials } from '@grpc/grpc-js';
@@ -18,7 +18,7 @@ const hostile = 200;
 /** First bytes of a ClientHello. */
 const unfinishedHello = Buffer.from([0x16, 0x03, 0x01, 0x02, 0x00]);
 
-test('The xDS server admits all clients while another address does not complete its handshakes', async () => {
+test('The xDS server admits all clients while another address leaves its handshakes unfinished', async () => {
   const authority = createAuthority();
   const { certificate, privateKey } = authority.issue(['127.0.0.1']);
   const source = new ScriptedSource();

@@ -1,7 +1,7 @@
-/** Limits frames that are cheap for a client: pings, settings, streams. */
+/** Limits frames that clients can send at low cost: pings, settings, streams. */
 import { constants } from 'node:http2';
 
-/** The used part of Node's ServerHttp2Session. */
+/** The part of Node's ServerHttp2Session that is used. */
 export interface PacedSession {
   on(event: 'ping' | 'remoteSettings' | 'stream', listener: () => void): unknown;
   goaway(code: number): void;
@@ -45,7 +45,7 @@ export function closeBusySession(session: PacedSession): void {
   if (ended.has(session) || session.destroyed === true) return;
   ended.add(session);
   session.goaway(constants.NGHTTP2_ENHANCE_YOUR_CALM);
-  // After written data was sent.
+  // Destroys the session only after written data was sent.
   setImmediate(() => session.destroy());
 }
 
@@ -53,12 +53,12 @@ export function isEnded(session: PacedSession): boolean {
   return ended.has(session) || session.destroyed === true;
 }
 
-/** Concurrent streams of a session before its nodes are identified. */
+/** Maximum number of concurrent streams of a session before its nodes are identified. */
 export const firstStreams = 100;
 
 /**
- * Raises the stream limit of a session to twice the number of its identified nodes, up to the server's limit. Clients that need more wait for the new
- * limit, as specified by HTTP/2.
+ * Raises the stream limit of a session to twice the number of its identified nodes, up to the server's limit. As HTTP/2 specifies, clients that need
+ * more streams wait until the limit is raised.
  */
 export class StreamAllowance {
   readonly #session: PacedSession;

@@ -11,7 +11,7 @@ export const maxSlotMs = 1_000;
 export class Slots {
   readonly #now: () => number;
   readonly #onFree: () => void;
-  /** Acquisition time, oldest first. */
+  /** Acquisition time of each slot, oldest first. */
   readonly #taken = new Map<Slot, number>();
   readonly #maxMs: number;
   #count: number;
@@ -32,7 +32,7 @@ export class Slots {
     this.#onFree();
   }
 
-  /** Exceeds the limit if no slot is free. */
+  /** Takes a slot. Exceeds the limit if none is free. */
   take(): Slot {
     const slot: Slot = {
       release: () => {
@@ -43,7 +43,7 @@ export class Slots {
     return slot;
   }
 
-  /** Milliseconds until a slot expires; 0 if one is free. */
+  /** Milliseconds until a slot expires. 0 if one is free. */
   get freeInMs(): number {
     const now = this.#now();
     for (const [slot, since] of this.#taken) {

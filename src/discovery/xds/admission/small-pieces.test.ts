@@ -29,7 +29,7 @@ function joining(): Decoder {
   return decoder;
 }
 
-test('Joining small pieces yields the same messages regardless of how they are split', () => {
+test('Joining small pieces yields the same messages however they are split', () => {
   fc.assert(
     fc.property(
       fc.array(fc.uint8Array({ maxLength: 3_000 }), { maxLength: 4 }),
@@ -48,7 +48,7 @@ test('Joining small pieces yields the same messages regardless of how they are s
   );
 });
 
-test('Joining small pieces bounds the memory of a message that arrives byte by byte', async () => {
+test('Joining small pieces limits the memory for a message that is received byte by byte', async () => {
   const held = async (): Promise<number> => {
     await collectGarbage();
     const { heapUsed, arrayBuffers } = process.memoryUsage();
@@ -77,7 +77,7 @@ test('The xDS server joins small pieces in each call', async ({ start }) => {
       await stream.next();
     };
     const one = client();
-    // Two calls of one connection and one of another one.
+    // Two calls use one connection, the third another one.
     for (const of of [one, one, client()]) await subscribe(of);
     // Decoders of the server and of the client.
     expect([...joins.values()].sort()).toEqual([false, false, false, true, true, true]);

@@ -25,7 +25,7 @@ async function tcp(port: number, localAddress = '127.0.0.1'): Promise<Socket> {
   return socket;
 }
 
-/** Reads, so that it detects when the server closes it. */
+/** Opens a connection and reads, to detect when the server closes it. */
 async function reading(port: number, localAddress?: string): Promise<Socket> {
   return (await tcp(port, localAddress)).resume();
 }
@@ -43,7 +43,7 @@ function silentStream(session: ClientHttp2Session): ClientHttp2Stream {
   return session.request(headers).on('error', () => {});
 }
 
-/** The limit allows for a busy machine; by default, a client may be silent for 30 s. */
+/** The limit allows for a busy machine. By default, a client may be silent for 30 s. */
 async function isClosed(connection: Socket | ClientHttp2Session, withinMs = 25_000): Promise<boolean> {
   const closed = connection.destroyed ? Promise.resolve(true) : once(connection, 'close').then(() => true);
   return Promise.race([closed, sleep(withinMs, false)]);
@@ -109,7 +109,7 @@ test('The xDS server limits unidentified connections of one address, and accepts
   await subscribed(client());
 });
 
-test("The xDS server does not count the time in its admission queue as a client's silence", async ({ start }) => {
+test('The xDS server does not count time in its admission queue as silence of the client', async ({ start }) => {
   const clock = standingClock();
   let arrived = 0;
   const { port, client } = await start({
@@ -122,18 +122,18 @@ test("The xDS server does not count the time in its admission queue as a client'
   const stream = client().sotw();
   stream.send({ node: givenNode, typeUrl: clusterType });
   await vi.waitFor(() => expect(arrived).toBe(2), { timeout: 60_000, interval: 5 });
-  // It waits longer than the limit that closes the other connection.
+  // The connection waits longer than the limit that closes the other one.
   clock.pass(3 * unidentified.silentMs);
   expect(await isClosed(crowd)).toBe(true);
   clock.pass(1_000);
   await stream.next();
 });
 
-test('The xDS server processes requests that were read ahead once and in order', async ({ start }) => {
+test('The xDS server processes requests that it read in advance once and in order', async ({ start }) => {
   const { source, client } = await start({ limits: { streamsPerSecond: 4 } });
   source.set(endpointType, 'a');
   client().sotw().send({ node: givenNode, typeUrl: clusterType });
-  // More than the HTTP/2 flow control window.
+  // Exceeds the HTTP/2 flow control window.
   const large = { ...givenNode, metadata: { text: 'x'.repeat(200_000) } };
   const streams = [1, 2].map(() => client().sotw());
   for (const stream of streams) {
@@ -148,7 +148,7 @@ test('The xDS server processes requests that were read ahead once and in order',
   }
 });
 
-test('The xDS server ends a waiting stream that the client ends without a request', async ({ start }) => {
+test('The xDS server ends a waiting stream when the client ends it without a request', async ({ start }) => {
   const { client } = await start({ limits: { streamsPerSecond: 4 } });
   client().sotw().send({ node: givenNode, typeUrl: clusterType });
   const stream = client().sotw();
@@ -156,7 +156,7 @@ test('The xDS server ends a waiting stream that the client ends without a reques
   await stream.ended;
 });
 
-test('The xDS server closes a rejected stream even if the client does not', async ({ start }) => {
+test('The xDS server closes a rejected stream even if the client does not close it', async ({ start }) => {
   const { port } = await start({ limits: { streamsPerSecond: 1 } });
   const session = await http2(port);
   silentStream(session);
@@ -169,13 +169,13 @@ test('The xDS server closes a rejected stream even if the client does not', asyn
   expect([refused.stream.closed, refused.stream.rstCode]).toEqual([true, constants.NGHTTP2_NO_ERROR]);
 });
 
-test('The xDS server serves a client beside two thousand silent streams of another address', async ({ start }) => {
+test('The xDS server serves a client during 2,000 silent streams from another address', async ({ start }) => {
   const clock = standingClock();
   const holds = (assertion: () => void): Promise<void> => vi.waitFor(assertion, { timeout: 60_000, interval: 5 });
   let arrived = 0;
   let letIn = 0;
   const { port, client } = await start({
-    // High enough that the number of streams does not throttle the address.
+    // The burst is so high that the number of streams does not throttle the address.
     limits: { streamsPerSecond: 25, addressPace: { burst: 4_000 } },
     isReady: () => ++arrived > 0,
     observer: { streamOpened: () => void letIn++ },
@@ -187,7 +187,7 @@ test('The xDS server serves a client beside two thousand silent streams of anoth
     if (Number(response['grpc-status']) === status.RESOURCE_EXHAUSTED) refused++;
   };
   for (let i = 0; i < 2_000; i++) silentStream(session).once('response', count);
-  // One is admitted at once. As many wait as are admitted within a second.
+  // One stream is admitted immediately, and as many wait as can be admitted within a second.
   await holds(() => expect([letIn, refused]).toEqual([1, 1_974]));
   const served = subscribed(client());
   await holds(() => expect(arrived).toBe(2_001));
@@ -209,26 +209,23 @@ test.for<[string, (session: ClientHttp2Session) => void]>([
         .on('error', () => {})
         .close(constants.NGHTTP2_CANCEL),
   ],
-])(
-  'The xDS server closes a session that is flooded with %s, and serves other clients',
-  async ([, flood], { start }) => {
-    const { port, client } = await start();
-    const session = await http2(port);
-    silentStream(session);
-    const code = new Promise<number>((resolve) => session.on('goaway', resolve));
-    let sent = 0;
-    while (!session.closed && !session.destroyed && sent < 30_000) {
-      try {
-        flood(session);
-      } catch {
-        break;
-      }
-      if (++sent % 5 === 0) await sleep(0);
+])('The xDS server closes a session that floods it with %s, and serves other clients', async ([, flood], { start }) => {
+  const { port, client } = await start();
+  const session = await http2(port);
+  silentStream(session);
+  const code = new Promise<number>((resolve) => session.on('goaway', resolve));
+  let sent = 0;
+  while (!session.closed && !session.destroyed && sent < 30_000) {
+    try {
+      flood(session);
+    } catch {
+      break;
     }
-    expect(await isClosed(session)).toBe(true);
-    expect([constants.NGHTTP2_ENHANCE_YOUR_CALM, constants.NGHTTP2_INTERNAL_ERROR]).toContain(
-      await Promise.race([code, sleep(30_000, -1)]),
-    );
-    await subscribed(client());
-  },
-);
+    if (++sent % 5 === 0) await sleep(0);
+  }
+  expect(await isClosed(session)).toBe(true);
+  expect([constants.NGHTTP2_ENHANCE_YOUR_CALM, constants.NGHTTP2_INTERNAL_ERROR]).toContain(
+    await Promise.race([code, sleep(30_000, -1)]),
+  );
+  await subscribed(client());
+});

@@ -1,5 +1,5 @@
 /**
- * TCP connections without an identified node: limited in duration, by address and in total (see ConnectionBounds). This includes silent connections,
+ * Limits TCP connections without an identified node in duration, by address and in total (see ConnectionBounds). This includes silent connections,
  * unfinished TLS handshakes, and HTTP/2 sessions without settings or streams.
  *
  * Their address is charged (see AddressPace). While an address is throttled, its new connections are reset before any set-up, and connections with
@@ -15,14 +15,14 @@ import type { KnownNodes } from './known-nodes.ts';
 import { closeBusySession, limitFrames, type PacedSession, StreamAllowance } from './session-pace.ts';
 
 export interface UnidentifiedLimits {
-  /** Time limit for identifying a node, also after the last stream of an identified node. Default 30 s. */
+  /** Timeout for identifying a node, which also starts after the last stream of an identified node. Default 30 s. */
   readonly silentMs: number;
   /** Maximum data received in this time. Default 16 MiB. */
   readonly maxSilentBytes: number;
-  /** Unidentified connections of an address and in total. Default 512 and 4096. */
+  /** Maximum number of unidentified connections per address and in total. Default 512 and 4096. */
   readonly maxIdlePerAddress: number;
   readonly maxIdleInWhole: number;
-  /** Connections of an address and in total, including served clients. Default 10 000 and 60 000. */
+  /** Maximum number of connections per address and in total, including those of served clients. Default 10 000 and 60 000. */
   readonly maxPerAddress: number;
   readonly maxInWhole: number;
 }
@@ -37,24 +37,24 @@ export const unidentifiedLimits: UnidentifiedLimits = {
 };
 
 const sweepMs = 1_000;
-/** Time for a client to read the status of a stream that is rejected at shutdown. */
+/** Time in which a client can read the status of a stream that is rejected at shutdown. */
 const statusLingerMs = 1_000;
-/** Cost of a connection, in streams, refunded when a node is identified. A TLS handshake takes one millisecond of CPU time. */
+/** Cost of a connection, in streams. Refunded when a node is identified. A TLS handshake takes one millisecond of CPU time. */
 const connectionCosts = { plaintext: 2, tls: 8 } as const;
-/** Received bytes that cost as much as a stream. Rejected compressed headers are the most expensive frames. */
+/** Number of received bytes that costs as much as a stream. Rejected compressed headers are the most expensive frames. */
 const bytesPerUnit = 4 * 1024;
 /** Cost of a session that is closed because of pings or settings, in streams. */
 const busySessionCost = 400;
-/** Limit of useless streams of a connection at a throttled address. */
+/** Maximum number of useless streams per connection at a throttled address. */
 const maxWasted = 20;
-/** Limit of the cost of a connection before identification, in streams. A large node costs half a MiB. */
+/** Maximum cost of a connection before identification, in streams. A large node takes half a MiB. */
 const maxCharged = 160;
-/** Factor of {@link TrackedConnection.wasted} each second. */
+/** Factor by which {@link TrackedConnection.wasted} decays each second. */
 const wasteDecay = 0.9;
 
 /** A socket before its handshake or session costs a few KiB. */
 const maxQueuedConnections = 8_192;
-/** Limit of their received bytes. */
+/** Maximum size of the data that queued connections have received. */
 const maxQueuedBytes = 64 * 1024 * 1024;
 
 export type ConnectionRefusal = 'address held off' | 'too many connections' | 'too busy' | 'waited too long';
@@ -70,7 +70,7 @@ export interface UnidentifiedOptions {
   readonly pace: AddressPace;
   readonly known: KnownNodes;
   readonly isSecure: boolean;
-  /** Limit of concurrent streams of a connection with identified nodes. */
+  /** Maximum number of concurrent streams of a connection with identified nodes. */
   readonly maxStreams: number;
   readonly setUp: ConnectionSetUp;
   readonly refused: (why: ConnectionRefusal) => void;
@@ -83,27 +83,27 @@ interface TrackedConnection {
   /** Current streams with an identified node. */
   streams: number;
   wasIdentified: boolean;
-  /** Start of the current time without an identified node, and the bytes received before it. */
+  /** Time since which there is no identified node, and the number of bytes received before. */
   since: number;
   bytes: number;
-  /** Streams in the admission queue, and the start of the time with at least one. */
+  /** Number of streams in the admission queue, and the time since which there is at least one. */
   waitingStreams: number;
   waitingSince: number;
-  /** Charged cost before identification, and the part of received bytes that it includes. */
+  /** Cost charged before identification, and the part of received bytes that it includes. */
   charged: number;
   chargedBytes: number;
   session: PacedSession | undefined;
   allowance: StreamAllowance | undefined;
-  /** Useless or unidentified streams, decaying over time. */
+  /** Number of useless or unidentified streams, which decays over time. */
   wasted: number;
 }
 
 export class UnidentifiedConnections {
   readonly #options: UnidentifiedOptions;
   readonly #acceptQueue = new AcceptQueue<Socket>(acceptQueueLimits, Math.random);
-  /** Connections of addresses that are not throttled, before their set-up. */
+  /** Connections before their set-up, except those of throttled addresses. */
   readonly queue: ConnectionQueue;
-  /** By `host:port`, the peer of a stream. */
+  /** Connections by `host:port`, which is the peer of their streams. */
   readonly #tracked = new Map<string, TrackedConnection>();
   #timer: NodeJS.Timeout | undefined;
   #emptied: PromiseWithResolvers<void> | undefined;
@@ -128,10 +128,10 @@ export class UnidentifiedConnections {
   /**
    * Accepts, queues or closes a new connection.
    *
-   * @param begin sets the connection up; `isSuspect` if its address is throttled
+   * @param begin sets the connection up; `isSuspect` is true if its address is throttled
    */
   admit(socket: Socket, begin: (isSuspect: boolean) => void): void {
-    // Ignore socket errors, which are followed by `close`.
+    // Socket errors are ignored here, because `close` follows.
     socket.on('error', () => socket.destroy());
     const { pace, known, refused } = this.#options;
     const group = addressGroup(socket.remoteAddress);
@@ -175,7 +175,7 @@ export class UnidentifiedConnections {
   /**
    * Excludes the time in the admission queue from the client's silence.
    *
-   * @returns idempotent; ends the exclusion
+   * @returns a function that ends the exclusion; idempotent
    */
   beginWait(peer: string): () => void {
     const connection = this.#tracked.get(peer);
@@ -221,10 +221,10 @@ export class UnidentifiedConnections {
   }
 
   /**
-   * Closes connections without an identified node: at once without an HTTP/2 session, otherwise after the client could read the status of a rejected
-   * stream.
+   * Closes connections without an identified node: immediately if they have no HTTP/2 session, otherwise after the client could read the status of a
+   * rejected stream.
    *
-   * @returns resolves when all connections are closed
+   * @returns a promise that resolves when all connections are closed
    */
   whenEmpty(): Promise<void> {
     this.#acceptQueue.clear();
@@ -253,7 +253,7 @@ export class UnidentifiedConnections {
 
   #enqueue(socket: Socket, group: string, take: () => void): void {
     const { bounds, limits, refused } = this.#options;
-    // At the limit, `bounds` closes another connection or rejects this one.
+    // If the limit is reached, `bounds` closes another connection or rejects this one.
     if (bounds.size + this.queue.size >= limits.maxInWhole) take();
     else if (!this.queue.add(group, socket, take)) refused('too many connections');
   }
@@ -295,7 +295,7 @@ export class UnidentifiedConnections {
     if (forMs > 0) this.#options.onThrottled(group, forMs);
   }
 
-  /** Other connections of the address continue. */
+  /** Closes the connection if it is busy. Other connections of its address continue. */
   #closeIfBusy(connection: TrackedConnection): void {
     if (connection.wasted <= maxWasted && connection.charged <= maxCharged) return;
     if (!this.#options.pace.isThrottled(connection.group)) return;

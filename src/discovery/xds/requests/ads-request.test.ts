@@ -52,7 +52,7 @@ describe('RequestReader', () => {
     });
   });
 
-  test('treats an error detail without a message as a NACK', () => {
+  test('treats an error detail without message as a NACK', () => {
     expect(sotw({ errorDetail: { code: 3, message: 'bad' } }).request.rejection).toBe('bad');
     expect(delta({ errorDetail: { code: 3 } }).request.rejection).toBe('');
     expect(delta({}).request.rejection).toBeNull();
@@ -66,7 +66,7 @@ describe('RequestReader', () => {
     expect(newReader().sotw(unknown).request.typeUrl).toBe('t');
   });
 
-  test('throws for bytes that are not a request', () => {
+  test('throws for bytes that are no request', () => {
     expect(() => newReader().sotw(Buffer.from([0x22, 200, 1]))).toThrow();
     expect(() => newReader().delta(Buffer.from([0x12, 9, 1]))).toThrow();
     expect(() => newReader().sotw(Buffer.from([0]))).toThrow();
@@ -83,12 +83,12 @@ describe('RequestReader', () => {
   });
 });
 
-describe('RequestReader, for names,', () => {
+describe('RequestReader for resource names', () => {
   const deltaBytes = (resourceNamesSubscribe: string[]): Uint8Array =>
     toBinary(DeltaDiscoveryRequestSchema, create(DeltaDiscoveryRequestSchema, { resourceNamesSubscribe }));
   const names = Array.from({ length: 1_000 }, (_, i) => `outbound|80||service-${i}.shop.svc.cluster.local`);
 
-  test('shares one list for all streams, regardless of order and duplicates', () => {
+  test('shares one list between all streams, regardless of order and duplicates', () => {
     const lists = new RequestNameLists();
     const one = new RequestReader(lists, 1_000_000).sotw(sotwBytes({ typeUrl: 't', resourceNames: names }));
     const other = new RequestReader(lists, 1_000_000).sotw(
@@ -103,7 +103,7 @@ describe('RequestReader, for names,', () => {
     expect(namesOf(other)).toEqual([...names, 'x'].sort());
   });
 
-  test('compares them with the previous list of the stream instead of parsing them', () => {
+  test("compares names with the stream's previous list instead of parsing them", () => {
     const reader = newReader();
     const first = reader.sotw(sotwBytes({ typeUrl: 't', resourceNames: names }));
     reader.sotw(sotwBytes({ typeUrl: 'other', resourceNames: ['x'] }));
@@ -116,7 +116,7 @@ describe('RequestReader, for names,', () => {
     expect(growthOf(costOf, 1, 100)).toBeGreaterThan(4);
   });
 
-  test('compares them with recent lists of other streams instead of parsing them', () => {
+  test('compares names with recent lists of other streams instead of parsing them', () => {
     const lists = new RequestNameLists();
     const orders = Array.from({ length: 8 }, (_, from) => [...names.slice(from), ...names.slice(0, from)]);
     const requests = orders.map((subscribed) => deltaBytes(subscribed));
@@ -127,7 +127,7 @@ describe('RequestReader, for names,', () => {
     expect(growthOf(costOf, 1, 8)).toBeGreaterThan(4);
   });
 
-  test('parses them correctly after arbitrary lists of other streams, including truncated ones', () => {
+  test('parses names correctly after arbitrary lists of other streams, including truncated ones', () => {
     const long = (name: string): string => name.padEnd(300, name);
     fc.assert(
       fc.property(
@@ -145,7 +145,7 @@ describe('RequestReader, for names,', () => {
     );
   });
 
-  test('parses them correctly after arbitrary lists of the same stream', () => {
+  test('parses names correctly after arbitrary lists of the same stream', () => {
     fc.assert(
       fc.property(fc.array(fc.array(fc.constantFrom('a', 'b', 'bb', '', '*'))), (sentLists) => {
         const reader = newReader();
@@ -157,7 +157,7 @@ describe('RequestReader, for names,', () => {
     );
   });
 
-  test('finds them in several places of a message', () => {
+  test('finds names in separate places of a message', () => {
     const reader = newReader();
     const [a, b] = ['a', 'b'].map((name) => sotwBytes({ resourceNames: [name] }));
     const type = sotwBytes({ typeUrl: 't' });
@@ -166,7 +166,7 @@ describe('RequestReader, for names,', () => {
     expect(reader.sotw(Buffer.concat([b!, type])).request).toMatchObject({ names: ['b'] });
   });
 
-  test('has a linear cost for many places of a message', () => {
+  test('has a linear cost for names in many places of a message', () => {
     const costOf = (places: number): number => {
       const piece = (field: number, i: number): Buffer =>
         Buffer.concat([Buffer.from([field, 6]), Buffer.from(`${i}`.padStart(6, 'n'))]);
@@ -178,11 +178,11 @@ describe('RequestReader, for names,', () => {
         for (let i = 0; i < 3; i++) [newReader().sotw(sentLists), newReader().delta(subscribed)];
       });
     };
-    // Joining each place with all earlier ones costs a hundred times as much for ten times as many places.
+    // If each place were joined with all earlier ones, ten times as many places would cost a hundred times as much.
     expect(growthOf(costOf, 800, 8_000)).toBeLessThan(40);
   });
 
-  test('finds them between other fields', () => {
+  test('finds names between other fields', () => {
     const field = fc.oneof(
       fc.constantFrom('a', 'b', 'cc', '').map((name) => ({ resourceNames: [name, `${name}x`] })),
       fc.constantFrom({ versionInfo: 'v' }, { typeUrl: 't' }, { responseNonce: 'n' }),
@@ -196,7 +196,7 @@ describe('RequestReader, for names,', () => {
     );
   });
 
-  test('stops reading beyond the limit of a stream', () => {
+  test('stops reading names above the limit of a stream', () => {
     const of = (...resourceNames: string[]): Uint8Array => sotwBytes({ resourceNames });
     const reader = (): RequestReader => new RequestReader(new RequestNameLists(), 3);
     expect(namesOf(reader().sotw(of('a', 'b', 'c')))).toEqual(['a', 'b', 'c']);
@@ -221,7 +221,7 @@ describe('RequestReader, for names,', () => {
     }
   });
 
-  test('throws for truncated ones', () => {
+  test('throws for truncated names', () => {
     const bytes = sotwBytes({ resourceNames: ['a', 'bcd'] });
     for (let length = 4; length < bytes.length; length++) {
       expect(() => newReader().sotw(bytes.subarray(0, length))).toThrow();
@@ -236,7 +236,7 @@ function namesOf({ request }: ReturnType<RequestReader['sotw']>): readonly strin
 describe('readFirstRequest', () => {
   const node = { id: 'sidecar~10.0.0.1~a.b~b.svc', cluster: 'a', metadata: { large: 'x'.repeat(10_000) } };
 
-  test('finds the node ID in both protocols, regardless of other fields', () => {
+  test('returns the node ID in both protocols, regardless of other fields', () => {
     expect(readFirstRequest(sotwBytes({ node, versionInfo: 'v', resourceNames: ['a'], typeUrl: 't' }), false)).toEqual({
       ...{ nodeId: node.id, isReturning: true },
     });
@@ -273,7 +273,7 @@ describe('readFirstRequest', () => {
     expect(readFirstRequest(sotwBytes({ node: { id: 'x'.repeat(1_025) } }), false).nodeId).toBeUndefined();
   });
 
-  test('reads only the start of the message, which bounds the cost of arbitrary bytes', () => {
+  test('reads only the start of a message, to limit the cost of arbitrary bytes', () => {
     fc.assert(fc.property(fc.uint8Array(), fc.boolean(), (bytes, isDelta) => void readFirstRequest(bytes, isDelta)));
     const names = sotwBytes({ resourceNames: Array.from({ length: 500_000 }, () => '') });
     expect(cpuMs(() => void readFirstRequest(names, true))).toBeLessThan(50);

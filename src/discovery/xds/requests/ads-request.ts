@@ -1,6 +1,6 @@
 /**
- * Parses discovery requests by hand, because a client may send its node with each one (megabytes of metadata a second in a large mesh) and only the
- * first is used.
+ * Parses discovery requests without a decoder, because a client may send its node with each one (megabytes of metadata a second in a large mesh), but
+ * only the first is used.
  */
 import { fromBinary } from '@bufbuild/protobuf';
 import { BinaryReader } from '@bufbuild/protobuf/wire';
@@ -17,7 +17,7 @@ import { isRun, type RequestNameLists, TooManyNames, type WireNames } from './re
 export interface ReadRequest {
   readonly request: AdsRequest;
   readonly node: Uint8Array | undefined;
-  /** The request has too many names and was not read to its end. */
+  /** Whether the request has too many names, and so was not read completely. */
   readonly exceedsNames: boolean;
 }
 
@@ -28,10 +28,9 @@ const nodeOf = { sotw: 2, delta: 1 } as const;
 export class RequestReader {
   readonly #lists: RequestNameLists;
   readonly #maxNames: number;
-  /** Last list by type. */
   readonly #lastLists = new Map<string, WireNames>();
 
-  /** @param maxNames a request with more names is not read to its end */
+  /** @param maxNames maximum number of names; a request with more is not read completely */
   constructor(lists: RequestNameLists, maxNames: number) {
     this.#lists = lists;
     this.#maxNames = maxNames;
@@ -67,7 +66,7 @@ export class RequestReader {
       if (request.nonce === '') request.returning = true;
       else request.version = beginningOf(version, maxTextBytes.version);
     }
-    // Only consecutive names are recognized by their bytes.
+    // Only consecutive names can be recognized by their bytes.
     if (names.isOneRun && isWatchable(request.typeUrl)) this.#lastLists.set(request.typeUrl, names.run!);
     return { request, node, exceedsNames };
   }
@@ -116,7 +115,7 @@ export class RequestReader {
     return { request, node, exceedsNames };
   }
 
-  /** The type may follow the names. */
+  /** The type may come after the names. */
   #names(bytes: Uint8Array, start: number): WireNames {
     for (const list of this.#lastLists.values()) if (isRun(bytes, start, list.bytes)) return list;
     return this.#lists.read(bytes, start, this.#maxNames);
@@ -133,7 +132,7 @@ class GatheredNames {
   readonly #maxNames: number;
   /** The first consecutive names. */
   run: WireNames | undefined;
-  /** Further names. Lists would be wasteful if names alternate with other fields. */
+  /** Further names. Name lists would take more memory if names alternate with other fields. */
   readonly #separateNames: string[] = [];
 
   constructor(lists: RequestNameLists, maxNames: number) {
@@ -162,7 +161,7 @@ class GatheredNames {
   }
 }
 
-/** Maximum stored bytes of texts that are only compared or shown. Served types and issued nonces are shorter. */
+/** Maximum stored bytes of texts that are only compared or shown. Types that are served and nonces that were issued are shorter. */
 const maxTextBytes = { typeUrl: 256, nonce: 256, version: 256, rejection: 2_048 } as const;
 
 const utf8 = new TextDecoder('utf-8', { ignoreBOM: true });
@@ -190,12 +189,12 @@ export function readNode(bytes: Uint8Array): NodeIdentity {
   };
 }
 
-/** Fields read before the node of a message, and before the ID of a node. Clients write both first. */
+/** Maximum number of fields before the node of a message, and before the ID of a node. Clients write both first. */
 const maxSearchedFields = 16;
 
-/** Unverified. */
+/** Content of a first request, unverified. */
 export interface FirstRequest {
-  /** `undefined` if the ID is missing, too late in the message, or too long. */
+  /** `undefined` if the ID is missing, too far back in the message, or too long. */
   readonly nodeId: string | undefined;
   /** Whether the client already has configuration: it sends `initial_resource_versions` (delta) or `version_info` (SotW). */
   readonly isReturning: boolean;
@@ -234,13 +233,13 @@ function firstField(bytes: Uint8Array, fieldNumber: number): Uint8Array | undefi
   return undefined;
 }
 
-/** Calls `take` with each field and its start. `take` reads the field and returns true, or leaves it unread. */
+/** Calls `take` with each field and the field's start. `take` reads the field and returns true, or leaves it unread. */
 function readFields(bytes: Uint8Array, take: (field: number, reader: BinaryReader, start: number) => boolean): void {
   const reader = new BinaryReader(bytes);
   while (reader.pos < reader.len) {
     const start = reader.pos;
     const [field, wireType] = reader.tag();
-    // All fields of interest are length-delimited (wire type 2).
+    // All relevant fields are length-delimited (wire type 2).
     if (wireType !== 2 || !take(field, reader, start)) reader.skip(wireType, field);
   }
 }
@@ -256,7 +255,7 @@ function readWithin(...[bytes, take]: Parameters<typeof readFields>): boolean {
   }
 }
 
-/** Entry of `initial_resource_versions`. */
+/** Reads an entry of `initial_resource_versions`. */
 function readKnown(bytes: Uint8Array, known: Map<string, string>): void {
   let name = '';
   let version = '';
@@ -279,7 +278,7 @@ function readString(bytes: Uint8Array, fieldNumber: number, maxBytes: number): s
   return text;
 }
 
-/** `message` of a google.rpc.Status. */
+/** Reads `message` from a google.rpc.Status. */
 function readStatusMessage(bytes: Uint8Array): string {
   return readString(bytes, 2, maxTextBytes.rejection);
 }

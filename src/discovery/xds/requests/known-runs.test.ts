@@ -85,14 +85,14 @@ function cut(bytes: Buffer, sizes: readonly number[]): Buffer[] {
   const pieces: Buffer[] = [];
   for (let at = 0, i = 0; at < bytes.length; i++) {
     const size = sizes[i % sizes.length]!;
-    // A copy, because the memory may be reused.
+    // Copied, because the memory may be reused.
     pieces.push(Buffer.from(bytes.subarray(at, at + size)));
     at += size;
   }
   return pieces;
 }
 
-test('KnownRuns yields the same requests regardless of how they are split', () => {
+test('KnownRuns yields the same requests however these are split', () => {
   let omitted = 0;
   fc.assert(
     fc.property(
@@ -115,7 +115,7 @@ test('KnownRuns yields the same requests regardless of how they are split', () =
   expect(omitted).toBeGreaterThan(5);
 });
 
-test('KnownRuns omits the names of an ACK that repeats a thousand names', () => {
+test('KnownRuns omits the names of an ACK that repeats 1,000 names', () => {
   const acknowledgement = (responseNonce: string): Buffer =>
     framed(encoded({ list: 'all', typeUrl: endpointType, versionInfo: '1', responseNonce }));
   // The first request subscribes to new names.
@@ -125,7 +125,7 @@ test('KnownRuns omits the names of an ACK that repeats a thousand names', () => 
   expect(omitted).toBe(2);
 });
 
-test('KnownRuns detects a list that extends a known one, and recognizes its repetition', () => {
+test('KnownRuns detects that a list extends a known one, and recognizes the new list when it is repeated', () => {
   const piecesOf = (list: string): Buffer[] =>
     cut(framed(encoded({ list, typeUrl: endpointType, versionInfo: '', responseNonce: '' })), [16_384]);
   const { requests, omitted } = readInPieces(['all', 'one more', 'one more'].flatMap(piecesOf));
@@ -135,7 +135,7 @@ test('KnownRuns detects a list that extends a known one, and recognizes its repe
   expect(omitted).toBe(1);
 });
 
-test('KnownRuns leaves truncated lists, compressed messages and invalid bytes to the decoder', () => {
+test('KnownRuns passes truncated lists, compressed messages and invalid bytes to the decoder', () => {
   const first = framed(encoded({ list: 'all', typeUrl: endpointType, versionInfo: '', responseNonce: '' }));
   const compressed = Buffer.from(first);
   compressed[0] = 1;

@@ -1,6 +1,6 @@
 /**
- * Assembles requests without a long list of repeated names. A SotW client sends all names of its endpoints with each ACK, 60 KB for a thousand;
- * joining the pieces for five hundred clients at once created 30 MB of garbage. Received pieces are compared with the previous list, and an equal
+ * Assembles requests without a long list of repeated names. A SotW client sends all names of its endpoints with each ACK, 60 KB for a thousand names.
+ * Joining the pieces for five hundred clients at once created 30 MB of garbage. Received pieces are compared with the previous list, and an equal
  * list is not stored.
  */
 import type { WireNames } from './request-names.ts';
@@ -12,12 +12,12 @@ export interface MessageDecoder {
 
 /** Tag of `resource_names` in a DiscoveryRequest. */
 const namesTag = 0x1a;
-/** Wire type: the lowest three bits of a tag. */
+/** Wire type, which is the lowest three bits of a tag. */
 const lengthDelimited = 2;
 const prefixBytes = 5;
 /** Shorter lists usually arrive in one piece. */
 const minListBytes = 8 * 1024;
-/** Only type and nonce follow the names. */
+/** Only type and nonce come after the names. */
 const maxTailBytes = 4 * 1024;
 
 const omitted = new WeakMap<ArrayBufferLike, WireNames>();
@@ -27,19 +27,19 @@ export function omittedFrom(message: Uint8Array): WireNames | undefined {
   return omitted.get(message.buffer);
 }
 
-/** A message whose names so far equal a previous list. */
+/** A message whose names so far are equal to a previous list. */
 interface Run {
   /** Bytes before the names, including the message's prefix. */
   readonly head: Buffer;
   readonly names: WireNames;
-  /** Received bytes of names. */
+  /** Number of received bytes of names. */
   at: number;
   /** Bytes after the names. */
   readonly tail: Buffer;
   tailAt: number;
 }
 
-/** Wraps grpc-js' decoder and passes other messages to it unchanged. */
+/** Wraps grpc-js' decoder, and passes other messages to it unchanged. */
 export class KnownRuns implements MessageDecoder {
   readonly #decoder: MessageDecoder;
   readonly #lists: () => Iterable<WireNames>;
@@ -47,7 +47,7 @@ export class KnownRuns implements MessageDecoder {
   #run: Run | undefined;
 
   /**
-   * @param lists lists that may be repeated
+   * @param lists returns lists that may be repeated
    * @param isIdle whether the decoder expects the start of a message
    */
   constructor(decoder: MessageDecoder, lists: () => Iterable<WireNames>, isIdle: () => boolean) {
@@ -91,13 +91,13 @@ export class KnownRuns implements MessageDecoder {
     this.#run = undefined;
     const known = names.bytes.subarray(0, at);
     this.#decoder.write(head);
-    // A separate view, because the decoder keeps parts until the message is complete.
+    // Passes a separate view, because the decoder keeps parts until the message is complete.
     this.#decoder.write(Buffer.from(known.buffer, known.byteOffset, known.byteLength));
     return this.#decoder.write(more);
   }
 }
 
-/** Detects a message that starts here and whose names so far equal a previous list. */
+/** Detects a message that starts here and whose names so far are equal to a previous list. */
 function startRun(data: Buffer, lists: Iterable<WireNames>): Run | undefined {
   if (data.length <= prefixBytes || data[0] !== 0) return undefined;
   const length = data.readUInt32BE(1);
@@ -116,7 +116,7 @@ function startRun(data: Buffer, lists: Iterable<WireNames>): Run | undefined {
   return undefined;
 }
 
-/** `undefined` if the names have not arrived or follow an unusual field. */
+/** `undefined` if the names have not arrived or come after an unusual field. */
 function startOfNames(data: Buffer): number | undefined {
   let at = prefixBytes;
   while (at < data.length) {

@@ -15,14 +15,14 @@ test('keepRecentlyUsed evicts the least recently used entry', () => {
   expect([kept.get('a'), kept.get('b'), kept.get('c'), kept.get('d')]).toEqual(['aa', undefined, 'cc', 'd']);
 });
 
-test('keepRecentlyUsed keeps the last entry, regardless of its size', () => {
+test('keepRecentlyUsed keeps the newest entry, whatever its size', () => {
   const kept = lengths(3);
   kept.set('a', 'aa');
   kept.set('b', 'bbbbbbbb');
   expect([kept.size, kept.get('b')]).toEqual([1, 'bbbbbbbb']);
 });
 
-test('keepRecentlyUsed evicts an entry at a cost that does not depend on the number of entries', () => {
+test('keepRecentlyUsed evicts an entry in constant time, regardless of the number of entries', () => {
   const costOf = (count: number): number => {
     const kept = keepRecentlyUsed<number, string>(count, () => 1);
     let next = 0;

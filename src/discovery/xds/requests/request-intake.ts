@@ -1,6 +1,6 @@
 /**
- * Reads the requests of a stream one at a time: the next one after the previous is processed and while the stream is not paused. Until then, HTTP/2
- * flow control limits the client. The first request may be read ahead, before the stream starts.
+ * Reads the requests of a stream one at a time: each after the previous one was processed, and only while the stream is not paused. Until then,
+ * HTTP/2 flow control limits the client. The first request can be read ahead, before the stream starts.
  */
 import type { AdsCall } from '../stream/ads-transport.ts';
 import type { WorkTurns } from './request-turns.ts';
@@ -8,9 +8,8 @@ import type { WorkTurns } from './request-turns.ts';
 export class RequestIntake {
   readonly #call: AdsCall;
   readonly #turns: WorkTurns;
-  /** Requests the next message from grpc-js; `undefined` until its stream wants one. */
+  /** Requests the next message from grpc-js. `undefined` until grpc-js requests one. */
   #readNext: (() => void) | undefined;
-  /** For the first request. */
   #peekListener: (() => void) | undefined;
   #isPaced = false;
   #isBusy = false;
@@ -21,7 +20,7 @@ export class RequestIntake {
     this.#turns = turns;
   }
 
-  /** Reads the first request without consuming it. At most once, before {@link begin}. */
+  /** Reads the first request without consuming it. Call at most once, before {@link begin}. */
   peek(onRequest: (bytes: Buffer) => void): void {
     const call = this.#call;
     this.#pace();
@@ -36,7 +35,7 @@ export class RequestIntake {
     call.once('readable', this.#peekListener);
   }
 
-  /** @param take processes a request. Must not throw. */
+  /** @param take processes a request; must not throw */
   begin(take: (bytes: Buffer) => void): void {
     const call = this.#call;
     this.#pace();

@@ -1,5 +1,5 @@
 /**
- * Interned name lists of requests. A thousand clients send the same thousand endpoint names with each ACK, so equal bytes are parsed once, and equal
+ * Interns name lists of requests. A thousand clients send the same thousand endpoint names with each ACK, so equal bytes are parsed once, and equal
  * names in any order share one list.
  */
 import { hash } from 'node:crypto';
@@ -15,28 +15,28 @@ export interface WireNames {
   readonly names: readonly string[];
 }
 
-/** Of cached lists: for a hundred kinds of clients with a thousand names each. */
+/** Maximum size of cached lists, which is enough for a hundred kinds of clients with a thousand names each. */
 const maxKeptBytes = 8 * 1024 * 1024;
-/** Approximate memory of a list, and of a reference in it. */
+/** Approximate memory of a list, and of each reference in it, in bytes. */
 const listBytes = 200;
 const nameBytes = 32;
-/** Recent lists to compare with a message before its names are parsed. */
+/** Number of recent lists with which a message is compared before its names are parsed. */
 const maxLatest = 4;
 const latestBytes = { least: 1024, most: 1024 * 1024 } as const;
-/** Beyond it, all interned names are dropped, but lists keep their names. */
+/** Maximum number of interned names. Beyond it, all are dropped, but lists keep their names. */
 const maxKnownNames = 100_000;
-/** Longer names are not interned. */
+/** Maximum length of interned names. */
 const maxInternedNameLength = 512;
 
-/** Shared by all streams of a server. */
+/** Lists that all streams of a server share. */
 export class RequestNameLists {
   readonly #byBytes = keepRecentlyUsed<string, WireNames>(
     maxKeptBytes,
     ({ bytes, names }) => bytes.length + names.length * nameBytes + listBytes,
   );
-  /** Newest first. */
+  /** Recent lists, newest first. */
   #latest: readonly WireNames[] = [];
-  /** Weak, so that unused lists are collected. */
+  /** Weak references, so that unused lists are garbage-collected. */
   readonly #byNames = new WeakValues<readonly string[]>();
   /** Interned, because thousands of lists contain the same names. */
   readonly #names = new Map<string, string>();
@@ -56,7 +56,7 @@ export class RequestNameLists {
     const key = digest(fields);
     let known = this.#byBytes.get(key);
     if (known === undefined) {
-      // A copy, because a view keeps the whole message in memory.
+      // Copies the bytes, because a view would keep the whole message in memory.
       known = { bytes: keptConcat([fields]), names: this.shared(this.#decode(fields)) };
       this.#byBytes.set(key, known);
     }

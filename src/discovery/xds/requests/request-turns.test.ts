@@ -9,11 +9,11 @@ const large = 1024 * 1024;
 
 const owner = (name: string, failed: string[] = []) => ({ name, fail: () => void failed.push(name) });
 
-describe('RequestTurns, for work that throws,', () => {
+describe('RequestTurns after an error in a task', () => {
   test.each([
     ['at once', 0],
     ['from the queue', large],
-  ])('report an error %s and run further work of the client', async (_, bytes) => {
+  ])('report an error that is thrown %s and run further tasks of the client', async (_, bytes) => {
     const caught = uncaughtErrors();
     const turns = new RequestTurns();
     const events: string[] = [];
@@ -31,7 +31,7 @@ describe('RequestTurns, for work that throws,', () => {
     await eventually('others have their turn', () => events.includes('later'));
   });
 
-  test('attribute the error to the owner of the work', async () => {
+  test('attribute the error to the owner of the task', async () => {
     const caught = uncaughtErrors();
     const turns = new RequestTurns();
     const failed: string[] = [];

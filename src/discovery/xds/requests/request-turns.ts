@@ -1,16 +1,16 @@
-/** Shares the event loop between requests, however many and large, and other work. */
+/** Shares the event loop between other work and requests, however many or large they are. */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { letEscape } from '../../../runtime/fences/uncaught.ts';
 import { isTurnFull, Slices } from '../turns/slices.ts';
 
-/** Time for requests in an iteration of the event loop. */
+/** Maximum time for requests in an iteration of the event loop. */
 const turnMs = 5;
-/** After a request longer than that, its stream pauses for this multiple of the request's duration. */
+/** After a longer request, its stream pauses for this multiple of the request's duration. */
 const restFactor = 3;
-/** A larger request always waits in the queue, because it may be slow. */
+/** Minimum size of requests that always wait in the queue, because they may be slow. */
 const largeBytes = 32 * 1024;
 
-/** Work in small steps: each call returns whether there is more. An error ends it. */
+/** Work in small steps. Each call returns whether there are more. An error ends the work. */
 export type Piecework = () => boolean;
 
 /** Schedules work that clients cause. */
@@ -18,7 +18,7 @@ export interface WorkTurns {
   /**
    * Runs small work immediately if there is time, otherwise from the queue. Errors are reported as uncaught.
    *
-   * @param next called when the client may cause further work: after slow work, with a delay
+   * @param next called when the client may cause further work; delayed after slow work
    */
   run(work: () => void, bytes: number, next?: () => void): void;
   /** Runs work in steps, alternating with other work. */
@@ -28,7 +28,7 @@ export interface WorkTurns {
 /** Round-robin queue for all streams of a server. */
 export class RequestTurns implements WorkTurns {
   #waiting: Piecework[] = [];
-  /** Work whose step in this round is done. */
+  /** Work that has completed its step in this round. */
   #next: Piecework[] = [];
   readonly #slices = new Slices(() => this.#piece());
   /** Time of the first request in this iteration of the event loop. */
@@ -47,7 +47,7 @@ export class RequestTurns implements WorkTurns {
   }
 
   begin(work: Piecework): void {
-    // Keeps the asynchronous context of the owner, so that an uncaught error closes the owner's stream.
+    // Keeps the owner's asynchronous context, so that an uncaught error closes the owner's stream.
     const inOwnName = AsyncLocalStorage.snapshot();
     this.#next.push(() => inOwnName(fenced, work));
     this.#slices.begin();
@@ -79,7 +79,7 @@ export class RequestTurns implements WorkTurns {
     return now - this.#turnStartedAt < turnMs && !isTurnFull();
   }
 
-  /** Two lists, because removing the first element of a long one would cost as much as its length. */
+  /** Uses two lists, because removing the first element of a long list takes time in proportion to its length. */
   #piece(): boolean {
     if (this.#waiting.length === 0) {
       this.#waiting = this.#next.reverse();

@@ -1,4 +1,4 @@
-/** Sending side of a stream: builds ordered responses, and writes each after earlier ones were sent. */
+/** Sending side of a stream, which builds ordered responses and writes each after earlier ones were sent. */
 import type { ResponseOrder, ResponseSkipped, StreamReport } from '../../../../machines/discovery/xds/ads-protocol.ts';
 import { clusterType, endpointType, isOneTimeType, secretType } from '../../../../machines/discovery/xds/ads-types.ts';
 import { type RolloutRules, rolloutRules } from '../../../../machines/discovery/xds/rollout-rules.ts';
@@ -24,7 +24,7 @@ import { type ResponseSelection, SentResources } from './ads-sent.ts';
 import { withoutMissing } from './missing-secrets.ts';
 import type { AdsResponderOptions, KnownClient } from './responder-options.ts';
 
-/** A response waits while more bytes of earlier ones are unsent. */
+/** A response waits while more bytes than this of earlier ones are unsent. */
 const maxUnflushedBytes = 64 * 1024;
 
 interface WaitingOrder {
@@ -40,13 +40,13 @@ export class AdsResponder implements GatedStream {
   readonly #context: StreamContext;
   readonly #sent = new Map<string, SentResources>();
   #client: KnownClient | undefined;
-  /** At most one of each type, because the exchange waits for each outcome. */
+  /** Waiting orders, at most one per type, because the exchange waits for each outcome. */
   #orders: WaitingOrder[] = [];
   #unflushedBytes = 0;
   #isCongested = false;
   #responses = 0;
   #wasRefusedSecrets = false;
-  /** Computed on first use. */
+  /** Removal times, computed on first use. */
   #removal: RemovalTimes | undefined;
   readonly #gate: RolloutGate | undefined;
 
@@ -56,7 +56,7 @@ export class AdsResponder implements GatedStream {
     if (options.context.makeBeforeBreak !== undefined) this.#gate = new RolloutGate(this);
   }
 
-  /** `undefined` for gRPC clients: they request clusters after routes, and use no route before its clusters. */
+  /** `undefined` for gRPC clients, which request clusters after routes and use no route before its clusters. */
   get gate(): RolloutGate | undefined {
     const { node } = this.#client ?? {};
     return node !== undefined && isProxyless(node.metadata) ? undefined : this.#gate;
@@ -177,8 +177,8 @@ export class AdsResponder implements GatedStream {
   }
 
   /**
-   * Resources are those at the time of the order: the node may have a later push context when the response is sent, but orders for its changes
-   * follow.
+   * Prepares an order with the resources at the time of the order. When the response is sent, the node may have a later push context, but orders for
+   * its changes follow.
    */
   #prepareOrder(order: ResponseOrder): WaitingOrder {
     const { typeUrl, names } = order;
@@ -219,7 +219,7 @@ export class AdsResponder implements GatedStream {
     });
   }
 
-  /** @param piece runs one step. @returns the resource set when it is complete */
+  /** @param piece runs one step, and returns the resource set when it is complete */
   #inTurns(order: ResponseOrder, piece: () => ResponseSet | 'building'): WaitingOrder {
     const waiting: WaitingOrder = { order, set: 'building' };
     this.#context.turns.begin(() => {
@@ -236,7 +236,7 @@ export class AdsResponder implements GatedStream {
     return set === undefined || set === 'failed' ? undefined : this.gate?.reading(order, set);
   }
 
-  /** @returns whether there are more steps. An error closes the stream */
+  /** @returns whether there are more steps; an error closes the stream */
   #step(steps: Steps<void>): boolean {
     const step: { done?: boolean } = { done: true };
     this.#options.runGuarded(() => Object.assign(step, steps.next()));
@@ -357,7 +357,7 @@ export class AdsResponder implements GatedStream {
     const { resources, removed } = selection;
     const { number, method, delta, onReport } = this.#options;
     const { typeUrl } = order;
-    // Unique in this process, so that a nonce in a log identifies the response.
+    // The nonce is unique in this process, so that in a log it identifies the response.
     const nonce = nonceOf(version, number, ++this.#responses);
     const count = countOf(resources);
     const controlPlane = this.#context.controlPlane?.[delta ? 'delta' : 'sotw'];

@@ -4,7 +4,7 @@ import { eventually } from '../../../../test/harness/eventually.ts';
 import type { EncodedResource } from '../resource-source.ts';
 import { SharedBodies } from './ads-response.ts';
 
-test('SharedBodies count the resources in a joined body', async () => {
+test('SharedBodies release joined bodies depending on the number of their resources', async () => {
   const bodies = new SharedBodies();
   const join = (): WeakRef<object> => {
     const frame = Buffer.from('small');
@@ -34,7 +34,7 @@ test('SharedBodies join small frames without copying large ones', () => {
   expect(bodies.framesOf(resources, true)).toBe(pieces);
 });
 
-test('SharedBodies join a response to many streams while there is space, and keep shared pieces of rare ones', () => {
+test('SharedBodies join a response for many streams while there is space, and otherwise share its pieces', () => {
   const rest = Array.from({ length: 50 }, (_, i) => Buffer.alloc(10_000, i));
   const resource = (): EncodedResource =>
     ({ deltaFrame: Buffer.from('delta'), sotwFrame: Buffer.from('sotw'), rest }) as unknown as EncodedResource;

@@ -7,13 +7,12 @@ export interface ResponseHead {
   readonly typeUrl: string;
   readonly version: string;
   readonly nonce: string;
-  /** Delta: names that the client must remove. */
+  /** In delta responses, names that the client must remove. */
   readonly removed: readonly string[];
-  /** Encoded by {@link encodeControlPlane}. */
+  /** Field that {@link encodeControlPlane} encodes. */
   readonly controlPlane?: Uint8Array;
 }
 
-/** Bytes of a response. */
 export interface ResponseParts {
   /** Version, type, nonce and removed names. */
   readonly head: Uint8Array;
@@ -23,7 +22,7 @@ export interface ResponseParts {
 
 export type ResponseResources = ReadonlyMap<string, EncodedResource> | readonly EncodedResource[];
 
-/** Equal in DiscoveryResponse and DeltaDiscoveryResponse, except for removed names. */
+/** Field numbers, which are equal in DiscoveryResponse and DeltaDiscoveryResponse, except for removed names. */
 const field = { version: 1, typeUrl: 4, nonce: 5, removed: 6 } as const;
 
 /** In one piece, because protobuf fields may have any order. */
@@ -71,12 +70,15 @@ export function bytesIn({ head, shared }: ResponseParts): number {
   return length;
 }
 
-/** Limit of cached joined frames: some complete types, for a few proxy shapes and both protocols. Their sources stay in memory too. */
+/**
+ * Maximum size of cached joined frames, which is enough for some complete types, for a few proxy shapes and both protocols. Their sources stay in
+ * memory too.
+ */
 const maxKeptBytes = 32 * 1024 * 1024;
 
-/** After this many sends in pieces, a response is joined, because each piece costs every stream a write. */
+/** Number of sends in pieces after which a response is joined, because each piece costs every stream a write. */
 const maxSendsInPieces = 16;
-/** Limit of responses that are cached joined in addition to their pieces. */
+/** Maximum size of responses that are cached joined in addition to their pieces. */
 const maxWholeBytes = 16 * 1024 * 1024;
 
 type Sent = ResponseResources | EncodedResource;
@@ -94,7 +96,7 @@ export class SharedBodies {
     sotw: keepRecentlyUsed<Sent, readonly [Uint8Array]>(maxWholeBytes / 2, ([whole]) => whole.length),
     delta: keepRecentlyUsed<Sent, readonly [Uint8Array]>(maxWholeBytes / 2, ([whole]) => whole.length),
   };
-  /** Number of sends in pieces. */
+  /** Number of sends in pieces so far. */
   readonly #sendings = { sotw: new WeakMap<Sent, number>(), delta: new WeakMap<Sent, number>() };
 
   /** Frames in as few pieces as is efficient. */
@@ -128,7 +130,7 @@ export class SharedBodies {
       sendings.set(sent, times);
       return pieces;
     }
-    // After an eviction, a copy is worthwhile only after as many sends again.
+    // If an entry was evicted, joining again is worthwhile only after the same number of sends.
     sendings.delete(sent);
     const whole = [keptConcat(pieces)] as const;
     wholes.set(sent, whole);
@@ -138,11 +140,11 @@ export class SharedBodies {
 
 interface Body {
   readonly pieces: readonly Uint8Array[];
-  /** Bytes copied from frames. */
+  /** Number of bytes copied from frames. */
   readonly copied: number;
 }
 
-/** Larger frames are not copied: several bodies may share them, and a copy costs more than a write. */
+/** Larger frames are not copied, because several bodies can share them, and a copy costs more than a write. */
 const minPieceBytes = 4 * 1024;
 
 /** Joins small neighboring frames. */

@@ -32,7 +32,7 @@ function served(count: number, delta: boolean): SentResources[] {
 }
 
 test.each([true, false])(
-  'SentResources compute a selection and a body once for streams in the same state (delta %s)',
+  'SentResources compute a selection and a body once for all streams in the same state (delta %s)',
   (delta) => {
     const streams = served(500, delta);
     const selections = new Set<ReturnType<SentResources['take']>>();
@@ -42,7 +42,7 @@ test.each([true, false])(
     expect(selections.size).toBe(1);
     const [selection] = selections;
     expect([...selection!.resources.values()].map(({ name }) => name)).toEqual(['service-7']);
-    // A separate comparison of a thousand resources for each stream takes far longer.
+    // Comparing a thousand resources separately for each stream takes far longer.
     expect(tookMs).toBeLessThan(30);
     const all = new Set(served(3, delta).map((sent) => sent.take(order({ all: true }), set(second))!.resources));
     expect([...all]).toEqual([second]);
@@ -64,14 +64,14 @@ test('SentResources select different resources for streams in different states o
   expect(take(served(1, true)[0]!, { asked: ['service-1'] })).toEqual(['service-1', 'service-7']);
 });
 
-test('SentResources send the complete set with a shared body if everything must be sent again', () => {
+test('SentResources send the complete set with a shared body if all resources must be sent again', () => {
   const [sent] = served(1, true);
   sent!.forget('all');
   expect(sent!.take(order({ changed: true }), set(first))?.resources).toBe(first);
   expect(sent!.count).toBe(1_000);
 });
 
-test('SentResources send nothing if only unsubscribed resources differ', () => {
+test('SentResources send nothing if only resources without a subscription differ', () => {
   const sent = new SentResources(false);
   const clusterOrder = order({ typeUrl: clusterType, names: ['service-1'] });
   const [a, b] = [new Map([['service-1', first.get('service-1')!]]), new Map([['service-1', first.get('service-1')!]])];

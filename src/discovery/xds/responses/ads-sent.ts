@@ -17,9 +17,9 @@ import { LayeredResources } from './layered-resources.ts';
 type ResourceMap = ReadonlyMap<string, EncodedResource>;
 
 export interface ResponseSelection {
-  /** The complete set or a part. Equal selections are one object. */
+  /** The complete set or a part. Equal selections are the same object. */
   readonly resources: ResourceMap | readonly EncodedResource[];
-  /** Delta: names that the client must remove. */
+  /** In delta responses, names that the client must remove. */
   readonly removed: readonly string[];
   /** New or changed names; `'all'` if everything is sent regardless of the client's state. */
   readonly changed: Names;
@@ -97,20 +97,20 @@ export class SentResources {
     return stepOf(this.#sent.resources, next).difference;
   }
 
-  /** The next order for changes sends these again. */
+  /** Marks names that the next order for changes sends again. */
   forget(names: Names): void {
     this.#sent = { resources: this.#sent.resources, forgotten: joinNames(this.#sent.forgotten, names) };
   }
 
-  /** Counts resources as sent that the client has from a previous stream. */
+  /** Marks resources as sent that the client has from a previous stream. */
   adopt(resources: readonly EncodedResource[]): void {
     this.#sent = { ...this.#sent, resources: LayeredResources.shared(this.#sent.resources, resources, []) };
   }
 
   /**
-   * Selects resources to send, and records them as sent. `undefined` if there is nothing to send.
+   * Selects resources to send, and records them as sent. Returns `undefined` if there is nothing to send.
    *
-   * A subscription always has a response, even if none of its resources exist: an empty list (§7.3), or in delta the removed names.
+   * A subscription always gets a response, even if none of its resources exist: an empty list (§7.3), or in delta the removed names.
    */
   take(order: ResponseOrder, set: ResourceSet): ResponseSelection | undefined {
     this.#last =
@@ -131,9 +131,9 @@ function joinNames(names: Names, more: Names): Names {
 // ---- returning clients
 
 /**
- * Missing resources of a returning client, compared with those of its previous stream, possibly to another server: a version identifies the same
- * content everywhere. Computed separately for each client, because caching its list is not worthwhile. Clients that miss the same resources share one
- * collection.
+ * Selects the resources that a returning client needs, compared with those of its previous stream, possibly to another server: a version identifies
+ * the same content on all servers. Computed separately for each client, because caching its list is not worthwhile. Clients that need the same
+ * resources share one collection.
  */
 function resumeClient({ forgotten }: Sent, order: ResponseOrder, has: KnownResources, next: ResourceMap): Outcome {
   const versions = new Map(has.names.map((name, i) => [name, has.versions[i]]));
@@ -156,7 +156,7 @@ function resumeClient({ forgotten }: Sent, order: ResponseOrder, has: KnownResou
 
 const partsOf = memoizeByObject((_: ResourceMap) => new WeakValues<readonly EncodedResource[]>());
 
-/** Equal parts of a map are one object while it is in use. */
+/** Returns the same object for equal parts of a map, while it is in use. */
 function sharedPart(whole: ResourceMap, part: readonly EncodedResource[]): readonly EncodedResource[] {
   if (part.length <= 1) return part;
   const parts = partsOf(whole);
@@ -169,14 +169,14 @@ function sharedPart(whole: ResourceMap, part: readonly EncodedResource[]): reado
 
 // ---- cached results
 
-/** For one pair of maps. */
+/** Outcomes for a pair of maps. */
 interface Step {
   readonly difference: ResourceDifference;
-  /** Newest last. Weak, so that an idle stream does not keep later outcomes in memory. */
+  /** Outcomes, newest last. Weak references, so that an idle stream does not keep later outcomes in memory. */
   readonly outcomes: WeakRef<CachedOutcome>[];
 }
 
-/** Cached orders for a pair of maps. */
+/** Maximum number of cached orders per pair of maps. */
 const maxOutcomes = 16;
 const steps = new WeakMap<ResourceMap, WeakMap<ResourceMap, Step>>();
 
@@ -198,7 +198,7 @@ function outcomeOf({ resources, forgotten }: Sent, order: ResponseOrder, next: R
   return outcome;
 }
 
-/** Cached by pair of maps. */
+/** Difference between two maps, cached by pair. */
 export function differenceOf(previous: ResourceMap, after: ResourceMap): ResourceDifference {
   return stepOf(previous, after).difference;
 }
@@ -235,7 +235,7 @@ function compare(previous: ResourceMap, after: ResourceMap): ResourceDifference 
   if (previous === after) return { changed, added, removed };
   if (previous instanceof LayeredResources || after instanceof LayeredResources) {
     const { difference } = stepOf(baseOf(previous), baseOf(after));
-    // A difference is between the bases, or in the overrides of either.
+    // Names can differ between the bases, or in the overrides of either map.
     for (const name of new Set([
       ...difference.changed,
       ...difference.removed,
@@ -295,7 +295,7 @@ function takeAll(order: ResponseOrder, next: ResourceMap, difference: ResourceDi
 
 function takeWhole(previous: Sent, order: ResponseOrder, next: ResourceMap, difference: ResourceDifference): Outcome {
   const isNews = difference.changed.length > 0 || within(order.names, difference.removed).length > 0;
-  // The remaining differences do not concern the client, so the new map also describes its resources.
+  // The remaining differences do not affect the client, so the new map also describes its resources.
   if (!isNews && order.asked.length === 0) return { selection: undefined, sent: { ...previous, resources: next } };
   const { changed, added } = difference;
   const selection: ResponseSelection = { resources: next, removed: [], changed, added };
@@ -322,13 +322,13 @@ function takeSome(
     ? { resources: next, forgotten: noNames }
     : withSome(previous, order.asked, next, difference);
   if (chosen.length === 0 && removed.length === 0 && order.asked.length === 0) return { selection: undefined, sent };
-  // The complete map, so that its frames are joined once for all streams.
+  // If all are chosen, uses the complete map, so that its frames are joined once for all streams.
   const resources = chosen.length === next.size ? next : chosen;
   const { added } = difference;
   return { selection: { resources, removed, changed: chosen.map(({ name }) => name), added }, sent };
 }
 
-/** Only the requested names were sent; other resources of the client are unchanged. */
+/** Records a response to some names. Other resources of the client are unchanged. */
 function withSome(previous: Sent, names: readonly string[], next: ResourceMap, difference: ResourceDifference): Sent {
   const requestedNames = new Set(names);
   const { forgotten } = previous;

@@ -14,7 +14,7 @@ const clusterWith = (metadata: Record<string, Record<string, string>>) =>
   create(ClusterSchema, { name: 'outbound|80||a.b', metadata: { filterMetadata: metadata } });
 
 describe('an encoded resource', () => {
-  test('can be decoded from a SotW and a delta response', () => {
+  test('can be decoded from SotW and delta responses', () => {
     const message = clusterWith({ istio: { config: 'x' } });
     const resource = encodeResource(ClusterSchema, message, message.name);
     const [any] = fromBinary(DiscoveryResponseSchema, resource.sotwFrame).resources;
@@ -30,14 +30,14 @@ describe('an encoded resource', () => {
     expect(resource.sotwFrame.at(-1)).toBe(resource.deltaFrame.at(-1));
   });
 
-  test('has the same bytes regardless of the key order of its maps', () => {
+  test('has the same bytes regardless of the order of map keys', () => {
     const one = encodeResource(ClusterSchema, clusterWith({ a: { x: '1', y: '2' }, b: { z: '3' } }), 'a');
     const other = encodeResource(ClusterSchema, clusterWith({ b: { z: '3' }, a: { y: '2', x: '1' } }), 'a');
     expect(Buffer.compare(one.deltaFrame, other.deltaFrame)).toBe(0);
     expect(one.version).toBe(other.version);
   });
 
-  test('leaves its message unchanged', () => {
+  test('does not modify its message', () => {
     const message = clusterWith({ b: { z: '3' }, a: { y: '2', x: '1' } });
     encodeResource(ClusterSchema, message, 'a');
     expect(Object.keys(message.metadata!.filterMetadata)).toEqual(['b', 'a']);
@@ -58,7 +58,7 @@ describe('an encoded resource', () => {
     );
   });
 
-  test('may continue in shared chunks in both protocols', () => {
+  test('can continue in shared chunks in both protocols', () => {
     fc.assert(
       fc.property(fc.array(fc.uint8Array({ maxLength: 300 })), (rest) => {
         const [value, version] = [Buffer.from('begin'), 'v'];
@@ -75,7 +75,7 @@ describe('an encoded resource', () => {
 });
 
 describe('an encoded response', () => {
-  test('consists of its head and the frames of its resources', () => {
+  test('consists of a head and the frames of its resources', () => {
     const [a, b] = ['a', 'b'].map((name) => encodeValue(typeUrl, Buffer.from(name), name));
     const head = { typeUrl, version: 'v1', nonce: 'v1/1-1' };
     const controlPlane = encodeControlPlane('pilot-0');

@@ -7,7 +7,7 @@ import type { EncodedResource } from '../resource-source.ts';
 import { encodedLength, keptBuffer, WireWriter } from './wire.ts';
 
 const typeUrlPrefix = 'type.googleapis.com/';
-/** Long enough to distinguish all contents of a name. */
+/** Sufficient to distinguish all contents of a name. */
 const versionLength = 16;
 
 /**
@@ -30,7 +30,7 @@ export function versionOf(content: string | Uint8Array): string {
 }
 
 export interface ValueOptions {
-  /** Default: a hash of the value. */
+  /** Defaults to a hash of the value. */
   readonly version?: string;
   /** Further chunks of the value. */
   readonly rest?: readonly Uint8Array[];
@@ -44,7 +44,7 @@ export function encodeValue(
 ): EncodedResource {
   const valueLength = rest.reduce((sum, { length }) => sum + length, value.length);
   const anyLength = encodedLength(1, typeUrl) + encodedLength(2, valueLength);
-  // DiscoveryResponse.resources and Resource.resource both have number 2, so the former is the tail of the latter and one copy of the bytes serves
+  // DiscoveryResponse.resources and Resource.resource both have number 2. So the former is the end of the latter, and one copy of the bytes serves
   // both protocols.
   const sotwLength = encodedLength(2, anyLength);
   const resourceLength = encodedLength(3, name) + encodedLength(1, version) + sotwLength;
@@ -66,15 +66,15 @@ const none: readonly Uint8Array[] = [];
 export interface FramedValue {
   readonly typeUrl: string;
   readonly first: Uint8Array;
-  /** Offset in `first`. */
+  /** Offset of the value in `first`. */
   readonly start: number;
   readonly rest: readonly Uint8Array[];
 }
 
-/** Finds the value of a resource framed by {@link encodeValue}. */
+/** Finds the value of a resource that {@link encodeValue} framed. */
 export function valueOf({ sotwFrame, rest }: EncodedResource): FramedValue {
   const reader = new BinaryReader(sotwFrame);
-  // Field 2 of the response, field 1 of its Any, field 2 of the Any. Their lengths include `rest`.
+  // Skips field 2 of the response, field 1 of its Any, and field 2 of the Any. Their lengths include `rest`.
   reader.tag();
   reader.uint32();
   reader.tag();

@@ -35,7 +35,7 @@ function plain(base: ResourceMap, { overrides, without: left }: Layers): Resourc
   return map;
 }
 
-it('LayeredResources behave like a plain map with the same content', () => {
+it('LayeredResources behave like a plain map with equal content', () => {
   fc.assert(
     fc.property(resources, layers, layers, (base, one, other) => {
       for (const [map, model] of [
@@ -52,7 +52,7 @@ it('LayeredResources behave like a plain map with the same content', () => {
   );
 });
 
-it('LayeredResources.over returns the base or the previous map if they are equal', () => {
+it('LayeredResources.over returns the base map or the previous map if the result is equal', () => {
   const base = new Map([['a', resourceOf('a', '1')]]);
   expect(LayeredResources.over(base, base.values(), ['b'])).toBe(base);
   const previousMap = LayeredResources.over(base, [resourceOf('b', '1')], ['a']);
@@ -62,7 +62,7 @@ it('LayeredResources.over returns the base or the previous map if they are equal
   expect(LayeredResources.over(base, [resourceOf('b', '1')], ['a'], previousMap)).not.toBe(previousMap);
 });
 
-it('LayeredResources lead to the same responses as plain maps', () => {
+it('LayeredResources cause the same responses as plain maps', () => {
   const order = { typeUrl: clusterType, names: '*' as const, all: false, changed: true, asked: [] };
   const sentOf = (delta: boolean, ...maps: readonly ResourceMap[]) => {
     const sent = new SentResources(delta);
@@ -81,7 +81,7 @@ it('LayeredResources lead to the same responses as plain maps', () => {
   );
 });
 
-it('LayeredResources with a common base are compared at the cost of their differences', () => {
+it('LayeredResources with the same base are compared at the cost of their differences', () => {
   let visits = 0;
   class Counted extends Map<string, EncodedResource> {
     override [Symbol.iterator](): MapIterator<[string, EncodedResource]> {

@@ -48,7 +48,10 @@ export class LayeredResources implements ResourceMap {
     return previous instanceof LayeredResources && previous.#isSame(candidate) ? previous : candidate;
   }
 
-  /** Like {@link over}, but equal differences from one base share a map while it is in use, so that results for it are computed and encoded once. */
+  /**
+   * Like {@link over}, but equal differences from one base share a map while it is in use, so that results for this map are computed and encoded
+   * once.
+   */
   static shared(base: ResourceMap, overrides: readonly EncodedResource[], without: readonly string[]): ResourceMap {
     if (overrides.length + without.length === 0) return base;
     const known = layersOf(base);

@@ -15,16 +15,16 @@ export interface KnownClient {
 
 export interface AdsResponderOptions {
   readonly number: number;
-  /** `/package.Service/Method`. */
+  /** Method as `/package.Service/Method`. */
   readonly method: string;
   readonly delta: boolean;
-  /** Type of a separate service; null for ADS. */
+  /** Type of a separate service. Null for ADS. */
   readonly onlyType: string | null;
   readonly peer: string;
   readonly transport: AdsTransport;
   readonly context: StreamContext;
   readonly onReport: (report: StreamReport) => void;
-  /** An error in the task closes the stream. */
+  /** Runs a task. Its error closes the stream. */
   readonly runGuarded: (task: () => void) => void;
   /** Called when orders start or stop waiting for earlier responses. */
   readonly onCongestionChange: (isCongested: boolean) => void;

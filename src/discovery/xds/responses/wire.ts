@@ -1,4 +1,4 @@
-/** Writes length-delimited protobuf fields, the only ones in discovery responses, into a buffer of known length. */
+/** Writes length-delimited protobuf fields into a buffer of known length. Discovery responses contain no other fields. */
 
 const varintBase = 128;
 
@@ -9,9 +9,9 @@ function varintLength(value: number): number {
 }
 
 /**
- * Includes tag and length.
+ * Length including tag and length prefix.
  *
- * @param content a string, bytes, or the length of a message.
+ * @param content a string, bytes, or the length of a message
  */
 export function encodedLength(field: number, content: string | Uint8Array | number): number {
   const length =
@@ -19,7 +19,7 @@ export function encodedLength(field: number, content: string | Uint8Array | numb
   return varintLength(field * 8) + varintLength(length) + length;
 }
 
-/** For bytes that are kept in memory: by default, small buffers are slices of 64 KiB blocks, which they keep in memory too. */
+/** Creates a buffer for bytes that stay in memory. By default, small buffers are slices of 64 KiB blocks, which they keep in memory too. */
 export function keptBuffer(length: number): Buffer {
   return Buffer.allocUnsafeSlow(length);
 }
@@ -38,7 +38,7 @@ export class WireWriter {
   readonly #buffer: Buffer;
   #position = 0;
 
-  /** @param buffer of the final length; see {@link keptBuffer} */
+  /** @param buffer buffer of the final length; see {@link keptBuffer} */
   constructor(buffer: Buffer) {
     this.#buffer = buffer;
   }
@@ -69,7 +69,7 @@ export class WireWriter {
     this.#position += content.length;
   }
 
-  /** Fails if the buffer is not full. */
+  /** Returns the buffer. Throws if it is not full. */
   finish(): Buffer {
     if (this.#position !== this.#buffer.length) {
       throw new Error(`wrote ${this.#position} of ${this.#buffer.length} bytes`);

@@ -47,7 +47,7 @@ interface RetainedResponse {
 
 const namingTypes = [listenerType, routeType, extensionType];
 
-/** Cached by pair of maps. */
+/** Union of two maps, cached by pair. */
 const unionOf = memoizeByPair((previous: ResourceMap, after: ResourceMap) =>
   LayeredResources.shared(after, resourcesOf(previous, differenceOf(previous, after).removed), []),
 );
@@ -57,7 +57,7 @@ export class ClusterRetention {
   readonly #draining: DrainingListeners;
   /**
    * Whether the client has listeners and routes of a previous stream and has acknowledged none on this one. `undefined` until it requests or
-   * acknowledges clusters: while a cluster warms, it requests listeners and routes first.
+   * acknowledges clusters, because while a cluster warms, it requests listeners and routes first.
    */
   #hasPreviousStream: boolean | undefined;
   /** Unconfigured clusters of a previous stream, with the version that the client reported. */
@@ -97,7 +97,7 @@ export class ClusterRetention {
       () => this.#use(held),
     );
     if (isReturning) {
-      // Clusters that this stream has sent without a request do not come from a previous one.
+      // Clusters that this stream has sent without a request are not from a previous one.
       const isOfThis = (name: string): boolean => sent.has(name) && this.#brought?.has(name) !== true;
       const ofOtherStreams = [...removed, ...brought].filter((name) => !isOfThis(name));
       this.#brought = broughtBy(order, ofOtherStreams);
@@ -123,7 +123,7 @@ export class ClusterRetention {
   }
 
   /**
-   * Clusters of a previous stream that are configured again. Those with the client's version count as sent.
+   * Clusters of a previous stream that are configured again. Those with the client's version are recorded as sent.
    *
    * @returns their names
    */
@@ -144,7 +144,7 @@ export class ClusterRetention {
   }
 
   /**
-   * Retained clusters keep their endpoints. For a removed name, generated endpoints would be empty.
+   * Adds the endpoints of retained clusters, because generated endpoints for a removed name would be empty.
    *
    * @param of.configured all clusters of the node
    * @param of.outdated names without a response, unless the client's resources are known
@@ -179,8 +179,8 @@ export class ClusterRetention {
   }
 
   /**
-   * Clusters whose sent version fetches endpoints and whose configured version, not sent yet, does not. There are no endpoints for the warming
-   * version, while the client uses an earlier one.
+   * Clusters whose sent version fetches endpoints, but whose configured version, which is not sent yet, does not. The warming version would get no
+   * endpoints, while the client uses an earlier one.
    */
   outdatedForms(
     { asked: requestedNames }: ResponseOrder,
@@ -203,7 +203,7 @@ export class ClusterRetention {
   }
 
   /**
-   * Clusters whose sent version no longer fetches endpoints. While the client warms it (resolves names), it uses the previous version with its
+   * Clusters whose sent version no longer fetches endpoints. While the client warms that version (resolves names), it uses the previous one with its
    * endpoints.
    */
   #ofReplacedTypes({ typeUrl, changed }: ResponseOrder, resources: ResourceMap): readonly string[] {
@@ -226,7 +226,7 @@ export class ClusterRetention {
   ): readonly string[] {
     const requested = all ? names : requestedNames;
     if (this.#hasPreviousStream !== true || requested === '*' || requested.length === 0) return [];
-    // A delta client requests the endpoints of all its clusters at once, so later requests are for new clusters.
+    // A delta client requests the endpoints of all its clusters together, so later requests are for new clusters.
     if (this.#stream.isDelta && this.#stream.sentOf(endpointType).count > 0) return [];
     const clusters = this.#stream.sentOf(clusterType);
     const now = configured();
@@ -235,7 +235,7 @@ export class ClusterRetention {
     return requested.filter((name) => clusters.has(name) && !now.has(name) && isUsed(name));
   }
 
-  /** Clusters of a previous stream that were removed before this stream sent their endpoints: a push contains none for them. */
+  /** Clusters of a previous stream that were removed before this stream sent their endpoints. No push contains these endpoints. */
   #namesWithoutResponse(
     { changed, asked: requestedNames }: ResponseOrder,
     retained: Rollout['retained'],
@@ -259,7 +259,7 @@ export class ClusterRetention {
     this.#draining.replacing(typeUrl, next);
   }
 
-  /** Includes listeners that the client may still use. */
+  /** Whether a listener fetches the route configuration, including listeners that the client may still use. */
   drainingFetches(routeConfiguration: string): boolean {
     return this.#draining.fetches(routeConfiguration);
   }
@@ -272,7 +272,7 @@ export class ClusterRetention {
 
   /**
    * Whether the client may use a cluster of its previous stream. Without endpoints on either stream it does not, because it may not even have
-   * received the cluster. Its routes may name a cluster whose endpoints only this stream sent, because the previous one had given the cluster up.
+   * received the cluster. Its routes may name a cluster whose endpoints only this stream sent, because the previous one had given up the cluster.
    */
   #usedOnLastStream({ clusters, assignments }: DepartedResources): (name: string) => boolean {
     const { references } = this.#stream;
@@ -286,7 +286,7 @@ export class ClusterRetention {
     };
   }
 
-  /** Includes the previous stream until the client acknowledges listeners or routes. */
+  /** Resources, including those of the previous stream until the client acknowledges listeners or routes. */
   resources(hasClusters: boolean): DepartedResources | undefined {
     const clusters = hasClusters ? this.#stream.sentOf(clusterType).resources : this.#departed?.clusters;
     if (clusters === undefined) return undefined;
@@ -301,8 +301,9 @@ export class ClusterRetention {
   }
 
   /**
-   * For endpoints that a client requests before clusters. For removed clusters these are the previous ones; if they are unknown, the client keeps its
-   * own, because its routes may name the cluster. A warming cluster may wait for them until it is removed or clusters are sent without a request.
+   * Endpoints for a client that requests them before clusters. For removed clusters, these are the previous ones. If they are unknown, the client
+   * keeps its own, because its routes may name the cluster. A warming cluster may wait for them until it is removed or clusters are sent without a
+   * request.
    */
   endpointsOfLastStream(
     order: ResponseOrder,

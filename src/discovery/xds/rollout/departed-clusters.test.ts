@@ -7,7 +7,7 @@ const node = (id: string, verifiedIdentity?: string) => ({
 });
 const clusters = { clusters: new Map(), assignments: new Map() };
 
-test('DepartedClusters return the clusters of a client once, for a limited time, and to the same identity only', () => {
+test('DepartedClusters return the clusters of a client once, within a limited time, and only to the same identity', () => {
   const departed = new DepartedClusters(1_000);
   departed.add(node('a', 'x'), clusters, 0);
   expect(departed.take(node('a', 'y'), 1)).toBeUndefined();
@@ -17,7 +17,7 @@ test('DepartedClusters return the clusters of a client once, for a limited time,
   expect(departed.take(node('a'), 1_000)).toBeUndefined();
 });
 
-test('DepartedClusters drop the oldest client beyond the limit', () => {
+test('DepartedClusters drop the oldest client above the limit', () => {
   const departed = new DepartedClusters(1_000);
   for (let i = 0; i <= 10_000; i++) departed.add(node(`${i}`), clusters, 0);
   expect(departed.take(node('0'), 1)).toBeUndefined();

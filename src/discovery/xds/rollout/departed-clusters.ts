@@ -1,6 +1,6 @@
 /**
- * Resources of clients whose stream ended. A reconnecting SotW client does not report its clusters, and removes those missing in the first response
- * although its routes may name them.
+ * Keeps resources of clients whose stream ended. A reconnecting SotW client does not report its clusters, and removes those missing in the first
+ * response although its routes may name them.
  */
 import type { EncodedResource, NodeIdentity } from '../resource-source.ts';
 
@@ -26,7 +26,7 @@ export class DepartedClusters {
     this.#keptMs = keptMs;
   }
 
-  /** Maps are shared by many clients, so they are not copied. */
+  /** Maps are not copied, because many clients share them. */
   add(node: NodeIdentity, { clusters, assignments }: DepartedResources, now: number): void {
     const key = keyOf(node);
     this.#clients.delete(key);

@@ -1,6 +1,7 @@
 /**
- * Route and extension configurations without a configured listener: the source generates such a route configuration without hosts, and no such
- * extension configuration. The client uses the previous version until the listener is replaced and drained, so that is kept until it unsubscribes.
+ * Keeps route and extension configurations whose listener is no longer configured. For these, the source generates a route configuration without
+ * hosts, and no extension configuration. The client uses the previous version until the listener is replaced and drained, so that version is kept
+ * until the client unsubscribes.
  */
 import type { ResponseOrder } from '../../../../machines/discovery/xds/ads-protocol.ts';
 import { extensionType, listenerType, routeType } from '../../../../machines/discovery/xds/ads-types.ts';
@@ -43,7 +44,7 @@ export function* readingRoutes(stream: RoutedStream, order: ResponseOrder, set: 
 export class DepartedConfigurations {
   readonly #stream: RoutedStream;
   readonly #drainingFetches: (name: string) => boolean;
-  /** By type URL, as of the last order. */
+  /** Kept names by type URL, as of the last order. */
   #kept: Map<string, readonly string[]> | undefined;
 
   constructor(stream: RoutedStream, drainingFetches: (name: string) => boolean) {
@@ -51,7 +52,7 @@ export class DepartedConfigurations {
     this.#drainingFetches = drainingFetches;
   }
 
-  /** Only subscribed names. */
+  /** Kept names that are still subscribed. */
   of(typeUrl: string): readonly string[] {
     const kept = this.#kept?.get(typeUrl);
     if (kept === undefined) return [];
@@ -60,16 +61,16 @@ export class DepartedConfigurations {
   }
 
   /**
-   * The order and its set without configurations of removed listeners.
+   * Returns the order and its set without configurations of removed listeners.
    *
-   * @param isReturning the client has configurations of a previous stream
-   * @returns `undefined` if nothing is left
+   * @param isReturning whether the client has configurations of a previous stream
+   * @returns `undefined` if nothing remains
    */
   without(order: ResponseOrder, set: ResourceSet, isReturning: boolean): PreparedResponse | undefined {
     const { typeUrl } = order;
     const sent = this.#stream.sentOf(typeUrl);
     const departed = typeUrl === routeType ? departedRoutes(this.#stream, order, set) : missingExtensions(order, set);
-    // A returning client keeps those of a previous stream until it requests them again.
+    // A returning client keeps configurations of a previous stream until it requests them again.
     const kept = new Set(this.#kept?.get(typeUrl));
     for (const name of order.asked) kept.delete(name);
     const names = departed.filter(
@@ -80,8 +81,8 @@ export class DepartedConfigurations {
   }
 
   /**
-   * Whether a sent listener that is or will be replaced fetches the configuration. The version without hosts would activate such a listener if it is
-   * still warming.
+   * Whether the configuration is fetched by a sent listener that is or will be replaced. If such a listener is still warming, the version without
+   * hosts would activate it.
    */
   #isOfFormerListener(typeUrl: string, name: string): boolean {
     if (typeUrl !== routeType) return false;
@@ -110,7 +111,7 @@ function missingExtensions({ typeUrl, names }: ResponseOrder, { resources }: Res
   return typeUrl === extensionType && names !== '*' ? names.filter((name) => !resources.has(name)) : [];
 }
 
-/** Configurations without hosts whose other version the client has. */
+/** Configurations without hosts of which the client has another version. */
 function candidates(stream: RoutedStream, { typeUrl }: ResponseOrder, { resources }: ResourceSet): readonly string[] {
   if (typeUrl !== routeType) return [];
   const { changed } = stream.sentOf(typeUrl).differenceTo(resources);

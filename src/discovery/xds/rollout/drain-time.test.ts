@@ -13,6 +13,6 @@ test.each([
   ['is the default if drainDuration is negative', { PROXY_CONFIG: { drainDuration: '-5s' } }, 45_000],
   ['is the default if drainDuration is a number', { PROXY_CONFIG: { drainDuration: 9 } }, 45_000],
   ['is the default if the ProxyConfig is not an object', { PROXY_CONFIG: 'drainDuration: 9s' }, 45_000],
-])('the drain time of a node %s', (_, metadata, drainMs) => {
+])('the drain time for a node %s', (_, metadata, drainMs) => {
   expect(removalTimesOf({ id: 'a', cluster: '', metadata }, defaults)).toEqual({ delayMs: 5_000, drainMs });
 });

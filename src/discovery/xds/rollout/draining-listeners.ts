@@ -1,6 +1,6 @@
 /**
- * Replaced listeners whose connections a client drains: their routes still name clusters. Envoy starts to drain a listener when its replacement is
- * warm, which no response reports.
+ * Replaced listeners whose connections a client drains, so that their routes still name clusters. Envoy starts to drain a listener when its
+ * replacement is warm, which no response reports.
  */
 import { extensionType, listenerType } from '../../../../machines/discovery/xds/ads-types.ts';
 import { memoizeByPair } from '../../../model/collections/memoize-by-object.ts';
@@ -17,7 +17,7 @@ export interface DrainingStream {
 }
 
 export interface RemovalTimes {
-  /** Time between the ACK that no resource names a cluster and its removal. */
+  /** Delay from the ACK that no resource names a cluster to its removal. */
   readonly delayMs: number;
   /** Envoy's drain time for connections of a replaced listener. */
   readonly drainMs: number;
@@ -25,14 +25,14 @@ export interface RemovalTimes {
 
 interface ReplacedResources {
   readonly typeUrl: string;
-  /** `undefined` for unknown ones of a previous stream. */
+  /** Previous resources. `undefined` if they are from a previous stream and unknown. */
   readonly previous: ResourceMap | undefined;
   readonly names: readonly string[];
-  /** `undefined` while draining may not have started. */
+  /** End of draining. `undefined` while draining may not have started. */
   until: number | undefined;
 }
 
-/** Beyond it, all removed clusters count as draining. */
+/** Maximum number of replacements. Beyond it, all removed clusters are treated as draining. */
 const maxReplacements = 16;
 
 /** Envoy's default limit for a missing certificate of a new listener. */
@@ -54,7 +54,7 @@ export class DrainingListeners {
     this.#stream = stream;
   }
 
-  /** The client may already drain some, and the first responses replace others. */
+  /** Call for a returning client: it may already drain some listeners, and the first responses replace others. */
   returning(): void {
     if (this.#replaced?.some(({ previous }) => previous === undefined) === true) return;
     this.#add({ typeUrl: listenerType, previous: undefined, names: noNames, until: undefined });
@@ -97,7 +97,7 @@ export class DrainingListeners {
     return this.#stream.removal.drainMs + maxListenerWarmingMs;
   }
 
-  /** Those of a previous stream are unknown. */
+  /** Whether a draining listener fetches the route configuration. For listeners of a previous stream, this is unknown. */
   fetches(routeConfiguration: string): boolean {
     this.#forgetDrained();
     const { references } = this.#stream;

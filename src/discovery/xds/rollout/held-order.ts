@@ -1,4 +1,4 @@
-/** Orders without delayed resources (rollout-gate.ts). */
+/** Removes delayed resources from orders (rollout-gate.ts). */
 import type { ResponseOrder } from '../../../../machines/discovery/xds/ads-protocol.ts';
 import type { EncodedResource, ResourceSet } from '../resource-source.ts';
 import type { SentResources } from '../responses/ads-sent.ts';
@@ -32,7 +32,7 @@ function isNothingLeft(
   return changed.length === 0 && removed.length === 0 && !sent.hasForgotten;
 }
 
-/** Replaces delayed resources by those of the client. `undefined` if nothing is left to send. */
+/** Replaces delayed resources by those of the client. `undefined` if nothing remains to send. */
 export function withoutHeld(
   order: ResponseOrder,
   set: ResourceSet,

@@ -1,6 +1,6 @@
 /**
- * Delayed listeners, route and extension configurations, which name clusters that the client cannot use yet, and the sets from which they are sent
- * later.
+ * Delays listeners, route and extension configurations that name clusters which the client cannot use yet, and keeps the sets from which they are
+ * sent later.
  */
 import type { ResponseOrder } from '../../../../machines/discovery/xds/ads-protocol.ts';
 import {
@@ -36,7 +36,6 @@ const noNames: readonly string[] = [];
 export class HeldResources {
   readonly #stream: HoldingStream;
   readonly #record: RolloutRecord;
-  /** By type URL. */
   #candidates: Map<string, Candidates> | undefined;
 
   constructor(stream: HoldingStream, record: RolloutRecord) {
@@ -67,7 +66,7 @@ export class HeldResources {
   }
 
   /**
-   * The part of a set that can be sent now. Delayed resources are replaced by those of the client.
+   * Returns the part of a set that can be sent now. Delayed resources are replaced by those of the client.
    *
    * @param unsent configured clusters that were not sent
    * @returns `undefined` if everything is delayed
@@ -86,7 +85,7 @@ export class HeldResources {
     });
     const isUnsent = new Set(unsent);
     const awaitsUnsent = held.some(({ clusters }) => clusters.some((name) => isUnsent.has(name)));
-    // An older candidate whose clusters were sent precedes a newer one whose clusters were not.
+    // An older candidate whose clusters were sent takes precedence over a newer one whose clusters were not.
     if (awaitsUnsent && candidates !== undefined) {
       this.#setCandidates(typeUrl, { set: candidates.set, isOutdated: true });
       const isHeld = new Set(held.map(({ name }) => name));
@@ -105,7 +104,7 @@ export class HeldResources {
     return this.#record.current.held.filter((one) => one.typeUrl === typeUrl).map(({ name }) => name);
   }
 
-  /** An order for some names also includes the delayed ones, because all come from one set. */
+  /** Adds the delayed names to an order for some names, because all must come from one set. */
   #withHeld(order: ResponseOrder): ResponseOrder {
     if (order.all || order.changed) return order;
     const requestedNames = new Set([...order.asked, ...this.#heldNames(order.typeUrl)]);

@@ -1,4 +1,4 @@
-/** Effects of a changed make-before-break record: reports for the chart of the stream, metrics, and events for its exchange. */
+/** Handles a changed make-before-break record: sends reports to the chart of the stream, updates metrics, and sends events to its exchange. */
 import type {
   AcknowledgementOverdue,
   ClustersAwaitedBy,
@@ -100,7 +100,7 @@ function countOf({ retained }: Rollout, state: RetentionState): number {
   return count;
 }
 
-/** One report for each state that clusters have entered. */
+/** Returns a report for each state that clusters have entered. */
 function* retainedBetween(previous: Rollout, { retained }: Rollout): Generator<ClustersRetained> {
   if (previous.retained === retained || retained.length === 0) return;
   const known = new Map(previous.retained.map(({ name, state }) => [name, state]));

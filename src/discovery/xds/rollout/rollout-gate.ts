@@ -1,5 +1,5 @@
 /**
- * Decides which part of each response is sent now, by the rules of cluster-rollout.ts: clusters together with those that the client keeps, other
+ * Decides according to cluster-rollout.ts which part of each response is sent now: clusters together with those that the client keeps, and other
  * resources when their clusters are usable.
  */
 import type { AdsRequest, ResponseOrder } from '../../../../machines/discovery/xds/ads-protocol.ts';
@@ -48,11 +48,11 @@ type ResourceMap = ReadonlyMap<string, EncodedResource>;
 
 export interface GatedStream extends RetainingStream, WarmingStream, HoldingStream, RecordedStream, RoutedStream {
   readonly limitMs: number;
-  /** Requests are not read. */
+  /** Whether reading of requests is paused. */
   readonly isCongested: boolean;
 }
 
-/** Clients that request clusters by name request routes first, so nothing is delayed. */
+/** `by name` delays nothing, because such clients request routes before their clusters. */
 type ClusterSubscription = 'none' | 'all' | 'by name';
 
 const noNames: readonly string[] = [];
@@ -65,12 +65,12 @@ export class RolloutGate {
   readonly #held: HeldResources;
   readonly #departed: DepartedConfigurations;
   #subscription: ClusterSubscription = 'none';
-  /** The client has clusters and requests none on this stream, like an Envoy while one of them warms. */
+  /** Whether the client has clusters and requests none on this stream, like an Envoy while one of them warms. */
   #isWarming = false;
   #clustersVersion = '';
   /** Clusters of the current CDS response with an earlier version that the client may warm indefinitely. */
   #updated: readonly string[] = noNames;
-  /** For the current CDS response: steps until more suspects are given up; 0: at the limit. */
+  /** Number of steps until more suspects are given up for the current CDS response. 0 means at the limit. */
   #searchSteps = 0;
   #evicted = 0;
   /** Consecutive steps in which nothing could be sent. */
@@ -112,7 +112,7 @@ export class RolloutGate {
     return this.#record.current.held.length === 0 ? noNames : awaitedClusters(this.#record.current, typeUrl);
   }
 
-  /** Prepares {@link prepare} and {@link sent} in steps. The results are cached for all streams. */
+  /** Prepares {@link prepare} and {@link sent} in steps. All streams share the cached results. */
   *reading(order: ResponseOrder, set: ResourceSet): Steps<void> {
     const { version, resources } = set;
     const { typeUrl, has, asked: requestedNames } = order;
@@ -149,7 +149,7 @@ export class RolloutGate {
     return prepared;
   }
 
-  /** Must be called before the outcome of the response is reported. */
+  /** Call before the outcome of the response is reported. */
   sent(order: ResponseOrder, version: string, selection: ResponseSelection, nonce: string): void {
     if (order.typeUrl === endpointType) this.#assignmentsSent(selection);
     if (order.typeUrl === clusterType) this.#clustersSent(order, version, selection, nonce);
@@ -192,7 +192,10 @@ export class RolloutGate {
     return this.#retention.resources(this.#subscription === 'all');
   }
 
-  /** Does not count while nothing can be sent to the client, for at most one limit, because Envoy waits 15 s for requested resources. */
+  /**
+   * Advances the limit by a step, except, for at most one limit, while nothing can be sent to the client, because Envoy waits 15 s for requested
+   * resources.
+   */
   expire(): void {
     this.#blockedSteps = this.#stream.isCongested ? this.#blockedSteps + 1 : 0;
     if (this.#blockedSteps > 0 && this.#blockedSteps <= stepsOfLimit) return;
@@ -220,7 +223,7 @@ export class RolloutGate {
     this.#stream.takeRolloutEvent({ type: 'clusters.due', typeUrl: clusterType });
   }
 
-  /** New clusters are sent before others are removed, so clusters in use stay in the response. */
+  /** Prepares clusters. New clusters are sent before others are removed, so clusters in use stay in the response. */
   #clusters(order: ResponseOrder, set: ResourceSet): PreparedResponse {
     this.#subscribed(order.names);
     if (this.#subscription !== 'all') return { order, set };
@@ -235,7 +238,7 @@ export class RolloutGate {
     }
     const versionOf = (name: string): string | undefined => set.resources.get(name)?.version;
     this.#record.update(this.#stream.rules.withConfiguration(kept.rollout, versionOf));
-    // A new version may resolve what kept these unusable.
+    // A new version may correct the reason why these clusters were unusable.
     const reconfigured = givenUpBetween(this.#record.current, kept.rollout).filter((name) => set.resources.has(name));
     if (isSearching(this.#record.current)) this.#giveUpSuspects(order, set.resources, versionOf);
     const { references } = this.#stream;
@@ -252,8 +255,8 @@ export class RolloutGate {
   }
 
   /**
-   * The client has clusters of a previous stream and does not request clusters first, so one of them warms. If it warms indefinitely, clusters are
-   * sent without a request.
+   * Handles a client with clusters of a previous stream that does not request clusters first, because one of them warms. If it warms indefinitely,
+   * clusters are sent without a request.
    */
   #requestsNoClusters(order: ResponseOrder): void {
     if (this.#subscription !== 'none' || !this.#stream.takesUnrequested || !isReturning(order)) return;
@@ -261,7 +264,7 @@ export class RolloutGate {
     this.#record.update(withUnknownClusters(this.#record.current), order.typeUrl);
   }
 
-  /** The clusters of a delta client are unknown before it requests clusters. It has requested the endpoints of those that use EDS. */
+  /** Adds the clusters of a delta client, which are unknown until it requests clusters. It has requested the endpoints of those that use EDS. */
   #withBrought(order: ResponseOrder, { resources }: ResourceSet): ResponseOrder {
     if (!this.#stream.isDelta || this.#stream.watchOf(clusterType)?.unrequested !== true || !order.all) return order;
     const names = this.#stream.watchOf(endpointType)?.names ?? noNames;
@@ -298,7 +301,7 @@ export class RolloutGate {
     return this.#retention.endpoints(this.#record.current, order, set, { configured, outdated, unused });
   }
 
-  /** The endpoints of a sent cluster that was removed later are unknown, so it becomes usable without any. */
+  /** Marks removed clusters as usable: the endpoints of a sent cluster that was removed later are unknown. */
   #dropRemoved(requestedNames: readonly string[]): void {
     const configured = this.#stream.generated(clusterType)?.resources;
     if (configured === undefined) return;
@@ -318,7 +321,7 @@ export class RolloutGate {
     this.#prepareAgain(previous);
   }
 
-  /** The delayed version of these resources is obsolete. */
+  /** Prepares resources again whose delayed version is obsolete. */
   #prepareAgain(previous: Rollout['held']): void {
     const { held } = this.#record.current;
     for (const typeUrl of new Set(previous.filter((one) => !held.includes(one)).map((one) => one.typeUrl))) {
@@ -344,7 +347,7 @@ export class RolloutGate {
     const sent = { order, selection, nonce, isFirst, updated: this.#updated, searchSteps: this.#searchSteps };
     const response = clustersSent(this.#stream, this.#record.current, sent);
     const { rules } = this.#stream;
-    // Resources that wait for clusters missing from all responses are outdated and prepared again.
+    // Resources that wait for clusters that no response contains are outdated, so they are prepared again.
     const added = new Set(response.added.map(({ name }) => name));
     const removedNames = response.absent.filter((name) => !added.has(name));
     const { current } = this.#record;

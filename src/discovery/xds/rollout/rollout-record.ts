@@ -20,7 +20,7 @@ export class RolloutRecord {
   }
 
   /**
-   * A report may lead to further records.
+   * Updates the record. A report may cause further updates.
    *
    * @param currentType type of the order being processed, whose outcome reports what it waits for
    * @param first event that precedes the others
@@ -35,7 +35,7 @@ export class RolloutRecord {
     for (const event of [...eventsOf(previous, this.#current, currentType)]) this.#stream.takeRolloutEvent(event);
   }
 
-  /** Its clusters and waits no longer count. */
+  /** Removes its clusters and waits from metrics. */
   end(): void {
     this.#reports.end(this.#current);
   }

@@ -6,13 +6,13 @@ import { fetchLimitOf } from './warming-clusters.ts';
 export interface HeldWait {
   readonly kind: 'held';
   readonly name: string;
-  /** `*` for all clusters. Empty: the resource is sent next. */
+  /** `*` means all clusters. If empty, the resource is sent next. */
   readonly clusters: readonly string[];
 }
 
 export interface WarmingWait {
   readonly kind: 'warming';
-  /** `*`: a reconnected client does not report which cluster. */
+  /** `*` if a reconnected client does not report the cluster. */
   readonly name: string;
   readonly state: NewCluster['state'];
   readonly needs: NewCluster['needs'];
@@ -22,17 +22,17 @@ export interface KeptWait {
   readonly kind: 'kept';
   readonly name: string;
   readonly state: RetainedCluster['state'];
-  /** In state `named` only. */
+  /** Set only in state `named`. */
   readonly namedBy?: NamingResource;
   /** Types without an ACK of resources that no longer name the cluster. */
   readonly unacknowledged: readonly string[];
-  /** Connections of a replaced listener drain. In state `lingering` only. */
+  /** Whether connections of a replaced listener drain. Only in state `lingering`. */
   readonly drains: boolean;
   /** Maximum milliseconds until the removal; `undefined` while the client uses the cluster. */
   readonly maxMs: number | undefined;
 }
 
-/** Without a configured listener. */
+/** A configuration that is kept without a configured listener. */
 export interface KeptConfigurationWait {
   readonly kind: 'kept';
   readonly name: string;
@@ -47,7 +47,7 @@ export interface GivenUpWait {
 
 export type RolloutWait = HeldWait | WarmingWait | KeptWait | KeptConfigurationWait | GivenUpWait;
 
-/** What names a kept cluster: a sent resource, a delayed one, or listeners and routes of a `previous stream` after a reconnect. */
+/** The resource that names a kept cluster: sent, delayed, or listeners and routes of a `previous stream` after a reconnect. */
 export type NamingResource = { readonly typeUrl: string; readonly name: string } | 'held resource' | 'previous stream';
 
 export function heldOf({ held }: Rollout, ofType: string): readonly HeldWait[] {

@@ -7,14 +7,14 @@ import { ScriptedSource } from '../../../../test/simulation/scripted-source.ts';
 import { VirtualClock } from '../../../../test/simulation/virtual-clock.ts';
 import { RequestNameLists } from '../requests/request-names.ts';
 
-/** Longer than the removal delay and the wait of a removal for another response. */
+/** Exceeds the removal delay and the time for which a removal waits for another response. */
 const removedMs = 20_000;
 
 function twoClients(delta: boolean): { clients: RolloutClient[]; source: ScriptedSource; clock: VirtualClock } {
   const [source, clock] = [new ScriptedSource(), new VirtualClock()];
   const shared = { source, clock, lists: new RequestNameLists() };
   const clients = [acknowledgedClient(delta, shared), acknowledgedClient(delta, shared)];
-  // Each client adds the shared resources. Those of the second one are the newest.
+  // Each client adds the shared resources. The resources of the second client are the newest.
   for (const client of clients) {
     client.world.push(clusterType, endpointType, routeType);
     client.take();
@@ -39,7 +39,7 @@ describe.each([
   ['state of the world', false],
   ['delta', true],
 ])('make-before-break over %s', (_, delta) => {
-  test('shares the maps of clients that keep the same removed cluster and delayed route', () => {
+  test('shares maps between clients with the same removed cluster and delayed route', () => {
     const { clients, source } = twoClients(delta);
     replaceCluster(source, clients);
     for (const client of clients) {
@@ -53,7 +53,7 @@ describe.each([
       expect(distinctMaps(clients, typeUrl), typeUrl).toBe(1);
   });
 
-  test('has no record for an idle client, nor for unwatched types', () => {
+  test('has no state for idle clients or types that are not watched', () => {
     const { clients, source, clock } = twoClients(delta);
     replaceCluster(source, clients);
     for (const client of clients) {

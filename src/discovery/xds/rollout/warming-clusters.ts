@@ -1,4 +1,4 @@
-/** Which clusters a client warms after a CDS response, and until when (machines/discovery/xds/cluster-rollout.ts). */
+/** Determines which clusters a client warms after a CDS response, and until when (machines/discovery/xds/cluster-rollout.ts). */
 import type { ResponseOrder } from '../../../../machines/discovery/xds/ads-protocol.ts';
 import { clusterType, endpointType, secretType } from '../../../../machines/discovery/xds/ads-types.ts';
 import {
@@ -25,12 +25,12 @@ import { LayeredResources } from '../responses/layered-resources.ts';
 
 type ResourceMap = ReadonlyMap<string, EncodedResource>;
 
-/** Envoy has already waited for as long as the limit, and requests to a new cluster fail while it warms. */
+/** Short, because Envoy has already waited for as long as the limit, and requests to a new cluster fail while it warms. */
 const newClusterLimit: FetchLimit = { fetchMs: 1_000, awaitsNames: false };
-/** Envoy keeps using the earlier version, so this is its default for sources without a limit. */
+/** Envoy's default for sources without a limit, because Envoy keeps using the earlier version. */
 const updatedClusterLimit: FetchLimit = { fetchMs: 15_000, awaitsNames: true };
 
-/** @param cluster.isNew the client uses no earlier version */
+/** @param cluster.isNew whether the client uses no earlier version */
 export function fetchLimitOf({ isNew }: Pick<GivenUpCluster, 'isNew'>): FetchLimit {
   return isNew ? newClusterLimit : updatedClusterLimit;
 }
@@ -50,11 +50,11 @@ export interface SentResponse {
   readonly order: ResponseOrder;
   readonly selection: ResponseSelection;
   readonly nonce: string;
-  /** The first CDS response on the stream. */
+  /** Whether this is the first CDS response on the stream. */
   readonly isFirst: boolean;
   /** Clusters that the client has in an earlier version and may warm indefinitely. */
   readonly updated: readonly string[];
-  /** Steps of the limit until more suspects are given up; 0: at the limit. */
+  /** Number of steps of the limit until more suspects are given up. 0 means at the limit. */
   readonly searchSteps: number;
 }
 
@@ -107,7 +107,7 @@ function addedClusters(
   );
 }
 
-/** Unused clusters that a response contains again. @param added names of its new clusters */
+/** Unused clusters that a response contains again. @param added names of new clusters in the response */
 function sentAgain(
   stream: WarmingStream,
   rollout: Rollout,
@@ -122,7 +122,7 @@ function sentAgain(
   return names.length === 0 ? [] : asSent(stream, rollout, sent, added, names);
 }
 
-/** When the client can use these clusters. @param added names of new clusters in the response */
+/** Determines when the client can use these clusters. @param added names of new clusters in the response */
 function asSent(
   stream: WarmingStream,
   rollout: Rollout,
@@ -134,7 +134,7 @@ function asSent(
   const isFetched = fetchedSecrets(references, rollout, sent, added);
   return names.map((name) => {
     const { after, assignment, secrets } = references.usabilityOf(sent.get(name)!);
-    // In delta, Envoy does not request endpoints that it has for another cluster, and waits until they are sent again.
+    // In delta, Envoy does not request endpoints that it already has for another cluster. It waits until they are sent again.
     if (assignment !== name) stream.sentOf(endpointType).forget([assignment]);
     if (![...secrets].every(isFetched) || after === 'warming') return { name, assignment, needs: 'acknowledgement' };
     return { name, assignment, needs: after === 'at once' ? 'nothing' : 'assignment' };
@@ -216,7 +216,7 @@ const secretUses = memoizeByObject(({ secretsOf }: ResourceReferences) =>
   }),
 );
 
-/** Clusters that fetch secrets, those with rare secrets first: Envoy already has a common secret for other clusters. */
+/** Clusters that fetch secrets, those with rare secrets first, because Envoy already has a common secret for other clusters. */
 const fetchingClusters = memoizeByObject((references: ResourceReferences) =>
   memoizeByObject((clusters: ResourceMap): readonly string[] => {
     const uses = secretUses(references)(clusters);
@@ -240,7 +240,7 @@ function suspectsAmong(stream: WarmingStream, clusters: ResourceMap): Suspects {
   return { certain: possible.filter(fetchesMissing), possible };
 }
 
-/** Any of these may cause the missing ACK. */
+/** Suspects, any of which may cause the missing ACK. */
 export function suspectsFor(stream: WarmingStream, rollout: Rollout, clusters: ResourceMap): NextSuspects {
   return nextSuspects(rollout, suspectsAmong(stream, clusters));
 }
@@ -310,9 +310,9 @@ function* readingSuspects(stream: WarmingStream, rollout: Rollout, clusters: Res
 /**
  * Prepares the references for a CDS response in steps.
  *
- * @param reading.isKnown the resources of the client are known
- * @param reading.isFirst this is the first CDS response on the stream
- * @param reading.isSearching clusters are given up with it
+ * @param reading.isKnown whether the resources of the client are known
+ * @param reading.isFirst whether this is the first CDS response on the stream
+ * @param reading.isSearching whether clusters are given up with it
  */
 export function* readingClusters(
   stream: WarmingStream,

@@ -59,7 +59,7 @@ function visit(port: number, client: object, session?: Buffer) {
 }
 
 test.for(['TLSv1.2', 'TLSv1.3'] as const)(
-  'the secure port rejects a resumed %s session of a client whose certificate has expired',
+  "the secure port rejects a resumed %s session if the client's certificate has expired",
   async (version) => {
     const { port, client } = await listen();
     const choices = { ...client, minVersion: version, maxVersion: version };

@@ -16,7 +16,7 @@ function resolve(flags: SecurePortFlags) {
   return { port, notes, warnings };
 }
 
-it('the secure port is open if all three files are configured', () => {
+it('the secure port opens if all three files are configured', () => {
   expect(resolve(files)).toEqual({
     port: {
       address: { host: '', port: 15012 },
@@ -30,7 +30,7 @@ it('the secure port is open if all three files are configured', () => {
   expect(resolve({ ...files, secureGRPCAddr: '127.0.0.1:1' }).port?.address).toEqual({ host: '127.0.0.1', port: 1 });
 });
 
-it('the secure port is closed without files, with a log line, or with a warning if a flag requested the port', () => {
+it('the secure port stays closed without files, with a log line, or with a warning if a flag requests the port', () => {
   expect(resolve({})).toMatchObject({
     port: undefined,
     notes: [{ event: 'option.securePortDisabled' }],
@@ -42,19 +42,19 @@ it('the secure port is closed without files, with a log line, or with a warning 
   }
 });
 
-it('the secure port is closed if its address is empty, regardless of other flags', () => {
+it('the secure port stays closed if its address is empty, regardless of other flags', () => {
   for (const secureGRPCAddr of ['', true]) {
     expect(resolve({ ...files, secureGRPCAddr })).toEqual({ port: undefined, notes: [], warnings: [] });
   }
 });
 
-it('the secure port accepts cipher suites by Go names, and ignores those of TLS 1.3', () => {
+it('the secure port accepts cipher suites by their Go names, and ignores those of TLS 1.3', () => {
   const tlsCipherSuites = 'TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, TLS_AES_128_GCM_SHA256';
   expect(resolve({ ...files, tlsCipherSuites }).port?.cipherSuites).toEqual(['ECDHE-RSA-AES128-GCM-SHA256']);
   expect(() => resolve({ tlsCipherSuites: 'TLS_NULL' })).toThrow('--tls-cipher-suites: unknown cipher suite TLS_NULL');
 });
 
-it('the secure port supports two minimum versions of TLS', () => {
+it('the secure port supports two minimum TLS versions', () => {
   expect(resolve({ ...files, tlsMinVersion: '1.3' }).port?.minVersion).toBe('TLSv1.3');
   expect(() => resolve({ tlsMinVersion: '1.1' })).toThrow('--tls-min-version: must be 1.2 or 1.3, got "1.1"');
 });

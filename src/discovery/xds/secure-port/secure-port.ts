@@ -5,7 +5,7 @@ import type { LogEntry, LogWarning } from '../../../runtime/log-events/log-event
 import { listOf } from '../../environment.ts';
 import { type ListenAddress, parseListenAddress } from '../../listen-address.ts';
 
-/** PEM files: all three, or none if this process's CA signs the certificate. */
+/** PEM files. Set all three, or none if this process's CA signs the certificate. */
 export interface ServerCertificateFiles {
   readonly caFile: string;
   readonly certificateFile: string;
@@ -14,15 +14,15 @@ export interface ServerCertificateFiles {
 
 export interface SecurePort {
   readonly address: ListenAddress;
-  /** `undefined`: this process's CA signs the certificate. */
+  /** `undefined` if this process's CA signs the certificate. */
   readonly files: ServerCertificateFiles | undefined;
-  /** OpenSSL names; empty: defaults. TLS 1.3 has separate suites. */
+  /** OpenSSL names. If empty, defaults apply. TLS 1.3 has separate suites. */
   readonly cipherSuites: readonly string[];
   readonly minVersion: 'TLSv1.2' | 'TLSv1.3';
 }
 
 export interface SecurePortFlags {
-  /** True for a flag without a value. */
+  /** True if the flag has no value. */
   readonly secureGRPCAddr?: string | boolean;
   readonly caCertFile?: string;
   readonly tlsCertFile?: string;
@@ -33,15 +33,14 @@ export interface SecurePortFlags {
 }
 
 export interface SecurePortReport {
-  /** A CA is configured, so the port is opened. */
+  /** Whether a CA is configured, so that the port is opened. */
   readonly hasAuthority: boolean;
-  /** Whether a CA can be configured. */
   readonly mayHaveAuthority: boolean;
   readonly note: (entry: LogEntry) => void;
   readonly warn: (entry: LogWarning) => void;
 }
 
-/** OpenSSL names of TLS 1.2 suites by Go names. */
+/** OpenSSL names of TLS 1.2 suites, by Go name. */
 const suites: ReadonlyMap<string, string> = new Map([
   ['TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256', 'ECDHE-ECDSA-AES128-GCM-SHA256'],
   ['TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384', 'ECDHE-ECDSA-AES256-GCM-SHA384'],
@@ -59,7 +58,7 @@ const suites: ReadonlyMap<string, string> = new Map([
   ['TLS_RSA_WITH_AES_256_CBC_SHA', 'AES256-SHA'],
 ]);
 
-/** Always enabled in TLS 1.3. */
+/** Suites that TLS 1.3 always enables. */
 const suitesOfTls13: ReadonlySet<string> = new Set([
   'TLS_AES_128_GCM_SHA256',
   'TLS_AES_256_GCM_SHA384',

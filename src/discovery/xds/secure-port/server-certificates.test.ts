@@ -39,7 +39,7 @@ it.each(['caFile', 'certificateFile', 'keyFile'] as const)(
 );
 
 it.each(['caFile', 'certificateFile', 'keyFile'] as const)(
-  'readServerCertificate rejects a named pipe as its %s without waiting',
+  'readServerCertificate rejects a named pipe as %s without waiting for a writer',
   (file) => {
     rmSync(files[file]);
     execFileSync('mkfifo', [files[file]]);
@@ -52,7 +52,7 @@ it('readServerCertificate rejects a certificate that does not match its key', ()
   expect(() => readServerCertificate(files, now)).toThrow(`does not match the certificate in`);
 });
 
-it('readServerCertificate reads a consistent version while Kubernetes replaces the directory', async () => {
+it('readServerCertificate reads consistent files while Kubernetes replaces the directory', async () => {
   const versions = Array.from({ length: 6 }, (_, number) => {
     const from = createAuthority(`authority ${number}`);
     const { certificate, privateKey } = from.issue(['istiod.istio-system.svc']);
@@ -74,7 +74,7 @@ it('readServerCertificate reads a consistent version while Kubernetes replaces t
   }
 });
 
-it('readServerCertificate rejects a certificate that is not valid at the current time', () => {
+it('readServerCertificate rejects a certificate that is expired or not yet valid', () => {
   expect(() => readServerCertificate(files, new Date('2999-01-01'))).toThrow('expired on');
   expect(() => readServerCertificate(files, new Date('1999-01-01'))).toThrow('is not valid before');
 });

@@ -14,11 +14,9 @@ import type { SecurePort, ServerCertificateFiles } from './secure-port.ts';
 const maxFileBytes = 1024 * 1024;
 
 export interface PemServerCertificate {
-  /** PEM. */
   readonly ca: Buffer;
-  /** PEM, leaf first. */
+  /** Leaf first. */
   readonly chain: Buffer;
-  /** PEM. */
   readonly key: Buffer;
   readonly serialNumber: string;
   readonly notAfter: Date;
@@ -59,7 +57,7 @@ export function readServerCertificate(files: ServerCertificateFiles, now: Date):
   return { ca, chain, key, serialNumber, notAfter };
 }
 
-/** Clients that trust the new roots would reject a half-updated certificate. */
+/** Why the chain is invalid, if so. Clients that trust the new roots would reject a certificate that is only partly updated. */
 function pathProblem(
   files: ServerCertificateFiles,
   { ca, chain }: Pick<PemServerCertificate, 'ca' | 'chain'>,
@@ -74,7 +72,7 @@ function pathProblem(
 }
 
 /**
- * Accepts clients whose certificate chains to none of the roots of TLS, which has one pool only.
+ * Accepts clients whose certificate chains to none of the roots of TLS, which has only one pool.
  *
  * @param chain DER, leaf first, as far as Node knows it
  */
@@ -88,7 +86,7 @@ const noOtherClients: OtherClients = { accepts: () => false, roots: [] };
 
 /** A connection whose client has a valid certificate. */
 export interface ClientConnection {
-  /** Node's TLSSocket. By `authorized`, grpc-js decides for each call whether the certificate identifies the client. */
+  /** Node's TLSSocket. For each call, grpc-js decides from `authorized` whether the certificate identifies the client. */
   readonly socket: { authorized?: boolean };
   /** Node's ServerHttp2Session. `close` sends GOAWAY without ending existing streams. */
   readonly session: {
@@ -104,7 +102,7 @@ export class SecurePortCredentials extends ServerCredentials {
   #otherClients: OtherClients;
   /** Roots of client certificates, by {@link rootKeyOf}. */
   #roots: ReadonlySet<string>;
-  /** With the root of the client's certificate, if known. */
+  /** Connections, with the root of the client's certificate if known. */
   readonly #clients = new Map<ClientConnection, string | undefined>();
 
   constructor(port: TlsChoices, certificate: PemServerCertificate, otherClients: OtherClients = noOtherClients) {
@@ -114,9 +112,9 @@ export class SecurePortCredentials extends ServerCredentials {
   }
 
   /**
-   * Replaces the certificate for new handshakes; existing connections continue. If a root is no longer trusted, connections that are not known to
+   * Replaces the certificate for new handshakes. Existing connections continue. If a root is no longer trusted, connections that are not known to
    * chain to another root accept no more calls, and their clients must reconnect: otherwise a stolen key of the old root could obtain a certificate
-   * of the next root on an existing connection. Session tickets from before are invalid.
+   * of the next root on an existing connection. Earlier session tickets become invalid.
    */
   use(port: TlsChoices, certificate: PemServerCertificate, otherClients: OtherClients = noOtherClients): void {
     this.updateSecureContextOptions(contextOptions(port, certificate));
@@ -127,12 +125,12 @@ export class SecurePortCredentials extends ServerCredentials {
     for (const [client, root] of this.#clients) if (root === undefined || !now.has(root)) this.#disconnect(client);
   }
 
-  /** For another server with the same certificate and clients. */
+  /** TLS options for another server with the same certificate and clients. */
   get tlsOptions(): TlsOptions {
     return { ...this._getConstructorOptions(), ...this._getSecureContextOptions() };
   }
 
-  /** Accepts clients whose certificate TLS rejects. */
+  /** Whether a client whose certificate TLS rejects is accepted. */
   acceptsOther(chain: readonly Uint8Array[]): boolean {
     return this.#otherClients.accepts(chain);
   }
@@ -158,7 +156,7 @@ function rootsOf({ ca }: PemServerCertificate, { roots }: OtherClients): Readonl
   return new Set([...readCertificates(ca.toString()), ...roots].map(rootKeyOf));
 }
 
-/** {@link rootKeyOf} by the DER bytes of a certificate. Parsing one takes a millisecond, as long as the handshake. */
+/** Cached {@link rootKeyOf}, by the DER bytes of a certificate. Parsing takes a millisecond, as long as the handshake. */
 const rootKeys = new LRUCache<string, string>({ max: 256 });
 
 /**
@@ -175,7 +173,7 @@ function rootIn(chain: readonly Uint8Array[]): string | undefined {
     rootKeys.set(cacheKey, rootKey);
     return rootKey;
   } catch {
-    // TLS has accepted a certificate that is not parsed here.
+    // TLS has accepted the certificate, but it cannot be parsed here.
     return undefined;
   }
 }

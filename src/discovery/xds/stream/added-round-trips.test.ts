@@ -1,7 +1,4 @@
-/**
- * Round trips until routes to new clusters arrive. The client responds like Envoy, after a pause shows that the server sends nothing more without a
- * response.
- */
+/** Counts round trips until routes to new clusters arrive. The client responds like Envoy when no further response arrives for some time. */
 import { fromBinary } from '@bufbuild/protobuf';
 import { afterEach, describe, expect, test } from 'vitest';
 import { type AdsTestClient, type DeltaStream, type SotwStream, typeUrls } from '../../../../test/ads-client.ts';
@@ -78,7 +75,10 @@ class Client {
     this.#stream.send({ node, typeUrl, ...request } as never);
   }
 
-  /** Responds until RDS arrives. @returns the number of required round trips */
+  /**
+   * Responds until RDS arrives.
+   * @returns the number of required round trips
+   */
   async roundTripsUntilRoutes(quietMs: number): Promise<number> {
     for (let trips = 0; ; trips++) {
       const responses = await this.#untilQuiet(quietMs, 400);
@@ -161,13 +161,16 @@ async function begin(delta: boolean, resolution: 'STATIC' | 'DNS' = 'STATIC') {
   client.subscribe(CDS);
   client.subscribe(LDS);
   client.subscribe(RDS, [String(port)]);
-  // On a busy machine, late routes could be counted for the next change.
+  // On a busy machine, late routes could otherwise be counted for the next change.
   await client.roundTripsUntilRoutes(quietMs);
   await client.settle(quietMs);
   return { plane, client, quietMs };
 }
 
-/** Minimum over several changes: a busy machine may need more than one pause before a response, but never sends one before the required request. */
+/**
+ * Returns the minimum over several changes. On a busy machine, a response may need more than one pause, but it never arrives before the required
+ * request.
+ */
 async function tripsOfChanges(changes: number, { plane, client, quietMs }: Begun, textOf: (index: number) => string) {
   const trips: number[] = [];
   for (let index = 1; index <= changes; index++) {
@@ -182,7 +185,7 @@ describe.each([
   ['state of the world', false],
   ['delta', true],
 ])('make-before-break over %s', (_, delta) => {
-  test('sends routes without a new cluster without a round trip', async () => {
+  test('sends routes without a round trip if there is no new cluster', async () => {
     const { least } = await tripsOfChanges(3, await begin(delta), (index) => routesTo('s0', `${index + 1}s`));
     expect(least).toBe(0);
   });
@@ -193,7 +196,7 @@ describe.each([
     expect(least, String(trips)).toBeLessThanOrEqual(2);
   });
 
-  test('sends routes to a new DNS cluster after its ACK, in one round trip', async () => {
+  test('sends routes to a new DNS cluster in one round trip, after its ACK', async () => {
     const { least } = await tripsOfChanges(3, await begin(delta, 'DNS'), (index) => routesTo(`s${index}`));
     expect(least).toBe(1);
   });

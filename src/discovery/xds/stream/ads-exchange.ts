@@ -13,16 +13,16 @@ import type { Watches } from '../../../../machines/discovery/xds/ads-watch.ts';
 import { OneAtATime } from '../../../runtime/one-at-a-time.ts';
 
 export interface AdsExchangeOptions {
-  /** May change when the node is known. */
+  /** Rules, which may change when the node becomes known. */
   readonly rules: () => ExchangeRules;
   /** Reports events to the chart of the stream. */
   readonly report: (report: StreamReport) => void;
-  /** The outcome of each order must be reported to the exchange. */
+  /** Sends responses. The outcome of each order must be reported to the exchange. */
   readonly send: (orders: readonly ResponseOrder[]) => void;
   readonly routine: RoutineListener | undefined;
 }
 
-/** Traced at level full. */
+/** Listener for events that are traced only at level full. */
 export interface RoutineListener {
   reported(report: StreamReport): void;
   pushed(order: ConnectionPush): void;
@@ -46,7 +46,7 @@ export class AdsExchange {
     this.#inbox.add(event);
   }
 
-  /** Ignores later events but keeps the watches. */
+  /** Ignores later events, but keeps the watches. */
   stop(): void {
     this.#isStopped = true;
   }

@@ -1,4 +1,4 @@
-/** Lifetime of connections (spec/discovery.md §7.5, §2.3), with Node's HTTP/2 client. */
+/** Tests the lifetime of connections (spec/discovery.md §7.5, §2.3) with Node's HTTP/2 client. */
 
 import { connect } from 'node:http2';
 import { createConnection } from 'node:net';
@@ -20,7 +20,7 @@ const test = base.extend<{ start: GiveServer }>({
     ),
 });
 
-test('xDS server limits have the defaults of Istio', () => {
+test('xDS server limits default to those of Istio', () => {
   expect(channelOptions({ maxConnectionAgeMs: 1_800_000 })).toMatchObject({
     'grpc.max_receive_message_length': 4 * 1024 * 1024,
     'grpc.max_send_message_length': -1,
@@ -49,7 +49,7 @@ test('the xDS server sends GOAWAY on an old connection and closes it after the g
   stream.on('error', () => {});
   await closed;
   const lived = performance.now() - started;
-  // ±10 %, plus delays of a busy machine.
+  // The jitter is ±10 %. A busy machine adds delays.
   expect(events[0]).toBeGreaterThan(350);
   // GOAWAY may be late, but the connection is closed on time.
   expect(lived - events[0]!).toBeGreaterThan(400);
@@ -69,7 +69,7 @@ test('the xDS server closes the connection of a client that does not respond to 
   expect(performance.now() - started).toBeGreaterThan(200);
 });
 
-test('the xDS server keeps the connection of a client that pings every 15 seconds or more often', async ({ start }) => {
+test('the xDS server keeps the connection of a client that pings frequently', async ({ start }) => {
   const world = await start();
   const session = connect(`http://127.0.0.1:${world.port}`);
   const goaway = vi.fn();
@@ -89,7 +89,7 @@ test('the xDS server serves many streams on one connection', async ({ start }) =
   for (const stream of streams) expect((await stream.next()).resources).toHaveLength(2);
 });
 
-test('a drain of the xDS server ends 200 idle streams at once, regardless of its budget', async ({ start }) => {
+test('a drain of the xDS server ends 200 idle streams together, regardless of its time budget', async ({ start }) => {
   const world = await start();
   const streams: Awaited<ReturnType<typeof subscribed>>[] = [];
   while (streams.length < 200) {
@@ -103,7 +103,7 @@ test('a drain of the xDS server ends 200 idle streams at once, regardless of its
   expect(world.server.connections()).toEqual([]);
 });
 
-test('the xDS server reports accepted clients, and the end of these only', async ({ start }) => {
+test('the xDS server reports the start and end of accepted clients only', async ({ start }) => {
   const events: string[] = [];
   const world = await start({
     joined: (connection) => void events.push(`joined ${connection}`),
@@ -118,7 +118,7 @@ test('the xDS server reports accepted clients, and the end of these only', async
   await eventuallyHolds(() => expect(events).toEqual(['joined 2', 'left 2']));
 });
 
-test('the xDS server serves connections by number and skips closed ones', async ({ start }) => {
+test('the xDS server serves connections by number, and skips closed ones', async ({ start }) => {
   const world = await start();
   const [one, other] = [await subscribed(world.client()), await subscribed(world.client())];
   await eventuallyHolds(() =>

@@ -13,7 +13,7 @@ import { AdsStream } from './ads-stream.ts';
 import type { AdsCall } from './ads-transport.ts';
 import { StreamShares } from './stream-shares.ts';
 
-/** Stream whose both ends the test controls. */
+/** A stream of which the test controls both ends. */
 function opened({ departures: closingTurns = atOnce, stream: http2 = undefined as EventEmitter | undefined } = {}) {
   const source = new ScriptedSource();
   const openedNodes: string[] = [];
@@ -68,7 +68,7 @@ function opened({ departures: closingTurns = atOnce, stream: http2 = undefined a
   return { stream, call, reportTypes, openedNodes, closed, introduce };
 }
 
-test('AdsStream ignores a node that is sent after the stream was ended', () => {
+test('AdsStream ignores a node that is sent after the stream has ended', () => {
   const { stream, reportTypes, openedNodes, introduce } = opened();
   stream.execute({ type: 'stream.end', code: 'OK', reason: '' });
   introduce();
@@ -76,7 +76,7 @@ test('AdsStream ignores a node that is sent after the stream was ended', () => {
   expect(stream.identity).toBeUndefined();
 });
 
-test('AdsStream reports its end once with status code and node, even if it is ended several times', () => {
+test('AdsStream reports its end once, with status code and node, even if it is ended several times', () => {
   const { stream, call, reportTypes, closed, introduce } = opened();
   introduce();
   stream.execute({ type: 'stream.end', code: 'UNAVAILABLE', reason: 'draining' });
@@ -89,7 +89,7 @@ test('AdsStream reports its end once with status code and node, even if it is en
   expect(stream.identity?.id).toBe('sidecar~10.0.0.1~a.b~b.svc');
 });
 
-test('AdsStream closes a cancelled stream from the queue, even if its HTTP/2 stream closes first', () => {
+test('AdsStream closes a cancelled stream from the queue even if the HTTP/2 stream closes first', () => {
   const leaving: (() => void)[] = [];
   const http2 = Object.assign(new EventEmitter(), {
     ...{ session: {}, writable: true, writableFinished: false, destroyed: false },

@@ -34,7 +34,7 @@ import { StreamLog } from './stream-log.ts';
 const noListener: StreamListener = { report() {}, pushed() {}, responded() {}, acknowledged() {} };
 
 export class AdsStream {
-  /** N of `ads-connection-N`. */
+  /** Number in the actor's name `ads-connection-N`. */
   readonly number: number;
   readonly kind: StreamKind;
   readonly peer: string;
@@ -51,7 +51,7 @@ export class AdsStream {
   #life: StreamLife = { is: 'arriving' };
   #listener = noListener;
   readonly #exchange: AdsExchange;
-  /** An uncaught error closes only this stream. */
+  /** Owner of this stream's tasks. An uncaught error in one of them closes only this stream. */
   readonly #owner: FaultOwner;
 
   constructor(
@@ -127,16 +127,17 @@ export class AdsStream {
     call.on('finish', () => {
       if (codeOf(this.#life) === undefined) ended();
     });
-    // Responses may be in flight when the call is finished. For cancelled streams see below.
+    // Responses may be in flight when the call is finished. Cancelled streams are handled below.
     this.#transport.onDone(() => {
       if (this.#life.is === 'ending') ended();
     });
     call.on('cancelled', () => this.#onDisconnected('cancelled by the client'));
-    // grpc-js also emits an error for a status sent by the server. The status follows earlier responses and would be lost if the stream closed now.
+    // grpc-js also emits an error for a status that the server sends. The status follows earlier responses and would be lost if the stream were
+    // closed now.
     call.on('error', (error: Error) => {
       if (codeOf(this.#life) === undefined || clientOf(this.#life) === undefined) this.#close(messageOf(error));
     });
-    // An ended call is closed before the last responses are sent.
+    // An ended call is closed before its last responses are sent.
     call.on('close', () => {
       if (codeOf(this.#life) === undefined || this.#transport.isDone) this.#onDisconnected('closed');
     });
@@ -174,7 +175,7 @@ export class AdsStream {
 
   /** @returns whether the change affects a watched type */
   push(change: ResourceChange): boolean {
-    // A node without subscriptions gets the current context too, for its next request.
+    // Also updates the context of a node without subscriptions, for its next request.
     const client = clientOf(this.#life);
     if (client === undefined) return false;
     const types = this.#typesToPush(client, change);
@@ -192,7 +193,7 @@ export class AdsStream {
     this.#life = { is: 'disposed', node: client?.node };
     this.#exchange.stop();
     this.responder.stop();
-    // Unless the stream is cut, a client that does not read keeps its buffers until its TCP connection ends.
+    // A client that does not read keeps its buffers until its TCP connection ends, so a congested stream is cut.
     if (code === undefined && !this.responder.isCongested) {
       if (!this.#call.writableFinished) this.#call.end();
     } else if (client === undefined) this.#transport.finish();
@@ -331,7 +332,7 @@ export class AdsStream {
     const { typeUrl } = request;
     const previous = ownValue(this.watches, typeUrl);
     const ackedBefore = previous?.nonceAcked ?? '';
-    // ACKs count before responses to the same request.
+    // ACKs are processed before responses to the same request.
     this.responder.gate?.onRequest(request, previous);
     this.#exchange.take({ type: 'request.received', request });
     const watch = ownValue(this.watches, typeUrl);
@@ -349,7 +350,7 @@ export class AdsStream {
     }
   }
 
-  /** Ignored before the client is accepted. */
+  /** Processes reported health. Ignored until the client is accepted. */
   #processHealth({ rejection }: AdsRequest): void {
     clientOf(this.#life)?.resources.healthReported?.(rejection === null ? undefined : shortened(rejection));
   }

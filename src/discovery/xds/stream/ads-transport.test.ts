@@ -1,4 +1,4 @@
-/** Response writes with a real grpc-js server. */
+/** Tests how responses are written with a real grpc-js server. */
 
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -81,7 +81,7 @@ const test = base.extend<{ world: World }>({
 });
 
 const bytes = (length: number, fill: number): Buffer => Buffer.alloc(length, fill);
-/** Own and shared bytes, around the limits for separate writes. */
+/** Sizes of own and shared bytes, around the limits for separate writes. */
 const sizes: readonly [number, readonly number[]][] = [
   [0, []],
   [10, []],
@@ -92,7 +92,7 @@ const sizes: readonly [number, readonly number[]][] = [
   [10, [50_000, 1, 0, 1_000_000]],
   [20_000, []],
   [10, [3]],
-  // More than one TLS write, from parts smaller and larger than the limit.
+  // Results in more than one TLS write, from parts smaller and larger than the limit.
   [10, Array.from({ length: 300 }, (_, i) => i)],
   [8_001, [7_999, 8_000, 8_001, 16_000, 1]],
 ];
@@ -102,7 +102,7 @@ describe.each([
   ['shared frames', 'TLS', transportOf],
   ['copies', 'plaintext', copyingTransport],
 ] as const)('the transport with %s over %s', (way, port, transportFor: (call: AdsCall) => AdsTransport) => {
-  test('sends each response completely and in order, and reports when it was sent', async ({ world }) => {
+  test('sends each response completely and in order, and reports when it is sent', async ({ world }) => {
     const { call, received } = await world.open(port);
     const transport = transportFor(call);
     expect(transport.way).toBe(way);
@@ -149,7 +149,7 @@ describe.each([
 });
 
 describe('the transport with shared frames', () => {
-  test('is used, because the private HTTP/2 stream of grpc-js is found', async ({ world }) => {
+  test('is used if it finds the private HTTP/2 stream of grpc-js', async ({ world }) => {
     const { call } = await world.open();
     expect(transportOf(call).way).toBe('shared frames');
   });
@@ -165,7 +165,7 @@ describe('the transport with shared frames', () => {
     client.cancel();
   });
 
-  test('writes to a TLS connection in small pieces, because Node keeps a buffer of the largest write', async ({
+  test('writes to TLS connections in small pieces, because Node.js keeps a buffer of the size of the largest write', async ({
     world,
   }) => {
     const { call, received } = await world.open('TLS');
@@ -184,7 +184,7 @@ describe('the transport with shared frames', () => {
     expect(sizes.length).toBeLessThan(130);
   });
 
-  test('is not used without such a stream', () => {
+  test('is not used if there is no such HTTP/2 stream', () => {
     for (const call of [{}, { call: {} }, { call: { stream: { write: () => true } } }, { call: null }]) {
       expect(transportOf(call as unknown as AdsCall).way).toBe('copies');
     }
@@ -199,7 +199,7 @@ describe('the transport with shared frames', () => {
   });
 });
 
-test("a replaced decoder receives requests before grpc-js' own", async ({ world }) => {
+test('a replaced decoder receives requests before the decoder of grpc-js', async ({ world }) => {
   const { call, client } = await world.open();
   const pieces: number[] = [];
   let isAtRest: (() => boolean) | undefined;

@@ -22,7 +22,7 @@ export interface AdsTransport {
   send(parts: ResponseParts, flushed: (error?: Error | null) => void): number;
   end(code: EndCode, reason: string): void;
   /**
-   * Closes the client's side of an ended stream after the status is sent. Clients of gRPC's C core would prefer an error code (RST_STREAM) to the
+   * Closes the client's side of an ended stream after the status is sent. With an error code (RST_STREAM), clients of gRPC's C core would ignore the
    * status.
    */
   finish(): void;
@@ -59,7 +59,7 @@ export function copyingTransport(call: AdsCall): AdsTransport {
 
 /** Compression flag (0: none) and length of a gRPC message. */
 const prefixBytes = 5;
-/** Smaller parts are copied, because a separate write costs more. */
+/** Smaller parts are copied, because writing them separately costs more. */
 const maxCopiedBytes = 8 * 1024;
 
 /**
@@ -72,7 +72,7 @@ const maxSecureWriteBytes = 8_000;
 function sharingTransport(call: AdsCall, stream: Http2Stream): AdsTransport {
   let isBegun = false;
   const isSecure = stream.session?.encrypted === true;
-  // Without it, a stream writes each queued piece after the previous one.
+  // Without `_writev`, a stream writes each queued piece after the previous one.
   if (isSecure) Object.assign(stream, { _writev: null });
   return {
     way: 'shared frames',
@@ -101,10 +101,10 @@ function sharingTransport(call: AdsCall, stream: Http2Stream): AdsTransport {
       return length;
     },
     end: (code, reason) => endCall(call, code, reason),
-    // Node sends it after queued data, without an error code, as RFC 9113 §8.1 requires.
+    // Node sends RST_STREAM after queued data, without an error code, as RFC 9113 §8.1 requires.
     finish: () => stream.close(constants.NGHTTP2_NO_ERROR),
     cut: () => stream.close(constants.NGHTTP2_CANCEL),
-    // The call finishes as soon as it is ended, because it does not know of data written past it.
+    // The call itself finishes as soon as it is ended, because it does not know of data that bypasses it.
     get isDone() {
       return isDone(stream);
     },
@@ -121,7 +121,7 @@ function onDone(of: Ending, done: () => void): void {
   of.once('close', done);
 }
 
-/** Corked, to write all parts together. */
+/** Writes all parts together by corking the stream. */
 function writeAll(stream: Http2Stream, parts: readonly Uint8Array[], flushed: (error?: Error | null) => void): void {
   stream.cork();
   parts.forEach((part, i) => {
@@ -158,7 +158,7 @@ export function endOpenSide(call: AdsCall): void {
   http2StreamOf(call)?.close(constants.NGHTTP2_NO_ERROR);
 }
 
-/** A certificate counts only if TLS has verified it. */
+/** A certificate is used only if TLS has verified it. */
 export function peerOf(call: Pick<AdsCall, 'getPeer' | 'metadata' | 'getAuthContext'>): CallPeer {
   const address = call.getPeer();
   return {
@@ -173,12 +173,12 @@ function endCall(call: AdsCall, code: EndCode, reason: string): void {
     call.end();
     return;
   }
-  // Clients log the text, which may quote a client or object.
+  // Escaped, because clients log the text, which can quote a client or object.
   const details = visibleLine(reason);
   call.emit('error', Object.assign(new Error(details), { code: status[code], details }));
 }
 
-/** The used part of Node's ServerHttp2Stream. */
+/** The part of Node's ServerHttp2Stream that is used. */
 interface Http2Stream extends Ending {
   readonly writable: boolean;
   readonly session?: { readonly encrypted?: boolean };
@@ -191,7 +191,7 @@ interface Http2Stream extends Ending {
 /** Interceptors wrap the call that owns the stream. */
 const maxInterceptors = 8;
 
-/** Wraps the message decoder of a call, which is found by its structure like the HTTP/2 stream. */
+/** Wraps the message decoder of a call. Like the HTTP/2 stream, it is found by its structure. */
 export function replaceDecoder(
   call: AdsCall,
   wrap: (grpcDecoder: MessageDecoder, isAtRest: () => boolean) => MessageDecoder,
@@ -243,7 +243,7 @@ const disconnectCodes: ReadonlySet<unknown> = new Set([
   'ERR_STREAM_WRITE_AFTER_END',
 ]);
 
-/** Whether a write failed because the client has disconnected, which the end of the stream reports. */
+/** Whether a write failed because the client has disconnected. The end of the stream reports that too. */
 export function isClientDisconnected(error: Error): boolean {
   return disconnectCodes.has((error as NodeJS.ErrnoException).code);
 }

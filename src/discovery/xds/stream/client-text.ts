@@ -1,6 +1,6 @@
 import { copiedText } from '../../../runtime/copied-text.ts';
 
-/** In a log line or a status. */
+/** Maximum length in a log line or a status. */
 const maxClientTextLength = 512;
 
 /** Truncates a long text and adds its length. */

@@ -1,4 +1,4 @@
-/** A client that sends requests without reading responses: its requests stay in the network, and its stream is closed after a limit. */
+/** Tests a client that sends requests without reading responses. Its requests stay in the network, and its stream is closed after a limit. */
 
 import { constants } from 'node:http2';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -20,7 +20,7 @@ const manyNames = Array.from({ length: 100 }, (_, i) => name(i));
 const sotw = (request: MessageInitShape<typeof DiscoveryRequestSchema>): Uint8Array =>
   toBinary(DiscoveryRequestSchema, create(DiscoveryRequestSchema, request));
 
-/** Stream that has requested clusters of several megabytes and listeners, and reads nothing. */
+/** Opens a stream that requests listeners and clusters of several megabytes, and reads nothing. */
 function unread(port: number): UnreadStream {
   const stream = new UnreadStream(port);
   onTestFinished(() => stream.close());
@@ -29,7 +29,7 @@ function unread(port: number): UnreadStream {
   return stream;
 }
 
-test('the xDS server pauses reading requests while a response waits, and reads all when the client continues', async ({
+test('the xDS server pauses reading requests while a response waits, and reads all of them when the client reads again', async ({
   start,
 }) => {
   const requestReceived = vi.fn();
@@ -39,7 +39,7 @@ test('the xDS server pauses reading requests while a response waits, and reads a
   const stream = unread(port);
   for (let i = 0; i < 20; i++) stream.send(sotw({ typeUrl: listenerType, resourceNames: manyNames }));
   await sleep(500);
-  // The two processed requests, and possibly the next one.
+  // The server has received the two processed requests, and possibly the next one.
   expect(requestReceived.mock.calls.length).toBeLessThanOrEqual(3);
   stream.read();
   await eventuallyHolds(() => expect(requestReceived).toHaveBeenCalledTimes(22));
@@ -62,7 +62,7 @@ test('the xDS server closes the stream of a client that does not read for too lo
   expect(await Promise.race([stream.reset, sleep(20_000, 'not cut')])).toBe(constants.NGHTTP2_CANCEL);
 });
 
-/** Streams whose nodes are rejected while megabytes are unread, with and without a waiting response. */
+/** Opens streams whose nodes are rejected while megabytes are unread, with and without a waiting response. */
 async function refusedWhileUnread(start: GiveServer) {
   const scripted = new ScriptedSource();
   scripted.set(clusterType, 'a', 3_000_000);
@@ -92,7 +92,7 @@ async function refusedWhileUnread(start: GiveServer) {
   return { server, congested, behindNothing };
 }
 
-test('the xDS server resets an ended stream if its client does not read earlier responses', async ({ start }) => {
+test('the xDS server resets an ended stream if the client does not read earlier responses', async ({ start }) => {
   const { server, congested, behindNothing } = await refusedWhileUnread(start);
   for (const { reset } of [congested, behindNothing]) {
     expect(await Promise.race([reset, sleep(20_000, 'not cut')])).toBe(constants.NGHTTP2_CANCEL);
@@ -100,7 +100,7 @@ test('the xDS server resets an ended stream if its client does not read earlier 
   expect(server.connections()).toEqual([]);
 });
 
-test('the xDS server sends the status of an ended stream if its client reads in time', async ({ start }) => {
+test('the xDS server sends the status of an ended stream if the client reads in time', async ({ start }) => {
   const { server, congested, behindNothing } = await refusedWhileUnread(start);
   await sleep(300);
   for (const stream of [congested, behindNothing]) stream.read();

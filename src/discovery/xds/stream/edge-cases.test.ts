@@ -1,6 +1,6 @@
 /**
- * Rows of spec/discovery.md §7.6 in both protocols, with a source that the test controls. Rows 15 to 20 (mesh changes) are in
- * mesh-edge-cases.test.ts, 22 to 24 (authentication) in ads-server.test.ts and ads-security.test.ts.
+ * Tests rows of spec/discovery.md §7.6 in both protocols with a source that the test controls. Rows 15 to 20 (mesh changes) are in
+ * mesh-edge-cases.test.ts, and 22 to 24 (authentication) in ads-server.test.ts and ads-security.test.ts.
  */
 
 import { test as base, describe, expect, vi } from 'vitest';
@@ -22,7 +22,7 @@ interface World {
     readonly nonceExpired: ReturnType<typeof vi.fn>;
     readonly responseSent: ReturnType<typeof vi.fn>;
   };
-  /** New TCP connection with one stream. */
+  /** Opens a new TCP connection with one stream. */
   sidecar(): ProtocolSidecar;
   /** Changes and pushes resources. */
   change(...resources: readonly (readonly [string, string])[]): void;
@@ -67,7 +67,7 @@ for (const protocol of protocols) {
     world.server.connections()[0]?.watches.find((watch) => watch.typeUrl === typeUrl);
 
   describe(protocol, () => {
-    test('rows 1 and 2: the server responds once to a request for clusters, and not to the ACK', async ({ world }) => {
+    test('the server responds once to a request for clusters, and not to the ACK (rows 1 and 2)', async ({ world }) => {
       const sidecar = world.sidecar();
       sidecar.requestNames(clusterType, []);
       const seen = await sidecar.next();
@@ -79,7 +79,7 @@ for (const protocol of protocols) {
       expect(await sidecar.unexpected()).toEqual([]);
     });
 
-    test('rows 3 and 4: the server counts and records a NACK without a response, and pushes the next change', async ({
+    test('the server counts and records a NACK without responding, and pushes the next change (rows 3 and 4)', async ({
       world,
     }) => {
       const sidecar = world.sidecar();
@@ -104,7 +104,7 @@ for (const protocol of protocols) {
       );
     });
 
-    test('row 5: the server only counts a late ACK', async ({ world }) => {
+    test('the server only counts a late ACK (row 5)', async ({ world }) => {
       const sidecar = world.sidecar();
       sidecar.requestNames(endpointType, ['a']);
       const first = await sidecar.next();
@@ -118,7 +118,7 @@ for (const protocol of protocols) {
       expect(watchOf(world, endpointType)).toMatchObject({ nonceAcked: first.nonce });
     });
 
-    test('row 6: the server responds to added names with their resources only', async ({ world }) => {
+    test('the server responds to added names with only their resources (row 6)', async ({ world }) => {
       const sidecar = world.sidecar();
       sidecar.requestNames(endpointType, ['a', 'b']);
       const { nonce } = await sidecar.next();
@@ -127,7 +127,7 @@ for (const protocol of protocols) {
       expect(watchOf(world, endpointType)).toMatchObject({ names: ['a', 'b', 'c'], nonceAcked: nonce });
     });
 
-    test('rows 7 and 8: the server does not respond to removed names, and no longer pushes them', async ({ world }) => {
+    test('the server does not respond to removed names, and stops pushing them (rows 7 and 8)', async ({ world }) => {
       const sidecar = world.sidecar();
       sidecar.requestNames(endpointType, ['a', 'b']);
       const { nonce } = await sidecar.next();
@@ -141,14 +141,14 @@ for (const protocol of protocols) {
       expect(await sidecar.unexpected()).toEqual([]);
     });
 
-    test('row 9: the server responds in full to a client with a nonce of another server', async ({ world }) => {
+    test('the server responds in full to a client with the nonce of another server (row 9)', async ({ world }) => {
       const sidecar = world.sidecar();
       sidecar.requestNames(endpointType, ['a', 'b'], '2026-01-01T00:00:00Z/7/3-9');
       expect((await sidecar.next()).names).toEqual(['a', 'b']);
       expect(world.observer.nonceExpired).not.toHaveBeenCalled();
     });
 
-    test('row 10: the server sends endpoints again after their clusters if they were requested first', async ({
+    test('the server sends endpoints again after their clusters if the endpoints were requested first (row 10)', async ({
       world,
     }) => {
       const sidecar = world.sidecar();
@@ -165,7 +165,7 @@ for (const protocol of protocols) {
       expect(await sidecar.unexpected()).toEqual([]);
     });
 
-    test('row 11: the server responds with a single name that is requested before the ACK', async ({ world }) => {
+    test('the server responds with only the name that is requested before the ACK (row 11)', async ({ world }) => {
       const sidecar = world.sidecar();
       sidecar.requestNames(routeType, ['80']);
       const { nonce } = await sidecar.next();
@@ -173,7 +173,7 @@ for (const protocol of protocols) {
       expect((await sidecar.next()).names).toEqual(['81']);
     });
 
-    test('row 12: the server ignores an unknown type and keeps the stream', async ({ world }) => {
+    test('the server ignores an unknown type and keeps the stream (row 12)', async ({ world }) => {
       const sidecar = world.sidecar();
       sidecar.requestNames('networking.istio.io/v1/VirtualService', []);
       expect(await sidecar.unexpected()).toEqual([]);
@@ -181,7 +181,9 @@ for (const protocol of protocols) {
       expect((await sidecar.next()).typeUrl).toBe(clusterType);
     });
 
-    test('row 13: the server treats two streams of a node as two connections and pushes to both', async ({ world }) => {
+    test('the server treats two streams of a node as two connections, and pushes to both (row 13)', async ({
+      world,
+    }) => {
       const sidecars = [world.sidecar(), world.sidecar()];
       for (const sidecar of sidecars) {
         sidecar.requestNames(clusterType, []);
@@ -195,7 +197,7 @@ for (const protocol of protocols) {
       expect(new Set(world.server.connections().map(({ id }) => id)).size).toBe(2);
     });
 
-    test('row 14: the server responds to a request while a push waits, and pushes afterwards', async ({ world }) => {
+    test('the server responds to a request while a push waits, and pushes afterwards (row 14)', async ({ world }) => {
       const sidecar = world.sidecar();
       sidecar.requestNames(clusterType, []);
       const clusters = await sidecar.next();
@@ -207,7 +209,7 @@ for (const protocol of protocols) {
       expect(await sidecar.next()).toMatchObject({ typeUrl: clusterType });
     });
 
-    test('row 18: the server does not push unchanged resources', async ({ world }) => {
+    test('the server does not push unchanged resources (row 18)', async ({ world }) => {
       const sidecar = world.sidecar();
       sidecar.requestNames(clusterType, []);
       sidecar.ack(await sidecar.next());
@@ -216,7 +218,7 @@ for (const protocol of protocols) {
       expect(await sidecar.unexpected()).toEqual([]);
     });
 
-    test('row 20: the server omits removed resources, and names them in delta', async ({ world }) => {
+    test('the server omits removed resources, and names them in delta (row 20)', async ({ world }) => {
       const sidecar = world.sidecar();
       sidecar.requestNames(clusterType, []);
       sidecar.ack(await sidecar.next());
@@ -226,14 +228,16 @@ for (const protocol of protocols) {
       expect(await sidecar.next()).toMatchObject(isDelta ? { names: [], removed: ['b'] } : { names: ['a', 'c'] });
     });
 
-    test('row 21: the server ignores a wildcard that is subscribed and unsubscribed at once', async ({ world }) => {
+    test('the server ignores a wildcard that is subscribed and unsubscribed in the same request (row 21)', async ({
+      world,
+    }) => {
       const sidecar = world.sidecar();
       sidecar.drop(clusterType, isDelta ? ['*'] : [''], isDelta ? ['*'] : []);
       world.change([clusterType, 'a']);
       expect(await sidecar.unexpected()).toEqual([]);
     });
 
-    test('row 25: the server does not delay other clients for one that never reads, and queues one response for it', async ({
+    test('the server does not delay other clients because of one that never reads, and queues one response for it (row 25)', async ({
       world,
     }) => {
       world.source.set(clusterType, 'a', 3_000_000);

@@ -1,5 +1,5 @@
 /**
- * A stream that the server ends delivers its status and message, even to clients that prefer an RST_STREAM with an error code to the preceding status
+ * When the server ends a stream, the client receives status and message, even if it prefers a later RST_STREAM with an error code to the status
  * (gRPC's C core: Python, C++, Ruby).
  */
 import { connect, constants, type IncomingHttpHeaders } from 'node:http2';
@@ -116,10 +116,10 @@ const cases: readonly [string, status, RegExp, Partial<AdsServerOptions>, readon
   ],
 ];
 
-test.for(cases)('a stream %s ends with its status and without an error code', async (one, { start }) => {
+test.for(cases)('a stream %s ends with a gRPC status and without an HTTP/2 error code', async (one, { start }) => {
   const [, code, reason, options, messages] = one;
   const { port } = await start(options);
-  // Whether a reset overtakes the status depends on timing.
+  // Repeated, because whether a reset overtakes the status depends on timing.
   for (let i = 0; i < 10; i++) {
     const { rst, fields } = await ended(port, messages);
     expect(Number(fields['grpc-status'])).toBe(code);

@@ -14,16 +14,16 @@ export interface StreamSecurity {
 export const plaintext: StreamSecurity = { isSecure: false, authenticators: [], checksIdentity: false };
 
 export interface StreamKind {
-  /** `/package.Service/Method`. */
+  /** Method as `/package.Service/Method`. */
   readonly path: string;
   readonly delta: boolean;
-  /** Default type of requests on a separate service; null for ADS. */
+  /** Default type of requests on a separate service. Null for ADS. */
   readonly onlyType: string | null;
 }
 
 export interface IncomingStream {
   readonly call: AdsCall;
-  /** The first request may have been read ahead. */
+  /** Requests of the stream. The first may have been read ahead. */
   readonly intake: RequestIntake;
   readonly kind: StreamKind;
 }
@@ -31,7 +31,7 @@ export interface IncomingStream {
 export interface StreamListener {
   /** Reports to the stream's chart. */
   report(report: StreamReport): void;
-  /** Reports pushes to the stream's chart, if routine events are traced. */
+  /** Reports pushes to the stream's chart if routine events are traced. */
   pushed(order: ConnectionPush): void;
   /** Called when a response was written or the client has all requested resources. */
   responded(): void;

@@ -11,7 +11,7 @@ import type { StreamRejection } from '../resource-source.ts';
 const node = { id: 'sidecar~10.0.0.1~a.b~b.svc' };
 const why: StreamRejection = { code: 'FAILED_PRECONDITION', reason: 'no such group' };
 
-/** A stream, and a function that rejects its node. */
+/** Opens a stream, and returns a function that rejects its node. */
 async function given() {
   const source = new ScriptedSource();
   source.set(clusterType, 'a');
@@ -35,7 +35,7 @@ async function given() {
 }
 
 it.each(['before an ACK', 'after an ACK'])(
-  'a stream that is rejected later (%s) ends with the reason',
+  'a stream that is rejected after its first response (%s) ends with the reason',
   async (when) => {
     const { stream, refuse, source } = await given();
     stream.send({ node, typeUrl: typeUrls.CDS });

@@ -4,7 +4,7 @@ import type { Logger } from '../../../runtime/output/log.ts';
 
 /** Minimum interval between two lines of one kind. */
 const repeatAfterMs = 60_000;
-/** Further kinds count as one. */
+/** Maximum number of kinds. All further kinds are treated as one. */
 const maxKinds = 32;
 
 type Warning = EventOfLevel<'warn'>;
@@ -12,7 +12,7 @@ type Warning = EventOfLevel<'warn'>;
 interface Kind {
   readonly event: Warning;
   readonly fields: object;
-  /** When the next line may be written. */
+  /** Time from which the next line may be written. */
   readonly next: number;
   /** Lines omitted since the last written one. */
   readonly omitted: number;
@@ -22,9 +22,9 @@ interface Kind {
 }
 
 /**
- * Writes the first line of each kind, then at most one in {@link repeatAfterMs}, with the number of omitted ones (`repeated`). With `persistsMs`, a
- * line is written only if the failure still occurs this long after the first occurrence. An occurrence more than {@link repeatAfterMs} after the last
- * one is a first one again.
+ * Writes the first line of each kind, then at most one per {@link repeatAfterMs}, with the number of omitted lines (`repeated`). With `persistsMs`, a
+ * line is written only if the failure still occurs this long after its first occurrence. An occurrence more than {@link repeatAfterMs} after the last
+ * one is treated as the first.
  */
 export class RepeatedLines {
   readonly #logger: Pick<Logger, 'warn'>;
@@ -33,7 +33,7 @@ export class RepeatedLines {
 
   readonly #persistsMs: number;
 
-  /** @param persistsMs shorter failures are not written */
+  /** @param persistsMs minimum duration of failures that are written */
   constructor(logger: Pick<Logger, 'warn'>, now: () => number, persistsMs = 0) {
     this.#logger = logger;
     this.#now = now;

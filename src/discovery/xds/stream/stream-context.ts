@@ -11,30 +11,30 @@ import type { DepartedClusters } from '../rollout/departed-clusters.ts';
 import type { RemovalTimes } from '../rollout/draining-listeners.ts';
 import type { StreamShares } from './stream-shares.ts';
 
-/** Shared by all streams of a server. */
+/** Context that all streams of a server share. */
 export interface StreamContext {
   readonly source: ResourceSource;
   readonly shares: StreamShares;
   readonly observer: AdsObserver;
   readonly logger: Logger;
   readonly bodies: SharedBodies;
-  /** Absent from responses if `undefined`. */
+  /** If `undefined`, responses do not contain this field. */
   readonly controlPlane?: ControlPlaneFields;
   readonly lists: RequestNameLists;
-  /** For processing requests. */
+  /** Schedules the processing of requests. */
   readonly turns: WorkTurns;
-  /** For closing streams: thousands may end at once with their TCP connection. */
+  /** Schedules the closing of streams, thousands of which can end together with their TCP connection. */
   readonly closingTurns: WorkTurns;
   readonly oneShot?: OneShot;
   readonly rules: ExchangeRules;
-  /** Absent: make-before-break is disabled. */
+  /** If absent, make-before-break is disabled. */
   readonly makeBeforeBreak?: {
     readonly references: ResourceReferences;
     readonly removal: RemovalTimes;
     readonly departed: DepartedClusters;
-    /** Of a wait. */
+    /** Maximum duration of a wait. */
     readonly limitMs: number;
-    /** For tests. Default {@link rolloutRules}. */
+    /** Set by tests. Defaults to {@link rolloutRules}. */
     readonly rules?: RolloutRules;
   };
   /** Whether routine events are reported to the charts, for the trace. */

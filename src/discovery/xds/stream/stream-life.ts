@@ -7,17 +7,17 @@ export interface ServedClient {
 
 /**
  * State of a stream. `client` is served until the stream is disposed, because its last responses may be in flight. `code` is the status with which
- * the server ended the stream, if it did.
+ * the server ended the stream, if any.
  */
 export type StreamLife =
-  /** Not authenticated yet. */
+  /** The stream is not authenticated yet. */
   | { readonly is: 'arriving' }
-  /** Authenticated, without an accepted node. */
+  /** The stream is authenticated, without an accepted node. */
   | { readonly is: 'admitted'; readonly identities: readonly string[] }
   | { readonly is: 'serving'; readonly client: ServedClient }
-  /** Ended by the server; the client may not have received the status. */
+  /** The server ended the stream. The client may not have received the status. */
   | { readonly is: 'ending'; readonly client: ServedClient | undefined; readonly code: string }
-  /** The client has disconnected, and the chart will be notified. */
+  /** The client has disconnected. The chart will be notified. */
   | { readonly is: 'gone'; readonly client: ServedClient | undefined; readonly code: string | undefined }
   /** The chart was notified of the end. */
   | { readonly is: 'over'; readonly client: ServedClient | undefined; readonly code: string | undefined }

@@ -1,4 +1,4 @@
-/** Log lines and observer calls of one stream. */
+/** Writes log lines and calls the observer for one stream. */
 import type {
   AdsRequest,
   ResponseSent,
@@ -12,7 +12,7 @@ import { shortened } from './client-text.ts';
 import { RepeatedLines } from './repeated-lines.ts';
 import type { StreamContext } from './stream-context.ts';
 
-/** Texts of clients are truncated, and repeated warnings combined. */
+/** Truncates texts of clients, and combines repeated warnings. */
 export class StreamLog {
   readonly #context: StreamContext;
   readonly #peer: string;
@@ -27,7 +27,7 @@ export class StreamLog {
     this.#lines = new RepeatedLines({ warn: (event, fields) => this.#logger.warn(event, fields) }, context.now);
   }
 
-  /** Not stored, because a logger for each stream would need more memory than the other fields. */
+  /** Created on demand, because a logger for each stream would need more memory than the other fields. */
   get #logger(): Logger {
     const { logger } = this.#context;
     return logger.levels.hasProxies ? logger.ofProxy(this.#node().split('~')[2] ?? '') : logger;

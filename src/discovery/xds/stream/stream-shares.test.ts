@@ -20,8 +20,8 @@ function given(maxStreams: number) {
   return { rejected, open };
 }
 
-describe('streams beyond the limit', () => {
-  it('of a namespace with many accounts are closed for another namespace, and not accepted again', () => {
+describe('streams above the limit', () => {
+  it('are closed in a namespace with many accounts if another namespace needs them, and not accepted again', () => {
     const { rejected, open } = given(1_000);
     for (let i = 0; i < 1_000; i++) expect(open(`flood ${i}`, `mallory/account-${i % 2}`)).toBe(true);
     expect(open('more', 'mallory/account-0')).toBe(false);
@@ -30,19 +30,21 @@ describe('streams beyond the limit', () => {
     expect(open('again', 'mallory/account-0')).toBe(false);
   });
 
-  it('of clients without an identity use the share of one namespace, divided by address', () => {
+  it('use the share of one namespace for all clients without identity, divided by address', () => {
     const { rejected, open } = given(4);
     for (let i = 0; i < 4; i++) open(`flood ${i}`, undefined, `10.0.0.66:${i}`);
     expect([open('bank', 'bank/pay'), open('other', undefined, '10.0.0.7:1')]).toEqual([true, true]);
     expect(rejected.map((text) => text.split(' ')[0])).toEqual(['flood', 'flood']);
   });
 
-  it('are limited by half of the heap by default', () => {
+  it('are limited by default to half of the heap', () => {
     expect(maxServedStreamsWithin(512 * 1024 * 1024)).toBe(8_192);
   });
 });
 
-test('a stream beyond the limit receives the reason, and is served after another one ends', async ({ start }) => {
+test('a stream above the limit is rejected with the reason, and served after another stream ends', async ({
+  start,
+}) => {
   const { client } = await start({ limits: { maxServedStreams: 2 } });
   const [first] = [await subscribed(client()), await subscribed(client())];
   const rejected = client().sotw();

@@ -1,6 +1,6 @@
 /**
- * Limits the number of served streams, with fair shares for namespaces and, within them, service accounts. Clients without an identity have one
- * share, divided by address. A stream beyond the limit ends the newest stream of the largest namespace, or is rejected if that is its own.
+ * Limits the number of served streams, with fair shares for namespaces and, within them, for service accounts. Clients without an identity have one
+ * share, divided by address. A stream beyond the limit ends the newest stream of the largest namespace. If that is its own namespace, it is rejected.
  */
 import { getHeapStatistics } from 'node:v8';
 import { workloadIdentityOf } from '../../../identity/spiffe-id.ts';
@@ -10,7 +10,7 @@ import { groupOfPeer } from '../admission/ads-admission.ts';
 import type { StreamRejection } from '../resource-source.ts';
 
 export interface ServedStream {
-  /** `host:port` of the client. */
+  /** Address of the client as `host:port`. */
   readonly peer: string;
   reject(why: StreamRejection): void;
 }
@@ -41,7 +41,7 @@ export class StreamShares {
     return this.#streams.accepts(key) ? undefined : this.#exhausted(key);
   }
 
-  /** May reject another stream. */
+  /** Adds a stream, which may end another one. */
   add(stream: ServedStream, identities: readonly string[]): void {
     const key = keyOf(stream.peer, identities);
     const rejected = this.#streams.add(stream, key);

@@ -9,7 +9,7 @@ const test = base.extend<{ start: GiveServer }>({ start: ({ task: _ }, use) => g
 test.for<[string, () => void]>([
   ['timer', () => void setTimeout(() => fail())],
   ['promise', () => void Promise.resolve().then(fail)],
-])('an uncaught error of a %s ends the stream that caused it', async ([, later], { start }) => {
+])('an uncaught error in a %s ends the stream that caused it', async ([, later], { start }) => {
   const caught = uncaughtErrors();
   const { source, client } = await start();
   const other = await subscribed(client());

@@ -17,7 +17,7 @@ const order = (connections: number[], version = 'v1', configs = ['a']): ProxiesS
 });
 
 describe('ProxyTurns', () => {
-  test('run asynchronously and in order, and report when an order is complete', async () => {
+  test('run asynchronously and in order, and report when an order is completed', async () => {
     const events: string[] = [];
     const turns = new ProxyTurns({
       serve: (connection, { version, configs }) => void events.push(`${connection} ${version} ${[...configs]}`),
@@ -38,7 +38,7 @@ describe('ProxyTurns', () => {
     expect(changes.size).toBe(1);
   });
 
-  test('serve other connections if one fails', async () => {
+  test('continue with other connections if one fails', async () => {
     const events: string[] = [];
     const turns = new ProxyTurns({
       serve(connection) {
@@ -53,7 +53,7 @@ describe('ProxyTurns', () => {
     await eventuallyHolds(() => expect(events).toEqual(['1 Error: a bug', '2', 'served 1,2']));
   });
 
-  test('continue if reporting a completed or failed order throws', async () => {
+  test('continue if the handler for a completed or failed order throws', async () => {
     const caught = uncaughtErrors();
     const events: string[] = [];
     const turns = new ProxyTurns({
@@ -79,7 +79,7 @@ describe('ProxyTurns', () => {
     await eventually('the next one, too', () => events.includes('served 4'));
   });
 
-  test('run orders that result from completed ones in the same slice', async () => {
+  test('run follow-up orders of completed ones in the same slice', async () => {
     standingClock();
     const served: number[] = [];
     const turns: ProxyTurns = new ProxyTurns({
@@ -93,7 +93,7 @@ describe('ProxyTurns', () => {
     expect(served).toEqual([1, 2, 3]);
   });
 
-  test('leave time for other work', async () => {
+  test('let other work run', async () => {
     const clock = standingClock();
     let served = 0;
     const turns = new ProxyTurns({
@@ -112,7 +112,7 @@ describe('ProxyTurns', () => {
     expect(seen.length).toBeGreaterThanOrEqual(8);
   });
 
-  test('end with the server, even if serving a proxy stops it', async () => {
+  test('end with the server even if serving a proxy stops it', async () => {
     standingClock();
     const served: number[] = [];
     const turns: ProxyTurns = new ProxyTurns({

@@ -5,18 +5,18 @@ import type { ResourceChange } from '../resource-source.ts';
 import { Slices } from './slices.ts';
 
 export interface ProxyTurnsOptions {
-  /** Synchronous. */
+  /** Updates a connection synchronously. */
   serve(connection: number, change: ResourceChange, order: ProxiesServe): void;
   /** Reports an error. Other connections are served anyway. */
   failed?(connection: number, error: unknown): void;
-  /** Called when all connections of an order were served. May lead to another order. */
+  /** Called when all connections of an order were served. May cause another order. */
   served(order: ProxiesServe): void;
 }
 
 export class ProxyTurns {
   readonly #options: ProxyTurnsOptions;
   readonly #orders: ProxiesServe[] = [];
-  /** The first order, and how many of its connections were served. */
+  /** Change of the first order, and number of its connections that were served. */
   #current: { readonly change: ResourceChange; served: number } | undefined;
   readonly #slices = new Slices(() => this.#orders[0] !== undefined && this.#serveOne(this.#orders[0]));
 

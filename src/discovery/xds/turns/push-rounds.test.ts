@@ -17,7 +17,7 @@ function busy(ms: number): void {
 }
 
 describe('PushRounds', () => {
-  test('continue if a client or the list of clients fails', async () => {
+  test('continue if a client or listing the clients fails', async () => {
     const caught = uncaughtErrors();
     const served: string[] = [];
     let isBroken = true;
@@ -42,7 +42,7 @@ describe('PushRounds', () => {
     expect(caught.map(({ error }) => String(error))).toEqual(['Error: no list', 'Error: not 1', 'Error: not 3']);
   });
 
-  test('serve all clients asynchronously and report the end', async () => {
+  test('serve all clients asynchronously, and report the end', async () => {
     const served: string[] = [];
     const finished: number[] = [];
     const rounds = new PushRounds({
@@ -57,7 +57,7 @@ describe('PushRounds', () => {
     expect(finished).toEqual([2]);
   });
 
-  test('leave time for other work', async () => {
+  test('let other work run', async () => {
     let served = 0;
     const rounds = new PushRounds({
       clients: () => Array.from({ length: 20 }, (_, i) => i),
@@ -72,7 +72,7 @@ describe('PushRounds', () => {
     expect(turns).toBeGreaterThanOrEqual(8);
   });
 
-  test('combine changes during a round into the next one', async () => {
+  test('combine changes during a round into the next round', async () => {
     const served: [number, string, string[]][] = [];
     const rounds = new PushRounds({
       clients: () => [1, 2],
@@ -104,7 +104,7 @@ describe('PushRounds', () => {
   });
 });
 
-test('combined changes are forced if one of them is', () => {
+test('combined changes are forced if one of them is forced', () => {
   expect(joinChanges({ ...change('v1', 'a'), forced: true }, change('v2', 'b'))).toEqual({
     version: 'v2',
     forced: true,

@@ -4,14 +4,14 @@ import type { ResourceChange } from '../resource-source.ts';
 import { Slices } from './slices.ts';
 
 export interface PushRoundsOptions {
-  /** Read at the start of each round. */
+  /** Called at the start of each round. */
   readonly clients: () => Iterable<number>;
   /** Errors are reported as uncaught. Other clients are served anyway. */
   readonly serve: (client: number, change: ResourceChange) => void;
   readonly finished?: (durationMs: number, clients: number) => void;
 }
 
-/** Changes during a round are combined into the next one. */
+/** Runs rounds. Changes during a round are combined into the next one. */
 export class PushRounds {
   readonly #options: PushRoundsOptions;
   #next: ResourceChange | undefined;

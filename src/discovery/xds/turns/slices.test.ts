@@ -4,7 +4,7 @@ import { eventually } from '../../../../test/harness/eventually.ts';
 import { uncaughtErrors } from '../../../../test/harness/uncaught-errors.ts';
 import { countSocketBytes, isTurnFull, Slices } from './slices.ts';
 
-test('Slices that are stopped and restarted by their own work continue asynchronously, once', async () => {
+test('Slices continue once and asynchronously if their own work stops and restarts them', async () => {
   const done: string[] = [];
   const slices: Slices = new Slices(() => {
     done.push('piece');
@@ -20,7 +20,7 @@ test('Slices that are stopped and restarted by their own work continue asynchron
   expect(done).toEqual(['piece', 'turn', 'piece']);
 });
 
-test('Slices report an error and run other work', async () => {
+test('Slices report an error and continue with other work', async () => {
   const caught = uncaughtErrors();
   const done: string[] = [];
   const pieces = ['a', 'broken', 'b', 'c'];
@@ -33,13 +33,13 @@ test('Slices report an error and run other work', async () => {
   slices.begin();
   await eventually('the rest is done', () => done.length === 3);
   expect(caught.map(({ error }) => String(error))).toEqual(['Error: a bug']);
-  // More work was left.
+  // More work is added.
   pieces.push('d');
   slices.begin();
   await eventually('what comes later is done', () => done.includes('d'));
 });
 
-test('Slices leave time for other tasks if work throws repeatedly', async () => {
+test('Slices let other tasks run even if work throws repeatedly', async () => {
   uncaughtErrors();
   let thrown = 0;
   const slices = new Slices(() => {
@@ -55,7 +55,7 @@ test('Slices leave time for other tasks if work throws repeatedly', async () => 
   expect(thrown).toBe(thrownBefore);
 });
 
-test('Slices pause until the next iteration of the event loop after writing too many bytes to sockets', async () => {
+test('Slices pause until the next event loop iteration after writing too many bytes to sockets', async () => {
   const mib = 1024 * 1024;
   const pieces: string[] = [];
   const slices = new Slices(() => {
@@ -72,7 +72,7 @@ test('Slices pause until the next iteration of the event loop after writing too 
   expect(pieces.join(' ')).toBe('piece piece turn piece piece turn piece piece turn turn');
 });
 
-test('a full iteration of the event loop stays full for all users until it ends', async () => {
+test('an event loop iteration that is full stays full for all users until it ends', async () => {
   countSocketBytes(1_000);
   expect(isTurnFull()).toBe(false);
   countSocketBytes(4 * 1024 * 1024);

@@ -9,7 +9,7 @@ export const sliceMs = 5;
  */
 const maxTurnBytes = 2 * 1024 * 1024;
 
-/** Of all sockets, because there is one event loop. */
+/** Bytes written to all sockets, because there is one event loop. */
 let socketBytes = 0;
 
 export function countSocketBytes(bytes: number): void {
@@ -21,7 +21,7 @@ export function countSocketBytes(bytes: number): void {
   socketBytes += bytes;
 }
 
-/** Whether further data must wait for a later iteration. */
+/** Whether further writes must wait for a later iteration. */
 export function isTurnFull(): boolean {
   return socketBytes >= maxTurnBytes;
 }
@@ -54,7 +54,7 @@ export class Slices {
       do more = this.#piece();
       while (more && this.#scheduled === scheduled && performance.now() < until && !isTurnFull());
     } catch (error) {
-      // Continue in a later iteration, so that repeated errors do not block other tasks.
+      // Continues in a later iteration, so that repeated errors do not block other tasks.
       letEscape(error);
     }
     // A piece may have stopped the work.

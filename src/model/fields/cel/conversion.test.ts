@@ -10,6 +10,6 @@ test.each([
   ['string(a', 'string(a'],
   ['string("a', 'string("a'],
   ['request.method', 'request.method'],
-])('the CEL expression %s without its string conversion is %s', (expression, evaluated) => {
+])('the CEL expression %s is reduced to %s without its string conversion', (expression, evaluated) => {
   expect(withoutStringConversion(expression)).toBe(evaluated);
 });

@@ -1,8 +1,8 @@
 import { tokensOf } from './tokens.ts';
 
 /**
- * Removes a string conversion around a CEL expression, because Envoy lacks that function: `string(destination.port)`, as in Istio's
- * documentation, becomes `destination.port`. The conversion is redundant where the value becomes a string anyway.
+ * Removes a string conversion around a CEL expression, because Envoy lacks it: `string(destination.port)` of Istio's documentation becomes
+ * `destination.port`. It is redundant where the value becomes a string anyway.
  * @returns the expression itself if it is not a single conversion
  */
 export function withoutStringConversion(expression: string): string {
@@ -10,7 +10,7 @@ export function withoutStringConversion(expression: string): string {
   if (inner === undefined) return expression;
   const tokens = tokensOf(inner);
   if (typeof tokens === 'string') return expression;
-  // `string(a) + string(b)` begins and ends like a conversion, but its first parenthesis closes before the end.
+  // In `string(a) + string(b)`, the first parenthesis closes before the end, so it is not a single conversion.
   let depth = 0;
   for (const { kind, text } of tokens) {
     if (kind !== 'sign') continue;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { celViolation } from './expression.ts';
 
-/** Results of Envoy 1.40 for each expression as the filter of an access log. */
+/** Expressions that Envoy 1.40 accepts as the filter of an access log. */
 const taken = [
   ...['response.code >= 400', 'foo == 1', 'true', '"x"', '1', 'has(request.foo)', 'has((a.b))', '"a" ? 1 : 2'],
   ...['size(request.path) > 3 && request.path.startsWith("/a")', "'a' in ['a']", '[1,2,] == [1]', '{1:2,} == {}'],
@@ -62,15 +62,15 @@ const refused = [
 ];
 
 describe('the expression of an access log filter', () => {
-  it.each(taken)('%s is valid', (text) => {
+  it.each(taken)('is valid if it is %s', (text) => {
     expect(celViolation(text)).toBeUndefined();
   });
 
-  it.each(refused)('%s is invalid, as in Envoy', (text) => {
+  it.each(refused)('is invalid if it is %s, as in Envoy', (text) => {
     expect(celViolation(text)).toMatchObject({ code: 'FIELD_FORMAT_INVALID', expected: 'a CEL expression' });
   });
 
-  it('is rejected with the reason', () => {
+  it('is rejected with a reason', () => {
     const reasonFor = (text: string) => celViolation(text)!.message.replace(/^must be a CEL expression, got .*?: /, '');
     expect(celViolation('a.exists(x, x)')!.message).toBe(
       'must be a CEL expression, got "a.exists(x, x)": exists() is not supported by Envoy',

@@ -1,15 +1,14 @@
 /**
- * Validates CEL (Common Expression Language) expressions as Envoy 1.40 evaluates them for access logs. Envoy rejects a complete listener for
- * an expression that it cannot build. Like Envoy, it does not check types: an expression with a type error evaluates to false. Measured with
- * a real Envoy: macros over lists (`exists`, `map`, …) are disabled, functions must be known with their number of arguments, a literal
- * pattern of `matches` must be a valid regular expression.
+ * Validates CEL (Common Expression Language) expressions as Envoy 1.40 evaluates them for access logs, because Envoy rejects a complete listener if
+ * it cannot build an expression. Like Envoy, does not check types: an expression with a type error evaluates to false. Measured with Envoy: macros
+ * over lists (`exists`, `map`, …) are disabled, functions must be known with their number of arguments, a literal pattern of `matches` must be valid.
  */
 
 import { re2Violation } from '../re2.ts';
 import * as violation from '../violation.ts';
 import { type CelToken, tokensOf } from './tokens.ts';
 
-/** Number of arguments of each function, called as a method (`a.f(x)`) and by name (`f(x)`). */
+/** Numbers of arguments by function, called as a method (`a.f(x)`) and by name (`f(x)`). */
 const functions: Readonly<
   Record<string, { readonly onValue?: readonly number[]; readonly byName?: readonly number[] }>
 > = {
@@ -128,7 +127,7 @@ class Reader {
   #unary(): Shape {
     const sign = this.#is('!') ? '!' : '-';
     if (!this.#is(sign)) return this.#member();
-    // The last minus before a number belongs to the number.
+    // A minus directly before a number belongs to the number.
     while (this.#is(sign) && !(sign === '-' && this.#tokens[this.#at + 1]?.kind === 'literal')) this.#at++;
     this.#member();
     return 'other';
@@ -173,7 +172,7 @@ class Reader {
     return this.#is('(') ? this.#call(name, 'byName') : 'other';
   }
 
-  /** @param isField reserved words are valid field names */
+  /** @param isField accepts reserved words, which are valid field names */
   #name(isField = false): string {
     const token = this.#next;
     if (token?.kind !== 'name' || token.text === 'in') this.#unexpected('expected a name');
@@ -221,9 +220,9 @@ class Reader {
     return 'other';
   }
 
-  /** @param first index of the pattern token, if the call has a single argument */
+  /** @param first index of the argument's first token, if the call has a single argument */
   #checkPattern(first: number | undefined): void {
-    // The pattern is the last token before the parenthesis, if it is a literal: `(pattern)` or `value, pattern)`.
+    // A literal pattern is the last token before the parenthesis, as in `(pattern)` or `value, pattern)`.
     const place = this.#at - 2;
     const token = this.#tokens[place];
     const alone = first === undefined ? this.#tokens[place - 1]?.text === ',' : place === first;

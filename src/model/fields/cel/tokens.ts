@@ -1,7 +1,7 @@
 export interface CelToken {
   readonly kind: 'literal' | 'name' | 'sign';
   readonly text: string;
-  /** Value of a string literal, unless it has escapes that matter. */
+  /** Value of a string literal; absent if its escapes change the value. */
   readonly string?: string;
 }
 

@@ -1,11 +1,11 @@
-/** The CA for client certificates, from a server's TLS settings (spec/discovery.md §8.7). */
+/** Finds the CA for client certificates in a server's TLS settings (spec/discovery.md §8.7). */
 import type { ServerTlsSettings } from '../gateway/gateway.ts';
 
 export type ClientAuthority =
-  /** Location of the CA: a named Secret or ConfigMap, or beside the server's own credential. */
+  /** Location of the CA: in a named Secret or ConfigMap, or with the server's own credential. */
   { readonly kind: 'credential'; readonly name: string } | { readonly kind: 'file'; readonly path: string };
 
-/** `undefined` if none is configured: the server cannot verify certificates and must reject all clients that need one. */
+/** Returns `undefined` without a CA: the server then cannot verify certificates and must reject all clients that need one. */
 export function clientAuthority(tls: ServerTlsSettings): ClientAuthority | undefined {
   const name = tls.caCertCredentialName || tls.credentialNames?.[0] || tls.credentialName;
   if (name) return { kind: 'credential', name };

@@ -42,14 +42,14 @@ const subset: Decoder<Subset> = struct<Subset>({
   trafficPolicy: optional(trafficPolicy),
 });
 
-/** DestinationRule is the only kind whose selector uses `matchLabels`. */
+/** Only the selector of a DestinationRule uses `matchLabels`. */
 const selector = struct<WorkloadSelector>({ labels: withDefault(selectorLabels, {}, 'matchLabels') });
 
 const uniqueSubsets = {
   rules: [{ rule: 'self.all(a, self.exists_one(b, b.name == a.name))', message: 'must not repeat a name' }],
 };
 
-/** Checks the size before decoding, which would take long. */
+/** Checks the size before decoding, because decoding many settings takes long. */
 function withoutTooManySettings<A>(decoder: Decoder<A>): Decoder<A> {
   return describedAs(
     (value: unknown, path: string) => {
@@ -125,7 +125,7 @@ export function destinationRuleWarnings(rule: DestinationRule): FieldError[] {
   ];
 }
 
-/** Locality failover needs outlier detection. */
+/** Warns if locality failover lacks the outlier detection that it needs. */
 function localityWarnings(policy: TrafficPolicy | undefined, path: string, parent?: TrafficPolicy): FieldError[] {
   const locality = policy?.loadBalancer?.localityLbSetting;
   const failsOver = (locality?.failover?.length ?? 0) + (locality?.failoverPriority?.length ?? 0) > 0;
@@ -138,7 +138,7 @@ function localityWarnings(policy: TrafficPolicy | undefined, path: string, paren
   ];
 }
 
-/** Without a workloadSelector only gateways receive the rule's Secret: a warning if no gateway routes to the host. */
+/** Warns if no gateway routes to the host, because without a workloadSelector only gateways receive the rule's Secret. */
 export function credentialWarnings(rule: DestinationRule): FieldError[] {
   if (rule.workloadSelector !== undefined) return [];
   const policies = [

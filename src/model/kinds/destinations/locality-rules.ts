@@ -49,7 +49,7 @@ function localityViolation(locality: string, path: string): FieldError[] {
   return [];
 }
 
-/** Localities of one list must not cover each other. */
+/** Rejects lists in which one locality covers another. */
 function overlaps(localities: readonly string[], path: string): FieldError[] {
   return localities.flatMap((locality, index) => {
     const other = localities.slice(0, index).find((earlier) => covers(earlier, locality) || covers(locality, earlier));

@@ -1,4 +1,4 @@
-/** Decoding and rules of traffic policies (§4.5 DestinationRule; §3.3 locality). */
+/** Decodes and validates traffic policies (§4.5 DestinationRule; §3.3 locality). */
 
 import { isObject } from '../../../runtime/json-object.ts';
 import {
@@ -107,7 +107,7 @@ export const inboundConnectionPool = poolOf({
   h2UpgradePolicy: withoutEffect(upgradePolicy, 'the protocol of the port applies', ['DEFAULT', 'DO_NOT_UPGRADE']),
 });
 
-/** Envoy rejects all routes of a port, or all clusters, for an invalid value. */
+/** Rejects line breaks, for which Envoy rejects all routes of a port, or all clusters. */
 const line: Decoder<string> = refine(name, (value, path) => violation.errorsAt(path, lineViolation(value)));
 const lineOrNothing: Decoder<string> = refine(text, (value, path) => violation.errorsAt(path, lineViolation(value)));
 const ringSize = integer(0, 8_388_608);
@@ -118,7 +118,7 @@ const httpCookie = struct<T.HttpCookie>({
   ttlMs: optional(durationOrZero, 'ttl'),
   attributes: optional(
     refine(
-      // An attribute such as Secure has no value.
+      // The value is optional, because attributes such as Secure have none.
       list(struct<{ name: string; value: string }>({ name: required(line), value: withDefault(lineOrNothing, '') })),
       // Attribute names are case-insensitive (RFC 6265 §5.2).
       (attributes, path) =>
@@ -306,7 +306,7 @@ const tlsIsOff = 'mode DISABLE disables TLS';
 const ownCertificate = 'only mode MUTUAL presents a client certificate';
 const notOfMesh = 'only modes SIMPLE and MUTUAL use it';
 
-/** A field that has an effect only in these modes. */
+/** Declares a field that has an effect only in these modes. */
 function ofMode<A>(field: OptionalField<A>, reason: string, modes: readonly string[]): OptionalField<A> {
   return withoutEffectBeside(field, reason, ({ mode }) => typeof mode === 'string' && !modes.includes(mode), [false]);
 }

@@ -1,4 +1,4 @@
-/** Connection settings of a DestinationRule; parts are also used by Sidecar and MeshConfig. */
+/** Connection settings of a DestinationRule. Sidecar and MeshConfig use parts of them. */
 import type { PortSelector } from '../virtual-service/virtual-service.ts';
 
 export interface TrafficPolicy extends PortPolicy {
@@ -25,11 +25,11 @@ export interface LoadBalancerSettings {
   readonly consistentHash?: ConsistentHashLoadBalancer;
   readonly localityLbSetting?: LocalityLoadBalancerSetting;
   readonly zoneAwareLbSetting?: ZoneAwareLoadBalancerSetting;
-  /** Also set by the deprecated `warmupDurationSecs`. */
+  /** The deprecated `warmupDurationSecs` sets this field, too. */
   readonly warmup?: WarmupConfiguration;
 }
 
-/** `LEAST_CONN` is decoded to `LEAST_REQUEST`; `UNSPECIFIED` is absent. */
+/** `LEAST_CONN` is decoded as `LEAST_REQUEST`, and `UNSPECIFIED` as absent. */
 export type SimpleLoadBalancer = 'LEAST_REQUEST' | 'RANDOM' | 'PASSTHROUGH' | 'ROUND_ROBIN';
 
 /** At most one hash key; at most one of `ringHash`, `maglev` and the older `minimumRingSize`. */
@@ -51,19 +51,19 @@ export interface HttpCookie {
 }
 
 export interface LocalityLoadBalancerSetting {
-  /** `to`: locality → weight, summing to 100. */
+  /** `to` maps localities to weights, whose sum is 100. */
   readonly distribute?: readonly { readonly from: string; readonly to: Readonly<Record<string, number>> }[];
   readonly failover?: readonly { readonly from: string; readonly to: string }[];
   readonly failoverPriority?: readonly string[];
   readonly enabled?: boolean;
 }
 
-/** Envoy prefers its own zone of the region as far as that zone's share of the load allows; other regions are used only on failover. */
+/** Envoy prefers its own zone of the region up to that zone's share of the load; other regions are used only on failover. */
 export interface ZoneAwareLoadBalancerSetting {
   readonly enabled?: boolean;
   readonly failover?: readonly { readonly from: string; readonly to: string }[];
   readonly failoverPriority?: readonly string[];
-  /** Zone awareness is off with fewer endpoints in the region. Default 6. */
+  /** Zone awareness requires at least this many endpoints in the region. Default 6. */
   readonly minClusterSize?: number;
 }
 
@@ -104,7 +104,7 @@ export interface HttpSettings {
   readonly http2KeepAlive?: Http2KeepAlive;
 }
 
-/** PING frames on HTTP/2 connections; a missing reply closes the connection. */
+/** Sends PING frames on HTTP/2 connections; closes the connection if a reply is missing. */
 export interface Http2KeepAlive {
   readonly intervalMs: number;
   readonly timeoutMs?: number;
@@ -114,7 +114,7 @@ export type H2UpgradePolicy = 'DEFAULT' | 'DO_NOT_UPGRADE' | 'UPGRADE';
 
 export interface OutlierDetection {
   readonly consecutive5xxErrors?: number;
-  /** Also set by the deprecated `consecutiveErrors`, which counted gateway errors. */
+  /** The deprecated `consecutiveErrors`, which counted gateway errors, sets this field, too. */
   readonly consecutiveGatewayErrors?: number;
   readonly splitExternalLocalOriginErrors?: boolean;
   readonly consecutiveLocalOriginFailures?: number;

@@ -1,5 +1,5 @@
 /**
- * Values that crash Envoy 1.40, at once or with the first request, instead of being rejected. Found with about 800 unusual messages;
+ * Rejects values that crash Envoy 1.40, either when it loads them or on the first request. Found with about 800 unusual messages;
  * `test/e2e/envoy-crashing-values.test.ts` reproduces each. Effects of Lua scripts and of files on the proxy's disk are not covered.
  */
 
@@ -97,7 +97,7 @@ function dictionaryViolation(source: Fields): violation.FieldViolation | undefin
   const { case: kind, value } = source?.specifier ?? {};
   if (kind !== 'inlineBytes' && kind !== 'inlineString') return undefined;
   const dictionary = Buffer.from(value);
-  // A magic number, then the dictionary's identifier.
+  // A dictionary starts with a magic number and its identifier.
   const isNamed = dictionary.length > 8 && dictionary.readUInt32LE(0) === 0xec30a437 && dictionary.readUInt32LE(4) > 0;
   return isNamed && isLoaded(dictionary)
     ? undefined

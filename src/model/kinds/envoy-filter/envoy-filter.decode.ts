@@ -1,4 +1,4 @@
-/** Decoding of EnvoyFilter. Rules across fields: envoy-filter.rules.ts. */
+/** Decodes EnvoyFilters. envoy-filter.rules.ts contains rules across fields. */
 
 import { isObject } from '../../../runtime/json-object.ts';
 import {
@@ -29,7 +29,7 @@ import { scopeAliases, scopeFields } from '../policies/policy-target.decode.ts';
 import { patchErrors } from './envoy-filter.rules.ts';
 import type * as F from './envoy-filter.ts';
 
-/** For `proxyVersion`: Istio has no limit, and Envoy never receives the expression. */
+/** Limit of `proxyVersion`. Istio has none, and Envoy never receives the expression. */
 const maxVersionCharacters = 16_384;
 
 const targets = [
@@ -94,7 +94,7 @@ const clusterMatch = struct<F.ClusterMatch>({
 
 const contexts = ['ANY', 'SIDECAR_INBOUND', 'SIDECAR_OUTBOUND', 'GATEWAY'] as const;
 
-/** Waypoint patches are accepted by {@link anyPatch}; schemas must accept them as well. */
+/** {@link anyPatch} accepts Waypoint patches, so schemas must accept them as well. */
 const context = describedAs((value: unknown, path: string) => oneOf(contexts)(value, path), {
   ...{ type: 'narrowed', of: text, by: { enum: [...contexts, 'WAYPOINT'] } },
 });

@@ -86,7 +86,7 @@ export function patchErrors(patch: EnvoyPatch, path: string): FieldError[] {
   ];
 }
 
-/** Filters, and added clusters and listeners, need a name. */
+/** Requires names of filters, and of added clusters and listeners. */
 function nameErrors(
   applyTo: PatchTarget,
   operation: EnvoyPatchOperation,
@@ -101,7 +101,7 @@ function nameErrors(
   return violation.errorsAt(fieldPath(path, 'name'), isGiven ? undefined : violation.missing());
 }
 
-/** Filter names before Envoy 1.14, which still match. */
+/** Filter names before Envoy 1.14, which are still accepted in matches. */
 const oldNames: Readonly<Record<string, string>> = {
   'envoy.http_connection_manager': 'envoy.filters.network.http_connection_manager',
   'envoy.tcp_proxy': 'envoy.filters.network.tcp_proxy',
@@ -194,7 +194,7 @@ function valueWarnings(patch: EnvoyPatch, path: string): FieldError[] {
   ];
 }
 
-/** A patch cannot rename: the new name has no effect. */
+/** Warns of a new name, which has no effect because a patch cannot rename. */
 function ignoredName({ applyTo, operation, value }: EnvoyPatch, path: string): FieldError[] {
   const isNamed = applyTo === 'CLUSTER' || applyTo === 'LISTENER' || applyTo === 'ROUTE_CONFIGURATION';
   const renames = isNamed && merges.includes(operation) && value?.name !== undefined;
@@ -204,7 +204,7 @@ function ignoredName({ applyTo, operation, value }: EnvoyPatch, path: string): F
   );
 }
 
-/** Filters can be changed and removed only by name. */
+/** Requires a filter name to change or remove a filter. */
 function unmatched({ applyTo, operation, match }: EnvoyPatch, path: string): FieldError[] {
   const changes = operation === 'REMOVE' || operation === 'REPLACE' || merges.includes(operation);
   const filter = match.listener?.filterChain?.filter;

@@ -1,11 +1,11 @@
 import type { PolicyTargetReference } from '../policies/policy-target.ts';
 
 export interface EnvoyFilter {
-  /** Workload labels; absent: all workloads of the namespace, or of the mesh in the root namespace. */
+  /** Workload labels. If absent, selects all workloads of the namespace, or of the mesh in the root namespace. */
   readonly workloadSelector?: Readonly<Record<string, string>>;
   readonly targetRefs?: readonly PolicyTargetReference[];
   readonly configPatches: readonly EnvoyPatch[];
-  /** Lower values are applied first. */
+  /** Patches with lower values are applied first. */
   readonly priority: number;
 }
 
@@ -32,14 +32,14 @@ export type EnvoyPatchOperation =
   | 'INSERT_FIRST'
   | 'REPLACE';
 
-/** WAYPOINT patches have no effect, because waypoints are not served. */
+/** WAYPOINT patches have no effect, because waypoints are not supported. */
 export type PatchContext = 'ANY' | 'SIDECAR_INBOUND' | 'SIDECAR_OUTBOUND' | 'GATEWAY' | 'WAYPOINT';
 
 export interface EnvoyPatch {
   readonly applyTo: PatchTarget;
   readonly match: PatchMatch;
   readonly operation: EnvoyPatchOperation;
-  /** JSON of the patched type as written; absent for removals. */
+  /** The original JSON of the patched type; absent for removals. */
   readonly value?: Readonly<Record<string, unknown>>;
   readonly filterClass?: 'UNSPECIFIED' | 'AUTHN' | 'AUTHZ' | 'STATS';
 }
@@ -64,7 +64,7 @@ export interface ListenerMatch {
     readonly name?: string;
     readonly sni?: string;
     readonly transportProtocol?: string;
-    /** Comma-separated. */
+    /** A comma-separated list. */
     readonly applicationProtocols?: string;
     readonly destinationPort?: number;
     readonly filter?: { readonly name?: string; readonly subFilter?: { readonly name?: string } };
@@ -75,7 +75,7 @@ export interface RouteConfigurationMatch {
   readonly name?: string;
   readonly portNumber?: number;
   readonly portName?: string;
-  /** `namespace/name`. */
+  /** In the form `namespace/name`. */
   readonly gateway?: string;
   readonly vhost?: {
     readonly name?: string;

@@ -26,7 +26,7 @@ export type PatchValue = E.Either<string, LenientMessage> | undefined;
 
 const decoded = new WeakMap<EnvoyPatch, PatchValue>();
 
-/** `undefined` if there is no value or none is needed; left: the error. Cached. */
+/** Returns `undefined` if there is no value or none is needed; left: the error. Cached. */
 export function patchValue(patch: EnvoyPatch): PatchValue {
   if (!decoded.has(patch)) decoded.set(patch, decodeValue(patch));
   return decoded.get(patch);
@@ -38,7 +38,7 @@ function decodeValue({ applyTo, operation, value }: EnvoyPatch): PatchValue {
   return decodeLenient(messageOf[applyTo], value as JsonValue, { keepsTypes });
 }
 
-/** Deprecated fields at any depth: `envoy.config.cluster.v3.Cluster.http2_protocol_options`. */
+/** Returns deprecated fields at any depth, such as `envoy.config.cluster.v3.Cluster.http2_protocol_options`. */
 export function deprecatedFields({ schema, message }: Pick<LenientMessage, 'schema' | 'message'>): readonly string[] {
   const names = [...messagesWithin(schema, message)].flatMap(({ schema: { fields, typeName }, message: within }) =>
     fields.filter((field) => field.deprecated && isFieldSet(within, field)).map(({ name }) => `${typeName}.${name}`),

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { readConfigObject } from '../../config/config-file.ts';
 
-/** The stand-in for a plugin with an invalid digest. */
+/** Returns the placeholders for a plugin with an invalid digest. */
 function standIns(spec: object, namespace = 'shop') {
   const object = {
     ...{ apiVersion: 'extensions.istio.io/v1alpha1', kind: 'WasmPlugin', metadata: { name: 'auth', namespace } },
@@ -12,10 +12,10 @@ function standIns(spec: object, namespace = 'shop') {
   return read.standIns;
 }
 
-describe('the stand-in for a rejected WasmPlugin', () => {
+describe('the placeholder for a rejected WasmPlugin', () => {
   const selector = { matchLabels: { app: 'web' } };
 
-  it.each(['AUTHN', 'AUTHZ'])('in phase %s denies everything that the plugin would process', (phase) => {
+  it.each(['AUTHN', 'AUTHZ'])('denies everything that the plugin in phase %s would process', (phase) => {
     const match = [{ mode: 'SERVER', ports: [{ number: 80 }] }];
     expect(standIns({ phase, selector, match })).toMatchObject([
       {
@@ -27,14 +27,14 @@ describe('the stand-in for a rejected WasmPlugin', () => {
     expect(standIns({ phase, failStrategy: 'FAIL_CLOSE' })).toHaveLength(1);
   });
 
-  it('does not exist if the plugin would have denied nothing', () => {
+  it('does not exist if the plugin denies nothing', () => {
     expect(standIns({})).toEqual([]);
     expect(standIns({ phase: 'STATS' })).toEqual([]);
     expect(standIns({ phase: 'UNSPECIFIED_PHASE' })).toEqual([]);
     expect(standIns({ phase: 'AUTHN', failStrategy: 'FAIL_OPEN' })).toEqual([]);
   });
 
-  it('is the strictest one if the plugin is unreadable', () => {
+  it('is as strict as possible if the plugin is unreadable', () => {
     expect(standIns({ phase: 'Auth' })).toMatchObject([{ spec: { phase: 'AUTHN' } }]);
     expect(standIns({ phse: 'AUTHZ' })).toMatchObject([{ spec: { phase: 'AUTHZ' } }]);
     expect(standIns({ phase: 'AUTHN', failStrategy: 'OPEN' })).toHaveLength(1);
@@ -42,7 +42,7 @@ describe('the stand-in for a rejected WasmPlugin', () => {
     expect(unread!.spec).toEqual({ url: 'oci://refused', phase: 'AUTHN' });
   });
 
-  it('denies connections if the plugin is for connections', () => {
+  it('denies connections if the plugin processes connections', () => {
     const [network] = standIns({ phase: 'AUTHN', type: 'NETWORK' });
     expect(network).toMatchObject({
       spec: { type: 'NETWORK' },

@@ -3,7 +3,7 @@ import * as violation from '../../fields/violation.ts';
 import { scopeFields } from '../policies/policy-target.decode.ts';
 import type { ProxyConfigObject } from './proxy-config-object.ts';
 
-/** The injector applies a ProxyConfig to pods. */
+/** Decodes a ProxyConfig, which the injector applies to pods. */
 export const proxyConfigObject: Decoder<ProxyConfigObject> = struct<ProxyConfigObject>({
   selector: scopeFields.selector,
   concurrency: optional(count),
@@ -17,6 +17,6 @@ export const proxyConfigObject: Decoder<ProxyConfigObject> = struct<ProxyConfigO
       ),
     ),
   ),
-  // The registry determines which images exist.
+  // Accepts any image type, because the registry determines which images exist.
   image: optional(struct<{ imageType?: string }>({ imageType: optional(text) })),
 });

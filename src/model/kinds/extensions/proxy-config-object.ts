@@ -1,7 +1,7 @@
 /** Agent settings of selected workloads (`networking.istio.io` ProxyConfig). */
 export interface ProxyConfigObject {
   readonly selector?: Readonly<Record<string, string>>;
-  /** Worker threads; 0: one per processor. */
+  /** Number of worker threads; 0 means one per processor. */
   readonly concurrency?: number;
   readonly environmentVariables?: Readonly<Record<string, string>>;
   readonly image?: { readonly imageType?: string };

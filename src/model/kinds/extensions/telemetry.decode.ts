@@ -92,7 +92,7 @@ const standardMetrics = [
   ],
 ];
 
-/** Envoy rejects a complete listener for an expression that it cannot build. A `%` could end the format string that contains it. */
+/** Rejects expressions for which Envoy rejects the complete listener, and `%`, which could end the format string around the expression. */
 function labelExpressionViolation(expression: string): violation.FieldViolation | undefined {
   if (expression.includes('%')) {
     return violation.mustBe('a CEL expression', expression, { hint: '% is not supported in labels of metrics' });
@@ -100,7 +100,7 @@ function labelExpressionViolation(expression: string): violation.FieldViolation 
   return celViolation(withoutStringConversion(expression));
 }
 
-/** Attributes of Istio's build of Envoy; field names may be equal to them. */
+/** Whether an expression uses an attribute of Istio's build of Envoy. Fields may have equal names. */
 function usesIstioAttribute(expression: string): boolean {
   const tokens = tokensOf(expression);
   if (typeof tokens === 'string') return false;
@@ -170,7 +170,7 @@ const metrics = struct<Metrics>({
   reportingIntervalMs: optional(durationAtLeast(1000), 'reportingInterval'),
 });
 
-/** Envoy rejects a complete listener for an expression that it cannot build. */
+/** Rejects expressions for which Envoy rejects the complete listener. */
 const celExpression: Decoder<string> = refine(name, (expression, path) =>
   violation.errorsAt(path, celViolation(expression)),
 );

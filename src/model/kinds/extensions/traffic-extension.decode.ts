@@ -6,7 +6,7 @@ import { scopeErrors, scopeFields, selectorRule } from '../policies/policy-targe
 import type { TrafficExtension, WasmCode } from './traffic-extension.ts';
 import { environmentErrors, wasmCodeFields, wasmMatches } from './wasm-plugin.decode.ts';
 
-/** Limit of Istio's API. */
+/** Limit in Istio's API. */
 const maxLuaLength = 64 * 1024;
 
 const luaCode: Decoder<string> = inSchema(
@@ -21,7 +21,7 @@ const luaCode: Decoder<string> = inSchema(
   { minLength: 1, maxLength: maxLuaLength },
 );
 
-/** A TrafficExtension is validated but not sent to proxies. */
+/** Validates a TrafficExtension, which is not sent to proxies. */
 export const trafficExtension: Decoder<TrafficExtension> = inSchema(
   refine(
     struct<TrafficExtension>({

@@ -13,7 +13,7 @@ spec: ${spec}`;
 test.each([
   ['{ wasm: { url: reg.test/x }, phase: AUTHN, match: [{ mode: CLIENT }] }', 'use a WasmPlugin'],
   ['{ lua: { inlineCode: "function envoy_on_request(handle) end" }, priority: 1 }', 'use an EnvoyFilter'],
-])('the TrafficExtension %s is valid, and is reported to have no effect', (spec, fix) => {
+])('the TrafficExtension %s is accepted, but reported to have no effect', (spec, fix) => {
   expect(problems(spec)).toEqual([expect.stringMatching(`warning.*TrafficExtensions are not applied: ${fix}`)]);
 });
 

@@ -4,7 +4,7 @@ import type { WasmMatch, WasmPlugin } from './wasm-plugin.ts';
 
 export interface TrafficExtension extends PolicyScope {
   readonly phase?: 'UNSPECIFIED' | 'AUTHN' | 'AUTHZ' | 'STATS';
-  /** Higher values come first within a phase. */
+  /** Extensions with higher values come first within a phase. */
   readonly priority?: number;
   readonly match?: readonly WasmMatch[];
   /** Exactly one of `wasm` and `lua`. */

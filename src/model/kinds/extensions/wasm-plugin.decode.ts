@@ -108,7 +108,7 @@ export const wasmPlugin: Decoder<WasmPlugin> = inSchema(
         },
         scopeAliases(),
       ),
-      // As usual, an OCI image needs no scheme.
+      // A URL without a scheme is an OCI image.
       (plugin) => (hasScheme(plugin.url) ? plugin : { ...plugin, url: `oci://${plugin.url}` }),
     ),
     (plugin, path) => [...scopeErrors(plugin, path), ...environmentErrors(plugin, path)],
@@ -128,7 +128,7 @@ function isFile(url: unknown): boolean {
   return typeof url === 'string' && /^file:/i.test(url);
 }
 
-/** Digests are compared as text, so only one spelling is valid. */
+/** Accepts only one spelling, because digests are compared as text. */
 function digestViolation(digest: string): violation.FieldViolation | undefined {
   return /^[0-9a-f]{64}$/.test(digest) ? undefined : violation.mustBe('64 hexadecimal digits in lower case', digest);
 }

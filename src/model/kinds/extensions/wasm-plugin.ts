@@ -1,7 +1,7 @@
 import type { PolicyScope } from '../policies/policy-target.ts';
 
 export interface WasmPlugin extends PolicyScope {
-  /** Location with its scheme: `oci://`, `file://`, `http://`, `https://`. */
+  /** Location with its scheme (`oci://`, `file://`, `http://` or `https://`). */
   readonly url: string;
   readonly sha256?: string;
   readonly imagePullPolicy?: 'UNSPECIFIED_POLICY' | 'IfNotPresent' | 'Always';
@@ -10,7 +10,7 @@ export interface WasmPlugin extends PolicyScope {
   readonly pluginConfig?: Readonly<Record<string, unknown>>;
   readonly pluginName?: string;
   readonly phase?: 'UNSPECIFIED_PHASE' | 'AUTHN' | 'AUTHZ' | 'STATS';
-  /** Higher values come first within a phase. */
+  /** Plugins with higher values come first within a phase. */
   readonly priority?: number;
   readonly failStrategy?: 'FAIL_CLOSE' | 'FAIL_OPEN' | 'FAIL_RELOAD';
   readonly type?: 'UNSPECIFIED_PLUGIN_TYPE' | 'HTTP' | 'NETWORK';
@@ -20,7 +20,7 @@ export interface WasmPlugin extends PolicyScope {
 
 export interface WasmVariable {
   readonly name: string;
-  /** `HOST` takes the value from the proxy's environment. */
+  /** `HOST` reads the value from the proxy's environment. */
   readonly valueFrom?: 'INLINE' | 'HOST';
   readonly value?: string;
 }

@@ -1,4 +1,4 @@
-/** `gateway.networking.k8s.io` BackendTLSPolicy: TLS from gateways to Services (GEP-1897), with the validation of the API's CRD. */
+/** `gateway.networking.k8s.io` BackendTLSPolicy: TLS from gateways to Services (GEP-1897), validated as in the API's CRD. */
 
 import {
   type Decoder,
@@ -31,17 +31,17 @@ export interface BackendTlsTarget {
   readonly group: string;
   readonly kind: string;
   readonly name: string;
-  /** Port name of the Service; absent: all ports without another policy. */
+  /** Port name of the Service. If absent, all ports without another policy. */
   readonly sectionName?: string;
 }
 
-/** Target name in a stand-in: each Service of its namespace. Not a valid object name. */
+/** Target name in a placeholder that stands for each Service of the namespace. Not a valid object name. */
 export const everyService = '*';
 
 export interface BackendTlsValidation {
   /** ConfigMaps in the policy's own namespace; other kinds are not supported. */
   readonly caCertificateRefs: readonly { readonly group: string; readonly kind: string; readonly name: string }[];
-  /** Only `System` is supported. */
+  /** The only supported value is `System`. */
   readonly wellKnownCACertificates?: string;
   /** SNI, and the certificate name unless `subjectAltNames` is set. */
   readonly hostname: string;
@@ -134,7 +134,7 @@ export const backendTlsTarget: Decoder<BackendTlsTarget> = refine(
 
 export const maxBackendTlsTargets = 16;
 
-/** Unknown fields are errors: a field of a newer API version may require checks that this version does not make. */
+/** Unknown fields are errors, because a field of a newer API version may require checks that are not implemented. */
 export const backendTlsPolicy: Decoder<BackendTlsPolicy> = struct<BackendTlsPolicy>({
   targetRefs: required(listOf(backendTlsTarget, 1, maxBackendTlsTargets)),
   validation: required(validation),

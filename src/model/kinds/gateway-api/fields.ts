@@ -1,4 +1,4 @@
-/** Fields that several kinds of the Gateway API share, with the validation of its CRDs. */
+/** Decodes fields of several kinds of the Gateway API, validated as in its CRDs. */
 
 import {
   type Decoded,
@@ -38,7 +38,7 @@ export const namespace: Decoder<string> = refine(name, (value, path) =>
   ),
 );
 
-/** Empty for the core group. */
+/** An empty name is the core group. */
 export const group: Decoder<string> = refine(text, (value, path) =>
   violation.errorsAt(
     path,
@@ -66,7 +66,7 @@ function hostDecoder(pattern: RegExp, expected: string): Decoder<string> {
 
 const dnsName = '[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*';
 
-/** `a.example.com` or `*.example.com`. `*` alone is invalid: an absent hostname means all. */
+/** Accepts `a.example.com` and `*.example.com`. `*` alone is invalid, because an absent hostname matches all hosts. */
 export const hostname: Decoder<string> = hostDecoder(
   new RegExp(`^(?:\\*\\.)?${dnsName}$`),
   'a host name in lower case, or *. and a host name',
@@ -79,7 +79,7 @@ export const preciseHostname: Decoder<string> = hostDecoder(
 
 const durationPattern = '^(?:\\d{1,5}(?:h|m|s|ms)){1,4}$';
 
-/** A GEP-2257 duration (one to four numbers with units), in milliseconds. */
+/** Decodes a GEP-2257 duration (one to four numbers with units) to milliseconds. */
 export const duration: Decoder<number> = describedAs(
   (value: unknown, path: string): Decoded<number> => {
     const fits = typeof value === 'string' && new RegExp(durationPattern).test(value);

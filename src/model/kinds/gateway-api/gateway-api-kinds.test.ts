@@ -19,7 +19,7 @@ function errorsOf(kind: Name, yaml: string): string[] {
   return E.isRight(result) ? [] : result.left.map(codedError);
 }
 
-/** A Gateway with the given `allowedRoutes.namespaces`. */
+/** Returns a Gateway with the given `allowedRoutes.namespaces`. */
 const opened = (namespaces: string): string =>
   `{gatewayClassName: istio, listeners: [{name: l, port: 80, protocol: HTTP, allowedRoutes: {namespaces: {${namespaces}}}}]}`;
 
@@ -143,12 +143,12 @@ describe('an HTTPRoute', () => {
       'rules[0].filters[0].responseHeaderModifier.set[0].value: FIELD_NOT_ALLOWED',
     ],
     [rule('name: a'.concat('}, {name: a')), 'rules[1].name: FIELD_DUPLICATE got "a" beside rules[0].name'],
-  ])('that is invalid is reported with path and message: %s', (yaml, ...expected) => {
+  ])('is rejected with path and message if it is invalid: %s', (yaml, ...expected) => {
     const errors = errorsOf('HTTPRoute', yaml);
     expect(errors).toEqual(expected);
   });
 
-  it('is reported with every error at its line', () => {
+  it('is rejected with every error at its line', () => {
     const spec =
       'spec:\n  hostnames: ["*"]\n  rules:\n  - matches:\n    - path: {value: a}\n    timeouts: {request: 1d}';
     const { problems, configs } = read(file('gateway.networking.k8s.io/v1', 'HTTPRoute', spec));
@@ -176,7 +176,7 @@ describe('a Gateway of the Gateway API', () => {
   const listeners = (text: string): string => `{gatewayClassName: istio, listeners: [${text}]}`;
   const tls = 'tls: {certificateRefs: [{name: web}]}';
 
-  it("is distinct from Istio's kind of the same name", () => {
+  it("is distinct from Istio's kind with the same name", () => {
     const { configs, problems } = read(
       [
         file('gateway.networking.k8s.io/v1', 'Gateway', `spec: ${listeners('{name: a, port: 80, protocol: HTTP}')}`),
@@ -195,7 +195,7 @@ describe('a Gateway of the Gateway API', () => {
     });
   });
 
-  it('keeps its key if its YAML is invalid, so that its last valid version can be found', () => {
+  it('keeps its key if its YAML is invalid, so that its last valid version is found', () => {
     const { problems } = read(`${file('gateway.networking.k8s.io/v1', 'Gateway', 'spec: {')}\n`);
     expect(problems[0]!.key).toEqual({ kind: 'KubernetesGateway', namespace: 'shop', name: 'x' });
   });
@@ -232,11 +232,11 @@ describe('a Gateway of the Gateway API', () => {
       '{gatewayClassName: istio, listeners: [{name: a, port: 80, protocol: HTTP}], addresses: [{type: Hostname, value: a_b}]}',
       'addresses[0].value: FIELD_FORMAT_INVALID got "a_b"',
     ],
-  ])('that is invalid is reported with path and message: %s', (yaml, expected) => {
+  ])('is rejected with path and message if it is invalid: %s', (yaml, expected) => {
     expect(errorsOf('KubernetesGateway', yaml)).toEqual([expected]);
   });
 
-  it('is reported for fields without effect', () => {
+  it('has a warning for each field without effect', () => {
     const spec = listeners('{name: a, port: 80, protocol: HTTP}').replace('}]}', '}], addresses: [{value: 10.0.0.1}]}');
     const { problems } = read(file('gateway.networking.k8s.io/v1', 'Gateway', `spec: ${spec}`));
     expect(problems).toMatchObject([{ severity: 'warning', field: 'spec.addresses[0]' }]);
@@ -263,7 +263,7 @@ it.each([
     '{targetRefs: [{group: "", kind: Service, name: a}], validation: {hostname: a.test, wellKnownCACertificates: System, subjectAltNames: [{type: URI}]}}',
     'validation.subjectAltNames[0]: FIELD_CONFLICT',
   ],
-  // These would allow more than intended.
+  // Accepting these would allow more than intended.
   [
     'ReferenceGrant',
     '{from: [{group: a, kind: B, namespace: c}], to: [{group: "", kind: Service, name: null}]}',
@@ -289,7 +289,7 @@ it.each([
     opened('from: Selector, selector: {matchLables: {a: b}}'),
     'listeners[0].allowedRoutes.namespaces.selector.matchLables: FIELD_UNKNOWN near matchLabels',
   ],
-] as const)('an invalid %s is reported with path and message: %s', (kind, yaml, expected) => {
+] as const)('an invalid %s is rejected with path and message: %s', (kind, yaml, expected) => {
   expect(errorsOf(kind, yaml)).toEqual([expected]);
 });
 
@@ -311,7 +311,7 @@ describe('a GRPCRoute', () => {
       'method: {type: RegularExpression, method: "(?=a)"}',
       'rules[0].matches[0].method.method: FIELD_FORMAT_INVALID got "(?=a)"',
     ],
-    // Each expression is valid alone, but the combination is not as intended, or too large.
+    // Each expression is valid separately, but the combination is too large or has another meaning.
     [
       'method: {type: RegularExpression, service: "\\\\Qabc"}',
       'rules[0].matches[0].method: FIELD_FORMAT_INVALID got "/(?:\\\\Qabc)/(?:[^/]+)"',
@@ -332,7 +332,7 @@ describe('a GRPCRoute', () => {
       'headers: [{name: a, value: b}, {name: a, value: c}]',
       'rules[0].matches[0].headers[1].name: FIELD_DUPLICATE got "a" beside rules[0].matches[0].headers[0].name',
     ],
-  ])('with %s is rejected', (text, expected) => {
+  ])('is rejected if a match has %s', (text, expected) => {
     expect(errorsOf('GRPCRoute', matched(text))).toEqual([expected]);
   });
 
@@ -346,11 +346,11 @@ describe('a GRPCRoute', () => {
       'backendRefs: [{name: a, port: 80, filters: [{type: RequestRedirect, requestRedirect: {}}]}]',
       'rules[0].backendRefs[0].filters[0].type: FIELD_VALUE_UNKNOWN got "RequestRedirect"',
     ],
-  ])('with %s is rejected', (text, expected) => {
+  ])('is rejected if a rule has %s', (text, expected) => {
     expect(errorsOf('GRPCRoute', rule(text))).toEqual([expected]);
   });
 
-  it('is accepted in both versions, with a warning for unknown fields', () => {
+  it('is accepted in both API versions, with a warning for unknown fields', () => {
     for (const version of ['v1', 'v1alpha2']) {
       const { configs, problems } = read(
         file(
@@ -379,11 +379,11 @@ describe.each(['TCPRoute', 'TLSRoute'] as const)('a %s', (kind) => {
       '{parentRefs: [{name: a}, {name: a}], rules: [{backendRefs: [{name: a, port: 1}]}]}',
       'parentRefs[1]: FIELD_DUPLICATE',
     ],
-  ])('with %s is rejected', (text, expected) => {
+  ])('is rejected with the spec %s', (text, expected) => {
     expect(errorsOf(kind, text)).toEqual([expected]);
   });
 
-  it('is accepted with warnings for unknown fields, and for rules after the first one', () => {
+  it('is accepted with warnings for unknown fields and for rules after the first', () => {
     const rule = '{backendRefs: [{name: a, port: 1, filters: []}]}';
     const { problems } = read(file('gateway.networking.k8s.io/v1alpha2', kind, `spec: {rules: [${rule}, ${rule}]}`));
     expect(problems.map(({ field }) => field)).toEqual([

@@ -5,7 +5,7 @@ import { withoutEffect } from '../../fields/effect.ts';
 import * as violation from '../../fields/violation.ts';
 
 export interface GatewayClass {
-  /** `istio.io/gateway-controller`. */
+  /** Such as `istio.io/gateway-controller`. */
   readonly controllerName: string;
   readonly parametersRef?: unknown;
   readonly description?: string;

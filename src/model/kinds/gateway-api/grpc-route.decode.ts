@@ -1,7 +1,4 @@
-/**
- * Decoding of GRPCRoute, with the validation of the API's CRD. Decoded to an HTTPRoute: a gRPC call is a POST to `/service/method` (gRPC
- * over HTTP/2, "Path").
- */
+/** Decodes a GRPCRoute, validated as in the API's CRD, to an HTTPRoute: a gRPC call is a POST to `/service/method` (gRPC over HTTP/2, "Path"). */
 
 import {
   anything,
@@ -88,7 +85,7 @@ function pathOf({ type, service, method }: MethodMatch): PathMatch {
     : { type: 'Exact', value: `/${service}/${method}` };
 }
 
-/** Envoy rejects all routes of a port for one invalid expression. */
+/** Validates the combined expression, because Envoy would reject all routes of a port. */
 function composedErrors(match: MethodMatch, path: string): FieldError[] {
   const { type, service, method } = match;
   const written = [service, method].filter((one) => one !== undefined);

@@ -60,7 +60,7 @@ const backendFields = {
 
 export const weightedBackendFields = { ...backendFields, weight: withDefault(integer(0, 1_000_000), 1) };
 
-/** A Service needs a port number; other backends may have a single port. */
+/** Requires a port number for a Service; other backends may have a single port. */
 export function backendErrors({ group: ofGroup, kind, port: number }: BackendRef, path: string): FieldError[] {
   return violation.errorsAt(
     `${path}.port`,
@@ -174,7 +174,7 @@ const requestMirror: Decoder<RequestMirror> = refine(
     ),
 );
 
-/** The status is 500 for HTTP and 503 for gRPC. */
+/** The response status is 500 for HTTP and 503 for gRPC. */
 const notSupported = 'the filter is not supported, so requests get an error response';
 
 const filterFields: FieldDecoders<HttpRouteFilter> = {
@@ -222,7 +222,7 @@ const grpcFields: FieldDecoders<HttpRouteFilter> = {
   externalAuth: refused(filterFields.externalAuth, notOfGrpc),
 };
 
-/** Other types are rejected. */
+/** Other filter types are rejected. */
 export const grpcRouteFilters = filtersOf(grpcFields);
 
 export const grpcBackendFilters = filtersOf({

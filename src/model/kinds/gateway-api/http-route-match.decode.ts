@@ -20,7 +20,7 @@ import type { HttpRouteMatch, PathMatch, ValueMatchByName } from './http-route.t
 
 const methods = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'CONNECT', 'OPTIONS', 'TRACE', 'PATCH'] as const;
 
-/** RFC 9110 §5.6.2: a token. */
+/** Accepts a token (RFC 9110 §5.6.2). */
 export const headerName: Decoder<string> = refine(name, (value, path) =>
   violation.errorsAt(
     path,
@@ -72,7 +72,7 @@ function valueMatch(nameDecoder: Decoder<string>, maxCharacters: number): Decode
   );
 }
 
-/** Envoy rejects a route with a header value that has line breaks or NUL. */
+/** Rejects line breaks and NUL, because Envoy rejects a route with a header value that contains them. */
 function lineViolation(value: string): violation.FieldViolation | undefined {
   return /[\r\n\0]/.test(value) ? violation.notAllowed('must be a single line without NUL characters') : undefined;
 }
@@ -102,7 +102,7 @@ export const httpRouteMatch: Decoder<HttpRouteMatch> = struct<HttpRouteMatch>(
   }),
 );
 
-/** Warnings about literal `*` in paths, with the path of the rule. */
+/** Warns of literal `*` in paths, at the path of the rule. */
 export function literalStars(matches: readonly HttpRouteMatch[], at: string): FieldError[] {
   return matches.flatMap(({ path: { type, value } }, index) =>
     type === 'RegularExpression'

@@ -1,11 +1,11 @@
 /**
- * `gateway.networking.k8s.io` HTTPRoute with durations in milliseconds and the API's defaults. Also the decoded form of GRPCRoute, TLSRoute
- * and TCPRoute; rules of the latter two have no matches or filters and match every connection.
+ * `gateway.networking.k8s.io` HTTPRoute with durations in milliseconds and the API's defaults. GRPCRoutes, TLSRoutes and TCPRoutes are decoded to
+ * this form, too; rules of the latter two have no matches or filters and match every connection.
  */
 
 export interface RouteObject {
   readonly parentRefs: readonly ParentReference[];
-  /** Empty: those of the parents. */
+  /** If empty, the hostnames of the parents apply. */
   readonly hostnames: readonly string[];
   readonly rules: readonly HttpRouteRule[];
   readonly useDefaultGateways?: unknown;
@@ -14,17 +14,17 @@ export interface RouteObject {
 export interface ParentReference {
   readonly group: string;
   readonly kind: string;
-  /** Absent: the route's namespace. */
+  /** Default: the route's namespace. */
   readonly namespace?: string;
   readonly name: string;
-  /** Name of one listener; absent: all. */
+  /** Name of one listener; absent for all listeners. */
   readonly sectionName?: string;
   readonly port?: number;
 }
 
 export interface HttpRouteRule {
   readonly name?: string;
-  /** ORed; at least one. */
+  /** The rule matches if any of these does; at least one. */
   readonly matches: readonly HttpRouteMatch[];
   readonly filters: readonly HttpRouteFilter[];
   readonly backendRefs: readonly HttpBackendRef[];
@@ -118,7 +118,7 @@ export interface UrlRewrite {
 
 export interface RequestMirror {
   readonly backendRef: BackendRef;
-  /** Percent of requests to mirror; absent: all. */
+  /** Percentage of requests to mirror; absent for all requests. */
   readonly percent?: number;
   readonly fraction?: { readonly numerator: number; readonly denominator: number };
 }

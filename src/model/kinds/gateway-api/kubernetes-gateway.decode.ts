@@ -166,7 +166,7 @@ function at(path: string, field: string): string {
   return path === '' ? field : `${path}.${field}`;
 }
 
-/** Warnings about fields without effect in combination with other fields. */
+/** Warns of fields that have no effect in combination with other fields. */
 export function kubernetesGatewayWarnings({ addresses }: KubernetesGateway): FieldError[] {
   return addresses.flatMap(({ type }, index) =>
     violation.errorsAt(

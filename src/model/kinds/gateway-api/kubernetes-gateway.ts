@@ -1,12 +1,12 @@
-/** `gateway.networking.k8s.io` Gateway. Named KubernetesGateway here, because Gateway is Istio's kind. */
+/** `gateway.networking.k8s.io` Gateway, named KubernetesGateway because Gateway is Istio's kind. */
 import type { LabelSelector } from '../label-selector.ts';
 
 export interface KubernetesGateway {
   readonly gatewayClassName: string;
   readonly listeners: readonly Listener[];
-  /** Empty: workloads whose label contains the object's name implement it. */
+  /** If empty, the workloads whose label contains the object's name implement it. */
   readonly addresses: readonly GatewayAddress[];
-  /** Labels, annotations and parameters of its deployment (`src/injection/gateway`). */
+  /** Labels, annotations and parameters of the Gateway's deployment (`src/injection/gateway`). */
   readonly infrastructure?: unknown;
   readonly allowedListeners?: unknown;
   /** Client certificates and certificates for backends; not implemented. */
@@ -22,7 +22,7 @@ export interface GatewayAddress {
 
 export interface Listener {
   readonly name: string;
-  /** Absent: all. */
+  /** Absent for all hostnames. */
   readonly hostname?: string;
   readonly port: number;
   /** `HTTP`, `HTTPS`, `TLS`, `TCP`, `UDP`, or implementation-specific. */
@@ -43,7 +43,7 @@ export interface SecretReference {
   readonly group: string;
   readonly kind: string;
   readonly name: string;
-  /** Absent: the namespace of the referring object. */
+  /** Default: the namespace of the referring object. */
   readonly namespace?: string;
 }
 
@@ -52,9 +52,9 @@ export type NamespaceSelector = LabelSelector;
 export interface AllowedRoutes {
   readonly namespaces: {
     readonly from: 'All' | 'Selector' | 'Same' | 'None';
-    /** Set if `from` is `Selector`. */
+    /** Present if `from` is `Selector`. */
     readonly selector?: NamespaceSelector;
   };
-  /** Absent: those that the protocol supports. */
+  /** Default: the kinds that the protocol supports. */
   readonly kinds?: readonly { readonly group: string; readonly kind: string }[];
 }

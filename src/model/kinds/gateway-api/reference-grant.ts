@@ -1,10 +1,10 @@
-/** Permits objects of other namespaces to refer to objects of this one (`gateway.networking.k8s.io` ReferenceGrant). */
+/** Permits objects of other namespaces to reference objects of its own namespace (`gateway.networking.k8s.io` ReferenceGrant). */
 import { type Decoder, optional, required, restricting, restrictions, struct } from '../../fields/decode.ts';
 import { group, kindName, listOf, namespace, objectName } from './fields.ts';
 
 export interface ReferenceGrant {
   readonly from: readonly { readonly group: string; readonly kind: string; readonly namespace: string }[];
-  /** Permitted targets; without a name, all objects of the kind. */
+  /** Permitted targets. A target without a name permits all objects of its kind. */
   readonly to: readonly { readonly group: string; readonly kind: string; readonly name?: string }[];
 }
 

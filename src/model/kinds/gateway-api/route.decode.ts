@@ -1,4 +1,4 @@
-/** Fields that all kinds of routes share. */
+/** Decodes the common fields of all route kinds. */
 
 import {
   anything,
@@ -50,7 +50,7 @@ export function routeErrors({ parentRefs, rules }: RouteObject, path: string): F
   ];
 }
 
-/** References to one parent must differ in section or port. */
+/** Requires references to one parent to differ in section or port. */
 function parentErrors(parents: readonly ParentReference[], path: string): FieldError[] {
   const parentOf = ({ group: ofGroup, kind, namespace: of = '', name }: ParentReference): string =>
     [ofGroup, kind, of, name].join('/');

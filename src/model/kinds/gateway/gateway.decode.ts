@@ -82,7 +82,7 @@ export const gateway: Decoder<Gateway> = refine(
   ],
 );
 
-/** `[namespace/]host`. */
+/** Validates `[namespace/]host`. */
 function gatewayHostViolation(text: string): violation.FieldViolation | undefined {
   const parts = text.split('/');
   if (parts.length > 2) return violation.mustBe('a host or namespace/host', text);
@@ -121,7 +121,7 @@ function serverErrors(spec: Server, path: string): FieldError[] {
     errors.push(violation.fieldError(fieldPath(path, 'tls'), violation.excluded(`with protocol ${port.protocol}`)));
   }
   for (const [index, host] of spec.hosts.entries()) {
-    // Envoy rejects a listener whose filter chains match the SNI by a partial wildcard.
+    // Envoy rejects a listener if a filter chain matches the SNI by a partial wildcard.
     if (!secure || partialWildcardWarning(host.slice(host.indexOf('/') + 1)) === undefined) continue;
     errors.push(
       violation.fieldError(

@@ -2,7 +2,7 @@ import type { ApplicationProtocol } from '../../fields/protocol.ts';
 
 export interface Gateway {
   readonly servers: readonly Server[];
-  /** Labels of the workloads that implement this Gateway; empty: all. */
+  /** Labels of the workloads that implement this Gateway; empty for all. */
   readonly selector: Readonly<Record<string, string>>;
 }
 
@@ -11,16 +11,16 @@ export interface Server {
   readonly port: ServerPort;
   /** An address, or `unix:///path`. */
   readonly bind?: string;
-  /** `[namespace/]host`; namespace `.` or `*` as written. */
+  /** `[namespace/]host`; the namespaces `.` and `*` are not resolved. */
   readonly hosts: readonly string[];
   readonly tls?: ServerTlsSettings;
   readonly defaultEndpoint?: string;
-  /** Why connections to the server are closed. Set only for listeners of the Gateway API; users cannot write it. */
+  /** Why connections to the server are closed. Set only for listeners of the Gateway API; users cannot set it. */
   readonly closed?: string;
 }
 
 export interface ServerPort {
-  /** 0 only with a Unix socket bind. */
+  /** 0 is valid only with a Unix socket in `bind`. */
   readonly number: number;
   readonly name: string;
   readonly protocol: ApplicationProtocol;
@@ -63,7 +63,7 @@ export interface TlsCertificate {
   readonly caCertificates?: string;
 }
 
-/** Comma-separated host names of the services whose workloads implement a Gateway. */
+/** Comma-separated host names of Services; their workloads implement the Gateway. */
 export const gatewayServiceAnnotation = 'internal.istio.io/gateway-service';
 
 /** Restricts a Gateway to workloads of its own namespace, regardless of PILOT_SCOPE_GATEWAY_TO_NAMESPACE. */

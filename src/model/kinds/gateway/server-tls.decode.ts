@@ -1,4 +1,4 @@
-/** TLS of a Gateway server, or of a Sidecar's ingress listener (§4.5 Gateway). */
+/** Decodes TLS settings of a Gateway server, or of a Sidecar's ingress listener (§4.5 Gateway). */
 
 import {
   boolean,
@@ -83,7 +83,7 @@ export const serverTls: Decoder<ServerTlsSettings> = inSchema(
   },
 );
 
-/** Envoy rejects a listener with any other form. */
+/** Rejects other forms, for which Envoy rejects the listener. */
 function hashViolation(hash: string): violation.FieldViolation | undefined {
   return /^[0-9a-f]{64}$/i.test(hash) || /^[0-9a-f]{2}(?::[0-9a-f]{2}){31}$/i.test(hash)
     ? undefined
@@ -98,7 +98,7 @@ function spkiViolation(hash: string): violation.FieldViolation | undefined {
 
 const files = ['serverCertificate', 'privateKey', 'caCertificates'] as const;
 
-/** The configured certificate sources. Credentials take precedence over files. */
+/** Returns the configured certificate sources. Credentials have priority over files. */
 function credentialWays(tls: ServerTlsSettings): string[] {
   return [
     ...(tls.credentialName === undefined ? [] : ['credentialName']),
@@ -191,7 +191,7 @@ export const knownCipherSuites: ReadonlySet<string> = new Set([
   'DES-CBC3-SHA',
 ]);
 
-/** Fields that restrict clients, used only if clients present a certificate. */
+/** Fields that restrict clients; they apply only if clients present a certificate. */
 const ofClients = [
   'caCertificates',
   'caCertCredentialName',

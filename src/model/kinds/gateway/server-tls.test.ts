@@ -1,4 +1,4 @@
-/** Server TLS settings that would accept clients that they should reject are rejected or reported. */
+/** Tests that server TLS settings are rejected or reported if they would accept clients unintentionally. */
 
 import * as E from 'fp-ts/lib/Either.js';
 import { describe, expect, it } from 'vitest';
@@ -31,7 +31,7 @@ describe.each(places)('server TLS of a %s', (kind, at, spec) => {
     return found.map(codedError);
   };
 
-  it('has no file name with NUL, at which it would be truncated', () => {
+  it('is rejected if a file name contains NUL, because the name would be truncated there', () => {
     const odd = String.raw`tlsCertificates: [{serverCertificate: "/c\0.pem", privateKey: /k}]`;
     expect(errorsOf(`mode: SIMPLE, ${odd}`)).toEqual([`${at}.tlsCertificates[0].serverCertificate: FIELD_NOT_ALLOWED`]);
     expect(errorsOf(String.raw`mode: MUTUAL, caCertificates: "/ca\0", ${pair}`)).toContain(
@@ -85,13 +85,13 @@ describe.each(places)('server TLS of a %s', (kind, at, spec) => {
     );
   });
 
-  it('is rejected with a revocation list if clients present no certificates', () => {
+  it('is rejected with a revocation list if clients do not present certificates', () => {
     expect(errorsOf('mode: SIMPLE, serverCertificate: /c, privateKey: /k, caCrl: /crl')).toEqual([
       `${at}.caCrl: FIELDS_EXCLUSIVE`,
     ]);
   });
 
-  it('is reported for a restriction without effect', () => {
+  it('has a warning for a restriction without effect', () => {
     expect(warnings('mode: SIMPLE, credentialName: web, subjectAltNames: [client.test]')).toEqual([
       `${at}.subjectAltNames: FIELD_WITHOUT_EFFECT`,
     ]);
@@ -109,7 +109,7 @@ it('server TLS with a misspelled restriction is rejected', () => {
   expect(E.isLeft(decoded) && decoded.left.map(({ path }) => path)).toEqual(['servers[0].tls.subjectAltName']);
 });
 
-it('TLS that is not terminated at a gateway needs no certificates, and configured ones are reported', () => {
+it('server TLS that is not terminated at the gateway needs no certificates, and has a warning for configured ones', () => {
   const decoded = kinds.Gateway.decode(ofGateway('credentialName: web, caCertCredentialName: roots'), 'shop');
   if (E.isLeft(decoded)) throw new Error(JSON.stringify(decoded.left));
   expect(kinds.Gateway.warnings(decoded.right).map(codedError)).toEqual([
@@ -118,7 +118,7 @@ it('TLS that is not terminated at a gateway needs no certificates, and configure
   ]);
 });
 
-it('server TLS with ISTIO_MUTUAL, which uses the CA of the mesh, is rejected with another CA certificate', () => {
+it('server TLS with ISTIO_MUTUAL is rejected with another CA certificate, because it uses the CA of the mesh', () => {
   const decoded = kinds.Gateway.decode(ofGateway('mode: ISTIO_MUTUAL, caCertCredentialName: roots'), 'shop');
   expect(E.isLeft(decoded) && decoded.left.map(codedError)).toEqual(['servers[0].tls: FIELD_CONFLICT']);
 });

@@ -35,7 +35,7 @@ describe('a certificate and key', () => {
     expect([text(read.right.chain), text(read.right.privateKey)]).toEqual([web.certificate, web.privateKey]);
   });
 
-  it('are read with the complete chain and the OCSP response', () => {
+  it('are read with the complete chain and OCSP response', () => {
     const chain = `${web.certificate}\n${authority.certificate}`;
     const read = serverCertificateOf(
       secret({ 'tls.crt': chain, 'tls.key': web.privateKey, 'tls.ocsp-staple': 'signed' }),
@@ -99,7 +99,7 @@ describe('CA certificates', () => {
   it.each([
     ['ca.crt', 'ca.crl'],
     ['cacert', 'crl'],
-  ])('have revocation lists: %s and %s', (rootsKey, listKey) => {
+  ])('include revocation lists in the entries %s and %s', (rootsKey, listKey) => {
     const certificate = readCertificate(new X509Certificate(roots).raw);
     const issuer = { certificate, privateKey: createPrivateKey(authority.privateKey) };
     const life = { thisUpdate: new Date(Date.now() - 60_000), nextUpdate: new Date(Date.now() + 86_400_000) };
@@ -115,13 +115,13 @@ describe('CA certificates', () => {
     ]);
   });
 
-  it('are not read if a revocation list of a generic Secret (`crl`) is unusable', () => {
+  it('are not read if the revocation list of a generic Secret (`crl`) is unusable', () => {
     const given = secret({ cacert: roots, crl: 'list' });
     const read = trustedRootsOf(given);
     expect(isLeft(read) && read.left).toMatch(/^crl: no PEM block/);
   });
 
-  it.each(['list', ''])('are not read without usable revocation lists: %j', (list) => {
+  it.each(['list', ''])('are not read if the revocation list is unusable: %j', (list) => {
     const given = secret({ 'ca.crt': roots, 'ca.crl': list });
     const read = trustedRootsOf(given);
     expect(isLeft(read) && read.left).toMatch(/^ca\.crl: no PEM block "X509 CRL"/);
@@ -139,13 +139,13 @@ describe('CA certificates', () => {
   });
 });
 
-describe('a Secret that resembles a credential but is not usable', () => {
+describe('a Secret that resembles a credential', () => {
   it.each([
     ['a valid credential', secret({ cert: web.certificate, key: web.privateKey, cacert: authority.certificate }), []],
     ['unrelated content', secret({ password: 'x' }), []],
     ['a key of another certificate', secret({ 'tls.crt': web.certificate, 'tls.key': other.privateKey }), ['tls.key']],
     ['two errors', secret({ cert: 'x', key: 'y', 'ca.crt': 'z' }), ['cert and key', 'ca.crt']],
-  ])('is reported: %s', (_, given, expected) => {
+  ])('is reported if it is unusable: %s', (_, given, expected) => {
     const warnings = credentialWarnings(given);
     expect(warnings).toHaveLength(expected.length);
     for (const [index, part] of expected.entries()) expect(warnings[index]!.message).toContain(part);

@@ -1,5 +1,5 @@
 /**
- * Certificates and keys in Secrets and ConfigMaps (spec/discovery.md §8.7, credentialName). Rejects certificates that Envoy would reject, so
+ * Reads certificates and keys from Secrets and ConfigMaps (spec/discovery.md §8.7, credentialName). Rejects certificates that Envoy would reject, so
  * that an invalid Secret never replaces a valid one. Messages contain no secret values.
  */
 
@@ -14,21 +14,21 @@ import * as violation from '../../fields/violation.ts';
 import type { ConfigMap } from './config-map.ts';
 import { type Secret, secretBytes } from './secret.ts';
 
-/** A server's certificate chain and private key. PEM. */
+/** PEM certificate chain and private key of a server. */
 export interface CredentialCertificate {
   readonly chain: Uint8Array;
   readonly privateKey: Uint8Array;
-  /** DER, from the CA's OCSP responder. */
+  /** DER response of the CA's OCSP responder. */
   readonly ocspStaple?: Uint8Array;
 }
 
-/** CA certificates for clients. PEM. */
+/** PEM CA certificates that verify clients. */
 export interface TrustedRoots {
   readonly certificates: Uint8Array;
   readonly crl?: Uint8Array;
 }
 
-/** Entry names; those of generic Secrets take precedence. */
+/** Entry names of certificate and key; those of generic Secrets have priority. */
 const pairs = [
   ['cert', 'key'],
   ['tls.crt', 'tls.key'],
@@ -55,8 +55,8 @@ export function serverCertificateOf(secret: Secret): Either<string, CredentialCe
 
 /**
  * @param lists revocation lists if already checked, possibly of an earlier version of the Secret; `null` if it has none
- * @returns left: why the Secret has no usable CA certificates. They are also unusable if no revocation list is usable, because revoked
- * clients would be accepted.
+ * @returns left: why the Secret has no usable CA certificates. Without usable revocation lists they are unusable, because revoked clients would be
+ * accepted.
  */
 export function trustedRootsOf(
   secret: Secret,
@@ -72,9 +72,9 @@ export function trustedRootsOf(
 }
 
 /**
- * Revocation lists of a Secret, checked against its CA certificates.
+ * Checks the revocation lists of a Secret against its CA certificates.
  * @param previous lists of an earlier version of the Secret
- * @returns `undefined` if the Secret has neither entry `crl` nor `ca.crl`; an empty entry is a problem, because a list may have been lost
+ * @returns `undefined` without entries `crl` and `ca.crl`; an empty entry is a problem, because it may have lost a list
  */
 export function revocationListsOf(secret: Secret, at: Date, previous?: RevocationLists): RevocationLists | undefined {
   const crlKey = crlKeyOf(secret);
@@ -105,7 +105,7 @@ export function trustedRootsOfConfigMap({ data, binaryData }: ConfigMap): Either
   return checkedRoots(key, { certificates });
 }
 
-/** Why a Secret that seems to be a server credential cannot be used as one. */
+/** Returns why a Secret is unusable although it seems to be a server credential. */
 export function credentialWarnings(secret: Secret): FieldError[] {
   const keys = [...Object.keys(secret.data), ...Object.keys(secret.stringData)];
   const isPair = pairs.some((pair) => pair.every((key) => keys.includes(key)));

@@ -32,7 +32,7 @@ export interface SliceEndpoint {
 }
 
 export interface SliceConditions {
-  /** Absent counts as true. */
+  /** Absent means true. */
   readonly ready?: boolean;
   readonly serving?: boolean;
   readonly terminating?: boolean;
@@ -40,11 +40,11 @@ export interface SliceConditions {
 
 export interface SlicePort {
   readonly name: string;
-  /** Absent means all ports, which is not supported. */
+  /** Absent for all ports, which is not supported. */
   readonly port?: number;
 }
 
-/** Redundant fields: a slice repeats the protocols of the Service's ports. */
+/** Redundant fields of slices, which repeat the protocols of the Service's ports. */
 export const unreadOfSlicePort = ['appProtocol', 'protocol'];
 
 export const endpointSlice: Decoder<EndpointSlice> = refine(

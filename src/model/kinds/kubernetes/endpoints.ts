@@ -1,4 +1,4 @@
-/** Kubernetes' Endpoints, the older form of EndpointSlice, with the name of its Service. */
+/** Kubernetes' Endpoints, which have the name of their Service; replaced by EndpointSlice. */
 import {
   type Decoder,
   fieldPath,

@@ -34,20 +34,20 @@ export interface IngressSpec {
 }
 
 export interface IngressTls {
-  /** Empty: all. */
+  /** Empty for all hosts. */
   readonly hosts: readonly string[];
   readonly secretName?: string;
 }
 
 export interface IngressRule {
-  /** Absent: all. */
+  /** Absent for all hosts. */
   readonly host?: string;
   readonly http?: { readonly paths: readonly IngressPath[] };
 }
 
 export interface IngressPath {
   readonly path: string;
-  /** `Exact` or `Prefix`; anything else is implementation-specific. */
+  /** `Exact`, `Prefix`, or an implementation-specific value. */
   readonly pathType: string;
   readonly backend: IngressBackend;
 }
@@ -131,7 +131,7 @@ export const ingressClass: Decoder<IngressClass> = partialStruct<IngressClass>({
   }),
 });
 
-/** Only a path of type ImplementationSpecific may end in a wildcard. */
+/** Warns of `*` in Exact and Prefix paths; only ImplementationSpecific paths may end in a wildcard. */
 export function ingressWarnings({ spec: { rules } }: Ingress): FieldError[] {
   return rules.flatMap(({ http: { paths } = { paths: [] } }, index) =>
     paths.flatMap(({ path: written, pathType }, at) =>

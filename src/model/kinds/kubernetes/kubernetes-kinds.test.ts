@@ -8,7 +8,7 @@ const errorsOf = (yaml: string): string[] => read(yaml).problems.map(codedField)
 const object = (kind: string, rest: string, group = 'v1'): string =>
   `apiVersion: ${group}\nkind: ${kind}\nmetadata: {name: x}\n${rest}\n`;
 
-describe("objects of Kubernetes' own kinds", () => {
+describe('objects of Kubernetes kinds', () => {
   it('are read without warnings about irrelevant fields', () => {
     const { configs, problems } = read(
       [
@@ -43,13 +43,13 @@ describe("objects of Kubernetes' own kinds", () => {
       'spec.rules[0].hosts',
       'host',
     ],
-  ])('are reported for a field with a name similar to a known one: %s %s', (kind, rest, group, field, meant) => {
+  ])('have a warning for a field whose name resembles a known field: %s %s', (kind, rest, group, field, meant) => {
     expect(read(object(kind, rest, group)).problems).toMatchObject([
       { severity: 'warning', code: 'FIELD_WITHOUT_EFFECT', field, message: expect.stringContaining(`mean ${meant}?`) },
     ]);
   });
 
-  it('are reported for session affinity, which proxies do not apply', () => {
+  it('have a warning for session affinity, which proxies do not apply', () => {
     const { problems } = read(object('Service', 'spec: {sessionAffinity: ClientIP, ports: [{port: 80}]}'));
     expect(problems).toMatchObject([{ code: 'FIELD_WITHOUT_EFFECT', field: 'spec.sessionAffinity' }]);
   });
@@ -65,11 +65,11 @@ describe("objects of Kubernetes' own kinds", () => {
     ['Pod', 'status: {podIP: 10.0.0.1}', 'spec: FIELD_REQUIRED'],
     ['Endpoints', 'subsets: [{addresses: [{hostname: x}]}]', 'subsets[0].addresses[0].ip: FIELD_REQUIRED'],
     ['Node', 'status: {addresses: {}}', 'status.addresses: FIELD_TYPE_INVALID got an object'],
-  ])('are reported with path and message when invalid: %s', (kind, rest, coded) => {
+  ])('are rejected with path and message if invalid: %s', (kind, rest, coded) => {
     expect(errorsOf(object(kind, rest))).toEqual([coded]);
   });
 
-  it('have no Secret values in messages', () => {
+  it('contain no Secret values in messages', () => {
     const [error] = errorsOf(object('Secret', 'data: {tls.key: "top secret!"}'));
     expect(error).toContain('data["tls.key"]: FIELD_FORMAT_INVALID');
     expect(errorsOf(object('Secret', 'data: {tls.key: 12345}\nstringData: {x: 67890}')).join()).not.toMatch(
@@ -78,7 +78,7 @@ describe("objects of Kubernetes' own kinds", () => {
     expect(error).not.toContain('secret!');
   });
 
-  it('return entries of a Secret as bytes, plain text first', () => {
+  it('return the entries of a Secret as bytes, with plain-text entries first', () => {
     const [config] = read(object('Secret', 'data: {a: aGVsbG8=, b: aGVsbG8=}\nstringData: {b: world}')).configs;
     const text = (key: string): string => new TextDecoder().decode(secretBytes(config!.spec as Secret, key));
     expect([text('a'), text('b'), text('none')]).toEqual(['hello', 'world', '']);

@@ -1,12 +1,12 @@
 /**
- * Decoding of Kubernetes' own objects. Unknown fields are ignored, because most do not concern the mesh and newer clusters have more. A field
- * with a name similar to a known one is reported as misspelled.
+ * Decodes Kubernetes' own objects. Ignores unknown fields, because most are irrelevant to the mesh and newer clusters have more, but reports names
+ * that are similar to a known one as misspelled.
  */
 import { anything, type Decoded, type Decoder, type FieldDecoders, fail, struct } from '../../fields/decode.ts';
 import { describedAs, descriptionOf } from '../../fields/description.ts';
 import * as violation from '../../fields/violation.ts';
 
-/** @param unread Kubernetes' other fields, which do not concern the mesh */
+/** @param unread other fields of Kubernetes, which are irrelevant to the mesh */
 export function partialStruct<T extends object>(fields: FieldDecoders<T>, unread: readonly string[] = []): Decoder<T> {
   const decoder = struct<T>(fields, {}, 'unknown fields');
   const description = descriptionOf(decoder);
@@ -14,7 +14,7 @@ export function partialStruct<T extends object>(fields: FieldDecoders<T>, unread
   return describedAs((value: unknown, path: string) => decoder(value, path), { ...description, unread });
 }
 
-/** Such as `targetPort: 8080` or `targetPort: http`. */
+/** Accepts a number or name, as in `targetPort: 8080` and `targetPort: http`. */
 export const intOrText: Decoder<number | string> = describedAs(
   (value: unknown, path: string): Decoded<number | string> => {
     if (typeof value === 'string' && value !== '') return { _tag: 'Right', right: value };

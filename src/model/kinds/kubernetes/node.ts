@@ -1,4 +1,4 @@
-/** Kubernetes' Node; its labels contain the locality. */
+/** Kubernetes' Node, whose labels contain the locality. */
 import { type Decoder, list, text, withDefault } from '../../fields/decode.ts';
 import { partialStruct } from './lenient.ts';
 
@@ -11,7 +11,7 @@ export interface NodeStatus {
 }
 
 export interface NodeAddress {
-  /** `ExternalIP`, `InternalIP`, `Hostname`, … */
+  /** Such as `ExternalIP`, `InternalIP` or `Hostname`. */
   readonly type: string;
   readonly address: string;
 }

@@ -4,7 +4,7 @@ import { partialStruct } from './lenient.ts';
 export interface KubernetesObjectReference {
   readonly kind: string;
   readonly name: string;
-  /** Empty: the namespace of the referring object. */
+  /** Empty for the namespace of the referring object. */
   readonly namespace: string;
 }
 

@@ -22,7 +22,7 @@ export interface KubernetesContainer {
 }
 
 export interface InitContainer extends KubernetesContainer {
-  /** `Always` on an init container: a native sidecar, which runs as long as the pod. */
+  /** `Always` on an init container makes it a native sidecar, which runs as long as the pod. */
   readonly restartPolicy: string;
 }
 
@@ -33,7 +33,7 @@ export interface KubernetesContainerPort {
 }
 
 export interface PodStatus {
-  /** Only pods that run, or are about to, are used. */
+  /** Only pods that run or will run soon are used. */
   readonly phase: string;
   readonly podIP: string;
   readonly podIPs: readonly { readonly ip: string }[];

@@ -1,9 +1,9 @@
-/** Registry credentials in a Secret of type `kubernetes.io/dockerconfigjson`. */
+/** Reads registry credentials from a Secret of type `kubernetes.io/dockerconfigjson`. */
 import { isObject } from '../../../runtime/json-object.ts';
 import { type Secret, secretBytes } from './secret.ts';
 
 export const pullSecretKey = '.dockerconfigjson';
-/** The control plane sends it with each WasmPlugin that references it. */
+/** Limited, because the control plane sends it with each WasmPlugin that references it. */
 const maxBytes = 64 * 1024;
 
 /** The Docker configuration; `undefined` if the Secret has no valid one in the entry for its type. */

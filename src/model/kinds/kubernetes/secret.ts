@@ -6,16 +6,16 @@ import * as violation from '../../fields/violation.ts';
 import { partialStruct } from './lenient.ts';
 
 export interface Secret {
-  /** Base64, as written. */
+  /** Base64, as in the object. */
   readonly data: Readonly<Record<string, string>>;
-  /** Plain text; takes precedence over `data`. */
+  /** Plain text; has priority over `data`. */
   readonly stringData: Readonly<Record<string, string>>;
 }
 
 const base64: Decoder<string> = refine(text, (value, path): FieldError[] => {
   const compact = value.replaceAll(/\s/g, '');
   const good = /^[A-Za-z0-9+/]*={0,2}$/.test(compact) && compact.length % 4 === 0;
-  // Without the value, which is secret.
+  // The error omits the value, which is secret.
   return good
     ? []
     : [violation.fieldError(path, violation.mustBeHidden('base64', { hint: 'use stringData for plain text' }))];

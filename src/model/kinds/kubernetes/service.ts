@@ -28,7 +28,7 @@ export interface ServiceSpec {
   readonly clusterIP: string;
   readonly clusterIPs: readonly string[];
   readonly ports: readonly KubernetesServicePort[];
-  /** Absent or empty: endpoints are managed externally. */
+  /** If absent or empty, endpoints are managed externally. */
   readonly selector?: Readonly<Record<string, string>>;
   readonly externalName: string;
   readonly externalIPs: readonly string[];
@@ -36,12 +36,12 @@ export interface ServiceSpec {
   readonly publishNotReadyAddresses: boolean;
   /** Not implemented. */
   readonly sessionAffinity?: string;
-  /** `PreferClose`, `PreferSameZone`, `PreferSameNode`; others have no effect. */
+  /** `PreferClose`, `PreferSameZone` or `PreferSameNode`; other values have no effect. */
   readonly trafficDistribution?: string;
 }
 
 export interface KubernetesServicePort {
-  /** May be empty if the service has one port. */
+  /** May be empty for a single port. */
   readonly name: string;
   readonly port: number;
   readonly protocol: string;
@@ -68,7 +68,7 @@ const servicePort = partialStruct<KubernetesServicePort>({
   nodePort: optional(intOrNone()),
 });
 
-/** Clusters write 0 for an unassigned port. */
+/** Decodes 0 as absent: clusters write it for an unassigned port. */
 function intOrNone(): Decoder<number> {
   return describedAs((value: unknown, path: string) => (value === 0 ? E.right(0) : port(value, path)), {
     ...{ type: 'narrowed', of: port, by: {} },

@@ -1,11 +1,11 @@
-/** Validates strings of an AuthorizationPolicy (§4.5). */
+/** Validates string values of an AuthorizationPolicy (§4.5). */
 
 import type { FieldError } from '../../fields/decode.ts';
 import { isCidr, isDnsLabel, isIpAddress } from '../../fields/names.ts';
 import * as violation from '../../fields/violation.ts';
 import type { AuthorizationOperation, AuthorizationPolicy, AuthorizationSource } from './authorization-policy.ts';
 
-/** A value with leading or trailing spaces matches no request: a DENY rule would have no effect. */
+/** Rejects leading and trailing spaces, with which a value matches no request: a DENY rule would have no effect. */
 export function spaceViolation(text: string): violation.FieldViolation | undefined {
   return text === text.trim() ? undefined : violation.mustBe('without leading or trailing spaces', text);
 }
@@ -24,7 +24,7 @@ export function portViolation(text: string): violation.FieldViolation | undefine
     : violation.outOfRange('a port from 1 to 65535', text);
 }
 
-/** `*` is only valid at the beginning or end. */
+/** Accepts `*` only at the beginning or end. */
 export function wildcardViolation(text: string): violation.FieldViolation | undefined {
   const middle = text.length > 1 && text.startsWith('*') && text.endsWith('*') ? text : text.replace(/^\*|\*$/, '');
   return middle.includes('*') ? violation.mustBe('a value with * at its beginning or end only', text) : undefined;
@@ -33,7 +33,7 @@ export function wildcardViolation(text: string): violation.FieldViolation | unde
 /** Like {@link wildcardViolation}, as an RE2 pattern for schemas. */
 export const wildcardPattern = '^(?:\\*|\\*[^*]*[^*\\s]|[^*\\s][^*]*\\*|[^*\\s](?:[^*]*[^*\\s])?)$';
 
-/** Envoy 1.40 crashes on a path template that it cannot parse, so doubtful templates are rejected. */
+/** Rejects doubtful path templates, because Envoy 1.40 crashes on a template that it cannot parse. */
 export function pathViolation(text: string): violation.FieldViolation | undefined {
   if (!text.includes('{')) return wildcardViolation(text);
   if (!text.startsWith('/')) return violation.mustBe('a path that begins with /', text);
@@ -87,7 +87,7 @@ const ofIdentities = [
   ...['serviceAccounts', 'notServiceAccounts', 'trustDomains', 'notTrustDomains'],
 ] as readonly (keyof AuthorizationSource)[];
 
-/** With CUSTOM, the external authorizer runs before authentication, so rules cannot use identities. */
+/** Rejects identities in CUSTOM rules, because the external authorizer runs before authentication. */
 export function customErrors({ action, rules }: AuthorizationPolicy): FieldError[] {
   if (action !== 'CUSTOM') return [];
   return rules.flatMap((rule, index) => [
@@ -126,7 +126,7 @@ const methods: ReadonlySet<string> = new Set([
 
 type Suspicion = (value: string) => violation.FieldViolation | undefined;
 
-/** Principals are `TRUST-DOMAIN/ns/NAMESPACE/sa/ACCOUNT`; the SPIFFE scheme is prepended (principals.ts). */
+/** Principals have the form `TRUST-DOMAIN/ns/NAMESPACE/sa/ACCOUNT`; principals.ts adds the SPIFFE scheme. */
 const ofPrincipal: Suspicion = (value) => {
   if (value.startsWith('*')) return undefined;
   if (/^spiffe:/i.test(value)) {
@@ -149,7 +149,7 @@ const ofNamespace: Suspicion = (value) =>
     ? undefined
     : violation.doubtful('matches no namespace: names have only lower-case letters, digits and "-"', value);
 
-/** The first part of a principal, after the scheme. */
+/** The first part of a principal, without the scheme. */
 const ofTrustDomain: Suspicion = (value) =>
   value.includes('/')
     ? violation.doubtful(`matches no trust domain: expected a name without slash, got ${JSON.stringify(value)}`, value)
@@ -160,7 +160,7 @@ const ofMethod: Suspicion = (value) =>
     ? violation.doubtful(`matches no method: write ${value.toUpperCase()}`, value)
     : undefined;
 
-/** Compared without query and fragment (spec/discovery.md §8.10). */
+/** Paths are compared without query and fragment (spec/discovery.md §8.10). */
 const ofPath: Suspicion = (value) => {
   if (!value.startsWith('/') && !value.startsWith('*')) {
     return violation.doubtful(
@@ -205,7 +205,7 @@ const ofConditions: ReadonlyMap<string, Suspicion> = new Map([
   ['source.trustDomain', ofTrustDomain],
 ]);
 
-/** Warnings about values that no request has: an ALLOW rule allows nothing by them, a DENY rule denies nothing. */
+/** Warns of values that no request has: with them, an ALLOW rule allows nothing and a DENY rule denies nothing. */
 function unmatchableWarnings<T extends object>(
   value: T,
   path: string,

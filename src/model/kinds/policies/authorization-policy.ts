@@ -2,13 +2,13 @@ import type { PolicyScope } from './policy-target.ts';
 
 export interface AuthorizationPolicy extends PolicyScope {
   readonly action: 'ALLOW' | 'DENY' | 'AUDIT' | 'CUSTOM';
-  /** Empty: matches no request. */
+  /** If empty, the policy matches no request. */
   readonly rules: readonly AuthorizationRule[];
-  /** Name of an extension provider of the mesh, with CUSTOM. */
+  /** Name of an extension provider of the mesh, for action CUSTOM. */
   readonly provider?: string;
 }
 
-/** Matches a request that any `from`, any `to` and every `when` match; an absent part matches all. */
+/** Matches a request if any `from`, any `to` and every `when` match. An absent part matches all requests. */
 export interface AuthorizationRule {
   readonly from?: readonly AuthorizationSource[];
   readonly to?: readonly AuthorizationOperation[];
@@ -32,7 +32,7 @@ export interface AuthorizationSource {
   readonly notTrustDomains?: Texts;
   readonly ipBlocks?: Texts;
   readonly notIpBlocks?: Texts;
-  /** Client addresses from trusted headers. */
+  /** Client addresses taken from trusted headers. */
   readonly remoteIpBlocks?: Texts;
   readonly notRemoteIpBlocks?: Texts;
 }
@@ -44,7 +44,7 @@ export interface AuthorizationOperation {
   readonly notPorts?: Texts;
   readonly methods?: Texts;
   readonly notMethods?: Texts;
-  /** Paths, with `{*}` for one segment, `{**}` for several, or `*` at one end. */
+  /** Paths. `{*}` matches one segment, `{**}` several; `*` is allowed at one end. */
   readonly paths?: Texts;
   readonly notPaths?: Texts;
 }

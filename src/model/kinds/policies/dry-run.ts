@@ -10,11 +10,11 @@ export const dryRunAnnotation = 'istio.io/dry-run';
 
 export function isDryRun({ annotations }: { readonly annotations: Readonly<Record<string, string>> }): boolean {
   const annotation = annotations[dryRunAnnotation];
-  // An invalid value rejects the object; as a fallback the policy applies.
+  // An invalid value rejects the object; if it occurs anyway, the policy applies.
   return annotation !== undefined && booleanOf(annotation) === true;
 }
 
-/** Rejects dry run for actions that do not support it: neither applying nor ignoring the policy may be intended. */
+/** Rejects dry run for actions that do not support it, because it is unclear whether the policy should apply. */
 export function dryRunErrors(
   { action }: AuthorizationPolicy,
   { annotations }: Pick<MetadataTexts, 'annotations'>,

@@ -12,11 +12,11 @@ const times = (count: number, rule: (i: number) => object) => Array.from({ lengt
 const byUri = (i: number) => ({ issuer: 'a', jwksUri: `https://idp.test/${i}` });
 const byIssuer = (i: number) => ({ issuer: `https://idp.test/${i}` });
 
-describe('issuers of one object whose keys are fetched', () => {
+describe('issuers in an object whose keys are fetched', () => {
   it.each([
     ['addresses of keys', byUri],
     ['issuers', byIssuer],
-  ])('are limited: %s', (_, rule) => {
+  ])('are limited by number: %s', (_, rule) => {
     expect(read(times(maxFetchedIssuers, rule)).problems).toEqual([]);
     const { config, problems } = read(times(maxFetchedIssuers + 1, rule));
     expect(config).toBeUndefined();
@@ -28,11 +28,11 @@ describe('issuers of one object whose keys are fetched', () => {
     ]);
   });
 
-  it('do not include issuers with keys in the object', () => {
+  it('exclude issuers whose keys the object contains', () => {
     expect(read(times(1_000, () => ({ issuer: 'a', jwks: '{"keys":[{"kty":"EC"}]}' }))).problems).toEqual([]);
   });
 
-  it('are reported if their timeout exceeds the maximum', () => {
+  it('have a warning if their timeout exceeds the maximum', () => {
     expect(read([{ ...byUri(0), timeout: '30s' }]).problems).toEqual([]);
     expect(read([{ ...byUri(0), timeout: '31s' }]).problems).toMatchObject([
       {

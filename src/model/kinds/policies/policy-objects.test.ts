@@ -1,4 +1,4 @@
-/** Valid, invalid and questionable policies, patches and extensions (spec/discovery.md §4.5). */
+/** Tests valid, invalid and questionable policies, patches and extensions (spec/discovery.md §4.5). */
 
 import * as E from 'fp-ts/lib/Either.js';
 import { describe, expect, it } from 'vitest';
@@ -165,7 +165,7 @@ accessLogging: [{filter: {expression: "response.code >= 400"}, match: {mode: SER
   });
 });
 
-/** Kind, spec, then all expected errors as path and part of the message. */
+/** Kind and spec, then all expected errors as path and part of the message. */
 type Case = readonly [kind: KindName, spec: string, ...mistakes: (readonly [path: string, fragment: string])[]];
 
 const authorization: Case[] = [
@@ -457,7 +457,7 @@ it.each(refused)('an invalid $kind is rejected: $spec', ({ kind, spec, expected 
   expect(errorsOf(kind, spec)).toEqual(expected.map(([path, coded]) => `${path}: ${coded}`));
 });
 
-/** Kind, spec, then all expected warnings as `codedError`. */
+/** Kind and spec, then all expected warnings as `codedError`. */
 type Warned = readonly [kind: KindName, spec: string, ...warnings: string[]];
 
 const warned: Warned[] = [
@@ -509,7 +509,7 @@ const warned: Warned[] = [
 ];
 
 it.each(warned.map(([kind, spec, ...expected]) => ({ kind, spec, expected })))(
-  'a questionable $kind is reported: $spec',
+  'a questionable $kind has a warning: $spec',
   ({ kind, spec, expected }) => {
     expect(warnings(kind, spec)).toEqual(expected);
   },

@@ -1,4 +1,4 @@
-/** `selector` and `targetRef(s)` of policies (§4.5 "workload selectors"). */
+/** Decodes `selector` and `targetRef(s)` of policies (§4.5 "workload selectors"). */
 
 import { isObject } from '../../../runtime/json-object.ts';
 import {
@@ -24,7 +24,7 @@ import * as violation from '../../fields/violation.ts';
 import { selectorLabels } from '../field-rules.ts';
 import type { PolicyScope, PolicyTargetReference } from './policy-target.ts';
 
-/** Kinds that a policy may be attached to, including Istio's own Gateway. */
+/** Kinds to which a policy may be attached, including Istio's own Gateway. */
 const targets: readonly { readonly group: string; readonly kind: string; readonly heldBy: 'gateways' | 'waypoints' }[] =
   [
     { group: 'gateway.networking.k8s.io', kind: 'Gateway', heldBy: 'gateways' },
@@ -34,7 +34,7 @@ const targets: readonly { readonly group: string; readonly kind: string; readonl
     { group: 'gateway.networking.k8s.io', kind: 'GatewayClass', heldBy: 'waypoints' },
   ];
 
-/** Rejects unsupported targets: such a policy would leave its target unprotected. */
+/** Rejects unsupported targets, because they would remain unprotected. */
 const targetReference: Decoder<PolicyTargetReference> = refine(
   struct<PolicyTargetReference>({
     // The core group has an empty name; users write `core`.
@@ -81,7 +81,7 @@ export function scopeAliases<T extends PolicyScope>(): Aliases<T> {
   const aliases: Aliases<PolicyScope> = {
     targetRef: ['targetRefs', mapped(targetReference, (reference) => [reference])],
   };
-  // An alias of a scope field is valid for every spec with the scope's fields.
+  // Valid for every spec that contains the scope's fields.
   return aliases as unknown as Aliases<T>;
 }
 
@@ -112,7 +112,7 @@ export function scopeErrors(scope: PolicyScope, path: string): FieldError[] {
   );
 }
 
-/** Decodes the spec of an object; targets must be in the object's namespace. */
+/** Decodes a spec whose targets must be in the object's namespace. */
 export function decodeScoped<A extends Pick<PolicyScope, 'targetRefs'>>(
   decoder: Decoder<A>,
   spec: unknown,
@@ -148,7 +148,7 @@ export function scopeWarnings({ selector, targetRefs }: PolicyScope): FieldError
   ];
 }
 
-/** A policy attached only to unsupported targets applies nowhere. */
+/** Warns of a policy with only unsupported targets, which applies nowhere. */
 export function targetWarnings(targetRefs: PolicyScope['targetRefs']): FieldError[] {
   if (targetRefs === undefined) return [];
   const held = targetRefs.filter((reference) => targetOf(reference)?.heldBy === 'gateways');

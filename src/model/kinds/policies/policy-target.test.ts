@@ -1,4 +1,4 @@
-/** Unsupported targets of policies are rejected, or reported as without effect. */
+/** Tests that unsupported targets of policies are rejected, or reported as without effect. */
 
 import * as E from 'fp-ts/lib/Either.js';
 import { describe, expect, it } from 'vitest';
@@ -45,7 +45,7 @@ describe.each(names)('the target of a %s', (kind) => {
     ]);
   });
 
-  it("is rejected if it has a namespace, even the object's own, or no name", () => {
+  it("is rejected if it has no name, or has a namespace, even the object's own", () => {
     expect(errorsOf(kind, { targetRef: { ...api, namespace: 'other' } })).toEqual([
       'targetRef.namespace: FIELD_NOT_ALLOWED',
     ]);
@@ -58,11 +58,11 @@ describe.each(names)('the target of a %s', (kind) => {
     ]);
   });
 
-  it('is rejected in both spellings at once, because one would be ignored', () => {
+  it('is rejected if both spellings are set, because one would be ignored', () => {
     expect(errorsOf(kind, { targetRef: api, targetRefs: [] })).toEqual(['targetRef: FIELDS_EXCLUSIVE']);
   });
 
-  it('is reported as without effect if it is not supported', () => {
+  it('has a warning if it is not supported', () => {
     expect(warnings(kind, { targetRef: api })).toEqual([]);
     expect(warnings(kind, { targetRefs: [{ ...api, group: 'networking.istio.io' }] })).toEqual([]);
     expect(warnings(kind, { targetRefs: [] })).toEqual(['targetRefs: FIELD_DOUBTFUL']);

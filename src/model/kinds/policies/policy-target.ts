@@ -1,4 +1,4 @@
-/** Names the object that a policy is attached to, as an alternative to labels: a Gateway, a Service. */
+/** Names an object that a policy is attached to, such as a Gateway or Service, as an alternative to labels. */
 export interface PolicyTargetReference {
   readonly group: string;
   readonly kind: string;
@@ -6,7 +6,7 @@ export interface PolicyTargetReference {
   readonly namespace?: string;
 }
 
-/** The workloads that a policy applies to. With neither field, all of its namespace, or of the mesh in the root namespace. */
+/** The workloads that a policy applies to. Without both fields, all workloads of its namespace, or of the mesh in the root namespace. */
 export interface PolicyScope {
   readonly selector?: Readonly<Record<string, string>>;
   readonly targetRefs?: readonly PolicyTargetReference[];

@@ -86,7 +86,7 @@ const jwtRule: Decoder<JwtRule> = inSchema(
   refine(
     struct<JwtRule>(
       jwtRuleFields,
-      // The API has both spellings.
+      // The API accepts both spellings.
       { jwks_uri: ['jwksUri', refine(name, (uri, path) => violation.errorsAt(path, jwksUriViolation(uri)))] },
     ),
     ({ issuer, jwksUri, jwks }, path) => [

@@ -4,13 +4,13 @@ export interface RequestAuthentication extends PolicyScope {
   readonly jwtRules: readonly JwtRule[];
 }
 
-/** Keys of one issuer. Real issuers have few, and every proxy that accepts its tokens receives all of them. */
+/** Maximum keys of one issuer. Real issuers have few, and every proxy that accepts the issuer's tokens receives all. */
 export const maxKeys = 100;
 
-/** Issuers of one object whose keys the control plane fetches. */
+/** Maximum issuers of one object whose keys the control plane fetches. */
 export const maxFetchedIssuers = 100;
 
-/** Upper bound of `timeout` for a fetch, which occupies one of a few slots. */
+/** Maximum `timeout` of a fetch, which occupies one of a few slots. */
 export const maxFetchTimeoutMs = 30_000;
 
 export interface JwtRule {
@@ -26,6 +26,6 @@ export interface JwtRule {
   readonly forwardOriginalToken?: boolean;
   readonly timeoutMs?: number;
   readonly spaceDelimitedClaims?: readonly string[];
-  /** Default OPTIONAL: a request without the token passes. */
+  /** Default OPTIONAL, with which a request without the token passes. */
   readonly presence?: 'OPTIONAL' | 'REQUIRED';
 }

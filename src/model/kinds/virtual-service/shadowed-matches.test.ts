@@ -57,7 +57,7 @@ it.each<[HttpMatchRequest, HttpMatchRequest]>([
   expect(isShadowed(earlier, later)).toBe(false);
 });
 
-it('matches of one route do not shadow each other, because they lead to the same destination', () => {
+it('matches of the same route do not shadow each other', () => {
   const http = [{ match: [prefix('/a'), prefix('/a/b')], route }];
   expect(shadowedMatches({ hosts: ['a.test'], http })).toEqual([]);
 });

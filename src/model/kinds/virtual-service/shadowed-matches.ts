@@ -1,4 +1,4 @@
-/** Finds matches of a VirtualService that no request reaches, because an earlier route matches all of their requests. */
+/** Finds matches of a VirtualService that are unreachable because an earlier route matches all their requests. */
 
 import { memoizeByObject } from '../../collections/memoize-by-object.ts';
 import type { FieldError } from '../../fields/decode.ts';
@@ -6,9 +6,9 @@ import * as violation from '../../fields/violation.ts';
 import type { HttpMatchRequest, VirtualService } from './virtual-service.ts';
 
 export interface ShadowedMatch extends FieldError {
-  /** Path of the earlier route: `http[0]`. */
+  /** Path of the earlier route, such as `http[0]`. */
   readonly by: string;
-  /** The earlier route matches by a path prefix, and not with an equal match. */
+  /** The earlier route has a path prefix instead of an equal match. */
   readonly byPrefix?: true;
 }
 
@@ -76,13 +76,13 @@ function shadowedIn<M extends object>(
         },
       ];
     });
-    // Matches of one route do not shadow each other: they have the same effect.
+    // Matches of one route do not shadow each other, because they have the same effect.
     if (prefixes !== undefined) for (const one of match) prefixes.add(one, index);
     return shadowed;
   });
 }
 
-/** Has no condition except possibly the prefix `/`. */
+/** Whether the match has no condition, or only the prefix `/`. */
 function matchesEveryRequest({ name: _1, statPrefix: _2, ignoreUriCase: _3, uri, ...conditions }: HttpMatchRequest) {
   const anyPath = uri === undefined || ('prefix' in uri && uri.prefix === '/');
   return anyPath && Object.keys(conditions).length === 0;
@@ -90,7 +90,7 @@ function matchesEveryRequest({ name: _1, statPrefix: _2, ignoreUriCase: _3, uri,
 
 interface Conditions {
   readonly ignoresCase: boolean;
-  /** One text per condition: `method {"exact":"GET"}`, `headers.x {"exact":"1"}`. */
+  /** One text per condition, such as `method {"exact":"GET"}` or `headers.x {"exact":"1"}`. */
   readonly otherConditions: ReadonlySet<string>;
 }
 
@@ -99,16 +99,16 @@ interface EarlierMatch extends Conditions {
 }
 
 const anyPath = '/';
-/** Prefix-shadowed matches reported per object. */
+/** Maximum prefix-shadowed matches reported per object. */
 const maxOfObject = 20;
 const maxOfPrefix = 16;
 
-/** Indexes matches by path prefix, so that a later match is compared only with prefixes of its own path. */
+/** Indexes matches by path prefix, so that a later match is compared only with the prefixes of its path. */
 class EarlierPrefixes {
   readonly #byPrefix = new Map<string, EarlierMatch[]>();
   readonly #lengths = new Set<number>();
 
-  /** Only prefixes, and matches without a path, can cover other paths. */
+  /** Ignores exact and regex paths, because they cannot cover other paths. */
   add(match: HttpMatchRequest, index: number): void {
     if (match.uri !== undefined && !('prefix' in match.uri)) return;
     const prefix = textOf(match.uri?.prefix ?? anyPath, match);

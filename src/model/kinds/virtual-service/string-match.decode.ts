@@ -33,7 +33,7 @@ const written: Decoder<WrittenMatch> = refine(
   },
 );
 
-/** Envoy rejects all routes for an empty prefix of a header value. */
+/** Rejects an empty prefix of a header value, for which Envoy rejects all routes. */
 function emptyPrefix(match: object, path: string): FieldError[] {
   const isEmpty = 'prefix' in match && match.prefix === '';
   return isEmpty ? [violation.fieldError(fieldPath(path, 'prefix'), violation.empty('use {} to match presence'))] : [];
@@ -48,7 +48,7 @@ const nonEmptyMatch = refine(written, (match, path) =>
 
 export const stringMatch: Decoder<StringMatch> = describedAs(
   (value: unknown, path: string): Decoded<StringMatch> => {
-    // `*` is not an expression; it has a meaning only for headers and parameters.
+    // `*` is not a regular expression; only headers and parameters accept it.
     if (isObject(value) && value.regex === '*')
       return fail(fieldPath(path, 'regex'), violation.mustBe('an RE2 expression', '*'));
     return E.map((match: WrittenMatch) => match as StringMatch)(nonEmptyMatch(value, path));
@@ -62,7 +62,7 @@ export const headerMatch: Decoder<StringMatch> = refine(stringMatch, (match, pat
     : [],
 );
 
-/** A match on a header or parameter: empty, or regex `*`, matches its presence (§8.6). */
+/** Decodes a match on a header or parameter. Empty, or regex `*`, matches its presence (§8.6). */
 export const valueMatch: Decoder<ValueMatch> = describedAs(
   (value: unknown, path: string): Decoded<ValueMatch> => {
     return E.map((match: WrittenMatch): ValueMatch => {

@@ -1,4 +1,4 @@
-/** Decodes a VirtualService field by field. Rules across fields: virtual-service.rules.ts. */
+/** Decodes a VirtualService field by field. virtual-service.rules.ts contains rules across fields. */
 
 import { isObject } from '../../../runtime/json-object.ts';
 import {
@@ -51,7 +51,7 @@ const percent: Decoder<V.Percent> = struct<V.Percent>({
   ),
 });
 
-/** The deprecated integer form of a percentage. */
+/** Decodes the deprecated integer form of a percentage. */
 const wholePercent: Decoder<V.Percent> = mapped(integer(0, 100), (value) => ({ value }));
 
 export const destination: Decoder<V.Destination> = struct<V.Destination>({
@@ -132,7 +132,7 @@ const httpRouteDestination = struct<V.HttpRouteDestination>({
   headers: optional(headers),
 });
 
-/** Part of a header: Envoy rejects a complete configuration for one with a line break. */
+/** Rejects line breaks in a header, because Envoy would reject the complete configuration. */
 const headerText: Decoder<string> = refine(name, (value, path) => violation.errorsAt(path, lineViolation(value)));
 
 const redirect: Decoder<V.HttpRedirect> = inSchema(
@@ -187,7 +187,7 @@ const rewrite: Decoder<V.HttpRewrite> = inSchema(
   { minProperties: 1, ...atMostOneOf(['uri', 'uriRegexRewrite']) },
 );
 
-/** Retries of a route, also the mesh's `defaultHttpRetryPolicy`. */
+/** Decodes retries of a route, and the mesh's `defaultHttpRetryPolicy`. */
 export const httpRetry: Decoder<V.HttpRetry> = refine(
   struct<V.HttpRetry>({
     attempts: optional(count),
@@ -408,7 +408,7 @@ export const virtualService: Decoder<V.VirtualService> = inSchema(
 
 const inMatch = /^(http|tls|tcp)\[(\d+)\]\.match\[(\d+)\]/;
 
-/** Disables matches with an unknown condition: without that condition they would match more requests than intended. */
+/** Disables matches with an unknown condition, because without it they would match more requests than intended. */
 export function disableMatches(spec: V.VirtualService, unknown: readonly FieldError[]): V.VirtualService {
   const voided = new Set(unknown.map(({ path }) => inMatch.exec(path)?.[0]).filter((path) => path !== undefined));
   if (voided.size === 0) return spec;

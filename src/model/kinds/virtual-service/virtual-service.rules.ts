@@ -1,4 +1,4 @@
-/** Rules across fields of a VirtualService (spec/discovery.md §4.5). */
+/** Validates rules across fields of a VirtualService (spec/discovery.md §4.5). */
 
 import { claimPath, claimPrefix, isClaimKey } from '../../fields/claim-key.ts';
 import { type FieldError, fieldPath } from '../../fields/decode.ts';
@@ -13,7 +13,7 @@ import type * as V from './virtual-service.ts';
 
 const maxBodyBytes = 1024 * 1024;
 
-/** RFC 9110 §5.6.2: a token. */
+/** A token (RFC 9110 §5.6.2). */
 const token = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 
 const retryConditions: ReadonlySet<string> = new Set([
@@ -69,13 +69,13 @@ export function claimHeaderViolation(header: string): violation.FieldViolation |
   return violation.notAllowed('must not be a pseudo-header', header);
 }
 
-/** Envoy rejects a route that removes such a header. */
+/** Rejects headers whose removal makes Envoy reject the route. */
 export function removedHeaderViolation(header: string): violation.FieldViolation | undefined {
   if (!isPseudoHeader(header)) return headerNameViolation(header);
   return violation.notAllowed(`${header} must not be removed: every request needs it`, header);
 }
 
-/** `:authority` (or `host`) may be set once; other pseudo-headers may not. */
+/** Allows one value for `:authority` (or `host`), and rejects other pseudo-headers. */
 export function requestHeaderErrors(operations: V.HeaderOperations, path: string): FieldError[] {
   const authorities = writtenHeaders(operations, path).filter(({ header }) => isAuthority(header));
   return [
@@ -120,7 +120,7 @@ export function corsMethodViolation(method: string): violation.FieldViolation | 
   return violation.unknownValue([...methods, '*'], method);
 }
 
-/** An origin is never empty. */
+/** Rejects an empty value, because no origin is empty. */
 export function originErrors(origin: StringMatch, path: string): FieldError[] {
   return Object.entries(origin).flatMap(([how, text]) =>
     violation.errorsAt(fieldPath(path, how), text === '' ? violation.empty() : undefined),
@@ -134,7 +134,7 @@ export function headerValueErrors(headers: Readonly<Record<string, string>>, pat
   ]);
 }
 
-/** Header values may contain access log operators (Envoy docs, "Custom request/response headers"); `%%` is an escaped percent sign. */
+/** Validates access log operators in header values (Envoy docs, "Custom request/response headers"); `%%` is an escaped percent sign. */
 function headerValueViolation(value: string): violation.FieldViolation | undefined {
   return /[\r\n\0]/.test(value)
     ? violation.notAllowed('must be a single line without NUL characters')
@@ -261,7 +261,7 @@ export function abortErrors(abort: NonNullable<V.HttpFaultInjection['abort']>, p
   ];
 }
 
-/** With several destinations, at least one needs a weight. */
+/** Requires a weight on at least one of several destinations. */
 export function weightErrors(route: readonly { readonly weight?: number }[], path: string): FieldError[] {
   const sum = route.reduce((total, destination) => total + (destination.weight ?? 0), 0);
   if (route.length > 1 && sum === 0)
@@ -272,7 +272,7 @@ export function weightErrors(route: readonly { readonly weight?: number }[], pat
   );
 }
 
-/** Separate checks, so that an unreadable field disables only those that use it. */
+/** The checks are separate, so that an unreadable field disables only those that use it. */
 export const httpRouteErrors = [
   ({ route }: V.HttpRoute, path: string): FieldError[] =>
     route === undefined ? [] : weightErrors(route, fieldPath(path, 'route')),
@@ -326,7 +326,9 @@ export const virtualServiceErrors = [
   claimErrors,
 ];
 
-/** Only gateways route by token claims. A delegate inherits the gateways of the VirtualService that references it. */
+/**
+ * Rejects token claims in the mesh, because only gateways route by them. A delegate inherits the gateways of the VirtualService that references it.
+ */
 function claimErrors(spec: V.VirtualService, path: string): FieldError[] {
   const reachesGateway = spec.hosts.length === 0 || spec.gateways?.some((gateway) => gateway !== 'mesh') === true;
   if (reachesGateway) return [];
@@ -350,7 +352,7 @@ export function claimMatches({ http = [] }: V.VirtualService): string[] {
   );
 }
 
-/** Without hosts, an object can only be a delegate. */
+/** Requires an object without hosts to be a valid delegate. */
 function delegateErrors(spec: V.VirtualService, path: string): FieldError[] {
   const errors: FieldError[] = [];
   for (const field of ['gateways', 'tls', 'tcp'] as const) {

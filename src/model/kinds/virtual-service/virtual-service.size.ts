@@ -1,4 +1,4 @@
-/** Size of a VirtualService's expansion: each match becomes an Envoy route in the virtual host of each host. */
+/** Computes the size of a VirtualService's expansion: each match becomes an Envoy route in the virtual host of each host. */
 import { type FieldError, fieldPath } from '../../fields/decode.ts';
 import { limitErrors } from '../../fields/limits.ts';
 import { maxHostRoutes, maxRouteDestinations, maxRouteMatches, unitBytes } from '../object-limits.ts';
@@ -28,18 +28,18 @@ export function sizeErrors(spec: VirtualService, path: string): FieldError[] {
   });
 }
 
-/** Units ({@link unitBytes}) of all routes for all hosts, which every proxy with the object receives. */
+/** Units ({@link unitBytes}) of all routes for all hosts; every proxy with the object receives them. */
 export function virtualServiceUnits(spec: VirtualService): number {
   return Math.max(spec.hosts.length, 1) * sum(fields, (field) => sum(spec[field] ?? [], routeUnits));
 }
 
-/** Units of one route for one host: one Envoy route per match, each repeating everything but the other matches. */
+/** Units of one route for one host: one Envoy route per match, which contains everything except the other matches. */
 export function routeUnits({ match = [], ...action }: Route): number {
   const bytes = bytesOf(action);
   return match.length === 0 ? unitsOf(bytes) : sum(match, (one) => unitsOf(bytes + bytesOf(one)));
 }
 
-/** At least one. */
+/** Returns at least one unit. */
 export function unitsOf(bytes: number): number {
   return Math.max(1, Math.ceil(bytes / unitBytes));
 }

@@ -1,8 +1,8 @@
-/** `networking.istio.io` VirtualService. Durations in milliseconds; unset fields are absent. */
+/** `networking.istio.io` VirtualService, with durations in milliseconds. Unset fields are absent. */
 import type { StringMatch, ValueMatch } from './string-match.ts';
 
 export interface VirtualService {
-  /** Empty for delegates only. */
+  /** Empty only for delegates. */
   readonly hosts: readonly string[];
   /** `mesh`, `name` or `namespace/name`; default `mesh`. */
   readonly gateways?: readonly string[];
@@ -14,7 +14,7 @@ export interface VirtualService {
 
 export interface HttpRoute {
   readonly name?: string;
-  /** ORed; absent or empty matches everything. */
+  /** The route matches if any of these does; empty or absent for all requests. */
   readonly match?: readonly HttpMatchRequest[];
   readonly route?: readonly HttpRouteDestination[];
   readonly redirect?: HttpRedirect;
@@ -25,12 +25,12 @@ export interface HttpRoute {
   readonly retries?: HttpRetry;
   readonly fault?: HttpFaultInjection;
   readonly mirror?: Destination;
-  /** Also set by the deprecated `mirrorPercent`. */
+  /** The deprecated `mirrorPercent` sets this field, too. */
   readonly mirrorPercentage?: Percent;
   readonly mirrors?: readonly HttpMirrorPolicy[];
   readonly corsPolicy?: CorsPolicy;
   readonly headers?: Headers;
-  /** Status for a destination that the proxy does not know. Set only by HTTPRoutes; users cannot write it. */
+  /** Status if the proxy does not know the destination. Set only by HTTPRoutes; users cannot set it. */
   readonly missingDestinationStatus?: 500;
 }
 
@@ -58,17 +58,17 @@ export interface HttpMatchRequest {
   readonly gateways?: readonly string[];
   readonly ignoreUriCase?: boolean;
   readonly statPrefix?: string;
-  /** The prefix of `uri` matches complete path segments. Set only by Ingresses; users cannot write it. */
+  /** Whether the prefix of `uri` matches complete path segments. Set only by Ingresses; users cannot set it. */
   readonly bySegments?: boolean;
   readonly never?: Never;
 }
 
-/** Set if a condition is unknown: the match never applies, so that the route does not match more than intended. */
+/** Disables a match with an unknown condition, so that the route does not match more than intended. */
 export type Never = true;
 
 export interface HttpRouteDestination {
   readonly destination: Destination;
-  /** Absent: unset. A single destination receives everything regardless of its weight. */
+  /** Absent if unset. A single destination receives everything regardless of its weight. */
   readonly weight?: number;
   readonly headers?: Headers;
 }
@@ -85,7 +85,7 @@ export interface PortSelector {
 
 export interface Delegate {
   readonly name: string;
-  /** Absent: the namespace of the root VirtualService. */
+  /** Default: the namespace of the root VirtualService. */
   readonly namespace?: string;
 }
 
@@ -99,13 +99,13 @@ export interface HttpRedirect {
   readonly derivePort?: 'FROM_PROTOCOL_DEFAULT' | 'FROM_REQUEST_PORT';
   readonly scheme?: string;
   readonly redirectCode?: number;
-  /** Includes the port in the redirect even if it is the scheme's default. Set only by HTTPRoutes; users cannot write it. */
+  /** Includes the port in the redirect even if it is the scheme's default. Set only by HTTPRoutes; users cannot set it. */
   readonly includesPort?: true;
 }
 
 export interface HttpDirectResponse {
   readonly status: number;
-  /** `bytes` as written, in base64. */
+  /** `bytes` is base64, as in the object. */
   readonly body?: { readonly string: string } | { readonly bytes: string };
 }
 
@@ -128,7 +128,7 @@ export interface HttpFaultInjection {
   readonly delay?: {
     readonly fixedDelayMs?: number;
     readonly exponentialDelayMs?: number;
-    /** Also set by the deprecated `percent`. */
+    /** The deprecated `percent` sets this field, too. */
     readonly percentage?: Percent;
   };
   readonly abort?: {

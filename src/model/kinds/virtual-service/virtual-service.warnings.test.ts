@@ -5,7 +5,7 @@ import { virtualServiceWarnings } from './virtual-service.warnings.ts';
 const route = [{ destination: { host: 'a.b' } }];
 const warnings = (spec: object): string[] => virtualServiceWarnings({ hosts: ['a.b'], ...spec }).map(codedError);
 
-it('a VirtualService is reported for unreachable routes after one that matches everything', () => {
+it('a VirtualService has a warning for unreachable routes after one that matches everything', () => {
   const everything = [{ match: [{ uri: { prefix: '/' }, name: 'all' }], route }, { route }];
   expect(warnings({ http: everything })).toEqual(['http[1]: MATCH_SHADOWED beside http[0]']);
   expect(
@@ -15,7 +15,7 @@ it('a VirtualService is reported for unreachable routes after one that matches e
   expect(warnings({ tcp: [{ match: [{ port: 1 }], route }, { route }] })).toEqual([]);
 });
 
-it('a VirtualService is reported for duplicate matches of requests and of connections', () => {
+it('a VirtualService has a warning for duplicate matches of requests and connections', () => {
   const tls = [
     { match: [{ sniHosts: ['a.b'] }], route },
     { match: [{ sniHosts: ['a.b'] }], route },
@@ -25,7 +25,7 @@ it('a VirtualService is reported for duplicate matches of requests and of connec
   expect(warnings({ tcp })).toEqual(['tcp[0].match[1]: MATCH_SHADOWED beside tcp[0]']);
 });
 
-it('a VirtualService is reported for faults without a percentage, which apply to no request', () => {
+it('a VirtualService has a warning for faults without a percentage, because these apply to no request', () => {
   const fault = { delay: { fixedDelay: '1s' }, abort: { httpStatus: 503, percentage: { value: 100 } } };
   expect(warnings({ http: [{ route }, { fault, match: [{ port: 1 }] }] })).toContainEqual(
     'http[1].fault.delay.percentage: FIELD_WITHOUT_EFFECT',
@@ -33,7 +33,7 @@ it('a VirtualService is reported for faults without a percentage, which apply to
   expect(warnings({ http: [{ fault: { abort: fault.abort }, route }] })).toEqual([]);
 });
 
-it('a VirtualService is reported for claims, which are available only at gateways', () => {
+it('a VirtualService has a warning for claims, because these are available only at gateways', () => {
   const http = [{ match: [{ headers: { '@request.auth.claims.group': { exact: 'x' } } }], route }];
   expect(warnings({ http, gateways: ['front', 'mesh'] })).toEqual([
     'http[0].match[0].headers["@request.auth.claims.group"]: FIELD_WITHOUT_EFFECT',
@@ -47,7 +47,7 @@ it.each([
   ['/b/\\3', '"\\\\3"'],
   ['/b/\\a', '"\\\\a"'],
   ['/b/\\', '"\\\\"'],
-])('a VirtualService is reported for a uriRegexRewrite without effect: %s', (rewrite, got) => {
+])('a VirtualService has a warning for a uriRegexRewrite without effect: %s', (rewrite, got) => {
   const http = [{ rewrite: { uriRegexRewrite: { match: '^/a/([a-z]+)$', rewrite } }, route }];
   const path = 'http[0].rewrite.uriRegexRewrite.rewrite';
   expect(warnings({ http })).toEqual(got === undefined ? [] : [`${path}: FIELD_WITHOUT_EFFECT got ${got}`]);
@@ -61,7 +61,7 @@ it.each([
   ['uri', { regex: '/api/.*' }, undefined],
   ['uri', { prefix: '/api/' }, undefined],
   ['headers', { accept: { exact: '*/*' } }, undefined],
-])('a VirtualService is reported for a literal * in a match of %s: %o', (field, match, reported) => {
+])('a VirtualService has a warning for a literal * in a match of %s: %o', (field, match, reported) => {
   const found = warnings({ http: [{ match: [{ [field]: match }], route }] });
   expect(found).toEqual(
     reported === undefined ? [] : [expect.stringMatching(`^http\\[0\\]\\.match\\[0\\]\\.${reported}: FIELD_DOUBTFUL`)],

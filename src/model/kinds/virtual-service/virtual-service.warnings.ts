@@ -1,4 +1,4 @@
-/** Warnings about settings of a VirtualService that are valid but probably unintended (spec/discovery.md §4.5). */
+/** Warns of settings of a VirtualService that are valid but probably unintended (spec/discovery.md §4.5). */
 
 import type { FieldError } from '../../fields/decode.ts';
 import { literalStarInPath } from '../../fields/literal-star.ts';
@@ -11,7 +11,7 @@ import type * as V from './virtual-service.ts';
 
 export function virtualServiceWarnings(spec: V.VirtualService): FieldError[] {
   return [
-    // The bounded checks across objects report prefix shadowing.
+    // Checks across objects, which are limited, report prefix shadowing.
     ...shadowedMatches(spec).filter(({ byPrefix }) => byPrefix === undefined),
     ...largeBodies(spec),
     ...faultsWithoutPercentage(spec),
@@ -22,7 +22,7 @@ export function virtualServiceWarnings(spec: V.VirtualService): FieldError[] {
   ];
 }
 
-/** According to Istio's reference, a fault without a percentage applies to no request. */
+/** Warns of faults without a percentage, which apply to no request according to Istio's reference. */
 function faultsWithoutPercentage({ http = [] }: V.VirtualService): FieldError[] {
   return http.flatMap(({ fault = {} }, index) =>
     (['delay', 'abort'] as const)
@@ -52,7 +52,7 @@ function largeBodies(spec: V.VirtualService): FieldError[] {
   });
 }
 
-/** A sidecar verifies only tokens of inbound requests. */
+/** Warns of claims in the mesh: sidecars verify only tokens of inbound requests. */
 function claimsInMesh(spec: V.VirtualService): FieldError[] {
   if (!spec.gateways?.includes('mesh')) return [];
   return claimMatches(spec).map((path) =>
@@ -60,7 +60,7 @@ function claimsInMesh(spec: V.VirtualService): FieldError[] {
   );
 }
 
-/** RE2 leaves a path unchanged if the substitution refers to a group that the expression does not have. */
+/** Warns of a substitution that refers to a missing group of the expression, for which RE2 leaves the path unchanged. */
 function rewritesWithoutEffect({ http = [] }: V.VirtualService): FieldError[] {
   return http.flatMap(({ rewrite }, index) => {
     const { match, rewrite: substitution } = rewrite?.uriRegexRewrite ?? {};
@@ -87,7 +87,7 @@ function substitutionViolation(match: string, substitution: string): violation.F
   return { ...violation.ineffective(`it refers to group ${highest}, and match has ${groups}`), got };
 }
 
-/** A header value may contain `*`. Request paths rarely do, methods and authorities never. */
+/** Warns of a literal `*`, which request paths rarely contain, and methods and authorities never; header values may. */
 function literalStars({ http = [] }: V.VirtualService): FieldError[] {
   return http.flatMap(({ match = [] }, index) =>
     match.flatMap(({ uri = {}, authority = {}, method = {} }, at) => {

@@ -36,7 +36,7 @@ import type { ServiceEntry, ServiceEntryPort } from './service-entry.ts';
 import { workloadEntry } from './workload-entry.decode.ts';
 import type { WorkloadEntry } from './workload-entry.ts';
 
-/** A port without a protocol uses protocol detection, except on ports of server-first protocols, where detection would stall. */
+/** Enables protocol detection on a port without a protocol, except on ports of server-first protocols, where detection would stall. */
 const servicePort = mapped(
   struct<Omit<ServiceEntryPort, 'protocol'> & Partial<ServiceEntryPort>>({
     number: required(port),
@@ -113,7 +113,7 @@ function serviceHostViolation(host: string): violation.FieldViolation | undefine
     : anyHostViolation(host);
 }
 
-/** Envoy can neither match an SNI by a partial wildcard nor resolve one. */
+/** Rejects partial wildcards that Envoy would have to match with an SNI or resolve, which it cannot. */
 function partialHostErrors({ hosts, ports, resolution }: ServiceEntry, path: string): FieldError[] {
   const isTlsPort = ports.some(({ protocol }) => isTls(protocol));
   if (!isTlsPort && resolution !== 'DYNAMIC_DNS') return [];
@@ -300,7 +300,7 @@ function dynamicDnsErrors(spec: ServiceEntry, path: string): FieldError[] {
 
 const waypointLabel = 'istio.io/use-waypoint';
 
-/** As in Istio, only sidecars resolve names of the mesh. */
+/** Rejects waypoints for mesh names in DNS, because only sidecars resolve them, as in Istio. */
 export function waypointErrors(
   { resolution, location }: ServiceEntry,
   { labels }: Pick<MetadataTexts, 'labels'>,

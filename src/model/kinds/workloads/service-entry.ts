@@ -6,7 +6,7 @@ export type ServiceEntryResolution = 'NONE' | 'STATIC' | 'DNS' | 'DNS_ROUND_ROBI
 
 export interface ServiceEntry {
   readonly hosts: readonly string[];
-  /** IPs or CIDRs. */
+  /** IP addresses or CIDR ranges. */
   readonly addresses?: readonly string[];
   readonly ports: readonly ServiceEntryPort[];
   readonly location: 'MESH_EXTERNAL' | 'MESH_INTERNAL';

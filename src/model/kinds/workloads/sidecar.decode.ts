@@ -42,8 +42,8 @@ const captureMode = withDefault(oneOf(['DEFAULT', 'IPTABLES', 'NONE']), 'DEFAULT
 const bind = optional(refine(name, (value, path) => violation.errorsAt(path, bindViolation(value))));
 
 /**
- * 0 is valid only with a Unix socket, which is checked with the bind address. A port without a protocol uses protocol detection, except on
- * ports of server-first protocols, where it would stall.
+ * Accepts 0 for a Unix socket, which the check of the bind address requires. A port without a protocol uses protocol detection, except on ports of
+ * server-first protocols, where detection would stall.
  */
 const sidecarPort: Decoder<SidecarPort> = mapped(
   struct<Omit<SidecarPort, 'protocol'> & Partial<SidecarPort>>({
@@ -173,7 +173,7 @@ function defaultEndpointViolation(endpoint: string): violation.FieldViolation | 
   return violation.mustBe('127.0.0.1:PORT, 0.0.0.0:PORT, [::1]:PORT, [::]:PORT, :PORT or unix:///PATH', endpoint);
 }
 
-/** `namespace/host`. */
+/** Validates `namespace/host`. */
 function egressHostViolation(text: string): violation.FieldViolation | undefined {
   const [namespace, host, ...more] = text.split('/');
   if (host === undefined || more.length > 0) return violation.mustBe('namespace/host, such as "*/*" or "./*"', text);

@@ -23,17 +23,17 @@ export interface IngressListener {
 }
 
 export interface EgressListener {
-  /** Absent: all ports without another listener. */
+  /** Absent for all ports without another listener. */
   readonly port?: SidecarPort;
   /** An address, or `unix:///path`. */
   readonly bind?: string;
   readonly captureMode: CaptureMode;
-  /** `namespace/host`; namespace `*`, `.`, `~` as written. */
+  /** `namespace/host`; the namespaces `*`, `.` and `~` are not resolved. */
   readonly hosts: readonly string[];
 }
 
 export interface SidecarPort {
-  /** 0 only with a Unix socket bind. */
+  /** 0 is valid only with a Unix socket in `bind`. */
   readonly number: number;
   readonly name: string;
   readonly protocol: ApplicationProtocol;
@@ -42,13 +42,12 @@ export interface SidecarPort {
 export type CaptureMode = 'DEFAULT' | 'IPTABLES' | 'NONE';
 
 /**
- * Handling of traffic to hosts that are not in the registry. ALLOW_ANY_DYNAMIC_DNS forwards plaintext HTTP requests to the address that DNS
- * returns for their host.
+ * Handling of traffic to unregistered hosts. ALLOW_ANY_DYNAMIC_DNS forwards plaintext HTTP requests to the address that DNS returns for their host.
  */
 export type OutboundTrafficMode = 'REGISTRY_ONLY' | 'ALLOW_ANY' | 'ALLOW_ANY_DYNAMIC_DNS';
 
 export interface OutboundTrafficPolicy {
   readonly mode: OutboundTrafficMode;
-  /** Destination of unknown traffic with ALLOW_ANY. */
+  /** Destination of traffic to unregistered hosts with ALLOW_ANY. */
   readonly egressProxy?: Destination;
 }

@@ -17,7 +17,7 @@ import * as violation from '../../fields/violation.ts';
 import { isUnixAddress, labels, relativeSocketHint } from '../field-rules.ts';
 import type { WorkloadEntry } from './workload-entry.ts';
 
-/** Fields of a WorkloadEntry other than the address; shared with a WorkloadGroup's template. */
+/** Fields of a WorkloadEntry except the address; also used for a WorkloadGroup's template. */
 export const workloadFields = {
   ports: optional(dictionary(port)),
   labels: optional(labels),
@@ -27,7 +27,7 @@ export const workloadFields = {
   serviceAccount: optional(text),
 };
 
-/** A WorkloadEntry's `spec`, or an endpoint of a ServiceEntry. */
+/** Decodes a WorkloadEntry's `spec`, or an endpoint of a ServiceEntry. */
 export const workloadEntry: Decoder<WorkloadEntry> = inSchema(
   refine(struct<WorkloadEntry>({ address: withDefault(text, ''), ...workloadFields }), workloadEntryErrors),
   {

@@ -1,6 +1,6 @@
 /** `networking.istio.io` WorkloadEntry; also an endpoint of a ServiceEntry. */
 export interface WorkloadEntry {
-  /** An IP, a host name, or `unix:///path`; may be empty if `network` is set. */
+  /** An IP address, a host name, or `unix:///path`; may be empty if `network` is set. */
   readonly address: string;
   readonly ports?: Readonly<Record<string, number>>;
   readonly labels?: Readonly<Record<string, string>>;

@@ -1,4 +1,4 @@
-/** The template of WorkloadEntries that workloads register automatically (`networking.istio.io` WorkloadGroup). */
+/** Template of the WorkloadEntries with which workloads register automatically (`networking.istio.io` WorkloadGroup). */
 import type { WorkloadEntry } from './workload-entry.ts';
 
 export interface WorkloadGroup {
@@ -6,7 +6,7 @@ export interface WorkloadGroup {
     readonly labels?: Readonly<Record<string, string>>;
     readonly annotations?: Readonly<Record<string, string>>;
   };
-  /** The address is that of each workload. */
+  /** Each workload has its own address. */
   readonly template: Omit<WorkloadEntry, 'address'> & { readonly address?: string };
   readonly probe?: ReadinessProbe;
 }

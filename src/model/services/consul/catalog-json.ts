@@ -15,20 +15,20 @@ export interface NodeServices {
   readonly instances: readonly ConsulInstance[];
 }
 
-/** Status of an instance's check; an empty `instance` is a check of the node. */
+/** Status of an instance's check; an empty `instance` means a check of the node. */
 export interface ConsulCheck {
   readonly node: string;
   readonly instance: string;
   readonly status: ConsulHealth;
 }
 
-/** False for Consul's own services and for proxies of its own service mesh. */
+/** Excludes Consul's own services and proxies of its own service mesh. */
 export function isMeshService(name: string): boolean {
   return name !== '' && name !== 'consul' && !name.endsWith('-sidecar-proxy');
 }
 
 /**
- * From `/v1/catalog/nodes`.
+ * Parses `/v1/catalog/nodes`.
  * @throws InvalidCatalog
  */
 export function nodeNames(body: unknown): readonly string[] {
@@ -36,7 +36,7 @@ export function nodeNames(body: unknown): readonly string[] {
 }
 
 /**
- * From `/v1/catalog/services`.
+ * Parses `/v1/catalog/services`.
  * @throws InvalidCatalog
  */
 export function serviceNames(body: unknown): readonly string[] {
@@ -45,7 +45,7 @@ export function serviceNames(body: unknown): readonly string[] {
 }
 
 /**
- * From `/v1/catalog/node-services/NODE`.
+ * Parses `/v1/catalog/node-services/NODE`.
  * @throws InvalidCatalog
  */
 export function nodeServices(body: unknown): NodeServices {
@@ -57,7 +57,7 @@ export function nodeServices(body: unknown): NodeServices {
 }
 
 /**
- * From `/v1/health/service/NAME`, with the status of the checks.
+ * Parses `/v1/health/service/NAME`, including the status of the checks.
  * @throws InvalidCatalog
  */
 export function serviceInstances(body: unknown): readonly ConsulInstance[] {
@@ -69,7 +69,7 @@ export function serviceInstances(body: unknown): readonly ConsulInstance[] {
 }
 
 /**
- * Checks in `/v1/health/state/any` that do not pass.
+ * Returns the failing checks in `/v1/health/state/any`.
  * @throws InvalidCatalog
  */
 export function failingChecks(body: unknown): readonly ConsulCheck[] {
@@ -82,7 +82,7 @@ export function failingChecks(body: unknown): readonly ConsulCheck[] {
 
 function instanceOf(service: Fields, node: ConsulNode, health: ConsulHealth): ConsulInstance[] {
   const name = textOf(service, 'Service');
-  // Sidecars and gateways of Consul's own service mesh.
+  // Sidecars and gateways of Consul's own service mesh are skipped.
   if (textOf(service, 'Kind') !== '' || !isMeshService(name)) return [];
   const weights = isObject(service.Weights) ? service.Weights : {};
   const locality = localityOf(service.Locality);
@@ -110,7 +110,7 @@ function nodeOf(node: Fields): ConsulNode {
   };
 }
 
-/** An unknown status counts as `critical`: an instance in an unknown state must not receive requests. */
+/** Treats an unknown status as `critical`, because the instance must not receive requests. */
 function statusOf(check: Fields): ConsulHealth {
   const status = textOf(check, 'Status');
   return status === 'passing' || status === 'warning' ? status : 'critical';

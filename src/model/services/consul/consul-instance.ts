@@ -1,4 +1,4 @@
-/** Worst first. */
+/** Ordered from worst to best. */
 export type ConsulHealth = 'critical' | 'warning' | 'passing';
 
 export interface ConsulLocality {
@@ -18,19 +18,19 @@ export interface ConsulInstance {
   /** Unique on its node. */
   readonly id: string;
   readonly service: string;
-  /** Empty: the address of the node. */
+  /** Empty for the address of the node. */
   readonly address: string;
-  /** 0: none. */
+  /** 0 for no port. */
   readonly port: number;
   readonly tags: readonly string[];
   readonly meta: Readonly<Record<string, string>>;
   readonly weights: { readonly passing: number; readonly warning: number };
   readonly locality?: ConsulLocality;
-  /** Worst status of the checks of the instance and of its node. */
+  /** Worst check status of the instance and its node. */
   readonly health: ConsulHealth;
 }
 
-/** Status of failing checks, by node, then by instance; an empty ID is the node itself. */
+/** Status of failing checks by node, then by instance. An empty ID means the node itself. */
 export type ConsulChecks = ReadonlyMap<string, ReadonlyMap<string, ConsulHealth>>;
 
 const order: readonly ConsulHealth[] = ['critical', 'warning', 'passing'];

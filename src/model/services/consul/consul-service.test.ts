@@ -19,8 +19,8 @@ function instance(more: Partial<ConsulInstance> = {}): ConsulInstance {
 
 const converted = (...instances: Partial<ConsulInstance>[]) => convertConsulService(instances.map(instance), options);
 
-describe('a service of Consul', () => {
-  it('has the names, namespace and ports that Istio used', () => {
+describe('a Consul service', () => {
+  it('has the same names, namespace and ports as in Istio', () => {
     const { service, problems } = converted({ meta: { protocol: 'http' } });
     expect(service).toMatchObject({
       ...{ hostname: 'web.service.consul', namespace: 'default', defaultAddress: '0.0.0.0' },
@@ -31,13 +31,16 @@ describe('a service of Consul', () => {
     expect(converted({ service: 'a.B' }).service?.hostname).toBe('a.b.service.consul');
   });
 
-  it.each(['has space', 'x|y', 'ü', '-a', 'a..b', 'x'.repeat(250)])('named %j is rejected with a message', (name) => {
-    const { service, endpoints, problems } = converted({ service: name });
-    expect([service, endpoints]).toEqual([undefined, []]);
-    expect(problems[0]).toMatch(/must be a DNS name/);
-  });
+  it.each(['has space', 'x|y', 'ü', '-a', 'a..b', 'x'.repeat(250)])(
+    'is rejected with a message if its name is %j',
+    (name) => {
+      const { service, endpoints, problems } = converted({ service: name });
+      expect([service, endpoints]).toEqual([undefined, []]);
+      expect(problems[0]).toMatch(/must be a DNS name/);
+    },
+  );
 
-  it('has a port for each number, with unique names, and the first protocol of a number', () => {
+  it('has one port for each port number, with a unique name and the first protocol', () => {
     const { service, problems } = converted(
       { id: 'a', port: 81, meta: { protocol: 'http' } },
       { id: 'b', port: 80, meta: { protocol: 'HTTP' } },
@@ -56,7 +59,7 @@ describe('a service of Consul', () => {
     ]);
   });
 
-  it('is resolved by DNS if an address is a host name, and is external by meta', () => {
+  it('is resolved by DNS if an address is a host name, and is external if its metadata marks it as external', () => {
     expect(converted({ address: 'db.example.com', meta: { external: 'yes' } }).service).toMatchObject({
       ...{ resolution: 'DNSLB', meshExternal: true },
     });
@@ -66,8 +69,8 @@ describe('a service of Consul', () => {
   });
 });
 
-describe('an endpoint of Consul', () => {
-  it('has the weight of its health, does not exist with weight 0, and is unhealthy when a check is critical', () => {
+describe('a Consul endpoint', () => {
+  it('has the weight for its health, is omitted at weight 0, and is unhealthy if a check is critical', () => {
     const weights = { passing: 10, warning: 2 };
     const of = (more: Partial<ConsulInstance>) =>
       converted({ weights, ...more }).endpoints.map(({ weight, health }) => `${weight} ${health}`);
@@ -77,13 +80,13 @@ describe('an endpoint of Consul', () => {
     expect(of({ weights: { passing: 0, warning: 2 } })).toEqual([]);
   });
 
-  it('has labels of tags and of meta with valid values; tags take precedence', () => {
+  it('has labels from tags and from valid metadata values, and tags take precedence', () => {
     const meta = { version: 'v1', team: 'shop', text: 'a b' };
     const [endpoint] = converted({ tags: ['version|v2', 'plain', 'zone|a|b'], meta }).endpoints;
     expect(endpoint?.labels).toEqual({ version: 'v2', team: 'shop', zone: 'a' });
   });
 
-  it('has the locality of its labels, its instance, its node, or its datacenter', () => {
+  it('has the locality of its labels, or else of its instance, node or datacenter', () => {
     const of = (more: Partial<ConsulInstance>) => converted(more).endpoints[0]?.locality;
     const located = { ...node, locality: { region: 'r1', zone: 'z1' } };
     expect(of({})).toBe('dc1');
@@ -92,7 +95,7 @@ describe('an endpoint of Consul', () => {
     expect(of({ node: located, tags: ['istio-locality|r3.z3'] })).toBe('r3/z3');
   });
 
-  it('accepts mutual TLS only by its label', () => {
+  it('accepts mutual TLS only if its label specifies this', () => {
     const [plain] = converted({}).endpoints;
     const [mutual] = converted({ tags: ['security.istio.io/tlsMode|istio'] }).endpoints;
     expect([plain?.tlsMode, plain?.serviceAccount]).toEqual(['disabled', '']);
@@ -115,13 +118,13 @@ const checksBody = [
   { Node: 'n2', ServiceID: 'web-1', Status: 'passing' },
 ];
 
-describe('the JSON of Consul', () => {
-  it('has no services of Consul itself, sidecar proxies or gateways', () => {
+describe("Consul's JSON", () => {
+  it('does not result in services for Consul itself, sidecar proxies or gateways', () => {
     expect(nodeServices(nodeBody).instances.map(({ service }) => service)).toEqual(['web']);
     expect(nodeServices({ Node: null, Services: null })).toEqual({ instances: [] });
   });
 
-  it('makes an instance critical by the worst check of itself and its node', () => {
+  it('makes an instance critical if the worst check of the instance or its node is critical', () => {
     const [web] = nodeServices(nodeBody).instances;
     const checks = failingChecks(checksBody);
     expect(checks).toHaveLength(2);
@@ -134,7 +137,7 @@ describe('the JSON of Consul', () => {
     expect(unknown?.health).toBe('critical');
   });
 
-  it('of any shape is either rejected completely or gives valid services', () => {
+  it('is rejected completely or results in valid services, whatever its shape', () => {
     const odd = [null, true, -1, 1e300, '', '__proto__', 'a\nb', [], {}, [null], { __proto__: 1 }, 'x'.repeat(5_000)];
     const seed = 42;
     let state = seed;

@@ -24,25 +24,25 @@ export interface ConvertedService {
 export const consulNamespace = 'default';
 const suffix = '.service.consul';
 const maxHostLength = 253;
-/** Larger weights would exceed Envoy's maximum sum. */
+/** Limits weights, because larger ones would exceed Envoy's maximum sum. */
 const maxWeight = 65_535;
 const maxPort = 65_535;
-/** Valid as a label value of Envoy's subsets and metrics; Consul's meta may have 512 characters. */
+/** Pattern of label values that are valid in Envoy's subsets and metrics; Consul's meta may have 512 characters. */
 const labelValue = /^(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$/;
 
-/** `web.service.consul`. Names in Consul are case-insensitive and may contain dots. */
+/** Returns `web.service.consul`. Consul's names are case-insensitive and may contain dots. */
 export function consulHostname(service: string): string {
   return `${service.toLowerCase()}${suffix}`;
 }
 
-/** Why the name cannot be a host name; `undefined` if it can. */
+/** Returns why the name cannot be a host name; `undefined` for a valid name. */
 export function nameProblem(service: string): string | undefined {
   const hostname = consulHostname(service);
   if (isHostname(hostname) && hostname.length <= maxHostLength) return undefined;
   return `the name ${JSON.stringify(service.slice(0, 100))} must be a DNS name (letters, digits, "-", "_" and "."), rename the service in Consul`;
 }
 
-/** @param instances of one host, with any health; at least one */
+/** @param instances of one host, in any health state; at least one */
 export function convertConsulService(instances: readonly ConsulInstance[], options: ConsulOptions): ConvertedService {
   const ordered = instances.toSorted(
     (a, b) => compareText(a.node.name, b.node.name) || compareText(a.id, b.id) || compareText(a.service, b.service),
@@ -86,7 +86,7 @@ function isReachable(instance: ConsulInstance, problems: Set<string>): boolean {
   return false;
 }
 
-/** One port per number; the first instance determines the protocol. Further ports of a protocol are named `protocol-PORT`. */
+/** Returns one port per number; the first instance determines the protocol. Further ports of a protocol are named `protocol-PORT`. */
 function portsOf(instances: readonly ConsulInstance[], problems: Set<string>): readonly Port[] {
   const protocols = new Map<number, { readonly name: string; readonly protocol: ApplicationProtocol }>();
   for (const { port, meta } of instances) {
@@ -115,7 +115,7 @@ function protocolIn(
 ): { readonly name: string; readonly protocol: ApplicationProtocol } {
   const name = (Object.hasOwn(meta, 'protocol') ? meta.protocol! : '').toLowerCase();
   if (name === '') return { name: 'tcp', protocol: 'TCP' };
-  // The port name begins with the protocol, and `http-x` is HTTP as well.
+  // The prefix of the port name determines the protocol, so `http-x` is HTTP as well.
   const protocol = /^[-a-z0-9_]{1,40}$/.test(name) ? protocolOf({ name, number: 0 }) : 'unsupported';
   if (protocol !== 'unsupported' && protocol !== 'UDP') return { name, protocol };
   problems.add(
@@ -127,7 +127,7 @@ function protocolIn(
 function endpointOf(instance: ConsulInstance, servicePortName: string, options: ConsulOptions): Endpoint[] {
   const { node, port, service, health, weights } = instance;
   const weight = health === 'warning' ? weights.warning : weights.passing;
-  // Weight 0 takes the instance out of service.
+  // Weight 0 removes the instance from load balancing.
   if (weight === 0) return [];
   const labels = labelsOf(instance);
   const isMutual = labels['security.istio.io/tlsMode'] === 'istio';
@@ -146,7 +146,7 @@ function endpointOf(instance: ConsulInstance, servicePortName: string, options: 
   ];
 }
 
-/** Tags `key|value` and meta; tags take precedence. */
+/** Labels from tags `key|value` and meta; tags have priority. */
 export function labelsOf({ tags, meta }: ConsulInstance): Readonly<Record<string, string>> {
   const labels = new Map<string, string>();
   for (const [key, value] of Object.entries(meta)) if (labelValue.test(value)) labels.set(key, value);
@@ -157,7 +157,7 @@ export function labelsOf({ tags, meta }: ConsulInstance): Readonly<Record<string
   return Object.fromEntries(labels);
 }
 
-/** From labels, else the locality of the service, else of the node; the region defaults to the datacenter. */
+/** Reads the locality from labels, else from the service, else from the node. The region defaults to the datacenter. */
 export function consulLocality(instance: ConsulInstance, labels: Readonly<Record<string, string>>): string {
   const { node } = instance;
   const known = instance.locality ?? node.locality;

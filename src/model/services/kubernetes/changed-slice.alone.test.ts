@@ -1,4 +1,4 @@
-/** Counts the work for a changed slice in calls and elements. */
+/** Counts calls and elements that are processed for a changed slice. */
 import { expect, it } from 'vitest';
 import { type CountedWork, countedWork, sumOf } from '../../../../test/harness/counted-work.ts';
 import { decodedObject } from '../../../discovery/kubernetes/readers/decoded-object.ts';
@@ -47,7 +47,7 @@ const events = 10;
 const callsOf = (work: CountedWork, pattern: RegExp): number =>
   [...work].reduce((sum, [name, count]) => sum + (pattern.test(name) ? count : 0), 0);
 
-it('a changed slice converts no Service, and keeps the index of selectors', () => {
+it('a changed slice causes no conversion of Services, and keeps the selector index', () => {
   const services = cluster();
   const slices = Array.from({ length: events }, (_, event) => given('EndpointSlice', slice(event)));
   const key = { kind: 'EndpointSlice', namespace, name: 'web-1' } as const;
@@ -78,10 +78,10 @@ it('a changed Service is converted, and its new selector applies', () => {
   expect([targetsOf('web'), targetsOf('other')].map(({ length }) => length)).toEqual([0, 1]);
 });
 
-/** Per endpoint; 67 were measured. A decoder that copies its input took 98. */
+/** Maximum per endpoint; 67 were measured, and 98 with a decoder that copies its input. */
 const maxWorkOfEndpoint = 80;
 
-it('decoding a slice takes a bounded number of calls and elements per endpoint', () => {
+it('decoding a slice requires a limited number of calls and elements per endpoint', () => {
   const work = countedWork(() => {
     for (let event = 0; event < events; event++) given('EndpointSlice', slice(event));
   });

@@ -57,14 +57,14 @@ function convertPort({ name, port, protocol, appProtocol }: KubernetesServicePor
   return { name, number: port, protocol: protocolOf(declared) };
 }
 
-/** The annotation of a Service that corresponds to `exportTo` of other kinds. */
+/** The annotation of Services that corresponds to `exportTo` of other kinds. */
 export const exportAnnotationName = 'networking.istio.io/exportTo';
 
 export function exportAnnotation({ annotations }: Pick<Config, 'annotations'>): string[] {
   return commaList(annotations[exportAnnotationName]);
 }
 
-/** Service accounts of the namespace, and complete identities. */
+/** Returns the annotated identities, completing service accounts of the namespace. */
 function serviceAccountsOf({ annotations, namespace }: Config, trustDomain: string): readonly string[] {
   const local = commaList(annotations['alpha.istio.io/kubernetes-serviceaccounts']);
   const canonical = commaList(annotations['alpha.istio.io/canonical-serviceaccounts']);
@@ -124,7 +124,7 @@ function reachedFromOutside(
   return addresses.length === 0 ? {} : { externalAddresses: { [clusterId]: addresses } };
 }
 
-/** A JSON object of labels; `{}` selects every node. `undefined` if absent or invalid. */
+/** Parses a JSON object of labels; `{}` selects every node. `undefined` if absent or invalid. */
 export function nodeSelectorOf({ annotations }: Config): Readonly<Record<string, string>> | undefined {
   const text = annotations[nodeSelectorAnnotation];
   if (text === undefined) return undefined;

@@ -1,4 +1,4 @@
-/** Counts the work of a service with many endpoints for a change of one slice. */
+/** Counts the calls for a change of one slice of a service with many endpoints. */
 import { expect, it } from 'vitest';
 import { type CountedWork, countedWork } from '../../../../test/harness/counted-work.ts';
 import type { Config } from '../../config/config.ts';
@@ -31,7 +31,7 @@ const slice = (index: number, ready: boolean): ConfigObjectChange<Config> => {
 const callsOf = (work: CountedWork, name: string): number =>
   [...work].reduce((sum, [call, count]) => sum + (call.startsWith(`${name} `) ? count : 0), 0);
 
-it('a change of one slice looks up no endpoint by ID if the order is unchanged', () => {
+it('a changed slice causes no endpoint lookup by ID if the order is unchanged', () => {
   const services = new KubernetesServices(defaultRegistryOptions);
   const shards = new EndpointShards();
   const apply = (...changes: readonly ConfigObjectChange<Config>[]): void => {
@@ -47,7 +47,7 @@ it('a change of one slice looks up no endpoint by ID if the order is unchanged',
   expect(callsOf(work, 'endpointId')).toBe(0);
 });
 
-it('an address in many slices with different ports costs each slice only its own ports', () => {
+it("an address in many slices with different ports costs each slice only the slice's own ports", () => {
   const services = new KubernetesServices(defaultRegistryOptions);
   const slices = Array.from({ length: 20 }, (_, index) => {
     const ownPorts = ports.map(({ name, port }) => ({ name: `${name}-${index}`, port, protocol: 'TCP' }));
@@ -60,6 +60,6 @@ it('an address in many slices with different ports costs each slice only its own
     found = services.apply([service, ...slices]).services[0]!.endpoints.length;
   });
   expect(found).toBe(20 * ports.length);
-  // Once for the slice, once for the complete list.
+  // Called once for the slice, and once for the complete list.
   expect(callsOf(work, 'endpointId')).toBeLessThanOrEqual(2 * 20 * ports.length);
 });

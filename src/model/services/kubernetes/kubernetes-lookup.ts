@@ -36,7 +36,7 @@ export class KubernetesLookup implements ProxyLookup {
     const pod = this.podOf(proxy);
     if (pod !== undefined) return [...byAddress, ...this.#selected(pod.namespace, pod.labels, pod)];
     if (byAddress.length > 0 || proxy.clusterId !== this.#facts.clusterId) return byAddress;
-    // The proxy's pod is not known yet, so the node's own labels and ports are used.
+    // Without labels, the proxy's pod is not known yet, so the node's own labels and ports are used.
     if (Object.keys(proxy.labels).length === 0) return [];
     return this.#selected(proxy.configNamespace, proxy.labels, { ports: podPorts(proxy.metadata.POD_PORTS) });
   }
@@ -47,7 +47,7 @@ export class KubernetesLookup implements ProxyLookup {
   }
 
   /**
-   * The pod of a proxy in its own namespace, by the name in the node ID (`web-0.shop`), else by address. The client may choose both, but is
+   * Finds a proxy's pod in its namespace, by the name in the node ID (`web-0.shop`), else by address. The client can choose both, but is
    * authenticated for the namespace.
    */
   podOf({ name, configNamespace: namespace, ipAddresses }: PodSubject): Workload | undefined {
@@ -81,7 +81,7 @@ export class KubernetesLookup implements ProxyLookup {
   }
 }
 
-/** `undefined` for a port name that the workload does not have. */
+/** Returns `undefined` for a port name that the workload does not have. */
 export function targetPortOf(
   { targetPort, port }: Pick<KubernetesServicePort, 'targetPort' | 'port'>,
   workload: Pick<Workload, 'ports'>,
@@ -90,7 +90,7 @@ export function targetPortOf(
   return targetPort || port;
 }
 
-/** Metadata `POD_PORTS`: container ports as a list, or its JSON text. */
+/** Reads the container ports in metadata `POD_PORTS`, a list or its JSON text. */
 function podPorts(value: unknown): Readonly<Record<string, number>> {
   let list = value;
   if (typeof value === 'string') {

@@ -6,11 +6,11 @@ export interface KubernetesOptions extends ExportRule {
   readonly domain: string;
   readonly clusterId: string;
   readonly defaultServiceExportTo: readonly string[];
-  /** The control plane's namespace, whose label may name the cluster's network. */
+  /** The control plane's namespace, whose label can name the cluster's network. */
   readonly systemNamespace: string;
   readonly networks: MeshNetworks;
   /** PILOT_ENABLE_K8S_SELECT_WORKLOAD_ENTRIES. */
   readonly selectWorkloadEntries: boolean;
-  /** PILOT_PERSISTENT_SESSION_LABEL: services with this label keep sending to draining endpoints. */
+  /** PILOT_PERSISTENT_SESSION_LABEL: services with this label continue to send to draining endpoints. */
   readonly persistentSessionLabel: string;
 }

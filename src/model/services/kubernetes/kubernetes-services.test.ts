@@ -46,7 +46,7 @@ const endpointsOf = (yaml: string): readonly Endpoint[] =>
 const addresses = (yaml: string): string[] => endpointsOf(yaml).map(({ address, health }) => `${address} ${health}`);
 
 describe('services of a cluster', () => {
-  it('have host names of name, namespace and domain, and the endpoints of their slices', () => {
+  it('have host names from name, namespace and domain, and the endpoints of their slices', () => {
     expect(serviceOf(service(selecting))).toMatchObject({
       ...{
         hostname: host,
@@ -62,12 +62,12 @@ describe('services of a cluster', () => {
     });
   });
 
-  it('are headless without a virtual IP', () => {
+  it('are headless if they have no virtual IP', () => {
     const headless = serviceOf(service('clusterIP: None, selector: {app: web}'));
     expect(headless).toMatchObject({ resolution: 'Passthrough', defaultAddress: '0.0.0.0', addresses: [] });
   });
 
-  it('are aliases of an external name', () => {
+  it('are aliases if they have an external name', () => {
     expect(serviceOf(service('type: ExternalName, externalName: a.example.com'))).toMatchObject({
       ...{ resolution: 'Alias', attributes: { externalName: 'a.example.com' } },
     });
@@ -80,12 +80,12 @@ describe('services of a cluster', () => {
     ]);
   });
 
-  it('are visible according to their annotation', () => {
+  it('are visible as their annotation specifies', () => {
     const exported = service(selecting, ', annotations: {networking.istio.io/exportTo: " ., bank ,"}');
     expect(serviceOf(exported)?.exportTo).toEqual(new Set(['.', 'bank']));
   });
 
-  it('have the service accounts of their annotations', () => {
+  it('have the service accounts in their annotations', () => {
     const annotations = `, annotations: {alpha.istio.io/kubernetes-serviceaccounts: "a,b", alpha.istio.io/canonical-serviceaccounts: spiffe://x/y}`;
     expect(serviceOf(service(selecting, annotations))?.serviceAccounts).toEqual([
       'spiffe://x/y',
@@ -94,7 +94,7 @@ describe('services of a cluster', () => {
     ]);
   });
 
-  it('are reachable externally at node ports of the nodes that an annotation selects', () => {
+  it('are reachable externally at node ports of the nodes selected by an annotation', () => {
     const yaml = `---
 apiVersion: v1
 kind: Service
@@ -110,14 +110,14 @@ spec: {type: NodePort, clusterIP: 10.9.0.1, ports: [{name: http, port: 80, nodeP
     });
   });
 
-  it('are reachable externally at load balancers, by IP or name, and at external IPs', () => {
+  it('are reachable externally at load balancer IPs or names and at external IPs', () => {
     const yaml = `${service('type: LoadBalancer, clusterIP: 10.9.0.1, externalIPs: [9.9.9.9]')}status: {loadBalancer: {ingress: [{ip: 7.7.7.7}, {hostname: lb.example.com}]}}\n`;
     expect(serviceOf(yaml)?.attributes?.externalAddresses).toEqual({
       Kubernetes: ['7.7.7.7', 'lb.example.com', '9.9.9.9'],
     });
   });
 
-  it('have the traffic distribution of their spec', () => {
+  it('have the traffic distribution in their spec', () => {
     const spec = `${selecting}, internalTrafficPolicy: Local, trafficDistribution: PreferClose, publishNotReadyAddresses: true`;
     expect(serviceOf(service(spec))?.attributes).toMatchObject({
       ...{ nodeLocal: true, trafficDistribution: 'PreferSameZone', publishNotReadyAddresses: true },
@@ -162,12 +162,12 @@ describe('endpoints of a cluster', () => {
     ]);
   });
 
-  it('find their pod by address if the slice does not reference it', () => {
+  it('are assigned to their pod by address if the slice does not reference it', () => {
     const [endpoint] = endpointsOf(service(selecting) + pod('web-0', '10.0.0.1') + slice(at('10.0.0.1')));
     expect(endpoint?.serviceAccount).toContain('sa-web');
   });
 
-  it('wait for a referenced pod that is not known', () => {
+  it('are omitted until a referenced pod is known', () => {
     const previous = givenMesh(service(selecting) + slice(at('10.0.0.1', toPod('web-0'))));
     expect(previous.registry.endpoints.get(host)?.get('shop') ?? []).toEqual([]);
     const after = givenMesh(service(selecting) + slice(at('10.0.0.1', toPod('web-0'))) + pod('web-0', '10.0.0.1'), {
@@ -176,7 +176,7 @@ describe('endpoints of a cluster', () => {
     expect(after.registry.endpoints.get(host)?.get('shop')).toHaveLength(1);
   });
 
-  it('ignore terminated pods', () => {
+  it('are omitted for terminated pods', () => {
     expect(
       addresses(
         service(selecting) + pod('web-0', '10.0.0.1', { phase: 'Succeeded' }) + slice(at('10.0.0.1', toPod('web-0'))),
@@ -190,13 +190,13 @@ describe('endpoints of a cluster', () => {
     ['{ready: false}', 'unhealthy'],
     ['{ready: false, serving: true, terminating: true}', 'terminating'],
     ['{ready: false, serving: false, terminating: true}', 'terminating'],
-  ])('with the conditions %s are %s', (conditions, health) => {
+  ])('have with the conditions %s the health %s', (conditions, health) => {
     expect(addresses(service(selecting) + slice(at('10.0.0.1', `, conditions: ${conditions}`)))).toEqual([
       `10.0.0.1 ${health}`,
     ]);
   });
 
-  it('drain if a service keeps sessions, and are published unready if configured', () => {
+  it('drain if the service has persistent sessions, and are published while unready if configured', () => {
     const draining = slice(at('10.0.0.1', ', conditions: {ready: false, serving: true, terminating: true}'));
     expect(addresses(service(selecting, ', labels: {istio.io/persistent-session: x}') + draining)).toEqual([
       '10.0.0.1 draining',
@@ -205,13 +205,13 @@ describe('endpoints of a cluster', () => {
     expect(addresses(service(`${selecting}, publishNotReadyAddresses: true`) + unready)).toEqual(['10.0.0.1 healthy']);
   });
 
-  it('of several slices are merged without duplicates', () => {
+  it('are merged from several slices without duplicates', () => {
     const both =
       slice(`${at('10.0.0.1')}, ${at('10.0.0.2')}`) + slice(`${at('10.0.0.2')}, ${at('10.0.0.3')}`, { name: 'web-2' });
     expect(addresses(service(selecting) + both)).toEqual(['10.0.0.1 healthy', '10.0.0.2 healthy', '10.0.0.3 healthy']);
   });
 
-  it('are not taken from slices of host names, nor from those of multi-cluster services', () => {
+  it('are not taken from slices with host names or from slices of multi-cluster services', () => {
     const names = slice(at('a.example.com'), { addressType: 'FQDN' });
     const multicluster = slice(at('10.0.0.1'), {
       name: 'x',
@@ -220,7 +220,7 @@ describe('endpoints of a cluster', () => {
     expect(addresses(service(selecting) + names + multicluster)).toEqual([]);
   });
 
-  it('are taken from Endpoints if there are no slices', () => {
+  it('are taken from Endpoints if there are no EndpointSlices', () => {
     const endpoints = document(
       'Endpoints',
       'web',
@@ -231,7 +231,7 @@ describe('endpoints of a cluster', () => {
     expect(addresses(service(selecting) + endpoints + slice(at('10.0.0.3')))).toEqual(['10.0.0.3 healthy']);
   });
 
-  it('that several slices contain count once, and are ready if any slice reports them as ready', () => {
+  it('count once if several slices contain them, and are ready if any of these slices reports so', () => {
     const [old, now] = [at('10.0.0.1', ', conditions: {ready: false, terminating: true}'), at('10.0.0.1')];
     const of = (...slices: readonly string[]): string[] =>
       addresses(service(selecting) + slices.map((one, index) => slice(one, { name: `web-${index}` })).join(''));
@@ -239,12 +239,12 @@ describe('endpoints of a cluster', () => {
     expect(of(now, old)).toEqual(['10.0.0.1 healthy']);
   });
 
-  it('of a service without a selector are used unchanged, without properties of pods', () => {
+  it('are used without pod properties if the service has no selector', () => {
     const [endpoint] = endpointsOf(service('clusterIP: 10.9.0.1') + pod('web-0', '10.0.0.1') + slice(at('10.0.0.1')));
     expect(endpoint).toMatchObject({ address: '10.0.0.1', serviceAccount: '', labels: {}, tlsMode: 'disabled' });
   });
 
-  it('have the network of the pod, or of the system namespace', () => {
+  it('have the network of their pod or of the system namespace', () => {
     const system = document('Namespace', 'istio-system', '', ', labels: {topology.istio.io/network: east}');
     const mesh = service(selecting) + slice(at('10.0.0.1'));
     expect(endpointsOf(mesh + pod('web-0', '10.0.0.1') + system)[0]?.network).toBe('east');
@@ -255,13 +255,13 @@ describe('endpoints of a cluster', () => {
     });
   });
 
-  it('have the locality of the pod label, else of the node', () => {
+  it("have the locality in the pod's label, or else of the node", () => {
     const labelled = pod('web-0', '10.0.0.1', { labels: 'app: web, istio-locality: us.us-2' });
     expect(endpointsOf(service(selecting) + labelled + node + slice(at('10.0.0.1')))[0]?.locality).toBe('us/us-2');
   });
 });
 
-describe('workloads selected across Kubernetes and Istio objects', () => {
+describe('workloads that both Kubernetes and Istio objects select', () => {
   const entry = (labels = 'app: web'): string =>
     `---\napiVersion: networking.istio.io/v1\nkind: WorkloadEntry\nmetadata: {name: vm, namespace: shop}\nspec: {address: 10.1.0.1, labels: {${labels}}, ports: {web: 9090}, serviceAccount: vm}\n`;
   const serviceEntry = `---
@@ -275,14 +275,14 @@ spec:
   workloadSelector: {labels: {app: web}}
 `;
 
-  it('serve a Kubernetes service that selects a WorkloadEntry', () => {
+  it('serve a Kubernetes Service that selects a WorkloadEntry', () => {
     expect(endpointsOf(service(selecting) + entry())).toMatchObject([
       { address: '10.1.0.1', port: 9090, serviceAccount: 'spiffe://cluster.local/ns/shop/sa/vm', tlsMode: 'istio' },
     ]);
     expect(endpointsOf(service(selecting) + entry('app: other'))).toEqual([]);
   });
 
-  it('serve a ServiceEntry that selects a pod while its labels match', () => {
+  it("serve a ServiceEntry that selects a pod as long as the pod's labels match", () => {
     const of = (mesh: ReturnType<typeof givenMesh>): unknown =>
       mesh.registry.endpoints
         .get('se.example.com')
@@ -296,7 +296,7 @@ spec:
     expect(of(after)).toEqual(['10.1.0.1:9090']);
   });
 
-  it('ignore a reported property that has its own `toString`', () => {
+  it('ignore a reported property that is an object with its own `toString`', () => {
     const strange = '{toString: 1, valueOf: 1}';
     const unhealthy = `${entry()}status: {conditions: [{type: Healthy, status: ${strange}}]}\n`;
     expect(endpointsOf(service(selecting) + unhealthy)).toMatchObject([{ health: 'healthy' }]);
@@ -308,7 +308,7 @@ spec:
     expect(targets.map(({ targetPort }) => targetPort)).toEqual([7070]);
   });
 
-  it('serve a ServiceEntry until they are being deleted, and a Service according to its slices', () => {
+  it('serve a ServiceEntry until they are deleted, and a Service as its slices specify', () => {
     const ending = pod('web-0', '10.0.0.1').replace(inShop, `${inShop}, deletionTimestamp: "2026-01-01T00:00:00Z"`);
     const mesh = (web: string, last?: ReturnType<typeof givenMesh>) =>
       givenMesh(
@@ -327,7 +327,7 @@ spec:
     expect(healthOf(mesh(ending, previous))).toEqual([['unhealthy'], ['healthy']]);
   });
 
-  it('are found for a proxy by pod name, by address, else by its own metadata', () => {
+  it("are found for a proxy by pod name, or else by address, or else by the proxy's metadata", () => {
     const mesh = givenMesh(service(selecting) + pod('web-0', '10.0.0.1') + entry() + node);
     const served = (about: object, ip: string): unknown =>
       mesh.context
@@ -348,7 +348,7 @@ spec:
     expect(mesh.context.workloadOf(proxy)).toEqual({ labels: { app: 'web' }, locality: 'eu/eu-1/rack' });
   });
 
-  it('serve a named container port: TCP ports first, then the first port, sidecars last', () => {
+  it('serve a named container port, in the order TCP ports, first port, sidecars', () => {
     const port = (name: string, number: number, protocol = 'TCP'): string =>
       `{name: ${name}, containerPort: ${number}, protocol: ${protocol}}`;
     const served = (...[containers, initContainers = '']: [string, string?]): unknown => {
@@ -371,7 +371,7 @@ spec:
     expect(served(`{ports: [${port('web', 1)}]}`, `{restartPolicy: Always, ports: [${port('web', 2)}]}`)).toEqual([1]);
   });
 
-  it('have no port of an undeclared name such as `constructor`', () => {
+  it('do not serve a port with an undeclared name such as `constructor`', () => {
     const named = service(selecting)
       .replace('name: http', 'name: constructor')
       .replace('targetPort: web', 'targetPort: valueof');
@@ -387,7 +387,7 @@ spec:
     ).toEqual([]);
   });
 
-  it('contribute network gateways through services with the label', () => {
+  it('are network gateways if their service has the label', () => {
     const gateway = (labels: string): string =>
       `${service('type: LoadBalancer, clusterIP: 10.9.0.1', `, labels: {${labels}}`)}status: {loadBalancer: {ingress: [{ip: 7.7.7.7}]}}\n`;
     expect(givenMesh(gateway('topology.istio.io/network: west')).registry.gateways.all).toEqual([

@@ -39,11 +39,11 @@ import { sliceEndpoints } from './slice-endpoints.ts';
 import { UsageIndex } from './usage-index.ts';
 
 interface ServiceRecord {
-  /** Absent in {@link nothing}. */
+  /** Absent only in {@link nothing}. */
   readonly config?: Config<KubernetesService>;
   readonly services: readonly Service[];
   readonly endpoints: readonly Endpoint[];
-  /** Endpoints that are not pods of this cluster; proxies are found among them by address. */
+  /** Endpoints that are not pods of this cluster. Proxies may be among them, and are found by address. */
   readonly foreign: readonly Endpoint[];
   readonly uses: ReadonlySet<string>;
   readonly pending: readonly string[];
@@ -58,7 +58,7 @@ interface ServiceRecord {
 const nothing: ServiceRecord = { services: [], endpoints: [], foreign: [], uses: new Set(), pending: [], bare: [] };
 
 export interface KubernetesDelta extends RegistryDelta {
-  /** Addresses of pods that are new or have other labels or locality: their proxies need a push. */
+  /** Addresses of pods that are new, or whose labels or locality changed: their proxies need a push. */
   readonly proxies: readonly string[];
 }
 
@@ -90,7 +90,7 @@ export class KubernetesServices {
     this.#networks = new ClusterNetworks(options.networks, options.clusterId, '');
   }
 
-  /** The last received object, of the kinds Service, EndpointSlice, Pod, Node and Namespace. */
+  /** Returns the last received Service, EndpointSlice, Pod, Node or Namespace. */
   objectOf(key: string): Config | undefined {
     const end = key.indexOf('/');
     const id = key.slice(end + 1);
@@ -145,7 +145,7 @@ export class KubernetesServices {
     });
   }
 
-  /** Endpoints that wait for their pod, and addresses without a pod. */
+  /** Endpoints whose pod is not yet known, and addresses without a pod. */
   get counts(): { readonly pendingPods: number; readonly endpointsWithoutPod: number } {
     const pending = new Set<string>();
     let bare = 0;
@@ -157,14 +157,14 @@ export class KubernetesServices {
   }
 
   /**
-   * @param changes of {@link kubernetesServiceKinds}; others are ignored
+   * @param changes of {@link kubernetesServiceKinds}; other kinds are ignored
    * @param workloads added, removed or changed WorkloadEntries
    */
   apply(changes: readonly ConfigObjectChange<Config>[], workloads: readonly WorkloadEvent[] = []): KubernetesDelta {
     return atOnce(this.applying(changes, workloads));
   }
 
-  /** {@link apply} in steps. Until they finish, look-ups may return old state for some services and new state for others. */
+  /** {@link apply} in steps. Between them, look-ups may return the previous state of some services and the new state of others. */
   *applying(
     changes: readonly ConfigObjectChange<Config>[],
     workloads: readonly WorkloadEvent[] = [],
@@ -296,7 +296,7 @@ export class KubernetesServices {
     const { namespace, spec } = config;
     const usesNodes = nodeSelectorOf(config) !== undefined;
     if (usesNodes) uses.add('nodes');
-    // Usually only endpoints changed: the converted Service and its selector are then reused.
+    // Reuses the converted Service and its selector, because usually only endpoints changed.
     const isSame = config === previous.config && !usesNodes;
     const services = isSame
       ? previous.services

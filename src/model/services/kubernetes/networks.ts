@@ -1,6 +1,6 @@
 /**
- * The network of an address in a cluster (spec/discovery.md §5.4 "network of endpoint"). As in Istio, the label of the system namespace takes
- * precedence over the mesh's networks.
+ * Determines the network of an address in a cluster (spec/discovery.md §5.4 "network of endpoint"). As in Istio, the label of the system namespace
+ * has priority over the mesh's networks.
  */
 import { BlockList, isIPv6 } from 'node:net';
 import type { MeshNetworks } from '../../mesh/mesh-networks.ts';

@@ -13,7 +13,7 @@ export interface PodContext {
   readonly node: Config<KubernetesNode> | undefined;
 }
 
-/** `undefined` for a pod without an address, not yet running, or terminated. */
+/** Returns `undefined` for a pod without an address, not yet running, or terminated. */
 export function podWorkload(config: Config<KubernetesPod>, context: PodContext): Workload | undefined {
   const { spec, status } = config.spec;
   const addresses = status.podIPs.length > 0 ? status.podIPs.map(({ ip }) => ip) : [status.podIP];
@@ -38,27 +38,27 @@ export function podWorkload(config: Config<KubernetesPod>, context: PodContext):
       ...(spec.nodeName !== '' && { nodeName: spec.nodeName }),
       ...(spec.hostname !== '' && { hostname: spec.hostname }),
       ...(spec.subdomain !== '' && { subdomain: spec.subdomain }),
-      // A terminating pod stays ready for a while. Pods in slices use the slice's conditions.
+      // A terminating pod is unhealthy, although it stays ready for a while. Pods in slices use the slice's conditions.
       health: ready === 'True' && config.isEnding !== true ? 'healthy' : 'unhealthy',
     },
   };
 }
 
-/** Sidecars among the init containers come last. */
+/** Returns the container ports; those of native sidecars are last. */
 function portsOf({ containers, initContainers }: KubernetesPod['spec']): KubernetesContainerPort[] {
   const sidecars = initContainers.filter(({ restartPolicy }) => restartPolicy === 'Always');
   return [...containers, ...sidecars].flatMap(({ ports }) => ports);
 }
 
-/** Of several ports with the same name, the first TCP port applies, else the first, as in Kubernetes (kubernetes#54213). */
+/** Selects the first TCP port of each name, else the first port, as Kubernetes does (kubernetes#54213). */
 export function portsByName(ports: readonly KubernetesContainerPort[]): Readonly<Record<string, number>> {
   const named = ports.filter(({ name }) => name !== '');
   const { tcp = [], others = [] } = Object.groupBy(named, ({ protocol }) => (protocol === 'TCP' ? 'tcp' : 'others'));
-  // fromEntries keeps the last entry of a name.
+  // Reversed, because fromEntries keeps the last entry of a name.
   return Object.fromEntries([...tcp, ...others].reverse().map(({ name, containerPort }) => [name, containerPort]));
 }
 
-/** The pod's `istio-locality` label (dots for slashes), else the locality of its node. */
+/** Reads the pod's `istio-locality` label (dots for slashes), else the locality of its node. */
 function podLocality(labels: Readonly<Record<string, string>>, node: Config<KubernetesNode> | undefined): string {
   const label = labels['istio-locality'];
   if (label) return label.includes('/') ? label : label.replaceAll('.', '/');
@@ -81,7 +81,7 @@ interface Topology {
   readonly nodeName: string;
 }
 
-/** Labels for subset selection: the pod's own and topology labels. */
+/** Returns the pod's own labels and topology labels, for subset selection. */
 function withTopology(
   labels: Readonly<Record<string, string>>,
   { locality, clusterId, network, nodeName }: Topology,
@@ -98,7 +98,7 @@ function withTopology(
   return { ...labels, ...Object.fromEntries(Object.entries(known).filter(([, value]) => value !== '')) };
 }
 
-/** Derived from the pod's name and labels: `web` of `web-5d9c7b-x2x4q` and of `web-0`. */
+/** Derives `web` from the pod names `web-5d9c7b-x2x4q` and `web-0`, and from labels. */
 function workloadName(name: string, labels: Readonly<Record<string, string>>): string {
   const hash = labels['pod-template-hash'];
   const cut = hash ? name.lastIndexOf(`-${hash}-`) : -1;

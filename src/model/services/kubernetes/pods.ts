@@ -22,9 +22,9 @@ export class Pods {
   #podList: readonly Config<KubernetesPod>[] | undefined;
   #nodeList: readonly Config<KubernetesNode>[] | undefined;
   readonly #onNode = new UsageIndex();
-  /** By `namespace/name`. An immutable snapshot. */
+  /** Immutable snapshot by `namespace/name`. */
   byName = PersistentMap.empty<Workload>();
-  /** Pods by {@link addressIn}: pods with host networking share their node's address. */
+  /** Pods by {@link addressIn}; pods with host networking have their node's address. */
   byAddress = PersistentMap.empty<readonly Workload[]>();
 
   constructor(options: PodOptions) {
@@ -51,7 +51,7 @@ export class Pods {
     return name === undefined ? undefined : this.#nodes.get(name);
   }
 
-  /** {@link renew} builds the workload of the stored object. */
+  /** Stores a pod; {@link renew} then builds its workload. */
   putPod(id: string, config: Config<KubernetesPod> | undefined): void {
     this.#podList = undefined;
     const nodesOf = (one: Config<KubernetesPod> | undefined): ReadonlySet<string> =>
@@ -61,7 +61,7 @@ export class Pods {
     else this.#objects.set(id, config);
   }
 
-  /** Returns whether the node's relevant fields changed, and the pods on it. */
+  /** Returns whether relevant fields of the node changed, and the node's pods. */
   putNode(
     name: string,
     config: Config<KubernetesNode> | undefined,

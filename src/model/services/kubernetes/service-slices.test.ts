@@ -11,7 +11,7 @@ const sliceOf = (service: string): Config<EndpointSlice> => ({
   spec: { addressType: 'IPv4', endpoints: [], ports: [] },
 });
 
-/** Bytes retained after many additions and removals. */
+/** Returns the number of bytes retained after many additions and removals. */
 async function kept(addAndRemove: (index: number) => void): Promise<number> {
   const used = async (): Promise<number> => {
     await collectGarbage();
@@ -23,7 +23,7 @@ async function kept(addAndRemove: (index: number) => void): Promise<number> {
   return (await used()) - baseline;
 }
 
-it('ServiceSlices retains no memory for a service without slices after many additions and removals', async () => {
+it('ServiceSlices keeps no memory for services without slices after many additions and removals', async () => {
   const slices = new ServiceSlices();
   const bytes = await kept((index) => {
     slices.put('shop/slice', sliceOf(`web-${index}`));
@@ -34,7 +34,7 @@ it('ServiceSlices retains no memory for a service without slices after many addi
   expect(bytes).toBeLessThan(1_000_000);
 });
 
-it('UsageIndex retains no memory for unused keys', async () => {
+it('UsageIndex keeps no memory for unused keys', async () => {
   const users = new UsageIndex();
   users.put('shop/web', new Set(), new Set(['node n1', 'pod shop/a']));
   users.put('shop/web', new Set(['node n1', 'pod shop/a']), new Set(['node n2']));

@@ -1,15 +1,15 @@
-/** EndpointSlices and Endpoints by Service, for one cluster, updated incrementally. */
+/** EndpointSlices and Endpoints of one cluster by Service, updated incrementally. */
 import type { Config } from '../../config/config.ts';
 import type { EndpointSlice } from '../../kinds/kubernetes/endpoint-slice.ts';
 import { type Endpoints, slicesOf } from '../../kinds/kubernetes/endpoints.ts';
 
-/** IDs are `namespace/name`. */
+/** IDs have the form `namespace/name`. */
 export class ServiceSlices {
   readonly #slices = new Map<string, Config<EndpointSlice>>();
   readonly #ofService = new Map<string, Map<string, Config<EndpointSlice>>>();
   readonly #endpoints = new Map<string, Config<Endpoints>>();
 
-  /** Returns the former and current services of the slice. */
+  /** Returns the previous and current services of the slice. */
   put(id: string, current: Config<EndpointSlice> | undefined): string[] {
     const touched: string[] = [];
     const previous = this.#slices.get(id);
@@ -41,7 +41,7 @@ export class ServiceSlices {
     put(this.#endpoints, id, current);
   }
 
-  /** A service's EndpointSlices if there are any, else its Endpoints: a cluster has both. */
+  /** Returns a service's EndpointSlices, else its Endpoints, because a cluster has both. */
   of(service: string): readonly EndpointSlice[] {
     const slices = [...(this.#ofService.get(service) ?? [])].sort(([a], [b]) => (a < b ? -1 : 1));
     if (slices.length > 0) return slices.map(([, { spec }]) => spec);
@@ -55,7 +55,7 @@ function put<V>(map: Map<string, V>, key: string, value: V | undefined): void {
   else map.set(key, value);
 }
 
-/** `undefined` for slices of multi-cluster services, which belong to another registry. */
+/** Returns `undefined` for slices of multi-cluster services, which belong to another registry. */
 function serviceOfSlice({ namespace, labels }: Config): string | undefined {
   if (labels['multicluster.kubernetes.io/service-name'] !== undefined) return undefined;
   const name = labels['kubernetes.io/service-name'];

@@ -6,11 +6,11 @@ import type { EndpointTemplate, Workload } from '../workload.ts';
 
 export interface SliceContext {
   readonly namespace: string;
-  /** Without a selector, endpoints are managed externally and used unchanged. */
+  /** Without a selector, endpoints are managed externally and not changed. */
   readonly hasSelector: boolean;
   /** Unready endpoints count as ready. */
   readonly publishNotReady: boolean;
-  /** Draining endpoints are kept, for their sessions. */
+  /** Draining endpoints remain, for their sessions. */
   readonly drains: boolean;
   podNamed(name: string): Workload | undefined;
   podAt(address: string): Workload | undefined;
@@ -19,18 +19,18 @@ export interface SliceContext {
 
 export interface SliceEndpoints {
   readonly endpoints: readonly Endpoint[];
-  /** `namespace/name` of referenced pods that are not yet known: their endpoints are omitted. */
+  /** Referenced pods that are not yet known, as `namespace/name`. Their endpoints are omitted. */
   readonly pending: readonly string[];
   readonly bare: readonly string[];
 }
 
-/** @param slices in a stable order; a duplicate endpoint counts once, as ready if any slice reports it ready */
+/** @param slices in a stable order; duplicate endpoints are merged, and ready if any slice reports them ready */
 export function sliceEndpoints(slices: readonly EndpointSlice[], context: SliceContext): SliceEndpoints {
   const endpoints = new Map<string, OfAddress>();
   const pending: string[] = [];
   const bare: string[] = [];
   for (const slice of slices) {
-    // Host names are resolved by DNS servers, not by proxies.
+    // Skips host names, which DNS servers resolve instead of proxies.
     if (slice.addressType === 'FQDN') continue;
     const ports = portsOf(slice);
     for (const given of slice.endpoints) {
@@ -60,16 +60,16 @@ export function sliceEndpoints(slices: readonly EndpointSlice[], context: SliceC
   return { endpoints: all, pending, bare };
 }
 
-/** Without ports that mean all ports, and without duplicates. */
+/** Removes duplicates, and entries without a number, which mean all ports. */
 function portsOf({ ports }: EndpointSlice): { readonly name: string; readonly port: number }[] {
   const known = ports.flatMap(({ name, port }) => (port === undefined ? [] : [{ name, port }]));
   return [...new Map(known.map((one) => [`${one.name}|${one.port}`, one])).values()];
 }
 
-/** Endpoints of one address; a map by ID if several slices have the address, which is rare. */
+/** Endpoints of one address. A map by ID only if several slices contain the address, which is rare. */
 type OfAddress = readonly Endpoint[] | Map<string, Endpoint>;
 
-/** While an address moves between slices, both contain it and one may be outdated. Costs time in proportion to `more`. */
+/** Merges endpoints: while an address moves between slices, both contain it and one may be outdated. The cost is proportional to `more`. */
 function joined(known: OfAddress, more: readonly Endpoint[]): Map<string, Endpoint> {
   const byId = known instanceof Map ? known : new Map(known.map((endpoint) => [endpointId(endpoint), endpoint]));
   for (const endpoint of more) {
@@ -86,13 +86,13 @@ function templateOf(
   address: string,
   context: SliceContext,
 ): { readonly pod?: string; readonly template?: EndpointTemplate } {
-  // Lazy, because most addresses are pods.
+  // Computed lazily, because most addresses are pods.
   const bare = () => ({ template: context.templateAt(address, given.nodeName) });
   if (!context.hasSelector) return bare();
   const { targetRef } = given;
   if (targetRef?.kind === 'Pod' && targetRef.name !== '') {
     const namespace = targetRef.namespace || context.namespace;
-    // A Service selects pods of its own namespace; identities of other pods must not become valid for this service.
+    // A Service selects only pods of its own namespace. Identities of other pods must not become valid for this service.
     if (namespace !== context.namespace) return bare();
     const pod = context.podNamed(targetRef.name);
     return { pod: `${namespace}/${targetRef.name}`, ...(pod && { template: withHostname(pod, given) }) };
@@ -101,7 +101,7 @@ function templateOf(
   return pod === undefined ? bare() : { pod: `${pod.namespace}/${pod.name}`, template: withHostname(pod, given) };
 }
 
-/** A slice repeats the host name of a headless service's pod. */
+/** Adds the host name, which a slice contains for pods of a headless service. */
 function withHostname({ template }: Workload, { hostname }: SliceEndpoint): EndpointTemplate {
   return hostname === undefined || hostname === template.hostname ? template : { ...template, hostname };
 }

@@ -1,6 +1,6 @@
 /**
- * Reverse index: looked-up pods, addresses and nodes (existing or not) → the services that looked them up; also nodes → pods. Unused keys are
- * removed.
+ * Reverse index from looked-up pods, addresses and nodes (existing or not) to the services that looked them up, and from nodes to pods. Unused keys
+ * are removed.
  */
 export class UsageIndex {
   readonly #users = new Map<string, Set<string>>();

@@ -1,4 +1,4 @@
-/** Many valid routes of one tenant, and sizes of real meshes that the limit must not affect. */
+/** Tests many valid routes of one tenant, and sizes of real meshes that the limit must not affect. */
 import { describe, expect, it } from 'vitest';
 import { document, service, setOf } from '../../../../test/fixtures/given-objects.ts';
 import { atOnce } from '../../../runtime/turns.ts';
@@ -66,13 +66,13 @@ const acceptedOf = (yaml: string, key: string) => {
 };
 
 const cart = service('cart', 'mallory');
-/** 2,048 translated matches each at 16 listeners: 16 of them are within the limit. */
+/** Each route has 2,048 translated matches at 16 listeners, so 16 routes are within the limit. */
 const largeRoutes = (size: number, given: GivenRoute = {}): string[] =>
   Array.from({ length: size }, (_, i) => route(`r${String(i).padStart(2, '0')}`, { matches: 128, ...given }));
 
-describe('routes of one namespace at a Gateway with many listeners', () => {
+describe('routes from one namespace at a Gateway with many listeners', () => {
   it.each(['HTTPRoute', 'GRPCRoute'])(
-    '%ss beyond the limit respond with 503, and beyond twice the limit are not attached',
+    'respond with 503 above the limit, and are not attached above twice the limit: %ss',
     (kind) => {
       const {
         matches,
@@ -90,7 +90,7 @@ describe('routes of one namespace at a Gateway with many listeners', () => {
     },
   );
 
-  it('are reported in the log and the status with count, limit and fix', () => {
+  it('are reported in log and status with count, limit and remedy', () => {
     const yaml = gateway(16) + cart + largeRoutes(17).join('');
     const message =
       'requests for the route get 503: it has 2048 translated matches (matches x hosts x listeners, each counted once for each ' +
@@ -105,7 +105,7 @@ describe('routes of one namespace at a Gateway with many listeners', () => {
     expect(KubernetesGateway.get('shop/front')!.listeners[0]!.attachedRoutes).toBe(16);
   });
 
-  it('match their requests with 503 beyond the limit, so that none reaches the wider route of an older object', () => {
+  it('match their requests with 503 above the limit, so that these match no wider route of an older object', () => {
     const wide = route('wide', { created: '1969-01-01T00:00:00Z' });
     const { virtualServices } = translate(gateway(16) + cart + wide + largeRoutes(16).join(''));
     const routesFor = (uri: string) =>
@@ -117,7 +117,7 @@ describe('routes of one namespace at a Gateway with many listeners', () => {
     expect(routesFor('"/r15/127"')[0]).not.toHaveProperty('route');
   });
 
-  it('count once per kB, as filters are repeated in each match, host and listener', () => {
+  it('count once per kB, because filters are repeated for each match, host and listener', () => {
     const value = 'x'.repeat(4_000);
     const set = `[${list(9, (i) => `{name: h${i}, value: ${value}}`, ', ')}]`;
     const filters = `filters: [{type: RequestHeaderModifier, requestHeaderModifier: {set: ${set}}}]`;
@@ -133,7 +133,7 @@ describe('routes of one namespace at a Gateway with many listeners', () => {
     expect(messages).toEqual([expect.stringMatching(/^HTTPRoute mallory\/large .* has 36864 translated matches/)]);
   });
 
-  it('stay attached if they are the oldest, regardless of arrival order', () => {
+  it('remain attached if they are the oldest, regardless of the order of arrival', () => {
     const old = route('zz', { matches: 128, created: '1969-01-01T00:00:00Z' });
     const routes = [...largeRoutes(16), old];
     for (const order of [routes, routes.toReversed()]) {
@@ -142,15 +142,15 @@ describe('routes of one namespace at a Gateway with many listeners', () => {
     }
   });
 
-  it('that are small stay attached beside a large one beyond the limit', () => {
+  it('remain attached if they are small, even if a large one exceeds the limit', () => {
     const huge = route('huge', { matches: 128, more: `hostnames: [${list(16, (i) => `h${i}.test`, ', ')}], ` });
     const { told: messages, matches, closed } = translate(gateway(17) + cart + huge + route('small', { matches: 8 }));
     expect(messages).toEqual([expect.stringContaining('HTTPRoute mallory/huge')]);
-    // It has more matches than may respond with 503.
+    // The route has more matches than may respond with 503.
     expect([matches, closed]).toEqual([8 * 17, 0]);
   });
 
-  it('use up neither the share of another namespace, nor that of Gateways in other namespaces', () => {
+  it('do not use the share of another namespace or of Gateways in other namespaces', () => {
     const yaml =
       gateway(16) +
       gateway(1, 'protocol: HTTP', 'bank') +
@@ -163,7 +163,7 @@ describe('routes of one namespace at a Gateway with many listeners', () => {
     expect(acceptedOf(yaml, 'bank/pay')).toMatchObject([{ reason: 'Accepted' }]);
   });
 
-  it('also count towards the limit at a Gateway whose status another revision writes', () => {
+  it('count towards the limit even at a Gateway whose status another revision writes', () => {
     const other = gateway(16).replaceAll('front', 'other');
     const both = `${toFront}, {name: other, namespace: shop}`;
     const yaml = gateway(16) + other + cart + largeRoutes(9, { parents: both }).join('');
@@ -176,7 +176,7 @@ describe('routes of one namespace at a Gateway with many listeners', () => {
     ]);
   });
 
-  it('are not limited at 1,000 routes of 8 matches at two listeners', () => {
+  it('are not limited at 1,000 routes with 8 matches each at two listeners', () => {
     const {
       told: messages,
       matches,
@@ -185,7 +185,7 @@ describe('routes of one namespace at a Gateway with many listeners', () => {
     expect({ told: messages, matches, beyondLimit }).toEqual({ told: [], matches: 16_000, beyondLimit: 0 });
   });
 
-  it('share one translated route between listeners, unless a redirect depends on the port', () => {
+  it('share one translation for all listeners unless a redirect depends on the port', () => {
     const routes = (yaml: string) =>
       translate(gateway(3) + cart + yaml).virtualServices.map(({ spec }) => spec.http![0]);
     const plain = routes(route('r', {}));
@@ -225,7 +225,7 @@ describe('TLSRoutes and TCPRoutes', () => {
   });
 });
 
-it('routes of Services beyond the limit respond with 503 at all of these Services', () => {
+it('routes of Services respond with 503 at all these Services above the limit', () => {
   const parents = list(16, (i) => `{group: "", kind: Service, name: s${i}, namespace: bank}`, ', ');
   const services = list(16, (i) => service(`s${i}`, 'bank'));
   const {

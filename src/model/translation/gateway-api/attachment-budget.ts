@@ -1,8 +1,8 @@
 /**
- * Limits attachments of one namespace's routes to Gateways and Services. Each match is translated for each host of each listener: 500 routes
- * with 128 matches at a Gateway with 64 listeners would become four million routes and exhaust the control plane's memory. Within the limit,
- * the oldest routes stay attached. A younger one responds with 503, so that its requests do not reach a wider route; beyond twice the limit
- * it is not attached. The result does not depend on arrival order.
+ * Limits attachments of one namespace's routes to Gateways and Services. Each match is translated for each host of each listener: 500 routes with 128
+ * matches at a Gateway with 64 listeners would become four million routes and exhaust the control plane's memory. The oldest routes stay attached.
+ * Beyond the limit, a route responds with 503, so that a wider route does not receive its requests; beyond twice the limit it is detached. The result
+ * does not depend on arrival order.
  */
 import type { Config } from '../../config/config.ts';
 import { beyondLimit, type LimitShare } from '../../config/oldest-first.ts';
@@ -12,16 +12,16 @@ import { routeUnits } from '../../kinds/virtual-service/virtual-service.size.ts'
 
 interface Attached extends LimitShare {
   readonly config: Config<RouteObject>;
-  /** Units of its matches with all filters and backends, for all hosts. */
+  /** Units of the route's matches with all filters and backends, for all hosts. */
   cost: number;
   matches: number;
 }
 
-/** `closed`: requests get a 503 response. `detached`: requests match other routes. */
+/** Requests of `closed` routes get a 503 response; those of `detached` routes match other routes. */
 export type Attachment = 'attached' | 'closed' | 'detached';
 
 export class AttachmentBudget {
-  /** Routes of each namespace by the parents that they attach to. */
+  /** Routes of each namespace by the parents to which they attach. */
   readonly #shares = new Map<string, Map<Config<RouteObject>, Attached>>();
 
   /** @param hosts number of hosts for which the route is translated at this parent */
@@ -36,7 +36,7 @@ export class AttachmentBudget {
     known.matches += hosts * matches;
   }
 
-  /** Determines the routes beyond the limit. Call after adding all routes. */
+  /** Determines the routes that exceed the limit. Call it after adding all routes. */
   apply(): RoutesBeyondLimit {
     const limited = new Map<string, ReadonlyMap<Config<RouteObject>, Limited>>();
     for (const [name, share] of this.#shares) {
@@ -66,7 +66,7 @@ export class RoutesBeyondLimit {
     this.#limited = limited;
   }
 
-  /** Number of routes that are not attached to at least one of their parents. */
+  /** Number of routes that are detached from at least one of their parents. */
   get size(): number {
     return new Set([...this.#limited.values()].flatMap((routes) => [...routes.keys()])).size;
   }
@@ -76,7 +76,7 @@ export class RoutesBeyondLimit {
   }
 
   /**
-   * Why the route is not attached. The text depends only on the route, so that changes of other routes do not report it again.
+   * Returns why the route is not attached. The text depends only on the route, so that changes of other routes do not report it again.
    * @returns `undefined` if it is attached
    */
   messageFor(route: Config<RouteObject>, parentNamespace: string | undefined): string | undefined {
@@ -100,8 +100,8 @@ export class RoutesBeyondLimit {
 }
 
 /**
- * Each namespace's Gateways have their own share, because their owner adds listeners and must not consume what routes may attach elsewhere.
- * All Services have one share.
+ * Key of a separate limit. Each namespace's Gateways have one, because their owner adds listeners, which must not reduce what routes can attach
+ * elsewhere. All Services have one.
  * @param parentNamespace of a Gateway; `undefined` for Services
  */
 function shareOf({ namespace }: Config, parentNamespace: string | undefined): string {
@@ -113,7 +113,7 @@ interface Size {
   readonly matches: number;
 }
 
-/** Cached: a route may attach to many listeners, and is translated again with each change of another one. */
+/** Cached, because a route may attach to many listeners and is translated again whenever another route changes. */
 const sizes = new WeakMap<Config<RouteObject>, Size>();
 
 function sizeOf(route: Config<RouteObject>): Size {

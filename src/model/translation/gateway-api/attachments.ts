@@ -1,4 +1,4 @@
-/** Attaches routes to listeners and Services, with their hosts (the Gateway API's ParentReference). */
+/** Attaches routes to listeners and Services, with their hosts (ParentReference of the Gateway API). */
 import type { Steps } from '../../../runtime/turns.ts';
 import type { Config } from '../../config/config.ts';
 import { gatewayApiGroup } from '../../kinds/gateway-api/fields.ts';
@@ -13,9 +13,9 @@ import type { TranslationContext, TranslationWarning } from './translation-conte
 export interface ListenerAttachment {
   readonly route: Config<RouteObject>;
   readonly listener: KnownListener;
-  /** At least one. */
+  /** Contains at least one host. */
   readonly hosts: readonly string[];
-  /** Beyond its namespace's limit ({@link AttachmentBudget}): requests get a 503 response. */
+  /** The route exceeds its namespace's limit ({@link AttachmentBudget}), so requests get a 503 response. */
   readonly isClosed?: true;
 }
 
@@ -23,7 +23,7 @@ export interface ListenerAttachment {
 export interface ServiceAttachment {
   readonly route: Config<RouteObject>;
   readonly service: Config<KubernetesService>;
-  /** Absent: all ports. */
+  /** Absent for all ports. */
   readonly port?: number;
   readonly isClosed?: true;
 }
@@ -31,19 +31,19 @@ export interface ServiceAttachment {
 export interface Attachments {
   readonly toListeners: readonly ListenerAttachment[];
   readonly toServices: readonly ServiceAttachment[];
-  /** Number of routes that are not attached to all their parents because of the limit of their namespaces ({@link AttachmentBudget}). */
+  /** Number of routes that the limit of their namespaces detaches from at least one parent ({@link AttachmentBudget}). */
   readonly beyondLimit: number;
 }
 
-/** Why a route is not attached to a parent: reason and message of the Gateway API's condition Accepted. */
+/** Why a route is not attached to a parent, as reason and message of the Gateway API's condition Accepted. */
 export interface ParentRefusal {
   readonly reason: 'NoMatchingParent' | 'NoMatchingListenerHostname' | 'NotAllowedByListeners' | 'LimitExceeded';
   readonly message: string;
-  /** The related object or reference. */
+  /** Warning about the related object or reference. */
   readonly about?: TranslationWarning;
 }
 
-/** `foreign`: the parent belongs to another controller or to none. */
+/** `foreign` if the parent belongs to another controller or to none. */
 export type ParentOutcome = 'attached' | 'foreign' | ParentRefusal;
 
 export type ParentOutcomeListener = (route: Config<RouteObject>, index: number, outcome: ParentOutcome) => void;
@@ -136,7 +136,7 @@ function atGateway(
 ): ListenerAttachment[] | ParentRefusal | 'no gateway' | 'foreign' {
   const gateway = gateways.get(`${namespace}/${name}`);
   if (gateway === undefined) return 'no gateway';
-  // Other controllers report on their Gateways; an unknown class is already reported.
+  // Other controllers report on their Gateways; unknown classes are already reported.
   if (!gateway.isImplementedHere) return 'foreign';
   const named = namedListeners(gateway.listeners, sectionName, port);
   const isOpen = ({ listener }: KnownListener): boolean => {

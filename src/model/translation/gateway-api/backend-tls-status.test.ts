@@ -36,7 +36,7 @@ const resolved = 'ResolvedRefs True ResolvedRefs';
 const { certificate } = createAuthority();
 
 describe('the status of a BackendTLSPolicy', () => {
-  it('is for each Gateway that routes to its Service, and for no other', () => {
+  it("has an entry only for Gateways that route to the policy's Service", () => {
     expect(statusOf(mesh + policy(system))).toEqual([`${at}, Accepted True Accepted, ${resolved}`]);
     expect(statusOf(gateway('front') + service('cart') + policy(system))).toEqual([]);
   });
@@ -68,18 +68,18 @@ describe('the status of a BackendTLSPolicy', () => {
       'ResolvedRefs False InvalidKind',
     ],
     ['wellKnownCACertificates: example.com/other', '', 'Accepted False Invalid', resolved],
-  ])('reports with %s whether its CA certificates are usable %#', (validation, more, accepted, references) => {
+  ])('reports for %s whether the CA certificates are usable %#', (validation, more, accepted, references) => {
     expect(statusOf(mesh + more + policy(validation))).toEqual([`${at}, ${accepted}, ${references}`]);
   });
 
-  it('is conflicted if an older policy has the same target', () => {
+  it('reports a conflict if an older policy has the same target', () => {
     const young = policy(system, 'young', { created: '2024-02-01T00:00:00Z' });
     const old = policy(system, 'zold', { created: '2024-01-01T00:00:00Z' });
     expect(statusOf(mesh + young + old, 'young')).toEqual([`${at}, Accepted False Conflicted, ${resolved}`]);
     expect(statusOf(mesh + young + old, 'zold')).toEqual([`${at}, Accepted True Accepted, ${resolved}`]);
   });
 
-  it('reports for an invalid policy that requests get 503', () => {
+  it('reports an invalid policy, whose requests are rejected with 503', () => {
     expect(statusOf(mesh + policy('crl: list'))).toEqual([`${at}, Accepted False Invalid, ${resolved}`]);
   });
 });

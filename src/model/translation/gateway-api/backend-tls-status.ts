@@ -1,5 +1,5 @@
 /**
- * Status of BackendTLSPolicies: one entry per Gateway of this control plane that routes to a Service of the policy (the API's PolicyStatus).
+ * Status of BackendTLSPolicies, with one entry per Gateway of this control plane that routes to a Service of the policy (PolicyStatus of the API).
  */
 import type { Config } from '../../config/config.ts';
 import type { BackendTlsPolicy } from '../../kinds/gateway-api/backend-tls-policy.ts';
@@ -18,7 +18,7 @@ const maxAncestors = 16;
 
 type GatewaysByService = ReadonlyMap<string, ReadonlySet<Config>>;
 
-/** By `namespace/name`; ancestors correspond to a route's parents. */
+/** Returns the status by `namespace/name`. Ancestors correspond to a route's parents. */
 export function backendTlsStatuses(
   policies: readonly Config<BackendTlsPolicy>[],
   attachments: readonly ListenerAttachment[],
@@ -43,7 +43,7 @@ export function backendTlsStatuses(
   );
 }
 
-/** Problems of policies without a known Gateway, for `push_status` and `validate`. */
+/** Yields problems of policies without a known Gateway, for `push_status` and `validate`. */
 export function* backendTlsReports(
   policies: readonly Config<BackendTlsPolicy>[],
   configMaps: Pick<CredentialIndex, 'configMap'>,
@@ -53,7 +53,7 @@ export function* backendTlsReports(
     const tls = backendTlsOf(policy, configMaps);
     const failed = [acceptedOf(policy, tls, byTarget), resolvedRefs(tls)].filter(({ status }) => status === 'False');
     const messages = failed.map(({ message }) => message);
-    // A rejected policy is reported separately.
+    // Rejected policies are reported separately.
     if (messages.length === 0 || policy.standsFor !== undefined) yield undefined;
     else yield { policy, message: messages.join('; ') };
   }

@@ -4,10 +4,10 @@ import type { BackendRef, RouteObject } from '../../kinds/gateway-api/http-route
 import type { Destination } from '../../kinds/virtual-service/virtual-service.ts';
 import type { TranslationContext, TranslationWarning } from './translation-context.ts';
 
-/** A reserved name (RFC 6761 §6.4) for which no cluster exists, so that requests get an error response. */
+/** A reserved name (RFC 6761 §6.4). It has no cluster, so requests get an error response. */
 export const noDestination: Destination = { host: 'no-backend.invalid', port: { number: 65535 } };
 
-/** Why there is no destination: reason and message of the Gateway API's condition ResolvedRefs. */
+/** Why there is no destination, as reason and message of the Gateway API's condition ResolvedRefs. */
 export interface MissingBackend {
   readonly reason: 'InvalidKind' | 'RefNotPermitted' | 'BackendNotFound';
   readonly missing: string;
@@ -15,7 +15,7 @@ export interface MissingBackend {
 }
 
 /**
- * @param inMesh the route is for a Service: its clients could reach the backend directly, so no ReferenceGrant is needed (GEP-1294,
+ * @param inMesh whether the route is for a Service: its clients could reach the backend directly, so no ReferenceGrant is needed (GEP-1294,
  * "Namespace boundaries"). At a Gateway, the grant protects the backend from external clients.
  */
 export function destinationOf(
@@ -37,7 +37,7 @@ export function destinationOf(
     return { reason: 'RefNotPermitted', missing, about };
   };
   if (group === 'networking.istio.io' && kind === 'Hostname') {
-    // The generated object is in the Gateway's namespace, so short names must be qualified here.
+    // Short names are qualified here, because the generated object is in the Gateway's namespace.
     const host = isShortName(name) ? context.hostOf(route.namespace, name) : name;
     const service = context.serviceOfHost(host);
     const refused = service && notGranted(service.namespace, service.name);

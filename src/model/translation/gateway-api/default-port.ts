@@ -1,6 +1,6 @@
 /**
- * Redirects to the default port of a scheme omit the port number (the Gateway API's HTTPRequestRedirectFilter, `port`). Envoy would keep
- * the port of the request's authority, so the host must be set explicitly.
+ * Omits the port number in redirects to a scheme's default port (HTTPRequestRedirectFilter of the Gateway API, `port`). Sets the host explicitly,
+ * because Envoy would keep the port of the request's authority.
  */
 import { isWildcard } from '../../fields/hostname.ts';
 import type { StringMatch } from '../../kinds/virtual-service/string-match.ts';
@@ -10,10 +10,9 @@ export function dependsOnHost({ http: { redirect } }: PlacedRoute): boolean {
   return redirect?.includesPort === true;
 }
 
-/** Matches an authority with a port. */
 const withPort: StringMatch = { regex: '.*:[0-9]+' };
 
-/** Specializes a route for a host. For a wildcard the actual name is unknown: an authority with a port gets the port in the redirect. */
+/** Specializes a route for a host. For a wildcard the actual name is unknown, so the redirect contains the port if the authority does. */
 export function routesForHost(placed: PlacedRoute, host: string): readonly PlacedRoute[] {
   const { redirect, match = [{}], ...http } = placed.http;
   if (redirect === undefined || !dependsOnHost(placed)) return [placed];

@@ -23,7 +23,7 @@ const listenerOf = (yaml: string, index = 0) => {
   return { ...listener, conditions: short(conditions) };
 };
 
-/** Conditions of a route's first parent. */
+/** Returns the conditions of a route's first parent. */
 function routeOf(yaml: string, namespace = 'shop'): string[] {
   return short(statusesOf(yaml).HTTPRoute.get(`${namespace}/cart`)!.parents[0]?.conditions ?? []);
 }
@@ -33,7 +33,7 @@ const cart = service('cart');
 
 const at = (more = '', rules = toCart): string => route(`{parentRefs: [{name: front${more}}], ${rules}}`);
 
-describe('a route with a Gateway as parent', () => {
+describe('the status of a route with a Gateway as its parent', () => {
   const named = '{name: plain, port: 80, protocol: HTTP, hostname: "*.shop.test"}';
 
   it.each<[string, string, string[]]>([
@@ -59,12 +59,12 @@ describe('a route with a Gateway as parent', () => {
       gateway('{name: t, port: 80, protocol: TCP}') + at(', sectionName: t') + cart,
       ['Accepted False NotAllowedByListeners'],
     ],
-  ])('%s', (_, yaml, expected) => {
+  ])('is correct if the route %s', (_, yaml, expected) => {
     const rest = expected.length === 1 ? ['ResolvedRefs True ResolvedRefs'] : [];
     expect(routeOf(yaml)).toEqual([...expected, ...rest]);
   });
 
-  it('is not attached if the Gateway does not permit its namespace', () => {
+  it('reports that the route is not attached if the Gateway does not permit its namespace', () => {
     const other = route(`{parentRefs: [{name: front, namespace: shop}], ${toCart}}`, { namespace: 'other' });
     expect(routeOf(gateway() + other + service('cart', 'other'), 'other')).toEqual([
       'Accepted False NotAllowedByListeners',
@@ -77,19 +77,19 @@ describe('a route with a Gateway as parent', () => {
     ['without that port', '{name: cart, port: 81}', 'BackendNotFound'],
     ['of another kind', '{kind: ConfigMap, name: cart, port: 80}', 'InvalidKind'],
     ['of a namespace without a grant', '{name: cart, namespace: far, port: 80}', 'RefNotPermitted'],
-  ])('has an unresolved reference to a backend %s', (_, ref, reason) => {
+  ])('reports an unresolved reference to a backend %s', (_, ref, reason) => {
     const rules = `rules: [{backendRefs: [{name: cart, port: 80}, ${ref}]}]`;
     const yaml = gateway() + at('', rules) + cart + service('cart', 'far');
     expect(routeOf(yaml)).toEqual([good[0], `ResolvedRefs False ${reason}`]);
   });
 
-  it('has an unresolved reference to a missing mirror', () => {
+  it('reports an unresolved reference to a missing mirror', () => {
     const mirror = 'filters: [{type: RequestMirror, requestMirror: {backendRef: {name: no, port: 80}}}]';
     const yaml = gateway() + at('', `rules: [{${mirror}, backendRefs: [{name: cart, port: 80}]}]`) + cart;
     expect(routeOf(yaml)).toEqual([good[0], 'ResolvedRefs False BackendNotFound']);
   });
 
-  it('has an unresolved reference to a missing mirror of a Service', () => {
+  it('reports an unresolved reference to a missing mirror of a Service', () => {
     const mirror = (ref: string) => `filters: [{type: RequestMirror, requestMirror: {backendRef: {${ref}}}}]`;
     for (const ref of ['name: no, port: 80', 'name: cart, port: 81', 'name: no, namespace: far, port: 80']) {
       const spec = `{parentRefs: [{group: "", kind: Service, name: cart}], rules: [{${mirror(ref)}, backendRefs: [{name: cart, port: 80}]}]}`;
@@ -115,11 +115,11 @@ describe('a route with a Gateway as parent', () => {
     ['that does not exist', ''],
     ['of another controller', document('GatewayClass', 'istio', '{controllerName: example.com/other}') + gateway()],
     ['of an unknown class', gateway().replace('istio', 'nobody')],
-  ])('gets no status from this control plane at a Gateway %s', (_, front) => {
+  ])('is not written by this control plane for a Gateway %s', (_, front) => {
     expect(routeOf(front + at() + cart)).toEqual([]);
   });
 
-  it('gets no status from this control plane at a Gateway of another revision', () => {
+  it('is not written by this control plane for a Gateway of another revision', () => {
     const set = setOf(gateway() + at() + cart);
     const status = atOnce(computingGatewayApiStatus(set, 'cluster.local', () => true));
     expect([status.KubernetesGateway.size, status.HTTPRoute.get('shop/cart')!.parents.length]).toEqual([0, 0]);
@@ -136,7 +136,7 @@ describe('the status of a GRPCRoute', () => {
   const statusOf = (yaml: string): string[] =>
     short(statusesOf(yaml).GRPCRoute.get('shop/cart')!.parents[0]!.conditions);
 
-  it('is like that of an HTTPRoute, and its listener also counts it beside an HTTPRoute of the same name', () => {
+  it('is like that of an HTTPRoute, and its listener counts both even if they have the same name', () => {
     const both = gateway() + grpc() + at() + cart;
     expect(statusOf(both)).toEqual(good);
     expect(routeOf(both)).toEqual(good);
@@ -179,11 +179,11 @@ describe('the status of TLSRoutes and TCPRoutes', () => {
     ['TLSRoute', tls('through'), good],
     ['TLSRoute', tls('raw'), ['Accepted False NotAllowedByListeners', good[1]]],
     ['TLSRoute', tls('ended'), good],
-  ] as const)('for a %s %#', (kind, yaml, expected) => {
+  ] as const)('is correct for a %s %#', (kind, yaml, expected) => {
     expect(statusOf(kind, yaml)).toEqual(expected);
   });
 
-  it('lists the kinds of their listeners; TLS and HTTPS share a port', () => {
+  it('lists the kinds that their listeners support, and that TLS and HTTPS share a port', () => {
     const [raw, through, ended, web] = gatewayOf(gateway(listeners) + tcp('raw') + tls('through') + cart).listeners;
     const kindsOf = (one = raw): string[] => one!.supportedKinds.map(({ kind }) => kind);
     expect([raw, through, ended, web].map(kindsOf)).toEqual([
@@ -196,7 +196,7 @@ describe('the status of TLSRoutes and TCPRoutes', () => {
     for (const one of [raw, through, web]) expect(short(one!.conditions)).toContain('Conflicted False NoConflicts');
   });
 
-  it('reports that a Service is not a valid parent of a TLSRoute', () => {
+  it('reports that a Service is an invalid parent of a TLSRoute', () => {
     const over = document(
       'TLSRoute',
       'cart',
@@ -211,7 +211,7 @@ describe('the status of a route of a Service', () => {
     ['{kind: Service, group: "", name: cart}', good],
     ['{kind: Service, group: "", name: cart, port: 99}', ['Accepted False NoMatchingParent', good[1]]],
     ['{kind: Service, group: "", name: no}', ['Accepted False NoMatchingParent', good[1]]],
-  ])('for the parent %s', (parent, expected) => {
+  ])('is correct for the parent %s', (parent, expected) => {
     expect(routeOf(route(`{parentRefs: [${parent}], ${toCart}}`) + cart)).toEqual(expected);
   });
 });
@@ -221,7 +221,7 @@ describe('the status of a listener', () => {
   const fine = ['Accepted True Accepted', 'Programmed True Programmed', 'ResolvedRefs True ResolvedRefs', free];
   const routeKinds = ['HTTPRoute', 'GRPCRoute'].map((kind) => ({ group: 'gateway.networking.k8s.io', kind }));
 
-  it('has OverlappingTLSConfig if its hostname overlaps with that of another HTTPS listener of its port', () => {
+  it('contains OverlappingTLSConfig if another HTTPS listener of the port has an overlapping hostname', () => {
     const https = (name: string, hostname: string, port = 443): string =>
       `{name: ${name}, port: ${port}, protocol: HTTPS${hostname}, tls: {certificateRefs: [{name: web}]}}`;
     const listeners = [
@@ -238,7 +238,7 @@ describe('the status of a listener', () => {
     expect(overlaps).toEqual([['True OverlappingHostnames'], ['True OverlappingHostnames'], [], []]);
   });
 
-  it('reports the permitted kinds and the number of attached routes', () => {
+  it('contains the permitted kinds and the number of attached routes', () => {
     const parents = 'parentRefs: [{name: front, sectionName: plain}, {name: front, sectionName: other}]';
     const yaml = `${gateway(`${plain}, {name: other, port: 81, protocol: HTTP}`) + route(`{${parents}, ${toCart}}`)}${document('HTTPRoute', 'second', '{parentRefs: [{name: front, port: 80}]}')}`;
     expect(listenerOf(yaml)).toEqual({
@@ -266,7 +266,7 @@ describe('the status of a listener', () => {
       [fine[0]!, fine[1]!, 'ResolvedRefs False InvalidRouteKinds', free],
       0,
     ],
-  ])('for %s', (listener, conditions, kinds) => {
+  ])('is correct for %s', (listener, conditions, kinds) => {
     expect(listenerOf(gateway(listener))).toMatchObject({ conditions, supportedKinds: routeKinds.slice(0, kinds) });
   });
 
@@ -281,17 +281,17 @@ describe('the status of a listener', () => {
     ['is invalid', '{name: web}', secret('{tls.crt: eA==, tls.key: eA==}'), 'InvalidCertificateRef'],
     ['is not a Secret', '{kind: ConfigMap, name: web}', '', 'InvalidCertificateRef'],
     ['is in a namespace without a grant', '{name: web, namespace: far}', '', 'RefNotPermitted'],
-  ])('is not active if its certificate %s', (_, ref, more, reason) => {
+  ])('reports that the listener is inactive if its certificate %s', (_, ref, more, reason) => {
     expect(listenerOf(gateway(secure(ref)) + more).conditions).toEqual(broken(reason));
   });
 
-  it('is active with a valid certificate', () => {
+  it('reports that the listener is active if its certificate is valid', () => {
     const { certificate, privateKey } = createAuthority().issue(['shop.test']);
     const data = JSON.stringify({ 'tls.crt': btoa(certificate), 'tls.key': btoa(privateKey) });
     expect(listenerOf(gateway(secure('{name: web}')) + secret(data)).conditions).toEqual(fine);
   });
 
-  it('is active with a granted certificate of another namespace', () => {
+  it('reports that the listener is active if a grant permits its certificate from another namespace', () => {
     const { certificate, privateKey } = createAuthority().issue(['shop.test']);
     const data = JSON.stringify({ 'tls.crt': btoa(certificate), 'tls.key': btoa(privateKey) });
     const grant = document(
@@ -306,7 +306,7 @@ describe('the status of a listener', () => {
     expect(listenerOf(granted + secret(data)).conditions).toEqual(broken('InvalidCertificateRef'));
   });
 
-  it('is conflicted on a port of another protocol', () => {
+  it('reports a conflict on a port of another protocol', () => {
     const yaml = gateway(
       '{name: b, port: 80, protocol: HTTP}, {name: a, port: 80, protocol: HTTPS, tls: {certificateRefs: [{name: web}]}}',
     );
@@ -367,12 +367,12 @@ describe('the status of a Gateway', () => {
       gateway('{name: t, port: 81, protocol: UDP}') + edge('type: ClusterIP'),
       ['Accepted False ListenersNotValid', 'Programmed False Invalid', 'Hostname edge.shop.svc.cluster.local'],
     ],
-  ])('is reported for one %s', (_, yaml, expected) => {
+  ])('is correct for a Gateway %s', (_, yaml, expected) => {
     expect(of(yaml)).toEqual(expected);
   });
 });
 
-it('a GatewayClass is accepted if it belongs to this control plane, and gets no status otherwise', () => {
+it('a GatewayClass is accepted if it belongs to this control plane, and otherwise receives no status', () => {
   const ownClass = document('GatewayClass', 'own', '{controllerName: istio.io/gateway-controller}');
   const otherClass = document('GatewayClass', 'other', '{controllerName: example.com/other}');
   const classes = statusesOf(ownClass + otherClass).GatewayClass;
@@ -381,7 +381,7 @@ it('a GatewayClass is accepted if it belongs to this control plane, and gets no 
   ]);
 });
 
-it('computing the status of many objects takes time in proportion to their number', () => {
+it('computing the status of many objects takes linear time', () => {
   const many = sized({ short: 100, full: 1_000 });
   const set = (gateways: number) => {
     const objects = Array.from({ length: gateways }, (_, index) =>
@@ -393,7 +393,7 @@ it('computing the status of many objects takes time in proportion to their numbe
     );
     return setOf(objects.join('') + cart);
   };
-  // CPU time of this thread; its clock may have a resolution of four milliseconds.
+  // Measures CPU time of this thread, whose clock may have a resolution of four milliseconds.
   const timeOf = (objects: ReturnType<typeof set>): number => {
     const began = process.threadCpuUsage();
     for (let times = 1; ; times++) {
@@ -403,6 +403,6 @@ it('computing the status of many objects takes time in proportion to their numbe
     }
   };
   const [few, all] = [timeOf(set(many / 10)), timeOf(set(many))];
-  // Ten times as many objects take ten times as long, and not a hundred times.
+  // Ten times as many objects must take about ten times as long, not a hundred times.
   expect(all / few).toBeLessThan(40);
 });

@@ -1,6 +1,6 @@
 /**
- * Computes the status of the Gateway API's objects. Pure and separate from the translation, so that pushes do not wait for it. Runs in linear
- * time: routes find parents and backends by name.
+ * Computes the status of the Gateway API's objects. Pure, and separate from the translation, so that pushes do not wait for it. Linear, because
+ * routes find parents and backends by name.
  */
 import type { Steps } from '../../../runtime/turns.ts';
 import type { Config } from '../../config/config.ts';
@@ -25,8 +25,8 @@ import {
 export type GatewayApiStatusSources = GatewayApiSources & Pick<ConfigSet, 'Secret' | 'ConfigMap' | 'BackendTLSPolicy'>;
 
 /**
- * Status of all objects that this control plane reports on, by `namespace/name`. Contains all routes, because a route may have lost its last
- * parent here.
+ * Status of all objects that this control plane reports on, by `namespace/name`. Contains all routes, because a route may have lost its last parent
+ * of this control plane.
  */
 export interface GatewayApiStatus extends Readonly<Record<RouteKind, ReadonlyMap<string, RouteStatus>>> {
   readonly BackendTLSPolicy: ReadonlyMap<string, RouteStatus>;
@@ -48,7 +48,7 @@ export function* computingGatewayApiStatus(
     return parent.kind === 'Gateway' && otherRevisions.has(`${parent.namespace ?? namespace}/${parent.name}`);
   };
   for (const gateway of sources.KubernetesGateway) {
-    // Includes Gateways of other revisions: routes attached there count towards the limit, as in the translation.
+    // Includes Gateways of other revisions, whose attached routes count towards the limit, as in the translation.
     known.set(keyOf(gateway), knownGateway(gateway, context));
     if (isOfOthers(gateway)) otherRevisions.add(keyOf(gateway));
     yield;

@@ -13,12 +13,12 @@ export interface KnownListener {
   readonly listener: Listener;
   readonly index: number;
   readonly gatewayName: string;
-  /** `*` if not set. */
+  /** `*` if the listener has no hostname. */
   readonly hostname: string;
   /** Absent if the listener is not active; the reason is reported. */
   readonly server?: Server;
   readonly refusal?: ListenerRefusal;
-  /** Not active, but closes its connections: on a TLS port they would reach another listener, which may require less of its clients. */
+  /** Set on an inactive listener that closes connections: on a TLS port they would reach another listener, which may require less of its clients. */
   readonly closes?: true;
 }
 
@@ -29,7 +29,6 @@ export interface KnownGateway {
   readonly written: readonly Listener[];
 }
 
-/** Routers have their Gateway's name in this label. */
 export const gatewayNameLabel = 'gateway.networking.k8s.io/gateway-name';
 
 const ofRequests = ['HTTPRoute', 'GRPCRoute'];
@@ -52,7 +51,7 @@ export function takesRequests({ listener }: KnownListener): boolean {
   return routeKindsOf(listener) === ofRequests;
 }
 
-/** Listeners with the same use may share a port, because the client sends a host name first. */
+/** Listeners with the same use can share a port, because the client first sends a host name. */
 export function portUseOf({ protocol }: Listener): string {
   return protocol === 'TLS' ? 'HTTPS' : protocol;
 }
@@ -86,13 +85,13 @@ export function knownGateway(gateway: Config<KubernetesGateway>, context: Transl
       context.warn(gateway, `${path}${field}`, `the listener does not apply: ${message}`, code);
       return [{ ...about, refusal: { reason, message } }];
     }
-    // Routes are generated in the Gateway's namespace: which namespaces may attach is already decided.
+    // Routes are generated in the Gateway's namespace, because it is already decided which namespaces may attach.
     return [{ ...about, server: { port, hosts: [`./${hostname}`], ...(tls && { tls }) } }];
   });
   return { isImplementedHere, listeners: withClosed(known), written: listeners };
 }
 
-/** Closes connections of inactive listeners where an active one uses the port with another hostname. */
+/** Makes inactive listeners close connections if an active listener uses the port with another hostname. */
 function withClosed(listeners: readonly KnownListener[]): readonly KnownListener[] {
   const useOf = ({ listener }: KnownListener): string => `${portUseOf(listener)} ${listener.port}`;
   const inForce = Map.groupBy(

@@ -1,4 +1,4 @@
-/** VirtualServices for listeners: all routes of a host combined, in the Gateway API's precedence order of matches. */
+/** Builds VirtualServices for listeners. Each combines all routes of a host in the Gateway API's precedence order of matches. */
 import type { Steps } from '../../../runtime/turns.ts';
 import type { Config, Origin } from '../../config/config.ts';
 import type { RouteObject } from '../../kinds/gateway-api/http-route.ts';
@@ -18,7 +18,7 @@ export function* gatewayVirtualServices(
 ): Steps<Config<VirtualService>[]> {
   const byListener = Map.groupBy(attachments, ({ listener }) => listener);
   const virtualServices: Config<VirtualService>[] = [];
-  // Listeners share translations that do not depend on them: memory grows with routes plus listeners, not with their product.
+  // Listeners share translations that do not depend on them, so memory grows with routes plus listeners, not with their product.
   const shared = new Map<Config<RouteObject>, readonly PlacedRoute[]>();
   const placedAt = ({ route, listener, isClosed }: ListenerAttachment): readonly PlacedRoute[] => {
     const known = shared.get(route);
@@ -30,7 +30,7 @@ export function* gatewayVirtualServices(
   };
   for (const listener of listeners) {
     const routes = byListener.get(listener) ?? [];
-    // Unattached routes are also translated, to report their errors.
+    // Unattached routes are also translated, so that their errors are reported.
     const placed = new Map<Config<RouteObject>, readonly PlacedRoute[]>();
     for (const attachment of routes) {
       placed.set(attachment.route, placedAt(attachment));
@@ -64,7 +64,7 @@ function entranceOf({ listener: { port, protocol } }: KnownListener) {
   return { port, scheme: protocol === 'HTTPS' ? ('https' as const) : ('http' as const) };
 }
 
-/** A regular expression after a match of every path is almost certainly unintended. */
+/** Warns of a regular expression after a match of every path, which is almost certainly unintended. */
 function reportUnreached(
   matches: readonly PlacedRoute[],
   routes: readonly Config<RouteObject>[],
@@ -124,7 +124,7 @@ function virtualService(
   });
 }
 
-/** Requests without a matching route must not go to a listener with a wider hostname. */
+/** Rejects requests without a matching route, which must not reach a listener with a wider hostname. */
 function closed({ gateway, gatewayName, hostname, index }: KnownListener): Config<VirtualService> {
   const { kind, namespace, name, creationTimestamp } = gateway;
   const origin: Origin = { key: { kind, namespace, name }, path: ['spec', 'listeners', index] };
@@ -144,7 +144,7 @@ export function parentsText(routes: readonly Config<RouteObject>[]): string {
   return routes.map(({ kind, namespace, name }) => `${kind}/${name}.${namespace}`).join();
 }
 
-/** A route's hostnames, or those of its parents. */
+/** Origin of a route's hostnames: the route, or its parents if it has none. */
 export function hostsOrigin({ kind, namespace, name, spec }: Config<RouteObject>): Origin {
   return { key: { kind, namespace, name }, path: ['spec', spec.hostnames.length > 0 ? 'hostnames' : 'parentRefs'] };
 }

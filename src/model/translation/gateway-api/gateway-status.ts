@@ -1,4 +1,4 @@
-/** Status of the Gateway API's Gateways: whether they and their listeners are active, and their addresses. */
+/** Status of the Gateway API's Gateways: their addresses, and whether they and their listeners are active. */
 import { isLeft } from 'fp-ts/lib/Either.js';
 import { type Config, compareText } from '../../config/config.ts';
 import { hostsOverlap, isShortName } from '../../fields/hostname.ts';
@@ -15,13 +15,13 @@ import type { TranslationContext } from './translation-context.ts';
 /** Objects that Gateways reference, and the Services that implement them. */
 export interface GatewayStatusContext {
   readonly translation: TranslationContext;
-  /** By `namespace/name`. */
+  /** Secrets by `namespace/name`. */
   readonly secrets: ReadonlyMap<string, Config<Secret>>;
-  /** Services whose workloads implement a Gateway, by its `namespace/name`. */
+  /** Services whose workloads implement a Gateway, by the Gateway's `namespace/name`. */
   readonly services: ReadonlyMap<string, readonly Config<KubernetesService>[]>;
 }
 
-/** Services that select a Gateway's workloads, or are labelled for it. */
+/** Finds the Services that select a Gateway's workloads, or are labelled for it. */
 export function servicesByGateway(
   services: readonly Config<KubernetesService>[],
 ): ReadonlyMap<string, readonly Config<KubernetesService>[]> {
@@ -167,7 +167,7 @@ function resolvedRefs(
 
 const certificateErrors = new WeakMap<Secret, string | undefined>();
 
-/** Parsed once per version of a Secret. */
+/** Cached per version of a Secret. */
 function certificateViolation(secret: Secret): string | undefined {
   if (!certificateErrors.has(secret)) {
     const read = serverCertificateOf(secret);
@@ -182,8 +182,8 @@ interface PortConflict {
 }
 
 /**
- * Two protocols on a port conflict: that of the first listener by name applies, as for servers of Istio's Gateways; so does the first of
- * HTTPS and TLS with equal hostnames. Inactive listeners use no port.
+ * Two protocols on a port conflict: the protocol of the first listener by name applies, as for servers of Istio's Gateways. The first of HTTPS and
+ * TLS with equal hostnames applies, too. Inactive listeners use no port.
  */
 function portConflicts(listeners: readonly KnownListener[]): ReadonlyMap<KnownListener, PortConflict> {
   const conflicts = new Map<KnownListener, PortConflict>();
@@ -207,8 +207,8 @@ function portConflicts(listeners: readonly KnownListener[]): ReadonlyMap<KnownLi
 }
 
 /**
- * HTTP/2 clients may reuse a connection for hosts of several listeners if one certificate covers them. No condition without overlapping
- * hostnames, as the API requires.
+ * Reports listeners with overlapping hostnames, as the API requires: HTTP/2 clients may reuse a connection for hosts of several listeners if one
+ * certificate covers them.
  */
 function overlapOf(
   one: KnownListener | undefined,
@@ -261,7 +261,7 @@ function addressesOf(gateway: Config<KubernetesGateway>, { translation, services
   };
 }
 
-/** External addresses of a Service; a cluster-internal one has its host name. */
+/** External addresses of a Service, or its host name if it is cluster-internal. */
 function valuesOf(
   { namespace, name, spec: { spec, status } }: Config<KubernetesService>,
   context: TranslationContext,

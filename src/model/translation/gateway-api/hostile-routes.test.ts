@@ -1,4 +1,4 @@
-/** Effects of a careless or hostile owner of routes on other routes, and on the permissions of Gateways. */
+/** Tests that a careless or hostile route owner cannot affect other routes or the permissions of Gateways. */
 import { describe, expect, it } from 'vitest';
 import { document, service, setOf, translated } from '../../../../test/fixtures/given-objects.ts';
 import { atOnce } from '../../../runtime/turns.ts';
@@ -19,8 +19,8 @@ const services = service('cart') + service('cart', 'a') + service('cart', 'a-b')
 const hostsOf = (yaml: string): readonly (readonly string[])[] =>
   translated(yaml).virtualServices.map(({ spec }) => spec.hosts);
 
-describe('a route does not replace another one', () => {
-  it('whose namespace and name are concatenated to the same text', () => {
+describe('a route with colliding names', () => {
+  it('does not replace another whose namespace and name concatenate to the same text', () => {
     const yaml =
       gateway(passthrough) +
       services +
@@ -29,7 +29,7 @@ describe('a route does not replace another one', () => {
     expect(hostsOf(yaml).flat().sort()).toEqual(['other.test', 'victim.test']);
   });
 
-  it('whose listener and hostname are concatenated to the same text', () => {
+  it('does not replace another whose listener and hostname concatenate to the same text', () => {
     const listeners = ['web', 'web-admin'].map(
       (name, i) => `{name: ${name}, port: ${80 + i}, protocol: HTTP, ${allNamespaces}}`,
     );
@@ -41,7 +41,7 @@ describe('a route does not replace another one', () => {
     expect(hostsOf(yaml)).toEqual([['admin-x.test'], ['x.test']]);
   });
 
-  it('of a Service in a namespace with the same suffix as generated names', () => {
+  it('does not replace another of a Service in a namespace with the suffix of generated names', () => {
     const over = (kind: string, namespace: string): string =>
       document(
         kind,
@@ -71,7 +71,7 @@ describe('a backend of kind Hostname', () => {
   const hostOf = (yaml: string): string =>
     translated(yaml).virtualServices[0]!.spec.tcp![0]!.route![0]!.destination.host;
 
-  it('that is the name of a Service in another namespace needs the same grant as the Service', () => {
+  it('requires the same grant as a Service if it names a Service of another namespace', () => {
     const yaml = tcp + to('cart.shop.svc.cluster.local');
     expect(hostOf(yaml)).toBe('no-backend.invalid');
     expect(translated(yaml).messages).toEqual([
@@ -82,7 +82,7 @@ describe('a backend of kind Hostname', () => {
     expect(hostOf(tcp + to('example.com'))).toBe('example.com');
   });
 
-  it("without a dot is resolved in the route's namespace, not the Gateway's", () => {
+  it("is resolved in the route's namespace, not the Gateway's, if it has no dot", () => {
     expect(hostOf(tcp + to('cart'))).toBe('cart.a.svc.cluster.local');
   });
 });
@@ -93,7 +93,7 @@ describe('several routes for the same connections', () => {
     return first!.spec.tcp![0]!.route![0]!.destination.host;
   };
 
-  it('are ordered at a TCP listener by age, namespace and name, regardless of arrival order', () => {
+  it('are ordered at a TCP listener by age, namespace and name, regardless of the order of arrival', () => {
     const tcp = gateway(`{name: l, port: 9000, protocol: TCP, ${allNamespaces}}`) + services;
     const routes = [route('TCPRoute', 'z', 'a-b'), route('TCPRoute', 'a', 'a'), route('TCPRoute', 'b', 'shop')];
     for (const order of [routes, routes.toReversed()]) {
@@ -104,7 +104,7 @@ describe('several routes for the same connections', () => {
     expect(destinationOf(tcp + routes.join('') + old)).toBe('cart.shop.svc.cluster.local');
   });
 
-  it('are reported for their errors even if they receive no connections', () => {
+  it('have their errors reported even if they receive no connections', () => {
     const tcp = gateway(`{name: l, port: 9000, protocol: TCP, ${allNamespaces}}`);
     expect(translated(tcp + route('TCPRoute', 'a', 'a') + route('TCPRoute', 'b', 'a')).messages).toEqual([
       expect.stringContaining(
@@ -115,7 +115,7 @@ describe('several routes for the same connections', () => {
     ]);
   });
 
-  it('are reported once each for a name that an older TLSRoute has', () => {
+  it('are each reported once if an older TLSRoute has the same name', () => {
     const of = (name: string, hostnames: string): string => route('TLSRoute', name, 'a', `hostnames: ${hostnames}, `);
     const yaml = gateway(passthrough) + service('cart', 'a') + of('a', '[x.test]') + of('b', '[y.test, x.test]');
     expect(translated(yaml + of('c', '[z.test]')).messages).toEqual([
@@ -152,7 +152,7 @@ describe('the status of listeners that share a port', () => {
   const taken = (reason: string): string[] => [`False ${reason}`, 'False Invalid', `True ${reason}`];
   const free = ['True Accepted', 'True Programmed', 'False NoConflicts'];
 
-  it('reports which of HTTPS and TLS has a common hostname, as sent to Envoy', () => {
+  it('reports whether the HTTPS or TLS listener receives a shared hostname, as configured in Envoy', () => {
     const two = (hostname: string): string =>
       `{name: b, port: 443, protocol: HTTPS, hostname: x.test, tls: {certificateRefs: [{name: s}]}}, ` +
       `{name: a, port: 443, protocol: TLS, hostname: ${hostname}, tls: {mode: Passthrough}}`;
@@ -183,13 +183,13 @@ describe('an inactive listener with TLS', () => {
   const closedIn = (yaml: string): (string | undefined)[] =>
     translated(yaml).gateways.map(({ spec }) => spec.servers[0]!.closed?.slice(0, 27));
 
-  it('closes its connections, which would reach a listener of the port with fewer requirements', () => {
+  it('closes its connections, so that these do not reach a less strict listener on the port', () => {
     const yaml = gateway(`${wide}, ${https('narrow', 'a.b.test', bad)}`) + toCart + service('cart');
     expect(closedIn(yaml)).toEqual([undefined, 'the listener does not apply']);
     expect(translated(yaml).gateways[1]!.spec.servers[0]).toMatchObject({
       ...{ hosts: ['./a.b.test'], port: { number: 443, protocol: 'HTTPS' } },
     });
-    // The route has that name at neither of them.
+    // The route does not have the name a.b.test at either listener.
     expect(translated(yaml).virtualServices.flatMap(({ spec }) => spec.hosts)).toEqual(['x.b.test']);
     const { parents } = atOnce(computingGatewayApiStatus(setOf(yaml), 'cluster.local')).HTTPRoute.get('shop/r')!;
     expect(parents[0]!.conditions[0]).toMatchObject({ type: 'Accepted', status: 'True' });
@@ -203,7 +203,7 @@ describe('an inactive listener with TLS', () => {
       `{name: through, port: 443, protocol: TLS, hostname: a.b.test, tls: {mode: Passthrough}}, ${https('narrow', 'a.b.test', bad)}`,
     ],
     ['if the port is plaintext', `{name: plain, port: 443, protocol: HTTP}, ${https('narrow', 'a.b.test', bad)}`],
-  ])('does not affect others %s', (_, listeners) => {
+  ])('does not affect other listeners %s', (_, listeners) => {
     expect(closedIn(gateway(listeners)).filter((closed) => closed !== undefined)).toEqual([]);
   });
 });

@@ -30,7 +30,7 @@ import { pathMatches, pathRedirect, pathRewrite } from './paths.ts';
 import type { RankedMatch } from './precedence.ts';
 import type { TranslationContext, TranslationWarning } from './translation-context.ts';
 
-/** Scheme and port on which requests arrive. */
+/** Scheme and port of the listener. */
 export interface Entrance {
   readonly inMesh?: true;
   readonly port?: number;
@@ -42,15 +42,15 @@ export interface PlacedRoute extends RankedMatch {
   readonly origin: Origin;
 }
 
-/** gRPC clients map 503 to UNAVAILABLE, which GRPCRoute requires where HTTPRoute requires 500 (their `backendRefs`). */
+/** gRPC clients map 503 to UNAVAILABLE. GRPCRoute requires it where HTTPRoute requires 500 (their `backendRefs`). */
 const statusOf = ({ kind }: Config): 500 | 503 => (kind === 'GRPCRoute' ? 503 : 500);
 
-/** Unique among routes of all kinds. */
+/** Returns a unique name among routes of all kinds. */
 export function routeNameOf({ kind, namespace, name }: Config): string {
   return kind === 'HTTPRoute' ? `${namespace}/${name}` : `${namespace}/${name} (${kind})`;
 }
 
-/** Redirects contain the port and scheme of the Gateway. */
+/** Whether the route has redirects, which contain port and scheme of the Gateway. */
 export function dependsOnEntrance({ spec: { rules } }: Config<RouteObject>): boolean {
   return rules.some(({ filters }) => filters.some(({ requestRedirect }) => requestRedirect !== undefined));
 }
@@ -96,7 +96,7 @@ function matchesOf(match: HttpRouteMatch, { filters }: HttpRouteRule): HttpMatch
   }));
 }
 
-/** The first of several entries with one name applies. */
+/** For several entries of one name, the first one applies. */
 function valuesByName(
   matches: readonly ValueMatchByName[],
   nameOf: (name: string) => string,
@@ -120,7 +120,7 @@ class RuleAction {
   readonly #context: TranslationContext;
   readonly #status: 500 | 503;
   readonly #refused: HttpRoute;
-  /** Envoy's own response is 503. */
+  /** Empty for 503, which Envoy responds itself. */
   readonly #missing: Pick<HttpRoute, 'missingDestinationStatus'>;
   #forward: HttpRoute | undefined;
 
@@ -147,7 +147,7 @@ class RuleAction {
     const { filters } = this.#rule;
     const unknown = filters.findIndex(({ type }) => !supported.has(type));
     if (unknown >= 0) {
-      // The filter must not be skipped, because it may restrict where requests go.
+      // The filter must not be skipped, because it may restrict the destinations of requests.
       this.#warn(`filters[${unknown}]`, `${filters[unknown]!.type} is not supported: requests get ${this.#status}`);
       return this.#refused;
     }
@@ -244,7 +244,7 @@ function headersOf(filters: readonly HttpRouteFilter[]): { headers?: Headers } {
   return Object.keys(headers).length > 0 ? { headers } : {};
 }
 
-/** Escapes `%`, which begins an operator in Envoy. The first of several entries with one name applies. */
+/** Escapes `%`, which begins an operator in Envoy. For several entries of one name, the first one applies. */
 function operationsOf({ set, add, remove }: HeaderModifier): HeaderOperations {
   const values = (items: HeaderModifier['set']): Record<string, string> =>
     Object.fromEntries(items.toReversed().map(({ name, value }) => [name.toLowerCase(), value.replaceAll('%', '%%')]));
@@ -257,7 +257,7 @@ function operationsOf({ set, add, remove }: HeaderModifier): HeaderOperations {
 
 const defaultPorts = { http: 80, https: 443 } as const;
 
-/** The port defaults to that of the redirect's scheme, else to that of the listener. */
+/** The port defaults to that of the redirect's scheme, else of the listener. */
 function redirectOf(
   { scheme, hostname, path, port, statusCode }: RequestRedirect,
   match: HttpRouteMatch,
@@ -284,7 +284,7 @@ function percentageOf({ percent, fraction }: RequestMirror): Pick<HttpMirrorPoli
   return percent === undefined ? {} : { percentage: { value: percent } };
 }
 
-/** `0s` disables a timeout, like an absent one. */
+/** `0s` disables a timeout, as if it were absent. */
 function timeoutsOf({ timeouts = {} }: HttpRouteRule): Pick<HttpRoute, 'timeoutMs' | 'retries'> {
   const { requestMs, backendRequestMs } = timeouts;
   return {

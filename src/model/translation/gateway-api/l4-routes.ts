@@ -1,4 +1,4 @@
-/** VirtualServices for TLSRoutes and TCPRoutes: at listeners one per active route, for Services one per set of clients. */
+/** Builds VirtualServices for TLSRoutes and TCPRoutes: one per active route at listeners, and one per set of clients for Services. */
 import type { Steps } from '../../../runtime/turns.ts';
 import { type Config, compareText, type Origin } from '../../config/config.ts';
 import type { RouteObject } from '../../kinds/gateway-api/http-route.ts';
@@ -19,7 +19,7 @@ export function* l4VirtualServices(
   reportShadowed(toListeners, first, context);
   const all: Config<VirtualService>[] = [];
   for (const [route, attachments] of Map.groupBy(toListeners, ({ route }) => route)) {
-    // Unattached routes are also resolved, to report their errors.
+    // Unattached routes are also resolved, so that their errors are reported.
     const found = destinationsOf(route, false, context);
     for (const attachment of attachments) {
       // A TCPRoute matches all connections of its listener, so only the first one is active.
@@ -36,7 +36,7 @@ export function* l4VirtualServices(
   return all;
 }
 
-/** Match key of a TCPRoute. */
+/** The match of every TCPRoute. */
 const everyConnection = 'every connection';
 
 function matchKeysOf({ route, hosts }: ListenerAttachment): readonly string[] {
@@ -47,7 +47,7 @@ interface FirstRoutes {
   of(listener: KnownListener, name: string): Config<RouteObject> | undefined;
 }
 
-/** The first route by age and name for each match. */
+/** Returns the first route of each match, by age and name. */
 function firstRoutes(toListeners: readonly ListenerAttachment[]): FirstRoutes {
   const first = new Map<KnownListener, Map<string, Config<RouteObject>>>();
   for (const attachment of toListeners) {
@@ -62,7 +62,7 @@ function firstRoutes(toListeners: readonly ListenerAttachment[]): FirstRoutes {
   return { of: (listener, name) => first.get(listener)?.get(name) };
 }
 
-/** A route that is shadowed completely is still Accepted, so it is reported here, once. */
+/** Reports routes that are shadowed completely, once, because their status is still Accepted. */
 function reportShadowed(
   toListeners: readonly ListenerAttachment[],
   first: FirstRoutes,
@@ -89,12 +89,12 @@ function reportShadowed(
   }
 }
 
-/** Oldest first, then by `namespace/name` as one text, as the API defines. */
+/** Orders by age, oldest first, then by `namespace/name` as one text, as the API defines. */
 function byAgeAndName(a: Config, b: Config): number {
   return a.creationTimestamp - b.creationTimestamp || compareText(textOf(a), textOf(b));
 }
 
-/** Namespaces contain no dot, and it sorts like the API's slash relative to their characters. */
+/** A dot sorts like the API's slash relative to the characters of namespaces, which contain no dot. */
 function textOf({ namespace, name }: Config): string {
   return `${namespace}.${name}`;
 }
@@ -123,7 +123,7 @@ function ofListener(
   });
 }
 
-/** Oldest route first; routes for one port before those for all. */
+/** Orders routes for one port before those for all ports, oldest first. */
 function ofService(
   { service, namespace, creationTimestamp, attachments }: ClientsRoutes,
   context: TranslationContext,
@@ -155,10 +155,10 @@ function ofService(
   });
 }
 
-/** For connections of a route beyond its namespace's limit. */
+/** Destination for connections of a route that exceeds its namespace's limit. */
 const nowhere: readonly RouteDestination[] = [{ destination: noDestination, weight: 100 }];
 
-/** Destinations of the first rule, which matches every connection. The share of a missing backend is closed. */
+/** Destinations of the first rule, which matches every connection. Connections of a missing backend's share are closed. */
 function destinationsOf(
   route: Config<RouteObject>,
   inMesh: boolean,

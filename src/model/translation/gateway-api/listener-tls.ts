@@ -1,4 +1,4 @@
-/** Translates TLS of the Gateway API's listeners to that of Istio's servers, with Istio's TLS options. */
+/** Translates TLS settings of the Gateway API's listeners to Istio's servers, including Istio's TLS options. */
 import type { Config } from '../../config/config.ts';
 import type { ServerTlsSettings } from '../../kinds/gateway/gateway.ts';
 import { knownCipherSuites } from '../../kinds/gateway/server-tls.decode.ts';
@@ -16,12 +16,12 @@ type Refused = ListenerRefusal & { readonly field: string; readonly about?: Tran
 const unknownOption: TranslationWarning = { code: 'OPTION_UNKNOWN' };
 
 const prefix = 'gateway.istio.io/';
-/** Option: whether client certificates are required. */
+/** Decides whether client certificates are required. */
 const terminateModeOption = `${prefix}tls-terminate-mode`;
 const terminateModes = ['SIMPLE', 'MUTUAL', 'OPTIONAL_MUTUAL', 'ISTIO_MUTUAL'] as const;
-/** Option: comma-separated cipher suites for TLS 1.2 and below. */
+/** Comma-separated cipher suites for TLS 1.2 and earlier. */
 const cipherSuitesOption = `${prefix}tls-cipher-suites`;
-/** Option `auto-passthrough`: connections of other networks are routed by SNI without termination. */
+/** The value `auto-passthrough` routes connections from other networks by SNI without termination. */
 const protocolOption = `${prefix}listener-protocol`;
 const knownOptions: readonly string[] = [terminateModeOption, cipherSuitesOption, protocolOption];
 
@@ -37,7 +37,7 @@ function refuse(
   return { field, reason, message, ...(about && { about }) };
 }
 
-/** `undefined` for plaintext. */
+/** Returns `undefined` for plaintext. */
 export function tlsOf(
   gateway: Config<KubernetesGateway>,
   listener: Listener,
@@ -47,7 +47,7 @@ export function tlsOf(
   if (protocol === 'HTTP' || protocol === 'TCP') return undefined;
   if (tls === undefined) return refuse('', `tls is required with protocol ${protocol}`);
   const unknown = Object.keys(tls.options).find((key) => key.startsWith(prefix) && !knownOptions.includes(key));
-  // An unknown option may restrict clients.
+  // Rejects unknown options, because they may restrict clients.
   if (unknown !== undefined)
     return refuse(
       '.tls.options',
@@ -89,7 +89,7 @@ export function tlsOf(
   return 'reason' in credentials ? credentials : { mode, ...credentials, ...restriction };
 }
 
-/** As in Istio: by the option, or by the network label of the Gateway on the network's port. */
+/** As in Istio, the option enables it, or the Gateway's network label on the network's port. */
 function isAutoPassthrough({ labels }: Config, { port, tls }: Listener): boolean {
   if (tls?.options[protocolOption] === 'auto-passthrough') return true;
   if (labels['topology.istio.io/network'] === undefined) return false;

@@ -1,4 +1,4 @@
-/** The listeners that a route references, by section, port and hostname (the Gateway API's ParentReference). */
+/** Finds the listeners that a route references, by section, port and hostname (ParentReference of the Gateway API). */
 import { HostIndex } from '../../fields/host-index.ts';
 import { hostIntersection } from '../../fields/hostname.ts';
 import type { KnownListener } from './gateway-listeners.ts';
@@ -18,7 +18,7 @@ class NamedListeners {
     this.#byHost = new HostIndex(listeners, ({ hostname }) => [hostname]);
   }
 
-  /** Listeners that share hosts with the given ones, in order; all listeners without hostnames. */
+  /** Returns listeners that share hosts with the given hostnames, in order. Without hostnames, returns all listeners. */
   sharing(hostnames: readonly string[]): readonly SharedHosts[] {
     if (hostnames.length === 0) {
       return this.listeners.map((listener) => ({ listener, hosts: new Set([listener.hostname]) }));
@@ -45,7 +45,7 @@ interface ListenersOfGateway {
 
 const known = new WeakMap<readonly KnownListener[], ListenersOfGateway>();
 
-/** Cached for routes with the same reference. */
+/** Cached, because many routes have the same reference. */
 export function namedListeners(
   all: readonly KnownListener[],
   sectionName: string | undefined,

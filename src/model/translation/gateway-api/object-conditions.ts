@@ -1,4 +1,4 @@
-/** Status data of the Gateway API's objects (its types GatewayStatus, RouteParentStatus, ListenerStatus). */
+/** Status data of the Gateway API's objects (GatewayStatus, RouteParentStatus, ListenerStatus). */
 import type { ParentReference } from '../../kinds/gateway-api/http-route.ts';
 
 /** A condition without its transition time. */
@@ -20,7 +20,7 @@ export interface ClassStatus extends ConditionedStatus {
 
 export interface GatewayStatus extends ConditionedStatus {
   readonly addresses: readonly { readonly type: 'IPAddress' | 'Hostname'; readonly value: string }[];
-  /** In spec order. */
+  /** In the order of the spec. */
   readonly listeners: readonly ListenerStatus[];
 }
 
@@ -33,7 +33,7 @@ export interface ListenerStatus {
 
 export interface RouteStatus {
   readonly generation?: number;
-  /** Parents that this control plane implements, in the order of references. Empty: no status of this control plane. */
+  /** Parents that this control plane implements, in the order of references. If empty, this control plane writes no status. */
   readonly parents: readonly {
     readonly parentRef: ParentReference;
     readonly conditions: readonly GatewayApiCondition[];

@@ -5,8 +5,8 @@ import { pathOf } from './precedence.ts';
 type PathCondition = Pick<HttpMatchRequest, 'uri' | 'bySegments'>;
 
 /**
- * Prefixes match complete segments: `/a` matches `/a` and everything below `/a/`. A prefix that is removed needs two matches: Envoy replaces
- * text, so replacing `/a` by `/` would turn `/a/b` into `//b`.
+ * Prefixes match complete segments: `/a` matches `/a` and everything below `/a/`. Removing one needs two matches: Envoy replaces text, so replacing
+ * `/a` by `/` would turn `/a/b` into `//b`.
  */
 export function pathMatches(match: HttpRouteMatch, modifier: PathModifier | undefined): readonly PathCondition[] {
   const path = pathOf(match);
@@ -24,7 +24,7 @@ export function pathMatches(match: HttpRouteMatch, modifier: PathModifier | unde
   }
 }
 
-/** Any path, without its query. */
+/** Matches any path, without its query. */
 const wholePath = '/.*';
 
 /** The rewrite for a match of {@link pathMatches}. */
@@ -49,7 +49,7 @@ function prefixRewrite(written: string, match: HttpRouteMatch): { uri?: string }
   return { uri: prefix === '' || replacement === '' ? `${replacement}/` : replacement };
 }
 
-/** Without trailing slashes, which are not significant. */
+/** Removes trailing slashes, which are not significant. */
 function replacementOf(written: string): string {
   return rooted(written).replace(/\/+$/, '');
 }
@@ -58,7 +58,7 @@ function rooted(path: string): string {
   return path.startsWith('/') ? path : `/${path}`;
 }
 
-/** Escapes backslashes, which refer to groups in a substitution. */
+/** Escapes backslashes, which would refer to groups in a substitution. */
 function literal(path: string): string {
   return path.replaceAll('\\', '\\\\');
 }

@@ -30,7 +30,7 @@ function placed(written: Written): RankedMatch {
   return { match, age, routeName: name, rule, index };
 }
 
-describe('among matches of one request', () => {
+describe('matches of the same request', () => {
   it.each<[string, Written, Written]>([
     ['an exact path precedes a longer prefix', { exact: '/a' }, { prefix: '/a/b/c', method: 'GET', headers: 3 }],
     ['the longer prefix precedes the shorter one', { prefix: '/a/b' }, { prefix: '/a', method: 'GET', headers: 5 }],

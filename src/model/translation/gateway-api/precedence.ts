@@ -3,7 +3,7 @@ import type { HttpRouteMatch } from '../../kinds/gateway-api/http-route.ts';
 
 export interface RankedMatch {
   readonly match: HttpRouteMatch;
-  /** Creation time of the route, and its unique name ({@link routeNameOf}). */
+  /** Creation time of the route. `routeName` is unique ({@link routeNameOf}). */
   readonly age: number;
   readonly routeName: string;
   readonly rule: number;
@@ -11,9 +11,9 @@ export interface RankedMatch {
 }
 
 /**
- * Precedence among matches of one request (the Gateway API's HTTPRouteRule.matches): exact path, longest prefix, regular expression; then a
- * method, most headers, most query parameters, oldest route, route name, position in the route. The API does not define the rank of regular
- * expressions; Istio also ranks them last.
+ * Precedence among matches of one request (HTTPRouteRule.matches of the Gateway API): exact path, longest prefix, regular expression; then a method,
+ * most headers, most query parameters, oldest route, route name, position in the route. The API does not define the rank of regular expressions;
+ * Istio also ranks them last.
  */
 export function byPrecedence(a: RankedMatch, b: RankedMatch): number {
   return (
@@ -35,14 +35,14 @@ function rankOf({ path }: HttpRouteMatch): number {
   return ranks[path.type];
 }
 
-/** Whether it matches every request, so that later matches receive none. */
+/** Whether the match accepts every request, so that later matches receive none. */
 export function matchesEverything({ match }: Pick<RankedMatch, 'match'>): boolean {
   const { path, method, headers, queryParams } = match;
   const anyPath = path.type === 'PathPrefix' && pathOf(match) === '';
   return anyPath && method === undefined && headers.length === 0 && queryParams.length === 0;
 }
 
-/** Prefixes without trailing slashes, which are not significant. */
+/** Removes trailing slashes of prefixes, which are not significant. */
 export function pathOf({ path }: HttpRouteMatch): string {
   return path.type === 'PathPrefix' ? path.value.replace(/\/+$/, '') : path.value;
 }

@@ -1,4 +1,4 @@
-/** Counts the work per route of the Gateway API, which must not grow with the number of routes. */
+/** Counts the work per Gateway API route, which must not grow with the number of routes. */
 import { expect, it } from 'vitest';
 import { document, service, setOf } from '../../../../test/fixtures/given-objects.ts';
 import { countedWork, growthOfWork } from '../../../../test/harness/counted-work.ts';
@@ -39,7 +39,7 @@ it.each<[string, string, (index: number) => string]>([
         `matches: [{method: {service: a.B${i}}}, {method: {type: RegularExpression, service: "a|b${i}"}}], `,
       ),
   ],
-])('translating %s and computing their status takes linear work', (_, listeners, make) => {
+])('translating %s and computing their status has a linear cost', (_, listeners, make) => {
   const { exponent, tooFast } = growthOfWork(
     (size) => {
       const objects = setOf(gateway(listeners) + service('cart') + list(size, make));

@@ -1,4 +1,4 @@
-/** Status of HTTPRoutes per parent: conditions Accepted and ResolvedRefs. */
+/** Computes the status of HTTPRoutes per parent, with the conditions Accepted and ResolvedRefs. */
 import type { Config } from '../../config/config.ts';
 import type { BackendRef, RouteObject } from '../../kinds/gateway-api/http-route.ts';
 import type { ParentOutcome } from './attachments.ts';
@@ -25,7 +25,7 @@ export function routeStatusOf(
   return { ...(generation !== undefined && { generation }), parents };
 }
 
-/** Accepted, and PartiallyInvalid if rules are omitted; the latter is absent rather than false. */
+/** Returns Accepted, and PartiallyInvalid if rules are omitted. PartiallyInvalid is absent instead of false. */
 function rulesOf({ spec: { rules } }: Config<RouteObject>): GatewayApiCondition[] {
   const bad = rules.flatMap((rule, index) => {
     const filter = unsupportedFilterOf(rule);
@@ -38,7 +38,7 @@ function rulesOf({ spec: { rules } }: Config<RouteObject>): GatewayApiCondition[
   return [accepted, condition('PartiallyInvalid', true, 'UnsupportedValue', `Dropped Rule: ${bad.join('; ')}`)];
 }
 
-/** Worst first: a reference that is not permitted, then an invalid kind, then a missing object. */
+/** From worst to best: a reference that is not permitted, an invalid kind, a missing object. */
 const worst: readonly MissingBackend['reason'][] = ['RefNotPermitted', 'InvalidKind', 'BackendNotFound'];
 const maxNamed = 5;
 

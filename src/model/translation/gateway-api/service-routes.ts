@@ -1,6 +1,6 @@
 /**
- * VirtualServices of HTTPRoutes for Services, which apply to clients in the mesh (the Gateway API's GAMMA). A route in the Service's
- * namespace applies to all clients; one in another namespace replaces it for the clients there.
+ * Builds VirtualServices from HTTPRoutes for Services, which apply to clients in the mesh (GAMMA of the Gateway API). A route in the Service's
+ * namespace applies to all clients. A route in another namespace replaces it for the clients there.
  */
 import type { Steps } from '../../../runtime/turns.ts';
 import type { Config, Origin } from '../../config/config.ts';
@@ -28,7 +28,7 @@ export function* serviceVirtualServices(
 
 export interface ClientsRoutes {
   readonly service: Config<KubernetesService>;
-  /** Namespace of the clients; the Service's own means all. */
+  /** Namespace of the clients; the Service's own namespace means all clients. */
   readonly namespace: string;
   readonly creationTimestamp: number;
   readonly attachments: readonly ServiceAttachment[];
@@ -79,7 +79,7 @@ function virtualService(
   });
 }
 
-/** Exports routes to exactly the namespaces that see the Service: otherwise a route would expose its host. */
+/** Exports routes only to the namespaces that see the Service, because other namespaces would see its host. */
 function exportedLike(service: Config<KubernetesService>): readonly string[] {
   const exportTo = exportAnnotation(service);
   return exportTo.length > 0 ? exportTo : ['*'];

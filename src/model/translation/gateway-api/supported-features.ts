@@ -1,6 +1,6 @@
 /**
- * Features of the Gateway API whose conformance tests pass, checked by `npm run test:gateway-conformance`: `supportedFeatures` of a
- * GatewayClass's status.
+ * Features of the Gateway API whose conformance tests pass (`npm run test:gateway-conformance`); reported as `supportedFeatures` in a GatewayClass's
+ * status.
  */
 export const supportedFeatures: readonly string[] = [
   'BackendTLSPolicy',

@@ -13,7 +13,7 @@ const route = (name: string, rules: string, more = '', about = {}): string =>
 const cart = service('cart');
 
 describe('a Gateway', () => {
-  it('becomes an Istio Gateway for each listener, implemented by workloads with its name as a label', () => {
+  it('becomes one Istio Gateway per listener, implemented by workloads that have its name as a label', () => {
     const { gateways, messages } = translated(
       gateway(
         '{name: a, port: 80, protocol: HTTP}, {name: b, port: 443, protocol: HTTPS, hostname: "*.a.test", tls: {certificateRefs: [{name: web}]}}',
@@ -48,7 +48,7 @@ describe('a Gateway', () => {
     });
   });
 
-  it('with addresses of type Hostname is implemented by those Services', () => {
+  it('is implemented by the Services in its addresses of type Hostname', () => {
     const addresses =
       'addresses: [{type: Hostname, value: edge}, {type: Hostname, value: other.shop.svc.cluster.local}], ';
     const [generated] = translated(gateway(plain, addresses)).gateways;
@@ -64,12 +64,15 @@ describe('a Gateway', () => {
     ['istio', 'example.com/other', false, []],
     ['theirs', 'example.com/other', false, []],
     ['nobody', '', false, ['KubernetesGateway shop/front spec.gatewayClassName: there is no GatewayClass nobody']],
-  ])('of class %s (%s) belongs to this control plane: %s', (name, controllerName, isImplementedHere, expected) => {
-    const object = controllerName ? document('GatewayClass', name, `{controllerName: ${controllerName}}`) : '';
-    const { gateways, messages } = translated(object + gateway().replace('istio', name));
-    expect(gateways.length > 0).toBe(isImplementedHere);
-    expect(messages).toEqual(expected);
-  });
+  ])(
+    'has class %s (%s), and belongs to this control plane: %s',
+    (name, controllerName, isImplementedHere, expected) => {
+      const object = controllerName ? document('GatewayClass', name, `{controllerName: ${controllerName}}`) : '';
+      const { gateways, messages } = translated(object + gateway().replace('istio', name));
+      expect(gateways.length > 0).toBe(isImplementedHere);
+      expect(messages).toEqual(expected);
+    },
+  );
 
   const secure = (tls: string): string => `{name: s, port: 443, protocol: HTTPS, ${tls}}`;
   it.each([
@@ -126,13 +129,13 @@ describe('a Gateway', () => {
       ['KubernetesGateway shop/front spec.listeners[0].tls.options: unknown cipher suites are ignored: NOPE'],
     ],
     ['example.com/other: x', { mode: 'SIMPLE' }, []],
-  ])("has Istio's TLS options: %s", (text, expected, warnings) => {
+  ])("supports Istio's TLS options: %s", (text, expected, warnings) => {
     const { gateways, messages } = translated(gateway(secure(options(text))));
     expect(gateways[0]!.spec.servers[0]!.tls).toEqual({ ...expected, credentialName: 'kubernetes://a' });
     expect(messages).toEqual(warnings);
   });
 
-  it('uses the workload certificate with the option for mutual TLS of the mesh', () => {
+  it('uses the workload certificate if the option for mesh mutual TLS is set', () => {
     const { gateways } = translated(
       gateway(secure('tls: {options: {gateway.istio.io/tls-terminate-mode: ISTIO_MUTUAL}}')),
     );
@@ -164,7 +167,7 @@ describe('a Gateway', () => {
       ', options: {gateway.istio.io/listener-protocol: auto-passthrough}',
       'AUTO_PASSTHROUGH',
     ],
-  ])('passes TLS of other networks through: %s', (_, labels, port, more, mode) => {
+  ])('passes through TLS connections of other networks: %s', (_, labels, port, more, mode) => {
     const listener = `{name: cross, port: ${port}, protocol: TLS, tls: {mode: Passthrough${more}}}`;
     const { gateways, messages } = translated(
       gateway(listener).replace('namespace: shop}', `namespace: shop, labels: ${labels}}`),
@@ -176,7 +179,7 @@ describe('a Gateway', () => {
     });
   });
 
-  it('uses a Secret of another namespace by its ReferenceGrant', () => {
+  it('uses a Secret of another namespace if a ReferenceGrant permits it', () => {
     const grant = document(
       'ReferenceGrant',
       'g',
@@ -191,7 +194,7 @@ describe('a Gateway', () => {
 });
 
 describe('an HTTPRoute at a Gateway', () => {
-  it('becomes one VirtualService with all other routes of its host, in precedence order', () => {
+  it('becomes one VirtualService together with all other routes of its host, in precedence order', () => {
     const { virtualServices, messages } = translated(
       [
         gateway(),
@@ -235,7 +238,7 @@ describe('an HTTPRoute at a Gateway', () => {
     ['*.a.test', '', ['*.a.test']],
     ['*.a.test', 'hostnames: [x.a.test, a.test, "*.y.a.test", "*.test"]', ['x.a.test', '*.y.a.test', '*.a.test']],
     ['x.a.test', 'hostnames: ["*.a.test"]', ['x.a.test']],
-  ])('at a listener of %s with %s applies to the hosts of both', (hostname, hostnames, expected) => {
+  ])('applies, at a listener for %s with %s, to the hosts of both', (hostname, hostnames, expected) => {
     const of = hostname === '*' ? '' : `, hostname: "${hostname}"`;
     const { virtualServices } = translated(
       gateway(`{name: plain, port: 80, protocol: HTTP${of}}`) +
@@ -245,7 +248,7 @@ describe('an HTTPRoute at a Gateway', () => {
     expect(virtualServices.flatMap(({ spec }) => spec.hosts)).toEqual(expected);
   });
 
-  it('is attached only to the listener with the narrowest hostname, and no request falls through to wider ones', () => {
+  it('attaches only to the listener with the narrowest hostname, and its requests match no wider listener', () => {
     const listeners = [
       '{name: any, port: 80, protocol: HTTP}',
       '{name: wide, port: 80, protocol: HTTP, hostname: "*.a.test"}',
@@ -292,7 +295,7 @@ describe('an HTTPRoute at a Gateway', () => {
     ['from: Selector, selector: {matchLabels: {team: web}}', 'team: db', false],
     ['from: Selector, selector: {matchExpressions: [{key: team, operator: Exists}]}', '', false],
     ['from: Selector, selector: {matchLabels: {kubernetes.io/metadata.name: stage}}', '', true],
-  ])('of another namespace is permitted by {%s} with labels {%s}: %s', (allowed, labels, isIn) => {
+  ])('in another namespace is permitted by {%s} with labels {%s}: %s', (allowed, labels, isIn) => {
     const listener = `{name: plain, port: 80, protocol: HTTP, allowedRoutes: {namespaces: {${allowed}}}}`;
     const { virtualServices, messages } = translated(
       namespaces(labels) +
@@ -304,13 +307,13 @@ describe('an HTTPRoute at a Gateway', () => {
     expect(messages).toHaveLength(isIn ? 0 : 1);
   });
 
-  it('is attached to a listener once, even if it references it several times', () => {
+  it('attaches to a listener once, even if it references the listener several times', () => {
     const refs = '[{name: front, sectionName: plain}, {name: front, port: 80}]';
     const twice = document('HTTPRoute', 'r', `{parentRefs: ${refs}, rules: [{${toCart}}]}`);
     expect(translated(gateway() + cart + twice).virtualServices[0]!.spec.http).toHaveLength(1);
   });
 
-  it('is not attached if only other kinds are permitted', () => {
+  it('does not attach if only other kinds are permitted', () => {
     const listener = '{name: plain, port: 80, protocol: HTTP, allowedRoutes: {kinds: [{kind: GRPCRoute}]}}';
     expect(translated(gateway(listener) + cart + route('r', `{${toCart}}`)).messages).toEqual([
       expect.stringContaining('allows HTTPRoutes of namespace shop'),
@@ -318,7 +321,7 @@ describe('an HTTPRoute at a Gateway', () => {
   });
 });
 
-/** The route that a rule is translated to. */
+/** Translates a rule, and returns the resulting route. */
 function translatedRule(rule: string, { listener = plain, namespace = 'shop', more = '' } = {}) {
   const { virtualServices, messages } = translated(
     gateway(listener) + cart + service('v2') + more + route('r', `{${rule}}`, '', { namespace }),
@@ -339,11 +342,11 @@ describe('a rule of an HTTPRoute', () => {
     ['/a.b', '""', { uri: '/' }],
     ['/', '/x', { uri: '/x/' }],
     ['/a', '/a', undefined],
-  ])('replaces the prefix %s by %s', (path, value, expected) => {
+  ])('replaces the prefix %s with %s', (path, value, expected) => {
     expect(translatedRule(prefix(path, value)).http.rewrite).toEqual(expected);
   });
 
-  it('translates a removed prefix to an exact path and the paths below it', () => {
+  it('translates a removed prefix to the exact path and the paths below', () => {
     expect(translatedRule(prefix('/a', '/')).http.match).toEqual([
       { uri: { exact: '/a' } },
       { uri: { prefix: '/a/' } },
@@ -374,7 +377,7 @@ describe('a rule of an HTTPRoute', () => {
     expect(translatedRule(redirect(text), at).http.redirect).toEqual(expected);
   });
 
-  it('with a regular expression after a match of every path is reported', () => {
+  it('is reported if a regular expression follows a match of every path', () => {
     const rules = `{matches: [{path: {type: RegularExpression, value: "/a[0-9]"}}], ${toCart}}, {${toCart}}`;
     expect(translated(gateway() + cart + route('r', rules)).messages).toEqual([
       'HTTPRoute shop/r spec.rules[0].matches[0].path: is never reached: rules[1] of shop/r matches every path, and regular expressions come after all prefixes',
@@ -383,7 +386,7 @@ describe('a rule of an HTTPRoute', () => {
     expect(translated(gateway() + cart + route('r', method)).messages).toEqual([]);
   });
 
-  it('redirects to a default port without its number, whatever port the client uses', () => {
+  it('redirects to a default port without a port number, whatever port the client uses', () => {
     const redirected = (hostnames: string) =>
       translated(
         gateway(on8080.listener) + route('r', `{${redirect('scheme: https', '/a')}}`, hostnames),
@@ -396,7 +399,7 @@ describe('a rule of an HTTPRoute', () => {
       [['a.test'], [[undefined, { ...toHttps, authority: 'a.test' }]]],
       [['b.test'], [[undefined, { ...toHttps, authority: 'b.test' }]]],
     ]);
-    // For a wildcard only the client knows the name, and Envoy would keep its port.
+    // For a wildcard only the client knows the name, so Envoy would keep its port.
     const withPort = [{ regex: '.*:[0-9]+' }, { ...toHttps, port: 443, includesPort: true }];
     expect(redirected('hostnames: ["*.test"], ')).toEqual([[['*.test'], [withPort, [undefined, toHttps]]]]);
     expect(redirected('')).toEqual([[['*'], [withPort, [undefined, toHttps]]]]);
@@ -417,7 +420,7 @@ describe('a rule of an HTTPRoute', () => {
     });
   });
 
-  it('matches headers case-insensitively; the first of several equal names applies', () => {
+  it('matches headers case-insensitively, using the first of several equal names', () => {
     const headers =
       '[{name: X-A, value: "1"}, {name: x-a, value: "2"}, {name: X-B, type: RegularExpression, value: "b+"}]';
     expect(translatedRule(`matches: [{headers: ${headers}, method: POST}], ${toCart}`).http.match).toEqual([
@@ -454,13 +457,13 @@ describe('a rule of an HTTPRoute', () => {
       'backendRefs: [{name: cart, port: 80, filters: [{type: URLRewrite, urlRewrite: {hostname: a.test}}]}]',
       'backendRefs[0].filters[0]: URLRewrite is not supported for a backend',
     ],
-  ])('responds with 500 if there is no destination: {%s}', (rule, expected) => {
+  ])('responds with 500 if there is no valid destination: {%s}', (rule, expected) => {
     const { http, messages } = translatedRule(rule);
     expect(http.directResponse).toEqual({ status: 500 });
     expect(messages).toEqual(expected === undefined ? [] : [expect.stringContaining(expected)]);
   });
 
-  it('routes to Services of another namespace with a grant', () => {
+  it('routes to Services in another namespace if a grant permits it', () => {
     const grant = (to: string, namespace = 'stage'): string =>
       document(
         'ReferenceGrant',
@@ -479,7 +482,7 @@ describe('a rule of an HTTPRoute', () => {
     expect(at(grant('Service')).http.route).toHaveLength(1);
   });
 
-  it('may reference a host that is not a Service', () => {
+  it('can reference a host that is not a Service', () => {
     const { http, messages } = translatedRule(
       'backendRefs: [{group: networking.istio.io, kind: Hostname, name: pay.test, port: 443}]',
     );
@@ -487,7 +490,7 @@ describe('a rule of an HTTPRoute', () => {
     expect(messages).toEqual([]);
   });
 
-  it('of a Service serves requests without a missing mirror, and reports the mirror', () => {
+  it('ignores a missing mirror for requests to a Service, and reports the mirror', () => {
     const mirror = '{type: RequestMirror, requestMirror: {backendRef: {name: gone, port: 80}}}';
     const over = document(
       'HTTPRoute',
@@ -501,7 +504,7 @@ describe('a rule of an HTTPRoute', () => {
     expect(messages).toEqual([expect.stringContaining('there is no Service shop/gone: requests are not mirrored')]);
   });
 
-  it('mirrors a percentage of requests, and not to a missing backend', () => {
+  it('mirrors a percentage of requests, except to a missing backend', () => {
     const mirror = (text: string): string => `{type: RequestMirror, requestMirror: {${text}}}`;
     const { http, messages } = translatedRule(
       `filters: [${mirror('backendRef: {name: v2, port: 80}, percent: 20')}, ${mirror('backendRef: {name: v2, port: 80}, fraction: {numerator: 1, denominator: 8}')}, ${mirror('backendRef: {name: gone, port: 80}')}], ${toCart}`,
@@ -520,7 +523,7 @@ describe('an HTTPRoute of a Service', () => {
       about,
     );
 
-  it('applies to all clients in the mesh; one in another namespace applies to clients there', () => {
+  it('applies to all clients in the mesh or, if it is in another namespace, to clients there', () => {
     const { virtualServices, messages } = translated(
       cart + service('cart', 'stage') + over('own') + over('theirs', '', { namespace: 'stage' }),
     );
@@ -538,7 +541,7 @@ describe('an HTTPRoute of a Service', () => {
     ]);
   });
 
-  it('may route to Services of any namespace, without a grant', () => {
+  it('can route to Services of any namespace without a grant', () => {
     const elsewhere = 'backendRefs: [{name: cart, namespace: stage, port: 80}]';
     const mirror =
       'filters: [{type: RequestMirror, requestMirror: {backendRef: {name: cart, namespace: stage, port: 80}}}]';
@@ -556,7 +559,7 @@ describe('an HTTPRoute of a Service', () => {
     });
   });
 
-  it('needs the grant only at a Gateway that it is attached to as well', () => {
+  it('requires a grant only at a Gateway to which it is attached too', () => {
     const parents = 'parentRefs: [{name: front}, {kind: Service, group: "", name: cart}]';
     const both = document(
       'HTTPRoute',
@@ -573,14 +576,14 @@ describe('an HTTPRoute of a Service', () => {
     ]);
   });
 
-  it("of the clients' namespace precedes that of the Service's namespace there", () => {
+  it("takes precedence in the clients' namespace over the one in the Service's namespace", () => {
     const yaml = cart + service('cart', 'stage') + over('own') + over('theirs', '', { namespace: 'stage' });
     const { context } = givenMesh(yaml);
     const first = (namespace: string) => context.virtualServicesFor('mesh', namespace)[0]!.config.spec.http![0]!.name;
     expect([first('shop'), first('other'), first('stage')]).toEqual(['shop.own.0', 'shop.own.0', 'stage.theirs.0']);
   });
 
-  it('for one port does not affect the others', () => {
+  it('does not affect other ports if it applies to one port', () => {
     const ports = '[{name: http, port: 80}, {name: admin, port: 9000}]';
     const [virtualService] = translated(service('cart', 'shop', ports) + over('own', ', port: 80')).virtualServices;
     expect(virtualService!.spec.http).toMatchObject([
@@ -631,7 +634,7 @@ describe('a translation of the Gateway API', () => {
     ]);
   });
 
-  it('is repeated only for changes of objects that it looked up', () => {
+  it('is repeated only after changes of objects that it has looked up', () => {
     const { translation } = translated(objects);
     const differs = (...keys: string[]): boolean => translationMayDiffer(translation, keys);
     expect(differs('HTTPRoute/a/b')).toBe(true);
@@ -648,7 +651,7 @@ describe('a GRPCRoute', () => {
     document('GRPCRoute', 'cart', `{parentRefs: [{name: front}], ${more}rules: [${rules}]}`);
   const service2 = service('second');
 
-  it('matches calls by service and method, most specific first', () => {
+  it('matches calls by service and method, with the most specific match first', () => {
     const { virtualServices, messages } = translated(
       gateway() +
         cart +
@@ -669,7 +672,7 @@ describe('a GRPCRoute', () => {
       [{ uri: { regex: '/(?:shop[.]v[0-9]+[.]Cart)/(?:[^/]+)' } }],
       [{ uri: { regex: '/(?:[^/]+)/(?:Get)' } }],
     ]);
-    // These matches are after the rule that matches every call.
+    // These matches follow the rule that matches every call.
     expect(messages.filter((text) => text.includes('.method: is never reached'))).toHaveLength(2);
   });
 
@@ -681,7 +684,7 @@ describe('a GRPCRoute', () => {
     expect(half.messages).toEqual([expect.stringContaining('its share of requests gets 503')]);
   });
 
-  it('coexists with an HTTPRoute of its name and host: each has its own requests', () => {
+  it('coexists with an HTTPRoute of the same name and host', () => {
     const { virtualServices } = translated(
       gateway() +
         cart +
@@ -696,7 +699,7 @@ describe('a GRPCRoute', () => {
     ]);
   });
 
-  it('needs a grant for GRPCRoutes, not for HTTPRoutes, to route to another namespace', () => {
+  it('requires a grant for GRPCRoutes, not HTTPRoutes, to route to another namespace', () => {
     const far = service('far', 'other');
     const to = grpc('{backendRefs: [{name: far, namespace: other, port: 80}]}');
     const grant = (kind: string): string =>
@@ -712,7 +715,7 @@ describe('a GRPCRoute', () => {
     ]);
   });
 
-  it('of a Service applies to its clients in the mesh', () => {
+  it('applies to mesh clients of its Service', () => {
     const over = document(
       'GRPCRoute',
       'cart',
@@ -722,7 +725,7 @@ describe('a GRPCRoute', () => {
     expect(virtualServices[0]!.spec).toMatchObject({ gateways: ['mesh'], hosts: ['cart.shop.svc.cluster.local'] });
   });
 
-  it('that is added, changed or removed changes the translation', () => {
+  it('changes the translation when it is added, changed or removed', () => {
     const { translation } = translated(gateway() + cart);
     expect(translationMayDiffer(translation, ['GRPCRoute/shop/cart'])).toBe(true);
   });
@@ -734,7 +737,7 @@ describe('TLSRoutes and TCPRoutes', () => {
     document(kind, name, `{parentRefs: [{name: front}], ${more}rules: [{backendRefs: [${refs}]}]}`, { created });
   const one = '{name: cart, port: 80}';
 
-  it('at a TCP listener match all connections (TCPRoute)', () => {
+  it('match all connections at a TCP listener (TCPRoute)', () => {
     const { gateways, virtualServices, messages } = translated(
       gateway(listener('protocol: TCP')) +
         cart +
@@ -762,7 +765,7 @@ describe('TLSRoutes and TCPRoutes', () => {
     ]);
   });
 
-  it('match the hosts of both route and listener and pass TLS through (TLSRoute)', () => {
+  it('match the hosts that route and listener have in common, and pass TLS through (TLSRoute)', () => {
     const { gateways, virtualServices } = translated(
       gateway(listener('protocol: TLS, hostname: "*.a.test", tls: {mode: Passthrough}')) +
         cart +
@@ -775,7 +778,7 @@ describe('TLSRoutes and TCPRoutes', () => {
     });
   });
 
-  it('close the share of a missing backend, which no other backend receives', () => {
+  it('close the share of connections for a missing backend, without sending it to another backend', () => {
     const { virtualServices, messages } = translated(
       gateway(listener('protocol: TCP')) + cart + at('TCPRoute', 'a', `${one}, {name: gone, port: 80}`),
     );
@@ -788,7 +791,7 @@ describe('TLSRoutes and TCPRoutes', () => {
     expect(none.virtualServices[0]!.spec.tcp![0]!.route![0]!.destination.host).toBe('no-backend.invalid');
   });
 
-  it('do not attach to HTTP listeners, nor HTTPRoutes to TCP and TLS listeners', () => {
+  it('do not attach to HTTP listeners, and HTTPRoutes do not attach to TCP and TLS listeners', () => {
     const messagesOf = (routes: string, listeners: string): readonly string[] =>
       translated(gateway(listeners) + cart + routes).messages;
     expect(messagesOf(at('TCPRoute', 'a', one), plain)).toEqual([
@@ -799,7 +802,7 @@ describe('TLSRoutes and TCPRoutes', () => {
     ]);
   });
 
-  it('of a Service apply to its clients (TCPRoute): routes for one port first, then the oldest', () => {
+  it('apply to clients of their Service, with routes for one port first, then the oldest (TCPRoute)', () => {
     const over = (name: string, more: string, created: string): string =>
       document(
         'TCPRoute',

@@ -20,9 +20,9 @@ export interface GatewayApiTranslation {
   readonly objects: ReadonlyMap<string, Config>;
   /** Problems, keyed by a text that changes with the version of the object. */
   readonly problems: ReadonlyMap<string, Problem>;
-  /** Keys of Services and Namespaces that it depends on. */
+  /** Keys of Services and Namespaces that the translation depends on. */
   readonly dependencies: ReadonlySet<string>;
-  /** Number of routes that are not attached because of the limit of their namespaces. */
+  /** Number of routes that are not attached because of their namespaces' limits. */
   readonly beyondLimit: number;
 }
 
@@ -35,7 +35,6 @@ export const noTranslation: GatewayApiTranslation = {
 
 const ownKinds: readonly string[] = ['GatewayClass', 'KubernetesGateway', ...routeKinds, 'ReferenceGrant'];
 
-/** Whether changes of objects with these keys may change the translation. */
 export function translationMayDiffer(previous: GatewayApiTranslation, touched: Iterable<string>): boolean {
   for (const key of touched) {
     if (previous.dependencies.has(key) || ownKinds.includes(key.slice(0, key.indexOf('/')))) return true;
@@ -45,7 +44,7 @@ export function translationMayDiffer(previous: GatewayApiTranslation, touched: I
 
 /**
  * Translates Gateways of this control plane's classes, and the routes attached to them or to Services (spec/discovery.md §4.2, §8.12).
- * @param previous the last translation: unchanged objects keep their identity
+ * @param previous the last translation, whose unchanged objects keep their identity
  */
 export function translateGatewayApi(
   sources: GatewayApiSources,
@@ -69,7 +68,7 @@ export function* translatingGatewayApi(
     gateways.set(`${gateway.namespace}/${gateway.name}`, knownGateway(gateway, context));
     yield;
   }
-  // All kinds together, because they share the limit of their namespace.
+  // All kinds are attached together, because they share the limit of their namespace.
   const { toListeners, toServices, beyondLimit } = yield* attaching([...routes, ...l4Routes], gateways, context);
   const isL4 = ({ route }: { readonly route: Config }): boolean => isL4Kind(route.kind);
   const isL7 = (one: { readonly route: Config }): boolean => !isL4(one);

@@ -30,7 +30,7 @@ export function isL4Kind(kind: string): boolean {
 
 /** Classes with this controller name belong to this control plane. */
 export const controllerName = 'istio.io/gateway-controller';
-/** The default class: implemented by {@link controllerName} even without a GatewayClass object. */
+/** The default class, which {@link controllerName} implements even without a GatewayClass object. */
 export const defaultClass = 'istio';
 
 export interface TranslationWarning {
@@ -42,10 +42,10 @@ export interface TranslationWarning {
 const notProgrammed: TranslationWarning = { code: 'NOT_PROGRAMMED' };
 
 export class TranslationContext {
-  /** `cluster.local`. */
+  /** Such as `cluster.local`. */
   readonly domain: string;
   readonly problems = new Map<string, Problem>();
-  /** Keys of other objects that were looked up, existing or not: changing one may change the result. */
+  /** Keys of other objects that were looked up, existing or not; their changes may change the result. */
   readonly dependencies = new Set<string>();
   readonly #services: ReadonlyMap<string, Config<KubernetesService>>;
   readonly #namespaces: ReadonlyMap<string, Config>;
@@ -65,12 +65,12 @@ export class TranslationContext {
     return this.#services.get(`${namespace}/${name}`);
   }
 
-  /** `cart.shop.svc.cluster.local`. */
+  /** Returns `cart.shop.svc.cluster.local`. */
   hostOf(namespace: string, name: string): string {
     return `${name}.${namespace}.svc.${this.domain}`;
   }
 
-  /** Existing or not; `undefined` for other names. */
+  /** Returns a Service's name, existing or not; `undefined` for other hosts. */
   serviceOfHost(host: string): { readonly namespace: string; readonly name: string } | undefined {
     const suffix = `.svc.${this.domain}`;
     if (!host.endsWith(suffix)) return undefined;
@@ -92,7 +92,7 @@ export class TranslationContext {
   ): boolean {
     if (from === 'All' || from === 'None') return from === 'All';
     if (from === 'Same') return listenerNamespace === namespace;
-    // As in Kubernetes, an empty selector matches everything, an absent one nothing.
+    // As in Kubernetes, an empty selector matches everything, but an absent one nothing.
     if (selector === undefined) return false;
     this.dependencies.add(configKeyText({ kind: 'Namespace', namespace: '', name: namespace }));
     return isDiscovered(namespace, this.#namespaces.get(namespace)?.labels, [selector]);

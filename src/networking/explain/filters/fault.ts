@@ -1,4 +1,4 @@
-/** Faults of routes. Aborts end a share of the requests. Delays do not change the outcome. */
+/** Explains faults of routes. Aborts end a share of the requests. Delays do not change the outcome. */
 import type { FaultAbort, HTTPFault } from '../../../gen/envoy/extensions/filters/http/fault/v3/fault_pb.ts';
 import {
   FractionalPercent_DenominatorType as Denominator,
@@ -9,7 +9,6 @@ import { matchesHeader } from '../string-matches.ts';
 import { type FilterResult, UndecidedError } from './filter-result.ts';
 import type { Subject } from './subject.ts';
 
-/** @param clusters possible clusters of the request */
 export function throughFault(
   { abort, headers, upstreamCluster }: HTTPFault,
   subject: Subject,

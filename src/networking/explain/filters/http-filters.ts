@@ -1,6 +1,4 @@
-/**
- * Evaluates the HTTP filters of a request in order: whether one ends it, and how they change the request for routing.
- */
+/** Evaluates a request's HTTP filters in order: whether a filter ends the request, and how filters change it for routing. */
 import type { DescMessage, MessageShape } from '@bufbuild/protobuf';
 import { anyUnpack } from '@bufbuild/protobuf/wkt';
 import { CorsPolicySchema, CorsSchema } from '../../../gen/envoy/extensions/filters/http/cors/v3/cors_pb.ts';
@@ -58,7 +56,7 @@ export interface RequestState {
   readonly lacksFetchedKeys: boolean;
 }
 
-/** @returns the shares of requests that filters end. If they sum up to less than 1, the other requests are routed. */
+/** @returns the shares of requests that filters end; if their sum is less than 1, the other requests are routed */
 export function throughHttpFilters(filters: readonly HttpFilter[], state: RequestState): readonly OutcomeShare[] {
   const shares: OutcomeShare[] = [];
   let left = 1;

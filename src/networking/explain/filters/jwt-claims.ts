@@ -1,4 +1,4 @@
-/** Claims of a verified token that jwt_authn stores in metadata and headers, for policies and routes. */
+/** Stores claims of a verified token in metadata and headers as jwt_authn does, for policies and routes. */
 import type { JwtProvider } from '../../../gen/envoy/extensions/filters/http/jwt_authn/v3/config_pb.ts';
 import { isObject, ownValue } from '../../../runtime/json-object.ts';
 import { tokenMetadata } from '../../authentication/token-metadata.ts';

@@ -4,7 +4,7 @@ import type { RoutedRequest } from '../route-match.ts';
 
 export interface LocatedToken {
   readonly text: string;
-  /** Issuers that accept tokens at this location. The empty string stands for any issuer. */
+  /** Issuers that accept tokens at this location. An empty string means any issuer. */
   readonly issuers: readonly string[];
 }
 
@@ -52,7 +52,7 @@ function locationsOf({ fromHeaders, fromParams, fromCookies }: JwtProvider): Loc
   return { headers: fromHeaders, params: fromParams, cookies: fromCookies };
 }
 
-/** The first run of token characters. */
+/** Returns the first run of token characters after the prefix. */
 function afterPrefix(value: string, prefix: string): string | undefined {
   if (prefix === '') return value;
   const at = value.indexOf(prefix);

@@ -57,7 +57,7 @@ function jsonOf(base64: string): Readonly<Record<string, unknown>> | undefined {
 const defaultClockSkewS = 60;
 
 /**
- * Checks in the order of Envoy's jwt_authn filter. Assumes that the issuer matches the provider.
+ * Validates in the order of Envoy's jwt_authn filter. Assumes that the issuer matches the provider.
  *
  * @returns `undefined` if the token is valid
  */
@@ -94,7 +94,7 @@ function isForAudience(given: unknown, allowed: readonly string[]): boolean {
   return audiences.some((one) => allowed.some((other) => bareAudience(String(one)) === bareAudience(other)));
 }
 
-/** Envoy compares audiences without scheme and trailing slash. */
+/** Removes scheme and trailing slash, which Envoy ignores in audiences. */
 function bareAudience(audience: string): string {
   return audience.replace(/^https?:\/\//, '').replace(/\/$/, '');
 }

@@ -100,7 +100,7 @@ class Verifier {
     return provider;
   }
 
-  /** All tokens at the provider's locations must be valid. */
+  /** Requires all tokens at the provider's locations to be valid. */
   #byProvider(provider: JwtProvider): Verification {
     const tokens = tokensAt([provider], this.#request);
     if (tokens.length === 0) return { error: 'missing', verified: [] };
@@ -173,7 +173,7 @@ function isBypass(type: JwtRequirement['requiresType']['case']): boolean {
   return type === 'allowMissing' || type === 'allowMissingOrFailed';
 }
 
-/** Whether another provider's error takes precedence over this one. */
+/** Whether another provider's error has priority over this one. */
 function isLessSpecific(error: TokenError): boolean {
   return error === 'missing' || error === 'of an unknown issuer';
 }

@@ -22,11 +22,11 @@ import { hasMetadata, type Subject } from './subject.ts';
 
 export interface RulesResult {
   readonly isAllowed: boolean;
-  /** The first matching policy by name. */
+  /** The first matching policy, in order of names. */
   readonly policy?: string;
 }
 
-/** @throws UndecidedError if a condition depends on a fact that the question lacks */
+/** @throws UndecidedError if a condition depends on a fact that is missing in the question */
 export function decideRules({ action, policies }: RBAC, subject: Subject): RulesResult {
   const names = Object.keys(policies).sort();
   const policy = names.find((name) => matchesPolicy(policies[name]!, subject));
@@ -107,7 +107,7 @@ function matchesPrincipal({ identifier }: Principal, subject: Subject): boolean 
   }
 }
 
-/** Without a principal name, any TLS connection matches. The name of a client without a certificate is empty. */
+/** Without a principal name, the matcher accepts any TLS connection. A client without a certificate has an empty name. */
 function isAuthenticated({ principalName }: Principal_Authenticated, { tls }: Subject): boolean {
   if (tls === undefined) return false;
   return principalName === undefined || matchesString(principalName, tls.principal ?? '');
@@ -118,7 +118,7 @@ function isInRange(address: string | undefined, range: CidrRange, flag: string):
   return isInCidr(address, range);
 }
 
-/** TCP connections have no headers. */
+/** Returns false for TCP connections, which have no headers. */
 function matchesHeaderOf(matcher: HeaderMatcher, { request }: Subject): boolean {
   return matchesHeader(matcher, request && headerOf(request, matcher.name.toLowerCase()));
 }

@@ -4,7 +4,7 @@ import { FilterConfigSchema } from '../../../gen/envoy/config/route/v3/route_com
 import type { HttpFilter } from '../../../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.ts';
 
 export interface RouteConfigs {
-  /** `typed_per_filter_config`, the most specific first. */
+  /** `typed_per_filter_config`, most specific first. */
   readonly configs: readonly Readonly<Record<string, Any>>[];
   readonly clusters: readonly string[];
 }
@@ -20,7 +20,7 @@ export function perRouteConfig<Desc extends DescMessage>(
   return inner && (anyUnpack(inner, schema) as MessageShape<Desc> | undefined);
 }
 
-/** A filter may be disabled by default, and a route may enable or disable it. */
+/** Whether the filter is disabled: a route's configuration overrides the filter's default. */
 export function isDisabledFor({ name, disabled }: HttpFilter, { configs }: RouteConfigs): boolean {
   const any = configs.find((config) => Object.hasOwn(config, name))?.[name];
   if (any === undefined) return disabled;

@@ -1,4 +1,4 @@
-/** RBAC filters, including shadow rules that select requests for an external authorizer. */
+/** Explains RBAC filters, including shadow rules that select requests for an external authorizer. */
 import type { RBAC as Rules } from '../../../gen/envoy/config/rbac/v3/rbac_pb.ts';
 import type { RBAC } from '../../../gen/envoy/extensions/filters/http/rbac/v3/rbac_pb.ts';
 import type { RBAC as NetworkRbac } from '../../../gen/envoy/extensions/filters/network/rbac/v3/rbac_pb.ts';
@@ -9,7 +9,7 @@ import type { Subject } from './subject.ts';
 export const httpRbacName = 'envoy.filters.http.rbac';
 export const networkRbacName = 'envoy.filters.network.rbac';
 
-/** Stores results of shadow rules in the metadata as Envoy does. */
+/** Evaluates the filter; stores results of shadow rules in the metadata as Envoy does. */
 export function throughHttpRbac(
   { rules, matcher, shadowRules, shadowRulesStatPrefix }: RBAC,
   subject: Subject,

@@ -9,7 +9,7 @@ export interface Subject {
   readonly inspected: Inspected;
   /** Set if the proxy terminated TLS. `principal` is the SPIFFE ID of a verified client certificate. */
   readonly tls?: { readonly principal?: string };
-  /** The client's address from trusted headers. Absent if it is the address of the connection. */
+  /** The client's address from trusted headers. Absent if it equals the address of the connection. */
   readonly remoteAddress?: string;
   /** Absent in network filters. */
   readonly request?: RoutedRequest;

@@ -1,6 +1,6 @@
 /**
- * Explains what a proxyless gRPC client or server does with a call, in grpc-go's order of evaluation. Client:
- * listener, virtual host, route, fault, cluster, endpoints. Server: TLS, then RBAC.
+ * Explains what a proxyless gRPC client or server does with a call, in grpc-go's order of evaluation: a client uses listener, virtual host, route,
+ * fault, cluster and endpoints; a server TLS, then RBAC.
  */
 import type { DescMessage, MessageShape } from '@bufbuild/protobuf';
 import { type Any, anyUnpack } from '@bufbuild/protobuf/wkt';
@@ -188,7 +188,7 @@ function namesOf({ httpFilters }: HttpConnectionManager): readonly string[] {
   return httpFilters.map(({ name }) => name);
 }
 
-/** gRPC adds the content type. */
+/** Adds the content type, as gRPC does. */
 function requestOf({ path, headers }: GrpcQuestion, authority: string): RoutedRequest {
   return {
     ...{ version: 'HTTP/2', method: 'POST', scheme: 'http', authority, path },

@@ -7,19 +7,19 @@ import type { Limitation, WithLimitations } from '../../grpc/limitation.ts';
 import type { Explanation } from '../explanation.ts';
 
 export interface GrpcQuestion {
-  /** Whether the program makes or receives the call. */
+  /** Whether the program sends (`client`) or receives the call. */
   readonly side: 'client' | 'server';
-  /** Client: the text after `xds:///`. Server: `IP:PORT`. */
+  /** For a client, the text after `xds:///`; for a server, `IP:PORT`. */
   readonly target: string;
   /** `/package.Service/Method`. */
   readonly path: string;
-  /** Client: the authority if it differs from the target. */
+  /** For a client, the authority if it differs from the target. */
   readonly authority?: string;
   /** Metadata by name in lower case. */
   readonly headers: Readonly<Record<string, string>>;
-  /** Server: IP address of the client, absent if unknown. */
+  /** For a server, the IP address of the client; absent if unknown. */
   readonly source?: string;
-  /** Server: SPIFFE ID of the client certificate, absent for plaintext. */
+  /** For a server, the SPIFFE ID of the client certificate; absent for plaintext. */
   readonly principal?: string;
 }
 
@@ -32,7 +32,7 @@ export interface GrpcConfiguration {
 }
 
 export interface GrpcExplanation extends Explanation {
-  /** Sentences without a full stop about timeout, retries, load balancing and TLS. */
+  /** Sentences about timeout, retries, load balancing and TLS, without full stops. */
   readonly settings: readonly string[];
   readonly limitations: readonly Limitation[];
 }

@@ -69,7 +69,7 @@ const managerOf = ({ filters }: Listener['filterChains'][number]) => {
   return anyUnpack(last.case === 'typedConfig' ? last.value : ({} as never), HttpConnectionManagerSchema)!;
 };
 
-it("HTTPS servers are served over QUIC at the UDP port of their Service, and advertise the client's port", () => {
+it('HTTPS servers are served over QUIC on the UDP port of their Service, and advertise the port that clients use', () => {
   const { listeners, names, routes } = built(both + gateway(simple));
   expect(names).toEqual(['0.0.0.0_8443', 'udp_0.0.0.0_9443']);
   const [tcp, quic] = listeners;
@@ -119,7 +119,7 @@ it.each([
     on,
     expect.stringContaining('TLSV1_2'),
   ],
-])('HTTPS servers are only served over TCP if %s', (_, yaml, options, reason) => {
+])('HTTPS servers are served only over TCP if %s', (_, yaml, options, reason) => {
   const { names, routes, shape, context } = built(yaml, options);
   expect(names).toEqual(['0.0.0.0_8443']);
   expect(routes.flatMap((one) => one.responseHeadersToAdd)).toEqual([]);
@@ -127,7 +127,7 @@ it.each([
   expect(http3Offer(merged!, shape, context)?.reason).toEqual(reason);
 });
 
-it('a wider server does not serve hosts of a server that requires client certificates, and only the wider one offers HTTP/3', () => {
+it('a wider server does not serve hosts of a server with client certificates, and only the wider one offers HTTP/3', () => {
   const { listeners, routes } = built(both + gateway(mutual, simple));
   const chains = listeners.find(({ name }) => name.startsWith('udp_'))!.filterChains;
   expect(chains.map(({ filterChainMatch }) => filterChainMatch!.serverNames)).toEqual([['strict.test'], ['*.test']]);
@@ -143,7 +143,7 @@ it('a wider server does not serve hosts of a server that requires client certifi
   ]);
 });
 
-it('a dual-stack gateway listens with QUIC on both address families', () => {
+it('a dual-stack gateway listens for QUIC on both address families', () => {
   const node = { ...door, metadata: { INSTANCE_IPS: '10.9.9.9,fd00::9' } };
   const quic = built(both + gateway(simple), on, node).listeners.find(({ name }) => name.startsWith('udp_'))!;
   expect(quic.additionalAddresses.map(({ address }) => address!.address)).toMatchObject([
@@ -151,7 +151,7 @@ it('a dual-stack gateway listens with QUIC on both address families', () => {
   ]);
 });
 
-it('a gateway listens over TCP and QUIC regardless of the order of two ports with one number', () => {
+it('a gateway listens for TCP and QUIC on one port number, regardless of the order of ports', () => {
   const first = both.replaceAll('name: quic', 'name: a-quic');
   expect(built(first + gateway(simple)).names).toEqual(['0.0.0.0_8443', 'udp_0.0.0.0_9443']);
   expect(built(first + gateway(simple), {}).names).toEqual(['0.0.0.0_8443']);

@@ -22,7 +22,7 @@ import { requestFilters } from '../network-filters/index.ts';
 import { listenerAccessLogs } from '../observability/access-log.ts';
 import { quicTls } from '../tls-context.ts';
 
-/** One listener for each UDP port of a server on the TCP port. */
+/** Returns one listener for each UDP port of a server on the TCP port. */
 export function quicListeners(merged: GatewayPort, proxy: ProxyContext): EnvoyResource[] {
   const { shape, push } = proxy;
   const offers = new Map(merged.servers.map((server) => [server, http3Offer(server, shape, push)?.ports ?? []]));
@@ -57,9 +57,8 @@ function quicListener(
 }
 
 /**
- * Older servers take precedence, as over TCP. The hosts of a server without HTTP/3, which may be stricter, must not
- * be served by a server with a wider wildcard. Requests for them get 421, and the client retries over TCP (RFC 9110
- * §15.5.20).
+ * Older servers have priority, as over TCP. A server with a wider wildcard must not serve the hosts of a server without HTTP/3, which may be
+ * stricter. Requests for them get 421, and the client retries over TCP (RFC 9110 §15.5.20).
  */
 function chainsOf(
   servers: readonly GatewayServer[],

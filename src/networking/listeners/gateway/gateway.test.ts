@@ -30,7 +30,7 @@ spec:
   ports: [{ number: 80, name: http, protocol: HTTP }]
 ---`;
 
-test('AUTO_PASSTHROUGH matches service names, but no wildcards', () => {
+test('AUTO_PASSTHROUGH matches service names, but not wildcards', () => {
   const [listener] = listenersOf(
     gateway('port: { number: 15443, name: tls, protocol: TLS }, hosts: ["*.test"], tls: { mode: AUTO_PASSTHROUGH }') +
       service('web', 'web.test', 'STATIC') +
@@ -41,7 +41,7 @@ test('AUTO_PASSTHROUGH matches service names, but no wildcards', () => {
   ]);
 });
 
-test('AUTO_PASSTHROUGH has a chain for each cluster, except for DNS services', () => {
+test('AUTO_PASSTHROUGH has a chain for each cluster except those of DNS services', () => {
   const rule = `
 apiVersion: networking.istio.io/v1
 kind: DestinationRule
@@ -65,7 +65,7 @@ spec:
   expect(clusters).toEqual(expect.arrayContaining(names));
 });
 
-test('a Passthrough listener of a Gateway API Gateway for a network forwards to the service of the SNI', () => {
+test('a Passthrough listener of a Gateway for a network forwards connections to the service in the SNI', () => {
   const listener = '{name: cross, port: 15443, protocol: TLS, tls: {mode: Passthrough}}';
   const front = document('Gateway', 'front', `{gatewayClassName: istio, listeners: [${listener}]}`);
   const node = { ...door, labels: { 'gateway.networking.k8s.io/gateway-name': 'front' } };
@@ -107,7 +107,7 @@ spec:
   expect(filters('PASSTHROUGH')).toEqual(['envoy.filters.network.rbac', tcp]);
 });
 
-test('a dual-stack gateway listens on both address families, unless a server has a bind address', () => {
+test('a dual-stack gateway listens on both address families unless a server has a bind address', () => {
   const addresses = (server: string): unknown =>
     listenersOf(gateway(server), { ...door, metadata: { INSTANCE_IPS: '10.0.0.9,fd00::9' } }).map((one) =>
       [one.address, ...one.additionalAddresses.map(({ address }) => address)].map((address) =>
@@ -119,7 +119,7 @@ test('a dual-stack gateway listens on both address families, unless a server has
   expect(addresses(`${http}, bind: 0.0.0.0`)).toEqual([['0.0.0.0']]);
 });
 
-test('a server that cannot verify client certificates closes its connections, and no other server of the port receives them', () => {
+test('a server that cannot verify client certificates closes its connections, so that no other server receives them', () => {
   const [listener] = listenersOf(
     gateway(
       [
@@ -139,7 +139,7 @@ test('a server that cannot verify client certificates closes its connections, an
   ]);
 });
 
-test('behind terminated TLS, a tcp route only matches connections to its addresses', () => {
+test('a tcp route behind terminated TLS matches only connections that satisfy its conditions', () => {
   const [listener] = listenersOf(`${gateway(
     'port: { number: 9443, name: db, protocol: TLS }, hosts: [db.test], tls: { mode: SIMPLE, credentialName: db }',
   )}

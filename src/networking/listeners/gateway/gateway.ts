@@ -50,7 +50,7 @@ interface PlannedChain {
   readonly origins: readonly Origin[];
 }
 
-/** A port without filter chains (TLS passthrough without routes) has no listener. */
+/** Builds no listener for a port without filter chains (TLS passthrough without routes). */
 export function* gatewayListeners(proxy: ProxyContext): Generator<undefined, EnvoyResource[]> {
   const { shape, push, policies } = proxy;
   const reach = reachOf(shape, push);
@@ -127,8 +127,7 @@ function serverChains(server: GatewayServer, context: PortContext): PlannedChain
     port: port.number,
   };
   if (tls !== undefined && !isPassthrough(server.server)) {
-    // `tls` routes of a VirtualService apply to passthrough TLS. A TLSRoute attached to a terminating listener
-    // applies to the terminated connection.
+    // `tls` routes of a VirtualService apply to TLS passthrough. A TLSRoute at a terminating listener applies to the terminated connection.
     const ofTlsRoutes = virtualServices.filter(({ config }) => config.partOrigins !== undefined);
     const byName = tlsRoutes(ofTlsRoutes, hosts, l4).map((route) => routeChain(route, server, context));
     // Combines the addresses of the route with the server names of the server.
@@ -162,7 +161,6 @@ function tlsParts(
   return {
     // A server without a valid TLS context has `closed` set.
     transportSocket: downstreamTls(server.server.tls!, alpn, connection)!,
-    // Limits the duration of the TLS handshake.
     ...(gatewayHandshakeTimeoutMs > 0 && { transportSocketConnectTimeout: duration(gatewayHandshakeTimeoutMs) }),
   };
 }
@@ -177,9 +175,8 @@ function routeChain(route: L4Route, server: GatewayServer, { connection, reach }
 }
 
 /**
- * One chain for each service port and subset with a cluster, matched by its SNI name. TLS is passed through, so only
- * the backend can identify clients. The gateway's own policies are not applied, because they would reject all clients
- * or none.
+ * Returns a chain for each service port and subset with a cluster, matched by its SNI name. TLS is passed through, so only the backend can identify
+ * clients; the gateway's own policies would reject all clients or none, and are not applied.
  */
 function autoPassthrough(server: GatewayServer, { connection, reach }: PortContext): PlannedChain[] {
   const { shape, push, policies } = connection;
@@ -215,7 +212,7 @@ function servicesWithin(hosts: readonly string[], services: readonly Service[]):
   return [...found].sort(([, a], [, b]) => a - b).map(([service]) => service);
 }
 
-/** An SNI name ends with the service name, and Envoy only supports wildcards at the start of server names. */
+/** Whether TLS passthrough is possible: an SNI name ends with the service name, and Envoy supports wildcards only at the start of server names. */
 function isPassedThrough({ meshExternal, hostname }: Service): boolean {
   return !meshExternal && !hostname.startsWith('*');
 }

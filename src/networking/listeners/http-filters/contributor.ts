@@ -17,7 +17,7 @@ export interface HttpConnectionManagerOptions {
   readonly routes: string | RouteConfiguration;
   readonly grpcWeb?: boolean;
   readonly http3?: boolean;
-  /** Accept HTTP/1.0 (metadata `HTTP10`). */
+  /** Accepts HTTP/1.0 (metadata `HTTP10`). */
   readonly http10?: boolean;
   /** The listener is an HTTP proxy, to which clients send absolute URLs. */
   readonly absoluteUrl?: boolean;

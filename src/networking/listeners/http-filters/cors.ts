@@ -1,4 +1,3 @@
-/** The CORS filter. Required by, and configured in, the CORS policies of routes. */
 import { CorsSchema } from '../../../gen/envoy/extensions/filters/http/cors/v3/cors_pb.ts';
 import { typedExtension } from '../../messages/any.ts';
 import type { HttpFilterContributor } from './contributor.ts';

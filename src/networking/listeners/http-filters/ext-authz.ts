@@ -1,4 +1,4 @@
-/** External authorization of requests (spec/discovery.md §8.10, CUSTOM). */
+/** Builds filters for external authorization of requests (spec/discovery.md §8.10, CUSTOM). */
 import { ApiVersion } from '../../../gen/envoy/config/core/v3/config_source_pb.ts';
 import { ExtAuthzSchema } from '../../../gen/envoy/extensions/filters/http/ext_authz/v3/ext_authz_pb.ts';
 import { RBACSchema } from '../../../gen/envoy/extensions/filters/http/rbac/v3/rbac_pb.ts';
@@ -41,7 +41,7 @@ function checkFilter(check: CustomCheck): TypedExtension {
 
 const statuses: ReadonlySet<unknown> = new Set(Object.values(StatusCode));
 
-/** Envoy rejects listeners with unknown status codes. For those, its default is used. */
+/** Accepts known status codes. Envoy rejects listeners with unknown ones, for which its default is used. */
 function isStatus(code: number | undefined): code is StatusCode {
   return statuses.has(code);
 }

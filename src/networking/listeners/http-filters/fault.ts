@@ -1,4 +1,3 @@
-/** The fault filter. Required by, and configured in, the faults of routes. */
 import { HTTPFaultSchema } from '../../../gen/envoy/extensions/filters/http/fault/v3/fault_pb.ts';
 import { typedExtension } from '../../messages/any.ts';
 import type { HttpFilterContributor } from './contributor.ts';

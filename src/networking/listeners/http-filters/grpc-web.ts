@@ -1,4 +1,3 @@
-/** Translates gRPC-Web to gRPC. */
 import { GrpcWebSchema } from '../../../gen/envoy/extensions/filters/http/grpc_web/v3/grpc_web_pb.ts';
 import { typedExtension } from '../../messages/any.ts';
 import type { HttpFilterContributor } from './contributor.ts';

@@ -14,7 +14,7 @@ import { rbac } from './rbac.ts';
 import { router } from './router.ts';
 import { wasm, wasmAuthn, wasmAuthz, wasmStats } from './wasm.ts';
 
-/** In order of execution. The router is the terminal filter. */
+/** In order of execution; the router is the terminal filter. */
 const contributors: readonly HttpFilterContributor[] = [
   metadataExchange,
   peerClaim,

@@ -24,7 +24,7 @@ const ofServers = istioExtension('istio.metadata_exchange', 'io.istio.http.peer_
 
 export const metadataExchange = optional(({ direction }) => [direction === 'inbound' ? ofClients : ofServers]);
 
-/** ALPN towards sidecars with mutual TLS, by the client's protocol. */
+/** Sets the ALPN for sidecars with mutual TLS, by the client's protocol. */
 const alpnFilter = istioExtension('istio.alpn', 'istio.envoy.config.filter.http.alpn.v2alpha1.FilterConfig', {
   alpn_override: [
     { upstream_protocol: 'HTTP10', alpn_override: ['istio-http/1.0', 'istio', 'http/1.0'] },

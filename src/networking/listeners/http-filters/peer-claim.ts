@@ -1,7 +1,7 @@
 /**
- * Exchanges workload identities between proxies as a header, for metric labels. Client proxies overwrite the header
- * with their own identity. The server's proxy stores it for the access log and removes it before other filters and
- * the application. The agent that counts decides whether to trust it (src/agent/access-logs).
+ * Exchanges workload identities between proxies in a header, for metric labels. Client proxies overwrite the header with their own identity. The
+ * server's proxy stores it for the access log and removes it before other filters and the application. The agent decides whether to trust it
+ * (src/agent/access-logs).
  */
 import { HeaderValueOption_HeaderAppendAction as Append } from '../../../gen/envoy/config/core/v3/base_pb.ts';
 import { HeaderMutationSchema } from '../../../gen/envoy/extensions/filters/http/header_mutation/v3/header_mutation_pb.ts';
@@ -13,7 +13,6 @@ import { telemetryOf } from '../../telemetry/connection-telemetry.ts';
 import { sideOf } from '../../telemetry/mode.ts';
 import type { HttpFilterContributor } from './contributor.ts';
 
-/** Name of the header mutation filter. */
 export const peerClaimFilter = 'chartpilot.peer-header';
 
 const store = typedExtension('chartpilot.peer', SetFilterStateSchema, {

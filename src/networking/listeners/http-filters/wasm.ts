@@ -1,7 +1,4 @@
-/**
- * WasmPlugins for requests. The filter contains a name that ECDS configures, or the plugin itself if Envoy fetches
- * its code.
- */
+/** Builds WasmPlugin filters for requests. The filter contains a name that ECDS configures, or the plugin itself if Envoy fetches its code. */
 import { RBACSchema } from '../../../gen/envoy/extensions/filters/http/rbac/v3/rbac_pb.ts';
 import { WasmSchema } from '../../../gen/envoy/extensions/filters/http/wasm/v3/wasm_pb.ts';
 import { wasmFilter } from '../../extensions/wasm-filter.ts';
@@ -15,6 +12,6 @@ function wasmOf(phase: WasmPhase): HttpFilterContributor {
 
 export const wasmAuthn = wasmOf('AUTHN');
 export const wasmAuthz = wasmOf('AUTHZ');
-/** Runs after authorization and before requests are counted. */
+/** Runs after authorization, and before the statistics filters. */
 export const wasmStats = wasmOf('STATS');
 export const wasm = wasmOf('UNSPECIFIED_PHASE');

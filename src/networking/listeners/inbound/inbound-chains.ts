@@ -1,4 +1,4 @@
-/** Filter chains of one inbound port (spec/discovery.md §8.4), built from the table for its mode and protocol. */
+/** Builds the filter chains of one inbound port (spec/discovery.md §8.4) from the table for its mode and protocol. */
 import { create } from '@bufbuild/protobuf';
 import type { TransportSocket } from '../../../gen/envoy/config/core/v3/base_pb.ts';
 import {
@@ -26,7 +26,7 @@ export interface InboundPort {
   readonly detectsHttp: boolean;
 }
 
-/** @param place.redirected the chains are part of the virtual listener, which has chains for several ports */
+/** @param place.redirected whether the chains are part of the virtual listener, which has chains for several ports */
 export function inboundPort(
   target: InboundTarget,
   proxy: ProxyContext,
@@ -61,7 +61,7 @@ function rowsOf({ tls, mode, protocol }: InboundTarget, http10: boolean): readon
   return [{ transport: 'tls', alpn: [], carries: traffic === 'http' ? 'requests' : 'bytes', terminates: 'proxy' }];
 }
 
-/** @param destinationPort `undefined` if the listener only has this port */
+/** @param destinationPort `undefined` if the listener has only this port */
 export function chainMatchOf({ transport, alpn }: InboundRow, destinationPort: number | undefined) {
   return {
     ...(destinationPort !== undefined && { destinationPort }),
@@ -70,7 +70,7 @@ export function chainMatchOf({ transport, alpn }: InboundRow, destinationPort: n
   };
 }
 
-/** `undefined` if the chain does not terminate TLS, or client certificates cannot be verified as configured. */
+/** Returns `undefined` if the chain does not terminate TLS, or if client certificates cannot be verified as configured. */
 export function terminatedTlsSocket(
   { terminates, carries }: InboundRow,
   proxy: ProxyContext,
@@ -116,7 +116,7 @@ function bytesOf(target: InboundTarget, context: ConnectionContext): Filter[] {
   });
 }
 
-/** The chains of a port differ only in their matches, so they share the filters. */
+/** Computes once: the chains of a port differ only in their matches, so they share the filters. */
 export function lazily<T>(compute: () => T): () => T {
   let cached: T | undefined;
   return () => {

@@ -1,6 +1,6 @@
 /**
- * Filter chains for ports that no service defines (spec/discovery.md §8.4, "passthrough set"). Their protocol is
- * unknown. Ports with a mode of their own in a PeerAuthentication have separate chains.
+ * Builds filter chains for ports that no service defines (spec/discovery.md §8.4, "passthrough set"), whose protocol is unknown. Ports with their own
+ * PeerAuthentication mode have separate chains.
  */
 import { create } from '@bufbuild/protobuf';
 import { FilterChainSchema } from '../../../gen/envoy/config/listener/v3/listener_components_pb.ts';

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { PeerMode } from '../../../model/push-context/mutual-tls-mode.ts';
 import { inboundRows, type PortTraffic } from './inbound-table.ts';
 
-/** `TRANSPORT ALPN,… → what the connection carries, where its TLS is terminated` for each row. */
+/** Returns `TRANSPORT ALPN,… → CONTENT, TERMINATION` for each row: the content of the connection, and where its TLS is terminated. */
 function rows(mode: PeerMode, traffic: PortTraffic, http10 = false): string[] {
   return inboundRows(mode, traffic, http10).map(
     ({ transport, alpn, carries, terminates }) =>
@@ -38,11 +38,11 @@ describe('inbound connections that a port accepts', () => {
     expect(rows(mode, traffic)).toEqual(expected);
   });
 
-  it('a port accepts HTTP/1.0 if this is enabled', () => {
+  it('a port accepts HTTP/1.0 if HTTP/1.0 is enabled', () => {
     expect(rows('DISABLE', 'unknown', true)[0]).toBe('raw_buffer http/1.0,http/1.1,h2c → requests');
   });
 
-  it.each<PeerMode>(['STRICT', 'PERMISSIVE'])('no two rows match the same connection in mode %s', (mode) => {
+  it.each<PeerMode>(['STRICT', 'PERMISSIVE'])('two rows never match the same connection in mode %s', (mode) => {
     for (const traffic of ['http', 'tcp', 'unknown'] as const) {
       const matches = inboundRows(mode, traffic, false).flatMap(({ transport, alpn }) =>
         (alpn.length === 0 ? ['any'] : alpn).map((protocol) => `${transport} ${protocol}`),

@@ -1,6 +1,6 @@
 /**
- * Which connections an inbound port accepts, and how it handles them (spec/discovery.md §8.4, table of inbound chain
- * matches). Other connections are rejected.
+ * Decides which connections an inbound port accepts, and how it handles them (spec/discovery.md §8.4, table of inbound chain matches). Other
+ * connections are rejected.
  */
 
 import { type ApplicationProtocol, isHttp } from '../../../model/fields/protocol.ts';
@@ -11,14 +11,11 @@ export type PortTraffic = 'http' | 'tcp' | 'unknown';
 
 export interface InboundRow {
   readonly transport: 'tls' | typeof rawBuffer;
-  /** ALPN of the TLS client or set by the HTTP inspector. Empty for any. */
+  /** ALPN of the TLS client, or set by the HTTP inspector; empty for any. */
   readonly alpn: readonly string[];
   /** HTTP requests, or TCP connections with any content. */
   readonly carries: 'requests' | 'bytes';
-  /**
-   * Which TLS is terminated: mutual TLS of the mesh (`mesh`), TLS settings of the Sidecar object (`proxy`), or none
-   * (`application`).
-   */
+  /** Terminated TLS: mutual TLS of the mesh (`mesh`), TLS settings of the Sidecar object (`proxy`), or none (`application`). */
   readonly terminates: 'mesh' | 'proxy' | 'application';
 }
 

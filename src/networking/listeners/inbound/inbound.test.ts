@@ -47,7 +47,7 @@ function built(yaml: string, node: GivenNode = {}, meshConfig = '') {
   return { listeners, clusters, virtual: listeners.find(({ name }) => name === 'virtualInbound')! };
 }
 
-/** `PORT TRANSPORT NUMBER_OF_ALPNS → NAME` for each chain, and whether it terminates TLS. */
+/** Returns `PORT TRANSPORT NUMBER_OF_ALPNS → NAME` for each chain, and whether it terminates TLS. */
 function chains({ filterChains }: Listener): string[] {
   return filterChains.slice(1).map(({ name, filterChainMatch: match, transportSocket }) => {
     const { destinationPort = '*', transportProtocol, applicationProtocols } = match!;
@@ -56,7 +56,7 @@ function chains({ filterChains }: Listener): string[] {
 }
 
 describe('virtual inbound listener', () => {
-  it('the listener has passthrough chains first, then chains by port', () => {
+  it('the listener has its passthrough chains before its chains by port', () => {
     expect(chains(built(web + policy('{ mtls: { mode: STRICT } }')).virtual)).toEqual([
       '* tls 3 → virtualInbound-catchall-http TLS',
       '* tls 0 → virtualInbound TLS',
@@ -66,7 +66,7 @@ describe('virtual inbound listener', () => {
     ]);
   });
 
-  it('the listener has separate chains for ports that an object names but no service has', () => {
+  it('the listener has separate chains for ports that a policy names but no service has', () => {
     const ports = '{ 7000: { mode: DISABLE }, 8080: { mode: DISABLE } }';
     const spec = `{ selector: { matchLabels: { app: web } }, mtls: { mode: STRICT }, portLevelMtls: ${ports} }`;
     expect(chains(built(web + policy(spec)).virtual)).toEqual([
@@ -80,7 +80,7 @@ describe('virtual inbound listener', () => {
     ]);
   });
 
-  it('the listener only inspects connections if a chain depends on this', () => {
+  it('the listener inspects connections only if a chain depends on this', () => {
     const filters = (yaml: string, metadata: Record<string, string> = withAgent): string[] =>
       built(yaml, { metadata }).virtual.listenerFilters.map(
         ({ name, filterDisabled }) => `${name.split('.').at(-1)} ${filterDisabled?.rule.case ?? 'always'}`,
@@ -105,7 +105,7 @@ describe('virtual inbound listener', () => {
     ]);
   });
 
-  it("the chain of an ingress listener has the name of the proxy's address, or that of the listener", () => {
+  it("the chain of an ingress listener is named after the bind address or else the proxy's address", () => {
     const port = '{ number: 9080, name: tcp, protocol: TCP }';
     const names = (bind: string): string[] =>
       chains(built(sidecar(`[{ port: ${port}, defaultEndpoint: 127.0.0.1:80 ${bind} }]`)).virtual).slice(-1);
@@ -113,7 +113,7 @@ describe('virtual inbound listener', () => {
     expect(names(', bind: 127.0.0.1')).toEqual(['9080 raw_buffer 0 → 127.0.0.1_9080']);
   });
 
-  it('TLS of a Sidecar object is terminated if mutual TLS of the mesh is off, otherwise forwarded as TCP', () => {
+  it("a Sidecar object's TLS is terminated if mutual TLS of the mesh is off, and otherwise forwarded as TCP", () => {
     const listener = `[{ port: { number: 9443, name: https, protocol: HTTPS }, defaultEndpoint: 127.0.0.1:80,
       tls: { mode: SIMPLE, serverCertificate: /a.crt, privateKey: /a.key } }]`;
     const at = (mode: string): string[] =>
@@ -148,7 +148,7 @@ describe('destination of inbound connections', () => {
 });
 
 describe('inbound connections of a dual-stack workload', () => {
-  it('a dual-stack workload listens on both wildcards, and connects from an address of the same family', () => {
+  it('a dual-stack workload listens on both wildcards, and connects from the same address family', () => {
     const node = { metadata: { ...withAgent, INSTANCE_IPS: '10.0.0.9,fd00::9' } };
     const { listeners, clusters } = built(web, node);
     const virtual = listeners.filter(({ name }) => name.startsWith('virtual'));

@@ -16,7 +16,7 @@ import { listenerAccessLogs } from '../observability/access-log.ts';
 import { virtualInbound } from '../virtual.ts';
 import { inboundPort } from './inbound-chains.ts';
 
-/** There is no virtual listener if traffic is not redirected. */
+/** Returns no virtual listener if traffic is not redirected. */
 export function inboundListeners(proxy: ProxyContext): EnvoyResource[] {
   const { shape, push, policies } = proxy;
   const targets = inboundTargets(shape, push);

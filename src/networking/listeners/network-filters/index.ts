@@ -18,7 +18,7 @@ import { wasmAfter, wasmBefore } from './wasm.ts';
 const requests: NetworkFilterContributor = (context, use) =>
   use.kind === 'http' ? [httpConnectionManager(context, use)] : [];
 
-/** In order of execution. The last filter is terminal. */
+/** In order of execution; the last filter is terminal. */
 const contributors: readonly NetworkFilterContributor[] = [
   metadataExchange,
   extAuthz,

@@ -1,6 +1,6 @@
 /**
- * Counts MySQL commands (PILOT_ENABLE_MYSQL_FILTER). The filter is not in Envoy's stock build and generated API
- * types, so its configuration is JSON, which Envoy accepts for any type.
+ * Counts MySQL commands (PILOT_ENABLE_MYSQL_FILTER). Envoy's stock build and generated API types do not contain the filter, so its configuration is
+ * JSON, which Envoy accepts for any type.
  */
 import { TypedStructSchema } from '../../../gen/udpa/type/v1/typed_struct_pb.ts';
 import { typedExtension } from '../../messages/any.ts';

@@ -49,7 +49,7 @@ export function formatOfMesh({ accessLogEncoding, accessLogFormat }: MeshConfig)
     : inText(accessLogFormat || textFormat);
 }
 
-/** The provider's format, default: text. */
+/** Returns the provider's format; text by default. */
 export function formatOfProvider(format: LogFormat | undefined): FormatInit {
   return format?.labels === undefined ? inText(format?.text || textFormat) : inJson(format.labels as JsonObject);
 }
@@ -68,7 +68,7 @@ function inJson(format: JsonObject): FormatInit {
 
 const withoutQuery = typedExtension('envoy.formatter.req_without_query', ReqWithoutQuerySchema);
 
-/** `REQ_WITHOUT_QUERY` requires this extension. */
+/** Extension that `REQ_WITHOUT_QUERY` requires. */
 export function formattersOf(format: string): TypedConfig[] {
   if (!format.includes('%REQ_WITHOUT_QUERY(')) return [];
   return [{ name: withoutQuery.name, typedConfig: withoutQuery.configType.value }];
@@ -79,10 +79,7 @@ interface TypedConfig {
   readonly typedConfig: TypedExtension['configType']['value'];
 }
 
-/**
- * `undefined` for invalid JSON, which was reported when the mesh configuration was read. The default format then
- * applies.
- */
+/** Returns `undefined` for invalid JSON, to which the default format applies. The error was reported when the mesh configuration was read. */
 function customJson(format: string): JsonObject | undefined {
   if (format === '') return undefined;
   try {

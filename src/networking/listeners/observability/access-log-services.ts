@@ -1,4 +1,4 @@
-/** Access logs that are sent to a service with Envoy's gRPC protocol or OpenTelemetry (spec/discovery.md §8.11). */
+/** Configures access logs that are sent to a service with Envoy's gRPC protocol or OpenTelemetry (spec/discovery.md §8.11). */
 import type { JsonValue } from '@bufbuild/protobuf';
 import { ApiVersion } from '../../../gen/envoy/config/core/v3/config_source_pb.ts';
 import type { GrpcServiceSchema } from '../../../gen/envoy/config/core/v3/grpc_service_pb.ts';
@@ -21,7 +21,7 @@ const httpLogName = 'http_envoy_accesslog';
 const tcpLogName = 'tcp_envoy_accesslog';
 const listenerLogName = 'listener_envoy_accesslog';
 
-/** `enableEnvoyAccessLogService`. */
+/** Access logs of `enableEnvoyAccessLogService`. */
 export function meshAccessLogServices(by: LoggedBy): TypedExtension[] {
   const settings = { logName: by === 'listener' ? listenerLogName : '' };
   return [

@@ -1,4 +1,4 @@
-/** Access logs of connections (spec/discovery.md §8.11). */
+/** Configures access logs of connections (spec/discovery.md §8.11). */
 
 import { create } from '@bufbuild/protobuf';
 import {
@@ -46,10 +46,7 @@ export function accessLogs(context: ConnectionContext, by: LoggedBy): AccessLog[
   return [...chosen, ...forMetrics];
 }
 
-/**
- * Reports open connections to the agent, which counts their bytes. Other logs only have an entry at the end of a
- * connection.
- */
+/** Reports open connections to the agent, which counts their bytes. Other logs have only one entry, at the end of a connection. */
 export function connectionReports(context: ConnectionContext): Pick<Init<typeof TcpProxySchema>, 'accessLogOptions'> {
   if (!countsOpenConnections(context)) return {};
   const { reportingIntervalMs } = telemetryOf(context, sideOf(context.direction));
@@ -58,9 +55,9 @@ export function connectionReports(context: ConnectionContext): Pick<Init<typeof 
 }
 
 /**
- * Logs connections that match no filter chain of a listener. They are in no other log and have the flag `NR`.
+ * Logs connections that match no filter chain of a listener. Their flag is `NR`, and no other log contains them.
  *
- * @returns none if the mesh disables them
+ * @returns no logs if the mesh disables them
  */
 export function listenerAccessLogs(context: ConnectionContext): AccessLog[] {
   return context.push.mesh.disableEnvoyListenerLog ? [] : accessLogs(context, 'listener');
@@ -102,7 +99,7 @@ function fileLog(path: string, format: FormatInit): TypedExtension {
   });
 }
 
-/** The built-in provider uses the mesh's format by default. */
+/** The built-in provider defaults to the mesh's format. */
 function formatOfFile(
   name: string,
   { logFormat, omitEmptyValues }: FileAccessLogProvider,

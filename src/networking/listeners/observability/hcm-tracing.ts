@@ -1,4 +1,4 @@
-/** Tracing settings of a connection manager (spec/discovery.md §8.11). */
+/** Configures tracing of a connection manager (spec/discovery.md §8.11). */
 import type { HttpConnectionManager_TracingSchema } from '../../../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.ts';
 import type { CustomTagSchema } from '../../../gen/envoy/type/tracing/v3/custom_tag_pb.ts';
 import type { CustomTag } from '../../../model/kinds/extensions/telemetry.ts';
@@ -21,7 +21,7 @@ export function tracingFields(context: ConnectionContext): {
   const maxLength = maxTagLength(tracer?.provider) ?? settings.tracing.maxPathTagLength;
   return {
     tracing: {
-      // Requests that the client marks for tracing are always traced, others with the configured sampling rate.
+      // Requests that the client marks for tracing are always traced, others at the configured sampling rate.
       clientSampling: { value: 100 },
       randomSampling: { value: tracing.sampling ?? 0 },
       overallSampling: { value: 100 },
@@ -44,7 +44,7 @@ function tagsOf({ customTags = {}, istioTags, workload }: ConnectionTracing): Ta
   return [...byName.values()].sort((a, b) => (a.tag! < b.tag! ? -1 : 1));
 }
 
-/** Tags with a formatter are not in the vendored Envoy API. */
+/** Omits tags with a formatter, which the vendored Envoy API does not contain. */
 function tagOf(tag: string, { literal: fixed, environment, header }: CustomTag): TagInit[] {
   if (fixed !== undefined) return [literal(tag, fixed.value)];
   if (environment !== undefined) return [{ tag, type: { case: 'environment', value: environment } }];

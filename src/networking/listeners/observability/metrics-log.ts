@@ -1,4 +1,4 @@
-/** The access log from which the agent counts standard metrics (spec/standard-metrics.md §7). */
+/** Configures the access log from which the agent computes standard metrics (spec/standard-metrics.md §7). */
 
 import { ApiVersion } from '../../../gen/envoy/config/core/v3/config_source_pb.ts';
 import {
@@ -29,11 +29,11 @@ import { statsLog } from './stats-log.ts';
 
 type TagInit = Init<typeof CustomTagSchema>;
 
-/** Maximum number of cache entries. Few Telemetry objects differ. */
+/** Maximum cache entries; few Telemetry objects differ. */
 const maxKnown = 256;
 const cachedLogs = new Map<string, TypedExtension>();
 
-/** Empty if nothing is counted, or all metrics of the protocol are disabled. */
+/** Empty if the agent computes no metrics, or all metrics of the protocol are disabled. */
 export function metricsLogs(context: ConnectionContext, by: LoggedBy): TypedExtension[] {
   const { standardMetrics: reported } = telemetryOf(context, sideOf(context.direction));
   if (reported === undefined || by === 'listener') return [];
@@ -56,10 +56,7 @@ export function metricsLogs(context: ConnectionContext, by: LoggedBy): TypedExte
   return [cached];
 }
 
-/**
- * Whether open connections are reported. The agent counts differences between reports, but Envoy would add the
- * totals.
- */
+/** Whether open connections are reported. The agent adds the differences between reports, but Envoy would add the totals. */
 export function countsOpenConnections(context: ConnectionContext): boolean {
   return context.shape.metadata.STANDARD_METRICS !== 'stats' && metricsLogs(context, 'connections').length > 0;
 }

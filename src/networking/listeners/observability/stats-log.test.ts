@@ -23,7 +23,7 @@ function configOf(...of: Parameters<typeof statsLog>): { counters: Metric[]; his
 const tagsOf = ({ stat }: Metric): Record<string, string> =>
   Object.fromEntries(stat.tags.map((tag) => [tag.name, tag.value_format]));
 
-test('the stats logger has all labels, evaluates no regular expression, and is bounded', () => {
+test('the stats logger has all labels, evaluates no regular expressions, and has a limited size', () => {
   const { counters, histograms, text } = configOf('http', 'outbound', { rules: {}, expressions: [] }, workloadLabels);
   expect([...counters, ...histograms].map(({ stat }) => stat.name)).toEqual([
     'requests_total',
@@ -41,7 +41,7 @@ test('the stats logger has all labels, evaluates no regular expression, and is b
   expect(text).toContain('"max_counters":2000,"max_histograms":500');
 });
 
-test('TCP connections are counted when they end, with a single entry', () => {
+test('a TCP connection is counted once, when it ends', () => {
   const { counters, histograms } = configOf('tcp', 'inbound', { rules: {}, expressions: [] }, workloadLabels);
   expect(counters.map(({ stat }) => stat.name)).toEqual([
     'tcp_connections_closed_total',

@@ -1,7 +1,6 @@
 /**
- * Standard metrics that Envoy counts itself, for proxies without chartpilot's agent (spec/standard-metrics.md §2).
- * Their names begin with `envoy_`. Labels that require the peer's claim or additional endpoint metadata are
- * `unknown`.
+ * Configures standard metrics that Envoy computes itself, for proxies without chartpilot's agent (spec/standard-metrics.md §2). Their names begin
+ * with `envoy_`. Labels that require the peer's claim or additional endpoint metadata are `unknown`.
  */
 import type { JsonObject } from '@bufbuild/protobuf';
 import {
@@ -62,7 +61,7 @@ const values: Readonly<Record<StandardMetricId, JsonObject | undefined>> = {
   REQUEST_DURATION: { unit: 'Milliseconds', value_format: '%DURATION%' },
   REQUEST_SIZE: { unit: 'Bytes', value_format: '%BYTES_RECEIVED%' },
   RESPONSE_SIZE: { unit: 'Bytes', value_format: '%BYTES_SENT%' },
-  // The logger receives one entry per connection, because it would add the totals of later entries.
+  // The logger receives only one entry per connection, because it would add the totals of later entries.
   TCP_OPENED_CONNECTIONS: undefined,
   TCP_CLOSED_CONNECTIONS: { value_fixed: 1 },
   TCP_SENT_BYTES: { value_format: '%BYTES_SENT%' },
@@ -114,7 +113,7 @@ const formatOf = (value: LabelValue, expressions: readonly string[]): string =>
 /** Escapes text for a format string. */
 const plain = (text: string): string => text.replaceAll('%', '%%') || unknownLabel;
 
-/** Format strings of labels: only operators and attributes of Envoy, no regular expressions. */
+/** Format strings of labels, which contain only operators and attributes of Envoy, no regular expressions. */
 function labelFormats(
   protocol: 'http' | 'tcp',
   side: 'inbound' | 'outbound',

@@ -1,4 +1,4 @@
-/** Envoy's tracers, configured by extension providers (spec/discovery.md §8.11). */
+/** Configures Envoy's tracers by extension providers (spec/discovery.md §8.11). */
 import type { HeaderValueOptionSchema, HeaderValueSchema } from '../../../gen/envoy/config/core/v3/base_pb.ts';
 import { DatadogConfigSchema } from '../../../gen/envoy/config/trace/v3/datadog_pb.ts';
 import { OpenTelemetryConfigSchema } from '../../../gen/envoy/config/trace/v3/opentelemetry_pb.ts';
@@ -89,7 +89,7 @@ function collector(
   };
 }
 
-/** The control plane does not know values from the proxy's environment. */
+/** Excludes values from the proxy's environment, which the control plane does not know. */
 function hasValue(header: Header): header is Header & { readonly value: string } {
   return header.value !== undefined;
 }

@@ -1,4 +1,4 @@
-/** `tls` and `tcp` routes of VirtualServices (spec/discovery.md §8.4, §8.7). */
+/** Evaluates `tls` and `tcp` routes of VirtualServices (spec/discovery.md §8.4, §8.7). */
 import type { ConfigKey, Origin } from '../../../model/config/config.ts';
 import { isHostWithin } from '../../../model/fields/hostname.ts';
 import type {
@@ -13,21 +13,19 @@ import { resolveDestination } from '../../traffic/destination.ts';
 import type { ProxyReach } from '../../traffic/reach.ts';
 import type { WeightedCluster } from '../network-filters/contributor.ts';
 
-/** The client that routes apply to. */
 export interface L4Context {
   readonly shape: ProxyShape;
   readonly reach: ProxyReach;
   /** `mesh`, or names of gateways. */
   readonly gateways: ReadonlySet<string>;
-  /** The service's or the server's port, which matches are compared with. */
+  /** Port of the service or server, with which matches are compared. */
   readonly port: number;
 }
 
-/** A match, with the destinations of matching connections. */
 export interface L4Route {
-  /** Empty for any. */
+  /** Empty for any name. */
   readonly serverNames: readonly string[];
-  /** Empty for any. */
+  /** Empty for any destination. */
   readonly destinationSubnets: readonly string[];
   readonly sourceSubnet: string | undefined;
   readonly destinations: readonly WeightedCluster[];
@@ -74,7 +72,7 @@ interface RoutePlace {
   readonly index: number;
 }
 
-/** The route in the object that the VirtualService was generated from. */
+/** Origin of the route in the object from which the VirtualService was generated. */
 function originOf({ virtualService: { config, origins }, field, index }: RoutePlace): Origin {
   return config.partOrigins?.[`${field}[${index}]`]?.[0] ?? { key: origins[0]!, path: ['spec', field, index] };
 }
@@ -114,7 +112,7 @@ function matches(match: L4MatchAttributes, { shape, gateways, port }: L4Context)
   );
 }
 
-/** Server names of the match within the hosts, and hosts within wildcards of the match. */
+/** Returns server names of the match that the hosts cover, and hosts that wildcards of the match cover. */
 function narrowedNames(match: TlsMatchAttributes, hosts: readonly string[]): readonly string[] {
   const names = new Set<string>();
   for (const name of match.sniHosts) {

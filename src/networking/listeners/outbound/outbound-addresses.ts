@@ -11,7 +11,7 @@ import { isCidr, loopbackAddress, wildcardAddress } from '../../messages/address
 
 export interface ServiceAddress {
   readonly bind: string;
-  /** Destination ranges that distinguish the service from others on a shared address. */
+  /** Destination ranges that distinguish the service from others on the same address. */
   readonly subnets: readonly string[];
 }
 
@@ -19,11 +19,11 @@ export interface Addressing {
   readonly shape: ProxyShape;
   readonly push: PushContext;
   readonly egress: Pick<EgressListenerScope, 'bind'>;
-  /** Without redirection, the proxy must bind the addresses that applications connect to. */
+  /** Whether the proxy must bind the addresses that applications connect to, without redirection. */
   readonly bound: boolean;
 }
 
-/** Each address is a listener of its own, or part of a shared one. */
+/** Returns addresses, each with its own listener or as part of a shared one. */
 export function addressesOf(
   service: Service,
   protocol: ApplicationProtocol,
@@ -33,8 +33,8 @@ export function addressesOf(
   if (egress.bind !== undefined) return [serviceAddressAt(egress.bind)];
   const serviceAddresses = virtualAddresses(service, shape, push.features);
   if (bound) {
-    // Virtual addresses do not belong to an interface. Only loopback addresses can still be bound, but not as
-    // IPv4-mapped IPv6, because Envoy's sockets have one family.
+    // Virtual addresses do not belong to an interface. Only loopback addresses can still be bound, but not in the IPv4-mapped IPv6 form, because
+    // Envoy's sockets have one family.
     const bindable = isHttp(protocol)
       ? []
       : serviceAddresses.filter((address) => isLoopback(address) && !isMapped(address));
@@ -56,13 +56,13 @@ function serviceAddressAt(bind: string): ServiceAddress {
   return { bind, subnets: [] };
 }
 
-/** Addresses of the reachable pods of a headless service, without the proxy's own workload. */
+/** Addresses of the reachable pods of a headless service, except the proxy's own. */
 function podAddresses({ hostname, namespace }: Service, shape: ProxyShape, push: PushContext): readonly string[] {
   const { clusterId, network, ownAddresses } = shape;
   const pods = push.endpointsOf(hostname, namespace).filter((pod) => {
     if (pod.health !== 'healthy') return false;
     if (pod.clusterId !== clusterId && !push.features.multiclusterHeadless) return false;
-    // An address is only valid within its network.
+    // An address is valid only in its network.
     return pod.network === '' || network === '' || pod.network === network;
   });
   return [...new Set(pods.map(({ address }) => address))].filter((address) => !ownAddresses.includes(address));

@@ -17,8 +17,8 @@ function clusters(plan: OutboundPlan): string[][] {
   return plan.listeners.map(({ tcp }) => tcp.map(({ destinations }) => destinations[0]!.cluster));
 }
 
-describe('services of one address', () => {
-  it('HTTP and TCP share one listener, in any order', () => {
+describe('services with the same address', () => {
+  it('HTTP and TCP services share one listener, regardless of order', () => {
     const plan = new OutboundPlan();
     plan.addTcp(place, [chain('a')], []);
     plan.addHttp(place, http, []);
@@ -27,7 +27,7 @@ describe('services of one address', () => {
     expect(clusters(plan)).toEqual([['a']]);
   });
 
-  it('the older of two TCP services with equal matches is kept', () => {
+  it('the older of two TCP services with equal matches applies', () => {
     const plan = new OutboundPlan();
     plan.addTcp(place, [chain('older')], []);
     plan.addTcp(place, [chain('newer'), chain('by-sni', { serverNames: ['b', 'a'] })], []);
@@ -35,14 +35,14 @@ describe('services of one address', () => {
     expect(clusters(plan)).toEqual([['older', 'by-sni']]);
   });
 
-  it('a younger TCP service keeps the server names that are free', () => {
+  it('a younger TCP service gets the remaining server names', () => {
     const plan = new OutboundPlan();
     plan.addTcp(place, [chain('older', { serverNames: ['a', 'b'] })], []);
     plan.addTcp(place, [chain('newer', { serverNames: ['b', 'c'] })], []);
     expect(plan.listeners[0]?.tcp.map(({ match }) => match.serverNames)).toEqual([['a', 'b'], ['c']]);
   });
 
-  it('a server-first protocol shares its address with no other', () => {
+  it('a server-first service does not share its address', () => {
     const plan = new OutboundPlan();
     plan.addTcp(place, [chain('mongo', {}, 'Mongo')], []);
     plan.addHttp(place, http, []);
@@ -51,7 +51,7 @@ describe('services of one address', () => {
     expect(clusters(plan)).toEqual([['mongo']]);
   });
 
-  it('an egress listener of the Sidecar object keeps its address', () => {
+  it("a Sidecar object's egress listener keeps its address", () => {
     const plan = new OutboundPlan();
     plan.addHttp({ ...place, isExclusive: true }, http, []);
     plan.addTcp(place, [chain('a')], []);

@@ -1,6 +1,6 @@
 /**
- * Determines the outbound listeners of a sidecar and their matches (spec/discovery.md §8.4). Services are added to
- * addresses and ports, oldest first, and merged per address. Conversion to Envoy's messages is a later step.
+ * Determines the outbound listeners of a sidecar and their matches (spec/discovery.md §8.4). Services are added to addresses and ports, oldest first,
+ * and merged per address. `outbound.ts` converts the plan to Envoy's messages.
  */
 import type { ConfigKey, Origin } from '../../../model/config/config.ts';
 import type { ApplicationProtocol } from '../../../model/fields/protocol.ts';
@@ -17,12 +17,12 @@ export interface ListenerPlan {
   readonly bind: string;
   readonly port: number;
   readonly bindToPort: boolean;
-  /** Set for an egress listener with a port. Services of the catch-all listener are not merged into it. */
+  /** Set for an egress listener with a port, into which services of the catch-all listener are not merged. */
   readonly isExclusive: boolean;
   /** Set for HTTP. */
   http?: { readonly routeName: string; grpcWeb: boolean; readonly absoluteUrl?: boolean };
   readonly tcp: TcpChainPlan[];
-  /** The combinations that the chains match. No two chains share one. */
+  /** The combinations that the chains match; no two chains match the same one. */
   readonly taken: TakenMatches;
   readonly protocols: Set<ApplicationProtocol>;
   readonly dependsOn: ConfigKey[];
@@ -39,7 +39,7 @@ export class OutboundPlan {
     return [...this.#listeners.values()];
   }
 
-  /** The HTTP services of an address and port share one route configuration. */
+  /** Adds HTTP services of an address and port to their common route configuration. */
   addHttp(
     place: ListenerPlace,
     http: NonNullable<ListenerPlan['http']>,
@@ -50,14 +50,14 @@ export class OutboundPlan {
     if (plan === undefined || [...plan.protocols].some((protocol) => serverFirst.has(protocol))) return;
     plan.http ??= { ...http };
     plan.http.grpcWeb ||= http.grpcWeb;
-    // Not a spread argument, because the number of services may exceed the limit of arguments.
+    // A spread argument would fail, because the number of services may exceed the limit of arguments.
     for (const key of dependsOn) plan.dependsOn.push(key);
     for (const origin of origins) plan.httpOrigins.push(origin);
   }
 
   /**
-   * Chains of older services take precedence. A server-first protocol shares its address with no other, because
-   * inspecting the client's bytes would delay it.
+   * Adds chains after those of older services, which have priority. A server-first protocol must be alone on its address, because inspecting the
+   * client's bytes would delay it.
    */
   addTcp(place: ListenerPlace, chains: readonly TcpChainPlan[], dependsOn: readonly ConfigKey[]): void {
     const plan = this.#at(place);

@@ -43,8 +43,8 @@ function countingReads(all: readonly Service[]): () => number {
   return () => reads;
 }
 
-describe('services of ports that only carry HTTP', () => {
-  it('the services of an HTTP-only port are added once for all namespaces that see them', () => {
+describe('services on HTTP-only ports', () => {
+  it('the services of an HTTP-only port are added once for all namespaces that can see them', () => {
     const world = new GivenWorld(Array.from({ length: services }, (_, index) => entry(index, 8080, 'HTTP')));
     const reads = countingReads(world.state.context!.services);
     planIn(world, 'ns-1');
@@ -54,7 +54,7 @@ describe('services of ports that only carry HTTP', () => {
     expect(reads() - first).toBeLessThan(services / 10);
   });
 
-  it('the services of an HTTP-only port are in the order of age', () => {
+  it('the services of an HTTP-only port are sorted by age', () => {
     const world = new GivenWorld([
       entry(1, 90, 'TCP'),
       entry(2, 80, 'HTTP'),

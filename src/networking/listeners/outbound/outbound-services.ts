@@ -34,7 +34,7 @@ interface OutboundInput {
   readonly scope: SidecarScope;
   readonly egress: EgressListenerScope;
   readonly family: ProxyIpFamily;
-  /** Without redirection, the proxy must bind the addresses that applications connect to. */
+  /** Whether the proxy must bind the addresses that applications connect to, without redirection. */
   readonly bound: boolean;
   /** Ports of the workload itself, which the application must be able to bind. */
   readonly ownPorts: ReadonlySet<number>;
@@ -46,7 +46,7 @@ export function planOutbound(shape: ProxyShape, push: PushContext): OutboundPlan
   return atOnce(planningOutbound(shape, push));
 }
 
-/** As {@link planOutbound}. Yields regularly. */
+/** Like {@link planOutbound}, but yields regularly. */
 export function* planningOutbound(shape: ProxyShape, push: PushContext): Generator<undefined, OutboundPlan> {
   const scope = push.sidecarScopeFor(shape);
   const plan = new OutboundPlan();
@@ -102,7 +102,7 @@ interface ServicePort {
   readonly port: Port;
 }
 
-/** The services of an HTTP-only port. With redirection, they share one listener for all clients. */
+/** The services of an HTTP-only port, for which all clients share one listener if traffic is redirected. */
 interface HttpPlace {
   readonly number: number;
   readonly all: readonly ServicePort[];
@@ -111,7 +111,7 @@ interface HttpPlace {
   readonly origins: readonly Origin[];
 }
 
-/** In the order in which they are added. Computed once per list of services. */
+/** Returns places in the order in which they are added. Computed once per list of services. */
 const placesOf = memoizeByObject((services: readonly Service[]): readonly (ServicePort | HttpPlace)[] => {
   const all = services
     .filter((service) => !isAlias(service))
@@ -203,7 +203,7 @@ function tcpChains(
   const reach = reachOf(shape, push);
   const context = { shape, reach, gateways: mesh, port: port.number };
   const tls = isTls(protocol);
-  // SNI distinguishes the names of a service. Addresses do not.
+  // SNI distinguishes the names of a service, but addresses do not.
   const matching = (tls ? virtualServicesSharingNames : virtualServicesOfHost)(l4VirtualServices, service.hostname);
   const names = tls ? (aliasesOf(egress, reach).get(service.hostname) ?? []) : [];
   const ofNames = names.flatMap(({ hostname }) =>
@@ -250,7 +250,7 @@ function tcpChains(
     protocol,
     origins: serviceOrigin(named),
   });
-  // Connections without a route are sent to the service, by the name whose DestinationRule applies.
+  // Sends connections without a route to the service, under the name whose DestinationRule applies.
   for (const { hostname, clustered } of bySni)
     if (clustered.hostname !== service.hostname) chains.push(toName(clustered, [hostname]));
   chains.push(toName(service, sharedNames));

@@ -68,7 +68,7 @@ endpoints: [${addresses.map((address) => `{ addresses: [${address}]${more} }`).j
 const both = { metadata: { INSTANCE_IPS: '10.0.0.9,fd00::9' } };
 
 describe('outbound listen addresses of a sidecar', () => {
-  it('a sidecar listens on all virtual addresses of its families', () => {
+  it('a sidecar listens on all virtual addresses of its address families', () => {
     const service = kubernetesService('clusterIP: 10.96.0.1, clusterIPs: [10.96.0.1, "fd00::1"]');
     expect(names(service)).toEqual(['10.96.0.1_5432']);
     expect(names(service, { node: both })).toEqual(['10.96.0.1_5432', 'fd00::1_5432']);
@@ -104,7 +104,7 @@ describe('outbound listen addresses of a sidecar', () => {
     expect(names(yaml, { node: elsewhere, features: { multiclusterHeadless: false } })).toEqual([]);
   });
 
-  it('a sidecar does not listen on pods that are not ready, or in another network', () => {
+  it('a sidecar does not listen on pods that are not ready or are in another network', () => {
     const service = kubernetesService('clusterIP: None');
     const unready = slice(['10.0.0.10'], ', conditions: { ready: false }');
     expect(names(service + slice(['10.0.0.10']))).toEqual(['10.0.0.10_5432']);
@@ -126,7 +126,7 @@ describe('port of unknown protocol', () => {
     expect(listener?.defaultFilterChain?.filters[0]?.name).toBe('envoy.filters.network.tcp_proxy');
   });
 
-  it('the port only accepts TCP if servers may send first', () => {
+  it('the port accepts only TCP if servers can send first', () => {
     expect(filters(serviceEntry('{ number: 3306, name: any }'))).toEqual(['tcp_proxy']);
   });
 });
@@ -144,7 +144,7 @@ describe('protocol filters', () => {
     expect(filters(protocol('REDIS'), { features: { redisFilter: true } })).toEqual(['redis_proxy']);
   });
 
-  it('the MySQL filter counts commands if it is enabled and the Envoy contains it', () => {
+  it('the MySQL filter counts commands if it is enabled and included in the Envoy build', () => {
     expect(filters(protocol('MYSQL'))).toEqual(['tcp_proxy']);
     expect(filters(protocol('MYSQL'), { features: { mysqlFilter: true } })).toEqual(['mysql_proxy', 'tcp_proxy']);
   });
@@ -189,13 +189,13 @@ spec:
     expect(filters(web)).not.toContain('sni_dynamic_forward_proxy');
   });
 
-  it('hosts are resolved by the Host header on listeners that may receive requests for them', () => {
+  it('hosts are resolved by the Host header on listeners that can receive requests for them', () => {
     expect(httpFilters(web)).toBe(false);
     expect(httpFilters(web + wild)).toBe(true);
     expect(httpFilters(web, { meshConfig: 'outboundTrafficPolicy: { mode: ALLOW_ANY_DYNAMIC_DNS }' })).toBe(true);
   });
 
-  it('no listener inspects by port before the original destination is restored', () => {
+  it('a listener restores the original destination before it inspects connections by port', () => {
     for (const mode of ['ALLOW_ANY', 'REGISTRY_ONLY', 'ALLOW_ANY_DYNAMIC_DNS']) {
       for (const listener of listeners(web, { meshConfig: `outboundTrafficPolicy: { mode: ${mode} }` })) {
         if (listener.bindToPort === false || !listener.listenerFilters.some((one) => one.filterDisabled)) continue;
@@ -205,7 +205,7 @@ spec:
   });
 });
 
-it('names of a TLS service are distinguished by SNI if an object refers to one of them', () => {
+it("a TLS service's names are distinguished by SNI if an object refers to one of them", () => {
   const given = (name: string, spec: string): string => `
 apiVersion: v1
 kind: Service
@@ -271,7 +271,7 @@ metadata: { name: db, namespace: shop }
 spec: { parentRefs: [{ group: "", kind: Service, name: db, port: 443 }], rules: [{ backendRefs: [{ group: networking.istio.io, kind: Hostname, name: to.test, port: 443 }] }] }
 ---`;
 
-  /** Cluster of each chain, including the default chain, by the chain's server names. */
+  /** Returns the cluster of each chain, including the default chain, by the chain's server names. */
   function chains(yaml: string, about: About = {}): Record<string, string> {
     const [listener] = listeners(yaml, about);
     const all = [...listener!.filterChains, listener!.defaultFilterChain].filter((chain) => chain !== undefined);
@@ -304,7 +304,7 @@ spec: { parentRefs: [{ group: "", kind: Service, name: db, port: 443 }], rules: 
     expect(chains(tcpRoute)).toEqual({ '': 'outbound|443||to.test' });
   });
 
-  it('tls routes apply to names within the names of a service', () => {
+  it("tls routes apply to names that the service's names cover", () => {
     const tls = `tls: [{ match: [{ sniHosts: [a.wide.test] }], ${route} }]`;
     const yaml = external('wide', '*.wide.test') + external('to', 'to.test') + routed('a.wide.test', tls);
     expect(chains(yaml)).toEqual({
@@ -316,7 +316,7 @@ spec: { parentRefs: [{ group: "", kind: Service, name: db, port: 443 }], rules: 
   });
 });
 
-it("a connection in a route's range that does not match its other conditions has no route", () => {
+it("a connection has no route if it is in a route's range but does not match its other conditions", () => {
   const route = 'route: [{ destination: { host: to.test } }]';
   const yaml = `${serviceEntry('{ number: 5432, name: tcp, protocol: TCP }')}
 apiVersion: networking.istio.io/v1

@@ -40,7 +40,7 @@ export function* buildingOutboundListeners(proxy: ProxyContext, memory: Memory):
   return httpProxy ? [...planned, namedResource(ListenerSchema, httpProxy, policyKeys(client.policies))] : planned;
 }
 
-/** Cached for clients with equal plans and policies. */
+/** Caches the listener for clients with equal plans and policies. */
 function sharedListener(plan: ListenerPlan, client: ProxyContext, scope: SidecarScope, memory: Memory): EnvoyResource {
   const { bind, port, bindToPort, http, tcp } = plan;
   const { shape, push, policies } = client;
@@ -89,7 +89,7 @@ function toListener(plan: ListenerPlan, client: ProxyContext, scope: SidecarScop
   const captured = !plan.bindToPort && isUnspecified(bind);
   // HTTP must be detected if the listener has several chains, or receives traffic for other destinations on the port.
   const sniffed = http !== undefined && (captured || tcp.length > 0);
-  // Envoy would never select it after a match of another chain's range, even if that chain's other conditions fail.
+  // Must be the default chain: Envoy would never select it after a match of another chain's range, even if that chain's other conditions fail.
   const standsBehind = sniffed || tcp.length > 1 ? catchesAll : undefined;
   const chains = tcp.map(({ chain }) => chain).filter((chain) => chain !== standsBehind);
   if (http !== undefined) chains.unshift(httpChain(plan, http, context, sniffed));

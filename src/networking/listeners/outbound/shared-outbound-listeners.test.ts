@@ -29,7 +29,7 @@ spec: { selector: { matchLabels: { app: logged } }, accessLogging: [{ disabled: 
   );
 }
 
-/** Number of times that the listener of port 80 is built for workloads with these labels, in sequence. */
+/** Returns how often the listener of port 80 is built for workloads with these labels, in sequence. */
 function builtListeners(meshes: readonly GivenMesh[], apps: readonly string[]): number {
   const memory = unboundedMemory();
   for (const { context } of meshes) {
@@ -48,7 +48,7 @@ describe('shared outbound listeners of a namespace', () => {
     expect(builtListeners([mesh(true)], ['plain', 'logged', 'plain', 'logged'])).toBe(2);
   });
 
-  it('listeners are only rebuilt if access logs change', () => {
+  it('listeners are rebuilt only if access logs change', () => {
     const previous = mesh(true);
     expect(builtListeners([previous, mesh(true, previous)], ['logged'])).toBe(1);
     expect(builtListeners([previous, mesh(false, previous)], ['logged'])).toBe(2);

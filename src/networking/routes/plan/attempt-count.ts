@@ -15,7 +15,7 @@ export function countsAttempts(shape: ProxyShape, push: PushContext): boolean {
   return proxySettingsOf(shape, push.mesh).proxyHeaders.attemptCount?.disabled !== true;
 }
 
-/** Returns the same routes if the header is enabled, otherwise a cached copy without it. */
+/** Returns the same resources if the header is enabled, otherwise cached copies that remove it. */
 export function withAttemptCount(routes: EnvoyResource[], shape: ProxyShape, push: PushContext): EnvoyResource[] {
   return countsAttempts(shape, push) ? routes : routes.map(withoutAttemptCount);
 }
@@ -32,7 +32,7 @@ const withoutAttemptCount = memoizeByObject((resource: EnvoyResource): EnvoyReso
   return new EnvoyResource(name, schema, message, dependsOn);
 });
 
-/** Configurations with common blocks share the changed blocks too. */
+/** Configurations with common blocks also share the changed blocks. */
 const blockWithoutCount = memoizeByObject(({ fieldNumber, parts }: PartBlock<VirtualHostPart>) =>
   sharedBlock(fieldNumber, parts.map(partWithoutCount)),
 );

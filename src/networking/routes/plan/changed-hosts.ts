@@ -12,7 +12,7 @@ export interface ChangedHosts {
   readonly wildcards: readonly string[];
 }
 
-/** `undefined` if any host may have changed. */
+/** Returns `undefined` if any host may have changed. */
 export function changedSince(
   previous: PlannedHosts,
   services: readonly Service[],
@@ -33,7 +33,7 @@ function leadsToChanged(
   return destinationHosts.some((host) => names.has(host) || wildcards.some((one) => isHostWithin(host, one)));
 }
 
-/** Whether a planned virtual host has the same VirtualService, and no destination of it changed. */
+/** Whether a planned virtual host has the same VirtualService, and none of its destinations changed. */
 export function isUnchanged(
   host: CachedVirtualHost,
   current: ResolvedVirtualService | undefined,

@@ -7,8 +7,8 @@ import { type CachedVirtualHost, withDomains } from './sidecar-virtual-hosts.ts'
 import type { VirtualHostPart } from './virtual-host-part.ts';
 
 /**
- * Reuses the previous assignment if the changed hosts only request domains that they had or that are free.
- * `undefined` if all domains must be assigned again.
+ * Reuses the previous assignment if the changed hosts request only domains that they had or that are free. Returns `undefined` if all domains must be
+ * assigned again.
  */
 export function reassignDomains(
   previous: DomainAssignment,
@@ -44,7 +44,7 @@ const ownersOf = memoizeByObject((hosts: readonly CachedVirtualHost[]): Readonly
   return owners;
 });
 
-/** Whether no unchanged host has one of the domains. `false` if a catch-all is involved. */
+/** Whether no unchanged host has one of the domains. Returns `false` if a catch-all is involved. */
 function areFree(
   moved: readonly number[],
   previousHosts: readonly CachedVirtualHost[],

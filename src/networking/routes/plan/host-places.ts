@@ -1,6 +1,6 @@
 /**
- * Indexes of a plan, which find the virtual hosts that may differ for another client. Without them, each of hundreds
- * of namespaces would check thousands of hosts.
+ * Indexes of a plan that find the virtual hosts which may differ for another client. Without them, each of hundreds of namespaces would check
+ * thousands of hosts.
  */
 import { memoizeByObject, memoizeByPair } from '../../../model/collections/memoize-by-object.ts';
 import { isWildcard } from '../../../model/fields/hostname.ts';
@@ -43,7 +43,7 @@ const reusePlaces = memoizeByObject((hosts: readonly CachedVirtualHost[]): Reuse
   return { byDestination: byDestination.places, clientDependent };
 });
 
-/** Group indexes by each domain that contains the host: `ns.svc.cluster.local`, `svc.cluster.local` and so on. */
+/** Group indexes by each parent domain of the host: `ns.svc.cluster.local`, `svc.cluster.local` and so on. */
 const placesByDomain = memoizeByObject((groups: readonly ServiceGroup[]): Places => {
   const byDomain = new PlacesByName();
   for (const [place, { service }] of groups.entries()) {
@@ -55,7 +55,7 @@ const placesByDomain = memoizeByObject((groups: readonly ServiceGroup[]): Places
 /**
  * Groups whose virtual hosts may differ for a client with the same services and VirtualServices.
  *
- * @param groupOf maps the index of a virtual host to that of its group
+ * @param groupOf maps a virtual host's index to its group's
  */
 export function placesToRecheck(
   plan: { readonly groups: readonly ServiceGroup[]; readonly hosts: readonly CachedVirtualHost[] },
@@ -71,8 +71,7 @@ export function placesToRecheck(
 }
 
 /**
- * For each of two search domains, the widest domain that does not contain the other one. Hosts outside of both have
- * the same short names for both clients.
+ * For each of two search domains, the widest domain that does not contain the other. Hosts outside both have the same short names for both clients.
  */
 function distinctDomains([one, other]: readonly [string, string]): readonly string[] {
   if (one === other) return [];
@@ -92,7 +91,7 @@ function* widerDomains(name: string): Generator<string> {
   for (let dot = name.indexOf('.'); dot >= 0; dot = name.indexOf('.', dot + 1)) yield name.slice(dot + 1);
 }
 
-/** Maps the index of a group to that of its first virtual host in the plan, and back. */
+/** Maps the index of a group to the index of its first virtual host in the plan, and back. */
 export interface HostPlaces {
   ofGroup(group: number): number;
   groupOf(host: number): number;
@@ -105,7 +104,7 @@ interface AliasedGroups {
   readonly hostsByGroup: readonly unknown[];
 }
 
-/** Groups have several virtual hosts only if aliases of their service have routes of their own. */
+/** Groups have several virtual hosts only if aliases of their service have their own routes. */
 export function hostPlacesOf({ aliasedPlaces, hostsByGroup }: AliasedGroups): HostPlaces {
   if (aliasedPlaces.length === 0) return samePlaces;
   const more = aliasedPlaces.map((place) => [place, (hostsByGroup[place] as readonly unknown[]).length - 1] as const);

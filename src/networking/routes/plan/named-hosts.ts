@@ -31,10 +31,7 @@ export function virtualHostSpecOf(
   };
 }
 
-/**
- * An alias with equal routes adds its names to the service's virtual host. Other aliases get virtual hosts of their
- * own.
- */
+/** Adds the names of an alias with equal routes to the service's virtual host. Other aliases get their own virtual hosts. */
 export function hostsOfAliasedGroup(
   group: ServiceGroup,
   virtualService: ResolvedVirtualService | undefined,

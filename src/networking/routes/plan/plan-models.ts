@@ -1,4 +1,4 @@
-/** Plans that serve as starting points for other clients, because most virtual hosts are the same for all. */
+/** Plans that other clients start from, because most virtual hosts are the same for all. */
 import { memoizeByObject } from '../../../model/collections/memoize-by-object.ts';
 import type { PushContext } from '../../../model/push-context/push-context.ts';
 import { commonShapes } from '../../sharing/common-shape.ts';
@@ -10,13 +10,13 @@ import { type CachedVirtualHost, hasSameNamesFor, isReusableFor, type PlanContex
 export interface PlanModel {
   readonly plan: RoutePlan;
   readonly mesh: PushContext['mesh'];
-  /** Hosts that resolve differently for this client than for the mesh. `undefined` if there are too many. */
+  /** Hosts that resolve differently for this client than for the mesh; `undefined` if there are too many. */
   readonly differing: ReadonlySet<string> | undefined;
   readonly dnsDomain: string;
 }
 
 export const modelsOfGroups = memoizeByObject((_: readonly ServiceGroup[]) => new Map<string, PlanModel>());
-/** The last model in a push context, for clients with a list of services of their own. */
+/** The last model in a push context, for clients with their own list of services. */
 export const latestModels = memoizeByObject((_: PushContext) => new Map<string, PlanModel>());
 /** Maximum number of models for the same services. */
 export const maxModels = 16;
@@ -40,11 +40,11 @@ export function hostsResolvedDifferently({ shape, push }: PlanContext): Readonly
   return meshShape && differingHosts(shape, meshShape, push);
 }
 
-/** Compares the client's plan with the model from another client. */
+/** Compares the client's plan with the model of another client. */
 export interface Similarity {
   /** Whether an unchanged virtual host of the model can be reused. */
   readonly isReusable: IsReusable;
-  /** Hosts that may resolve differently for the two clients. `undefined` if all may. */
+  /** Hosts that may resolve differently for the two clients; `undefined` if all may. */
   readonly differing: ReadonlySet<string> | undefined;
   readonly dnsDomains: readonly [string, string];
 }

@@ -22,7 +22,7 @@ export interface RoutePlan {
 
 export interface PlannedHosts {
   readonly groups: readonly ServiceGroup[];
-  /** Virtual hosts by group index. A list if aliases have routes of their own. */
+  /** Virtual hosts by group index; a list if aliases have their own routes. */
   readonly hostsByGroup: readonly (CachedVirtualHost | readonly CachedVirtualHost[])[];
   /** Virtual hosts of names that match no service. */
   readonly hostsByUnknownName: ReadonlyMap<string, CachedVirtualHost>;
@@ -33,12 +33,12 @@ export interface PlannedHosts {
   readonly virtualServices: readonly (ResolvedVirtualService | undefined)[];
   readonly services: readonly Service[];
   readonly destinationRuleRevision: RuleRevision;
-  /** Indexes in {@link hosts} that differ from the previous plan. `undefined` if all may. */
+  /** Indexes in {@link hosts} that differ from the previous plan; `undefined` if all may. */
   readonly changedPlaces: readonly number[] | undefined;
 }
 
 export interface DomainAssignment {
-  /** Virtual hosts with domains. `undefined` for a host without any. */
+  /** Virtual hosts with domains; `undefined` for a host without any domain. */
   readonly parts: readonly (VirtualHostPart | undefined)[];
   /** Positions of the parts when sorted by name. */
   readonly sortedPlaces: Int32Array;
@@ -48,7 +48,6 @@ export interface DomainAssignment {
   readonly isConflictFree: boolean;
 }
 
-/** Field number of `virtual_hosts` in `RouteConfiguration`. */
 export const virtualHostsField = 2;
 
 /** Indexes at which two lists differ. Computed once for each pair of lists. */

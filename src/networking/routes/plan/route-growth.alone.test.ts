@@ -1,6 +1,4 @@
-/**
- * The cost of a change for a sidecar's namespace does not grow with the mesh. The tests count calls instead of time.
- */
+/** Tests that the cost of a change for a sidecar's namespace does not grow with the mesh. Counts calls instead of measuring time. */
 import { expect, it } from 'vitest';
 import { GivenWorld, givenObject } from '../../../../test/fixtures/given-world.ts';
 import { countedWork, growthOfWork, sumOf } from '../../../../test/harness/counted-work.ts';
@@ -36,7 +34,7 @@ function rule(index: number): Config {
   return givenObject('DestinationRule', space(index), `d${index}`, { host: host(index), trafficPolicy });
 }
 
-/** Calls of route building functions for one changed object, with a sidecar in each namespace. */
+/** Counts calls of route building functions for one changed object, with a sidecar in each namespace. */
 function callsFor(
   services: number,
   changed = route(7, 2),
@@ -63,15 +61,14 @@ function callsFor(
   return sumOf(new Map(ofRoutes));
 }
 
-it('a changed VirtualService is replaced in each namespace without checking other virtual hosts', () => {
+it('a changed VirtualService is replaced in each namespace without checks of other virtual hosts', () => {
   const [few, many] = [callsFor(100), callsFor(800)];
-  // Matching VirtualServices with hosts and counting blocks happens once for all namespaces, with less than one call
-  // per host.
+  // VirtualServices are matched with hosts, and blocks are counted, once for all namespaces, with less than one call per host.
   expect(many - few).toBeLessThan(namespaces * 700);
   expect(many / namespaces).toBeLessThan(1_200);
 });
 
-/** An alias of the first service, which may have routes of its own. */
+/** An alias of the first service, which may have its own routes. */
 function externalName(index: number): Config {
   const annotations = { clusterIP: '', clusterIPs: [], ports: [], externalIPs: [], internalTrafficPolicy: 'Cluster' };
   const spec = { type: 'ExternalName', externalName: host(0), publishNotReadyAddresses: false, ...annotations };
@@ -93,7 +90,7 @@ const changes: Readonly<Record<string, (services: number) => Config>> = {
   'a changed DestinationRule': () => rule(7),
 };
 
-it.each(Object.entries(changes))('%s is computed once, and the next namespaces reuse the result', (_, changed) => {
+it.each(Object.entries(changes))('%s is computed once, and other namespaces reuse the result', (_, changed) => {
   const [few, many] = [100, 800].map((services) => callsFor(services, changed(services), withoutSidecars)) as [
     number,
     number,
@@ -102,7 +99,7 @@ it.each(Object.entries(changes))('%s is computed once, and the next namespaces r
   expect(many - few).toBeLessThan(60 * 700);
 });
 
-/** Calls of route building functions for a sidecar in a namespace without services, after two equal ones. */
+/** Counts calls of route building functions for a sidecar in a namespace without services, after two equal sidecars. */
 function callsToTakeOver(services: number): number {
   const all = Array.from({ length: services }, (_, index) => index);
   const world = new GivenWorld(all.flatMap((index) => [service(index), route(index, 1)]));
@@ -114,15 +111,12 @@ function callsToTakeOver(services: number): number {
   );
 }
 
-it('a namespace with the same routes as another one checks no virtual host', () => {
+it('a namespace with the same routes as another checks no virtual hosts', () => {
   const [few, many] = [callsToTakeOver(100), callsToTakeOver(800)];
   expect(many - few).toBeLessThan(20);
 });
 
-/**
- * A service and a VirtualService: the VirtualService's wildcard contains the service, or its host is within a
- * wildcard service.
- */
+/** A service and a VirtualService: the VirtualService's wildcard covers the service, or a wildcard service covers the VirtualService's host. */
 const wildcards: Readonly<Record<string, (index: number) => readonly [service: string, rule: string]>> = {
   'VirtualServices for wildcards': (index) => [`a.d${index}.test`, `*.d${index}.test`],
   'hosts within wildcard services': (index) => [`*.d${index}.test`, `a.d${index}.test`],

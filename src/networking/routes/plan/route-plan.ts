@@ -1,6 +1,6 @@
 /**
- * Plans the virtual hosts of a sidecar's route configuration, in order (§8.5). A plan starts from the previous one
- * and reuses unchanged virtual hosts, so the cost of a change is proportional to its effects.
+ * Plans the virtual hosts of a sidecar's route configuration, in order (§8.5). A plan reuses unchanged virtual hosts of the previous one, so that the
+ * cost of a change is proportional to its effects.
  */
 
 import { memoizeByObject } from '../../../model/collections/memoize-by-object.ts';
@@ -37,7 +37,7 @@ import { buildVirtualHost, type CachedVirtualHost, type PlanContext } from './si
 import { type UnknownHost, unknownHosts } from './unknown-hosts.ts';
 import { virtualServicesForClient, virtualServicesOfGroups } from './virtual-services-by-host.ts';
 
-/** @param key configuration name, and client properties that the plan depends on */
+/** @param key configuration name, and client properties on which the plan depends */
 export function routePlan(key: string, context: PlanContext): RoutePlan {
   const build = (previous: RoutePlan | undefined): RoutePlan => nextPlan(previous, context);
   // Plans of a single host are not cached, because clients may request any number of names.
@@ -45,10 +45,10 @@ export function routePlan(key: string, context: PlanContext): RoutePlan {
 }
 
 /**
- * Precomputes a plan one virtual host at a time. If many clients connect simultaneously, they share the plan of the
- * first client and then build their own from it.
+ * Precomputes a plan one virtual host at a time. If many clients connect simultaneously, they share the plan of the first client and then build their
+ * own from it.
  *
- * @returns what must be encoded for each virtual host
+ * @returns the part to encode for each virtual host
  */
 export function* precomputeRoutePlan(key: string, context: PlanContext): Generator<PartToEncode | undefined> {
   if (modelFor(context) === undefined) {
@@ -64,7 +64,7 @@ export function* precomputeRoutePlan(key: string, context: PlanContext): Generat
     try {
       yield* restOf(first);
     } catch {
-      // Each client repeats the failed step for its own plan, which reports the error.
+      // Each client repeats the failed step for its own plan, and then reports the error.
     }
   }
   yield* precomputePlan(key, context);
@@ -72,7 +72,7 @@ export function* precomputeRoutePlan(key: string, context: PlanContext): Generat
 
 type PlanComputation = Generator<PartToEncode | undefined, void>;
 
-/** The first plan in progress of a push context, by {@link modelKey}. Several clients advance it. */
+/** The first plan in progress of a push context, by {@link modelKey}. Several clients continue it together. */
 const firstPlans = memoizeByObject((_: PushContext) => new Map<string, PlanComputation>());
 
 function* restOf(shared: PlanComputation): PlanComputation {
@@ -103,7 +103,7 @@ function recallPlan(
   return memory.recall('RDS', planKey(key), inputs, build);
 }
 
-/** Stores a plan as model of its groups, unless they have a model with the same inputs. */
+/** Stores a plan as model for its groups, unless they already have a model with the same inputs. */
 function storeModel(plan: RoutePlan, otherModel: PlanModel | undefined, context: PlanContext): RoutePlan {
   const { push, shape } = context;
   const key = modelKey(context);
@@ -123,7 +123,7 @@ function nextPlan(ownPlan: RoutePlan | undefined, context: PlanContext): RoutePl
   return storeModel(buildPlan(model?.plan ?? ownPlan, context, model), otherModel, context);
 }
 
-/** The model to start from, or `undefined` if the client's previous plan is the better start. */
+/** Returns the model to start from; `undefined` if the client's previous plan is a better start. */
 function closerModel(
   otherModel: PlanModel | undefined,
   ownPlan: RoutePlan | undefined,
@@ -132,10 +132,7 @@ function closerModel(
   return ownPlan === undefined || isCloser(otherModel, ownPlan, context) ? otherModel : undefined;
 }
 
-/**
- * Whether the model has the current services, but the client's previous plan does not. The model then saves a full
- * rebuild.
- */
+/** Whether only the model has the current services, not the client's previous plan. The model then avoids a full rebuild. */
 function isCloser(
   otherModel: PlanModel | undefined,
   ownPlan: RoutePlan,
@@ -154,7 +151,7 @@ function haveDifferentInputs(one: PlannedHosts, other: PlannedHosts): boolean {
   );
 }
 
-/** @param otherModel set if `previous` is the plan of another client */
+/** @param otherModel set if `previous` is another client's plan */
 function buildPlan(previous: RoutePlan | undefined, context: PlanContext, otherModel?: PlanModel): RoutePlan {
   return withDomains(buildHosts(previous?.planned, context, otherModel), previous, context);
 }
@@ -203,7 +200,7 @@ function* buildHostsInSteps(
   const { egress } = selection;
   const { services } = scope;
   const destinationRuleRevision = push.destinationRuleRevision;
-  // Each of the following steps handles all services or VirtualServices, but only for the first client that has them.
+  // Each of the following steps processes all services or VirtualServices, but only for the first client that has them.
   const groups = groupsOf(context);
   yield undefined;
   const virtualServicesOfClient = virtualServicesForClient(egress.virtualServices, shape);
@@ -280,13 +277,13 @@ interface PlanInputs
   readonly unknownNames: readonly UnknownHost[];
 }
 
-/** Group indexes, computed once for each list. */
+/** Group indexes, computed once per list. */
 const placesByGroup = memoizeByObject(
   (groups: readonly ServiceGroup[]): ReadonlyMap<ServiceGroup, number> =>
     new Map(groups.map((group, place) => [group, place])),
 );
 
-/** Rebuilds only changed virtual hosts, if services and their order are unchanged. `undefined` if all must be built. */
+/** Rebuilds only changed virtual hosts, if services and their order are unchanged. Returns `undefined` if all must be built. */
 function* rebuildChangedInSteps(
   previous: PlannedHosts,
   changedHosts: ChangedHosts,
@@ -359,7 +356,7 @@ function* rebuildChangedInSteps(
   };
 }
 
-/** Indexes of groups that may have changed, or may differ from those of the model. */
+/** Indexes of groups that may have changed, or may differ from the model. */
 function placesToCheck(
   previous: PlannedHosts,
   changedHosts: ChangedHosts,
@@ -382,10 +379,10 @@ function placesToCheck(
   return [...places].sort((a, b) => a - b);
 }
 
-/** For more names, checking all groups is as fast as an index. */
+/** For more names than this, checking all groups is as fast as an index. */
 const maxIndexedNames = 64;
 
-/** Finds the groups whose destinations changed. With aliases, all groups. */
+/** Finds the groups whose destinations changed; with aliases, returns all groups. */
 function placesLeadingToChanged(
   previous: PlannedHosts,
   { names, wildcards }: ChangedHosts,
@@ -401,7 +398,7 @@ function placesLeadingToChanged(
 
 const aliasesIn = memoizeByObject((services: readonly Service[]) => services.filter(isAlias));
 
-/** @param isReusable set if the previous host was built for another client */
+/** @param isReusable present if the previous host was built for another client */
 function isReusableHost(
   previousHost: CachedVirtualHost,
   { service }: ServiceGroup,

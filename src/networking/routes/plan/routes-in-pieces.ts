@@ -1,4 +1,4 @@
-/** Encodes the route configurations of gateways in pieces. One may have tens of thousands of routes. */
+/** Encodes the route configurations of gateways in pieces, because they may have tens of thousands of routes. */
 import { create, fromBinary } from '@bufbuild/protobuf';
 import { type VirtualHost, VirtualHostSchema } from '../../../gen/envoy/config/route/v3/route_components_pb.ts';
 import type { RouteConfiguration } from '../../../gen/envoy/config/route/v3/route_pb.ts';
@@ -7,7 +7,7 @@ import { PartBlock } from '../../messages/part-block.ts';
 import { Encodable, type EnvoyResource, type PartToEncode, ResourceOfParts } from '../../messages/resource.ts';
 import { virtualHostsField } from './planned-routes.ts';
 
-/** Routes per piece, which take a few milliseconds. */
+/** Maximum number of routes per piece, which take a few milliseconds. */
 const maxRoutesOfPiece = 256;
 /** Maximum number of hosts in a block, which is encoded in one step. */
 const maxHostsOfBlock = 64;

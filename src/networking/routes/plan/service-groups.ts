@@ -14,10 +14,7 @@ import { type DomainOptions, domainsOf, type NamedService, sharedLabels } from '
 export interface Domains {
   readonly all: readonly string[];
   readonly text: string;
-  /**
-   * Number of trailing labels that host and search domain have in common. Absent if the domains also depend on other
-   * inputs.
-   */
+  /** Number of trailing labels that host and search domain have in common; absent if the domains also depend on other inputs. */
   readonly sharedLabelCount?: number;
 }
 
@@ -33,7 +30,7 @@ export interface ServiceGroup {
 }
 
 export interface GroupSelection {
-  /** Port of the services, absent for all ports. */
+  /** Port of the services; absent for all ports. */
   readonly port?: number;
   readonly host?: string;
 }
@@ -69,7 +66,7 @@ export function serviceGroups(
   return groups;
 }
 
-/** Domains of a group in a search domain. Returns the same object for clients with equal short names. */
+/** Returns a group's domains for a search domain. Returns the same object for clients with equal short names. */
 export function domainsOfGroup(group: ServiceGroup, aliases: readonly string[], options: DomainOptions): Domains {
   const { hostname } = group.service;
   const labels = [hostname, ...aliases].map((name) => sharedLabels(name, options.proxyDomain));
@@ -122,6 +119,6 @@ function buildGroups(
     setBounded(known, key, [group, ...candidates.slice(0, 3)], maxDomainForms);
     return group;
   });
-  // Requests without a port mean port 80, so that port gets the names without port first.
+  // Requests without a port mean port 80, so port 80 gets the names without port first.
   return groups.sort((a, b) => Number(b.port.number === 80) - Number(a.port.number === 80));
 }

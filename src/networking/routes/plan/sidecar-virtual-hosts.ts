@@ -1,4 +1,4 @@
-/** Builds a sidecar's virtual host for a service or VirtualService (§8.5), and shares it between clients. */
+/** Builds a sidecar's virtual host for a service or VirtualService (§8.5). Clients with equal inputs share it. */
 import { memoizeByObject } from '../../../model/collections/memoize-by-object.ts';
 import { setBounded } from '../../../model/collections/set-bounded.ts';
 import type { ConfigKey } from '../../../model/config/config.ts';
@@ -23,11 +23,11 @@ import { routesPart, VirtualHostPart } from './virtual-host-part.ts';
 
 export interface RouteSelection {
   readonly egress: EgressListenerScope;
-  /** Port that matches are compared with. 0 if the listener serves all ports. */
+  /** Port with which matches are compared; 0 if the listener serves all ports. */
   readonly listenerPort: number;
-  /** Port of the services, absent for all ports. */
+  /** Port of the services; absent for all ports. */
   readonly port?: number;
-  /** If set, only the service with this host, regardless of the requested name. */
+  /** Selects only the service with this host, regardless of the requested name. */
   readonly host?: string;
 }
 
@@ -48,9 +48,9 @@ export interface VirtualHostSpec {
   readonly port: number;
   readonly listenerPort: number;
   readonly aliasServices: readonly Service[];
-  /** Set for an alias with routes of its own. */
+  /** Set for an alias with its own routes. */
   readonly aliasService?: Service;
-  /** The VirtualService with a route for the client. `undefined` for the default route. */
+  /** The VirtualService with a route for the client; `undefined` for the default route. */
   readonly virtualService: ResolvedVirtualService | undefined;
   readonly servicePort?: Port;
 }
@@ -67,13 +67,13 @@ export interface CachedVirtualHost {
 export interface CachedRoutes {
   readonly part: Encodable;
   readonly dependsOn: readonly ConfigKey[];
-  /** Destination hosts, whose services and DestinationRules the routes depend on. */
+  /** Destination hosts, on whose services and DestinationRules the routes depend. */
   readonly destinationHosts: readonly string[];
   /** Virtual hosts by {@link Domains.text}. */
   readonly virtualHosts: Map<string, CachedVirtualHost>;
-  /** Client properties that the routes depend on, apart from the resolution of hosts. */
+  /** Client properties on which the routes depend, except the resolution of hosts. */
   readonly clientText: string;
-  /** Resolution of each destination host. `undefined` if one is an alias. */
+  /** Resolution of each destination host; `undefined` if one is an alias. */
   readonly resolutions: readonly HostResolution[] | undefined;
 }
 
@@ -83,7 +83,7 @@ interface HostResolution {
   readonly rule: MergedDestinationRule | undefined;
 }
 
-/** Maximum number of virtual hosts with the same routes but different domains. Few clients differ. */
+/** Maximum number of virtual hosts with the same routes but different domains. Few clients need different domains. */
 const maxHostsOfRoutes = 64;
 
 export function buildVirtualHost(spec: VirtualHostSpec, context: PlanContext): CachedVirtualHost {
@@ -115,7 +115,7 @@ export function isReusableFor(cached: CachedVirtualHost, hostname: string, conte
   );
 }
 
-/** As {@link isReusableFor}, if all destination hosts resolve equally for both clients. */
+/** Like {@link isReusableFor}, if all destination hosts resolve equally for both clients. */
 export function hasSameNamesFor(
   { virtualService, domains, routes }: CachedVirtualHost,
   hostname: string,
@@ -135,7 +135,7 @@ function clientTextOf(virtualService: ResolvedVirtualService | undefined, shape:
 
 const narrowedParts = memoizeByObject((_: VirtualHostPart) => new Map<string, VirtualHostPart>());
 
-/** A virtual host with a subset of its domains, because other hosts have precedence for the rest. Cached by domains. */
+/** Returns a virtual host without the domains for which other hosts have priority. Cached by domains. */
 export function withDomains({ name, routes, part }: CachedVirtualHost, domains: readonly string[]): VirtualHostPart {
   const byDomains = narrowedParts(part);
   const key = domains.join();

@@ -1,6 +1,6 @@
 /**
- * Envoy rejects a route configuration with a duplicate domain, regardless of case, so one such object would block all
- * updates. Tests random meshes, and two tenants with different spellings of a host.
+ * Envoy rejects a route configuration with a duplicate domain, regardless of case, so one such object would block all updates. The tests use random
+ * meshes, and two tenants with different spellings of a host.
  */
 import { expect, it } from 'vitest';
 import { stringify } from 'yaml';
@@ -22,7 +22,7 @@ const isValid = (object: WrittenObject): boolean =>
 
 const documents = (objects: readonly object[]): string => objects.map((object) => stringify(object)).join('---\n');
 
-/** Domains of each route configuration of a sidecar, and of a gateway that all Gateway objects select. */
+/** Returns the domains of each route configuration of a sidecar, and of a gateway that all Gateway objects select. */
 function domains(context: PushContext, ports: readonly number[]): string[][] {
   const edge = givenShape({ type: 'router', namespace: 'shop', labels: { istio: 'edge' } }, context);
   const sidecar = givenShape({ namespace: 'shop' }, context);
@@ -37,7 +37,7 @@ function domains(context: PushContext, ports: readonly number[]): string[][] {
 
 const twice = (names: readonly string[]): string[] => names.filter((name, index) => names.indexOf(name) !== index);
 
-it('no domain occurs twice in a random mesh', () => {
+it('a domain never occurs twice in a random mesh', () => {
   const seeds = sized({ quick: 60, short: 100, full: 2_000 });
   let [maxDomains, capitals] = [0, 0];
   for (let seed = 0; seed < seeds; seed++) {
@@ -59,7 +59,7 @@ const of = (kind: string, namespace: string, spec: object): object => ({
   spec,
 });
 
-it('two tenants with different spellings of a host share one virtual host, in a gateway and in a sidecar', () => {
+it('two tenants with different spellings of a host share one virtual host in gateways and sidecars', () => {
   const route = { destination: { host: 'Shop.Example.com' } };
   const mesh = ['shop', 'bank'].flatMap((namespace) => {
     const hosts = [namespace === 'shop' ? 'Shop.example.com' : 'shop.Example.com'];

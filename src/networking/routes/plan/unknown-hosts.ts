@@ -45,7 +45,7 @@ export function unknownHosts(
       return port === undefined || virtualService === undefined ? [] : [{ hostname, port, virtualService }];
     });
   };
-  // The VirtualServices of a configuration for one port are already those of that port.
+  // In a configuration for one port, the VirtualServices are already those of that port.
   if (selection.port === undefined && !virtualServicesOfClient.sameAtAllPorts) return find();
   const byHost = virtualServicesOfClient.forPort(selection.listenerPort);
   const cachedByVirtualServices =
@@ -61,8 +61,8 @@ export function unknownHosts(
 }
 
 /**
- * The port that serves a VirtualService host without a service: the port of the wildcard service that contains the
- * host, otherwise 80. `undefined` for a wildcard that contains services, because these have their own virtual hosts.
+ * Returns the port of a VirtualService host without a service: that of the wildcard service that covers the host, otherwise 80. Returns `undefined`
+ * for a wildcard that covers services, which have their own virtual hosts.
  */
 function portOfUnknown(
   selection: RouteSelection,
@@ -82,13 +82,13 @@ function portOfUnknown(
     const wider =
       wildcards.size === 0 ? [] : [...coveringKeys(hostname, wildcards)].map((host) => wildcards.get(host)!);
     if (wider.length > 0) return groups[Math.min(...wider)]!.port.number;
-    // Only a wildcard can contain other hosts.
+    // Only a wildcard can cover other hosts.
     if (isWildcard(hostname) && isAboveServices(hostname)) return undefined;
     return onUnknownPort ? portOfUnknownHosts : undefined;
   };
 }
 
-/** Finds out whether a wildcard contains a service. There may be as many wildcards as services. */
+/** Returns a function that determines whether a wildcard covers a service. There may be as many wildcards as services. */
 function coversServices(services: readonly Service[]): (wildcard: string) => boolean {
   let wider: Names | undefined;
   return (wildcard) => {
@@ -101,7 +101,7 @@ function coversServices(services: readonly Service[]): (wildcard: string) => boo
 type Names = ReadonlySet<string>;
 const namesOfServices = new WeakMap<readonly Service[], WeakMap<readonly Service[], Names>>();
 
-/** Hosts of services, except for aliases without a target. */
+/** Hosts of services, except aliases without a target. */
 function resolvableNames(services: readonly Service[], scope: SidecarScope): Names {
   const known = namesOfServices.get(services) ?? new WeakMap<readonly Service[], Names>();
   namesOfServices.set(services, known);

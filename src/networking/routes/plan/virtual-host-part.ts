@@ -21,7 +21,7 @@ export function routesPart(routes: Route[], origins: readonly Origin[]): Encodab
 
 let lastNumber = 0;
 
-/** Name and domains are fields 1 and 2, so their bytes followed by those of the other fields are a valid message. */
+/** Name and domains are fields 1 and 2, so their bytes followed by the other fields' are a valid message. */
 export class VirtualHostPart implements NamedPart {
   readonly number = ++lastNumber;
   readonly name: string;

@@ -14,15 +14,15 @@ export type VirtualServicesByHost = ReadonlyMap<string, ResolvedVirtualService>;
 export interface ClientVirtualServices {
   /** All hosts with a VirtualService for any client. */
   readonly hosts: Iterable<string>;
-  /** No match has a port condition. */
+  /** True if no match has a port condition. */
   readonly sameAtAllPorts: boolean;
   /** Returns the same map for ports with the same results. */
   forPort(port: number): VirtualServicesByHost;
 }
 
 /**
- * Of several VirtualServices for a host, the first one with a route for the client applies (§8.5). Those without one
- * are skipped, so that matches for other clients do not leave requests without a route.
+ * Selects the first VirtualService of a host with a route for the client (§8.5). Others are skipped, so that matches for other clients do not leave
+ * requests without a route.
  */
 export function virtualServicesForClient(
   virtualServices: readonly ResolvedVirtualService[],
@@ -73,7 +73,7 @@ const indexed = memoizeByObject((virtualServices: readonly ResolvedVirtualServic
 
 const noneExcluded: ReadonlySet<ResolvedVirtualService> = new Set();
 
-/** Cache limit. Few VirtualServices have client conditions, and most clients get equal results. */
+/** Cache limit. Few VirtualServices have client conditions, so most clients get equal results. */
 const maxVariants = 64;
 
 function byHostForClient(

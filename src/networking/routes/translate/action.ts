@@ -87,10 +87,7 @@ function clusterSpecifier(
   };
 }
 
-/**
- * With a single destination, the rewritten host belongs to the route. With several, each weighted cluster has its
- * own.
- */
+/** Returns the rewritten host of the route if there is a single destination. With several, each weighted cluster has its own. */
 function soleHost(destinations: readonly HttpRouteDestination[]): string | undefined {
   return destinations.length === 1 ? hostFromHeaders(destinations[0]!.headers) : undefined;
 }

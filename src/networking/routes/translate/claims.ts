@@ -1,4 +1,4 @@
-/** Matches of claims in verified tokens (spec/discovery.md §8.6, `@request.auth.claims`). */
+/** Matches claims of verified tokens (spec/discovery.md §8.6, `@request.auth.claims`). */
 import { create } from '@bufbuild/protobuf';
 import { type MetadataMatcher, MetadataMatcherSchema } from '../../../gen/envoy/type/matcher/v3/metadata_pb.ts';
 import { compareText } from '../../../model/config/config.ts';
@@ -8,7 +8,7 @@ import type { HttpMatchRequest } from '../../../model/kinds/virtual-service/virt
 import { claimMatcher, payloadMatcher } from '../../authorization/claim-matchers.ts';
 import { stringMatcherInit } from './string-matcher.ts';
 
-/** Matchers of required and forbidden claims. Of a list claim, one item must match. */
+/** Returns matchers of required and forbidden claims. For a list claim, one item must match. */
 export function claimMatchers({ headers, withoutHeaders }: HttpMatchRequest): MetadataMatcher[] {
   return [...claims(headers, false), ...claims(withoutHeaders, true)];
 }

@@ -4,7 +4,7 @@ import { domainsOf } from './domains.ts';
 const proxyDomain = 'shop.svc.cluster.local';
 
 describe('domains of a service', () => {
-  it("a service in the client's namespace has all names that the resolver completes", () => {
+  it("a service in the client's namespace has every name that the resolver completes", () => {
     const domains = domainsOf({ hostname: 'reviews.shop.svc.cluster.local', addresses: ['10.1.0.2'] }, { proxyDomain });
     expect(domains).toEqual([
       'reviews.shop.svc.cluster.local',
@@ -16,7 +16,7 @@ describe('domains of a service', () => {
     ]);
   });
 
-  it('a service in another namespace only has names with the namespace', () => {
+  it('a service in another namespace has only names with the namespace', () => {
     const domains = domainsOf({ hostname: 'reviews.other.svc.cluster.local', addresses: [] }, { proxyDomain });
     expect(domains).toEqual([
       'reviews.other.svc.cluster.local',
@@ -26,12 +26,12 @@ describe('domains of a service', () => {
     ]);
   });
 
-  it("a service outside the client's domain only has its host, IPv6 addresses have brackets, and ranges have no names", () => {
+  it("a service outside the client's domain has only its host, with brackets for IPv6 and no names for ranges", () => {
     const service = { hostname: 'api.example.com', addresses: ['2001:db8::1', '10.0.0.0/8', '0.0.0.0'] };
     expect(domainsOf(service, { proxyDomain })).toEqual(['api.example.com', 'api.example.com.', '[2001:db8::1]']);
   });
 
-  it('an IPv6 address is in brackets, as clients write it', () => {
+  it('an IPv6 address has brackets, as clients write it', () => {
     expect(domainsOf({ hostname: '2001:db8::1', addresses: [] }, { proxyDomain })).toEqual(['[2001:db8::1]']);
     expect(domainsOf({ hostname: '2001:db8::1', addresses: [] }, { proxyDomain, port: 80 })).toContain(
       '[2001:db8::1]:80',

@@ -8,7 +8,7 @@ export interface NamedService {
   readonly hostname: string;
   readonly addresses: readonly string[];
   readonly aliases?: readonly string[];
-  /** The service is headless, so its pods have DNS names. */
+  /** Whether the service is headless, so that its pods have DNS names. */
   readonly headless?: boolean;
 }
 
@@ -17,7 +17,7 @@ export interface DomainOptions {
   readonly absoluteNames?: boolean;
   /** The client's search domain, such as `shop.svc.cluster.local`. */
   readonly proxyDomain: string;
-  /** Set for a listener of all ports, where domains must contain the port. */
+  /** Set for a listener of all ports, whose domains must contain the port. */
   readonly port?: number;
 }
 
@@ -41,8 +41,8 @@ function hostForms(hostname: string, absoluteNames: boolean): string[] {
 }
 
 /**
- * Names that a resolver completes with the search domain, for a client in namespace `shop`: `reviews`,
- * `reviews.shop`, `reviews.shop.svc`. Clients of other namespaces cannot use the first.
+ * Names that a resolver completes with the search domain, such as `reviews`, `reviews.shop` and `reviews.shop.svc` in namespace `shop`. Clients of
+ * other namespaces cannot use the first.
  */
 export function shortNames(hostname: string, proxyDomain: string): readonly string[] {
   const shared = sharedLabels(hostname, proxyDomain);
@@ -62,7 +62,7 @@ export function shortNames(hostname: string, proxyDomain: string): readonly stri
 export function sharedLabels(hostname: string, proxyDomain: string): number {
   if (isWildcard(hostname)) return 0;
   let shared = 0;
-  // The first label of the host is never counted, because the short name must not be empty.
+  // Excludes the first label of the host, because the short name must not be empty.
   let [inName, inDomain] = [hostname.length, proxyDomain.length];
   while (inName > 0 && inDomain > 0) {
     const [dotInName, dotInDomain] = [

@@ -8,7 +8,7 @@ import { requestFallbackCluster } from '../../traffic/outbound-fallback.ts';
 import type { ProxyReach } from '../../traffic/reach.ts';
 import { virtualHost } from './route-configuration.ts';
 
-/** Returns 502, or forwards to the cluster of the outbound policy. */
+/** Responds with 502, or forwards to the cluster of the outbound policy. */
 export function fallbackHost({ outboundTrafficPolicy }: SidecarScope, reach: ProxyReach): VirtualHost {
   if (outboundTrafficPolicy.mode === 'REGISTRY_ONLY') {
     const route = create(RouteSchema, {

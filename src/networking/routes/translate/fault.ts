@@ -1,4 +1,4 @@
-/** Injected delays and aborts (spec/discovery.md §8.6, fault). */
+/** Configures injected delays and aborts (spec/discovery.md §8.6, fault). */
 import type { Any } from '@bufbuild/protobuf/wkt';
 import {
   type FaultAbortSchema,
@@ -14,7 +14,7 @@ import { duration } from '../../messages/protobuf-duration.ts';
 
 export const faultFilter = 'envoy.filters.http.fault';
 
-/** `undefined` if Envoy supports neither the delay nor the abort. */
+/** Returns `undefined` if Envoy supports neither the delay nor the abort. */
 export function faultConfig({ delay, abort }: HttpFaultInjection): Any | undefined {
   const errorType = abort && abortKind(abort);
   const delayMs = delay?.fixedDelayMs;

@@ -8,7 +8,7 @@ import type { ConsistentHashLoadBalancer } from '../../../model/kinds/destinatio
 import type { Init } from '../../messages/init.ts';
 import { optionalDuration } from '../../messages/protobuf-duration.ts';
 
-/** `undefined` without a hash key. */
+/** Returns `undefined` if there is no hash key. */
 export function hashPolicy(hash: ConsistentHashLoadBalancer): RouteAction_HashPolicy | undefined {
   const policySpecifier = specifier(hash);
   return policySpecifier && create(RouteAction_HashPolicySchema, { policySpecifier });

@@ -13,6 +13,6 @@ it('a host in set takes precedence over one in add', () => {
   expect(hostFromHeaders({ request: { add: { host: 'added.test' }, set: { host: 'set.test' } } })).toBe('set.test');
 });
 
-it('the host of a response is ignored', () => {
+it('a host header for responses is ignored', () => {
   expect(hostFromHeaders({ response: { set: { host: 'other.test' } } })).toBeUndefined();
 });

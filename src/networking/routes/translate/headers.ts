@@ -1,4 +1,4 @@
-/** Header operations (spec/discovery.md §8.6, headers ops). */
+/** Translates header operations (spec/discovery.md §8.6, headers ops). */
 import { create } from '@bufbuild/protobuf';
 import {
   HeaderValueOption_HeaderAppendAction as Append,
@@ -25,7 +25,7 @@ export function headerFields(headers: Headers | undefined): HeaderFields {
   };
 }
 
-/** Applies the operations of `a`, then those of `b`. */
+/** Returns the operations of `a` followed by those of `b`. */
 export function joinedHeaders(a: HeaderFields, b: HeaderFields): HeaderFields {
   return {
     requestHeadersToAdd: [...a.requestHeadersToAdd, ...b.requestHeadersToAdd],
@@ -36,8 +36,8 @@ export function joinedHeaders(a: HeaderFields, b: HeaderFields): HeaderFields {
 }
 
 /**
- * Envoy cannot modify the host as a header, so this becomes a host rewrite. Adding the host is equivalent to setting
- * it, because a request has one host.
+ * Returns the host to rewrite, because Envoy cannot modify the host as a header. Adding the host is equivalent to setting it, because a request has
+ * one host.
  */
 export function hostFromHeaders(headers: Headers | undefined): string | undefined {
   const { set = {}, add = {} } = headers?.request ?? {};

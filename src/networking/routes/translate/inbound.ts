@@ -13,7 +13,7 @@ export function inboundRoutes(target: InboundTarget): RouteConfiguration {
   return singleRoute(inboundClusterName(target.port), virtualHost, operation, !target.protocol.startsWith('GRPC'));
 }
 
-/** For ports that no service defines. */
+/** Forwards requests to ports that no service defines. */
 export function passthroughRoutes(): RouteConfiguration {
   return singleRoute(inboundPassthroughCluster, 'inbound|http|0', ':0/*', true);
 }
@@ -37,8 +37,8 @@ function singleRoute(cluster: string, virtualHost: string, operation: string, re
                 clusterSpecifier: { case: 'cluster', value: cluster },
                 timeout: duration(0),
                 maxStreamDuration: { maxStreamDuration: duration(0), grpcTimeoutHeaderMax: duration(0) },
-                // An application may close an idle connection while a request is being sent. It has not processed the
-                // request, so a retry is safe.
+                // An application may close an idle connection while a request is being sent. A retry is safe, because the application has not
+                // processed the request.
                 ...(retry && { retryPolicy: { retryOn: 'reset-before-request', numRetries: 2 } }),
               },
             },

@@ -8,7 +8,7 @@ describe('matches on claims of a verified token', () => {
   const path = [{ key: 'payload' }, { key: 'realm' }, { key: 'roles' }];
   const admin = { stringMatch: { exact: 'admin' } };
 
-  it('claims are matched in the metadata of the jwt_authn filter, as text or as an item of a list', () => {
+  it('claims match in the metadata of the jwt_authn filter, as a string or a list item', () => {
     const match = routeMatch({ headers: { [key]: { exact: 'admin' }, 'x-user': { prefix: 'a' } } });
     expect(toJson(RouteMatchSchema, match)).toEqual({
       prefix: '/',
@@ -23,7 +23,7 @@ describe('matches on claims of a verified token', () => {
     });
   });
 
-  it('claims may be excluded', () => {
+  it('claims can be excluded', () => {
     const { headers, dynamicMetadata } = routeMatch({ withoutHeaders: { [key]: { present: true } } });
     expect(headers).toEqual([]);
     expect(dynamicMetadata).toMatchObject([{ invert: true, value: { matchPattern: { case: 'presentMatch' } } }]);
@@ -39,12 +39,12 @@ it.each<[string, MessageInitShape<typeof RouteMatchSchema>]>([
   ['a gRPC condition', { grpc: {} }],
   ['a client certificate condition', { tlsContext: { presented: true } }],
   ['a fraction of the requests', { runtimeFraction: { defaultValue: { numerator: 1 } } }],
-])('a match with %s is not a catch-all, even if no VirtualService can express it yet', (_, condition) => {
+])('a match with %s is not a catch-all, even if VirtualServices cannot express it yet', (_, condition) => {
   const pathSpecifier = { case: 'prefix', value: '/' } as const;
   expect(isCatchAll(create(RouteMatchSchema, { pathSpecifier, ...condition }))).toBe(false);
 });
 
-it('a prefix of complete segments becomes a path-separated prefix', () => {
+it('a prefix of complete segments is translated to a path-separated prefix', () => {
   expect(routeMatch({ uri: { prefix: '/a' }, bySegments: true }).pathSpecifier).toEqual({
     case: 'pathSeparatedPrefix',
     value: '/a',

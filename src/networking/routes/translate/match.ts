@@ -1,4 +1,4 @@
-/** Conditions of a route (spec/discovery.md §8.6, match rows). */
+/** Translates conditions of a route (spec/discovery.md §8.6, match rows). */
 import { create } from '@bufbuild/protobuf';
 import {
   type HeaderMatcher,
@@ -88,7 +88,7 @@ function headerMatcher(name: string, value: ValueMatch): HeaderMatcher {
   });
 }
 
-/** A request without the header must match, because it does not contain the excluded value. */
+/** Returns a matcher that accepts a request without the header, because it does not contain the excluded value. */
 function absentHeaderMatcher(name: string, value: ValueMatch): HeaderMatcher {
   const matcher = headerMatcher(name, value);
   matcher.invertMatch = true;

@@ -3,7 +3,7 @@ import { create } from '@bufbuild/protobuf';
 import { RouteSchema, type VirtualHost } from '../../../gen/envoy/config/route/v3/route_components_pb.ts';
 import { virtualHost } from './route-configuration.ts';
 
-/** Returns 421, so that the client opens a new connection for the host (RFC 9110 §15.5.20). */
+/** Responds with 421, so that the client opens a new connection for the host (RFC 9110 §15.5.20). */
 export function misdirectedHost(name: string, domains: readonly string[]): VirtualHost {
   return virtualHost(name, domains, [
     create(RouteSchema, {

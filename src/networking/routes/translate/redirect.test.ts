@@ -14,11 +14,11 @@ describe('redirects', () => {
     [{ port: 8443 }, 8443],
     [{ derivePort: 'FROM_REQUEST_PORT' as const }, 8080],
     [{ derivePort: 'FROM_PROTOCOL_DEFAULT' as const }, 0],
-  ])('the redirect %j contains port %d', (redirect, port) => {
+  ])('the redirect %j has port %d', (redirect, port) => {
     expect(redirectAction(redirect, 8080).portRedirect).toBe(port);
   });
 
-  it('a redirect replaces the matched prefix if its path requires it', () => {
+  it('a redirect replaces the matched prefix if its path specifies this', () => {
     expect(redirectAction({ uri: '%PREFIX()%/new' }, 80).pathRewriteSpecifier).toEqual({
       case: 'prefixRewrite',
       value: '/new',

@@ -1,4 +1,4 @@
-/** Redirects and direct responses (spec/discovery.md §8.6). */
+/** Translates redirects and direct responses (spec/discovery.md §8.6). */
 import { create } from '@bufbuild/protobuf';
 import {
   RedirectAction_RedirectResponseCode as Code,
@@ -41,7 +41,7 @@ function pathChange({
   return uri ? { pathRewriteSpecifier: { case: 'pathRedirect', value: uri } } : {};
 }
 
-/** 0 if the redirect contains no port. The scheme's default port is omitted. */
+/** Returns 0 if the redirect contains no port. The scheme's default port is omitted. */
 function redirectPort({ port, derivePort, scheme, includesPort }: HttpRedirect, listenerPort: number): number {
   const redirectedPort = port ?? (derivePort === 'FROM_REQUEST_PORT' ? listenerPort : 0);
   if (includesPort) return redirectedPort;

@@ -1,4 +1,4 @@
-/** Retries (spec/discovery.md §8.6, retries). */
+/** Builds retry policies (spec/discovery.md §8.6, retries). */
 import { create } from '@bufbuild/protobuf';
 import { type RetryPolicy, RetryPolicySchema } from '../../../gen/envoy/config/route/v3/route_components_pb.ts';
 import { PreviousHostsPredicateSchema } from '../../../gen/envoy/extensions/retry/host/previous_hosts/v3/previous_hosts_pb.ts';
@@ -9,7 +9,7 @@ import { duration, optionalDuration } from '../../messages/protobuf-duration.ts'
 
 const defaultRetryOn = 'connect-failure,refused-stream,unavailable,cancelled,retriable-status-codes';
 const defaultAttempts = 2;
-/** Attempts to select a host that was not tried yet. */
+/** Maximum attempts to select a host that was not tried yet. */
 const hostSelectionAttempts = 5n;
 
 const previousHosts = typedExtension('envoy.retry_host_predicates.previous_hosts', PreviousHostsPredicateSchema);
@@ -22,9 +22,9 @@ const previousPriorities = typedExtension(
 );
 
 /**
- * Settings of the route, the mesh, or the built-in policy, in this order. `undefined` if retries are disabled.
+ * Uses the settings of the route, the mesh, or the built-in policy, in this order. Returns `undefined` if retries are disabled.
  *
- * @param sticky a consistent hash selects the host, so retries must use the same host
+ * @param sticky whether a consistent hash selects the host, which retries must keep
  */
 export function retryPolicy(
   routeRetry: HttpRetry | undefined,
@@ -49,7 +49,7 @@ export function retryPolicy(
   });
 }
 
-/** Numbers among the conditions are status codes. */
+/** Separates status codes, which are numbers among the conditions. */
 function splitRetryOn(retryOn: string): { conditions: string; statusCodes: number[] } {
   const parts = retryOn
     .split(',')

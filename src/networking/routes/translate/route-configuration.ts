@@ -15,7 +15,7 @@ export function routeConfiguration(name: string, virtualHosts: VirtualHost[], al
   return create(RouteConfigurationSchema, {
     name,
     virtualHosts,
-    // Envoy may receive a cluster after its route. Only that route's requests fail until then.
+    // Envoy may receive a cluster after its route. Until then, only requests of that route fail.
     validateClusters: false,
     ignorePortInHostMatching: !allPorts,
     maxDirectResponseBodySizeBytes: maxDirectResponseBytes,

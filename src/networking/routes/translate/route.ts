@@ -34,10 +34,10 @@ export interface RouteContext extends MatchContext, ActionContext {}
 const routesAtATime = 256;
 
 /**
- * Routes in the order of the VirtualService. Routes after a catch-all are omitted.
+ * Returns routes in the order of the VirtualService. Routes after a catch-all are omitted.
  *
- * @param contexts one for each server of a port that receives requests for the VirtualService. A match gets one
- * route, for the first context that it applies to.
+ * @param contexts one for each server of a port that receives requests for the VirtualService; a match gets one route, for the first context to which
+ * it applies
  */
 export function virtualServiceRoutes(
   virtualService: ResolvedVirtualService,
@@ -46,7 +46,7 @@ export function virtualServiceRoutes(
   return atOnce(buildingVirtualServiceRoutes(virtualService, contexts));
 }
 
-/** As {@link virtualServiceRoutes}. Yields, because a VirtualService may have thousands of routes. */
+/** Like {@link virtualServiceRoutes}, but yields, because a VirtualService may have thousands of routes. */
 export function* buildingVirtualServiceRoutes(
   virtualService: ResolvedVirtualService,
   contexts: readonly RouteContext[],
@@ -126,7 +126,7 @@ export function defaultRoute(
   return { value: withOrigins(route, serviceOrigin(service)), dependsOn };
 }
 
-/** `undefined` for a route without destination, redirect and direct response. */
+/** Returns `undefined` for a route without destination, redirect or direct response. */
 function toRoute(
   http: HttpRoute,
   match: HttpMatchRequest,
@@ -158,7 +158,7 @@ function toRoute(
   return { value, dependsOn };
 }
 
-/** Servers outside the mesh must not receive workload identities. */
+/** Removes workload identities, which servers outside the mesh must not receive. */
 function withoutPeerClaim(
   headers: HeaderFields,
   destinations: readonly HttpRouteDestination[],
@@ -195,7 +195,7 @@ function filterConfigs(http: HttpRoute): Record<string, Any> {
   };
 }
 
-/** The path in a trace's operation name. */
+/** Returns the path for a trace's operation name. */
 function pathText({ pathSpecifier }: RouteMatch): string {
   switch (pathSpecifier.case) {
     case 'path':

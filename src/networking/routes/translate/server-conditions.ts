@@ -1,4 +1,4 @@
-/** Whether matches of VirtualServices distinguish the servers of a gateway port, by Gateway object or port. */
+/** Determines whether matches of VirtualServices distinguish the servers of a gateway port, by Gateway object or port. */
 import { memoizeByObject } from '../../../model/collections/memoize-by-object.ts';
 import type { ResolvedVirtualService } from '../../../model/push-context/resolved-rules.ts';
 import type { GatewayServer } from '../../gateway/merge-gateways.ts';
@@ -17,7 +17,7 @@ const conditionsOf = memoizeByObject(({ config }: ResolvedVirtualService): Serve
   };
 });
 
-/** Servers with equal texts get equal routes of the VirtualService. */
+/** Returns equal texts for servers with equal routes of the VirtualService. */
 export function serverText(virtualService: ResolvedVirtualService, { gateway, server }: GatewayServer): string {
   const { gateways, ports } = conditionsOf(virtualService);
   const name = gatewayName(gateway);

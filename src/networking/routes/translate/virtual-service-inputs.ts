@@ -10,22 +10,22 @@ interface Facts {
   readonly matchesNamespaces: boolean;
 }
 
-/** Hosts whose services and DestinationRules the routes depend on. */
+/** Returns the hosts on whose services and DestinationRules the routes depend. */
 export function destinationsOf(virtualService: ResolvedVirtualService): readonly string[] {
   return facts(virtualService).destinations;
 }
 
-/** Equal for shapes with equal routes. Usually empty, because few VirtualServices match client properties. */
+/** Returns equal texts for shapes with equal routes. Usually empty, because few VirtualServices match client properties. */
 export function shapeTextFor(virtualService: ResolvedVirtualService | undefined, shape: ProxyShape): string {
   return virtualService !== undefined && facts(virtualService).matchesSources ? labelsText(shape.labels) : '';
 }
 
-/** Equal for namespaces with equal routes. Usually empty. */
+/** Returns equal texts for namespaces with equal routes. Usually empty. */
 export function namespaceTextFor(virtualService: ResolvedVirtualService | undefined, namespace: string): string {
   return virtualService !== undefined && facts(virtualService).matchesNamespaces ? namespace : '';
 }
 
-/** Whether routes depend on the client, apart from the resolution of hosts. */
+/** Whether routes depend on the client, except by the resolution of hosts. */
 export function dependsOnClient(virtualService: ResolvedVirtualService): boolean {
   const { matchesSources, matchesNamespaces } = facts(virtualService);
   return matchesSources || matchesNamespaces;
@@ -48,7 +48,7 @@ export function namespaceIfMatched(virtualServices: readonly ResolvedVirtualServ
   return anyMatchesNamespaces(virtualServices) ? namespace : '';
 }
 
-/** Hosts whose services and DestinationRules the routes of any of these VirtualServices depend on. */
+/** Returns the hosts on whose services and DestinationRules the routes of any of these VirtualServices depend. */
 export const destinationsOfAll: (virtualServices: readonly ResolvedVirtualService[]) => ReadonlySet<string> =
   memoizeByObject(
     (virtualServices) => new Set(virtualServices.flatMap((virtualService) => destinationsOf(virtualService))),

@@ -2,7 +2,7 @@ import type { ConfigKey } from '../../../model/config/config.ts';
 
 export interface WithDependencies<Value> {
   readonly value: Value;
-  /** Keys of the objects, except for the translated object. */
+  /** Keys of the objects, except the translated object. */
   readonly dependsOn: readonly ConfigKey[];
 }
 
