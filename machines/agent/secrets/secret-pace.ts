@@ -61,7 +61,7 @@ export function taintedRenewalMs(leftMs: number, draw: number): number {
 }
 
 export interface ObtainFailure {
-  /** Consecutive failures, including this one. */
+  /** Consecutive failures, including this one; after an expiry, only those since. */
   readonly failures: number;
   /** Random, from 0 to 1. */
   readonly draw: number;

@@ -56,7 +56,7 @@ interface SecretContext extends SecretInput {
   /** Time of the last check of the clock. */
   nowMs: number;
   shown: CallerCredential;
-  /** Consecutive failures. */
+  /** Consecutive failures, since the expiry of the last version if it has expired. */
   failures: number;
   pauseMs: number;
 }
@@ -200,7 +200,8 @@ const secretSetup = setup({
         pauseMs: context.pauseMs,
       }),
     ),
-    clearExpired: assign({ version: '', root: '', endsAtMs: null }),
+    /** Pauses begin at the shortest again: while the certificate was valid, failures made them long. */
+    clearExpired: assign({ version: '', root: '', endsAtMs: null, failures: 0 }),
     reportExpired: sendParent(({ context: { name } }): SecretExpired => ({ type: 'secret.expired', name })),
     useCertificate: assign({ shown: 'certificate' }),
     useTokenNext: assign({ shown: 'token' }),

@@ -196,9 +196,22 @@ describe('an authority that is unreachable for 24 hours', () => {
     // A new Envoy gets no certificate, because the last one has expired.
     expect(world.served.has('default')).toBe(false);
     expect(world.events('secret.expired')).toHaveLength(1);
-    const after = pausesOf(world, 24 * hourMs + minuteMs);
+    const after = pausesOf(world, 24 * hourMs + 3 * minuteMs);
     expect(Math.max(...after)).toBeLessThanOrEqual(60_000);
     expect(Math.min(...after)).toBeGreaterThan(15_000);
+    world.word = () => 'signs';
+    world.pass(minuteMs);
+    expect(world.served.get('default')).toBe('certificate-2');
+    expectToConform(world);
+  });
+
+  test('is queried soon after the certificate has expired, then with growing pauses', () => {
+    const world = away();
+    world.pass(13 * hourMs + minuteMs);
+    const pauses = pausesOf(world, 24 * hourMs);
+    expect(pauses[0]).toBeLessThanOrEqual(750);
+    expect(pauses.slice(0, 5).reduce((sum, pause) => sum + pause, 0)).toBeLessThan(10_000);
+    expect(pauses.at(-1)).toBeGreaterThan(5_000);
     world.word = () => 'signs';
     world.pass(minuteMs);
     expect(world.served.get('default')).toBe('certificate-2');
