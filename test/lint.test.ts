@@ -51,7 +51,7 @@ describe('a machine', () => {
   test.each([
     ['machines/agent/new.machine.ts', '../discovery/settings.ts'],
     ['machines/agent/envoy/new.machine.ts', '../../discovery/settings.ts'],
-    ['machines/agent/envoy/new.machine.ts', '../../discovery/push/push-line.ts'],
+    ['machines/agent/envoy/new.machine.ts', '../../discovery/push/push-queue-record.ts'],
     ['machines/new.ts', './agent/settings.ts'],
   ])('%s may not import %s of the other program', (file, other) => {
     expect(lint(file, `export { something } from '${other}';\n`).refused).toBe(true);

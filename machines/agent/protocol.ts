@@ -155,7 +155,7 @@ export type EpochRetire = {
   type: 'epoch.retire';
   lingerMs: number;
   /** Orphaned: its parent exited too early, its main thread is blocked, and SIGTERM has no effect. */
-  doomed: boolean;
+  isOrphaned: boolean;
 };
 /** A draining parent may exit now: its child is being terminated and ends it. */
 export type EpochDismiss = { type: 'epoch.dismiss' };
@@ -240,7 +240,7 @@ export type ChildProbe = { type: 'child.probe' };
 /** restart → supervisor. The start is aborted: kill the candidate. */
 export type ChildAbort = {
   type: 'child.abort';
-  why: 'not live in time' | 'something newer is wanted' | 'its parent hangs' | 'its parent is gone';
+  reason: 'not live in time' | 'something newer is wanted' | 'its parent hangs' | 'its parent is gone';
 };
 
 /** supervisor → shutdown. The set of running epochs changed. `adminPort`: of the Envoy whose active requests count. */
@@ -275,7 +275,7 @@ export type HandoverBegan = { type: 'handover.began'; name: string };
 /** The child exited before it took over. The admin port may be closed. */
 export type HandoverEnded = { type: 'handover.ended' };
 
-/** bootstrap-patches/ask → bootstrap-patches. The control plane received the request for bootstrap patches. */
+/** bootstrap-patches/request → bootstrap-patches. The control plane received the request for bootstrap patches. */
 export type PatchesRequested = { type: 'patches.requested' };
 /** Result of the request for bootstrap patches. */
 export type PatchesResult =
@@ -291,9 +291,9 @@ export type PatchesResult =
       /** Random, from 0 to 1: spreads the pause. */
       readonly chance: number;
     };
-/** bootstrap-patches/ask → bootstrap-patches. Result of the request for bootstrap patches. */
-export type PatchesCompleted = { type: 'patches.completed'; answer: PatchesResult };
-/** bootstrap-patches → bootstrap-patches/ask. Cancel the request: the control plane did not respond within the limit. */
+/** bootstrap-patches/request → bootstrap-patches. Result of the request for bootstrap patches. */
+export type PatchesCompleted = { type: 'patches.completed'; result: PatchesResult };
+/** bootstrap-patches → bootstrap-patches/request. Cancel the request: the control plane did not respond within the limit. */
 export type PatchesCancel = { type: 'patches.cancel'; waitedMs: number };
 /**
  * cert-watcher/wait → cert-watcher. Files that the first start needs: missing ones that may still appear, and unreadable ones with the
@@ -306,7 +306,7 @@ export type WatchedFilesChanged = { type: 'files.changed'; path: string };
 /** directory-N/watch → directory-N. The kernel reports changes from now on. */
 export type WatchBegan = { type: 'watch.began' };
 /** directory-N/watch → directory-N. The directory cannot be watched. `seen`: hash of its last known content; null if unknown. */
-export type WatchFailed = { type: 'watch.failed'; reason: string; seen: string | null };
+export type WatchFailed = { type: 'watch.failed'; reason: string; knownHash: string | null };
 /** directory-N/watch → directory-N. The path has no directory. */
 export type DirectoryMissing = { type: 'directory.missing' };
 /** directory-N/watch → directory-N. The path has a directory again, or a different one, which is not watched yet. */
@@ -317,14 +317,14 @@ export type ProcessSignal = { type: 'process.signal'; signal: 'SIGTERM' | 'SIGKI
 /** epoch-N/process → epoch-N. The process of Envoy exists. `startedAtMs`: time when its start was ordered, by the clock of the host. */
 export type ProcessSpawned = { type: 'process.spawned'; pid: number; startedAtMs: number };
 /**
- * epoch-N/process → epoch-N. The process of Envoy exited. `lastWords`: last line of its output. `tookOverWithinMs`: upper bound of the time
+ * epoch-N/process → epoch-N. The process of Envoy exited. `lastOutput`: last line of its output. `tookOverWithinMs`: upper bound of the time
  * from its start until it was live and had taken over the listeners of its parent; absent if unknown or if it did not take over.
  */
 export type ProcessExited = {
   type: 'process.exited';
   code: number | null;
   signal: string | null;
-  lastWords: string;
+  lastOutput: string;
   refusedByParent: boolean;
   outOfMemory: boolean;
   tookOverWithinMs?: number;
@@ -338,8 +338,8 @@ export type ProcessFailed = { type: 'process.failed'; reason: string };
 export type ProbePassed = { type: 'probe.passed'; timeToLiveMs: number; unseenMs: number };
 /** epoch-N/probe → epoch-N. Live without listeners that it rejected. `reason`: their names and causes. Sent again after each change. */
 export type ProbeIncomplete = { type: 'probe.incomplete'; reason: string };
-/** epoch-N → epoch-N/probe. Probe now and report the result. `asItIs`: report the epoch as live even if it rejected listeners. */
-export type ProbeRun = { type: 'probe.run'; asItIs: boolean };
+/** epoch-N → epoch-N/probe. Probe now and report the result. `acceptsMissingListeners`: report the epoch as live even if it rejected listeners. */
+export type ProbeRun = { type: 'probe.run'; acceptsMissingListeners: boolean };
 /** epoch-N/probe → epoch-N. The requested probe found that the epoch is not live, or lacks listeners. */
 export type ProbeFailed = { type: 'probe.failed'; reason: string };
 /** epoch-N → epoch-N/probe. Find out why the epoch is not live. */

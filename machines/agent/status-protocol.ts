@@ -21,7 +21,7 @@ export type ReadinessRequested = { type: 'readiness.requested'; request: number 
  */
 export type EnvoyProbe = { type: 'envoy.probe'; request: number; at: 'admin' | 'port' | 'admin or port' };
 /** `why`: message of Envoy; empty if there are too many listeners. */
-export type RefusedListener = { readonly name: string; readonly why: string };
+export type RefusedListener = { readonly name: string; readonly reason: string };
 /**
  * status/http → status. Listeners that the serving Envoy rejected and lacks, usually none. Read when it starts to serve and with each
  * readiness check by its admin interface; reported when they differ from the last report.

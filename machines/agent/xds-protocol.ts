@@ -60,7 +60,7 @@ export type DownstreamEnd = { type: 'downstream.end'; code: StreamCode; reason: 
 /** xds-stream-N/downstream → xds-stream-N. Either side closed Envoy's stream. */
 export type DownstreamClosed = { type: 'downstream.closed'; reason: string };
 /** xds-stream-N/upstream → xds-stream-N. The control plane is connected, and Envoy's requests are forwarded. */
-export type UpstreamOpened = { type: 'upstream.opened'; shown: string };
+export type UpstreamOpened = { type: 'upstream.opened'; credential: string };
 /** xds-stream-N/upstream → xds-stream-N. No server responded, or its certificate is invalid. No request of Envoy was read. */
 export type UpstreamUnreachable = { type: 'upstream.unreachable'; reason: string; chance: number };
 /** xds-stream-N/upstream → xds-stream-N. The first response was received. */

@@ -23,27 +23,32 @@ export const discoveryMachine = discoverySetup.createMachine({
         id: 'environment',
         src: 'prepare',
         input: { stage: 'environment' },
-        onDone: [{ ...unprepared('environment'), target: 'stopped' }, { target: 'active' }],
-        onError: { ...brokenDown('environment'), target: 'stopped' },
+        onDone: [{ ...onPreparationFailed('environment'), target: 'stopped' }, { target: 'active' }],
+        onError: { ...onInternalError('environment'), target: 'stopped' },
       },
       on: { 'signal.received': 'stopped' },
     },
     active: {
       description: 'The servers exist; their ports may still be closed.',
       invoke: [
-        { id: 'http', src: 'http', systemId: 'http', onError: { ...brokenDown('HTTP server'), target: 'stopped' } },
+        {
+          id: 'http',
+          src: 'http',
+          systemId: 'http',
+          onError: { ...onInternalError('HTTP server'), target: 'stopped' },
+        },
         {
           id: 'ads-server',
           src: 'adsServer',
           systemId: 'ads-server',
-          onError: { ...brokenDown('xDS server'), target: 'stopped' },
+          onError: { ...onInternalError('xDS server'), target: 'stopped' },
         },
         {
           id: 'push-queue',
           src: 'pushQueue',
           systemId: 'push-queue',
           input: ({ context }) => context.settings.pushQueue,
-          onError: { ...brokenDown('push queue'), target: 'stopped' },
+          onError: { ...onInternalError('push queue'), target: 'stopped' },
         },
       ],
       initial: 'operating',
@@ -58,82 +63,82 @@ export const discoveryMachine = discoverySetup.createMachine({
               src: 'push',
               systemId: 'push',
               input: ({ context }) => context.settings.push,
-              onError: brokenDown('push'),
+              onError: onInternalError('push'),
             },
             {
               id: 'service-registry',
               src: 'serviceRegistry',
               systemId: 'service-registry',
               input: ({ context }) => context.settings.registries,
-              onError: brokenDown('services'),
+              onError: onInternalError('services'),
             },
             {
               id: 'jwks',
               src: 'jwks',
               systemId: 'jwks',
               input: ({ context }) => context.settings.jwks,
-              onError: brokenDown('keys of issuers'),
+              onError: onInternalError('keys of issuers'),
             },
             {
               id: 'trust-bundles',
               src: 'trustBundles',
               systemId: 'trust-bundles',
-              onError: brokenDown('bundle endpoints'),
+              onError: onInternalError('bundle endpoints'),
             },
             {
               id: 'credential-dates',
               src: 'credentialDates',
-              onError: brokenDown('dates of credentials'),
+              onError: onInternalError('dates of credentials'),
             },
             {
               id: 'authority',
               src: 'authority',
               systemId: 'authority',
               input: ({ context }) => context.settings.authority,
-              onError: brokenDown('certificate authority'),
+              onError: onInternalError('certificate authority'),
             },
             {
               id: 'server-certificate',
               src: 'serverCertificate',
               input: ({ context }) => context.settings.serverCertificate,
-              onError: brokenDown('server certificate'),
+              onError: onInternalError('server certificate'),
             },
             {
               id: 'config-controller',
               src: 'configController',
               systemId: 'config-controller',
               input: ({ context }) => context.settings.configs,
-              onError: brokenDown('configuration'),
+              onError: onInternalError('configuration'),
             },
             {
               id: 'mesh-networks',
               src: 'meshConfig',
-              input: ({ context }) => ({ what: 'networks' as const, ...context.settings.networks }),
-              onError: brokenDown('mesh networks'),
+              input: ({ context }) => ({ name: 'networks' as const, ...context.settings.networks }),
+              onError: onInternalError('mesh networks'),
             },
             {
               id: 'mesh-config',
               src: 'meshConfig',
-              input: ({ context }) => ({ what: 'mesh' as const, ...context.settings.mesh }),
-              onError: brokenDown('mesh configuration'),
+              input: ({ context }) => ({ name: 'mesh' as const, ...context.settings.mesh }),
+              onError: onInternalError('mesh configuration'),
             },
           ],
           on: {
             'signal.received': 'draining',
-            'xstate.error.actor.api-server-0': brokenDown('cluster'),
-            'xstate.error.actor.secret-access': brokenDown('access to Secrets'),
-            'xstate.error.actor.distribution': brokenDown('distribution of objects'),
-            'xstate.error.actor.remote-clusters': brokenDown('remote clusters'),
-            'xstate.error.actor.consul': brokenDown('Consul'),
-            'xstate.error.actor.name-server': brokenDown('DNS server'),
-            'xstate.error.actor.webhook-server': brokenDown('webhooks'),
-            'xstate.error.actor.registrations': brokenDown('registration of workloads'),
-            'xstate.error.actor.shared-authority': brokenDown('certificate authority'),
-            'xstate.error.actor.elections': brokenDown('elections'),
+            'xstate.error.actor.api-server-0': onInternalError('cluster'),
+            'xstate.error.actor.secret-access': onInternalError('access to Secrets'),
+            'xstate.error.actor.distribution': onInternalError('distribution of objects'),
+            'xstate.error.actor.remote-clusters': onInternalError('remote clusters'),
+            'xstate.error.actor.consul': onInternalError('Consul'),
+            'xstate.error.actor.name-server': onInternalError('DNS server'),
+            'xstate.error.actor.webhook-server': onInternalError('webhooks'),
+            'xstate.error.actor.registrations': onInternalError('registration of workloads'),
+            'xstate.error.actor.shared-authority': onInternalError('certificate authority'),
+            'xstate.error.actor.elections': onInternalError('elections'),
             'replica.announced': { actions: 'recordAnnounced' },
             'elections.resigned': {},
-            'http.failed': failed('HTTP server'),
-            'ads.failed': failed('xDS server'),
+            'http.failed': onFailure('HTTP server'),
+            'ads.failed': onFailure('xDS server'),
             'settings.changed': { description: 'Recorded only: a push is requested already.' },
             'settings.rejected': { description: 'Recorded only: the last valid settings apply.' },
             'configs.rejected': { description: 'Recorded only: the last valid objects apply.' },
@@ -197,8 +202,8 @@ export const discoveryMachine = discoverySetup.createMachine({
                 id: 'config-sources',
                 src: 'prepare',
                 input: { stage: 'config-sources' },
-                onDone: [unprepared('configuration sources'), { target: 'initializing service controllers' }],
-                onError: brokenDown('configuration sources'),
+                onDone: [onPreparationFailed('configuration sources'), { target: 'initializing service controllers' }],
+                onError: onInternalError('configuration sources'),
               },
             },
             'initializing service controllers': {
@@ -209,12 +214,12 @@ export const discoveryMachine = discoverySetup.createMachine({
                 src: 'prepare',
                 input: { stage: 'registries' },
                 onDone: [
-                  unprepared('service registries'),
+                  onPreparationFailed('service registries'),
                   { guard: 'hasAuthority', target: 'loading authority' },
                   { guard: 'hasSecurePort', target: 'reading server certificates' },
                   { target: 'syncing configuration' },
                 ],
-                onError: brokenDown('service registries'),
+                onError: onInternalError('service registries'),
               },
             },
             'loading authority': {
@@ -224,7 +229,7 @@ export const discoveryMachine = discoverySetup.createMachine({
               entry: 'loadAuthority',
               on: {
                 'authority.loaded': 'reading server certificates',
-                'authority.failed': failed('certificate authority'),
+                'authority.failed': onFailure('certificate authority'),
               },
             },
             'reading server certificates': {
@@ -234,8 +239,8 @@ export const discoveryMachine = discoverySetup.createMachine({
                 id: 'server-certificates',
                 src: 'prepare',
                 input: { stage: 'server-certificates' },
-                onDone: [unprepared('server certificates'), { target: 'initializing authenticators' }],
-                onError: brokenDown('server certificates'),
+                onDone: [onPreparationFailed('server certificates'), { target: 'initializing authenticators' }],
+                onError: onInternalError('server certificates'),
               },
             },
             'initializing authenticators': {
@@ -246,8 +251,8 @@ export const discoveryMachine = discoverySetup.createMachine({
                 id: 'authenticators',
                 src: 'prepare',
                 input: { stage: 'authenticators' },
-                onDone: [unprepared('authenticators'), { target: 'syncing configuration' }],
-                onError: brokenDown('authenticators'),
+                onDone: [onPreparationFailed('authenticators'), { target: 'syncing configuration' }],
+                onError: onInternalError('authenticators'),
               },
             },
             'syncing configuration': {
@@ -256,7 +261,7 @@ export const discoveryMachine = discoverySetup.createMachine({
                 waitsFor: 'the first read of each source, repeated while it fails; /ready lists the missing ones',
               },
               entry: ['loadBundles', 'loadConfigs'],
-              on: { 'configs.synced': 'syncing registries', 'configs.failed': failed('configuration') },
+              on: { 'configs.synced': 'syncing registries', 'configs.failed': onFailure('configuration') },
             },
             'syncing registries': {
               description: 'Computes services and endpoints from the first lists of all registries.',
@@ -264,7 +269,7 @@ export const discoveryMachine = discoverySetup.createMachine({
                 waitsFor: 'the first lists of registries, which have a limit; /ready lists the missing ones',
               },
               entry: 'loadServices',
-              on: { 'services.synced': 'fetching issuer keys', 'services.failed': failed('services') },
+              on: { 'services.synced': 'fetching issuer keys', 'services.failed': onFailure('services') },
             },
             'fetching issuer keys': {
               description:
@@ -283,7 +288,7 @@ export const discoveryMachine = discoverySetup.createMachine({
                   { guard: 'hasSecurePort', target: 'opening secure xDS port' },
                   { target: 'opening xDS port' },
                 ],
-                'context.failed': failed('first push context'),
+                'context.failed': onFailure('first push context'),
               },
             },
             'announcing replica': {
@@ -300,7 +305,7 @@ export const discoveryMachine = discoverySetup.createMachine({
             'opening secure xDS port': {
               meta: { waitsFor: 'the operating system, which opens the port or fails at once' },
               entry: 'listenSecure',
-              on: { 'ads.listening': 'opening xDS port', 'ads.failed': failed('secure xDS server') },
+              on: { 'ads.listening': 'opening xDS port', 'ads.failed': onFailure('secure xDS server') },
             },
             'opening xDS port': {
               meta: { waitsFor: 'the operating system, which opens the port or fails at once' },
@@ -366,7 +371,7 @@ export const discoveryMachine = discoverySetup.createMachine({
 });
 
 /** A part cannot continue: the control plane drains. */
-function failed(stage: string) {
+function onFailure(stage: string) {
   return {
     target: '#discovery.active.draining',
     actions: {
@@ -376,7 +381,7 @@ function failed(stage: string) {
   };
 }
 
-function unprepared(stage: string) {
+function onPreparationFailed(stage: string) {
   type Done = { event: { output: Preparation } };
   return {
     guard: { type: 'hasFailed' as const, params: ({ event }: Done) => event.output },
@@ -388,7 +393,7 @@ function unprepared(stage: string) {
   };
 }
 
-function brokenDown(stage: string) {
+function onInternalError(stage: string) {
   return {
     target: '#discovery.active.draining',
     actions: {

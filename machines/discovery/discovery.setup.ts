@@ -183,8 +183,8 @@ export const discoverySetup = setup({
   },
   delays: { shutdownDuration: ({ context }) => context.settings.shutdownMs },
   guards: {
-    isMesh: ({ event }) => event.type === 'settings.loaded' && event.what === 'mesh',
-    isNetworks: ({ event }) => event.type === 'settings.loaded' && event.what === 'networks',
+    isMesh: ({ event }) => event.type === 'settings.loaded' && event.name === 'mesh',
+    isNetworks: ({ event }) => event.type === 'settings.loaded' && event.name === 'networks',
     hasFailed: (_, params: { failure?: string }) => params.failure !== undefined,
     isAnnounced: ({ context }) => context.isAnnounced || context.settings.elections === null,
     hasSecurePort: ({ context }) => context.settings.secure,

@@ -256,12 +256,12 @@ const ownCatalogue = [
   { type: 'spawn', from: 'distribution', to: 'distribution/facts', diagram: 'distribution', seeds: [] },
   { type: 'distribution.changed', from: 'distribution/facts', to: 'distribution', diagram: 'distribution', seeds: [] },
   { type: 'timer debounceTime', from: 'distribution', to: 'distribution', diagram: 'distribution', seeds: [] },
-  { type: 'spawn', from: 'distribution', to: 'distribution/looking', diagram: 'distribution', seeds: [] },
+  { type: 'spawn', from: 'distribution', to: 'distribution/computing', diagram: 'distribution', seeds: [] },
   { type: 'timer recheckDelay', from: 'distribution', to: 'distribution', diagram: 'distribution', seeds: [] },
   { type: 'spawn', from: 'secret-access', to: 'secret-access/accounts', diagram: 'secret-access', seeds: [] },
   { type: 'accounts.listed', from: 'secret-access/accounts', to: 'secret-access', diagram: 'secret-access', seeds: [] },
   { type: 'spawn', from: 'secret-access', to: 'access-review-N', diagram: 'access-review', seeds: [] },
-  { type: 'spawn', from: 'access-review-N', to: 'access-review-N/asking', diagram: 'access-review', seeds: [] },
+  { type: 'spawn', from: 'access-review-N', to: 'access-review-N/reviewing', diagram: 'access-review', seeds: [] },
   { type: 'access.reviewed', from: 'access-review-N', to: 'secret-access', diagram: 'access-review', seeds: [] },
   { type: 'access.unavailable', from: 'access-review-N', to: 'secret-access', diagram: 'access-review', seeds: [] },
   {
@@ -302,7 +302,7 @@ const ownCatalogue = [
   },
   {
     type: 'gateway-names.listed',
-    from: 'gateway-names/wanted',
+    from: 'gateway-names/names',
     to: 'gateway-names',
     diagram: 'gateway-names',
     seeds: [],

@@ -68,16 +68,16 @@ export type SettingsLoad = { type: 'settings.load' };
 /** mesh-config, mesh-networks → discovery. The first settings apply: those of the file, or the defaults if there is no valid file. */
 export type SettingsLoaded = {
   type: 'settings.loaded';
-  what: SettingsName;
+  name: SettingsName;
   origin: 'file' | 'config map' | 'defaults';
   version: string;
 };
 /** mesh-config, mesh-networks → discovery. Different settings apply. */
-export type SettingsChanged = { type: 'settings.changed'; what: SettingsName; version: string };
+export type SettingsChanged = { type: 'settings.changed'; name: SettingsName; version: string };
 /** mesh-config → config-controller, trust-bundles. The mesh configuration changed and may name other sources or bundle endpoints. */
 export type MeshChanged = { type: 'mesh.changed' };
 /** mesh-config, mesh-networks → discovery. The file is invalid: the last valid settings apply. */
-export type SettingsRejected = { type: 'settings.rejected'; what: SettingsName; problems: ConfigProblem[] };
+export type SettingsRejected = { type: 'settings.rejected'; name: SettingsName; problems: ConfigProblem[] };
 
 /** discovery → discovery/http. Open the HTTP ports. */
 export type HttpOpen = { type: 'http.open' };
@@ -153,7 +153,7 @@ export type ConfigsChanged = {
 /** discovery → jwks. Fetch the keys of the issuers that RequestAuthentications name. */
 export type JwksLoad = { type: 'jwks.load' };
 /** jwks → discovery. Each issuer was requested once. `unanswered`: number of issuers that did not respond within the limit. */
-export type JwksSynced = { type: 'jwks.synced'; sources: number; unanswered: number };
+export type JwksSynced = { type: 'jwks.synced'; sources: number; unresponsive: number };
 // config-controller → jwks: configs.changed, as to service-registry. RequestAuthentications changed.
 
 /** key-set-N → jwks. A fetch is due, and starts when a slot is free. */
@@ -195,7 +195,7 @@ export type ListedRegistry = { registry: string; revision: string };
 export type RegistriesListed = { type: 'registries.listed'; registries: ListedRegistry[] };
 /** service-registry/registries → service-registry. Names of network gateways resolve to other addresses. */
 export type GatewaysResolved = { type: 'gateways.resolved' };
-/** gateway-names/wanted → gateway-names. All host names of gateways. */
+/** gateway-names/names → gateway-names. All host names of gateways. */
 export type GatewayNamesListed = { type: 'gateway-names.listed'; hostnames: string[] };
 /** gateway-name-N → gateway-names. The name resolves to other addresses, which apply now. */
 export type GatewayNameResolved = { type: 'gateway-name.resolved'; hostname: string; addresses: string[] };

@@ -16,8 +16,8 @@ export interface DiscoverySettings {
   cluster: ApiServerInput | null;
   /** Elections of replicas; null if nothing is written. */
   elections: ElectionsInput | null;
-  mesh: Omit<MeshConfigInput, 'what'>;
-  networks: Omit<MeshConfigInput, 'what'>;
+  mesh: Omit<MeshConfigInput, 'name'>;
+  networks: Omit<MeshConfigInput, 'name'>;
   configs: ConfigControllerInput;
   registries: ServiceRegistryInput;
   /** Whether the mesh's names are resolved over DNS. */

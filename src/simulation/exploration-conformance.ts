@@ -20,7 +20,7 @@ export class ConformingWorld implements World {
   readonly #everyRun: boolean;
   /** Number of the last record of the current run, whatever was recorded of other runs. */
   #seq = 0;
-  #departures: readonly Deviation[] = [];
+  #deviations: readonly Deviation[] = [];
   #unexpected: readonly string[] = [];
 
   /** @param begin creates the simulation, with a recorder of its records */
@@ -42,8 +42,8 @@ export class ConformingWorld implements World {
       }
       if (record.kind === 'unexpected')
         this.#unexpected = [...this.#unexpected, `${record.actor}: ${record.on} in ${record.state}`];
-      const departures = this.#checker.feed({ ...record, seq: ++this.#seq });
-      if (departures.length > 0) this.#departures = [...this.#departures, ...departures];
+      const deviations = this.#checker.feed({ ...record, seq: ++this.#seq });
+      if (deviations.length > 0) this.#deviations = [...this.#deviations, ...deviations];
     });
     this.#world = begin(recorder);
   }
@@ -61,15 +61,15 @@ export class ConformingWorld implements World {
   }
 
   get violations(): readonly InvariantViolation[] {
-    const departures = this.#departures.map((departure) => ({
+    const deviations = this.#deviations.map((deviation) => ({
       invariant: 'every run conforms to the sequence diagrams',
-      detail: formatDeviation(departure, this.#diagrams),
+      detail: formatDeviation(deviation, this.#diagrams),
     }));
     const unexpected = this.#unexpected.map((detail) => ({
       invariant: 'no event comes that its chart does not expect',
       detail,
     }));
-    return [...this.#world.violations, ...departures, ...unexpected];
+    return [...this.#world.violations, ...deviations, ...unexpected];
   }
 
   get spawned(): number {
@@ -88,13 +88,13 @@ export class ConformingWorld implements World {
     const world = this.#world.save();
     const checker = this.#checker.save();
     const seq = this.#seq;
-    const departures = this.#departures;
+    const deviations = this.#deviations;
     const unexpected = this.#unexpected;
     return () => {
       world();
       checker();
       this.#seq = seq;
-      this.#departures = departures;
+      this.#deviations = deviations;
       this.#unexpected = unexpected;
     };
   }

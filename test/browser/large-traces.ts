@@ -12,16 +12,16 @@ import { writeRandomTrace } from '../simulation/random-search.ts';
 
 /** Events of a sidecar over weeks, repeated. */
 const weeks: readonly (readonly [number, Happening])[] = [
-  [20_000, { what: 'certificate' }],
-  [90_000, { what: 'SIGHUP' }],
-  [90_000, { what: 'crash', whom: 'serving' }],
-  [90_000, { what: 'certificate half written' }],
-  [5_000, { what: 'certificate' }],
-  [90_000, { what: 'ready?' }],
-  [90_000, { what: 'bootstrap refused' }],
-  [1, { what: 'certificate' }],
-  [90_000, { what: 'SIGUSR1' }],
-  [90_000, { what: 'oom', whom: 'newest' }],
+  [20_000, { kind: 'certificate' }],
+  [90_000, { kind: 'SIGHUP' }],
+  [90_000, { kind: 'crash', target: 'serving' }],
+  [90_000, { kind: 'certificate half written' }],
+  [5_000, { kind: 'certificate' }],
+  [90_000, { kind: 'ready?' }],
+  [90_000, { kind: 'bootstrap refused' }],
+  [1, { kind: 'certificate' }],
+  [90_000, { kind: 'SIGUSR1' }],
+  [90_000, { kind: 'oom', target: 'newest' }],
 ];
 
 /** Simulating all records takes as long as all measurements, so the records of one run are repeated. */

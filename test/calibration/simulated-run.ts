@@ -109,7 +109,7 @@ class ModelRun implements SimulatedRun {
         return;
       case 'hang':
         this.#signal(step.name, 'SIGTERM');
-        this.#host.happen(this.#living(step.name), 'envoy.hung');
+        this.#host.sendEvent(this.#living(step.name), 'envoy.hung');
         return;
       case 'drain':
         this.#observations.ordered(`listeners of ${step.name} drain`);
@@ -157,7 +157,7 @@ class ModelRun implements SimulatedRun {
     this.#observations.signalled(name, signal);
     const process = this.#processOf(name);
     if (process === undefined) return;
-    if (signal === 'SIGSEGV') this.#host.happen(process, 'envoy.crashed');
+    if (signal === 'SIGSEGV') this.#host.sendEvent(process, 'envoy.crashed');
     else this.#host.signal(process, signal);
   }
 
@@ -217,9 +217,9 @@ class ModelRun implements SimulatedRun {
   }
 
   /** Time passes only before spontaneous events: the scenario acts without delay. */
-  #raise(process: SimulatedProcess, event: Parameters<SimulatedHost['happen']>[1]): void {
+  #raise(process: SimulatedProcess, event: Parameters<SimulatedHost['sendEvent']>[1]): void {
     this.#system.elapse();
-    this.#host.happen(process, event);
+    this.#host.sendEvent(process, event);
   }
 
   #nextToBringUp(): SimulatedProcess | undefined {
@@ -236,7 +236,7 @@ class ModelRun implements SimulatedRun {
    * limits.
    */
   #settle(): void {
-    this.#host.tellNews();
+    this.#host.sendPendingReports();
     for (const process of [...this.#left.splice(0), ...this.#host.processes]) this.#note(process);
     const due = new Map<string, number>();
     for (const process of this.#host.processes) {

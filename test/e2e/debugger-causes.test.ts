@@ -30,7 +30,7 @@ const rejecting = writtenTrace(
       ...fromTo('ads-connection-7/stream', 'ads-connection-7', {
         type: 'request.classified',
         typeUrl: 'type.googleapis.com/envoy.config.route.v3.RouteConfiguration',
-        verdict: 'rejection',
+        requestClass: 'rejection',
         reason: 'route: unknown cluster outbound|80||checkout',
       }),
       cause: 5,
@@ -70,10 +70,10 @@ test.each<Case>([
     symptom: 'a starting child that the kernel killed',
     source: traceOf(
       recordedLife([
-        { gap: { ms: 19_000 }, happens: { what: 'slow start', ms: 6_000 } },
-        { gap: { ms: 1_000 }, happens: { what: 'certificate' } },
-        { gap: { ms: 3_000 }, happens: { what: 'oom', whom: 'starting' } },
-        { gap: { ms: minute }, happens: { what: 'ready?' } },
+        { gap: { ms: 19_000 }, happens: { kind: 'slow start', ms: 6_000 } },
+        { gap: { ms: 1_000 }, happens: { kind: 'certificate' } },
+        { gap: { ms: 3_000 }, happens: { kind: 'oom', target: 'starting' } },
+        { gap: { ms: minute }, happens: { kind: 'ready?' } },
       ]),
     ),
     sentence: /is live after 2 failed attempts; first failure while initializing: signal SIGKILL/,
@@ -83,8 +83,8 @@ test.each<Case>([
     symptom: 'a bad certificate',
     source: traceOf(
       recordedLife([
-        { gap: { ms: 20_000 }, happens: { what: 'certificate half written' } },
-        { gap: { ms: minute }, happens: { what: 'ready?' } },
+        { gap: { ms: 20_000 }, happens: { kind: 'certificate half written' } },
+        { gap: { ms: minute }, happens: { kind: 'ready?' } },
       ]),
     ),
     sentence: /new configuration rejected, old one kept: tls\.crt: not a certificate/,
@@ -94,9 +94,9 @@ test.each<Case>([
     symptom: 'retries that are exhausted',
     source: traceOf(
       recordedLife([
-        { gap: { ms: 20_000 }, happens: { what: 'no processes', forMs: 10_000_000 } },
-        { gap: { ms: 1_000 }, happens: { what: 'crash', whom: 'serving' } },
-        { gap: { ms: 15 * minute }, happens: { what: 'ready?' } },
+        { gap: { ms: 20_000 }, happens: { kind: 'no processes', forMs: 10_000_000 } },
+        { gap: { ms: 1_000 }, happens: { kind: 'crash', target: 'serving' } },
+        { gap: { ms: 15 * minute }, happens: { kind: 'ready?' } },
       ]),
     ),
     sentence: /retries exhausted after 10 attempts; last failure while starting: spawn EAGAIN/,

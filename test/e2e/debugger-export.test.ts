@@ -24,8 +24,8 @@ const schedule: Schedule = {
   nature: 0,
   ending: 'in peace',
   steps: [
-    { gap: { ms: 5_000 }, happens: { what: 'certificate' } },
-    { gap: { ms: 20_000 }, happens: { what: 'crash', whom: 'serving' } },
+    { gap: { ms: 5_000 }, happens: { kind: 'certificate' } },
+    { gap: { ms: 20_000 }, happens: { kind: 'crash', target: 'serving' } },
   ],
 };
 /** Numbers of the exported records. */

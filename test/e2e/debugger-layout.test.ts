@@ -22,14 +22,14 @@ const hour = 3_600_000;
 const axisHeight = 30;
 /** A certificate every twelve hours. */
 const week = recordedLife([
-  ...Array.from({ length: 6 }, () => ({ gap: { ms: 12 * hour }, happens: { what: 'certificate' } as const })),
-  { gap: { ms: 60_000 }, happens: { what: 'ready?' } },
+  ...Array.from({ length: 6 }, () => ({ gap: { ms: 12 * hour }, happens: { kind: 'certificate' } as const })),
+  { gap: { ms: 60_000 }, happens: { kind: 'ready?' } },
 ]);
 /** Three certificates, and an Envoy that is killed at the end. */
 const crash = recordedLife([
-  ...Array.from({ length: 9 }, () => ({ gap: { ms: 90_000 }, happens: { what: 'certificate' } as const })),
-  { gap: { ms: 90_000 }, happens: { what: 'crash', whom: 'serving' } },
-  { gap: { ms: 30_000 }, happens: { what: 'ready?' } },
+  ...Array.from({ length: 9 }, () => ({ gap: { ms: 90_000 }, happens: { kind: 'certificate' } as const })),
+  { gap: { ms: 90_000 }, happens: { kind: 'crash', target: 'serving' } },
+  { gap: { ms: 30_000 }, happens: { kind: 'ready?' } },
 ]);
 
 test('at 1440 × 900 the lane of the failed epoch is visible, and failures outside the visible range are indicated', async () => {

@@ -212,9 +212,9 @@ test('a live program without recent events shows since when, and its timeline ex
 
 test('a sentence at the top summarizes the displayed record and links to its root cause and its time', async () => {
   const life = recordedLife([
-    { gap: { ms: 20_000 }, happens: { what: 'certificate' } },
-    { gap: { ms: 60_000 }, happens: { what: 'crash', whom: 'serving' } },
-    { gap: { ms: 60_000 }, happens: { what: 'ready?' } },
+    { gap: { ms: 20_000 }, happens: { kind: 'certificate' } },
+    { gap: { ms: 60_000 }, happens: { kind: 'crash', target: 'serving' } },
+    { gap: { ms: 60_000 }, happens: { kind: 'ready?' } },
   ]);
   const open = await openPage(browser, [traceOf(life)]);
   const { page } = open;

@@ -36,15 +36,15 @@ function impossible({ steps }: GeneratedTest): string | undefined {
 async function beginRestart(
   supervised: Supervised,
   { steps }: GeneratedTest,
-  { beside, needsNobody, isOutdated }: RestartInput,
+  { isBesideServing, hasNoParent, isOutdated }: RestartInput,
 ): Promise<void> {
   const { company, host } = supervised;
   const labels = steps.map((each) => stepLabel(each.do));
   const news = steps.map((each) => each.do).find((step) => stepLabel(step) === 'desired.changed');
   const becomesOutdated = news?.kind === 'event' && news.event.isOutdated === true;
-  if (beside && (becomesOutdated || (needsNobody && labels.includes('serving.lost'))))
+  if (isBesideServing && (becomesOutdated || (hasNoParent && labels.includes('serving.lost'))))
     await startReplacement(supervised);
-  else if (beside) await startChild(supervised);
+  else if (isBesideServing) await startChild(supervised);
   else if (
     labels.some((label) => label.startsWith('parent.')) ||
     (news !== undefined && !becomesOutdated && !isOutdated)

@@ -45,7 +45,7 @@ function open(plan: HostPlan): Host {
     const process = processes.get(name);
     if (process === undefined) throw new NotShown('there is no process of that epoch');
     running.delete(name);
-    report(process, { type: 'process.exited', ...how, lastWords: '', refusedByParent, outOfMemory: false });
+    report(process, { type: 'process.exited', ...how, lastOutput: '', refusedByParent, outOfMemory: false });
   };
   const process = scriptedCallback<ProcessSignal, StartOrder>({
     start: ({ input, self }: Running<EpochRun>) => {
@@ -71,7 +71,7 @@ function open(plan: HostPlan): Host {
   const probing = scriptedCallback<ProbeRun | ProbeExplain, ProbeOrder>({
     start: ({ input, self }: Running<ProbeOrder>) => {
       probes.set(epochName(input, baseIds), self);
-      if (input.asked) foundInitializing(self);
+      if (input.isProbeRequested) foundInitializing(self);
     },
     receive: ({ self }, { type }) => {
       if (type === 'probe.run') foundInitializing(self);

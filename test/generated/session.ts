@@ -141,7 +141,7 @@ function hasSameFields(step: Step, { event }: MachineOccurrence): boolean {
 
 /** Fields of each event type that affect the machine's decisions. */
 const decisive: Readonly<Record<string, readonly string[]>> = {
-  'child.abort': ['why'],
+  'child.abort': ['reason'],
   'epoch.failed': ['refusedByParent'],
   'desired.changed': ['isOutdated'],
   'epochs.changed': ['nothingToDrain', 'adminPort'],

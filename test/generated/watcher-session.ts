@@ -59,7 +59,7 @@ async function realFiles(): Promise<Files> {
   const key = join(certificates.directory, 'tls.key');
   const held: (() => void)[] = [];
   /** Result of Envoy's validation at the next read. Envoy does not run here; only its failure is scripted. */
-  let notJudged: string | undefined;
+  let notValidated: string | undefined;
   const word = (): Promise<void> => new Promise((resolve) => void held.push(resolve));
   return {
     machine: certWatcherMachine.provide({
@@ -70,7 +70,7 @@ async function realFiles(): Promise<Files> {
           async ({ input }) => {
             await word();
             const { digest, files, problems } = await digestDirectories(input.directories);
-            return { digest, files, problems, ...(notJudged !== undefined && { notJudged }) };
+            return { digest, files, problems, ...(notValidated !== undefined && { notValidated }) };
           },
         ),
         directory: directoryWatchMachine.provide({ actors: { watchDirectory: watchDirectory() } }),
@@ -80,7 +80,7 @@ async function realFiles(): Promise<Files> {
     async setNextRead(read, company) {
       if (read.kind !== 'done') return;
       const reading = read.output as CertificateFilesContent;
-      notJudged = reading.notJudged;
+      notValidated = reading.notValidated;
       if (reading.problems.length === 0) return;
       await writeFile(key, 'no key');
       // This is a change, too, and is merged into the current batch.

@@ -22,7 +22,7 @@ const diagrams = loadDiagrams(join(packageRoot(), 'machines/discovery/sequences/
 
 /** After each test: its trace conforms to the diagram and can be replayed, no chart failed, and the context is plain data. */
 afterEach(() => {
-  for (const world of AdsWorld.made.splice(0)) {
+  for (const world of AdsWorld.created.splice(0)) {
     expect(world.failed).toBeUndefined();
     const { context } = world.actor.getSnapshot();
     expect(JSON.parse(JSON.stringify(context))).toEqual(context);
@@ -277,8 +277,8 @@ describe('a delta stream', () => {
         ackDelta(world, world.read()!);
       }
       const names = ['a', 'b', 'c', 'd', 'never'];
-      const asked = isNamed ? { resourceNamesSubscribe: names } : {};
-      world.delta({ typeUrl, initialResourceVersions: has, ...asked });
+      const subscription = isNamed ? { resourceNamesSubscribe: names } : {};
+      world.delta({ typeUrl, initialResourceVersions: has, ...subscription });
       const seen = world.read()!;
       expect([namesOf(seen), seen.removed]).toEqual([['b', 'd'], isNamed ? ['gone', 'never'] : ['gone']]);
       ackDelta(world, seen);

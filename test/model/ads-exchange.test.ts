@@ -14,7 +14,7 @@ import { isBehind, isSettled } from '../../machines/discovery/xds/ads-watch.ts';
 import { AdsWorld, type Seen } from '../simulation/ads-world.ts';
 
 afterEach(() => {
-  for (const world of AdsWorld.made.splice(0)) expect(world.failed).toBeUndefined();
+  for (const world of AdsWorld.created.splice(0)) expect(world.failed).toBeUndefined();
 });
 
 const rules = { resendsEndpoints: true, acceptsLateNames: true, maxNames: 10, maxNameChars: 100 };
@@ -34,7 +34,7 @@ const sent = (typeUrl: string, nonce: string): ExchangeEvent => ({
 const push = (...types: string[]): ExchangeEvent => ({ type: 'connection.push', version: 'v', types });
 
 /** Reports to the chart, one list a step. */
-function toldOf(...events: ExchangeEvent[]): string[][] {
+function reportsOf(...events: ExchangeEvent[]): string[][] {
   let exchange = newExchange;
   return events.map((event) => {
     const step = stepOf(exchange, event, rules);
@@ -47,35 +47,35 @@ describe('the exchange chart', () => {
   test('receives no event for a request, a response, or an acknowledged push', () => {
     const run = [request(clusterType), sent(clusterType, '1'), request(clusterType, '1')];
     const pushed = [push(clusterType), sent(clusterType, '2'), request(clusterType, '2')];
-    expect(toldOf(...run, ...pushed).flat()).toEqual([]);
+    expect(reportsOf(...run, ...pushed).flat()).toEqual([]);
   });
 
   test('receives one event when changes are held back, however many, and one when all are released', () => {
     const held = [request(clusterType), sent(clusterType, '1'), push(clusterType), push(clusterType)];
-    expect(toldOf(...held, request(clusterType, '1'))).toEqual([[], [], ['changes.held'], [], ['changes.released']]);
+    expect(reportsOf(...held, request(clusterType, '1'))).toEqual([[], [], ['changes.held'], [], ['changes.released']]);
   });
 
   test('receives another event for held-back changes after the client reads again', () => {
     const held = [request(clusterType), sent(clusterType, '1'), push(clusterType)];
-    const told = toldOf(...held, { type: 'stream.congested' }, { type: 'stream.resumed' });
-    expect(told.slice(2)).toEqual([['changes.held'], ['stream.congested'], ['stream.resumed', 'changes.held']]);
+    const reported = reportsOf(...held, { type: 'stream.congested' }, { type: 'stream.resumed' });
+    expect(reported.slice(2)).toEqual([['changes.held'], ['stream.congested'], ['stream.resumed', 'changes.held']]);
   });
 
   test('receives no event for changes that it orders to be released unless some are still held back', () => {
     const held = [request(clusterType), sent(clusterType, '1'), push(clusterType)];
-    expect(toldOf(...held, { type: 'changes.release' }).at(-1)).toEqual([]);
+    expect(reportsOf(...held, { type: 'changes.release' }).at(-1)).toEqual([]);
     // The order that would send them is pending.
     const ordered = [request(clusterType), push(clusterType)];
-    expect(toldOf(...ordered, { type: 'changes.release' })).toEqual([[], ['changes.held'], ['changes.held']]);
+    expect(reportsOf(...ordered, { type: 'changes.release' })).toEqual([[], ['changes.held'], ['changes.held']]);
   });
 
   test('receives an event for an ACK during a drain, but none for changes', () => {
     expect(
-      toldOf(request(clusterType), sent(clusterType, '1'), request(clusterType, '1'), { type: 'stream.drain' }),
+      reportsOf(request(clusterType), sent(clusterType, '1'), request(clusterType, '1'), { type: 'stream.drain' }),
     ).toEqual([[], [], [], ['client.idle']]);
     const draining: ExchangeEvent[] = [request(clusterType), sent(clusterType, '1'), { type: 'stream.drain' }];
     const late = [push(clusterType), request(clusterType, '1')];
-    expect(toldOf(...draining, push(clusterType), request(clusterType, '1'), ...late).slice(2)).toEqual([
+    expect(reportsOf(...draining, push(clusterType), request(clusterType, '1'), ...late).slice(2)).toEqual([
       [],
       [],
       ['client.idle'],
@@ -86,13 +86,13 @@ describe('the exchange chart', () => {
 
   test('receives an event for each rejection, late ACK, unknown type and excess of names', () => {
     const names = Array.from({ length: 11 }, (_, i) => `${i}`);
-    const told = toldOf(
+    const reported = reportsOf(
       request(clusterType),
       request(clusterType, 'old'),
       request('no/Type'),
       request(routeType, '', names),
     );
-    expect(told).toEqual([[], ['request.classified'], ['request.classified'], ['subscription-limit.exceeded']]);
+    expect(reported).toEqual([[], ['request.classified'], ['request.classified'], ['subscription-limit.exceeded']]);
   });
 
   test('receives an event for each request of a type that is not watched', () => {
@@ -126,9 +126,9 @@ const happening = fc.oneof(
 );
 
 /** The state of the chart after a report, according to its states. */
-function believed(before: string, { type }: ExchangeReport | { type: 'timer' }): string {
+function expectedState(previousState: string, { type }: ExchangeReport | { type: 'timer' }): string {
   if (type === 'changes.held') return 'waiting';
-  return type === 'changes.released' || type === 'stream.resumed' || type === 'timer' ? 'caught up' : before;
+  return type === 'changes.released' || type === 'stream.resumed' || type === 'timer' ? 'caught up' : previousState;
 }
 
 test('the chart always knows whether changes are held back, and a drained stream settles after the last ACK', () => {
@@ -140,25 +140,26 @@ test('the chart always knows whether changes are held back, and a drained stream
       const take = (event: ExchangeEvent): void => {
         const step = stepOf(exchange, event, rules);
         exchange = step.exchange;
-        for (const report of step.reports) chart = believed(chart, report);
+        for (const report of step.reports) chart = expectedState(chart, report);
         const isHeld = Object.values(exchange.watches).some(isBehind);
         expect(chart).toBe(isHeld ? 'waiting' : 'caught up');
       };
-      const answered = (type: string): ExchangeEvent => request(type, exchange.watches[type]?.nonceSent ?? '', ['a']);
-      for (const { do: what, type, reject } of steps) {
-        if (what === 'ask') take(request(type, '', [reject ? 'a' : 'b']));
-        else if (what === 'answer') take(answered(type));
-        else if (what === 'push') take(push(type));
-        else if (what === 'relief') take({ type: 'stream.resumed' });
-        else if (what === 'silence' && chart === 'waiting') {
-          chart = believed(chart, { type: 'timer' });
+      const acknowledged = (type: string): ExchangeEvent =>
+        request(type, exchange.watches[type]?.nonceSent ?? '', ['a']);
+      for (const { do: action, type, reject } of steps) {
+        if (action === 'ask') take(request(type, '', [reject ? 'a' : 'b']));
+        else if (action === 'answer') take(acknowledged(type));
+        else if (action === 'push') take(push(type));
+        else if (action === 'relief') take({ type: 'stream.resumed' });
+        else if (action === 'silence' && chart === 'waiting') {
+          chart = expectedState(chart, { type: 'timer' });
           take({ type: 'changes.release' });
         } else if (
-          what === 'send' &&
+          action === 'send' &&
           exchange.watches[type] !== undefined &&
           exchange.watches[type].ordered !== 'nothing'
         ) {
-          take(reject ? { type: 'response.skipped', typeUrl: type, why: 'unchanged' } : sent(type, `${++count}`));
+          take(reject ? { type: 'response.skipped', typeUrl: type, reason: 'unchanged' } : sent(type, `${++count}`));
         }
       }
       const draining = stepOf(exchange, { type: 'stream.drain' }, rules);
@@ -172,14 +173,14 @@ test('the chart always knows whether changes are held back, and a drained stream
 // ---- number of events
 
 /** A client of clusters, endpoints and a route that has received everything. */
-function givenClient(delta: boolean, tellsRoutine: boolean): AdsWorld {
-  const world = new AdsWorld({ delta, tellsRoutine });
+function givenClient(delta: boolean, recordsRoutine: boolean): AdsWorld {
+  const world = new AdsWorld({ delta, recordsRoutine });
   for (const type of [clusterType, endpointType, routeType])
     for (const name of ['a', 'b']) world.source.set(type, name);
-  const say = delta ? world.delta.bind(world) : world.sotw.bind(world);
-  say({ typeUrl: clusterType });
+  const send = delta ? world.delta.bind(world) : world.sotw.bind(world);
+  send({ typeUrl: clusterType });
   const names = delta ? { resourceNamesSubscribe: ['a', 'b'] } : { resourceNames: ['a', 'b'] };
-  for (const typeUrl of [endpointType, routeType]) say({ typeUrl, ...names });
+  for (const typeUrl of [endpointType, routeType]) send({ typeUrl, ...names });
   acknowledgeAll(world, delta);
   return world;
 }
@@ -201,14 +202,14 @@ describe.each([
 ] as const)('%s', (_, delta) => {
   test('an acknowledged push never causes an event of the chart', () => {
     const world = givenClient(delta, false);
-    const before = world.inspections;
+    const inspectionsBefore = world.inspections;
     for (let i = 0; i < 20; i++) {
       world.source.set(endpointType, 'a');
       world.source.set(routeType, 'b');
       world.push();
       expect(acknowledgeAll(world, delta).map(({ typeUrl }) => typeUrl)).toEqual([endpointType, routeType]);
     }
-    expect(world.inspections - before).toBe(0);
+    expect(world.inspections - inspectionsBefore).toBe(0);
   });
 
   test('a push that waits for the client causes two events, however many pushes wait', () => {

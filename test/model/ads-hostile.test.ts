@@ -14,7 +14,7 @@ import { type LoggedEvent, recordingLog } from '../harness/recording-log.ts';
 import { AdsWorld } from '../simulation/ads-world.ts';
 
 afterEach(() => {
-  for (const world of AdsWorld.made.splice(0)) {
+  for (const world of AdsWorld.created.splice(0)) {
     expect(world.failed).toBeUndefined();
     const { context } = world.actor.getSnapshot();
     expect(JSON.parse(JSON.stringify(context))).toEqual(context);
@@ -44,12 +44,12 @@ describe('a type with the name of an Object.prototype property', () => {
     ({ typeUrl, responseNonce }) => {
       for (const delta of [false, true]) {
         const world = givenWorld({ delta });
-        const say = delta ? world.delta.bind(world) : world.sotw.bind(world);
-        say({ typeUrl, responseNonce });
-        say({ typeUrl, responseNonce, errorDetail: { code: 3, message: 'no' } });
+        const send = delta ? world.delta.bind(world) : world.sotw.bind(world);
+        send({ typeUrl, responseNonce });
+        send({ typeUrl, responseNonce, errorDetail: { code: 3, message: 'no' } });
         world.push();
         expect(Object.keys(world.watches)).toEqual([]);
-        say({ typeUrl: clusterType });
+        send({ typeUrl: clusterType });
         expect(world.readAll().map((seen) => seen.typeUrl)).toEqual([clusterType]);
       }
     },
@@ -97,8 +97,12 @@ describe('resource versions in a first delta request', () => {
     const world = givenWorld({ delta: true });
     world.source.set(secretType, 'kubernetes://cert');
     const [[name, { version }]] = [...world.source.types.get(secretType)!] as [[string, EncodedResource]];
-    for (const told of [version, 'wrong']) {
-      world.delta({ typeUrl: secretType, initialResourceVersions: { [name]: told }, resourceNamesSubscribe: [name] });
+    for (const reportedVersion of [version, 'wrong']) {
+      world.delta({
+        typeUrl: secretType,
+        initialResourceVersions: { [name]: reportedVersion },
+        resourceNamesSubscribe: [name],
+      });
       expect(world.readAll()).toEqual([]);
     }
   });
@@ -186,11 +190,11 @@ describe('resource names', () => {
   test('are not counted after they are unsubscribed', () => {
     const world = givenWorld({ delta: true, limits: { maxNames: 150 } });
     for (let i = 0; i < 20; i++) {
-      const gone = i === 0 ? [] : names(100, (i - 1) * 100);
+      const unsubscribed = i === 0 ? [] : names(100, (i - 1) * 100);
       world.delta({
         typeUrl: endpointType,
         resourceNamesSubscribe: names(100, i * 100),
-        resourceNamesUnsubscribe: gone,
+        resourceNamesUnsubscribe: unsubscribed,
       });
     }
     expect(world.state()).toBe('streaming.delivery.up to date');
@@ -257,6 +261,6 @@ describe('a node without subscriptions', () => {
     const world = givenWorld();
     world.sotw({ typeUrl: endpointType, resourceNames: [''] });
     world.push(clusterType);
-    expect(world.source.told).toEqual([[]]);
+    expect(world.source.generated).toEqual([[]]);
   });
 });

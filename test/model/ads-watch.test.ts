@@ -90,21 +90,21 @@ const all = (typeUrl: string, names: string[] | '*'): ResponseOrder => ({
   typeUrl,
   names,
   all: true,
-  asked: [],
+  requested: [],
   changed: false,
 });
-const asked = (typeUrl: string, names: string[], some: string[]): ResponseOrder => ({
+const orderFor = (typeUrl: string, names: string[], some: string[]): ResponseOrder => ({
   typeUrl,
   names,
   all: false,
-  asked: some,
+  requested: some,
   changed: false,
 });
 const changed = (typeUrl: string, names: string[] | '*'): ResponseOrder => ({
   typeUrl,
   names,
   all: false,
-  asked: [],
+  requested: [],
   changed: true,
 });
 
@@ -181,10 +181,10 @@ describe('a state-of-the-world request', () => {
   test('is ignored if it acknowledges a response before the last one (row 5, S4)', () => {
     const stream = settled(endpointType, ['a']);
     stream.push(endpointType);
-    const before = stream.watch(endpointType);
+    const watchBefore = stream.watch(endpointType);
     expect(stream.request(sotw(endpointType, ['a', 'b'], 'n1'))).toEqual({ requestClass: 'stale', orders: [] });
     expect(stream.request(sotw(endpointType, [], 'n1'))).toEqual({ requestClass: 'stale', orders: [] });
-    expect(stream.watch(endpointType)).toBe(before);
+    expect(stream.watch(endpointType)).toBe(watchBefore);
   });
 
   test('receives only the names that an ACK adds (row 6, S8)', () => {
@@ -192,14 +192,14 @@ describe('a state-of-the-world request', () => {
     stream.request(sotw(endpointType, ['a', 'b']));
     expect(stream.request(sotw(endpointType, ['a', 'b', 'c'], 'n1'))).toEqual({
       requestClass: 'subscription',
-      orders: [asked(endpointType, ['a', 'b', 'c'], ['c'])],
+      orders: [orderFor(endpointType, ['a', 'b', 'c'], ['c'])],
     });
     expect(stream.watch(endpointType).nonceAcked).toBe('n1');
   });
 
   test('receives the new resources if it replaces names', () => {
     expect(settled(routeType, ['80', '81']).request(sotw(routeType, ['82', '80'], 'n1')).orders).toEqual([
-      asked(routeType, ['82', '80'], ['82']),
+      orderFor(routeType, ['82', '80'], ['82']),
     ]);
   });
 
@@ -232,7 +232,7 @@ describe('a state-of-the-world request', () => {
     const stream = new Stream();
     stream.request(sotw(routeType, ['80']));
     expect(stream.request(sotw(routeType, ['80', '81'], 'n1')).orders).toEqual([
-      asked(routeType, ['80', '81'], ['81']),
+      orderFor(routeType, ['80', '81'], ['81']),
     ]);
     // n2 was sent before the acknowledgement of n1 arrived.
     expect(stream.request(sotw(routeType, ['80', '81'], 'n1')).requestClass).toBe('stale');
@@ -299,7 +299,7 @@ describe('a state-of-the-world request', () => {
     const stream = settled(endpointType, ['a']);
     stream.request(sotw(endpointType, [''], 'n1'));
     expect(stream.request(sotw(endpointType, ['a'], 'other')).requestClass).toBe('stale');
-    expect(stream.request(sotw(endpointType, ['a'], 'n1')).orders).toEqual([asked(endpointType, ['a'], ['a'])]);
+    expect(stream.request(sotw(endpointType, ['a'], 'n1')).orders).toEqual([orderFor(endpointType, ['a'], ['a'])]);
   });
 
   test('leaves no watch if it is a NACK without a previous response', () => {
@@ -330,7 +330,7 @@ describe('a delta request', () => {
       { ...all(endpointType, ['a', 'b']), returning: true },
     ]);
     expect(new Stream().request(delta(clusterType, { known: ['gone'] })).orders).toEqual([
-      { ...all(clusterType, '*'), asked: ['gone'], returning: true },
+      { ...all(clusterType, '*'), requested: ['gone'], returning: true },
     ]);
   });
 
@@ -339,7 +339,7 @@ describe('a delta request', () => {
     const known = { known: has.names, knownVersions: has.versions };
     const stream = new Stream();
     expect(stream.request(delta(clusterType, known)).orders).toEqual([
-      { ...all(clusterType, '*'), asked: ['a', 'b'], has },
+      { ...all(clusterType, '*'), requested: ['a', 'b'], has },
     ]);
     stream.request(delta(clusterType, { nonce: 'n1', ...known }));
     expect(stream.push(clusterType)).toEqual([changed(clusterType, '*')]);
@@ -376,7 +376,7 @@ describe('a delta request', () => {
     const request = delta(endpointType, { nonce: 'n1', rejection: 'bad', subscribe: ['b'], unsubscribe: ['a'] });
     expect(stream.request(request)).toEqual({
       requestClass: 'rejection',
-      orders: [asked(endpointType, ['b'], ['b'])],
+      orders: [orderFor(endpointType, ['b'], ['b'])],
     });
     expect(stream.watch(endpointType)).toMatchObject({ names: ['b'], nonceAcked: '', lastError: 'bad' });
   });
@@ -401,7 +401,7 @@ describe('a delta request', () => {
     const request = delta(endpointType, { nonce: 'n1', subscribe: ['b'] });
     expect(stream.request(request)).toEqual({
       requestClass: 'stale',
-      orders: [asked(endpointType, ['a', 'b'], ['b'])],
+      orders: [orderFor(endpointType, ['a', 'b'], ['b'])],
     });
     expect(stream.request(delta(endpointType, { nonce: 'n1', unsubscribe: ['a', 'b'] })).requestClass).toBe('stale');
     expect(isSubscribed(stream.watch(endpointType))).toBe(false);
@@ -418,22 +418,22 @@ describe('a delta request', () => {
 
   test('receives only added names, whether it is an ACK or not (rows 6 and 11, D4)', () => {
     expect(settledDelta(endpointType, ['a']).request(delta(endpointType, { subscribe: ['b'] })).orders).toEqual([
-      asked(endpointType, ['a', 'b'], ['b']),
+      orderFor(endpointType, ['a', 'b'], ['b']),
     ]);
     const stream = new Stream();
     stream.request(delta(endpointType, { subscribe: ['a'] }));
     expect(stream.request(delta(endpointType, { subscribe: ['b'] })).orders).toEqual([
-      asked(endpointType, ['a', 'b'], ['b']),
+      orderFor(endpointType, ['a', 'b'], ['b']),
     ]);
     expect(stream.request(delta(endpointType, { nonce: 'n2', subscribe: ['c'] })).orders).toEqual([
-      asked(endpointType, ['a', 'b', 'c'], ['c']),
+      orderFor(endpointType, ['a', 'b', 'c'], ['c']),
     ]);
   });
 
   test('receives only the name that it adds to a wildcard subscription (D4)', () => {
     const stream = settledDelta(clusterType, []);
     expect(stream.request(delta(clusterType, { subscribe: ['a'] })).orders).toEqual([
-      { typeUrl: clusterType, names: '*', all: false, asked: ['a'], changed: false },
+      { typeUrl: clusterType, names: '*', all: false, requested: ['a'], changed: false },
     ]);
   });
 
@@ -533,7 +533,7 @@ describe('a push', () => {
     stream.request(sotw(clusterType, []));
     stream.push(clusterType);
     expect(stream.request(sotw(routeType, ['80', '81'], 'n1')).orders).toEqual([
-      asked(routeType, ['80', '81'], ['81']),
+      orderFor(routeType, ['80', '81'], ['81']),
     ]);
   });
 
@@ -542,7 +542,7 @@ describe('a push', () => {
     stream.request(delta(endpointType, { subscribe: ['a'] }));
     stream.push(endpointType);
     expect(stream.request(delta(endpointType, { subscribe: ['b'] })).orders).toEqual([
-      asked(endpointType, ['a', 'b'], ['b']),
+      orderFor(endpointType, ['a', 'b'], ['b']),
     ]);
     expect(stream.request(delta(endpointType, { nonce: 'n2' })).orders).toEqual([changed(endpointType, ['a', 'b'])]);
   });
@@ -566,7 +566,7 @@ describe('a pending order', () => {
 
   test('includes the endpoints of new clusters if it is for changes, but not if it is for names', () => {
     expect(withNewClusters(ordered()[endpointType]!).due.warming).toBeUndefined();
-    const byName = ordered({ due: { all: false, asked: ['a'], changed: false } });
+    const byName = ordered({ due: { all: false, requested: ['a'], changed: false } });
     expect(withNewClusters(byName[endpointType]!).due.warming).toBe(true);
   });
 

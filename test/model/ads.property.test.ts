@@ -53,7 +53,7 @@ const stepArbitrary: fc.Arbitrary<Step> = fc.oneof(
 
 /** The client's state of a type. */
 interface Known {
-  wanted: string[];
+  subscribed: string[];
   has: Map<string, string>;
   lastNonce: string;
   /** Contents that it rejected; a server does not send these again by itself. `name=` for a removal. */
@@ -63,17 +63,17 @@ interface Known {
 class ModelClient {
   readonly world: AdsWorld;
   readonly known = new Map<string, Known>(
-    types.map((type) => [type, { wanted: [], has: new Map(), lastNonce: '', rejected: new Set<string>() }]),
+    types.map((type) => [type, { subscribed: [], has: new Map(), lastNonce: '', rejected: new Set<string>() }]),
   );
   readonly nonces: string[] = [];
   readonly #delta: boolean;
-  readonly #saysLate: boolean;
+  readonly #subscribesLate: boolean;
 
-  constructor(delta: boolean, saysLate: boolean) {
+  constructor(delta: boolean, subscribesLate: boolean) {
     this.#delta = delta;
-    this.#saysLate = saysLate;
+    this.#subscribesLate = subscribesLate;
     // Without the extra endpoints after clusters: here every response must have a reason in its own type.
-    this.world = new AdsWorld({ delta, resendsEndpoints: false, acceptsLateNames: saysLate });
+    this.world = new AdsWorld({ delta, resendsEndpoints: false, acceptsLateNames: subscribesLate });
     for (const type of types) for (const name of names) this.world.source.set(type, name);
   }
 
@@ -106,21 +106,21 @@ class ModelClient {
     }
   }
 
-  subscribe(type: string, wanted: string[], responseNonce = ''): void {
+  subscribe(type: string, subscribed: string[], responseNonce = ''): void {
     const known = this.known.get(type)!;
-    const before = known.wanted;
-    known.wanted = wanted;
+    const previouslySubscribed = known.subscribed;
+    known.subscribed = subscribed;
     if (this.#delta) {
-      for (const name of known.has.keys()) if (!wanted.includes(name)) known.has.delete(name);
-      const added = wanted.filter((name) => !before.includes(name));
-      const removed = before.filter((name) => !wanted.includes(name));
+      for (const name of known.has.keys()) if (!subscribed.includes(name)) known.has.delete(name);
+      const added = subscribed.filter((name) => !previouslySubscribed.includes(name));
+      const removed = previouslySubscribed.filter((name) => !subscribed.includes(name));
       // The first subscription of a type to nothing would be a wildcard.
       if (added.length + removed.length === 0) return;
       const request = { resourceNamesSubscribe: added, resourceNamesUnsubscribe: removed };
       this.world.delta({ typeUrl: type, responseNonce, ...request });
     } else {
       // Its resources stay in its cache: a server that ignores the request as stale does not learn of the unsubscription.
-      this.#ask(type);
+      this.#request(type);
     }
   }
 
@@ -132,7 +132,7 @@ class ModelClient {
     const known = this.known.get(seen.typeUrl)!;
     known.lastNonce = seen.nonce;
     // The names in a rejection do not count (S1): a state-of-the-world server ignores new names in it.
-    if (reject && (this.#delta || this.#isHeard(seen.typeUrl))) this.#reject(seen, known);
+    if (reject && (this.#delta || this.#isSubscriptionKnown(seen.typeUrl))) this.#reject(seen, known);
     else {
       this.#apply(seen, known);
       this.#acknowledge(seen);
@@ -152,20 +152,20 @@ class ModelClient {
   #acknowledge(seen: Seen): void {
     const watch = this.world.watch(seen.typeUrl)!;
     const waitsForIt = Object.values(this.world.watches).some(({ due }) => due.changed);
-    const before = this.world.waiting;
+    const waitingBefore = this.world.waiting;
     const isCurrent = watch.nonceSent === seen.nonce;
-    const sameNames = this.#isHeard(seen.typeUrl);
+    const sameNames = this.#isSubscriptionKnown(seen.typeUrl);
     if (this.#delta) this.world.delta({ typeUrl: seen.typeUrl, responseNonce: seen.nonce });
-    else this.#ask(seen.typeUrl);
-    if (!isCurrent || (sameNames && !waitsForIt)) expect(this.world.waiting).toBe(before);
+    else this.#request(seen.typeUrl);
+    if (!isCurrent || (sameNames && !waitsForIt)) expect(this.world.waiting).toBe(waitingBefore);
     if (isCurrent)
       expect(this.world.watch(seen.typeUrl)).toMatchObject({ nonceAcked: seen.nonce, versionAcked: seen.version });
   }
 
   /** Whether the server knows the client's subscription. */
-  #isHeard(typeUrl: string): boolean {
-    const heard = this.world.watch(typeUrl)?.names ?? [];
-    return heard.toSorted().join() === this.known.get(typeUrl)!.wanted.toSorted().join();
+  #isSubscriptionKnown(typeUrl: string): boolean {
+    const knownNames = this.world.watch(typeUrl)?.names ?? [];
+    return knownNames.toSorted().join() === this.known.get(typeUrl)!.subscribed.toSorted().join();
   }
 
   #reject(seen: Seen, known: Known): void {
@@ -176,18 +176,23 @@ class ModelClient {
     const errorDetail = { code: 13, message: 'no' };
     if (this.#delta) this.world.delta({ typeUrl: seen.typeUrl, responseNonce: seen.nonce, errorDetail });
     else
-      this.world.sotw({ typeUrl: seen.typeUrl, responseNonce: seen.nonce, resourceNames: known.wanted, errorDetail });
+      this.world.sotw({
+        typeUrl: seen.typeUrl,
+        responseNonce: seen.nonce,
+        resourceNames: known.subscribed,
+        errorDetail,
+      });
   }
 
   #apply(seen: Seen, known: Known): void {
     if (!this.#delta && !isByName(seen.typeUrl)) known.has.clear();
-    for (const [name, content] of seen.resources) if (known.wanted.includes(name)) known.has.set(name, content);
+    for (const [name, content] of seen.resources) if (known.subscribed.includes(name)) known.has.set(name, content);
     for (const name of seen.removed) known.has.delete(name);
   }
 
-  #ask(typeUrl: string): void {
-    const { wanted, lastNonce } = this.known.get(typeUrl)!;
-    this.world.sotw({ typeUrl, resourceNames: wanted.length === 0 ? [''] : wanted, responseNonce: lastNonce });
+  #request(typeUrl: string): void {
+    const { subscribed, lastNonce } = this.known.get(typeUrl)!;
+    this.world.sotw({ typeUrl, resourceNames: subscribed.length === 0 ? [''] : subscribed, responseNonce: lastNonce });
   }
 
   /** Repeats the last acknowledgement. */
@@ -195,11 +200,11 @@ class ModelClient {
     const { lastNonce } = this.known.get(typeUrl)!;
     const watch = this.world.watch(typeUrl);
     if (lastNonce === '' || watch === undefined || isOutstanding(watch)) return;
-    const before = this.world.waiting;
-    const isHeard = this.#isHeard(typeUrl);
+    const waitingBefore = this.world.waiting;
+    const isKnown = this.#isSubscriptionKnown(typeUrl);
     if (this.#delta) this.world.delta({ typeUrl, responseNonce: lastNonce });
-    else this.#ask(typeUrl);
-    if (isHeard) expect(this.world.waiting).toBe(before);
+    else this.#request(typeUrl);
+    if (isKnown) expect(this.world.waiting).toBe(waitingBefore);
   }
 
   /**
@@ -209,16 +214,20 @@ class ModelClient {
   #stale(typeUrl: string): void {
     const watch = this.world.watch(typeUrl);
     if (watch === undefined) return;
-    if (this.#saysLate) {
-      const { wanted } = this.known.get(typeUrl)!;
-      this.subscribe(typeUrl, wanted.includes('a') ? wanted.filter((name) => name !== 'a') : [...wanted, 'a'], 'stale');
+    if (this.#subscribesLate) {
+      const { subscribed } = this.known.get(typeUrl)!;
+      this.subscribe(
+        typeUrl,
+        subscribed.includes('a') ? subscribed.filter((name) => name !== 'a') : [...subscribed, 'a'],
+        'stale',
+      );
       return;
     }
-    const before = this.world.waiting;
+    const waitingBefore = this.world.waiting;
     if (this.#delta) this.world.delta({ typeUrl, responseNonce: 'stale', resourceNamesSubscribe: ['x'] });
     else this.world.sotw({ typeUrl, responseNonce: 'stale', resourceNames: ['x'] });
     expect(this.world.watch(typeUrl)).toEqual(watch);
-    expect(this.world.waiting).toBe(before);
+    expect(this.world.waiting).toBe(waitingBefore);
   }
 
   /** A push sends nothing of a type whose last response is not acknowledged. */
@@ -234,24 +243,24 @@ class ModelClient {
 }
 
 afterEach(() => {
-  AdsWorld.made.splice(0);
+  AdsWorld.created.splice(0);
 });
 
 describe.each([
   ['state of the world', false, false],
   ['delta', true, false],
   ['delta, with names in late answers', true, true],
-])('%s', (_, delta, saysLate) => {
+])('%s', (_, delta, subscribesLate) => {
   test('a random run violates no rule, and the client eventually has all subscribed resources', () => {
     fc.assert(
       fc.property(fc.array(stepArbitrary, { minLength: 10, maxLength: 80, size: 'max' }), (steps) => {
-        const client = new ModelClient(delta, saysLate);
+        const client = new ModelClient(delta, subscribesLate);
         for (const step of steps) client.step(step);
         client.settle();
         expect(client.world.failed).toBeUndefined();
-        for (const [type, { wanted, has, rejected }] of client.known) {
+        for (const [type, { subscribed, has, rejected }] of client.known) {
           const source = client.world.source.types.get(type)!;
-          for (const name of wanted) {
+          for (const name of subscribed) {
             const should = source.has(name) ? contentOf(source, name) : undefined;
             if (rejected.has(should ?? `${name}=`)) continue;
             // State of the world cannot remove a resource that is subscribed to by name.
@@ -260,7 +269,7 @@ describe.each([
           }
         }
         expect(replayDifference(client.world.records, adsConnectionMachine)).toBe('');
-        AdsWorld.made.splice(0);
+        AdsWorld.created.splice(0);
       }),
       { numRuns: sized({ quick: 60, short: 200, full: 1_000 }) },
     );

@@ -8,9 +8,9 @@ export function leaves(node: AnyStateNode): AnyStateNode[] {
 }
 
 /** Event types that the state or an ancestor has a transition for, including an empty one: `'event.type': {}` means "ignored". */
-export function spokenOf(node: AnyStateNode): Set<string> {
-  const own = Object.keys((node.config as { on?: object }).on ?? {});
-  return new Set([...own, ...(node.parent === undefined ? [] : spokenOf(node.parent))]);
+export function handledTypes(node: AnyStateNode): Set<string> {
+  const ownTypes = Object.keys((node.config as { on?: object }).on ?? {});
+  return new Set([...ownTypes, ...(node.parent === undefined ? [] : handledTypes(node.parent))]);
 }
 
 /** A state's part of a chart's definition. */
@@ -21,13 +21,13 @@ interface Part {
 }
 
 /** A definition without the transitions of a state at this event, or after this delay. */
-function without(part: Part, [state, ...deeper]: readonly string[], at: 'on' | 'after', what: string): Part {
+function without(part: Part, [state, ...deeper]: readonly string[], at: 'on' | 'after', trigger: string): Part {
   if (state !== undefined) {
-    return { ...part, states: { ...part.states, [state]: without(part.states![state]!, deeper, at, what) } };
+    return { ...part, states: { ...part.states, [state]: without(part.states![state]!, deeper, at, trigger) } };
   }
   const rest = { ...part[at] } as Record<string, unknown>;
-  if (!(what in rest)) throw new Error(`nothing happens there at ${what}`);
-  delete rest[what];
+  if (!(trigger in rest)) throw new Error(`nothing happens there at ${trigger}`);
+  delete rest[trigger];
   return { ...part, [at]: rest };
 }
 
@@ -54,8 +54,8 @@ export type Without = readonly [state: string, at: 'on' | 'after', what: string]
 /** A machine that is broken on purpose: a part of its handling is removed. */
 export function chartWithout<Machine extends AnyStateMachine>(
   machine: Machine,
-  ...[state, at, what]: Without
+  ...[state, at, trigger]: Without
 ): Machine {
   const { config, implementations } = machine;
-  return new StateMachine(without(config as Part, state.split('.'), at, what) as never, implementations) as Machine;
+  return new StateMachine(without(config as Part, state.split('.'), at, trigger) as never, implementations) as Machine;
 }

@@ -5,7 +5,7 @@ import { acknowledgedClient, type RolloutClient, shortTexts } from '../fixtures/
 import { AdsWorld } from '../simulation/ads-world.ts';
 
 afterEach(() => {
-  for (const world of AdsWorld.made.splice(0)) expect(world.failed).toBeUndefined();
+  for (const world of AdsWorld.created.splice(0)) expect(world.failed).toBeUndefined();
 });
 
 /** A client that also has these clusters, which no resource names. */

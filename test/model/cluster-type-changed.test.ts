@@ -5,7 +5,7 @@ import { acknowledgedClient, type RolloutClient } from '../fixtures/rollout-clie
 import { AdsWorld } from '../simulation/ads-world.ts';
 
 afterEach(() => {
-  for (const world of AdsWorld.made.splice(0)) expect(world.failed).toBeUndefined();
+  for (const world of AdsWorld.created.splice(0)) expect(world.failed).toBeUndefined();
 });
 
 /** The endpoints of a cluster are no longer known to the generators. */
@@ -36,10 +36,10 @@ describe.each([
 ])('%s', (_, delta) => {
   test('endpoints are unchanged if the next version of their cluster resolves names', () => {
     const client = acknowledgedClient(delta);
-    const before = client.source.contentsOf(endpointType).get('a')!;
+    const previousContent = client.source.contentsOf(endpointType).get('a')!;
     resolveNames(client);
     client.world.push(clusterType, endpointType);
-    expect(assignments(client).filter((content) => content !== before)).toEqual([]);
+    expect(assignments(client).filter((content) => content !== previousContent)).toEqual([]);
   });
 
   test('endpoints of the next version are sent when the cluster fetches them again', () => {

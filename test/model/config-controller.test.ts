@@ -104,12 +104,12 @@ describe('config-controller', () => {
   });
 
   it('fails the start if a source is missing, but keeps running if a source is removed later', async () => {
-    const gone = { outcome: 'missing', problems: [] } as const;
-    const world = new DiscoveryWorld({}, { directory: { ...gone, problems: [] } });
+    const missing = { outcome: 'missing', problems: [] } as const;
+    const world = new DiscoveryWorld({}, { directory: { ...missing, problems: [] } });
     await world.settle();
     expect(world.output()?.exitCode).toBe(1);
     const running = await DiscoveryWorld.serving();
-    await running.changeDirectory({ ...gone, problems: [] });
+    await running.changeDirectory({ ...missing, problems: [] });
     expect(running.state()).toBe(serving);
   });
 });
@@ -140,10 +140,10 @@ describe('sources that the mesh configuration adds and removes', () => {
     await world.changeSources([cluster, other]);
     expect(inForce(world)).toEqual([other, files]);
     expect(world.events('sources.pending')).toMatchObject([{ sources: [cluster, other] }]);
-    const before = world.joins.length;
+    const joinsBefore = world.joins.length;
     moved(world, 1);
     await world.pass(20);
-    expect(world.joins.slice(before)).toEqual([[other, files]]);
+    expect(world.joins.slice(joinsBefore)).toEqual([[other, files]]);
     await world.pass(3_600_000);
     expect(inForce(world)).toEqual([other, files]);
   });

@@ -8,8 +8,8 @@ const nothingNew: SourceSummary = { ...news, changed: false };
 
 /** A source with a scripted watch and reads that end when the test ends them. */
 class World {
-  readonly asked: string[][] = [];
-  readonly told: AnyEventObject[] = [];
+  readonly reads: string[][] = [];
+  readonly events: AnyEventObject[] = [];
   readonly clock = new SimulatedClock();
   #moved: (place: string, isBurst?: true) => void = () => {};
   #end: (outcome: SourceSummary | Error) => void = () => {};
@@ -22,17 +22,21 @@ class World {
           this.#moved = (place, isBurst) => sendBack({ type: 'source.changed', place, ...(isBurst && { isBurst }) });
         }),
         readSource: fromPromise<SourceSummary, { source: string; places: string[] }>(({ input }) => {
-          this.asked.push(input.places);
+          this.reads.push(input.places);
           return new Promise((resolve, reject) => {
             this.#end = (outcome) => (outcome instanceof Error ? reject(outcome) : resolve(outcome));
           });
         }),
       },
     });
-    const tell = ({ event }: { event: AnyEventObject }): void => void this.told.push(event);
+    const record = ({ event }: { event: AnyEventObject }): void => void this.events.push(event);
     const root = setup({ actors: { source } }).createMachine({
       invoke: { id: 'source', src: 'source', input: { source: 'fs:///mesh', quietMs: 5, coalesceMs: 20 } },
-      on: { 'source.read': { actions: tell }, 'source.missing': { actions: tell }, 'source.failed': { actions: tell } },
+      on: {
+        'source.read': { actions: record },
+        'source.missing': { actions: record },
+        'source.failed': { actions: record },
+      },
     });
     this.#root = createActor(root, { clock: this.clock }).start();
   }
@@ -46,7 +50,7 @@ class World {
   }
 
   get reports(): string[] {
-    return this.told.map(({ type }) => type);
+    return this.events.map(({ type }) => type);
   }
 
   async end(outcome: SourceSummary | Error = nothingNew): Promise<void> {
@@ -66,9 +70,9 @@ it('config-source reads everything first, then each changed path once after a qu
   world.clock.increment(4);
   world.move('c.yaml');
   world.clock.increment(4);
-  expect(world.asked).toEqual([[]]);
+  expect(world.reads).toEqual([[]]);
   world.clock.increment(1);
-  expect(world.asked).toEqual([[], ['a.yaml', 'b.yaml', 'c.yaml']]);
+  expect(world.reads).toEqual([[], ['a.yaml', 'b.yaml', 'c.yaml']]);
   expect(world.state).toEqual({ reading: 'current' });
 });
 
@@ -76,11 +80,11 @@ it('config-source reads 20 ms after the first event if events continue', async (
   const world = new World();
   await world.end();
   for (let ms = 0; ms < 20; ms++) {
-    expect(world.asked).toEqual([[]]);
+    expect(world.reads).toEqual([[]]);
     world.move('a.yaml');
     world.clock.increment(1);
   }
-  expect(world.asked).toEqual([[], ['a.yaml']]);
+  expect(world.reads).toEqual([[], ['a.yaml']]);
 });
 
 it('config-source reads again only the paths that changed during a read', async () => {
@@ -88,14 +92,14 @@ it('config-source reads again only the paths that changed during a read', async 
   world.move('early.yaml');
   await world.end(news);
   world.clock.increment(20);
-  expect(world.asked).toEqual([[], ['early.yaml']]);
+  expect(world.reads).toEqual([[], ['early.yaml']]);
   world.move('late.yaml', 'later.yaml');
   await world.end();
   world.clock.increment(20);
-  expect(world.asked.at(-1)).toEqual(['late.yaml', 'later.yaml']);
+  expect(world.reads.at(-1)).toEqual(['late.yaml', 'later.yaml']);
   await world.end();
   world.clock.increment(1_000);
-  expect(world.asked).toHaveLength(3);
+  expect(world.reads).toHaveLength(3);
 });
 
 it('config-source reads everything after an interrupted read, with increasing delays', async () => {
@@ -106,34 +110,34 @@ it('config-source reads everything after an interrupted read, with increasing de
   for (const wait of [1_000, 2_000, 4_000]) {
     await world.end(new Error('too many open files'));
     world.clock.increment(wait - 1);
-    const before = world.asked.length;
+    const readsBefore = world.reads.length;
     world.clock.increment(1);
-    expect(world.asked.slice(before)).toEqual([[]]);
+    expect(world.reads.slice(readsBefore)).toEqual([[]]);
   }
   await world.end(new Error('too many open files'));
   world.move('b.yaml');
   world.clock.increment(20);
-  expect(world.asked.at(-1)).toEqual([]);
+  expect(world.reads.at(-1)).toEqual([]);
   await world.end();
   expect(world.state).toBe('current');
-  expect(world.told.filter(({ type }) => type === 'source.failed')).toHaveLength(4);
+  expect(world.events.filter(({ type }) => type === 'source.failed')).toHaveLength(4);
 });
 
 it('config-source reads again after it reports a failed read', async () => {
   const world = new World();
   await world.end({ outcome: 'failed', reason: 'connection refused' });
-  expect(world.told).toEqual([{ type: 'source.failed', source: 'fs:///mesh', reason: 'connection refused' }]);
+  expect(world.events).toEqual([{ type: 'source.failed', source: 'fs:///mesh', reason: 'connection refused' }]);
   world.clock.increment(1_000);
-  expect(world.asked).toEqual([[], []]);
+  expect(world.reads).toEqual([[], []]);
 });
 
 it('config-source reads everything again if the first read was interrupted', async () => {
   const world = new World();
   await world.end(new Error('connection refused'));
-  expect(world.told).toEqual([{ type: 'source.failed', source: 'fs:///mesh', reason: 'connection refused' }]);
+  expect(world.events).toEqual([{ type: 'source.failed', source: 'fs:///mesh', reason: 'connection refused' }]);
   world.clock.increment(1_000);
   await world.end(news);
-  expect(world.told.at(-1)).toEqual({ type: 'source.read', source: 'fs:///mesh', objects: 3, problems: 0 });
+  expect(world.events.at(-1)).toEqual({ type: 'source.read', source: 'fs:///mesh', objects: 3, problems: 0 });
 });
 
 it('config-source reads everything if too many paths changed', async () => {
@@ -141,7 +145,7 @@ it('config-source reads everything if too many paths changed', async () => {
   await world.end();
   world.move(...Array.from({ length: 400 }, (_, index) => `${index}.yaml`));
   world.clock.increment(20);
-  expect(world.asked.at(-1)).toEqual([]);
+  expect(world.reads.at(-1)).toEqual([]);
 });
 
 it('config-source sends no event after a read without changes', async () => {
@@ -150,17 +154,17 @@ it('config-source sends no event after a read without changes', async () => {
   world.move('a.yaml');
   world.clock.increment(20);
   await world.end();
-  expect(world.told).toHaveLength(1);
+  expect(world.events).toHaveLength(1);
 });
 
 it('config-source reports that its directory is missing, and reads again when the directory appears', async () => {
   const world = new World();
   await world.end({ outcome: 'missing', reason: 'there is no directory' });
-  expect(world.told).toEqual([{ type: 'source.missing', source: 'fs:///mesh', reason: 'there is no directory' }]);
+  expect(world.events).toEqual([{ type: 'source.missing', source: 'fs:///mesh', reason: 'there is no directory' }]);
   world.move('');
   world.clock.increment(20);
   await world.end(news);
-  expect([world.state, world.told.at(-1)?.type]).toEqual(['current', 'source.read']);
+  expect([world.state, world.events.at(-1)?.type]).toEqual(['current', 'source.read']);
 });
 
 it('config-source reads once, 200 ms after the last event of a burst', async () => {
@@ -172,9 +176,9 @@ it('config-source reads once, 200 ms after the last event of a burst', async () 
     world.move(`${ms}.yaml`);
   }
   world.clock.increment(199);
-  expect(world.asked).toHaveLength(1);
+  expect(world.reads).toHaveLength(1);
   world.clock.increment(1);
-  expect(world.asked).toHaveLength(2);
+  expect(world.reads).toHaveLength(2);
   await world.end(news);
   expect(world.state).toBe('current');
   expect(world.reports).toEqual(['source.read', 'source.read']);
@@ -188,7 +192,7 @@ it('config-source waits for the end of a burst after the event that turns a batc
   world.burst('b.yaml');
   expect(world.state).toEqual({ burst: 'debouncing' });
   world.clock.increment(100);
-  expect(world.asked).toHaveLength(1);
+  expect(world.reads).toHaveLength(1);
 });
 
 it('config-source reads and reports 10 s after the start of a burst that does not end', async () => {
@@ -196,11 +200,11 @@ it('config-source reads and reports 10 s after the start of a burst that does no
   await world.end(news);
   world.burst('a.yaml');
   for (let ms = 0; ms < 10_000; ms += 100) {
-    expect(world.asked).toHaveLength(1);
+    expect(world.reads).toHaveLength(1);
     world.clock.increment(100);
     world.burst('a.yaml');
   }
-  expect(world.asked).toHaveLength(2);
+  expect(world.reads).toHaveLength(2);
   world.burst('a.yaml');
   await world.end(news);
   expect(world.reports).toEqual(['source.read', 'source.read']);

@@ -39,7 +39,7 @@ const reading = (services: number, more: Partial<CatalogReading> = {}): CatalogR
 
 /** The charts with a Consul that responds as scripted by the test. */
 class CatalogWorld {
-  static readonly made: CatalogWorld[] = [];
+  static readonly created: CatalogWorld[] = [];
   readonly records: TraceRecord[] = [];
   readonly lines: string[] = [];
   readonly clock = new VirtualClock();
@@ -59,7 +59,7 @@ class CatalogWorld {
 
   /** @param isJudged whether its run is checked against the diagrams: events that a test sends itself come from no actor */
   constructor(datacenters: string[] = [''], isJudged = true) {
-    if (isJudged) CatalogWorld.made.push(this);
+    if (isJudged) CatalogWorld.created.push(this);
     const recorder = createRecorder({ program: 'pilot-discovery', now: this.clock.now });
     recorder.observe((record) => this.records.push(record));
     logEvents(recorder, createLogger({ write: (line) => this.lines.push(line) }), this.clock.now);
@@ -137,7 +137,10 @@ async function settled(): Promise<void> {
   for (let turn = 0; turn < 10; turn++) await Promise.resolve();
 }
 
-eachWorldFollowsTheDiagrams(['consul', 'consul-catalog'], [], { made: CatalogWorld.made, machine: consulMachine });
+eachWorldFollowsTheDiagrams(['consul', 'consul-catalog'], [], {
+  created: CatalogWorld.created,
+  machine: consulMachine,
+});
 
 let world: CatalogWorld;
 afterEach(() => void world?.actor.stop());
@@ -259,16 +262,16 @@ describe('the catalog of a datacenter', () => {
 
 describe('a catalog with any pending query', () => {
   /** A query waits up to a sixteenth longer than requested. */
-  const longestQueryMs = maxWaitMs + maxWaitMs / 16;
+  const maxQueryMs = maxWaitMs + maxWaitMs / 16;
 
   /** Changes Consul while queries wait. @returns state and log a minute later */
   async function afterMinute(response: CatalogReading | number, event: IndexRegressed | QueryFailed): Promise<string> {
     world = new CatalogWorld();
     await world.pass();
     world.response = response;
-    await world.pass(longestQueryMs);
+    await world.pass(maxQueryMs);
     world.report(event);
-    await world.pass(60_000 - longestQueryMs);
+    await world.pass(60_000 - maxQueryMs);
     expect(world.applied).toBe(1);
     return `${world.condition}\n${world.lines.filter((line) => line.includes('\twarn\t')).join('\n')}`;
   }

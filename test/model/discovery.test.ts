@@ -19,10 +19,10 @@ import { loadDiagrams } from '../../src/debugger/diagram/load.ts';
 import { packageRoot } from '../../src/runtime/package-root.ts';
 import { DiscoveryWorld, problem, readingOf } from '../simulation/discovery-world.ts';
 import { replayDifference } from '../simulation/replayed.ts';
-import { leaves, spokenOf } from './chart.ts';
+import { handledTypes, leaves } from './chart.ts';
 
 const serving = 'active.operating.serving';
-const times = { leaseMs: 15_000, termMs: 10_000, retryMs: 2_000, answerMs: 3_333 };
+const times = { leaseMs: 15_000, termMs: 10_000, retryMs: 2_000, requestLimitMs: 3_333 };
 const electing = {
   cluster: { server: 'https://cluster', resources: [], firstInformer: 1 },
   elections: {
@@ -38,18 +38,18 @@ const serviceChange = { key: 'ServiceEntry/shop/cart', event: 'update' } as cons
 
 /** Worlds of another file are checked there. */
 beforeAll(() => {
-  DiscoveryWorld.made.splice(0);
+  DiscoveryWorld.created.splice(0);
 });
 
 afterAll(() => {
   const diagrams = loadDiagrams(join(packageRoot(), 'machines/discovery/sequences'));
-  for (const world of DiscoveryWorld.made.splice(0)) {
+  for (const world of DiscoveryWorld.created.splice(0)) {
     expect(world.failed).toBeUndefined();
     const checker = new TraceChecker(diagrams);
     for (const record of world.records) checker.feed(record);
     // An effect that throws is a bug, and no diagram contains bugs.
-    const departures = checker.report().departures.filter(({ message }) => !message.type.startsWith('xstate.error.'));
-    expect(departures).toEqual([]);
+    const deviations = checker.report().departures.filter(({ message }) => !message.type.startsWith('xstate.error.'));
+    expect(deviations).toEqual([]);
     expect(replayDifference(world.records, discoveryMachine)).toBe('');
   }
 });
@@ -110,7 +110,7 @@ describe('the start', () => {
 
   it('opens the ports even if the API server refuses the presence Lease', async () => {
     const world = new DiscoveryWorld(electing);
-    world.leaseAnswer = { outcome: 'failed', reason: 'forbidden', retryAfterMs: 0, draw: 0 };
+    world.leaseResult = { outcome: 'failed', reason: 'forbidden', retryAfterMs: 0, draw: 0 };
     await world.settle();
     expect(world.state()).toBe(serving);
   });
@@ -119,12 +119,12 @@ describe('the start', () => {
     const world = new DiscoveryWorld({
       ...electing,
       elections: {
-        leaders: [{ lease: 'presence', times: { ...times, answerMs: 60_000 } }],
+        leaders: [{ lease: 'presence', times: { ...times, requestLimitMs: 60_000 } }],
         presence: 'presence',
       },
       secure: true,
     });
-    world.leaseAnswer = new Promise<never>(() => {});
+    world.leaseResult = new Promise<never>(() => {});
     await world.pass(4_999);
     expect(world.state()).toBe('active.operating.announcing replica');
     expect(world.orders.map(({ type }) => type)).not.toContain('ads.listen');
@@ -134,7 +134,7 @@ describe('the start', () => {
 
   it('can be stopped in order while it waits for the presence Lease', async () => {
     const world = new DiscoveryWorld(electing);
-    world.leaseAnswer = new Promise<never>(() => {});
+    world.leaseResult = new Promise<never>(() => {});
     await world.settle();
     expect(world.state()).toBe('active.operating.announcing replica');
     world.from('discovery/signals', { type: 'signal.received', signal: 'SIGTERM' });
@@ -206,7 +206,7 @@ describe('the start', () => {
     );
     await world.settle();
     expect(world.state()).toBe(serving);
-    expect(world.events('settings.rejected')).toMatchObject([{ what: 'mesh', problems: [{ message: 'no number' }] }]);
+    expect(world.events('settings.rejected')).toMatchObject([{ name: 'mesh', problems: [{ message: 'no number' }] }]);
     expect(world.events('settings.loaded')[0]).toMatchObject({ origin: 'defaults', version: 'built-in' });
   });
 
@@ -243,10 +243,10 @@ describe('the start', () => {
     ['registries', 'service registries'],
     ['server-certificates', 'server certificates'],
     ['authenticators', 'authenticators'],
-  ] as const)('fails with a reason and closes open ports if the stage %s fails', async (stage, told) => {
+  ] as const)('fails with a reason and closes open ports if the stage %s fails', async (stage, message) => {
     const world = new DiscoveryWorld({ secure: true }, { unprepared: { [stage]: 'not to be had' } });
     await world.settle();
-    expect(world.output()).toEqual({ exitCode: 1, trouble: [`${told}: not to be had`] });
+    expect(world.output()).toEqual({ exitCode: 1, trouble: [`${message}: not to be had`] });
     expect(world.running()).toEqual([]);
     expect(world.orders.some(({ type }) => type === 'readiness.began' || type === 'ads.listen')).toBe(false);
   });
@@ -373,7 +373,7 @@ describe('mesh-wide settings', () => {
     await world.pass(39);
     expect(world.events('settings.changed')).toEqual([]);
     await world.pass(1);
-    expect(world.events('settings.changed')).toMatchObject([{ what: 'mesh', version: 'm2' }]);
+    expect(world.events('settings.changed')).toMatchObject([{ name: 'mesh', version: 'm2' }]);
     expect(world.adopted.at(-1)).toBe('m2');
     await world.pass(100);
     expect(world.events('clients.push')).toMatchObject([{ forced: true }]);
@@ -642,7 +642,7 @@ describe('every chart state', () => {
   );
 
   test.each(cases)('handles or ignores each event that it can receive: %s', (_, actor, node) => {
-    const spoken = spokenOf(node);
+    const spoken = handledTypes(node);
     const sent = eventCatalogue
       .filter(({ to, from }) => to === actor && livesIn(from, actor, node))
       .map(({ type }) => type)

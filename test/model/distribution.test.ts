@@ -7,13 +7,13 @@ import { eachWorldFollowsTheDiagrams } from './follows-diagrams.ts';
 const finished: DistributionSummary = { unfinished: 0, tookMs: 1 };
 const unfinished: DistributionSummary = { unfinished: 3, tookMs: 1 };
 
-eachWorldFollowsTheDiagrams(['distribution'], ['looking']);
+eachWorldFollowsTheDiagrams(['distribution'], ['computing']);
 
-async function given(look: DiscoveryWorld['look']): Promise<DiscoveryWorld> {
+async function given(computation: DiscoveryWorld['computation']): Promise<DiscoveryWorld> {
   const world = await DiscoveryWorld.serving({
     cluster: { server: 'https://cluster', resources: [], firstInformer: 1 },
   });
-  world.look = look;
+  world.computation = computation;
   return world;
 }
 
@@ -23,7 +23,7 @@ async function stirred(world: DiscoveryWorld): Promise<void> {
 }
 
 /** Times of checks, since the first event. */
-const looksSince = (world: DiscoveryWorld, from: number): number[] => world.looks.map((at) => at - from);
+const checksSince = (world: DiscoveryWorld, from: number): number[] => world.computedAt.map((at) => at - from);
 
 it('simultaneous changes are checked once, shortly afterwards, and not again', async () => {
   const world = await given(finished);
@@ -31,7 +31,7 @@ it('simultaneous changes are checked once, shortly afterwards, and not again', a
   await stirred(world);
   await stirred(world);
   await world.pass(60_000);
-  expect(looksSince(world, from)).toEqual([100]);
+  expect(checksSince(world, from)).toEqual([100]);
 });
 
 it('a check is repeated with increasing delays until all proxies have the objects', async () => {
@@ -39,10 +39,10 @@ it('a check is repeated with increasing delays until all proxies have the object
   const from = world.clock.now();
   await stirred(world);
   await world.pass(25_000);
-  expect(looksSince(world, from)).toEqual([100, 600, 1_600, 3_600, 7_600, 12_600, 17_600, 22_600]);
-  world.look = finished;
+  expect(checksSince(world, from)).toEqual([100, 600, 1_600, 3_600, 7_600, 12_600, 17_600, 22_600]);
+  world.computation = finished;
   await world.pass(60_000);
-  expect(world.looks).toHaveLength(9);
+  expect(world.computedAt).toHaveLength(9);
 });
 
 it('a rejection is checked within 1 s, even during long delays and checks', async () => {
@@ -50,33 +50,33 @@ it('a rejection is checked within 1 s, even during long delays and checks', asyn
   await stirred(world);
   await world.pass(60_000);
   const from = world.clock.now();
-  const before = world.looks.length;
+  const checksBefore = world.computedAt.length;
   await stirred(world);
   await world.pass(1_000);
-  expect(world.looks.slice(before).some((at) => at - from <= 1_000)).toBe(true);
+  expect(world.computedAt.slice(checksBefore).some((at) => at - from <= 1_000)).toBe(true);
 });
 
 it('a change during a check is checked next', async () => {
-  const look = Promise.withResolvers<DistributionSummary>();
-  const world = await given(look.promise);
+  const pendingComputation = Promise.withResolvers<DistributionSummary>();
+  const world = await given(pendingComputation.promise);
   await stirred(world);
   await world.pass(100);
   await stirred(world);
   await world.pass(10_000);
-  expect(world.looks).toHaveLength(1);
-  world.look = finished;
-  look.resolve(finished);
+  expect(world.computedAt).toHaveLength(1);
+  world.computation = finished;
+  pendingComputation.resolve(finished);
   await world.pass(60_000);
-  expect(world.looks).toHaveLength(2);
+  expect(world.computedAt).toHaveLength(2);
 });
 
 it('a check that throws is retried', async () => {
   const world = await given(new Error('bug'));
   await stirred(world);
   await world.pass(100);
-  world.look = finished;
+  world.computation = finished;
   await world.pass(60_000);
-  expect(world.looks).toHaveLength(2);
+  expect(world.computedAt).toHaveLength(2);
 });
 
 it('checks take at most 5 % of the time', async () => {
@@ -84,7 +84,7 @@ it('checks take at most 5 % of the time', async () => {
   const from = world.clock.now();
   await stirred(world);
   await world.pass(20_000);
-  const [first, ...others] = looksSince(world, from);
+  const [first, ...laterChecks] = checksSince(world, from);
   expect(first).toBe(100);
-  expect(others.every((at, index) => at - [first!, ...others][index]! >= 2_000)).toBe(true);
+  expect(laterChecks.every((at, index) => at - [first!, ...laterChecks][index]! >= 2_000)).toBe(true);
 });

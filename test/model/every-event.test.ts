@@ -11,7 +11,7 @@ import { eventCatalogue } from '../../machines/agent/event-catalogue.ts';
 import { certWatcherMachine } from '../../machines/agent/files/cert-watcher.machine.ts';
 import { statusMachine } from '../../machines/agent/status/status.machine.ts';
 import { xdsStreamMachine } from '../../machines/agent/xds/xds-stream.machine.ts';
-import { leaves, spokenOf } from './chart.ts';
+import { handledTypes, leaves } from './chart.ts';
 
 /** Results of orders, which arrive in the state that gave the order. */
 const lateOnly: Readonly<Record<string, readonly string[]>> = { agent: ['status.listening'] };
@@ -48,7 +48,7 @@ describe.each(machines.map((machine) => [machine.id, machine, sentAnytimeTo(mach
         .filter((node) => !isTransient(node))
         .map((node) => [node.path.join('.'), node] as const),
     )('handles or ignores each event in state "%s"', (_path, node) => {
-      const spoken = spokenOf(node);
+      const spoken = handledTypes(node);
       expect(events.filter((type) => !spoken.has(type))).toEqual([]);
     });
   },

@@ -4,7 +4,7 @@ import { supervisorMachine } from '../../machines/agent/envoy/supervisor.machine
 import { type Exploration, explore, findShortest } from '../../src/debugger/explore/explorer.ts';
 import type { Bounds } from '../../src/simulation/agent/exploration-bounds.ts';
 import { exploreAgent } from '../../src/simulation/agent/explore-agent.ts';
-import { nobodyForgotten } from '../../src/simulation/agent/invariants/exits.ts';
+import { everyProcessIsAwaited } from '../../src/simulation/agent/invariants/exits.ts';
 import { sized } from '../harness/size-of-run.ts';
 import { expectSameChoices } from './given-worlds.ts';
 
@@ -166,7 +166,7 @@ test('the exploration detects an agent that treats every exited parent as crashe
 test("the exploration detects an agent that adopts no epochs, so that no agent waits for an Envoy's exit", () => {
   const forgetful = supervisorMachine.provide({ actions: { adoptEpochs: () => {} } });
   const machines = { supervisor: forgetful };
-  const invariants = [nobodyForgotten];
+  const invariants = [everyProcessIsAwaited];
   const agent = exploreAgent(bounds(0, 1, 0), { ...killed, faults: ['kill'], machines, invariants });
   const { found } = findShortest(() => agent.begin());
   expect(found?.path).toContain('kill');

@@ -6,7 +6,11 @@ import { explore, findShortest } from '../../src/debugger/explore/explorer.ts';
 import type { Bounds } from '../../src/simulation/agent/exploration-bounds.ts';
 import { exploreAgent } from '../../src/simulation/agent/explore-agent.ts';
 import type { Invariant } from '../../src/simulation/agent/invariants/invariant.ts';
-import { checkedAlone, failedIsNotRepeated, servedIsWanted } from '../../src/simulation/agent/invariants/replacing.ts';
+import {
+  failedIsNotRepeated,
+  newestBinaryServes,
+  onlyCheckedBinaries,
+} from '../../src/simulation/agent/invariants/replacing.ts';
 import { isQuick, sized } from '../harness/size-of-run.ts';
 
 /** XState's development build warns about every event that arrives after its actor stopped, here thousands. */
@@ -50,7 +54,7 @@ describe('a changed Envoy binary', () => {
     ],
     [
       'a supervisor that ignores changes of the desired state',
-      servedIsWanted,
+      newestBinaryServes,
       {
         supervisor: supervisorMachine.provide({
           guards: { changesDesired: ({ event }) => event.type === 'config.changed' },
@@ -61,7 +65,7 @@ describe('a changed Envoy binary', () => {
     ],
     [
       'a watcher that offers an incompatible binary',
-      checkedAlone,
+      onlyCheckedBinaries,
       { binaryWatcher: binaryWatcherMachine.provide({ guards: { isRejected: () => false } }) },
       bounds(0, 1, 0),
       ['misfit'],

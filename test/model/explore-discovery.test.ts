@@ -5,8 +5,8 @@
 import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { type AnyActorRef, assign, enqueueActions } from 'xstate';
 import { pushMachine } from '../../machines/discovery/push/push.machine.ts';
-import { emptyLine, withServed, withTurns } from '../../machines/discovery/push/push-line.ts';
 import { pushQueueMachine } from '../../machines/discovery/push/push-queue.machine.ts';
+import { emptyQueue, withGrantedSlots, withServed } from '../../machines/discovery/push/push-queue-record.ts';
 import { registryMachine } from '../../machines/discovery/registry/registry.machine.ts';
 import { serviceRegistryMachine } from '../../machines/discovery/registry/service-registry.machine.ts';
 import { adsConnectionMachine } from '../../machines/discovery/xds/ads-connection.machine.ts';
@@ -23,14 +23,14 @@ import {
   acknowledgedWasSent,
   clustersFirst,
   everyoneConverges,
+  everyProxyIsServed,
   listsFirst,
-  nobodyOverlooked,
   noPushChartFails,
   oneOutstanding,
   type PushInvariant,
   readersStay,
   slowCostsLittle,
-  stalledDelaysNobody,
+  stalledDelaysNoClient,
   throttleHolds,
 } from '../../src/simulation/discovery/discovery-invariants.ts';
 import { meshTypes } from '../../src/simulation/discovery/discovery-mesh.ts';
@@ -119,7 +119,7 @@ describe('the push path', () => {
   });
 
   test('breaks no invariant if a client connects and subscribes later', () => {
-    expectComplete(exploreAll(bounds(2, 1), { asksLate: true, clients: ['delta'], events: ['cluster'] }), 300);
+    expectComplete(exploreAll(bounds(2, 1), { requestsLate: true, clients: ['delta'], events: ['cluster'] }), 300);
   });
 
   test('conforms to the sequence diagrams', () => {
@@ -153,7 +153,7 @@ interface Broken {
 }
 
 /** The explorer's own finding: the desired state is unreachable although no fault happens any more. */
-const wanted: PushInvariant = { name: goalIsReached };
+const unreachable: PushInvariant = { name: goalIsReached };
 
 const connection = (broken: Parameters<typeof adsConnectionMachine.provide>[0]) => ({
   connection: adsConnectionMachine.provide(broken),
@@ -167,7 +167,7 @@ function ordersAtOnce(watches: Watches, types: readonly string[]): ResponseOrder
   return types.flatMap((typeUrl) => {
     const watch = watches[typeUrl];
     const names = watch?.wildcard === true ? '*' : (watch?.names ?? []);
-    return watch === undefined ? [] : [{ typeUrl, names, all: false, asked: [], changed: true }];
+    return watch === undefined ? [] : [{ typeUrl, names, all: false, requested: [], changed: true }];
   });
 }
 
@@ -184,13 +184,13 @@ const sendsAtOnce = pushing(ordersAtOnce);
 const forgetful = queue({
   actions: {
     releaseSlots: assign({
-      line: ({ context: { line } }, { connections }) =>
+      queue: ({ context: { queue: line } }, { connections }) =>
         withServed({ ...line, serving: line.serving.map((served) => ({ ...served, next: null })) }, connections),
     }),
   },
 });
 
-const careless = queue({ actions: { removeProxy: assign({ line: emptyLine }) } });
+const careless = queue({ actions: { removeProxy: assign({ queue: emptyQueue }) } });
 
 const nothing = { configs: [], forced: false, reasons: {}, updates: 0 };
 const parentOf = ({ self }: { self: { _parent?: AnyActorRef } }): AnyActorRef => self._parent!;
@@ -199,8 +199,8 @@ const registry = (mutant: Parameters<typeof serviceRegistryMachine.provide>[0]) 
   registry: serviceRegistryMachine.provide(mutant),
 });
 
-const connectionWithout = (...what: Without): Partial<PushMachines> => ({
-  connection: chartWithout(adsConnectionMachine, ...what),
+const connectionWithout = (...removedHandler: Without): Partial<PushMachines> => ({
+  connection: chartWithout(adsConnectionMachine, ...removedHandler),
 });
 
 /** One response is on its way to it, and the next one waits. */
@@ -208,19 +208,19 @@ const unread = { faults: ['stall'], clients: ['sotw'] } as const;
 
 const broken: Record<string, Broken> = {
   'a connection that is not notified that its client stopped reading': {
-    finds: wanted,
+    finds: unreachable,
     within: bounds(1, 1),
     machines: connectionWithout('streaming.delivery', 'on', 'stream.congested'),
     options: unread,
   },
   'a connection that waits without a limit for a client that does not read': {
-    finds: wanted,
+    finds: unreachable,
     within: bounds(1, 1),
     machines: connectionWithout('streaming.delivery.congested', 'after', 'congestionLimit'),
     options: unread,
   },
   'a connection that waits without a limit until its client reads the final status': {
-    finds: wanted,
+    finds: unreachable,
     within: bounds(1, 1),
     machines: connectionWithout('closing', 'after', 'closeLimit'),
     options: unread,
@@ -244,12 +244,12 @@ const broken: Record<string, Broken> = {
     options: unread,
   },
   'a server that serves no proxy until a slow client has read all its responses': {
-    finds: stalledDelaysNobody,
+    finds: stalledDelaysNoClient,
     within: bounds(1, 1),
     options: { faults: ['stall'], waitsForReaders: true },
   },
   'a push that loses the changes of a context that could not be built': {
-    finds: wanted,
+    finds: unreachable,
     within: bounds(1, 1),
     machines: {
       push: pushMachine.provide({
@@ -261,25 +261,25 @@ const broken: Record<string, Broken> = {
     options: { clients: ['sotw'] },
   },
   'a registry whose changes are lost when services cannot be computed': {
-    finds: wanted,
+    finds: unreachable,
     within: bounds(1, 1),
     machines: registry({ delays: { retryDelay: 1e12 }, guards: { affectsServices: () => false } }),
     options: { clients: ['sotw'], moves: ['cluster'], events: [] },
   },
   'a registry that does not request a computation when it changes by itself': {
-    finds: wanted,
+    finds: unreachable,
     within: bounds(1, 0),
     machines: registry({ guards: { hasPendingChanges: () => false } }),
     options: { clients: ['sotw'], moves: ['cluster'], events: [] },
   },
   'a registry that does not report its changes': {
-    finds: wanted,
+    finds: unreachable,
     within: bounds(1, 0),
     machines: { member: registryMachine.provide({ actions: { reportChanged: () => {} } }) },
     options: { clients: ['sotw'], moves: ['cluster'], events: [] },
   },
   'a registry that reports nothing after it was lost': {
-    finds: wanted,
+    finds: unreachable,
     within: bounds(1, 1),
     machines: {
       member: registryMachine.provide({
@@ -300,7 +300,7 @@ const broken: Record<string, Broken> = {
     options: { listsLate: true, settled: false, clients: ['sotw'] },
   },
   'a registry that waits for its first list without a limit': {
-    finds: wanted,
+    finds: unreachable,
     within: bounds(0, 0),
     machines: registry({
       actions: {
@@ -314,9 +314,9 @@ const broken: Record<string, Broken> = {
     options: { listsLate: true, settled: false, clients: ['sotw'] },
   },
   'a stream without subscriptions that keeps its context after a push': {
-    finds: wanted,
+    finds: unreachable,
     within: bounds(1, 0),
-    options: { asksLate: true, settled: false, passesOverIdle: true, clients: ['sotw'], events: ['cluster'] },
+    options: { requestsLate: true, settled: false, skipsUnsubscribed: true, clients: ['sotw'], events: ['cluster'] },
   },
   'a connection that does not wait for an acknowledgement': {
     finds: oneOutstanding,
@@ -343,7 +343,7 @@ const broken: Record<string, Broken> = {
   'a stream that builds a response from the state when it is sent, not when it was ordered': {
     finds: clustersFirst,
     within: bounds(2, 0),
-    options: { ...wide, clients: ['sotw'], window: 1, makesLate: true },
+    options: { ...wide, clients: ['sotw'], window: 1, buildsLate: true },
   },
   'a connection that forgets a change while it waits for an acknowledgement': {
     finds: everyoneConverges,
@@ -369,20 +369,20 @@ const broken: Record<string, Broken> = {
     machines: queue({
       actions: {
         grantSlots: enqueueActions(({ context, enqueue, system }) => {
-          const { line, batches } = withTurns(context.line, context.throttle + 1);
-          enqueue.assign({ line });
+          const { queue: line, batches } = withGrantedSlots(context.queue, context.throttle + 1);
+          enqueue.assign({ queue: line });
           for (const batch of batches) enqueue.sendTo(system.get('ads-server'), { type: 'proxies.serve', ...batch });
         }),
       },
     }),
   },
   'a queue that forgets changes while a proxy is served': {
-    finds: nobodyOverlooked,
+    finds: everyProxyIsServed,
     within: bounds(2, 0),
     machines: forgetful,
   },
   'a queue that drops all waiting proxies when a proxy disconnects': {
-    finds: nobodyOverlooked,
+    finds: everyProxyIsServed,
     within: bounds(1, 1),
     machines: careless,
   },
@@ -418,21 +418,27 @@ describe.skipIf(isQuick)('the exploration of the push path', () => {
   test.each(Object.entries(broken))(
     'detects, by a shortest run, %s',
     (_, { finds, within, machines = {}, options }) => {
-      const invariants = finds === wanted ? [] : [finds];
+      const invariants = finds === unreachable ? [] : [finds];
       const world = explorePush(within, { invariants, machines, ...options });
       const { found } = findShortest(() => world.begin(), { ms: 20_000 });
       expect(found?.violations[0]?.invariant).toBe(finds.name);
-      if (finds === wanted) expect(endOf(() => world.begin(), found!.path).reached).toBe(false);
+      if (finds === unreachable) expect(endOf(() => world.begin(), found!.path).reached).toBe(false);
       else expect(lastsUntilTheEnd(() => world.begin(), found!.path)).toBe(true);
     },
   );
 
   test('detects, by a shortest run, a connection that responds to every ACK, forever', () => {
-    const answer = (typeUrl: string): ResponseOrder => ({ typeUrl, names: '*', all: true, asked: [], changed: false });
+    const orderFor = (typeUrl: string): ResponseOrder => ({
+      typeUrl,
+      names: '*',
+      all: true,
+      requested: [],
+      changed: false,
+    });
     const restless: Partial<PushMachines> = {
       exchange: (exchange, event, rules) =>
         event.type === 'request.received'
-          ? { exchange, orders: [answer(event.request.typeUrl)], reports: [] }
+          ? { exchange, orders: [orderFor(event.request.typeUrl)], reports: [] }
           : stepOf(exchange, event, rules),
     };
     const world = explorePush(bounds(0, 0), {
@@ -456,10 +462,10 @@ describe('random schedules of the push path', () => {
 
   test('are shrunk to a few choices if they violate an invariant, and reproduced by their seed', () => {
     const machines = careless;
-    const { finding } = searchPushes({ seed: 1, runs: 100, longest: 15, machines });
+    const { finding } = searchPushes({ seed: 1, runs: 100, maxChoices: 15, machines });
     expect(finding?.violations[0]?.invariant).toMatch(/forgotten|converges/);
     expect(finding!.choices.length).toBeLessThanOrEqual(30);
-    const again = searchPushes({ seed: 1, runs: 100, longest: 15, machines, path: finding!.path });
+    const again = searchPushes({ seed: 1, runs: 100, maxChoices: 15, machines, path: finding!.path });
     expect(again.finding?.choices).toEqual(finding!.choices);
   });
 });

@@ -92,7 +92,10 @@ const { withClustersSent, withClustersAcknowledged, withRetained, withHeld, afte
 
 const broken: Record<string, Broken> = {
   'routes that wait for no cluster': {
-    rules: { withHeld: (rollout, looked) => withHeld(rollout, looked, [], []), withClustersSent: (rollout) => rollout },
+    rules: {
+      withHeld: (rollout, isGenerated) => withHeld(rollout, isGenerated, [], []),
+      withClustersSent: (rollout) => rollout,
+    },
     finds: 'no active route leads to an unusable cluster',
     within: replace,
   },

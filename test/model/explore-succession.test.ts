@@ -64,7 +64,7 @@ describe('an agent that is replaced by a newer one', () => {
     ],
     [
       'releases control before the record is written',
-      { looksAtNothing: true, writesNothing: true },
+      { ignoresRecord: true, writesNothing: true },
       bounds(1, 0, 0, 1),
       'no recorded state is lost',
     ],
@@ -82,14 +82,14 @@ describe('an agent that is replaced by a newer one', () => {
     ],
     [
       'follows a killed agent, and starts a new Envoy beside a newer agent that was faster',
-      { beginsAnew: true },
+      { startsFresh: true },
       bounds(1, 1, 0, 0),
       'the agent with control has the base IDs',
     ],
     ['is replaced, and its due orders are not read', { forgetsWhatIsLeft: true }, bounds(1, 0, 0, 0, 1), goalIsReached],
     [
       'has exited or handles no signals yet, so an order is dropped',
-      { dropsWhatNobodyHears: true },
+      { dropsUnhandledOrders: true },
       bounds(1, 0, 0, 0, 1),
       goalIsReached,
     ],

@@ -23,32 +23,32 @@ import {
 import { exploreAgent } from '../../src/simulation/agent/explore-agent.ts';
 import { noChartFails, triggersAreApplied } from '../../src/simulation/agent/invariants/converging.ts';
 import {
-  agentEndsForAReason,
-  nobodyForgotten,
-  nobodyLeftBehind,
+  agentExitsForReason,
+  everyProcessIsAwaited,
+  noProcessOutlivesAgent,
   stopEnds,
 } from '../../src/simulation/agent/invariants/exits.ts';
 import type { Invariant } from '../../src/simulation/agent/invariants/invariant.ts';
 import {
-  doomedIsReplaced,
-  liveIsNotKilled,
+  noSigkillToLive,
   noSignalToDrainingParent,
   noSignalToNeededParent,
-  onlyKillTheUnborn,
-  replacedHasItsTime,
+  orphanIsReplaced,
+  replacedFinishesRequests,
   servingIsKept,
+  startingIsKilled,
 } from '../../src/simulation/agent/invariants/keeping.ts';
 import {
   eachStartIsReportedOnce,
   readyHasItsListeners,
-  readyIsSaid,
+  readyIsReported,
   readyIsTrue,
 } from '../../src/simulation/agent/invariants/reporting.ts';
 import {
   fewProcesses,
   noDrainCutByStart,
   noGap,
-  noSecondBeginning,
+  noSecondEpochZero,
   oneNotLive,
 } from '../../src/simulation/agent/invariants/starting.ts';
 import { isQuick, sized } from '../harness/size-of-run.ts';
@@ -219,7 +219,7 @@ describe('a watched directory', () => {
   });
 
   const forgetful = directoryWatchMachine.provide({
-    actions: { recordSnapshot: assign({ seen: null }) },
+    actions: { recordSnapshot: assign({ knownHash: null }) },
     guards: { hasNoSnapshot: () => false },
   });
   test.skipIf(isQuick).each([
@@ -379,7 +379,7 @@ const broken: Record<string, Broken> = {
     }),
   },
   'F4: a supervisor that forgets all epochs after one failure': {
-    finds: noSecondBeginning,
+    finds: noSecondEpochZero,
     within: bounds(1, 1, 0),
     machines: supervisor({ actions: { removeEpoch: assign({ epochs: [] }) } }),
   },
@@ -394,7 +394,7 @@ const broken: Record<string, Broken> = {
     machines: supervisor({ guards: { isParentDraining: () => false } }),
   },
   'an epoch that is terminated as soon as it is replaced': {
-    finds: replacedHasItsTime,
+    finds: replacedFinishesRequests,
     within: bounds(1, 1, 0),
     // Only this one of all faults, and a quarter of the states.
     machines: { ...epoch({ delays: { linger: 0 } }), faults: ['undying'] },
@@ -405,7 +405,7 @@ const broken: Record<string, Broken> = {
     machines: supervisor({ guards: { requiresFullRestart: ({ context }) => context.epochs.some((e) => e.doomed) } }),
   },
   'a supervisor that ignores the early exit of a parent': {
-    finds: doomedIsReplaced,
+    finds: orphanIsReplaced,
     within: bounds(1, 1, 0),
     machines: { ...supervisor({ guards: { isParentOfServingEpoch: () => false } }), faults: ['crash'] },
   },
@@ -449,7 +449,7 @@ const broken: Record<string, Broken> = {
     }),
   },
   'an epoch that always uses SIGTERM instead of SIGKILL': {
-    finds: onlyKillTheUnborn,
+    finds: startingIsKilled,
     within: bounds(1, 0, 0),
     machines: epoch({ actions: { signal: sendTo('process', { type: 'process.signal', signal: 'SIGTERM' }) } }),
   },
@@ -459,14 +459,14 @@ const broken: Record<string, Broken> = {
     machines: supervisor({ actions: { reportHandoverBegan: sendTo('epoch-0', { type: 'epoch.abort' }) } }),
   },
   'a supervisor that drops a superseded epoch': {
-    finds: nobodyForgotten,
+    finds: everyProcessIsAwaited,
     within: bounds(1, 0, 0),
     machines: supervisor({
       actions: { supersedePrevious: enqueueActions(({ enqueue }) => enqueue.stopChild('epoch-0')) },
     }),
   },
   'an agent that exits before its last Envoy': {
-    finds: nobodyLeftBehind,
+    finds: noProcessOutlivesAgent,
     within: bounds(0, 0, 2),
     machines: {
       machines: { shutdown: shutdownMachine.provide({ delays: { reapLimit: 0 } }) },
@@ -477,7 +477,7 @@ const broken: Record<string, Broken> = {
     },
   },
   'an agent that gives up at the first failure': {
-    finds: agentEndsForAReason,
+    finds: agentExitsForReason,
     within: bounds(0, 1, 0),
     machines: supervisor({ guards: { isRetryBudgetExhausted: () => true } }),
   },
@@ -526,7 +526,7 @@ const broken: Record<string, Broken> = {
     },
   },
   'C20: a supervisor that kills without a last probe': {
-    finds: liveIsNotKilled,
+    finds: noSigkillToLive,
     within: bounds(1, 0, 0),
     machines: supervisor({
       actions: {
@@ -620,8 +620,8 @@ describe.skipIf(isQuick)('the exploration of the agent', () => {
         actions: { updateListeners: () => {} },
       });
       const replaced = `${lives} cert tick:cert-watcher.watchDelay prepared:1 admin:1 live:1 seen:1`;
-      const { found } = from(replaced, 2, { machines: { status }, invariants: [readyIsSaid] });
-      expect(found?.violations[0]?.invariant).toBe(readyIsSaid.name);
+      const { found } = from(replaced, 2, { machines: { status }, invariants: [readyIsReported] });
+      expect(found?.violations[0]?.invariant).toBe(readyIsReported.name);
     });
   });
 

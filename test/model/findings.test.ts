@@ -16,26 +16,26 @@ beforeEach(() => {
 const begins = 'fine: epoch 0 is live 666 ms after the start';
 const ends = 'fine: exited 5.1 s after SIGTERM';
 
-const at = (ms: number, what: Happening): Step => ({ gap: { ms }, happens: what });
+const at = (ms: number, happening: Happening): Step => ({ gap: { ms }, happens: happening });
 /** Long enough for all later events. */
-const later = at(500_000, { what: 'ready?' });
+const later = at(500_000, { kind: 'ready?' });
 
 describe('trace findings', () => {
-  test.each<{ readonly of: string; readonly steps: Step[]; readonly says: string[] }>([
+  test.each<{ readonly of: string; readonly steps: Step[]; readonly findings: string[] }>([
     {
       of: 'a certificate that changes',
-      steps: [at(20_000, { what: 'certificate' }), later],
-      says: [begins, 'note: epoch 1 replaced epoch 0 with no downtime: tls.crt changed', ends],
+      steps: [at(20_000, { kind: 'certificate' }), later],
+      findings: [begins, 'note: epoch 1 replaced epoch 0 with no downtime: tls.crt changed', ends],
     },
     {
       of: 'an order',
-      steps: [at(20_000, { what: 'SIGHUP' }), later],
-      says: [begins, 'note: epoch 1 replaced epoch 0 with no downtime: SIGHUP received', ends],
+      steps: [at(20_000, { kind: 'SIGHUP' }), later],
+      findings: [begins, 'note: epoch 1 replaced epoch 0 with no downtime: SIGHUP received', ends],
     },
     {
       of: 'an Envoy that is killed while it serves',
-      steps: [at(20_000, { what: 'crash', whom: 'serving' }), later],
-      says: [
+      steps: [at(20_000, { kind: 'crash', target: 'serving' }), later],
+      findings: [
         begins,
         'bad: epoch 0 failed while serving: signal SIGSEGV',
         'bad: epoch 0 serves after 854 ms of downtime: epoch 0 failed (signal SIGSEGV)',
@@ -44,8 +44,8 @@ describe('trace findings', () => {
     },
     {
       of: 'a parent that dies while it drains',
-      steps: [at(20_000, { what: 'certificate' }), at(1_500, { what: 'crash', whom: 'oldest' }), later],
-      says: [
+      steps: [at(20_000, { kind: 'certificate' }), at(1_500, { kind: 'crash', target: 'oldest' }), later],
+      findings: [
         begins,
         'note: epoch 1 replaced epoch 0 with no downtime: tls.crt changed',
         'bad: epoch 0 failed while draining: signal SIGSEGV; epoch 1 still serves and will be replaced',
@@ -55,8 +55,8 @@ describe('trace findings', () => {
     },
     {
       of: 'a child that dies while it starts: the certificate is still the reason',
-      steps: [at(20_000, { what: 'certificate' }), at(900, { what: 'crash', whom: 'starting' }), later],
-      says: [
+      steps: [at(20_000, { kind: 'certificate' }), at(900, { kind: 'crash', target: 'starting' }), later],
+      findings: [
         begins,
         'note: epoch 1 is live after 2 failed attempts; first failure while initializing: signal SIGSEGV; last failure while initializing: exit code 1: previous envoy process is still initializing',
         'note: epoch 1 replaced epoch 0 with no downtime: tls.crt changed',
@@ -65,8 +65,8 @@ describe('trace findings', () => {
     },
     {
       of: 'tries that are used up while another Envoy serves',
-      steps: [at(20_000, { what: 'no processes', forMs: 600_000 }), at(20_000, { what: 'SIGHUP' }), later],
-      says: [
+      steps: [at(20_000, { kind: 'no processes', forMs: 600_000 }), at(20_000, { kind: 'SIGHUP' }), later],
+      findings: [
         begins,
         'bad: retries exhausted after 18 attempts; last failure while starting: spawn EAGAIN; epoch 0 still serves',
         ends,
@@ -74,8 +74,8 @@ describe('trace findings', () => {
     },
     {
       of: 'tries that are used up while nobody serves',
-      steps: [at(20_000, { what: 'no processes', forMs: 6e6 }), at(2_000, { what: 'crash', whom: 'serving' }), later],
-      says: [
+      steps: [at(20_000, { kind: 'no processes', forMs: 6e6 }), at(2_000, { kind: 'crash', target: 'serving' }), later],
+      findings: [
         begins,
         'bad: epoch 0 failed while serving: signal SIGSEGV',
         'bad: retries exhausted after 10 attempts; last failure while starting: spawn EAGAIN',
@@ -83,18 +83,18 @@ describe('trace findings', () => {
     },
     {
       of: 'a certificate that is half written',
-      steps: [at(20_000, { what: 'certificate half written' }), later],
-      says: [begins, 'bad: new configuration rejected, old one kept: tls.crt: not a certificate', ends],
+      steps: [at(20_000, { kind: 'certificate half written' }), later],
+      findings: [begins, 'bad: new configuration rejected, old one kept: tls.crt: not a certificate', ends],
     },
-  ])('describe $of', ({ steps, says }) => {
-    expect(said(recordedLife(steps))).toEqual(says);
+  ])('describe $of', ({ steps, findings: says }) => {
+    expect(findingsOf(recordedLife(steps))).toEqual(says);
   });
 
   test('describe a trace that is cut off', () => {
     const { header, records } = recordedLife([later]);
     const live = records.findIndex((record) => record.kind === 'event' && record.event.type === 'serving.began');
     expect(live).toBeGreaterThan(0);
-    expect(said({ header, records: records.slice(0, live + 1) })).toEqual([
+    expect(findingsOf({ header, records: records.slice(0, live + 1) })).toEqual([
       begins,
       'note: the trace ends while the program is running: it still runs, or it was killed',
     ]);
@@ -102,9 +102,9 @@ describe('trace findings', () => {
 });
 
 test("a finding's durations are complete and sorted by length", () => {
-  const { header, records } = recordedLife([at(20_000, { what: 'certificate' }), later]);
-  const { verdicts } = judged({ header, records });
-  const { spent, range } = verdicts.find(({ sentence }) => sentence.includes('replaced'))!;
+  const { header, records } = recordedLife([at(20_000, { kind: 'certificate' }), later]);
+  const { verdicts: check } = judged({ header, records });
+  const { spent, range } = check.find(({ sentence }) => sentence.includes('replaced'))!;
   expect(spent!.map(({ what }) => what).slice(0, 3)).toEqual([
     'epoch-1/probe',
     'timer watchDelay of cert-watcher',
@@ -115,40 +115,40 @@ test("a finding's durations are complete and sorted by length", () => {
 });
 
 test("a finding's root cause is the change of the file", () => {
-  const { header, records } = recordedLife([at(20_000, { what: 'certificate' }), later]);
+  const { header, records } = recordedLife([at(20_000, { kind: 'certificate' }), later]);
   const { root } = judged({ header, records }).verdicts.find(({ sentence }) => sentence.includes('replaced'))!;
   expect(records[root!]).toMatchObject({ event: { type: 'files.changed' } });
 });
 
 test('a growing trace has the same findings as a complete one', () => {
-  const { header, records } = recordedLife([at(20_000, { what: 'certificate' }), later]);
+  const { header, records } = recordedLife([at(20_000, { kind: 'certificate' }), later]);
   const growing: TraceRecord[] = [];
-  const verdicts = new TraceFindings(runOf({ header, records: growing }));
+  const check = new TraceFindings(runOf({ header, records: growing }));
   for (const record of records) {
     growing.push(record);
-    verdicts.grow();
+    check.grow();
   }
-  expect(verdicts.found).toEqual(judged({ header, records }).verdicts);
+  expect(check.found).toEqual(judged({ header, records }).verdicts);
 });
 
 test('a rule that throws is reported once, without affecting other rules', () => {
-  const { header, records } = recordedLife([at(20_000, { what: 'certificate' }), later]);
-  let asked = 0;
+  const { header, records } = recordedLife([at(20_000, { kind: 'certificate' }), later]);
+  let calls = 0;
   const broken: FindingRule = {
     name: 'broken',
     reads: { events: ['files.changed', 'serving.began'], kinds: ['spawn'] },
     begin: () => ({
       take: () => {
-        asked++;
+        calls++;
         throw new Error('no such field');
       },
     }),
   };
-  const verdicts = new TraceFindings(runOf({ header, records }), [broken, ...rules]);
-  verdicts.grow();
-  expect(verdicts.broken).toEqual([{ rule: 'broken', reason: 'no such field' }]);
-  expect(asked).toBe(1);
-  expect(verdicts.found).toEqual(judged({ header, records }).verdicts);
+  const check = new TraceFindings(runOf({ header, records }), [broken, ...rules]);
+  check.grow();
+  expect(check.broken).toEqual([{ rule: 'broken', reason: 'no such field' }]);
+  expect(calls).toBe(1);
+  expect(check.found).toEqual(judged({ header, records }).verdicts);
 });
 
 test('rules do not throw, whatever events a trace contains', () => {
@@ -197,10 +197,10 @@ test('rules do not throw, whatever events a trace contains', () => {
   fc.assert(
     fc.property(fc.array(body, { minLength: 12, maxLength: 40 }), (bodies) => {
       const records = bodies.map((one, i) => ({ ...one, seq: i + 1, t: 700 * i }) as TraceRecord);
-      const { broken, verdicts, atEnd } = judged({ header: headerWith(), records });
+      const { broken, verdicts: check, atEnd } = judged({ header: headerWith(), records });
       expect(broken).toEqual([]);
-      expect([...verdicts, ...atEnd]).toEqual(saidOfAll({ header: headerWith(), records }));
-      for (const { sentence } of verdicts) expect(sentence).toMatch(/^[^\n\r]{1,2000}$/);
+      expect([...check, ...atEnd]).toEqual(findingsOfAll({ header: headerWith(), records }));
+      for (const { sentence } of check) expect(sentence).toMatch(/^[^\n\r]{1,2000}$/);
     }),
     { numRuns: 2_000 },
   );
@@ -211,13 +211,13 @@ function runOf({ header, records }: RecordedLife) {
 }
 
 function judged(trace: RecordedLife) {
-  const verdicts = new TraceFindings(runOf(trace));
-  verdicts.grow();
-  return { verdicts: verdicts.found, broken: verdicts.broken, atEnd: verdicts.atEnd() };
+  const check = new TraceFindings(runOf(trace));
+  check.grow();
+  return { verdicts: check.found, broken: check.broken, atEnd: check.atEnd() };
 }
 
 /** Findings when each rule receives every record, whatever it declares to read. */
-function saidOfAll(trace: RecordedLife): Finding[] {
+function findingsOfAll(trace: RecordedLife): Finding[] {
   const run = runOf(trace);
   const runs = rules.map((rule) => rule.begin());
   return [
@@ -226,7 +226,7 @@ function saidOfAll(trace: RecordedLife): Finding[] {
   ];
 }
 
-function said(trace: RecordedLife): string[] {
-  const { verdicts, atEnd } = judged(trace);
-  return [...verdicts, ...atEnd].map(({ weight, sentence }) => `${weight}: ${sentence}`);
+function findingsOf(trace: RecordedLife): string[] {
+  const { verdicts: check, atEnd } = judged(trace);
+  return [...check, ...atEnd].map(({ weight, sentence }) => `${weight}: ${sentence}`);
 }

@@ -12,14 +12,14 @@ import { DiscoveryWorld } from '../simulation/discovery-world.ts';
 import { replayDifference } from '../simulation/replayed.ts';
 
 /** The part of a world that is checked. */
-interface JudgedWorld {
+interface CheckedWorld {
   readonly records: readonly TraceRecord[];
   readonly failed: unknown;
 }
 
 interface Worlds {
   /** All worlds of the file so far. */
-  readonly made: JudgedWorld[];
+  readonly created: CheckedWorld[];
   readonly machine: AnyStateMachine;
 }
 
@@ -32,7 +32,7 @@ interface Worlds {
 export function eachWorldFollowsTheDiagrams(
   diagrams: readonly string[],
   broken: readonly string[],
-  { made, machine }: Worlds = { made: DiscoveryWorld.made, machine: discoveryMachine },
+  { created: made, machine }: Worlds = { created: DiscoveryWorld.created, machine: discoveryMachine },
 ): void {
   beforeAll(() => {
     // Worlds of another file are checked there.
@@ -49,8 +49,8 @@ export function eachWorldFollowsTheDiagrams(
       for (const record of world.records) checker.feed(record);
       const report = checker.report();
       // An event that a test sends to an actor itself is not the behaviour of the program.
-      const departures = report.departures.filter(({ message }) => message.from !== outside && !bugs.has(message.type));
-      expect(departures).toEqual([]);
+      const deviations = report.departures.filter(({ message }) => message.from !== outside && !bugs.has(message.type));
+      expect(deviations).toEqual([]);
       for (const { file, started } of report.diagrams)
         if (started > 0) begun.add(file.slice(file.lastIndexOf('/') + 1));
       expect(replayDifference(world.records, machine)).toBe('');

@@ -15,16 +15,16 @@ const at = (timeToLiveMs: number, ...addresses: string[]): NameResolution => ({
 });
 const failing: NameResolution = { outcome: 'failed', reason: 'SERVFAIL' };
 
-eachWorldFollowsTheDiagrams(['gateway-names', 'gateway-name'], ['resolving', 'wanted']);
+eachWorldFollowsTheDiagrams(['gateway-names', 'gateway-name'], ['resolving', 'names']);
 
 /** The seconds at which a name was resolved, counted from the first. */
-function askedAt(world: DiscoveryWorld, hostname: string): number[] {
-  const times = world.askedForNames.flatMap((one) => (one.hostname === hostname ? [one.at] : []));
+function resolvedAt(world: DiscoveryWorld, hostname: string): number[] {
+  const times = world.nameRequests.flatMap((one) => (one.hostname === hostname ? [one.at] : []));
   return times.map((time) => (time - times[0]!) / secondMs);
 }
 
 /** The results for names, as reported to the chart of all names. */
-function told(world: DiscoveryWorld): string[] {
+function reported(world: DiscoveryWorld): string[] {
   return world.records.flatMap((record) =>
     record.kind === 'event' && record.to === 'gateway-names' && record.event.type.startsWith('gateway-name.')
       ? [`${record.from} ${record.event.type}`]
@@ -46,22 +46,22 @@ it('a name is resolved again after its TTL, which is at least 30 s', async () =>
   await world.pass(32 * secondMs);
   world.dns.gw = at(0, '2.2.2.2');
   await world.pass(60 * secondMs);
-  expect(askedAt(world, 'gw')).toEqual([0, 30, 120]);
+  expect(resolvedAt(world, 'gw')).toEqual([0, 30, 120]);
   expect(world.adoptedNames).toEqual(['gw 1.1.1.1', 'gw 2.2.2.2']);
-  expect(told(world)).toEqual(['gateway-name-1 gateway-name.resolved', 'gateway-name-1 gateway-name.resolved']);
+  expect(reported(world)).toEqual(['gateway-name-1 gateway-name.resolved', 'gateway-name-1 gateway-name.resolved']);
 });
 
 it('a TTL of years is limited to 1 h', async () => {
   const world = await given({ dns: { gw: at((2 ** 31 - 1) * secondMs, '1.1.1.1') } });
   await world.pass(61 * minuteMs);
-  expect(askedAt(world, 'gw')).toEqual([0, 3_600]);
+  expect(resolvedAt(world, 'gw')).toEqual([0, 3_600]);
 });
 
 it('a name that does not resolve is retried with increasing delays of up to 1 min', async () => {
   const world = await given({ dns: { gw: failing } });
   await world.pass(5 * minuteMs);
-  expect(askedAt(world, 'gw')).toEqual([0, 1, 3, 7, 15, 31, 63, 123, 183, 243]);
-  expect(told(world)).toHaveLength(10);
+  expect(resolvedAt(world, 'gw')).toEqual([0, 1, 3, 7, 15, 31, 63, 123, 183, 243]);
+  expect(reported(world)).toHaveLength(10);
   expect(world.adoptedNames).toEqual([]);
 });
 
@@ -74,9 +74,9 @@ it('a name that no longer resolves keeps its addresses, and gets new ones when D
   await world.pass(minuteMs);
   expect(world.adoptedNames).toEqual(['gw 1.1.1.1', 'gw 2.2.2.2']);
   world.dns.gw = failing;
-  const before = world.askedForNames.length;
+  const resolvedBefore = world.nameRequests.length;
   await world.pass(70 * secondMs);
-  const times = askedAt(world, 'gw').slice(before);
+  const times = resolvedAt(world, 'gw').slice(resolvedBefore);
   // The back-off restarts.
   expect(times.slice(1, 4).map((time, index) => time - times[index]!)).toEqual([1, 2, 4]);
 });
@@ -84,8 +84,8 @@ it('a name that no longer resolves keeps its addresses, and gets new ones when D
 it('a DNS query without a response times out after 15 s and is retried', async () => {
   const world = await given({ dns: {} });
   await world.pass(34 * secondMs);
-  expect(askedAt(world, 'gw')).toEqual([0, 16, 33]);
-  expect(told(world)).toEqual(['gateway-name-1 gateway-name.failed', 'gateway-name-1 gateway-name.failed']);
+  expect(resolvedAt(world, 'gw')).toEqual([0, 16, 33]);
+  expect(reported(world)).toEqual(['gateway-name-1 gateway-name.failed', 'gateway-name-1 gateway-name.failed']);
   world.dns.gw = at(0, '1.1.1.1');
   await world.pass(30 * secondMs);
   expect(world.adoptedNames).toEqual(['gw 1.1.1.1']);
@@ -93,17 +93,17 @@ it('a DNS query without a response times out after 15 s and is retried', async (
 
 it('a name without a gateway is no longer resolved, and a new name is resolved immediately', async () => {
   const world = await given({ gatewayNames: ['gw', 'gw'], dns: { gw: at(0, '1.1.1.1'), other: at(0, '3.3.3.3') } });
-  await world.wantNames(['other']);
+  await world.setGatewayNames(['other']);
   await world.pass(10 * minuteMs);
-  expect(askedAt(world, 'gw')).toEqual([0]);
-  expect(askedAt(world, 'other')).toHaveLength(21);
+  expect(resolvedAt(world, 'gw')).toEqual([0]);
+  expect(resolvedAt(world, 'other')).toHaveLength(21);
   expect(world.adoptedNames).toEqual(['gw 1.1.1.1', 'other 3.3.3.3']);
 });
 
 it('an exception in the resolver is handled like other failures, and the control plane keeps serving', async () => {
   const world = await given({ dns: { gw: new Error('a bug') } });
   await world.pass(4 * secondMs);
-  expect(askedAt(world, 'gw')).toEqual([0, 1, 3]);
+  expect(resolvedAt(world, 'gw')).toEqual([0, 1, 3]);
   expect(world.state()).toBe(serving);
 });
 

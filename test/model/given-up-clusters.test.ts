@@ -6,7 +6,7 @@ import { AdsWorld } from '../simulation/ads-world.ts';
 import { limitedMark } from '../simulation/scripted-source.ts';
 
 afterEach(() => {
-  for (const world of AdsWorld.made.splice(0)) expect(world.failed).toBeUndefined();
+  for (const world of AdsWorld.created.splice(0)) expect(world.failed).toBeUndefined();
 });
 
 /** Names of clusters that the client is sent with a time limit for what they fetch. */
@@ -184,7 +184,7 @@ describe.each([
 
   test("unacknowledged clusters from a client's earlier stream are given up if they fetch secrets", () => {
     const { source, world } = acknowledgedClient(delta);
-    const again = new AdsWorld({ delta, source, clock: world.clock, makesBeforeBreak: true });
+    const again = new AdsWorld({ delta, source, clock: world.clock, hasMakeBeforeBreak: true });
     const content = source.contentsOf(clusterType).get('a')!;
     source.set(clusterType, 'a');
     const next = source.contentsOf(clusterType).get('a')!;

@@ -72,9 +72,9 @@ class HostileRun {
     this.#subscribe(routeType, routes);
     for (let ms = 0; ms < restMs; ms += 1_000) {
       while (this.#read('acknowledges'));
-      const wanted = [...(this.#has.get(clusterType)?.keys() ?? [])].sort();
-      if (`${wanted}` !== `${[...(this.#subscribed.get(endpointType) ?? [])].sort()}`)
-        this.#subscribe(endpointType, wanted);
+      const expected = [...(this.#has.get(clusterType)?.keys() ?? [])].sort();
+      if (`${expected}` !== `${[...(this.#subscribed.get(endpointType) ?? [])].sort()}`)
+        this.#subscribe(endpointType, expected);
       this.#clock.advance(1_000);
     }
     while (this.#read('acknowledges'));
@@ -87,13 +87,13 @@ class HostileRun {
 
   #difference(typeUrl: string): string[] {
     const has = this.#has.get(typeUrl) ?? new Map<string, string>();
-    const wanted = this.#source.contentsOf(typeUrl);
-    const lacking = [...wanted].filter(([name, content]) => has.get(name)?.replace(limitedMark, '') !== content);
+    const expected = this.#source.contentsOf(typeUrl);
+    const lacking = [...expected].filter(([name, content]) => has.get(name)?.replace(limitedMark, '') !== content);
     // A client that never acknowledges listeners or routes may still use what the previous ones named: that is shown.
     const { retained } = this.#world.rollout;
     const isKept = (name: string): boolean =>
       retained.some((kept) => kept.name === name && kept.unacknowledged.length > 0);
-    const extra = [...has.keys()].filter((name) => !wanted.has(name) && !isKept(name));
+    const extra = [...has.keys()].filter((name) => !expected.has(name) && !isKept(name));
     return [
       ...lacking.map(([name, content]) => `${content}, has ${has.get(name)}`),
       ...extra.map((name) => `-${name}`),
@@ -101,21 +101,21 @@ class HostileRun {
   }
 
   #connect(): AdsWorld {
-    AdsWorld.made.length = 0;
+    AdsWorld.created.length = 0;
     const options = { delta: this.#delta, source: this.#source, clock: this.#clock, departed: this.#departed };
-    return new AdsWorld({ ...options, makesBeforeBreak: true, tellsRoutine: false, isRecorded: false });
+    return new AdsWorld({ ...options, hasMakeBeforeBreak: true, recordsRoutine: false, isRecorded: false });
   }
 
   #reconnect(): void {
     this.#world.call.emit('cancelled');
     this.#world = this.#connect();
-    const before = [...this.#subscribed];
+    const subscribedBefore = [...this.#subscribed];
     this.#subscribed.clear();
-    for (const [typeUrl, names] of before) this.#subscribe(typeUrl, names);
+    for (const [typeUrl, names] of subscribedBefore) this.#subscribe(typeUrl, names);
   }
 
   #subscribe(typeUrl: string, names: readonly string[]): void {
-    const before = this.#subscribed.get(typeUrl);
+    const subscribedBefore = this.#subscribed.get(typeUrl);
     this.#subscribed.set(typeUrl, names);
     const responseNonce = this.#world.watch(typeUrl)?.nonceSent ?? '';
     const has = this.#has.get(typeUrl);
@@ -130,8 +130,8 @@ class HostileRun {
       : {};
     this.#world.delta({
       typeUrl,
-      resourceNamesSubscribe: names.filter((name) => isFirst || before?.includes(name) !== true),
-      resourceNamesUnsubscribe: (before ?? []).filter((name) => !names.includes(name)),
+      resourceNamesSubscribe: names.filter((name) => isFirst || subscribedBefore?.includes(name) !== true),
+      resourceNamesUnsubscribe: (subscribedBefore ?? []).filter((name) => !names.includes(name)),
       initialResourceVersions,
     });
     // It removes what it unsubscribes from.
@@ -158,9 +158,9 @@ class HostileRun {
     const isWhole = !this.#delta && isWildcard;
     const has = (isWhole ? undefined : this.#has.get(typeUrl)) ?? new Map<string, string>();
     this.#has.set(typeUrl, has);
-    const wanted = this.#subscribed.get(typeUrl) ?? [];
-    const isWanted = (name: string): boolean => isWildcard || wanted.includes(name);
-    for (const [name, content] of resources) if (isWanted(name)) has.set(name, content);
+    const expected = this.#subscribed.get(typeUrl) ?? [];
+    const isSubscribed = (name: string): boolean => isWildcard || expected.includes(name);
+    for (const [name, content] of resources) if (isSubscribed(name)) has.set(name, content);
     for (const name of removed) has.delete(name);
   }
 

@@ -16,7 +16,7 @@ import { noFaults } from '../simulation/simulated-api-server.ts';
 import { eachWorldFollowsTheDiagrams } from './follows-diagrams.ts';
 
 eachWorldFollowsTheDiagrams(['api-server', 'informer'], ['hand-over'], {
-  made: KubernetesWorld.made,
+  created: KubernetesWorld.created,
   machine: apiServerMachine,
 });
 
@@ -27,17 +27,17 @@ afterEach(() => {
 });
 
 /** With two services, watched for longer than any timeout. */
-async function given(options: WorldOptions & { before?: (made: KubernetesWorld) => void } = {}): Promise<void> {
+async function given(options: WorldOptions & { prepare?: (world: KubernetesWorld) => void } = {}): Promise<void> {
   world = new KubernetesWorld(options);
-  options.before?.(world);
+  options.prepare?.(world);
   world.server.put(services, 'a');
   world.server.put(services, 'b');
   await world.pass(3_000);
 }
 
-const asked = (what: 'list' | 'watch' | 'check', resource = 'v1/services') =>
-  world.server.asked.filter((one) => one.what === what && one.resource === resource);
-const forget = (): void => void world.server.asked.splice(0);
+const requestsFor = (operation: 'list' | 'watch' | 'check', resource = 'v1/services') =>
+  world.server.requests.filter((one) => one.operation === operation && one.resource === resource);
+const forget = (): void => void world.server.requests.splice(0);
 const watching = 'active.streaming.watching.established';
 
 describe('a watched kind', () => {
@@ -48,8 +48,8 @@ describe('a watched kind', () => {
     await world.pass(10);
     expect(world.names(services)).toEqual(['b', 'c']);
     expect(world.changesOf(services)).toEqual(['add a', 'add b', 'add c', 'delete a']);
-    expect(asked('watch')).toMatchObject([{ initial: true }]);
-    expect(asked('list')).toEqual([]);
+    expect(requestsFor('watch')).toMatchObject([{ initial: true }]);
+    expect(requestsFor('list')).toEqual([]);
     expect(world.synced).toBe(1);
   });
 
@@ -62,8 +62,8 @@ describe('a watched kind', () => {
   it('is synced when readers have processed it, not when it is received', async () => {
     let handled = (): void => {};
     await given({
-      before: (made) => {
-        made.handling = new Promise((resolve) => {
+      prepare: (world) => {
+        world.handling = new Promise((resolve) => {
           handled = resolve;
         });
       },
@@ -104,7 +104,7 @@ describe('a watched kind', () => {
 
 describe('the informer', () => {
   it('requests pages for all kinds, until the next outage, from a server that never ends a streaming list', async () => {
-    await given({ before: ({ server }) => (server.faults.endless = true) });
+    await given({ prepare: ({ server }) => (server.faults.endless = true) });
     await world.pass(1_000);
     expect(world.names(services)).toEqual(['a', 'b']);
     expect(world.recordOf(routes).streams).toBe(false);
@@ -118,20 +118,20 @@ describe('the informer', () => {
     forget();
     await world.pass(2_000);
     expect(world.names(services)).toEqual(['a', 'b', 'c']);
-    expect(asked('watch').some(({ initial }) => initial)).toBe(true);
+    expect(requestsFor('watch').some(({ initial }) => initial)).toBe(true);
   });
 
   it('requests only one streaming list from a server that does not support them', async () => {
-    await given({ before: ({ server }) => (server.faults.withoutStreams = true) });
+    await given({ prepare: ({ server }) => (server.faults.withoutStreams = true) });
     expect(world.names(services)).toEqual(['a', 'b']);
-    const refused = world.server.asked.filter(({ what, initial }) => what === 'watch' && initial);
+    const refused = world.server.requests.filter(({ operation: what, initial }) => what === 'watch' && initial);
     expect(refused).toHaveLength(1);
     forget();
     world.server.compact();
     world.server.put(services, 'c');
     world.server.cut(0, 'closed');
     await world.pass(3_000);
-    expect(world.server.asked.filter(({ what, initial }) => what === 'watch' && initial)).toEqual([]);
+    expect(world.server.requests.filter(({ operation: what, initial }) => what === 'watch' && initial)).toEqual([]);
   });
 
   it('requests a newer list if the resource version has expired, and keeps the objects of the kind', async () => {
@@ -145,7 +145,7 @@ describe('the informer', () => {
     forget();
     world.server.start();
     await world.pass(2_000);
-    expect(asked('watch')).toMatchObject([
+    expect(requestsFor('watch')).toMatchObject([
       { initial: false, version: '104' },
       { initial: true, version: '104' },
     ]);
@@ -179,7 +179,7 @@ describe('the informer', () => {
     actor.send({ type: 'request.failed', failure, draw: 0.5 });
     expect(world.recordOf(services)).toMatchObject({ isWhole: false, basis: 'newest' });
     await world.pass(100);
-    expect(asked('watch')).toMatchObject([{ initial: true, version: undefined }]);
+    expect(requestsFor('watch')).toMatchObject([{ initial: true, version: undefined }]);
     expect(world.names(services)).toEqual(['a', 'b', 'c']);
   });
 
@@ -199,10 +199,10 @@ describe('the informer', () => {
   });
 
   it('delays its requests if the server ends each watch immediately', async () => {
-    await given({ before: ({ server }) => (server.faults.hasty = true) });
+    await given({ prepare: ({ server }) => (server.faults.hasty = true) });
     forget();
     await world.pass(60_000);
-    expect(asked('watch').length + asked('list').length + asked('check').length).toBeLessThan(90);
+    expect(requestsFor('watch').length + requestsFor('list').length + requestsFor('check').length).toBeLessThan(90);
     world.server.faults.hasty = false;
     await world.pass(5_000);
     expect(world.differences()).toEqual([]);
@@ -212,15 +212,15 @@ describe('the informer', () => {
     await given();
     forget();
     await world.pass(3_600_000);
-    expect(asked('list')).toEqual([]);
-    expect(asked('watch').every(({ initial }) => !initial)).toBe(true);
-    expect(asked('watch').length).toBeGreaterThan(5);
-    expect(asked('watch').length).toBeLessThan(13);
+    expect(requestsFor('list')).toEqual([]);
+    expect(requestsFor('watch').every(({ initial }) => !initial)).toBe(true);
+    expect(requestsFor('watch').length).toBeGreaterThan(5);
+    expect(requestsFor('watch').length).toBeLessThan(13);
   });
 
   it('sends no request to an overloaded server before its Retry-After time', async () => {
-    await given({ before: ({ server }) => (server.faults.throttled = true) });
-    const times = asked('watch').map(({ at }) => at);
+    await given({ prepare: ({ server }) => (server.faults.throttled = true) });
+    const times = requestsFor('watch').map(({ at }) => at);
     expect(
       times
         .slice(1)
@@ -229,7 +229,7 @@ describe('the informer', () => {
     ).toBe(true);
     await world.pass(20_000);
     // Objects that are too many for a streamed list may fit a list in pages.
-    expect(asked('list').length).toBeGreaterThan(0);
+    expect(requestsFor('list').length).toBeGreaterThan(0);
     world.server.faults.throttled = false;
     await world.pass(5_000);
     expect(world.names(services)).toEqual(['a', 'b']);
@@ -246,7 +246,7 @@ describe('the informer', () => {
     world.server.faults.expiredToken = false;
     await world.pass(5_000);
     expect(world.names(services)).toEqual(['a', 'b', 'c']);
-    expect(asked('watch')).toMatchObject([{ initial: false }]);
+    expect(requestsFor('watch')).toMatchObject([{ initial: false }]);
   });
 });
 
@@ -258,7 +258,7 @@ describe('an unresponsive server', () => {
     expect(world.synced).toBe(0);
     expect(world.changesOf(services)).toEqual([]);
     expect(world.lost).toEqual(['reset [API_CONNECTION_CLOSED]']);
-    expect(world.server.asked).toEqual([]);
+    expect(world.server.requests).toEqual([]);
     world.server.put(services, 'a');
     world.server.start();
     await world.pass(3_000);
@@ -298,7 +298,7 @@ describe('an unresponsive server', () => {
     forget();
     world.server.start();
     await world.pass(2_000);
-    const checks = world.server.asked.filter(({ what }) => what === 'check').map(({ at }) => at);
+    const checks = world.server.requests.filter(({ operation: what }) => what === 'check').map(({ at }) => at);
     expect(checks).toHaveLength(21);
     expect(new Set(checks).size).toBe(21);
     expect(Math.max(...checks) - Math.min(...checks)).toBeLessThan(500);
@@ -312,7 +312,7 @@ describe('an unresponsive server', () => {
     world.server.put(services, 'c');
     await world.pass(100);
     expect(world.names(services)).toEqual(['a', 'b', 'c']);
-    expect(new Set(world.server.asked.map(({ resource }) => resource))).toEqual(new Set(['v1/services']));
+    expect(new Set(world.server.requests.map(({ resource }) => resource))).toEqual(new Set(['v1/services']));
     expect(world.lost).toEqual([]);
   });
 });
@@ -326,7 +326,7 @@ describe('a kind that the server does not know', () => {
     expect(world.recordOf(routes).handed).toBe('absence');
     const name = 'networking.istio.io/v1/virtualservices';
     await world.pass(300_000);
-    expect(asked('watch', name).length).toBeLessThan(20);
+    expect(requestsFor('watch', name).length).toBeLessThan(20);
     world.server.define(routes, definitions);
     world.server.put(routes, 'r');
     await world.pass(50);
@@ -344,7 +344,7 @@ describe('a kind that the server does not know', () => {
   });
 
   it('is removed when its definition is, but not after a single response', async () => {
-    await given({ before: ({ server }) => server.put(routes, 'r') });
+    await given({ prepare: ({ server }) => server.put(routes, 'r') });
     world.server.forgetsKinds = true;
     world.server.cut(1, 'ended');
     await world.pass(300);
@@ -359,9 +359,9 @@ describe('a kind that the server does not know', () => {
 
   it('is not emptied if it is unknown only briefly after an incompletely processed list', async () => {
     await given({
-      before: (made) => {
-        made.handling = new Promise(() => {});
-        made.server.put(routes, 'r');
+      prepare: (world) => {
+        world.handling = new Promise(() => {});
+        world.server.put(routes, 'r');
       },
     });
     expect(world.stateOf(routes)).toBe('active.streaming.publishing');

@@ -17,8 +17,8 @@ const changed = (key: string) => readingOf([{ key, event: 'update' }]);
 eachWorldFollowsTheDiagrams(['jwks', 'key-set'], ['sources', 'jwks']);
 
 /** The times at which an issuer was queried, counted from the first. */
-function askedAt(world: DiscoveryWorld, source: string): number[] {
-  const times = world.asked.flatMap((one) => (one.source === source ? [one.at] : []));
+function requestedAt(world: DiscoveryWorld, source: string): number[] {
+  const times = world.keyRequests.flatMap((one) => (one.source === source ? [one.at] : []));
   return times.map((time) => time - times[0]!);
 }
 
@@ -30,7 +30,7 @@ describe('the JWT keys at start', () => {
     world.issuers = { [google.source]: 'g1', [azure.source]: 'a1' };
     await world.settle();
     expect(world.state()).toBe(serving);
-    expect(world.events('jwks.synced')).toEqual([{ type: 'jwks.synced', sources: 2, unanswered: 0 }]);
+    expect(world.events('jwks.synced')).toEqual([{ type: 'jwks.synced', sources: 2, unresponsive: 0 }]);
     // The first context contains them, so no push is needed.
     await world.pass(1_000);
     expect(pushed(world)).toEqual([]);
@@ -42,7 +42,7 @@ describe('the JWT keys at start', () => {
     expect(world.state()).toBe('active.operating.fetching issuer keys');
     await world.pass(1);
     expect(world.state()).toBe(serving);
-    expect(world.events('jwks.synced')).toMatchObject([{ sources: 2, unanswered: 1 }]);
+    expect(world.events('jwks.synced')).toMatchObject([{ sources: 2, unresponsive: 1 }]);
   });
 
   it('are requested three times, 1 s apart, from a failing issuer, and then again after 1 min', async () => {
@@ -53,7 +53,7 @@ describe('the JWT keys at start', () => {
       { type: 'key-set.failed', source: google.source, version: '', reason: 'no' },
     ]);
     await world.pass(minuteMs);
-    expect(askedAt(world, google.source)).toEqual([0, 1_000, 2_000, 62_000]);
+    expect(requestedAt(world, google.source)).toEqual([0, 1_000, 2_000, 62_000]);
   });
 
   it('do not delay the start if no object needs them', async () => {
@@ -79,22 +79,26 @@ describe('many issuers in one namespace', () => {
   it('occupy two slots while none responds, and issuers of other namespaces are queried immediately', async () => {
     const world = new DiscoveryWorld({}, { keySources: [...silent, google], issuers: { [google.source]: 'g1' } });
     await world.pass(0);
-    expect(world.asked.map(({ source }) => source)).toEqual([silent[0]!.source, google.source, silent[1]!.source]);
+    expect(world.keyRequests.map(({ source }) => source)).toEqual([
+      silent[0]!.source,
+      google.source,
+      silent[1]!.source,
+    ]);
     // The actors of the last ones start a few milliseconds later.
     await world.pass(5_010);
     expect(world.state()).toBe(serving);
-    expect(world.events('jwks.synced')).toMatchObject([{ sources: 61, unanswered: 60 }]);
+    expect(world.events('jwks.synced')).toMatchObject([{ sources: 61, unresponsive: 60 }]);
   });
 
   it('are all queried when they respond, and the slots of deleted objects are released', async () => {
     const world = new DiscoveryWorld({}, { keySources: silent });
     await world.pass(5_000);
-    expect(world.asked).toHaveLength(2);
+    expect(world.keyRequests).toHaveLength(2);
     world.keySources = silent.slice(2);
     for (const { source } of silent) world.issuers[source] = 'k';
     await world.changeDirectory(changed(mallory));
     await world.pass(1_000);
-    expect(new Set(world.asked.map(({ source }) => source)).size).toBe(60);
+    expect(new Set(world.keyRequests.map(({ source }) => source)).size).toBe(60);
   });
 });
 
@@ -150,7 +154,7 @@ describe('the JWT keys while serving', () => {
     world.issuers[google.source] = 'g2';
     await world.pass(refreshMs);
     expect(pushed(world)).toEqual([[shop]]);
-    expect(askedAt(world, google.source)).toEqual([0, refreshMs, 2 * refreshMs]);
+    expect(requestedAt(world, google.source)).toEqual([0, refreshMs, 2 * refreshMs]);
     expect(world.events('key-set.fetched').map(({ version }) => version)).toEqual(['g1', 'g2']);
   });
 
@@ -158,7 +162,7 @@ describe('the JWT keys while serving', () => {
     const world = await withGoogle();
     world.issuers[google.source] = new Error('503');
     await world.pass(refreshMs + 5 * 60 * minuteMs);
-    const times = askedAt(world, google.source).slice(1);
+    const times = requestedAt(world, google.source).slice(1);
     // The first attempt of each three.
     const rests = times.filter((_, index) => index % 3 === 0).map((at, index, all) => at - (all[index - 1] ?? 0));
     const seconds = [...rests.slice(1, 8)].map((ms) => Math.round((ms - 2_000) / 1_000));
@@ -168,9 +172,9 @@ describe('the JWT keys while serving', () => {
     world.issuers[google.source] = 'g2';
     await world.pass(61 * minuteMs);
     expect(pushed(world)).toEqual([[shop]]);
-    const before = world.asked.length;
+    const requestsBefore = world.keyRequests.length;
     await world.pass(refreshMs);
-    expect(world.asked.length - before).toBe(1);
+    expect(world.keyRequests.length - requestsBefore).toBe(1);
   });
 
   it('delay an object with a new issuer until they are fetched', async () => {
@@ -200,10 +204,10 @@ describe('the JWT keys while serving', () => {
     await world.changeDirectory(changed(shop));
     expect(pushed(world)).toEqual([[shop]]);
     await world.pass(3 * refreshMs);
-    expect(askedAt(world, google.source)).toEqual([0]);
+    expect(requestedAt(world, google.source)).toEqual([0]);
     world.keySources = [google];
     await world.changeDirectory(changed(shop));
-    expect(askedAt(world, google.source)).toHaveLength(2);
+    expect(requestedAt(world, google.source)).toHaveLength(2);
   });
 
   it('do not delay an object because of the issuers of others', async () => {

@@ -12,7 +12,7 @@ it(`leader election never has two leaders, and eventually has one, in ${schedule
   let terms = 0;
   for (let seed = firstSeed; seed < firstSeed + schedules; seed++) {
     const election = await randomElection(seed);
-    expect(election.violations, `LEADER_SEED=${seed}\n${election.story.join('\n')}`).toEqual([]);
+    expect(election.violations, `LEADER_SEED=${seed}\n${election.steps.join('\n')}`).toEqual([]);
     terms += election.terms;
   }
   console.info(`${schedules} schedules, ${terms} terms`);
@@ -24,23 +24,23 @@ type Port = NonNullable<ReplicaOptions['port']>;
 const specOf = (object: unknown) => (object as { spec?: Record<string, unknown> }).spec;
 
 /** Other candidates read a Lease duration of 5 s. */
-const shorter: Port = (ask) => async (request, signal) => {
-  const answer = await ask(request, signal);
-  return { ...answer, spec: { ...specOf(answer), leaseDurationSeconds: 5 } } as KubernetesObject;
+const shorter: Port = (forward) => async (request, signal) => {
+  const response = await forward(request, signal);
+  return { ...response, spec: { ...specOf(response), leaseDurationSeconds: 5 } } as KubernetesObject;
 };
 
 /** Writes overwrite any version. */
 const unversioned = (): Port => {
   let last = '';
-  return (ask) => async (request, signal) => {
+  return (forward) => async (request, signal) => {
     const body = request.body as { metadata: object } | undefined;
-    const asked: ApiRequest =
+    const changedRequest: ApiRequest =
       body === undefined || request.method !== 'PUT'
         ? request
         : { ...request, body: { ...body, metadata: { ...body.metadata, resourceVersion: last } } };
-    const answer = await ask(asked, signal);
-    last = answer.metadata.resourceVersion ?? '';
-    return answer;
+    const response = await forward(changedRequest, signal);
+    last = response.metadata.resourceVersion ?? '';
+    return response;
   };
 };
 

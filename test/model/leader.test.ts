@@ -4,7 +4,7 @@ import { LeaderWorld, lease, Replica, rootMachine } from '../simulation/leader-w
 import { eachWorldFollowsTheDiagrams } from './follows-diagrams.ts';
 
 eachWorldFollowsTheDiagrams(['elections', 'leader', 'elected-writer'], ['writing'], {
-  made: Replica.made as never,
+  created: Replica.created as never,
   machine: rootMachine,
 });
 
@@ -74,10 +74,10 @@ describe('a single leader', () => {
     expect(world.leaders).toEqual([second.name]);
     first.order('elections.resign');
     await world.pass(100);
-    const told = first.records.filter(
+    const reported = first.records.filter(
       (record) => record.kind === 'event' && record.event.type === 'elections.resigned',
     );
-    expect(told).toHaveLength(2);
+    expect(reported).toHaveLength(2);
   });
 
   it('releases the Lease if it must resign while claiming it', async () => {
@@ -139,7 +139,7 @@ describe('a Lease renewal', () => {
   it('extends the term from the time of sending if its response is late', async () => {
     const [first] = await given();
     await world.pass(1_000);
-    world.server.fate = () => ({ toldAfterMs: 3_000 });
+    world.server.fate = () => ({ respondsAfterMs: 3_000 });
     await world.pass(4_000);
     world.server.isUp = false;
     const renewedAt = world.server.taken.at(-1)!.at - 2;

@@ -15,7 +15,7 @@ const diagrams = loadDiagrams(join(packageRoot(), 'machines/discovery/sequences'
 
 /** After each test: no chart failed, and the trace conforms to the diagrams. */
 afterEach(() => {
-  for (const world of AdsWorld.made.splice(0)) {
+  for (const world of AdsWorld.created.splice(0)) {
     expect(world.failed).toBeUndefined();
     const report = checkTrace(diagrams, world.records);
     expect(report.departures, formatReport(report, diagrams)).toEqual([]);

@@ -3,14 +3,14 @@ import { expect, test } from 'vitest';
 import { createActor, sendTo, setup } from 'xstate';
 import { peersOf } from '../../machines/peers.ts';
 
-type Asked = { type: 'readiness.requested' };
-type Told = { type: 'config.changed'; digest: string };
+type ReadinessEvent = { type: 'readiness.requested' };
+type ConfigEvent = { type: 'config.changed'; digest: string };
 
-const peer = peersOf<{ status: Asked; supervisor: Told }>();
+const peer = peersOf<{ status: ReadinessEvent; supervisor: ConfigEvent }>();
 
 test('an event is sent to the actor with the given system ID in the same system', () => {
   const seen: string[] = [];
-  const status = setup({ types: { events: {} as Asked } }).createMachine({
+  const status = setup({ types: { events: {} as ReadinessEvent } }).createMachine({
     on: { 'readiness.requested': { actions: ({ event }) => seen.push(event.type) } },
   });
   const system = setup({ actors: { status } }).createMachine({

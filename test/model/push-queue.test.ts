@@ -3,8 +3,8 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type Actor, createActor, fromCallback, setup } from 'xstate';
 import type { ClientsPush, ClientsServed, ProxiesServe } from '../../machines/discovery/protocol.ts';
-import { maxChanges } from '../../machines/discovery/push/push-line.ts';
 import { pushQueueMachine } from '../../machines/discovery/push/push-queue.machine.ts';
+import { maxChanges } from '../../machines/discovery/push/push-queue-record.ts';
 import { stateName } from '../../src/runtime/trace/statechart.ts';
 
 /** The queue beside its server, as under `discovery`. */
@@ -190,13 +190,13 @@ describe('the push queue', () => {
     const world = new QueueWorld(1, [1, 2]);
     for (let i = 0; i < 1_000; i++) {
       world.push(`v${i}`, [`c${i}`]);
-      expect(world.queue.getSnapshot().context.line.changes.length).toBeLessThanOrEqual(maxChanges);
+      expect(world.queue.getSnapshot().context.queue.changes.length).toBeLessThanOrEqual(maxChanges);
     }
     world.serveAll();
     const had = (proxy: number): Set<string> =>
       new Set(world.turns.flatMap(([connection, , configs]) => (connection === proxy ? configs.split(',') : [])));
     expect([had(1).size, had(2).size]).toEqual([1_000, 1_000]);
-    expect(world.queue.getSnapshot().context.line.changes).toEqual([]);
+    expect(world.queue.getSnapshot().context.queue.changes).toEqual([]);
   });
 
   it('accepts no new proxies or changes during a drain, and serves the waiting proxies', () => {
@@ -246,9 +246,9 @@ describe('the push queue', () => {
         const owed = new Map<number, Set<string>>();
         let count = 0;
         const settle = (): void => {
-          const before = world.turns.length;
+          const turnsBefore = world.turns.length;
           world.serve();
-          for (const [connection, , configs] of world.turns.slice(before)) {
+          for (const [connection, , configs] of world.turns.slice(turnsBefore)) {
             for (const config of configs.split(',')) owed.get(connection)?.delete(config);
           }
         };
@@ -272,7 +272,7 @@ describe('the push queue', () => {
         }
         while (world.orders.length > 0) settle();
         expect([...owed.values()].every(({ size }) => size === 0)).toBe(true);
-        expect(world.queue.getSnapshot().context.line).toMatchObject({ waiting: [], serving: [], changes: [] });
+        expect(world.queue.getSnapshot().context.queue).toMatchObject({ waiting: [], serving: [], changes: [] });
       }),
       { numRuns: 200 },
     );

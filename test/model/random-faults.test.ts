@@ -16,14 +16,14 @@ import type { TraceSink } from '../../src/runtime/trace/trace.ts';
 import { traceFile } from '../../src/runtime/trace/trace-file.ts';
 import { type AgentMachines, agentMachines } from '../../src/simulation/agent/exploration-effects.ts';
 import { givingUpPasses, noChartFails, triggersAreApplied } from '../../src/simulation/agent/invariants/converging.ts';
-import { agentEndsForAReason } from '../../src/simulation/agent/invariants/exits.ts';
+import { agentExitsForReason } from '../../src/simulation/agent/invariants/exits.ts';
 import type { Invariant } from '../../src/simulation/agent/invariants/invariant.ts';
 import {
   noSignalToDrainingParent,
-  onlyKillTheUnborn,
   servingIsKept,
+  startingIsKilled,
 } from '../../src/simulation/agent/invariants/keeping.ts';
-import { noRoomIsReported } from '../../src/simulation/agent/invariants/reporting.ts';
+import { fullDiskIsReported } from '../../src/simulation/agent/invariants/reporting.ts';
 import { noDrainCutByStart, noGap } from '../../src/simulation/agent/invariants/starting.ts';
 import { isQuick, sized } from '../harness/size-of-run.ts';
 import { randomAgent } from '../simulation/random-effects.ts';
@@ -46,7 +46,7 @@ afterAll(() => {
 });
 
 /** As text, with its trace written; for the message of a failed test. */
-function told(finding: Finding | undefined): string {
+function textOf(finding: Finding | undefined): string {
   if (finding === undefined) return '';
   keepsTraces = true;
   const path = join(folder, `seed-${finding.seed}.trace`);
@@ -65,7 +65,7 @@ describe('thousands of random schedules of faults and triggers', () => {
 
   test.each(seeds)('break no invariant, and the agent recovers or ends as configured (seed %i)', async (seed) => {
     const { figures, finding } = await thread.search({ seed, runs: schedulesEach });
-    expect(told(finding)).toBe('');
+    expect(textOf(finding)).toBe('');
     expect(figures.schedules).toBe(schedulesEach);
     expect(figures.checked).toBeGreaterThan(0.08 * schedulesEach);
     expect(figures.spawned).toBeGreaterThan(2 * schedulesEach);
@@ -113,8 +113,8 @@ test("a trace that fails temporarily is reported with its reason, lacks that tim
       const result = run(schedule, { agent, sink: sinkTo(written, fails) });
       expect(result).toEqual(run(schedule, { agent, sink: sinkTo(whole, () => false) }));
       expect(written).toEqual(whole.filter((seq) => !fails(seq)));
-      const told = whole.some(fails) ? [['trace: ENOSPC: no space left on device']] : [];
-      expect(warn.mock.calls).toEqual(told);
+      const expectedReports = whole.some(fails) ? [['trace: ENOSPC: no space left on device']] : [];
+      expect(warn.mock.calls).toEqual(expectedReports);
     }),
     { numRuns: 40 },
   );
@@ -151,7 +151,7 @@ const broken: Record<string, Broken> = {
     machines: epoch({ delays: { parentDue: 0, parentOverdue: 0 } }),
   },
   'an epoch that always uses SIGTERM instead of SIGKILL': {
-    finds: onlyKillTheUnborn,
+    finds: startingIsKilled,
     steps: 2,
     machines: epoch({ actions: { signal: sendTo('process', { type: 'process.signal', signal: 'SIGTERM' }) } }),
   },
@@ -161,7 +161,7 @@ const broken: Record<string, Broken> = {
     machines: supervisor({ actions: { reportHandoverBegan: sendTo('epoch-0', { type: 'epoch.abort' }) } }),
   },
   'an agent that gives up at the third failure': {
-    finds: agentEndsForAReason,
+    finds: agentExitsForReason,
     steps: 4,
     machines: supervisor({ guards: { isRetryBudgetExhausted: ({ context }) => context.failures > 2 } }),
   },
@@ -217,7 +217,7 @@ const broken: Record<string, Broken> = {
     }),
   },
   'an epoch that does not report why it has no bootstrap': {
-    finds: noRoomIsReported,
+    finds: fullDiskIsReported,
     steps: 2,
     machines: epoch({
       actions: {

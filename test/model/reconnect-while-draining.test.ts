@@ -7,7 +7,7 @@ import { AdsWorld } from '../simulation/ads-world.ts';
 import type { ScriptedSource } from '../simulation/scripted-source.ts';
 
 afterEach(() => {
-  for (const world of AdsWorld.made.splice(0)) expect(world.failed).toBeUndefined();
+  for (const world of AdsWorld.created.splice(0)) expect(world.failed).toBeUndefined();
 });
 
 describe.each([
@@ -21,7 +21,7 @@ describe.each([
   /** The stream ends, and the client requests what it had, in Envoy's order. */
   function reconnect({ world, source }: RolloutClient, had: Had): AdsWorld {
     world.call.emit('cancelled');
-    const again = new AdsWorld({ delta, source, clock: world.clock, makesBeforeBreak: true, departed });
+    const again = new AdsWorld({ delta, source, clock: world.clock, hasMakeBeforeBreak: true, departed });
     for (const [typeUrl, initialResourceVersions] of Object.entries(had)) {
       const isWildcard = typeUrl === clusterType || typeUrl === listenerType;
       const names = isWildcard ? [] : Object.keys(initialResourceVersions);

@@ -6,7 +6,7 @@ import { acknowledgedClient, shortTexts } from '../fixtures/rollout-client.ts';
 import { AdsWorld } from '../simulation/ads-world.ts';
 
 afterEach(() => {
-  for (const world of AdsWorld.made.splice(0)) expect(world.failed).toBeUndefined();
+  for (const world of AdsWorld.created.splice(0)) expect(world.failed).toBeUndefined();
 });
 
 describe.each([
@@ -23,7 +23,7 @@ describe.each([
       world.clock.now(),
     );
     world.call.emit('cancelled');
-    const again = new AdsWorld({ delta, source, clock: world.clock, makesBeforeBreak: true, departed });
+    const again = new AdsWorld({ delta, source, clock: world.clock, hasMakeBeforeBreak: true, departed });
     const { version } = source.types.get(clusterType)!.get('a')!;
     if (delta) again.delta({ typeUrl: clusterType, initialResourceVersions: { a: version } });
     else again.sotw({ typeUrl: clusterType, versionInfo: 'v' });

@@ -16,7 +16,7 @@ import { AdsWorld, type AdsWorldOptions, type Seen } from '../simulation/ads-wor
 import { limitedMark, ScriptedSource } from '../simulation/scripted-source.ts';
 
 afterEach(() => {
-  for (const world of AdsWorld.made.splice(0)) expect(world.failed).toBeUndefined();
+  for (const world of AdsWorld.created.splice(0)) expect(world.failed).toBeUndefined();
 });
 
 const limitMs = 5_000;
@@ -40,7 +40,7 @@ describe.each([
 ])('%s', (_, delta) => {
   /** The requests of an Envoy that has cluster a and route r from a control plane that was stopped. */
   function reconnect(source: ScriptedSource, options: AdsWorldOptions = {}): AdsWorld {
-    const world = new AdsWorld({ delta, source, makesBeforeBreak: true, ...options });
+    const world = new AdsWorld({ delta, source, hasMakeBeforeBreak: true, ...options });
     const request = (typeUrl: string, names: string[], has: string[]): void => {
       const versions = Object.fromEntries(has.map((name) => [name, 'old']));
       if (delta) world.delta({ typeUrl, resourceNamesSubscribe: names, initialResourceVersions: versions });
@@ -129,7 +129,7 @@ describe.each([
   });
 
   test('a client whose clusters take no endpoints receives clusters too', () => {
-    const world = new AdsWorld({ delta, source: given(), makesBeforeBreak: true });
+    const world = new AdsWorld({ delta, source: given(), hasMakeBeforeBreak: true });
     if (delta) world.delta({ typeUrl: listenerType, initialResourceVersions: { l: 'old' } });
     else world.sotw({ typeUrl: listenerType, versionInfo: 'old' });
     expect(world.readAll()).toEqual([]);
@@ -200,7 +200,7 @@ describe.each([
     });
 
     test('each cluster is eventually given up if the client requests all and acknowledges none', () => {
-      const world = new AdsWorld({ delta, source: givenMany((name) => [name]), makesBeforeBreak: true });
+      const world = new AdsWorld({ delta, source: givenMany((name) => [name]), hasMakeBeforeBreak: true });
       const has = Object.fromEntries(['a', ...names].map((name) => [name, 'old']));
       if (delta) world.delta({ typeUrl: clusterType, initialResourceVersions: has });
       else world.sotw({ typeUrl: clusterType, versionInfo: 'old' });

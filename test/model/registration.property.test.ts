@@ -7,33 +7,33 @@ import type { WorkloadRegistrations } from '../../src/discovery/registration/wor
 import { sized } from '../harness/size-of-run.ts';
 import { type Fate, RegistrationReplicas } from '../simulation/registration-world.ts';
 
-type Deed =
-  | { readonly deed: 'connect' | 'disconnect' | 'healthy' | 'unhealthy'; readonly replica: number }
-  | { readonly deed: 'pass'; readonly ms: number }
-  | { readonly deed: 'delete by hand' };
+type Action =
+  | { readonly kind: 'connect' | 'disconnect' | 'healthy' | 'unhealthy'; readonly replica: number }
+  | { readonly kind: 'pass'; readonly ms: number }
+  | { readonly kind: 'delete by hand' };
 
-const deed: fc.Arbitrary<Deed> = fc.oneof(
-  { weight: 4, arbitrary: fc.record({ deed: fc.constant('connect' as const), replica: fc.nat(1) }) },
-  { weight: 4, arbitrary: fc.record({ deed: fc.constant('disconnect' as const), replica: fc.nat(1) }) },
+const anyAction: fc.Arbitrary<Action> = fc.oneof(
+  { weight: 4, arbitrary: fc.record({ kind: fc.constant('connect' as const), replica: fc.nat(1) }) },
+  { weight: 4, arbitrary: fc.record({ kind: fc.constant('disconnect' as const), replica: fc.nat(1) }) },
   {
     weight: 2,
-    arbitrary: fc.record({ deed: fc.constantFrom('healthy' as const, 'unhealthy' as const), replica: fc.nat(1) }),
+    arbitrary: fc.record({ kind: fc.constantFrom('healthy' as const, 'unhealthy' as const), replica: fc.nat(1) }),
   },
   {
     weight: 6,
-    arbitrary: fc.record({ deed: fc.constant('pass' as const), ms: fc.constantFrom(0, 60, 1_000, 3_000, 12_000) }),
+    arbitrary: fc.record({ kind: fc.constant('pass' as const), ms: fc.constantFrom(0, 60, 1_000, 3_000, 12_000) }),
   },
-  { weight: 1, arbitrary: fc.constant({ deed: 'delete by hand' as const }) },
+  { weight: 1, arbitrary: fc.constant({ kind: 'delete by hand' as const }) },
 );
 
 interface Schedule {
-  readonly deeds: readonly Deed[];
+  readonly actions: readonly Action[];
   readonly fates: readonly Fate[];
   readonly isKilled: boolean;
 }
 
 const schedule: fc.Arbitrary<Schedule> = fc.record({
-  deeds: fc.array(deed, { maxLength: 30 }),
+  actions: fc.array(anyAction, { maxLength: 30 }),
   fates: fc.array(fc.constantFrom<Fate>('answered', 'answered', 'lost', 'answer lost', 'late'), { maxLength: 30 }),
   isKilled: fc.boolean(),
 });
@@ -42,18 +42,21 @@ const schedule: fc.Arbitrary<Schedule> = fc.record({
 const longMs = 120_000;
 
 /** @returns violations */
-async function play({ deeds, fates, isKilled }: Schedule, machineOf = registrationsWithEffects): Promise<string[]> {
+async function play(
+  { actions: deeds, fates, isKilled }: Schedule,
+  machineOf = registrationsWithEffects,
+): Promise<string[]> {
   const world = new RegistrationReplicas(machineOf);
   world.fates = [...fates];
   for (const one of deeds) {
-    if (one.deed === 'connect') world.connect(one.replica);
-    else if (one.deed === 'disconnect') world.disconnect(one.replica);
-    else if (one.deed === 'healthy') world.reportHealth(one.replica, undefined);
-    else if (one.deed === 'unhealthy') world.reportHealth(one.replica, 'down');
-    else if (one.deed === 'delete by hand') world.deleteByHand();
-    else if (one.deed === 'pass') await world.pass(one.ms);
+    if (one.kind === 'connect') world.connect(one.replica);
+    else if (one.kind === 'disconnect') world.disconnect(one.replica);
+    else if (one.kind === 'healthy') world.reportHealth(one.replica, undefined);
+    else if (one.kind === 'unhealthy') world.reportHealth(one.replica, 'down');
+    else if (one.kind === 'delete by hand') world.deleteByHand();
+    else if (one.kind === 'pass') await world.pass(one.ms);
   }
-  const wrong = [...(await afterwards(world, isKilled)), ...world.mistakes];
+  const wrong = [...(await afterwards(world, isKilled)), ...world.violations];
   world.stop();
   return wrong;
 }
@@ -68,9 +71,10 @@ async function afterwards(world: RegistrationReplicas, isKilled: boolean): Promi
   await world.pass(longMs);
   const wrong: string[] = [];
   if (world.isConnected) {
-    const said = world.entry?.metadata.annotations ?? {};
+    const annotations = world.entry?.metadata.annotations ?? {};
     if (world.entry === undefined) wrong.push('connected, and there is no entry');
-    else if (said['istio.io/connectedAt'] === undefined) wrong.push('connected, and the entry says that it is not');
+    else if (annotations['istio.io/connectedAt'] === undefined)
+      wrong.push('connected, and the entry says that it is not');
     // The workload had connections to both replicas and the killed one had written its entry: the elected replica deletes the entry, and it is created again.
     else if (!isKilled && !world.isHeldBy(world.holder === 'one' ? 0 : 1))
       wrong.push('the entry is held by who has no connection');

@@ -19,31 +19,31 @@ const conflict: EntryResult = { outcome: 'failed', reason: 'the object has been 
 const entry = 'shop/vm-10.0.0.1';
 
 class RegistrationWorld {
-  static readonly made: RegistrationWorld[] = [];
+  static readonly created: RegistrationWorld[] = [];
   readonly records: TraceRecord[] = [];
   readonly clock = new VirtualClock();
   /** `4000 register`: orders with their times. */
   readonly orders: string[] = [];
-  /** The results of the next orders: `held` not before {@link answer}; an error: the effect has a bug. Default: it is written. */
-  readonly answers: (EntryResult | Error | 'held')[] = [];
+  /** The results of the next orders: `held` not before {@link result}; an error: the effect has a bug. Default: it is written. */
+  readonly results: (EntryResult | Error | 'held')[] = [];
   readonly turnedAway: string[] = [];
   readonly forgotten: string[] = [];
   failed: unknown;
   /** Maximum number of simultaneous writes. */
-  mostAtATime = 0;
+  maxSimultaneous = 0;
   readonly actor: Actor<typeof registrationsMachine>;
   #underWay = 0;
-  #answer: (answer: EntryResult) => void = () => {};
-  #tell: (report: WorkloadReport) => void = () => {};
+  #respond: (complete: EntryResult) => void = () => {};
+  #report: (report: WorkloadReport) => void = () => {};
 
   constructor() {
-    RegistrationWorld.made.push(this);
+    RegistrationWorld.created.push(this);
     const recorder = createRecorder({ program: 'pilot-discovery', now: this.clock.now });
     recorder.observe((record) => this.records.push(record));
     const machine = registrationsMachine.provide({
       actors: {
         watchWorkloads: fromCallback<{ type: never }, undefined>(({ sendBack }) => {
-          this.#tell = sendBack;
+          this.#report = sendBack;
         }),
         registration: registrationMachine.provide({
           actors: { writeEntry: fromPromise<EntryResult, EntryOrder>(({ input }) => this.#write(input)) },
@@ -67,46 +67,46 @@ class RegistrationWorld {
       order.operation === 'report health' ? ` ${order.health.healthy ? 'healthy' : order.health.message}` : '';
     this.orders.push(`${this.clock.now() - begin} ${order.operation}${health}`);
     this.#underWay++;
-    this.mostAtATime = Math.max(this.mostAtATime, this.#underWay);
+    this.maxSimultaneous = Math.max(this.maxSimultaneous, this.#underWay);
     try {
-      const answer = this.answers.shift() ?? written;
-      if (answer instanceof Error) throw answer;
-      if (answer !== 'held') return answer;
+      const result = this.results.shift() ?? written;
+      if (result instanceof Error) throw result;
+      if (result !== 'held') return result;
       return await new Promise<EntryResult>((resolve) => {
-        this.#answer = resolve;
+        this.#respond = resolve;
       });
     } finally {
       this.#underWay--;
     }
   }
 
-  async answer(answer: EntryResult): Promise<void> {
-    this.#answer(answer);
+  async result(result: EntryResult): Promise<void> {
+    this.#respond(result);
     await this.settle();
   }
 
   async connect(): Promise<void> {
-    this.#tell({ type: 'workload.connected', entry });
+    this.#report({ type: 'workload.connected', entry });
     await this.settle();
   }
 
   async disconnect(): Promise<void> {
-    this.#tell({ type: 'workload.disconnected', entry });
+    this.#report({ type: 'workload.disconnected', entry });
     await this.settle();
   }
 
   async displace(): Promise<void> {
-    this.#tell({ type: 'workload.evicted', entry });
+    this.#report({ type: 'workload.evicted', entry });
     await this.settle();
   }
 
   async health(message?: string): Promise<void> {
-    this.#tell({ type: 'workload-health.reported', entry, healthy: message === undefined, message: message ?? '' });
+    this.#report({ type: 'workload-health.reported', entry, healthy: message === undefined, message: message ?? '' });
     await this.settle();
   }
 
   async lose(): Promise<void> {
-    this.#tell({ type: 'entry.lost', entry });
+    this.#report({ type: 'entry.lost', entry });
     await this.settle();
   }
 
@@ -137,7 +137,7 @@ class RegistrationWorld {
 const begin = new VirtualClock().now();
 
 eachWorldFollowsTheDiagrams(['registrations', 'registration'], ['writing'], {
-  made: RegistrationWorld.made,
+  created: RegistrationWorld.created,
   machine: registrationsMachine,
 });
 
@@ -195,31 +195,31 @@ describe('a workload', () => {
   it('gets another entry if it reconnects while its entry is being deleted', async () => {
     const world = await connected();
     await world.disconnect();
-    world.answers.push(written, 'held');
+    world.results.push(written, 'held');
     await world.pass(10_000);
     await world.connect();
     expect(world.orders.at(-1)).toBe('10000 delete');
-    await world.answer(written);
+    await world.result(written);
     expect(world.orders.at(-1)).toBe('10000 register');
     expect(world.forgotten).toEqual([]);
   });
 
   it('is removed after its registration if it disconnects during it', async () => {
     const world = new RegistrationWorld();
-    world.answers.push('held');
+    world.results.push('held');
     await world.connect();
     await world.disconnect();
     await world.pass(4_000);
     expect(world.orders).toEqual(['0 register']);
-    await world.answer(written);
+    await world.result(written);
     await world.pass(20_000);
     expect(world.orders.slice(1)).toEqual(['5000 note disconnect', '14000 delete']);
-    expect(world.mostAtATime).toBe(1);
+    expect(world.maxSimultaneous).toBe(1);
   });
 
   it('has its disconnect recorded even if the creation of its entry got no response', async () => {
     const world = new RegistrationWorld();
-    world.answers.push({ outcome: 'failed', reason: 'no answer in 5 s' });
+    world.results.push({ outcome: 'failed', reason: 'no answer in 5 s' });
     await world.connect();
     await world.disconnect();
     await world.pass(20_000);
@@ -228,7 +228,7 @@ describe('a workload', () => {
 
   it('is left to another replica if it is connected there', async () => {
     const world = await connected();
-    world.answers.push({ outcome: 'foreign' });
+    world.results.push({ outcome: 'foreign' });
     await world.disconnect();
     await world.pass(60_000);
     expect(world.orders).toEqual(['0 register', '1000 note disconnect']);
@@ -237,7 +237,7 @@ describe('a workload', () => {
 
   it('is left to another replica if it connects there during its grace period', async () => {
     const world = await connected();
-    world.answers.push(written, { outcome: 'foreign' });
+    world.results.push(written, { outcome: 'foreign' });
     await world.disconnect();
     await world.pass(60_000);
     expect(world.orders).toEqual(['0 register', '1000 note disconnect', '10000 delete']);
@@ -259,10 +259,10 @@ describe('a workload whose slot is given to another namespace', () => {
     ['while the workload is registered', async () => {}],
     ['after a write of the health', (world) => world.health('down')],
     ['while the workload may reconnect', (world) => world.disconnect()],
-  ])('loses its entry without a grace period %s', async (_, before) => {
+  ])('loses its entry without a grace period %s', async (_, prepare) => {
     const world = await connected();
     await world.pass(5_000);
-    await before(world);
+    await prepare(world);
     await world.displace();
     await world.pass(0);
     expect(world.orders.slice(-2)).toEqual(['5000 note disconnect', '5000 delete']);
@@ -278,24 +278,24 @@ describe('a workload whose slot is given to another namespace', () => {
     expect(world.forgotten).toEqual([entry]);
   });
 
-  it.each(['register', 'note disconnect'])('loses its entry after the pending write: %s', async (deed) => {
+  it.each(['register', 'note disconnect'])('loses its entry after the pending write: %s', async (operation) => {
     const world = new RegistrationWorld();
-    world.answers.push(...(deed === 'register' ? ['held' as const] : [written, 'held' as const]));
+    world.results.push(...(operation === 'register' ? ['held' as const] : [written, 'held' as const]));
     await world.connect();
-    if (deed === 'note disconnect') await world.disconnect();
+    if (operation === 'note disconnect') await world.disconnect();
     await world.pass(2_000);
     await world.displace();
-    await world.answer(written);
+    await world.result(written);
     expect(world.orders.at(-1)).toBe('2000 delete');
-    expect(world.mostAtATime).toBe(1);
+    expect(world.maxSimultaneous).toBe(1);
   });
 
   it('is registered again if it gets a slot while its entry is being deleted', async () => {
     const world = await connected();
-    world.answers.push(written, 'held');
+    world.results.push(written, 'held');
     await world.displace();
     await world.connect();
-    await world.answer(written);
+    await world.result(written);
     await world.pass(60_000);
     expect(world.orders.map((text) => text.replace(/^\d+ /, ''))).toEqual([
       ...['register', 'note disconnect', 'delete', 'register'],
@@ -304,23 +304,26 @@ describe('a workload whose slot is given to another namespace', () => {
   });
 });
 
-it.each(['register', 'report health'])('an entry is recreated if it is deleted during the write: %s', async (deed) => {
-  const world = new RegistrationWorld();
-  world.answers.push(...(deed === 'register' ? ['held' as const] : [written, 'held' as const]));
-  await world.connect();
-  await world.health('down');
-  await world.lose();
-  await world.answer(written);
-  await world.pass(5_000);
-  const deeds = world.orders.map((text) => text.replace(/^\d+ /, ''));
-  expect(deeds.filter((text) => text === 'register').length).toBe(2);
-  expect(deeds.at(-1)).toBe('report health down');
-});
+it.each(['register', 'report health'])(
+  'an entry is recreated if it is deleted during the write: %s',
+  async (operation) => {
+    const world = new RegistrationWorld();
+    world.results.push(...(operation === 'register' ? ['held' as const] : [written, 'held' as const]));
+    await world.connect();
+    await world.health('down');
+    await world.lose();
+    await world.result(written);
+    await world.pass(5_000);
+    const operations = world.orders.map((text) => text.replace(/^\d+ /, ''));
+    expect(operations.filter((text) => text === 'register').length).toBe(2);
+    expect(operations.at(-1)).toBe('report health down');
+  },
+);
 
 describe('a rejected write', () => {
   it('is retried with increasing delays', async () => {
     const world = new RegistrationWorld();
-    world.answers.push(conflict, conflict, conflict, new Error('bug'), conflict, conflict, conflict);
+    world.results.push(conflict, conflict, conflict, new Error('bug'), conflict, conflict, conflict);
     await world.connect();
     await world.pass(200_000);
     const times = world.orders.map((text) => Number(text.split(' ')[0]));
@@ -329,7 +332,7 @@ describe('a rejected write', () => {
 
   it('is not repeated after the workload reconnects, but replaced by the write that is due', async () => {
     const world = await connected();
-    world.answers.push(conflict);
+    world.results.push(conflict);
     await world.disconnect();
     await world.pass(1_500);
     await world.connect();
@@ -342,7 +345,7 @@ describe('a rejected write', () => {
     await world.disconnect();
     await world.pass(2_000);
     await world.connect();
-    world.answers.push(conflict);
+    world.results.push(conflict);
     await world.disconnect();
     await world.pass(30_000);
     expect(world.orders.slice(2).map((text) => text.replace(/^\d+ /, ''))).toEqual([
@@ -376,16 +379,16 @@ describe('workload health', () => {
 
   it('is written after the entry if it is reported before the entry exists', async () => {
     const world = new RegistrationWorld();
-    world.answers.push('held');
+    world.results.push('held');
     await world.connect();
     await world.health('down');
-    await world.answer(written);
+    await world.result(written);
     expect(world.orders).toEqual(['0 register', '0 report health down']);
   });
 
   it('is written later if a write fails, and again into a recreated entry', async () => {
     const world = await connected();
-    world.answers.push(conflict);
+    world.results.push(conflict);
     await world.health('down');
     await world.pass(1_000);
     expect(world.orders.slice(1)).toEqual(['0 report health down', '1000 report health down']);
@@ -397,7 +400,7 @@ describe('workload health', () => {
 
   it('is not overwritten if the workload is connected to another replica', async () => {
     const world = await connected();
-    world.answers.push({ outcome: 'foreign' });
+    world.results.push({ outcome: 'foreign' });
     await world.health('down');
     await world.pass(60_000);
     expect(world.orders.length).toBe(2);
@@ -409,7 +412,7 @@ describe('a workload that the API server rejects', () => {
 
   it('is disconnected, as are its next connections with the same data for some time, without a request', async () => {
     const world = new RegistrationWorld();
-    world.answers.push(rejected);
+    world.results.push(rejected);
     await world.connect();
     await world.disconnect();
     await world.pass(1_000);
@@ -425,7 +428,7 @@ describe('a workload that the API server rejects', () => {
 
   it('keeps its connections if it was registered before, and its registration is retried', async () => {
     const world = await connected();
-    world.answers.push(rejected);
+    world.results.push(rejected);
     await world.lose();
     await world.pass(30_000);
     expect(world.turnedAway).toEqual([]);

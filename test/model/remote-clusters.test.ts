@@ -17,16 +17,16 @@ import { eachWorldFollowsTheDiagrams } from './follows-diagrams.ts';
 
 /** The chart with API servers that respond, and what it published last: `cluster revision`, the active one of each cluster. */
 class RemoteWorld {
-  static readonly made: RemoteWorld[] = [];
+  static readonly created: RemoteWorld[] = [];
   readonly records: TraceRecord[] = [];
   readonly published: string[][] = [];
   failed: unknown;
   readonly actor: Actor<typeof remoteClustersMachine>;
-  #tell: (event: ClustersListed | ClusterSynced) => void = () => {};
+  #report: (event: ClustersListed | ClusterSynced) => void = () => {};
 
   /** @param silently without a trace, for many worlds */
   constructor(silently = false) {
-    if (!silently) RemoteWorld.made.push(this);
+    if (!silently) RemoteWorld.created.push(this);
     const clock = new VirtualClock();
     const recorder = createRecorder({ program: 'pilot-discovery', now: clock.now });
     recorder.observe((record) => this.records.push(record));
@@ -40,7 +40,7 @@ class RemoteWorld {
       actors: {
         apiServer,
         listClusters: fromCallback<{ type: never }, undefined>(({ sendBack }) => {
-          this.#tell = sendBack;
+          this.#report = sendBack;
         }),
       },
       actions: {
@@ -65,12 +65,12 @@ class RemoteWorld {
       const [cluster = '', revision = ''] = text.split(' ');
       return { cluster, revision, server: `${text} https://${cluster}`, resources: [] };
     });
-    this.#tell({ type: 'clusters.listed', clusters: listed });
+    this.#report({ type: 'clusters.listed', clusters: listed });
   }
 
   synced(text: string): void {
     const [cluster = '', revision = ''] = text.split(' ');
-    this.#tell({ type: 'cluster.synced', cluster, revision });
+    this.#report({ type: 'cluster.synced', cluster, revision });
   }
 
   get counts(): readonly string[] {
@@ -85,7 +85,7 @@ class RemoteWorld {
 }
 
 eachWorldFollowsTheDiagrams(['remote-clusters', 'api-server'], [], {
-  made: RemoteWorld.made,
+  created: RemoteWorld.created,
   machine: remoteClustersMachine,
 });
 
@@ -146,7 +146,7 @@ it('two replacements before a complete read keep the first and the last kubeconf
 it('a kubeconfig with a completed read is never dropped for one without, whatever order Secrets change in', () => {
   const lists = [[], ['a 1'], ['a 2'], ['a 1', 'b 1'], ['a 2', 'b 1']];
   const words = ['a 1', 'a 2', 'b 1'];
-  const most = sized({ short: 3, full: 4 });
+  const maxSteps = sized({ short: 3, full: 4 });
   const steps: readonly (readonly [string, (one: RemoteWorld) => void, readonly string[] | undefined])[] = [
     ...lists.map((list) => [`list ${list}`, (one: RemoteWorld) => one.list(...list), list] as const),
     ...words.map((word) => [`synced ${word}`, (one: RemoteWorld) => one.synced(word), undefined] as const),
@@ -158,29 +158,29 @@ it('a kubeconfig with a completed read is never dropped for one without, whateve
     let listed: readonly string[] = [];
     for (const index of path) {
       const [name, act, list] = steps[index]!;
-      const before = world.counts;
+      const countsBefore = world.counts;
       const running = world.running.length;
       act(world);
-      const told = path.map((at) => steps[at]![0]).join(', ');
-      if (list === undefined && before.includes(name.slice(7))) read.add(name.slice(7));
+      const message = path.map((at) => steps[at]![0]).join(', ');
+      if (list === undefined && countsBefore.includes(name.slice(7))) read.add(name.slice(7));
       if (list === undefined && world.counts.includes(name.slice(7))) read.add(name.slice(7));
       listed = list ?? listed;
       // One kubeconfig of each listed cluster is active, and of no other cluster.
-      expect(world.counts.map(clusterOf).sort(), told).toEqual(listed.map(clusterOf).sort());
-      for (const one of before) {
+      expect(world.counts.map(clusterOf).sort(), message).toEqual(listed.map(clusterOf).sort());
+      for (const one of countsBefore) {
         const after = world.counts.find((other) => clusterOf(other) === clusterOf(one));
-        if (list !== undefined && read.has(one) && after !== undefined) expect(after, told).toBe(one);
+        if (list !== undefined && read.has(one) && after !== undefined) expect(after, message).toBe(one);
       }
       for (const one of [...read]) if (!world.counts.includes(one)) read.delete(one);
       // Each has one chart, and a second one while its kubeconfig is being replaced.
-      expect(world.running.length, told).toBeLessThanOrEqual(2 * listed.length);
-      expect(world.running.length, told).toBeGreaterThanOrEqual(listed.length);
-      if (list === undefined) expect(world.running.length, told).toBeLessThanOrEqual(running);
+      expect(world.running.length, message).toBeLessThanOrEqual(2 * listed.length);
+      expect(world.running.length, message).toBeGreaterThanOrEqual(listed.length);
+      if (list === undefined) expect(world.running.length, message).toBeLessThanOrEqual(running);
     }
     world.actor.stop();
   };
   const extend = (path: readonly number[]): void => {
-    if (path.length === most) check(path);
+    if (path.length === maxSteps) check(path);
     else for (const index of steps.keys()) extend([...path, index]);
   };
   extend([]);

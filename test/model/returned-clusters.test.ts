@@ -7,7 +7,7 @@ import { AdsWorld } from '../simulation/ads-world.ts';
 import type { ScriptedSource } from '../simulation/scripted-source.ts';
 
 afterEach(() => {
-  for (const world of AdsWorld.made.splice(0)) expect(world.failed).toBeUndefined();
+  for (const world of AdsWorld.created.splice(0)) expect(world.failed).toBeUndefined();
 });
 
 interface Reconnected {
@@ -21,13 +21,13 @@ interface Reconnected {
 
 /** The client has clusters a and b. Cluster b was removed while it was disconnected; a route may name b. */
 function reconnected(named: readonly string[]): Reconnected {
-  const { source, world: before } = acknowledgedClient(true);
+  const { source, world: previousWorld } = acknowledgedClient(true);
   source.set(clusterType, 'b');
   const known = source.types.get(clusterType)!.get('b')!;
-  before.call.emit('cancelled');
+  previousWorld.call.emit('cancelled');
   source.remove(clusterType, 'b');
   source.setNaming(routeType, 'r', ...named);
-  const world = new AdsWorld({ delta: true, source, clock: before.clock, makesBeforeBreak: true });
+  const world = new AdsWorld({ delta: true, source, clock: previousWorld.clock, hasMakeBeforeBreak: true });
   const take = (): string[] => {
     const seen = world.read();
     if (seen === undefined) return [];

@@ -6,7 +6,7 @@ import { acknowledgedClient, moveRoute, type RolloutClient } from '../fixtures/r
 import { AdsWorld } from '../simulation/ads-world.ts';
 
 afterEach(() => {
-  for (const world of AdsWorld.made.splice(0)) expect(world.failed).toBeUndefined();
+  for (const world of AdsWorld.created.splice(0)) expect(world.failed).toBeUndefined();
 });
 
 /** `kind name: why` of everything that is delayed. */
@@ -104,7 +104,7 @@ describe.each([
   test('a client that reconnects without any ACK keeps the clusters for its previous connection', () => {
     const { source, world } = acknowledgedClient(delta);
     world.call.emit('cancelled');
-    const again = new AdsWorld({ delta, source, clock: world.clock, makesBeforeBreak: true });
+    const again = new AdsWorld({ delta, source, clock: world.clock, hasMakeBeforeBreak: true });
     const { version } = source.types.get(clusterType)!.get('a')!;
     if (delta) again.delta({ typeUrl: clusterType, initialResourceVersions: { a: version } });
     else again.sotw({ typeUrl: clusterType, versionInfo: 'v' });

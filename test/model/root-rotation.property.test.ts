@@ -57,7 +57,7 @@ class World {
   isServing = false;
   #diskIsFull = false;
   #ledger!: WorkloadLedger;
-  #look = (): void => {};
+  #checkAge = (): void => {};
   #root: AnyActorRef | undefined;
   readonly #mutant: Mutant;
 
@@ -75,7 +75,7 @@ class World {
         workloadLedger: fromCallback<BundleAwait | LeafCertificatesAwait, undefined>(({ receive, sendBack }) => {
           let awaited: BundleAwait | LeafCertificatesAwait | undefined;
           let since = 0;
-          this.#look = () => {
+          this.#checkAge = () => {
             if (awaited === undefined) return;
             const order = awaited;
             const now = this.now;
@@ -95,7 +95,7 @@ class World {
           receive((order) => {
             awaited = order;
             since = this.now;
-            queueMicrotask(() => this.#look());
+            queueMicrotask(() => this.#checkAge());
           });
         }),
         watchAuthority: fromCallback<{ type: never }, undefined>(() => {}),
@@ -155,7 +155,7 @@ class World {
     this.#root = undefined;
     this.inForce = undefined;
     this.isServing = false;
-    this.#look = () => {};
+    this.#checkAge = () => {};
   }
 
   fillDisk(isFull: boolean): void {
@@ -168,7 +168,7 @@ class World {
   }
 
   /** It gets a certificate and, with it, the roots, unless they are lost (`arrives`). It reports the arrival if `says`. */
-  async renew(i: number, { arrives = true, says = true } = {}): Promise<void> {
+  async renew(i: number, { arrives = true, says: reports = true } = {}): Promise<void> {
     const workload = this.workloads[i]!;
     if (this.inForce === undefined) return;
     const { signer, roots } = this.inForce;
@@ -177,25 +177,26 @@ class World {
     if (arrives) workload.leaf = { signer, endsAt };
     if (arrives) workload.trusts = roots;
     this.#note({ issued: { ...name, authority: signer, serialNumber, endsAt } });
-    if ((arrives && says) || this.#mutant === 'counts what is signed')
+    if ((arrives && reports) || this.#mutant === 'counts what is signed')
       this.#note({ arrived: { ...name, serialNumber } });
     await this.settle();
   }
 
   /** The roots are pushed to it, and it reports them when its Envoy has accepted them. */
-  async trust(i: number, says = true): Promise<void> {
+  async trust(i: number, reports = true): Promise<void> {
     const workload = this.workloads[i]!;
     if (this.inForce === undefined || workload.leaf === undefined) return;
     workload.trusts = this.inForce.roots;
-    const others = this.#mutant === 'treats acknowledgements as those of other workloads' ? this.workloads : [workload];
-    if (says) for (const one of others) this.#note({ trusted: { ...this.#nameOf(one), roots: workload.trusts } });
+    const reporters =
+      this.#mutant === 'treats acknowledgements as those of other workloads' ? this.workloads : [workload];
+    if (reports) for (const one of reporters) this.#note({ trusted: { ...this.#nameOf(one), roots: workload.trusts } });
     await this.settle();
   }
 
   async wait(ms: number): Promise<void> {
     this.clock.increment(ms);
     for (const workload of this.workloads) if ((workload.leaf?.endsAt ?? 0) <= this.now) workload.leaf = undefined;
-    this.#look();
+    this.#checkAge();
     await this.settle();
   }
 
@@ -215,7 +216,7 @@ class World {
   #note(line: LedgerLine): void {
     this.lines.push(line);
     this.#ledger.apply(line);
-    this.#look();
+    this.#checkAge();
   }
 
   #nameOf({ node }: SimulatedWorkload) {

@@ -9,7 +9,7 @@ const yes: AccessResult = { outcome: 'answered', allowed: true };
 const no: AccessResult = { outcome: 'answered', allowed: false };
 const silent: AccessResult = { outcome: 'failed', reason: 'no answer in 5 s' };
 
-eachWorldFollowsTheDiagrams(['secret-access', 'access-review'], ['asking']);
+eachWorldFollowsTheDiagrams(['secret-access', 'access-review'], ['reviewing']);
 
 async function given(access: DiscoveryWorld['access']): Promise<DiscoveryWorld> {
   const world = await DiscoveryWorld.serving({
@@ -19,12 +19,12 @@ async function given(access: DiscoveryWorld['access']): Promise<DiscoveryWorld> 
   return world;
 }
 
-async function wanted(world: DiscoveryWorld, ...accounts: string[]): Promise<void> {
+async function setAccounts(world: DiscoveryWorld, ...accounts: string[]): Promise<void> {
   world.from('secret-access/accounts', { type: 'accounts.listed', accounts });
   await world.settle();
 }
 
-const askedAt = (world: DiscoveryWorld, account: string): number[] => {
+const reviewedAt = (world: DiscoveryWorld, account: string): number[] => {
   const times = world.reviews.flatMap((one) => (one.account === account ? [one.at] : []));
   return times.map((time) => time - times[0]!);
 };
@@ -36,12 +36,12 @@ const forced = (world: DiscoveryWorld): number =>
 
 it('access is queried when a proxy of an account requests a Secret and once a minute, and all proxies are notified of changes', async () => {
   const world = await given({ 'edge/front': yes, 'edge/other': no });
-  await wanted(world, 'edge/front', 'edge/other');
+  await setAccounts(world, 'edge/front', 'edge/other');
   expect(world.adoptedAccess).toEqual(['edge/front true', 'edge/other false']);
   expect(forced(world)).toBe(2);
-  await wanted(world, 'edge/front', 'edge/other');
+  await setAccounts(world, 'edge/front', 'edge/other');
   await world.pass(2.5 * minuteMs);
-  expect(askedAt(world, 'edge/front')).toEqual([0, minuteMs, 2 * minuteMs]);
+  expect(reviewedAt(world, 'edge/front')).toEqual([0, minuteMs, 2 * minuteMs]);
   expect(forced(world)).toBe(2);
   world.access['edge/front'] = no;
   await world.pass(minuteMs);
@@ -51,19 +51,19 @@ it('access is queried when a proxy of an account requests a Secret and once a mi
 
 it('access is not queried for accounts without proxies, and is queried again when a proxy returns', async () => {
   const world = await given({ 'edge/front': yes });
-  await wanted(world, 'edge/front');
-  await wanted(world);
+  await setAccounts(world, 'edge/front');
+  await setAccounts(world);
   await world.pass(10 * minuteMs);
-  expect(askedAt(world, 'edge/front')).toEqual([0]);
-  await wanted(world, 'edge/front');
+  expect(reviewedAt(world, 'edge/front')).toEqual([0]);
+  await setAccounts(world, 'edge/front');
   expect(world.adoptedAccess).toEqual(['edge/front true', 'edge/front true']);
 });
 
 it('access is not granted or revoked without a response of the API server, and retries have increasing delays', async () => {
   const world = await given({ 'edge/front': silent });
-  await wanted(world, 'edge/front');
+  await setAccounts(world, 'edge/front');
   await world.pass(40_000);
-  expect(askedAt(world, 'edge/front')).toEqual([0, 1_000, 3_000, 7_000, 15_000, 31_000]);
+  expect(reviewedAt(world, 'edge/front')).toEqual([0, 1_000, 3_000, 7_000, 15_000, 31_000]);
   expect(world.adoptedAccess).toEqual([]);
   world.access['edge/front'] = yes;
   await world.pass(minuteMs);
@@ -75,7 +75,7 @@ it('access is not granted or revoked without a response of the API server, and r
 
 it('access queries that throw count as missing responses', async () => {
   const world = await given({ 'edge/front': new Error('bug') });
-  await wanted(world, 'edge/front');
+  await setAccounts(world, 'edge/front');
   expect(world.events('access.unavailable')).toMatchObject([{ account: 'edge/front', reason: 'bug' }]);
   world.access['edge/front'] = yes;
   await world.pass(2_000);

@@ -5,7 +5,7 @@ import { acknowledgedClient, moveRoute, shortTexts } from '../fixtures/rollout-c
 import { AdsWorld } from '../simulation/ads-world.ts';
 
 afterEach(() => {
-  for (const world of AdsWorld.made.splice(0)) expect(world.failed).toBeUndefined();
+  for (const world of AdsWorld.created.splice(0)) expect(world.failed).toBeUndefined();
 });
 
 test('a route waits until endpoints that the client has from another cluster are sent again', () => {
@@ -29,12 +29,12 @@ test('a route waits until endpoints that the client has from another cluster are
 });
 
 test('a route waits for endpoints that a reconnected client has not requested', () => {
-  const before = acknowledgedClient(true);
-  const { source } = before;
+  const previousClient = acknowledgedClient(true);
+  const { source } = previousClient;
   const version = source.types.get(clusterType)!.get('a')!.version;
-  before.world.call.emit('cancelled');
-  moveRoute(before);
-  const world = new AdsWorld({ delta: true, source, clock: before.world.clock, makesBeforeBreak: true });
+  previousClient.world.call.emit('cancelled');
+  moveRoute(previousClient);
+  const world = new AdsWorld({ delta: true, source, clock: previousClient.world.clock, hasMakeBeforeBreak: true });
   const read = () => world.readAll().map(shortTexts);
   world.delta({ typeUrl: clusterType, initialResourceVersions: { a: version } });
   expect(read()).toEqual(['Cluster b']);

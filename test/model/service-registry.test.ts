@@ -66,11 +66,11 @@ describe('service-registry', () => {
     await world.pass(2_000);
     expect(world.state()).toBe(awaited);
     expect(waitedFor(world).at(-1)).toEqual([consul]);
-    expect([world.madeOf, world.events('services.synced')]).toEqual([[], []]);
+    expect([world.computedFrom, world.events('services.synced')]).toEqual([[], []]);
     world.fromRegistry(consul, 'synced');
     await world.settle();
     expect(world.events('services.synced')).toMatchObject([{ missing: [] }]);
-    expect(world.madeOf[0]).toEqual(['External/c1', consul]);
+    expect(world.computedFrom[0]).toEqual(['External/c1', consul]);
     expect(world.state()).toBe('active.operating.serving');
   });
 
@@ -120,11 +120,11 @@ describe('service-registry', () => {
     const world = await DiscoveryWorld.serving();
     world.fromRegistry('External/c1', 'failed');
     await world.pass(999);
-    expect(world.madeOf).toEqual([['External/c1']]);
+    expect(world.computedFrom).toEqual([['External/c1']]);
     expect(world.running()).not.toContain('registry-1/feed');
     await world.pass(1);
     expect(world.running()).toContain('registry-1/feed');
-    expect(world.madeOf.at(-1)).toEqual(['External/c1']);
+    expect(world.computedFrom.at(-1)).toEqual(['External/c1']);
   });
 
   it('has an actor for each registry, including added and replaced ones', async () => {
@@ -140,6 +140,6 @@ describe('service-registry', () => {
     world.listRegistries('External/c1');
     await world.settle();
     expect(world.running()).not.toContain('registry-3/feed');
-    expect(world.madeOf.at(-1)).toEqual(['External/c1']);
+    expect(world.computedFrom.at(-1)).toEqual(['External/c1']);
   });
 });

@@ -26,7 +26,7 @@ const hourMs = 3_600_000;
 const dayMs = 24 * hourMs;
 
 const steady = (signer: string, more: Partial<SharedStage> = {}): SharedStage => ({
-  ...{ stage: 'steady', signer, other: null, tainted: null, before: [] },
+  ...{ stage: 'steady', signer, other: null, tainted: null, previousSigners: [] },
   ...more,
 });
 
@@ -39,25 +39,25 @@ const discovery = setup({ actors: { sharedAuthority: sharedAuthorityMachine } })
 
 /** The chart of one replica; a test sets the content of the Secret. */
 class Replica {
-  static readonly made: Replica[] = [];
+  static readonly created: Replica[] = [];
   readonly records: TraceRecord[] = [];
   readonly clock = new VirtualClock();
   readonly actor: Actor<typeof discovery>;
   failed: unknown;
   readonly adopted: number[] = [];
   readonly creations: { withNewRoot: boolean; done: () => void; fail: (reason: string) => void }[] = [];
-  looks = 0;
+  checks = 0;
   #reading = 0;
-  #tell: (report: SharedAuthorityReport) => void = () => {};
+  #report: (report: SharedAuthorityReport) => void = () => {};
 
   constructor() {
-    Replica.made.push(this);
+    Replica.created.push(this);
     const recorder = createRecorder({ program: 'pilot-discovery', now: this.clock.now });
     recorder.observe((record) => this.records.push(record));
     const machine = sharedAuthorityMachine.provide({
       actors: {
         followSecret: fromCallback<{ type: never }, undefined>(({ sendBack }) => {
-          this.#tell = sendBack;
+          this.#report = sendBack;
         }),
         createSecret: fromPromise<Creation, { withNewRoot: boolean }>(
           ({ input: { withNewRoot } }) =>
@@ -72,7 +72,7 @@ class Replica {
       },
       actions: {
         applyAuthority: (_, { reading }) => void this.adopted.push(reading),
-        checkRotation: () => void this.looks++,
+        checkRotation: () => void this.checks++,
       },
     });
     this.actor = startRoot(discovery.provide({ actors: { sharedAuthority: machine } }), {
@@ -83,16 +83,16 @@ class Replica {
     });
   }
 
-  read(what: SharedStage, fits = false): void {
-    this.#tell({ type: 'shared-authority.read', reading: ++this.#reading, fits, ...what });
+  read(stage: SharedStage, fits = false): void {
+    this.#report({ type: 'shared-authority.read', reading: ++this.#reading, isCompatible: fits, ...stage });
   }
 
   absent(): void {
-    this.#tell({ type: 'shared-authority.absent' });
+    this.#report({ type: 'shared-authority.absent' });
   }
 
   refused(reason = 'no key'): void {
-    this.#tell({ type: 'shared-authority.unusable', reason });
+    this.#report({ type: 'shared-authority.unusable', reason });
   }
 
   async settle(): Promise<void> {
@@ -100,7 +100,7 @@ class Replica {
   }
 }
 
-eachWorldFollowsTheDiagrams(['shared-authority'], [], { made: Replica.made, machine: discovery });
+eachWorldFollowsTheDiagrams(['shared-authority'], [], { created: Replica.created, machine: discovery });
 
 let replica: Replica;
 afterEach(() => void replica?.actor.stop());
@@ -116,7 +116,7 @@ describe('a replica with a shared authority', () => {
     expect(replica.adopted).toEqual([]);
     replica.read(steady('a'));
     expect(replica.adopted).toEqual([1]);
-    expect(replica.looks).toBe(1);
+    expect(replica.checks).toBe(1);
   });
 
   it('retries with increasing delays while the API server rejects the Secret, and reads again if the Secret does not appear', async () => {
@@ -125,11 +125,11 @@ describe('a replica with a shared authority', () => {
     for (const waits of [1_000, 2_000, 4_000]) {
       replica.creations.at(-1)!.fail('forbidden');
       await replica.settle();
-      const before = replica.creations.length;
+      const creationsBefore = replica.creations.length;
       replica.clock.advance(waits - 1);
-      expect(replica.creations.length).toBe(before);
+      expect(replica.creations.length).toBe(creationsBefore);
       replica.clock.advance(1);
-      expect(replica.creations.length).toBe(before + 1);
+      expect(replica.creations.length).toBe(creationsBefore + 1);
     }
     replica.creations.at(-1)!.done();
     await replica.settle();
@@ -169,15 +169,21 @@ describe('a replica with a shared authority', () => {
     [
       'a stage after one that this replica has not read',
       steady('a'),
-      steady('b', { stage: 'signing', other: 'a', before: ['a'] }),
+      steady('b', { stage: 'signing', other: 'a', previousSigners: ['a'] }),
       false,
       true,
     ],
-    ['the end of a rotation that this replica has not read', steady('a'), steady('b', { before: ['a'] }), false, true],
+    [
+      'the end of a rotation that this replica has not read',
+      steady('a'),
+      steady('b', { previousSigners: ['a'] }),
+      false,
+      true,
+    ],
     ['another root', steady('a'), steady('b'), false, false],
     [
       'an older Secret that is restored during a rotation',
-      steady('b', { stage: 'signing', other: 'a', before: ['a'] }),
+      steady('b', { stage: 'signing', other: 'a', previousSigners: ['a'] }),
       steady('a'),
       false,
       false,
@@ -194,9 +200,9 @@ describe('a replica with a shared authority', () => {
     replica = new Replica();
     replica.read(steady('a'));
     replica.clock.advance(minStageMs);
-    expect(replica.looks).toBe(2);
+    expect(replica.checks).toBe(2);
     replica.clock.advance(2 * hourMs);
-    expect(replica.looks).toBe(4);
+    expect(replica.checks).toBe(4);
   });
 });
 
@@ -211,7 +217,7 @@ const factsAt = (now: number, more: Partial<RotationFacts> = {}): RotationFacts 
 
 describe('the rotation stages', () => {
   const trusting = journalOf({ stage: 'trusting', other: 'b' });
-  const signing = journalOf({ stage: 'signing', signer: 'b', other: 'a', before: ['a'] });
+  const signing = journalOf({ stage: 'signing', signer: 'b', other: 'a', previousSigners: ['a'] });
   const dropping = { ...signing, stage: 'dropping' as const };
 
   it.each<[string, SharedJournal, RotationFacts, Partial<SharedJournal> | undefined]>([
@@ -229,7 +235,7 @@ describe('the rotation stages', () => {
       'the next root signs after all workloads have renewed',
       trusting,
       factsAt(2 * dayMs),
-      { stage: 'signing', signer: 'b', other: 'a', before: ['a'] },
+      { stage: 'signing', signer: 'b', other: 'a', previousSigners: ['a'] },
     ],
     [
       'an order continues a rotation before its time',

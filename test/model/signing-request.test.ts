@@ -13,34 +13,34 @@ import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { VirtualClock } from '../simulation/virtual-clock.ts';
 import { eachWorldFollowsTheDiagrams } from './follows-diagrams.ts';
 
-type Answer<T> = T | 'never' | Error;
+type Result<T> = T | 'never' | Error;
 
 const done: RequestStep = { outcome: 'done' };
 const failed: RequestStep = { outcome: 'failed', reason: 'forbidden' };
 const pending: RequestReading = { outcome: 'pending' };
 
 class Request {
-  static readonly made: Request[] = [];
+  static readonly created: Request[] = [];
   readonly clock = new VirtualClock();
   readonly records: TraceRecord[] = [];
-  readonly asked: string[] = [];
-  told: SigningRequestOutput | undefined;
+  readonly requests: string[] = [];
+  output: SigningRequestOutput | undefined;
   ended: SigningRequestOutput | undefined;
   failed: unknown;
 
   constructor(
-    readings: readonly Answer<RequestReading>[],
-    { approves = true, creation = done, approval = done, removal = undefined as Answer<undefined> } = {} as {
+    readings: readonly Result<RequestReading>[],
+    { approves = true, creation = done, approval = done, removal = undefined as Result<undefined> } = {} as {
       approves?: boolean;
-      creation?: Answer<RequestStep>;
-      approval?: Answer<RequestStep>;
-      removal?: Answer<undefined>;
+      creation?: Result<RequestStep>;
+      approval?: Result<RequestStep>;
+      removal?: Result<undefined>;
     },
   ) {
-    Request.made.push(this);
+    Request.created.push(this);
     const left = [...readings];
-    const answer = async <T>(what: string, value: Answer<T>): Promise<T> => {
-      this.asked.push(what);
+    const respond = async <T>(operation: string, value: Result<T>): Promise<T> => {
+      this.requests.push(operation);
       if (value === 'never') return new Promise(() => {});
       if (value instanceof Error) throw value;
       return value;
@@ -49,16 +49,16 @@ class Request {
     recorder.observe((record) => this.records.push(record));
     const machine = signingRequestMachine.provide({
       actors: {
-        createRequest: fromPromise<RequestStep, undefined>(() => answer('make', creation)),
-        approveRequest: fromPromise<RequestStep, undefined>(() => answer('approve', approval)),
+        createRequest: fromPromise<RequestStep, undefined>(() => respond('make', creation)),
+        approveRequest: fromPromise<RequestStep, undefined>(() => respond('approve', approval)),
         readRequest: fromPromise<RequestReading, undefined>(() =>
-          answer('read', left.length > 1 ? left.shift()! : left[0]!),
+          respond('read', left.length > 1 ? left.shift()! : left[0]!),
         ),
-        removeRequest: fromPromise<void, undefined>(() => answer('remove', removal)),
+        removeRequest: fromPromise<void, undefined>(() => respond('remove', removal)),
       },
       actions: {
         reportResult: (_, result) => {
-          this.told = result;
+          this.output = result;
         },
       },
     });
@@ -85,25 +85,25 @@ class Request {
 }
 
 eachWorldFollowsTheDiagrams(['signing-request'], ['creation', 'approval', 'reading', 'removal'], {
-  made: Request.made,
+  created: Request.created,
   machine: signingRequestMachine,
 });
 
 it('a signing request is created, approved, read until it is signed, reported, and removed', async () => {
   const request = new Request([pending, pending, { outcome: 'issued' }]);
   await request.pass(1_000);
-  expect(request.asked).toEqual(['make', 'approve', 'read', 'read', 'read', 'remove']);
-  expect(request.told).toEqual({ outcome: 'issued' });
+  expect(request.requests).toEqual(['make', 'approve', 'read', 'read', 'read', 'remove']);
+  expect(request.output).toEqual({ outcome: 'issued' });
   expect(request.ended).toEqual({ outcome: 'issued' });
 });
 
 it('a signing request is not approved if others approve it', async () => {
   const request = new Request([{ outcome: 'issued' }], { approves: false });
   await request.pass(0);
-  expect(request.asked).toEqual(['make', 'read', 'remove']);
+  expect(request.requests).toEqual(['make', 'read', 'remove']);
 });
 
-it.each<[string, readonly Answer<RequestReading>[], object, SigningRequestOutput]>([
+it.each<[string, readonly Result<RequestReading>[], object, SigningRequestOutput]>([
   ['cannot be made', [pending], { creation: failed }, { outcome: 'failed', reason: 'forbidden' }],
   ['cannot be approved', [pending], { approval: failed }, { outcome: 'failed', reason: 'forbidden' }],
   ['is denied', [{ outcome: 'refused', reason: 'no' }], {}, { outcome: 'refused', reason: 'no' }],
@@ -113,12 +113,12 @@ it.each<[string, readonly Answer<RequestReading>[], object, SigningRequestOutput
 ])('a signing request is reported immediately and removed if it %s', async (_, readings, options, result) => {
   const request = new Request(readings, options);
   await request.pass(0);
-  expect(request.told).toEqual(result);
-  expect(request.asked.at(-1)).toBe('remove');
+  expect(request.output).toEqual(result);
+  expect(request.requests.at(-1)).toBe('remove');
   expect(request.ended).toEqual(result);
 });
 
-it.each<[string, readonly Answer<RequestReading>[], object, string]>([
+it.each<[string, readonly Result<RequestReading>[], object, string]>([
   ['whose signer never signs', [pending], {}, 'there is no certificate after 10 s'],
   [
     'that the API server is silent about',
@@ -132,15 +132,15 @@ it.each<[string, readonly Answer<RequestReading>[], object, string]>([
 ])('a signing request times out if it is one %s', async (_, readings, options, reason) => {
   const request = new Request(readings, options);
   await request.pass(9_900);
-  expect(request.told).toBeUndefined();
+  expect(request.output).toBeUndefined();
   await request.pass(100);
-  expect(request.told).toEqual({ outcome: 'failed', reason });
-  expect(request.asked.filter((what) => what === 'read').length).toBeLessThan(20);
+  expect(request.output).toEqual({ outcome: 'failed', reason });
+  expect(request.requests.filter((operation) => operation === 'read').length).toBeLessThan(20);
   await request.pass(100);
-  expect(request.ended).toEqual(request.told);
+  expect(request.ended).toEqual(request.output);
 });
 
-it.each<[string, Answer<undefined>, number]>([
+it.each<[string, Result<undefined>, number]>([
   ['is not answered', 'never', 5_000],
   ['has a bug', new Error('bug'), 0],
 ])('a signing request ends even if its removal %s', async (_, removal, ms) => {

@@ -22,7 +22,7 @@ const idleServer: Load = { turnMs: 0.5, requests: 0, proxies: 0, isFull: true };
 const overloads: readonly Partial<Load>[] = [{ turnMs: 20 }, { requests: 200 }, { proxies: 1_000 }];
 
 class World {
-  static readonly made: World[] = [];
+  static readonly created: World[] = [];
   readonly clock = new VirtualClock();
   readonly records: TraceRecord[] = [];
   readonly applied: number[] = [];
@@ -31,7 +31,7 @@ class World {
   readonly actor;
 
   constructor() {
-    World.made.push(this);
+    World.created.push(this);
     const recorder = createRecorder({ program: 'pilot-discovery', now: this.clock.now });
     // The test is the ADS server.
     recorder.observe((record) =>
@@ -73,7 +73,7 @@ class World {
   }
 }
 
-eachWorldFollowsTheDiagrams(['stream-admission'], [], { made: World.made, machine: streamAdmissionMachine });
+eachWorldFollowsTheDiagrams(['stream-admission'], [], { created: World.created, machine: streamAdmissionMachine });
 
 it('stream admission measures nothing while no client waits', () => {
   const world = new World();
@@ -103,10 +103,10 @@ it.each(overloads)('stream admission removes slots, but not the last one, under 
   const world = new World();
   world.queued();
   world.measure({}, 10);
-  const before = world.slots;
+  const slotsBefore = world.slots;
   world.measure(load);
   expect(world.state).toBe('admitting.overloaded');
-  expect(world.slots).toBeLessThan(before);
+  expect(world.slots).toBeLessThan(slotsBefore);
   world.measure(load, 100);
   expect([world.slots, world.applied.at(-1)]).toEqual([minSlots, minSlots]);
 });

@@ -21,8 +21,8 @@ const failing = (reason = 'no'): BundleResponse => ({ outcome: 'failed', reason 
 eachWorldFollowsTheDiagrams(['trust-bundles', 'trust-bundle'], ['endpoints', 'fetching', 'recalling']);
 
 /** The times at which an endpoint was queried, counted from the first. */
-function askedAt(world: DiscoveryWorld, { endpoint }: TrustBundleInput): number[] {
-  const times = world.askedForBundles.flatMap((one) => (one.endpoint === endpoint ? [one.at] : []));
+function requestedAt(world: DiscoveryWorld, { endpoint }: TrustBundleInput): number[] {
+  const times = world.bundleRequests.flatMap((one) => (one.endpoint === endpoint ? [one.at] : []));
   return times.map((time) => time - times[0]!);
 }
 
@@ -40,7 +40,7 @@ describe('trust bundles at start', () => {
     const world = await given({});
     await world.pass(60 * minuteMs);
     // The limit is in the effect: it reports a missing response.
-    expect(askedAt(world, spire)).toEqual([0]);
+    expect(requestedAt(world, spire)).toEqual([0]);
     expect(inForce(world)).toEqual([]);
   });
 
@@ -48,7 +48,7 @@ describe('trust bundles at start', () => {
     const world = await given({ keptBundles: { [spire.endpoint]: bundle('kept', 7) } });
     expect(inForce(world)).toEqual(['kept']);
     expect(world.published).toBe(1);
-    expect(askedAt(world, spire)).toEqual([0]);
+    expect(requestedAt(world, spire)).toEqual([0]);
   });
 
   it('are ignored if they are stored but no longer valid, and the endpoint is queried', async () => {
@@ -78,7 +78,7 @@ describe('an endpoint that responds', () => {
     expect(world.published).toBe(1);
     world.bundles[spire.endpoint] = bundle('two');
     await world.pass(5 * minuteMs);
-    expect(askedAt(world, spire)).toEqual([0, 5 * minuteMs, 10 * minuteMs]);
+    expect(requestedAt(world, spire)).toEqual([0, 5 * minuteMs, 10 * minuteMs]);
     expect(inForce(world)).toEqual(['one', 'two']);
     expect(world.published).toBe(2);
   });
@@ -92,9 +92,9 @@ describe('an endpoint that responds', () => {
   ])('is queried, after a refresh hint of %i ms, every %i ms', async (hint, interval) => {
     const world = await given({ bundles: { [spire.endpoint]: bundle('one', null, hint) } });
     await world.pass(interval - 1);
-    expect(askedAt(world, spire)).toEqual([0]);
+    expect(requestedAt(world, spire)).toEqual([0]);
     await world.pass(1);
-    expect(askedAt(world, spire)).toEqual([0, interval]);
+    expect(requestedAt(world, spire)).toEqual([0, interval]);
   });
 
   it('has an older bundle ignored, and a bundle with the same or no number accepted', async () => {
@@ -118,7 +118,7 @@ describe('an endpoint that fails', () => {
   it('is queried after 5 s, 10 s, 20 s and so on up to 5 min if there is no bundle', async () => {
     const world = await given({ bundles: { [spire.endpoint]: failing() } });
     await world.pass(20 * minuteMs);
-    const times = askedAt(world, spire);
+    const times = requestedAt(world, spire);
     const rests = times.slice(1).map((at, index) => (at - times[index]!) / secondMs);
     expect(rests.slice(0, 8)).toEqual([5, 10, 20, 40, 80, 160, 300, 300]);
     expect(inForce(world)).toEqual([]);
@@ -128,7 +128,7 @@ describe('an endpoint that fails', () => {
     const world = await given({ bundles: { [spire.endpoint]: bundle('one', 3, minuteMs) } });
     world.bundles[spire.endpoint] = failing('huge');
     await world.pass(10 * minuteMs);
-    const times = askedAt(world, spire);
+    const times = requestedAt(world, spire);
     expect(times).toEqual(times.map((_, index) => index * minuteMs));
     expect(inForce(world)).toEqual(['one']);
     expect(world.events('trust-bundle.failed')[0]).toEqual({
@@ -157,15 +157,15 @@ describe('a changed mesh configuration', () => {
     await world.changeSources(['fs://config']);
     expect(inForce(world)).toEqual(['one', 'o']);
     await world.pass(60 * minuteMs);
-    expect(askedAt(world, spire)).toEqual([0]);
-    expect(askedAt(world, other)).toHaveLength(13);
+    expect(requestedAt(world, spire)).toEqual([0]);
+    expect(requestedAt(world, other)).toHaveLength(13);
   });
 
   it('can change the trust domains of an endpoint, which is then queried again', async () => {
     const world = await given({ bundles: { [spire.endpoint]: bundle('one') } });
     world.endpoints = [{ ...spire, trustDomains: ['old.test'] }];
     await world.changeSources(['fs://config']);
-    expect(world.askedForBundles.map(({ trustDomains }) => trustDomains)).toEqual([['shop.test'], ['old.test']]);
+    expect(world.bundleRequests.map(({ trustDomains }) => trustDomains)).toEqual([['shop.test'], ['old.test']]);
   });
 
   it('has no effect if an internal error prevents reading it', async () => {
@@ -173,7 +173,7 @@ describe('a changed mesh configuration', () => {
     world.endpoints = new Error('a bug');
     await world.changeSources(['fs://config']);
     await world.pass(5 * minuteMs);
-    expect(askedAt(world, spire)).toEqual([0, 5 * minuteMs]);
+    expect(requestedAt(world, spire)).toEqual([0, 5 * minuteMs]);
     expect(world.state()).toBe(serving);
   });
 });

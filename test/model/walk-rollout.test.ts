@@ -109,12 +109,12 @@ test.each([false, true])(
     };
     // Its secret never arrives.
     for (const name of ['change:secret', 'read', 'stuck:c0']) world.apply(name);
-    const before = settle();
+    const lossesBefore = settle();
     world.apply('reset');
     const first = settle();
     world.apply('reset');
     const second = settle();
-    expect(first - before).toBeLessThanOrEqual(2);
+    expect(first - lossesBefore).toBeLessThanOrEqual(2);
     expect(second - first).toBeLessThanOrEqual(2);
   },
 );

@@ -13,7 +13,7 @@ const diagrams = loadDiagrams(join(packageRoot(), 'machines/agent/sequences')).f
 );
 
 afterEach(() => {
-  for (const world of XdsWorld.made.splice(0)) {
+  for (const world of XdsWorld.created.splice(0)) {
     expect(world.failed).toBeUndefined();
     expect(world.records.filter(({ kind }) => kind === 'unexpected')).toEqual([]);
     const report = checkTrace(diagrams, world.records);
@@ -41,7 +41,7 @@ async function pass(world: XdsWorld, seconds: number): Promise<void> {
   }
 }
 
-const told = (world: XdsWorld): string[] =>
+const reported = (world: XdsWorld): string[] =>
   world.records.flatMap((record) =>
     record.kind === 'event' && record.event.type === 'health.changed'
       ? [record.event.healthy === true ? 'healthy' : String(record.event.message)]
@@ -66,28 +66,28 @@ describe('a probed workload', () => {
   it('is reported as unhealthy after the timeout if it does not respond', async () => {
     const world = given({}, () => new Promise<string>(() => {}));
     await pass(world, 60);
-    expect(told(world)).toEqual(['no response in time']);
+    expect(reported(world)).toEqual(['no response in time']);
     expect(world.probes.length).toBeGreaterThan(2);
   });
 });
 
 describe('workload health', () => {
   it('is reported only when it changes', async () => {
-    const answers = ['', '', 'refused', 'reset', 'refused', '', ''];
-    const world = given({ periodMs: 1_000 }, () => answers.shift() ?? '');
+    const results = ['', '', 'refused', 'reset', 'refused', '', ''];
+    const world = given({ periodMs: 1_000 }, () => results.shift() ?? '');
     await pass(world, 20);
-    expect(told(world)).toEqual(['healthy', 'refused', 'healthy']);
+    expect(reported(world)).toEqual(['healthy', 'refused', 'healthy']);
   });
 
   it('changes after the configured number of consecutive equal results', async () => {
-    const answers = ['', 'one', '', 'one', 'two', '', 'one', '', ''];
-    const world = given({ periodMs: 1_000, successThreshold: 2, failureThreshold: 2 }, () => answers.shift() ?? '');
+    const results = ['', 'one', '', 'one', 'two', '', 'one', '', ''];
+    const world = given({ periodMs: 1_000, successThreshold: 2, failureThreshold: 2 }, () => results.shift() ?? '');
     await pass(world, 6);
-    expect(told(world)).toEqual([]);
+    expect(reported(world)).toEqual([]);
     await pass(world, 2);
-    expect(told(world)).toEqual(['two']);
+    expect(reported(world)).toEqual(['two']);
     await pass(world, 12);
-    expect(told(world)).toEqual(['two', 'healthy']);
+    expect(reported(world)).toEqual(['two', 'healthy']);
   });
 });
 
@@ -96,10 +96,10 @@ describe('the control plane', () => {
     let reason = '';
     const world = given({ periodMs: 1_000 }, () => reason);
     const early = world.opens('0@7');
-    world.answers(early);
+    world.respond(early);
     await pass(world, 5);
     const late = world.opens('1@8');
-    world.answers(late);
+    world.respond(late);
     reason = 'refused';
     await pass(world, 5);
     expect(world.of(early).healths).toEqual([undefined, true, false]);

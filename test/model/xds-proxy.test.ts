@@ -17,7 +17,7 @@ const diagrams = loadDiagrams(join(packageRoot(), 'machines/agent/sequences')).f
 );
 
 afterEach(() => {
-  for (const world of XdsWorld.made.splice(0)) {
+  for (const world of XdsWorld.created.splice(0)) {
     expect(world.failed).toBeUndefined();
     expect(world.records.filter(({ kind }) => kind === 'unexpected')).toEqual([]);
     const report = checkTrace(diagrams, world.records);
@@ -42,19 +42,19 @@ const lost = (code: string, retryAfterMs = 0): StreamReport => ({
 describe('the socket of the xDS proxy', () => {
   test('is open before the agent is notified', () => {
     const world = started();
-    expect(world.told).toMatchObject([{ type: 'xds.listening', socket: '/run/XDS' }]);
+    expect(world.reports).toMatchObject([{ type: 'xds.listening', socket: '/run/XDS' }]);
   });
 
   test('is reported with a reason if it is unavailable', () => {
     const world = new XdsWorld();
     world.refuseSocket('EADDRINUSE');
-    expect(world.told).toMatchObject([{ type: 'xds.failed', reason: 'EADDRINUSE' }]);
+    expect(world.reports).toMatchObject([{ type: 'xds.failed', reason: 'EADDRINUSE' }]);
   });
 
   test('is not opened if it is disabled', () => {
     const world = new XdsWorld({ socket: '', hasSecrets: false, probe: null, proxyless: false });
     world.order({ type: 'xds.start' });
-    expect(world.told).toMatchObject([{ type: 'xds.listening', socket: '' }]);
+    expect(world.reports).toMatchObject([{ type: 'xds.listening', socket: '' }]);
   });
 });
 
@@ -64,27 +64,27 @@ describe('a proxied stream', () => {
     const stream = world.opens();
     for (let i = 0; i < 6; i++) {
       world.upstream(stream, unreachable);
-      const before = world.dials.length;
-      while (world.dials.length === before) world.pass(10);
+      const dialsBefore = world.dials.length;
+      while (world.dials.length === dialsBefore) world.pass(10);
     }
     const pauses = world.dials.map((at, index) => at - (world.dials[index - 1] ?? 0)).slice(1);
     expect(pauses).toEqual([200, 400, 800, 1_500, 1_500, 1_500]);
     expect(world.of(stream).ends).toEqual([]);
-    world.answers(stream);
+    world.respond(stream);
     expect(world.state(stream)).toMatchObject({ active: { relaying: { responses: 'verifying' } } });
   });
 
   test('ends when the control plane disconnects, and the next stream resets the failures when it is served', () => {
     const world = started();
     const one = world.opens();
-    world.answers(one);
+    world.respond(one);
     world.upstream(one, lost('UNAVAILABLE'));
     expect(world.of(one).ends).toEqual([{ code: 'UNAVAILABLE', reason: 'gone' }]);
     expect(world.alive()).toEqual([]);
     const two = world.opens();
     expect(world.state(two)).toBe('backing off');
     world.pass(200);
-    world.answers(two);
+    world.respond(two);
     world.pass(10_000);
     expect(world.state(two)).toMatchObject({ active: { relaying: { responses: 'established' } } });
     world.closes(two);
@@ -95,7 +95,7 @@ describe('a proxied stream', () => {
   test('waits longer if the control plane rejects it, and as long as the control plane specifies', () => {
     const world = started();
     const one = world.opens();
-    world.upstream(one, { type: 'upstream.opened', shown: '' });
+    world.upstream(one, { type: 'upstream.opened', credential: '' });
     world.upstream(one, lost('RESOURCE_EXHAUSTED', 60_000));
     const two = world.opens('0@7', 0);
     world.pass(59_999);
@@ -107,9 +107,9 @@ describe('a proxied stream', () => {
   test("is replaced by a newer one of the same Envoy, but not by one of the Envoy's child", () => {
     const world = started();
     const parent = world.opens('0@7');
-    world.answers(parent);
+    world.respond(parent);
     const child = world.opens('1@7');
-    world.answers(child);
+    world.respond(child);
     expect(world.alive()).toEqual([parent, child]);
     const again = world.opens('1@7');
     expect(world.alive()).toEqual([parent, again]);
@@ -130,7 +130,7 @@ describe('a proxied stream', () => {
     const world = started();
     world.envoysClose = false;
     const stream = world.opens();
-    world.upstream(stream, { type: 'upstream.opened', shown: '' });
+    world.upstream(stream, { type: 'upstream.opened', credential: '' });
     world.upstream(stream, { type: 'downstream.invalid', reason: 'no message' });
     expect(world.state(stream)).toBe('ending');
     world.pass(10_000);
@@ -143,7 +143,7 @@ describe('a proxied stream', () => {
   ] as const)('ends after 1 min if %s nothing more', (_, congested, relieved, code) => {
     const world = started();
     const stream = world.opens();
-    world.answers(stream);
+    world.respond(stream);
     world.upstream(stream, { type: congested });
     world.pass(59_999);
     world.upstream(stream, { type: relieved });
@@ -157,7 +157,7 @@ describe('a proxied stream', () => {
   test('ends after 1 min if the control plane accepts it but never responds', () => {
     const world = started();
     const stream = world.opens();
-    world.upstream(stream, { type: 'upstream.opened', shown: '' });
+    world.upstream(stream, { type: 'upstream.opened', credential: '' });
     world.pass(60_000);
     expect(world.of(stream).ends).toEqual([
       { code: 'UNAVAILABLE', reason: 'control plane did not respond within 60000 ms' },
@@ -170,7 +170,7 @@ describe("Envoy's current certificate", () => {
     const world = started();
     const first = world.opens();
     world.order({ type: 'certificate.served', serialNumber: '4A' });
-    world.answers(first);
+    world.respond(first);
     world.order({ type: 'certificate.served', serialNumber: '4B' });
     const second = world.opens('1@7');
     expect(world.of(first).certificates).toEqual(['', '4A', '4B']);
@@ -199,27 +199,27 @@ describe('roots from the control plane', () => {
   const joined = (): { world: XdsWorld; stream: number } => {
     const world = started();
     const stream = world.opens();
-    world.answers(stream);
+    world.respond(stream);
     world.upstream(stream, arrived('a'));
     return { world, stream };
   };
 
   test('are acknowledged only after they are served', () => {
     const { world, stream } = joined();
-    expect(world.told.at(-1)).toMatchObject({ type: 'trust-bundle.received', roots: ['pem'], hash: 'a' });
+    expect(world.reports.at(-1)).toMatchObject({ type: 'trust-bundle.received', roots: ['pem'], hash: 'a' });
     world.order({ type: 'trust-bundle.served', hash: 'another' });
     world.pass(29_999);
-    expect(world.of(stream).bundleAnswers).toEqual([]);
+    expect(world.of(stream).bundleResponses).toEqual([]);
     world.order({ type: 'trust-bundle.served', hash: 'a' });
     world.order({ type: 'trust-bundle.served', hash: 'a' });
-    expect(world.of(stream).bundleAnswers).toEqual([{ hash: 'a', refusal: '' }]);
+    expect(world.of(stream).bundleResponses).toEqual([{ hash: 'a', refusal: '' }]);
   });
 
   test('are eventually rejected with a reason if Envoy does not acknowledge them', () => {
     const { world, stream } = joined();
     world.pass(30_000);
     const refusal = expect.stringMatching(/Envoy did not acknowledge the trust bundle within 30000 ms/);
-    expect(world.of(stream).bundleAnswers).toEqual([{ hash: 'a', refusal }]);
+    expect(world.of(stream).bundleResponses).toEqual([{ hash: 'a', refusal }]);
   });
 
   test('are not acknowledged if newer ones replace them', () => {
@@ -228,19 +228,19 @@ describe('roots from the control plane', () => {
     world.upstream(stream, arrived('b'));
     world.order({ type: 'trust-bundle.served', hash: 'a' });
     world.pass(20_000);
-    expect(world.of(stream).bundleAnswers).toEqual([]);
+    expect(world.of(stream).bundleResponses).toEqual([]);
     world.order({ type: 'trust-bundle.served', hash: 'b' });
-    expect(world.of(stream).bundleAnswers).toEqual([{ hash: 'b', refusal: '' }]);
+    expect(world.of(stream).bundleResponses).toEqual([{ hash: 'b', refusal: '' }]);
   });
 
   test('are rejected immediately if this agent serves no secrets', () => {
     const world = new XdsWorld({ socket: '/run/XDS', hasSecrets: false, probe: null, proxyless: false });
     world.start();
     const stream = world.opens();
-    world.answers(stream);
+    world.respond(stream);
     world.upstream(stream, arrived('a'));
     const refusal = expect.stringMatching(/serves no secrets/);
-    expect(world.of(stream).bundleAnswers).toEqual([{ hash: 'a', refusal }]);
+    expect(world.of(stream).bundleResponses).toEqual([{ hash: 'a', refusal }]);
   });
 });
 
@@ -252,7 +252,7 @@ describe('the credential for the control plane', () => {
   };
   const refusedOnce = (world: XdsWorld): void => {
     const stream = dialing(world);
-    world.upstream(stream, { type: 'upstream.opened', shown: '' });
+    world.upstream(stream, { type: 'upstream.opened', credential: '' });
     world.upstream(stream, lost('UNAUTHENTICATED'));
   };
 
@@ -262,11 +262,11 @@ describe('the credential for the control plane', () => {
     const second = world.opens();
     // Soon: an expired token delays no stream.
     world.pass(200);
-    world.answers(second);
+    world.respond(second);
     world.pass(20_000);
     world.closes(second);
     const third = world.opens();
-    world.answers(third);
+    world.respond(third);
     world.upstream(third, lost('UNAVAILABLE'));
     dialing(world);
     expect(world.shown).toEqual(['token', 'certificate', 'certificate', 'token']);
@@ -329,27 +329,28 @@ const happenings = [
 function play(schedule: readonly (readonly [(typeof happenings)[number], number])[], machines?: XdsMachines): string[] {
   const world = started(machines);
   const wrong: string[] = [];
-  let others = 0;
+  let otherStreams = 0;
   let bundles = 0;
   const served = new Set<string>();
-  for (const [what, pick] of schedule) {
+  for (const [happening, pick] of schedule) {
     const alive = world.alive();
     const stream = alive[pick % Math.max(1, alive.length)];
-    if (what.startsWith('open ')) world.opens(what === 'open other' ? `x${others++}` : what, (pick % 11) / 10);
-    else if (what.startsWith('pass ')) world.pass(Number(what.slice(5)));
-    else if (what === 'envoys hang') world.envoysClose = !world.envoysClose;
-    else if (what === 'served') {
+    if (happening.startsWith('open '))
+      world.opens(happening === 'open other' ? `x${otherStreams++}` : happening, (pick % 11) / 10);
+    else if (happening.startsWith('pass ')) world.pass(Number(happening.slice(5)));
+    else if (happening === 'envoys hang') world.envoysClose = !world.envoysClose;
+    else if (happening === 'served') {
       served.add(String(bundles));
       world.order({ type: 'trust-bundle.served', hash: String(bundles) });
     } else if (stream !== undefined) {
-      if (what === 'close') world.closes(stream);
+      if (happening === 'close') world.closes(stream);
       else if (world.of(stream).upstream) {
         const isDialing = JSON.stringify(world.state(stream)) === '{"active":"connecting"}';
-        if (isDialing !== (what === 'opened' || what === 'unreachable')) continue;
+        if (isDialing !== (happening === 'opened' || happening === 'unreachable')) continue;
         // The first response arrives once.
-        if (what === 'answered' && !JSON.stringify(world.state(stream)).includes('pending')) continue;
-        const events: Partial<Record<typeof what, StreamReport>> = {
-          opened: { type: 'upstream.opened', shown: '' },
+        if (happening === 'answered' && !JSON.stringify(world.state(stream)).includes('pending')) continue;
+        const events: Partial<Record<typeof happening, StreamReport>> = {
+          opened: { type: 'upstream.opened', credential: '' },
           unreachable: { type: 'upstream.unreachable', reason: 'ECONNREFUSED', chance: (pick % 11) / 10 },
           answered: { type: 'upstream.responded' },
           lost: lost('UNAVAILABLE'),
@@ -359,7 +360,7 @@ function play(schedule: readonly (readonly [(typeof happenings)[number], number]
           relieved: { type: 'downstream.relieved' },
           bundle: { type: 'bundle.received', members: [], tainted: [], roots: ['r'], hash: String(++bundles) },
         };
-        world.upstream(stream, events[what]!);
+        world.upstream(stream, events[happening]!);
       }
     }
     wrong.push(...wrongIn(world, served));
@@ -370,7 +371,7 @@ function play(schedule: readonly (readonly [(typeof happenings)[number], number]
   world.pass(10_000);
   if (world.alive().length > 0) wrong.push('a stream outlives its Envoy');
   // A test of a broken chart has its own report.
-  if (machines !== undefined) XdsWorld.made.splice(XdsWorld.made.indexOf(world), 1);
+  if (machines !== undefined) XdsWorld.created.splice(XdsWorld.created.indexOf(world), 1);
   return wrong;
 }
 
@@ -381,7 +382,7 @@ function wrongIn(world: XdsWorld, served: ReadonlySet<string>): string[] {
   );
   if (new Set(active.map(({ envoy }) => envoy)).size < active.length) wrong.push('two streams of one Envoy');
   if (active.length > 8) wrong.push(`${active.length} streams`);
-  for (const { stream, downstream, upstream, bundleAnswers } of world.streams) {
+  for (const { stream, downstream, upstream, bundleResponses: bundleAnswers } of world.streams) {
     if (world.state(stream) === undefined && upstream) wrong.push('a connection without a stream');
     if (world.state(stream) === undefined && downstream) wrong.push('a stream of nobody');
     if (bundleAnswers.some(({ hash, refusal }) => refusal === '' && !served.has(hash)))
@@ -407,7 +408,7 @@ test('the xDS proxy keeps one stream per Envoy, few connections and no leftover 
 
 describe('random schedules with a faulty xDS proxy', () => {
   const afterwards = (found: unknown): unknown => {
-    XdsWorld.made.splice(0);
+    XdsWorld.created.splice(0);
     return found;
   };
 
@@ -424,8 +425,8 @@ describe('random schedules with a faulty xDS proxy', () => {
   test('detect a stream that acknowledges roots that are trusted on other streams', () => {
     const stream = xdsStreamMachine.provide({ guards: { isPendingBundle: () => true } });
     const schedule = [
-      ...(['open 0', 'open 1'] as const).map((what) => [what, 0] as const),
-      ...(['opened', 'bundle'] as const).flatMap((what) => [0, 1].map((pick) => [what, pick] as const)),
+      ...(['open 0', 'open 1'] as const).map((happening) => [happening, 0] as const),
+      ...(['opened', 'bundle'] as const).flatMap((happening) => [0, 1].map((pick) => [happening, pick] as const)),
       ['served', 0] as const,
     ];
     expect(play(schedule)).toEqual([]);

@@ -16,7 +16,7 @@ import { eachWorldFollowsTheDiagrams } from './follows-diagrams.ts';
 type Report = Parameters<Parameters<Parameters<typeof fromCallback>[0]>[0]['sendBack']>[0];
 
 class Source {
-  static readonly made: Source[] = [];
+  static readonly created: Source[] = [];
   readonly clock = new VirtualClock();
   readonly records: TraceRecord[] = [];
   readonly streams: XdsProtocol[] = [];
@@ -28,7 +28,7 @@ class Source {
   #nonce = 0;
 
   constructor(input: Partial<XdsSourceInput> = {}, restored: number | Error = 0) {
-    Source.made.push(this);
+    Source.created.push(this);
     const recorder = createRecorder({ program: 'pilot-discovery', now: this.clock.now });
     recorder.observe((record) => this.records.push(record));
     const machine = xdsSourceMachine.provide({
@@ -94,7 +94,7 @@ class Source {
   }
 }
 
-eachWorldFollowsTheDiagrams(['xds-source'], ['restoring'], { made: Source.made, machine: xdsSourceMachine });
+eachWorldFollowsTheDiagrams(['xds-source'], ['restoring'], { created: Source.created, machine: xdsSourceMachine });
 
 const synced = async (input: Partial<XdsSourceInput> = {}): Promise<Source> => {
   const source = new Source(input);
@@ -170,13 +170,13 @@ it('an xDS source retries with increasing delays, which a response resets', asyn
   const source = new Source({ protocol: 'sotw' });
   await source.pass();
   for (const ms of [1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000]) {
-    const before = source.streams.length;
+    const streamsBefore = source.streams.length;
     await source.open();
     source.end();
     await source.pass(ms - 1);
-    expect(source.streams).toHaveLength(before);
+    expect(source.streams).toHaveLength(streamsBefore);
     await source.pass(1);
-    expect(source.streams).toHaveLength(before + 1);
+    expect(source.streams).toHaveLength(streamsBefore + 1);
   }
   await source.open();
   source.respond('Gateway');

@@ -93,14 +93,14 @@ export class AdmissionExploration implements World {
 
   apply(choice: string): void {
     const { clients, faults, waiting, inProgress, stalled } = this.#state;
-    const [what, load = ''] = choice.split(':');
-    if (what === 'stall' || what === 'vanish' || (what === 'measure' && load !== 'slack'))
+    const [kind, load = ''] = choice.split(':');
+    if (kind === 'stall' || kind === 'vanish' || (kind === 'measure' && load !== 'slack'))
       this.#set({ faults: faults - 1 });
-    if (what === 'arrive') this.#arrive(clients - 1);
-    else if (what === 'respond') this.#set({ inProgress: inProgress - 1 });
-    else if (what === 'expire') this.#set({ inProgress: inProgress - 1, stalled: stalled - 1 });
-    else if (what === 'stall') this.#set({ stalled: stalled + 1 });
-    else if (what === 'vanish') this.#wait(waiting - 1);
+    if (kind === 'arrive') this.#arrive(clients - 1);
+    else if (kind === 'respond') this.#set({ inProgress: inProgress - 1 });
+    else if (kind === 'expire') this.#set({ inProgress: inProgress - 1, stalled: stalled - 1 });
+    else if (kind === 'stall') this.#set({ stalled: stalled + 1 });
+    else if (kind === 'vanish') this.#wait(waiting - 1);
     else this.#measure(loads[load]!);
     this.#admit();
     this.#judge();
@@ -137,9 +137,9 @@ export class AdmissionExploration implements World {
 
   /** The queue reports its first client, and that it is empty. */
   #wait(waiting: number): void {
-    const before = this.#state.waiting;
+    const waitingBefore = this.#state.waiting;
     this.#set({ waiting });
-    if (before === 0) this.#root.send({ type: 'clients.queued' });
+    if (waitingBefore === 0) this.#root.send({ type: 'clients.queued' });
     if (waiting === 0) this.#root.send({ type: 'clients.admitted' });
   }
 

@@ -71,11 +71,11 @@ class ScriptedCall extends EventEmitter {
 
   /** Requests that the client has sent and the server has not read. */
   readonly #unread: Buffer[] = [];
-  #isAsked = true;
+  #isReadRequested = true;
 
   /** The server requests the next message. */
   _read(): void {
-    this.#isAsked = true;
+    this.#isReadRequested = true;
     this.#deliver();
   }
 
@@ -91,8 +91,8 @@ class ScriptedCall extends EventEmitter {
 
   /** Like a flowing stream: reports each message that was read, and requests the next. */
   #deliver(): void {
-    while (this.#isAsked && this.#unread.length > 0) {
-      this.#isAsked = false;
+    while (this.#isReadRequested && this.#unread.length > 0) {
+      this.#isReadRequested = false;
       this.emit('data', this.#unread.shift());
       this._read();
     }
@@ -136,9 +136,9 @@ export interface AdsWorldOptions {
   /** Lists of names that several worlds share, as the streams of a server do. */
   lists?: RequestNameLists;
   /** Listeners and routes wait for the clusters that they name (default: false). */
-  makesBeforeBreak?: boolean;
+  hasMakeBeforeBreak?: boolean;
   /** As at the trace level full (default: true). */
-  tellsRoutine?: boolean;
+  recordsRoutine?: boolean;
   logger?: Logger;
   /** Records a trace (default: true). Explorations build thousands of worlds and read no trace. */
   isRecorded?: boolean;
@@ -146,7 +146,7 @@ export interface AdsWorldOptions {
 
 export class AdsWorld {
   /** All worlds of this process, for checks after tests. */
-  static readonly made: AdsWorld[] = [];
+  static readonly created: AdsWorld[] = [];
   readonly source: ScriptedSource;
   readonly clock: VirtualClock;
   readonly abandoned = new Set<string>();
@@ -168,11 +168,11 @@ export class AdsWorld {
   #introduced = false;
 
   constructor(options: AdsWorldOptions = {}) {
-    AdsWorld.made.push(this);
+    AdsWorld.created.push(this);
     const { delta = false, onlyType = null, resendsEndpoints = true, acceptsLateNames = true } = options;
     this.source = options.source ?? new ScriptedSource();
     this.clock = options.clock ?? new VirtualClock();
-    const { node = 'sidecar~10.0.0.1~a.b~b.svc', tellsRoutine = true } = options;
+    const { node = 'sidecar~10.0.0.1~a.b~b.svc', recordsRoutine: tellsRoutine = true } = options;
     this.#delta = delta;
     this.#node = node;
     this.#metadata = options.metadata;
@@ -200,7 +200,7 @@ export class AdsWorld {
         closingTurns: atOnce,
         rules: { resendsEndpoints, acceptsLateNames, ...nameLimits(options.limits ?? {}) },
         reportsRoutine: tellsRoutine,
-        ...(options.makesBeforeBreak === true && {
+        ...(options.hasMakeBeforeBreak === true && {
           makeBeforeBreak: {
             references: this.source.references,
             removal: { delayMs: defaultRemovalDelayMs, drainMs: 45_000 },

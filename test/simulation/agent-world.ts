@@ -69,7 +69,7 @@ export interface ScriptedProcess {
 interface ProcessEnd {
   code: number | null;
   signal: string | null;
-  lastWords: string;
+  lastOutput: string;
   refusedByParent: boolean;
   outOfMemory: boolean;
   tookOverWithinMs: number;
@@ -90,7 +90,7 @@ type Send = (event: AnyEventObject) => void;
 
 export class AgentWorld {
   /** All worlds of this process, for checks after tests. */
-  static readonly made: AgentWorld[] = [];
+  static readonly created: AgentWorld[] = [];
   readonly clock = new VirtualClock();
   readonly records: TraceRecord[] = [];
   /** All started processes, in order. */
@@ -114,34 +114,34 @@ export class AgentWorld {
   /** The next process effect throws an unexpected error. */
   breakNextProcess = false;
   /** A child is started only with the files that it was ordered for. */
-  looksAtCertificates = false;
+  checksCertificates = false;
   /** Outcome of opening the DNS port; undefined: none. */
-  dnsAnswer: 'listening' | 'failed' | undefined = 'listening';
+  dnsResult: 'listening' | 'failed' | undefined = 'listening';
   /** Number of orders to open the DNS port. */
   dnsOpened = 0;
   /** Sends an event of the DNS server. */
-  tellDns: Send = () => {};
+  sendFromDns: Send = () => {};
   /** Why the bootstrap file of gRPC cannot be written, or `hangs`; `undefined`: it is written. */
-  grpcBootstrapAnswer: string | 'hangs' | undefined;
+  grpcBootstrapResult: string | 'hangs' | undefined;
   grpcBootstrapWrites = 0;
   /** The result of a probe of the socket for secrets. */
   secretServer: ServerFound = 'nobody';
   /** Reports the result of writing the files of OUTPUT_CERTS. */
   reportOutput: Send = () => {};
   /** The first event of a watch of the directory; undefined: no event. */
-  watchAnswer: 'watch.began' | 'watch.failed' | 'directory.missing' | undefined = 'watch.began';
+  watchResult: 'watch.began' | 'watch.failed' | 'directory.missing' | undefined = 'watch.began';
   /** Each watch of the directory, with its input. */
-  readonly watches: { directory: string; seen: string | null }[] = [];
+  readonly watches: { directory: string; knownHash: string | null }[] = [];
   /** Preparations of epochs never respond. */
   preparationHangs = false;
   /** The control plane's result for the bootstrap; undefined: no response. */
-  patchesAnswer: PatchesResult | undefined = { is: 'unpatched' };
+  patchesResult: PatchesResult | undefined = { is: 'unpatched' };
   /** Whether the control plane accepts the request for patches. */
-  takesQuestion = true;
+  acceptsPatchesRequest = true;
   /** Credential of each request for patches. */
-  readonly patchesAsked: UpstreamCredential[] = [];
+  readonly patchesCredentials: UpstreamCredential[] = [];
   /** Times without a response after which a request for patches was cancelled. */
-  readonly questionsWithdrawn: number[] = [];
+  readonly cancelledAfterMs: number[] = [];
   /** Why an Envoy is not live. */
   waitsFor = '503 INITIALIZING';
   /** Reads of the certificates never respond. */
@@ -152,11 +152,11 @@ export class AgentWorld {
   readonly cleanedUp: string[] = [];
   onCleanup = (): void => {};
   // Results of effects: undefined for success, a text for a failure.
-  claimAnswer: string | undefined;
-  releaseAnswer: string | undefined;
-  httpAnswer: string | undefined;
-  digestAnswer: string | undefined;
-  spawnAnswer: string | undefined;
+  claimError: string | undefined;
+  releaseError: string | undefined;
+  httpError: string | undefined;
+  digestError: string | undefined;
+  spawnError: string | undefined;
   rejectBootstrap: string | undefined;
   /** Why the control plane's address accepts no connections. */
   unreachable: string | undefined;
@@ -164,19 +164,19 @@ export class AgentWorld {
   outdated: string | undefined;
   /** Why the bootstrap cannot be written. */
   unwritable: string | undefined;
-  drainAnswer: string | undefined;
+  drainError: string | undefined;
   /** Result of an ordered probe. */
-  onLook: 'live' | 'not live' | 'no answer' = 'not live';
+  probeResult: 'live' | 'not live' | 'no answer' = 'not live';
   /** Time for which an epoch that was found live was not probed. */
   unseenMs = 0;
   /** Epochs with an ordered probe: `0@7`. */
-  readonly looks: string[] = [];
+  readonly probes: string[] = [];
   /** The repair never completes. */
   repairHangs = false;
   /** The release never completes. */
   releaseHangs = false;
   /** Why shared memory cannot be repaired; undefined when it can. */
-  repairAnswer: string | undefined;
+  repairError: string | undefined;
   /** Base ids whose shared memory was repaired. */
   readonly repaired: number[] = [];
   /** Requests in flight, as reported by Envoy; undefined when it does not respond. */
@@ -196,7 +196,7 @@ export class AgentWorld {
   /** Why Envoy cannot use the files. */
   fileProblems: string[] = [];
   /** Why Envoy could not check them; undefined if it did. */
-  notJudged: string | undefined;
+  notValidated: string | undefined;
   /** For each read, whether Envoy had to check the files. */
   readonly judgements: boolean[] = [];
   readonly readiness: { ready: boolean; reason: string }[] = [];
@@ -206,15 +206,15 @@ export class AgentWorld {
   /** Why Envoy's admin interface reports that no application port is served. */
   unserved = '';
   /** The admin port belongs to no process. */
-  adminGone = false;
+  isAdminClosed = false;
   /** A port of the serving Envoy responds. */
-  portAnswers = true;
+  portResponds = true;
   /** Envoy's admin interface responds when the test orders it. */
-  answersLate = false;
-  answer = (): void => {};
+  respondsLate = false;
+  respond = (): void => {};
   failed: unknown;
   readonly agent: Actor<typeof agentMachine>;
-  #asked = 0;
+  #requests = 0;
   readonly #hungReadings: (() => void)[] = [];
   #sendSignal: Send = () => {};
   #sendFiles: Send = () => {};
@@ -225,7 +225,7 @@ export class AgentWorld {
   readonly #baseIds: number[];
 
   constructor(settings: Partial<AgentSettings> = {}, baseIds = scriptedBaseIds) {
-    AgentWorld.made.push(this);
+    AgentWorld.created.push(this);
     this.#baseIds = baseIds;
     if (settings.binary !== undefined) this.binary = { binary: settings.binary.first, description: '' };
     const recorder = createRecorder({ program: 'pilot-agent', now: () => this.clock.now() });
@@ -270,9 +270,9 @@ export class AgentWorld {
 
   /** Advances time until another Envoy is started. */
   async nextStart(): Promise<void> {
-    const before = this.started.length;
+    const startedBefore = this.started.length;
     await this.settle();
-    for (let step = 0; this.started.length === before; step++) {
+    for (let step = 0; this.started.length === startedBefore; step++) {
       if (step > 100 || !this.clock.fireNext()) throw new Error('no other Envoy is started');
       await this.settle();
     }
@@ -350,15 +350,15 @@ export class AgentWorld {
     this.#sendFiles(event);
   }
 
-  async ask(): Promise<{ ready: boolean; reason: string }> {
-    this.#sendHttp({ type: 'readiness.requested', request: this.#asked++ });
+  async requestReadiness(): Promise<{ ready: boolean; reason: string }> {
+    this.#sendHttp({ type: 'readiness.requested', request: this.#requests++ });
     await this.settle();
     return this.readiness.at(-1)!;
   }
 
   /** The file system responds to the reads during which it hung. */
-  async answerHungReadings(): Promise<void> {
-    for (const answer of this.#hungReadings.splice(0)) answer();
+  async completeHungReadings(): Promise<void> {
+    for (const complete of this.#hungReadings.splice(0)) complete();
     await this.settle();
   }
 
@@ -392,15 +392,15 @@ export class AgentWorld {
 
   /** The response of the serving Envoy to a probe. */
   #word(at: EnvoyProbe['at']): Pick<EnvoyResponded, 'by' | 'live' | 'detail' | 'unserved'> {
-    if (at === 'port' || (at === 'admin or port' && this.adminGone)) {
+    if (at === 'port' || (at === 'admin or port' && this.isAdminClosed)) {
       return {
         by: 'port',
-        live: this.portAnswers,
-        detail: this.portAnswers ? 'port 15021 answers' : 'no answer',
+        live: this.portResponds,
+        detail: this.portResponds ? 'port 15021 answers' : 'no answer',
         unserved: '',
       };
     }
-    if (this.adminGone) return { by: 'admin', live: false, detail: 'connection refused', unserved: '' };
+    if (this.isAdminClosed) return { by: 'admin', live: false, detail: 'connection refused', unserved: '' };
     if (!this.envoyLive) return { by: 'admin', live: false, detail: '503', unserved: '' };
     return { by: 'admin', live: true, detail: 'LIVE', unserved: this.unserved };
   }
@@ -413,8 +413,8 @@ export class AgentWorld {
     const keyOf = ({ epoch, baseId }: EpochRun): string => `${epoch}@${baseId}`;
     const process = fromCallback<ProcessSignal, StartOrder>(({ input, sendBack, receive }) => {
       if (this.breakNextProcess) throw new Error('an internal error');
-      if (this.spawnAnswer !== undefined) {
-        sendBack({ type: 'process.failed', reason: this.spawnAnswer });
+      if (this.spawnError !== undefined) {
+        sendBack({ type: 'process.failed', reason: this.spawnError });
         return;
       }
       const scripted: ScriptedProcess = {
@@ -431,7 +431,7 @@ export class AgentWorld {
         lacks: (reason) => this.#probes.get(keyOf(input))?.({ type: 'probe.incomplete', reason }),
         exit: (end = {}) => {
           this.alive.delete(scripted);
-          const defaults = { code: 0, signal: null, lastWords: '', refusedByParent: false, outOfMemory: false };
+          const defaults = { code: 0, signal: null, lastOutput: '', refusedByParent: false, outOfMemory: false };
           sendBack({ type: 'process.exited', ...defaults, ...end });
         },
       };
@@ -443,15 +443,16 @@ export class AgentWorld {
     const probe = fromCallback<ProbeRun | ProbeExplain, ProbeOrder>(({ input, sendBack, receive }) => {
       this.#probes.set(keyOf(input), sendBack);
       receive(async (order) => {
-        if (order.type === 'probe.run') this.looks.push(`${keyOf(input)}${order.asItIs ? ' as it is' : ''}`);
+        if (order.type === 'probe.run')
+          this.probes.push(`${keyOf(input)}${order.acceptsMissingListeners ? ' as it is' : ''}`);
         // Probes do not respond in the same turn of the event loop.
         await Promise.resolve();
         if (order.type === 'probe.explain') {
           sendBack({ type: 'probe.waiting', reason: this.waitsFor });
           return;
         }
-        if (this.onLook === 'live') sendBack({ type: 'probe.passed', timeToLiveMs: 300, unseenMs: this.unseenMs });
-        if (this.onLook === 'not live') sendBack({ type: 'probe.failed', reason: '503 INITIALIZING' });
+        if (this.probeResult === 'live') sendBack({ type: 'probe.passed', timeToLiveMs: 300, unseenMs: this.unseenMs });
+        if (this.probeResult === 'not live') sendBack({ type: 'probe.failed', reason: '503 INITIALIZING' });
       });
       return () => this.#probes.delete(keyOf(input));
     });
@@ -470,7 +471,7 @@ export class AgentWorld {
           this.binaries.push(binary);
           this.prepared.push(rest);
           if (this.preparationHangs) await new Promise(() => {});
-          if (this.looksAtCertificates && certificates !== null && certificates !== this.digest) {
+          if (this.checksCertificates && certificates !== null && certificates !== this.digest) {
             return { outdated: 'the certificate files changed after they were checked' };
           }
           if (this.rejectBootstrap !== undefined) throw new Error(this.rejectBootstrap);
@@ -482,7 +483,7 @@ export class AgentWorld {
         drainListeners: fromPromise<void, DrainListenersOrder>(async ({ input: { adminPort, ...order } }) => {
           this.drained.push(order);
           this.drainedAt.push(adminPort);
-          if (this.drainAnswer !== undefined) throw new Error(this.drainAnswer);
+          if (this.drainError !== undefined) throw new Error(this.drainError);
         }),
       },
     });
@@ -494,12 +495,13 @@ export class AgentWorld {
         }),
         directory: directoryWatchMachine.provide({
           actors: {
-            watchDirectory: fromCallback<{ type: never }, { directory: string; seen: string | null }>(
+            watchDirectory: fromCallback<{ type: never }, { directory: string; knownHash: string | null }>(
               ({ input, sendBack }) => {
                 this.watches.push(input);
                 this.#sendFiles = sendBack;
-                if (this.watchAnswer !== undefined) sendBack({ type: this.watchAnswer, reason: 'ENOSPC', seen: null });
-                if (input.seen !== null && input.seen !== this.digest) {
+                if (this.watchResult !== undefined)
+                  sendBack({ type: this.watchResult, reason: 'ENOSPC', knownHash: null });
+                if (input.knownHash !== null && input.knownHash !== this.digest) {
                   sendBack({ type: 'files.changed', path: 'tls.crt' });
                 }
                 return () => {
@@ -510,16 +512,16 @@ export class AgentWorld {
           },
         }),
         digestFiles: fromPromise<
-          { digest: string; files: string[]; problems: string[]; notJudged?: string },
+          { digest: string; files: string[]; problems: string[]; notValidated?: string },
           { directories: string[]; judge: boolean }
         >(async ({ input }) => {
           this.judgements.push(input.judge);
-          if (this.digestAnswer !== undefined) throw new Error(this.digestAnswer);
-          if (this.readingHangs) await new Promise<void>((answer) => void this.#hungReadings.push(answer));
+          if (this.digestError !== undefined) throw new Error(this.digestError);
+          if (this.readingHangs) await new Promise<void>((result) => void this.#hungReadings.push(result));
           const reading = { digest: this.digest, files: this.files, problems: this.fileProblems };
-          const verdict = input.judge && this.notJudged !== undefined ? { notJudged: this.notJudged } : {};
+          const validation = input.judge && this.notValidated !== undefined ? { notValidated: this.notValidated } : {};
           this.onReading();
-          return { ...reading, ...verdict };
+          return { ...reading, ...validation };
         }),
       },
     });
@@ -527,24 +529,24 @@ export class AgentWorld {
       actors: {
         http: fromCallback(({ sendBack, receive, input }) => {
           this.#sendHttp = sendBack;
-          if (this.httpAnswer === undefined) sendBack({ type: 'http.listening', port: input.port });
-          else sendBack({ type: 'http.failed', reason: this.httpAnswer });
-          const tellListeners = (): void => sendBack({ type: 'listeners.checked', listeners: this.refused });
+          if (this.httpError === undefined) sendBack({ type: 'http.listening', port: input.port });
+          else sendBack({ type: 'http.failed', reason: this.httpError });
+          const reportListeners = (): void => sendBack({ type: 'listeners.checked', listeners: this.refused });
           receive((order) => {
             if (order.type === 'admin.use') {
               this.#servings++;
               this.adminOf = order.baseId;
-              tellListeners();
+              reportListeners();
             } else if (order.type === 'readiness.respond') {
               this.readiness.push({ ready: order.ready, reason: order.reason });
             } else if (order.type === 'envoy.probe') {
-              const asked = this.#servings;
-              this.answer = () => {
-                if (this.#servings !== asked) return;
-                if (order.at === 'admin') tellListeners();
+              const servings = this.#servings;
+              this.respond = () => {
+                if (this.#servings !== servings) return;
+                if (order.at === 'admin') reportListeners();
                 sendBack({ type: 'envoy.responded', request: order.request, ...this.#word(order.at) });
               };
-              if (!this.answersLate) this.answer();
+              if (!this.respondsLate) this.respond();
             }
           });
         }),
@@ -556,8 +558,8 @@ export class AgentWorld {
           actors: {
             server: fromCallback<{ type: never }, undefined>(({ sendBack }) => {
               this.dnsOpened++;
-              this.tellDns = sendBack;
-              const { dnsAnswer } = this;
+              this.sendFromDns = sendBack;
+              const { dnsResult: dnsAnswer } = this;
               if (dnsAnswer === 'listening')
                 sendBack({ type: 'dns-port.listening', addresses: ['127.0.0.1'], port: 15053 });
               if (dnsAnswer === 'failed') sendBack({ type: 'dns-port.failed', reason: 'EADDRINUSE' });
@@ -568,8 +570,8 @@ export class AgentWorld {
           actors: {
             writeGrpcBootstrap: fromPromise<WriteOutcome, undefined>(async () => {
               this.grpcBootstrapWrites++;
-              if (this.grpcBootstrapAnswer === 'hangs') await new Promise(() => {});
-              if (this.grpcBootstrapAnswer !== undefined) return { reason: this.grpcBootstrapAnswer };
+              if (this.grpcBootstrapResult === 'hangs') await new Promise(() => {});
+              if (this.grpcBootstrapResult !== undefined) return { reason: this.grpcBootstrapResult };
               return { file: '/etc/istio/proxy/grpc-bootstrap.json' };
             }),
           },
@@ -577,7 +579,7 @@ export class AgentWorld {
         // Certificates are never requested: tests report the files themselves.
         secrets: secretsMachine.provide({
           actors: {
-            lookForServer: fromPromise(async () => this.secretServer),
+            probeServer: fromPromise(async () => this.secretServer),
             serveSecrets: fromCallback(({ receive, sendBack }) =>
               receive(({ type }) => {
                 if (type === 'sds.open') sendBack({ type: 'sds.listening' });
@@ -605,32 +607,34 @@ export class AgentWorld {
         }),
         bootstrapPatches: bootstrapPatchesMachine.provide({
           actors: {
-            ask: fromCallback<PatchesCancel, { shows: UpstreamCredential }>(({ input, receive, sendBack }) => {
-              receive(({ waitedMs }) => void this.questionsWithdrawn.push(waitedMs));
-              this.patchesAsked.push(input.shows);
-              const answer = this.patchesAnswer;
-              if (this.takesQuestion && answer?.is !== 'unreachable') sendBack({ type: 'patches.requested' });
-              if (answer !== undefined) sendBack({ type: 'patches.completed', answer });
-            }),
+            requestPatches: fromCallback<PatchesCancel, { credential: UpstreamCredential }>(
+              ({ input, receive, sendBack }) => {
+                receive(({ waitedMs }) => void this.cancelledAfterMs.push(waitedMs));
+                this.patchesCredentials.push(input.credential);
+                const result = this.patchesResult;
+                if (this.acceptsPatchesRequest && result?.is !== 'unreachable') sendBack({ type: 'patches.requested' });
+                if (result !== undefined) sendBack({ type: 'patches.completed', result });
+              },
+            ),
           },
         }),
         claimBaseIds: fromPromise(async () => {
           // A test sets the result after it builds the world.
           await Promise.resolve();
-          if (this.claimAnswer !== undefined) throw new Error(this.claimAnswer);
+          if (this.claimError !== undefined) throw new Error(this.claimError);
           return { baseIds: this.#baseIds, sweptFiles: [] as string[] };
         }),
         releaseBaseIds: fromPromise<void, { baseIds: number[]; keeps: boolean }>(async ({ input }) => {
           this.released = input.baseIds;
           if (this.releaseHangs) await new Promise(() => {});
-          if (this.releaseAnswer !== undefined) throw new Error(this.releaseAnswer);
+          if (this.releaseError !== undefined) throw new Error(this.releaseError);
         }),
         status,
         binaryWatcher: binaryWatcherMachine.provide({
           actors: {
             directory: directoryWatchMachine.provide({
               actors: {
-                watchDirectory: fromCallback<{ type: never }, { directory: string; seen: string | null }>(
+                watchDirectory: fromCallback<{ type: never }, { directory: string; knownHash: string | null }>(
                   ({ sendBack }) => {
                     this.#sendBinary = sendBack;
                     sendBack({ type: 'watch.began' });
@@ -650,7 +654,7 @@ export class AgentWorld {
             epoch,
             repair: fromPromise<void, { baseId: number }>(async ({ input }) => {
               if (this.repairHangs) await new Promise(() => {});
-              if (this.repairAnswer !== undefined) throw new Error(this.repairAnswer);
+              if (this.repairError !== undefined) throw new Error(this.repairError);
               this.repaired.push(input.baseId);
             }),
             shutdown: shutdownMachine.provide({

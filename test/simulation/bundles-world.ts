@@ -51,7 +51,7 @@ interface Endpoint {
   /** Number of changes of its trust domains, including its removals and additions. */
   readonly revision: number;
   /** The revision of its queries: an endpoint that is added again is queried at once. */
-  readonly askedBy: number;
+  readonly requestedRevision: number;
   /** Number of roots of its publisher so far: the sequence number of its bundle. */
   readonly published: number;
   /** Stored version; 0: none. */
@@ -60,7 +60,7 @@ interface Endpoint {
   /** Latest active version since the endpoint was listed, or since the start. */
   readonly latest: number;
   /** Version of which agents were notified. */
-  readonly told: number;
+  readonly notified: number;
   /** Failed queries in a row. */
   readonly failures: number;
   readonly call: Call | undefined;
@@ -72,22 +72,22 @@ interface State {
   readonly isUp: boolean;
   readonly isFull: boolean;
   readonly held: HeldBundles<Bundle>;
-  readonly look: { readonly actor: AnyActorRef; readonly found: TrustBundleInput[] } | undefined;
+  readonly pendingListing: { readonly actor: AnyActorRef; readonly found: TrustBundleInput[] } | undefined;
   readonly endpoints: readonly Endpoint[];
   readonly violations: readonly InvariantViolation[];
 }
 
 /** From docs/identity.md, not from the chart. */
-const [least, usual, most, firstPauseMs] = [30_000, 300_000, 3_600_000, 5_000];
+const [minRefreshMs, defaultRefreshMs, maxRefreshMs, firstPauseMs] = [30_000, 300_000, 3_600_000, 5_000];
 const faults = new Set(['kill', 'full', 'lost', 'fail', 'throw', 'stale']);
 const changes = new Set(['publish', 'name', 'unname', 'domains']);
 /** No event waits for it. */
-const mostLookMs = 1_000;
+const maxListingMs = 1_000;
 const nameOf = (index: number): string => `https://${index}/`;
 /** Number of failures after which delays do not grow. */
-const mostFailures = 7;
+const maxFailures = 7;
 const withBounds = (name: string, value: unknown): unknown =>
-  name === 'failures' ? Math.min(value as number, mostFailures) : value;
+  name === 'failures' ? Math.min(value as number, maxFailures) : value;
 const indexOf = (endpoint: string): number => Number(/\d+/.exec(endpoint)![0]);
 
 export class BundlesWorld implements World {
@@ -106,19 +106,19 @@ export class BundlesWorld implements World {
       ...{
         isNamed: true,
         revision: 0,
-        askedBy: -1,
+        requestedRevision: -1,
         published: 1,
         kept: 0,
         isLost: false,
         latest: 0,
-        told: 0,
+        notified: 0,
         failures: 0,
       },
       call: undefined,
     };
     this.#state = {
       ...{ changes: bounds.changes, faults: bounds.faults, isUp: false, isFull: false, held: new HeldBundles() },
-      ...{ look: undefined, violations: [] },
+      ...{ pendingListing: undefined, violations: [] },
       endpoints: Array.from({ length: bounds.endpoints }, () => endpoint),
     };
     this.#control = this.#system.start(this.#controlPlane(), { id: 'discovery', input: undefined });
@@ -132,7 +132,7 @@ export class BundlesWorld implements World {
   /** The bundle of each listed publisher is active and reported, and unlisted ones are removed. */
   get reached(): boolean {
     const { isUp, held, endpoints } = this.#state;
-    const isDone = ({ isNamed, published, told }: Endpoint, index: number): boolean =>
+    const isDone = ({ isNamed, published, notified: told }: Endpoint, index: number): boolean =>
       isNamed
         ? told === published && held.inForce(nameOf(index))?.version === `${published}`
         : !held.isFollowed(nameOf(index));
@@ -140,7 +140,7 @@ export class BundlesWorld implements World {
   }
 
   choices(): readonly WorldChoice[] {
-    const { isUp, isFull, look, held, endpoints, violations } = this.#state;
+    const { isUp, isFull, pendingListing: look, held, endpoints, violations } = this.#state;
     if (violations.length > 0) return [];
     const names: [name: string, isPossible: boolean][] = [
       ['kill', isUp],
@@ -187,8 +187,8 @@ export class BundlesWorld implements World {
         this.#set({ isFull: true });
         break;
       case 'look': {
-        const { actor, found } = this.#state.look!;
-        this.#set({ look: undefined });
+        const { actor, found } = this.#state.pendingListing!;
+        this.#set({ pendingListing: undefined });
         this.#system.disarm('look');
         settle(actor, { value: found });
         break;
@@ -210,7 +210,7 @@ export class BundlesWorld implements World {
         break;
       case 'answer':
       case 'stale':
-        this.#answer(index, this.#state.endpoints[index]!.published - (kind === 'stale' ? 1 : 0));
+        this.#respond(index, this.#state.endpoints[index]!.published - (kind === 'stale' ? 1 : 0));
         break;
       case 'fail':
       case 'throw':
@@ -224,7 +224,7 @@ export class BundlesWorld implements World {
   }
 
   key(): string {
-    const { endpoints, held, look, ...state } = this.#state;
+    const { endpoints, held, pendingListing: look, ...state } = this.#state;
     const known = endpoints.map(({ call, ...rest }, index) => [rest, call?.kind, this.#heldOf(held, index)]);
     let key = JSON.stringify([state, known, look?.found]) + this.#system.zone.orderKey();
     for (const actor of this.#system.actors()) {
@@ -282,7 +282,7 @@ export class BundlesWorld implements World {
     this.#change(index, { isNamed, revision: this.#state.endpoints[index]!.revision + 1 });
     this.#bundles()?.send({ type: 'mesh.changed', resource: 'fs://config' });
     // A change of the mesh configuration itself notifies agents.
-    if (!isNamed) this.#change(index, { told: 0 });
+    if (!isNamed) this.#change(index, { notified: 0 });
   }
 
   #kill(): void {
@@ -290,7 +290,14 @@ export class BundlesWorld implements World {
     this.#set({ isUp: false, held: new HeldBundles() });
     for (const index of this.#state.endpoints.keys()) {
       this.#system.disarm(`pause:${index}`);
-      this.#change(index, { isLost: false, askedBy: -1, latest: 0, told: 0, failures: 0, call: undefined });
+      this.#change(index, {
+        isLost: false,
+        requestedRevision: -1,
+        latest: 0,
+        notified: 0,
+        failures: 0,
+        call: undefined,
+      });
     }
   }
 
@@ -301,7 +308,7 @@ export class BundlesWorld implements World {
     else this.#settle(index, this.#offer(index, kept));
   }
 
-  #answer(index: number, number: number): void {
+  #respond(index: number, number: number): void {
     this.#settle(index, this.#offer(index, number));
     const isNothing = this.#state.held.inForce(nameOf(index)) === undefined;
     this.#rest(index, isNothing ? this.#state.endpoints[index]!.failures + 1 : 0);
@@ -318,8 +325,8 @@ export class BundlesWorld implements World {
   #rest(index: number, failures: number): void {
     this.#change(index, { failures });
     const has = this.#state.held.inForce(nameOf(index)) !== undefined;
-    const interval = Math.min(Math.max(this.#bounds.hintMs ?? usual, least), most);
-    const ms = has ? interval : Math.min(firstPauseMs * 2 ** (failures - 1), usual);
+    const interval = Math.min(Math.max(this.#bounds.hintMs ?? defaultRefreshMs, minRefreshMs), maxRefreshMs);
+    const ms = has ? interval : Math.min(firstPauseMs * 2 ** (failures - 1), defaultRefreshMs);
     this.#system.arm(`pause:${index}`, ms, 'mark');
   }
 
@@ -341,7 +348,7 @@ export class BundlesWorld implements World {
   // ---- the control plane
 
   #controlPlane() {
-    const asked = (kind: Call['kind']) =>
+    const callOf = (kind: Call['kind']) =>
       scriptedPromise<BundleResponse, TrustBundleInput>(
         ({ self, input }) => {
           const index = indexOf(input.endpoint);
@@ -364,20 +371,21 @@ export class BundlesWorld implements World {
         findEndpoints: scriptedPromise<TrustBundleInput[], undefined>(
           ({ self }) => this.#find(self),
           ({ self }) => {
-            if (this.#state.look?.actor !== self) return;
-            this.#set({ look: undefined });
+            if (this.#state.pendingListing?.actor !== self) return;
+            this.#set({ pendingListing: undefined });
             this.#system.disarm('look');
           },
         ),
         trustBundle: this.#parts.bundle.provide({
-          actors: { recallBundle: asked('recall'), fetchBundle: asked('fetch') },
+          actors: { recallBundle: callOf('recall'), fetchBundle: callOf('fetch') },
           actions: { applyBundle: ({ context }, { version }) => this.#adopt(indexOf(context.endpoint), version) },
         }),
       },
       actions: {
         publishRoots: () => {
           for (const [index, { isNamed }] of this.#state.endpoints.entries())
-            if (isNamed) this.#change(index, { told: Number(this.#state.held.inForce(nameOf(index))?.version ?? 0) });
+            if (isNamed)
+              this.#change(index, { notified: Number(this.#state.held.inForce(nameOf(index))?.version ?? 0) });
         },
       },
     });
@@ -396,8 +404,8 @@ export class BundlesWorld implements World {
   }
 
   #begin(index: number, revision: number): void {
-    if (this.#state.endpoints[index]!.askedBy === revision) return;
-    this.#change(index, { askedBy: revision, failures: 0 });
+    if (this.#state.endpoints[index]!.requestedRevision === revision) return;
+    this.#change(index, { requestedRevision: revision, failures: 0 });
     this.#system.disarm(`pause:${index}`);
   }
 
@@ -406,8 +414,11 @@ export class BundlesWorld implements World {
       isNamed ? [{ endpoint: nameOf(index), trustDomains: [`${revision}.test`] }] : [],
     );
     this.#system.disarm('look');
-    this.#system.arm('look', mostLookMs, 'within');
-    this.#set({ look: { actor, found }, held: this.#state.held.following(found.map(({ endpoint }) => endpoint)) });
+    this.#system.arm('look', maxListingMs, 'within');
+    this.#set({
+      pendingListing: { actor, found },
+      held: this.#state.held.following(found.map(({ endpoint }) => endpoint)),
+    });
     for (const [index, { isNamed }] of this.#state.endpoints.entries()) if (!isNamed) this.#change(index, { kept: 0 });
   }
 

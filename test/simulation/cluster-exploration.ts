@@ -59,7 +59,7 @@ interface State {
 
 const first = 1;
 /** Number of requests in a row when each of them fails. */
-const mostInABurst = 10;
+const maxBurst = 10;
 const isPause = /\.(retryDelay|absentDelay|probePause|pingInterval|pingLimit|endLimit|answerLimit|shortWatch)$/;
 const refusals = [410, 429, 500, 401, 404] as const;
 
@@ -149,7 +149,7 @@ export class ClusterExploration implements World {
         this.#set({ version: first, compacted: first, wasRestored: true });
         break;
       case 'answer':
-        this.#answer(subject as RequestName);
+        this.#respond(subject as RequestName);
         break;
       case 'fail':
         this.#fail(subject as RequestName);
@@ -204,7 +204,7 @@ export class ClusterExploration implements World {
     return !(name === 'stream' && order?.initial === true && this.#bounds.streams === 'endless');
   }
 
-  #answer(name: RequestName): void {
+  #respond(name: RequestName): void {
     const { actor, order, sent } = this.#state.requests[name]!;
     const { version, compacted } = this.#state;
     const now = String(version);
@@ -256,19 +256,19 @@ export class ClusterExploration implements World {
   // ---- the charts
 
   #machine({ server = apiServerMachine, informer = informerMachine }: Partial<ClusterCharts>): typeof apiServerMachine {
-    const asked = (name: RequestName) => ({
+    const requestOf = (name: RequestName) => ({
       start: ({ self, input }: { self: AnyActorRef; input: unknown }) => this.#begin(name, self, input as SetOrder),
       stop: ({ self }: { self: AnyActorRef }) => this.#forget(name, self),
     });
-    const call = asked('ping');
-    const handing = asked('hand');
+    const call = requestOf('ping');
+    const handing = requestOf('hand');
     return server.provide({
       actors: {
         informer: informer.provide({
           actors: {
-            watchKind: scriptedCallback<{ type: never }, SetOrder>(asked('stream')),
-            listKind: scriptedCallback<{ type: never }, SetOrder>(asked('list')),
-            checkHistory: scriptedCallback<{ type: never }, { resource: ResourceName }>(asked('check')),
+            watchKind: scriptedCallback<{ type: never }, SetOrder>(requestOf('stream')),
+            listKind: scriptedCallback<{ type: never }, SetOrder>(requestOf('list')),
+            checkHistory: scriptedCallback<{ type: never }, { resource: ResourceName }>(requestOf('check')),
             handOver: scriptedPromise<{ objects: number }, { resource: ResourceName; absent: boolean }>((running) => {
               this.#handOver(running.input.absent);
               handing.start(running);
@@ -286,9 +286,9 @@ export class ClusterExploration implements World {
     const { isUp, connection, requests, burst } = this.#state;
     const way = connection === 'dead' ? 'dead' : isUp ? 'live' : 'unreachable';
     if (name !== 'hand' && way === 'live') this.#set({ connection: 'live' });
-    const isAsked = name === 'stream' || name === 'list' || name === 'check';
-    if (isAsked) this.#set({ burst: burst + 1 });
-    if (burst >= mostInABurst) this.#violate('no request is repeated without a delay', `${name} after ${burst} others`);
+    const isRequest = name === 'stream' || name === 'list' || name === 'check';
+    if (isRequest) this.#set({ burst: burst + 1 });
+    if (burst >= maxBurst) this.#violate('no request is repeated without a delay', `${name} after ${burst} others`);
     this.#set({ requests: { ...requests, [name]: { actor, way, ...(order !== undefined && { order }) } } });
   }
 

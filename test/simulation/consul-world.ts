@@ -163,7 +163,7 @@ export class ConsulWorld implements World {
         this.#endWatch({ type: 'query.failed', failure: { reason: 'reset', status: 0 }, draw: 0.5 });
         break;
       case 'answer':
-        this.#answer(subject as RequestName);
+        this.#respond(subject as RequestName);
         break;
       case 'fail':
       case 'refuse':
@@ -207,7 +207,7 @@ export class ConsulWorld implements World {
     return { nodes: isDenied ? 0 : 1, services: listed, instances: listed, restricted: isDenied, emptied: 0 };
   }
 
-  #answer(name: RequestName): void {
+  #respond(name: RequestName): void {
     const { actor } = this.#take(name);
     if (name === 'surveying') {
       settle(actor, {
@@ -248,7 +248,7 @@ export class ConsulWorld implements World {
   // ---- the charts
 
   #machine(catalog: typeof consulCatalogMachine): typeof consulMachine {
-    const asked = <Outcome, Input>(name: RequestName) =>
+    const requestOf = <Outcome, Input>(name: RequestName) =>
       scriptedPromise<Outcome, Input>(
         ({ self }) => this.#begin(name, self),
         ({ self }) => {
@@ -267,7 +267,7 @@ export class ConsulWorld implements World {
                 this.#credentials = self;
               },
             }),
-            surveyCatalog: asked<SurveyOutcome, ConsulCatalogInput>('surveying'),
+            surveyCatalog: requestOf<SurveyOutcome, ConsulCatalogInput>('surveying'),
             readCatalog: scriptedPromise<ReadOutcome, ReadOrder>(
               ({ self, input }) => this.#begin(input.consistent ? 'verifying' : 'reading', self),
               ({ self, input }) => {
@@ -309,9 +309,12 @@ export class ConsulWorld implements World {
       this.#violate('every served catalog was read', 'nothing was read');
       return;
     }
-    const before = served ?? 0;
-    if (staged.services === 0 && before > 0 && repeated < minRepeated && !this.#isAccepted) {
-      this.#violate('no service is removed without a confirmation', `${before} services, repeated ${repeated} times`);
+    const servedBefore = served ?? 0;
+    if (staged.services === 0 && servedBefore > 0 && repeated < minRepeated && !this.#isAccepted) {
+      this.#violate(
+        'no service is removed without a confirmation',
+        `${servedBefore} services, repeated ${repeated} times`,
+      );
     }
     this.#set({ served: staged.services, repeated: 0 });
   }

@@ -16,26 +16,26 @@ export interface RandomPushes {
   readonly window: number;
   /** Start of a run: all clients connected and served, none, or none and a registry without its first list. */
   readonly start: 'settled' | 'empty' | 'unlisted';
-  readonly asksLate: boolean;
+  readonly requestsLate: boolean;
   readonly picks: readonly number[];
 }
 
 const moves: readonly MeshEvent[] = ['endpoint', 'cluster'];
 const events: readonly MeshEvent[] = ['endpoint', 'service', 'route', 'cluster', 'forced'];
 /** More than the longest path to idle for this number of clients. */
-const mostChoicesToRest = 2_000;
+const maxChoicesUntilIdle = 2_000;
 
-/** @param longest choices in a run */
-const randomPushes = (longest = 150): fc.Arbitrary<RandomPushes> =>
+/** @param maxChoices choices in a run */
+const randomPushes = (maxChoices = 150): fc.Arbitrary<RandomPushes> =>
   fc.record({
     clients: fc.array(fc.constantFrom('sotw' as const, 'delta' as const), { minLength: 1, maxLength: 4 }),
     throttle: fc.integer({ min: 1, max: 3 }),
     window: fc.constantFrom(0, 0, 1, 2),
     start: fc.constantFrom('settled' as const, 'empty' as const, 'unlisted' as const),
-    asksLate: fc.boolean(),
+    requestsLate: fc.boolean(),
     picks: fc.oneof(
-      { weight: 4, arbitrary: fc.array(fc.nat(1_000), { maxLength: Math.min(40, longest), size: 'max' }) },
-      { weight: 1, arbitrary: fc.array(fc.nat(1_000), { maxLength: longest, size: 'max' }) },
+      { weight: 4, arbitrary: fc.array(fc.nat(1_000), { maxLength: Math.min(40, maxChoices), size: 'max' }) },
+      { weight: 1, arbitrary: fc.array(fc.nat(1_000), { maxLength: maxChoices, size: 'max' }) },
     ),
   });
 
@@ -43,7 +43,7 @@ export interface PushSearchOptions {
   readonly seed: number;
   readonly runs: number;
   /** Maximum number of choices in a run, before it becomes idle. */
-  readonly longest?: number;
+  readonly maxChoices?: number;
   /** Path to the failure of an earlier search: fast-check's path. */
   readonly path?: string;
   readonly machines?: Partial<PushMachines>;
@@ -65,7 +65,7 @@ export interface PushSearchResult {
 }
 
 /** Runs until one violates an invariant, which is then shrunk. The same options give the same result. */
-export function searchPushes({ seed, runs, longest, path, machines, world }: PushSearchOptions): PushSearchResult {
+export function searchPushes({ seed, runs, maxChoices, path, machines, world }: PushSearchOptions): PushSearchResult {
   const charts = scriptedCharts({ ...pushMachines, ...machines });
   const figures = { runs: 0, choices: 0, responses: 0 };
   const follow = (run: RandomPushes): { choices: string[]; violations: readonly InvariantViolation[] } => {
@@ -84,10 +84,10 @@ export function searchPushes({ seed, runs, longest, path, machines, world }: Pus
     };
     for (const pick of picks) take(pick);
     at.exhaust();
-    let left = mostChoicesToRest;
+    let left = maxChoicesUntilIdle;
     while (left > 0 && take(0)) left--;
     const restless =
-      left === 0 ? [{ invariant: 'no livelock', detail: `no rest after ${mostChoicesToRest} choices` }] : [];
+      left === 0 ? [{ invariant: 'no livelock', detail: `no rest after ${maxChoicesUntilIdle} choices` }] : [];
     const unreached =
       at.violations.length > 0 || at.reached ? [] : [{ invariant: goalIsReached, detail: 'at the end of the run' }];
     figures.runs++;
@@ -96,7 +96,7 @@ export function searchPushes({ seed, runs, longest, path, machines, world }: Pus
     return { choices, violations: [...at.violations, ...restless, ...unreached] };
   };
   const details = fc.check(
-    fc.property(randomPushes(longest), (run) => follow(run).violations.length === 0),
+    fc.property(randomPushes(maxChoices), (run) => follow(run).violations.length === 0),
     { seed, numRuns: runs, ...(path !== undefined && { path, endOnFailure: true }) },
   );
   const run = details.counterexample?.[0];

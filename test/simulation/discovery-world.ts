@@ -143,7 +143,7 @@ export function readingOf(changes: ConfigChange[] = [], problems: ConfigProblem[
 
 export class DiscoveryWorld {
   /** All worlds of this process, for checks after tests. */
-  static readonly made: DiscoveryWorld[] = [];
+  static readonly created: DiscoveryWorld[] = [];
   readonly clock = new VirtualClock();
   readonly records: TraceRecord[] = [];
   readonly builds: ScriptedBuild[] = [];
@@ -175,14 +175,14 @@ export class DiscoveryWorld {
   /** The effect of a registry, by the registry. */
   readonly feeds = new Map<string, string>();
   /** The registries of each computation of services. */
-  readonly madeOf: (string[] | null)[] = [];
+  readonly computedFrom: (string[] | null)[] = [];
   services: ServicesReading | Error = { services: 2, endpoints: 4, changedServices: [], changedEndpoints: [] };
   /** Key sets that the objects need. An error: internal error of the effect. */
   keySources: KeySource[] | Error = [];
   /** Next responses of issuers, by source: the version of their keys (default: no response). */
   issuers: Record<string, string | Error> = {};
   /** Requests to issuers, in virtual time. */
-  readonly asked: { source: string; at: number }[] = [];
+  readonly keyRequests: { source: string; at: number }[] = [];
   /** Bundle endpoints in the mesh configuration. An error: internal error of the effect. */
   endpoints: TrustBundleInput[] | Error = [];
   /** Their next responses (default: no response), and their stored bundles (default: none). */
@@ -192,14 +192,14 @@ export class DiscoveryWorld {
   dates: (at: number) => CredentialDates | Error = () => ({ due: [], nextInMs: null });
   readonly datesComparedAt: number[] = [];
   /** Requests to bundle endpoints, in virtual time. */
-  readonly askedForBundles: (TrustBundleInput & { at: number })[] = [];
+  readonly bundleRequests: (TrustBundleInput & { at: number })[] = [];
   /** The bundles that became active, and how often agents were notified of changes. */
   readonly adoptedBundles: { endpoint: string; version: string }[] = [];
   published = 0;
   /** Result of a computation of the distribution. */
-  look: DistributionSummary | Error | Promise<DistributionSummary> = { unfinished: 0, tookMs: 0 };
+  computation: DistributionSummary | Error | Promise<DistributionSummary> = { unfinished: 0, tookMs: 0 };
   /** Times of computations. */
-  readonly looks: number[] = [];
+  readonly computedAt: number[] = [];
   /** Next responses of the API server about accounts (default: no response). An error: internal error of the effect. */
   access: Record<string, AccessResult | Error> = {};
   /** Reviews, in virtual time. */
@@ -209,7 +209,7 @@ export class DiscoveryWorld {
   /** Operations on Leases. */
   readonly leases: string[] = [];
   /** Result of writes of Leases; `undefined`: the API server accepts them. */
-  leaseAnswer: LeaseWriteResult | Promise<never> | undefined;
+  leaseResult: LeaseWriteResult | Promise<never> | undefined;
   /** The writes of an elected replica never complete during a stop. */
   hangs = false;
   /** Host names of gateways. An error: internal error of the effect. */
@@ -217,7 +217,7 @@ export class DiscoveryWorld {
   /** Next responses of DNS (default: no response). An error: internal error of the effect. */
   dns: Record<string, NameResolution | Error> = {};
   /** Resolved names, in virtual time. */
-  readonly askedForNames: { hostname: string; at: number }[] = [];
+  readonly nameRequests: { hostname: string; at: number }[] = [];
   /** `hostname address,address`, in the order in which they became active. */
   readonly adoptedNames: string[] = [];
   #sendNames: Send = () => {};
@@ -241,7 +241,7 @@ export class DiscoveryWorld {
 
   constructor(settings: Partial<DiscoverySettings> = {}, script: Partial<DiscoveryWorld> = {}) {
     Object.assign(this, script);
-    DiscoveryWorld.made.push(this);
+    DiscoveryWorld.created.push(this);
     const recorder = createRecorder({ program: 'pilot-discovery', now: this.clock.now });
     recorder.observe((record) => this.records.push(record));
     this.discovery = startRoot(this.#machine(), {
@@ -362,8 +362,8 @@ export class DiscoveryWorld {
     const settings = meshConfigMachine.provide({
       actors: {
         watchFile: this.#effect(),
-        readSettings: fromPromise<SettingsReading, { what: SettingsName; file: string }>(async ({ input }) =>
-          orThrow(this.settings[input.what]),
+        readSettings: fromPromise<SettingsReading, { name: SettingsName; file: string }>(async ({ input }) =>
+          orThrow(this.settings[input.name]),
         ),
       },
       actions: { applySettings: (_, params) => void this.adopted.push(params.version) },
@@ -399,14 +399,15 @@ export class DiscoveryWorld {
             gatewayName: gatewayNameMachine.provide({
               actors: {
                 resolveName: fromPromise<NameResolution, GatewayNameInput>(async ({ input: { hostname } }) => {
-                  this.askedForNames.push({ hostname, at: this.clock.now() });
-                  const answer = this.dns[hostname];
-                  return answer === undefined ? new Promise(() => {}) : orThrow(answer);
+                  this.nameRequests.push({ hostname, at: this.clock.now() });
+                  const response = this.dns[hostname];
+                  return response === undefined ? new Promise(() => {}) : orThrow(response);
                 }),
               },
               actions: {
-                applyAddresses: ({ context: { hostname } }, answer) => {
-                  if (answer.outcome === 'resolved') this.adoptedNames.push(`${hostname} ${answer.addresses.join()}`);
+                applyAddresses: ({ context: { hostname } }, response) => {
+                  if (response.outcome === 'resolved')
+                    this.adoptedNames.push(`${hostname} ${response.addresses.join()}`);
                 },
               },
             }),
@@ -414,7 +415,7 @@ export class DiscoveryWorld {
         }),
         registry: registryMachine.provide({ actors: { runRegistry: this.#registry() } }),
         computeServices: fromPromise<ServicesReading, ServicesOrder>(async ({ input }) => {
-          this.madeOf.push(input.registries);
+          this.computedFrom.push(input.registries);
           return orThrow(this.services);
         }),
       },
@@ -425,12 +426,12 @@ export class DiscoveryWorld {
         keySet: keySetMachine.provide({
           actors: {
             fetchKeySet: fromPromise<IssuerResponse, { source: string; timeoutMs: number }>(async ({ input }) => {
-              this.asked.push({ source: input.source, at: this.clock.now() });
-              const answer = this.issuers[input.source];
-              if (answer === undefined) return new Promise(() => {});
-              return answer instanceof Error
-                ? { outcome: 'failed', reason: answer.message }
-                : { outcome: 'fetched', version: answer };
+              this.keyRequests.push({ source: input.source, at: this.clock.now() });
+              const response = this.issuers[input.source];
+              if (response === undefined) return new Promise(() => {});
+              return response instanceof Error
+                ? { outcome: 'failed', reason: response.message }
+                : { outcome: 'fetched', version: response };
             }),
           },
         }),
@@ -445,9 +446,9 @@ export class DiscoveryWorld {
               async ({ input }) => this.keptBundles[input.endpoint] ?? { outcome: 'failed', reason: 'nothing is kept' },
             ),
             fetchBundle: fromPromise<BundleResponse, TrustBundleInput>(async ({ input }) => {
-              this.askedForBundles.push({ ...input, at: this.clock.now() });
-              const answer = this.bundles[input.endpoint];
-              return answer === undefined ? new Promise(() => {}) : orThrow(answer);
+              this.bundleRequests.push({ ...input, at: this.clock.now() });
+              const response = this.bundles[input.endpoint];
+              return response === undefined ? new Promise(() => {}) : orThrow(response);
             }),
           },
           actions: {
@@ -465,8 +466,8 @@ export class DiscoveryWorld {
           actors: {
             reviewAccess: fromPromise<AccessResult, AccessReviewInput>(async ({ input: { account } }) => {
               this.reviews.push({ account, at: this.clock.now() });
-              const answer = this.access[account];
-              return answer === undefined ? new Promise(() => {}) : orThrow(answer);
+              const response = this.access[account];
+              return response === undefined ? new Promise(() => {}) : orThrow(response);
             }),
           },
         }),
@@ -487,9 +488,9 @@ export class DiscoveryWorld {
         distribution: distributionMachine.provide({
           actors: {
             watchFacts: this.#effect(),
-            look: fromPromise<DistributionSummary, undefined>(async () => {
-              this.looks.push(this.clock.now());
-              return orThrow(await this.look);
+            computeDelivery: fromPromise<DistributionSummary, undefined>(async () => {
+              this.computedAt.push(this.clock.now());
+              return orThrow(await this.computation);
             }),
           },
         }),
@@ -543,7 +544,7 @@ export class DiscoveryWorld {
         readLease: fromPromise<LeaseSighting, { lease: string }>(async () => ({ outcome: 'absent', draw: 0 })),
         writeLease: fromPromise<LeaseWriteResult, LeaseOrder>(async ({ input: { operation, lease } }) => {
           this.leases.push(`${operation} ${lease}`);
-          return this.leaseAnswer ?? taken;
+          return this.leaseResult ?? taken;
         }),
         finishWrites: fromPromise<undefined, { lease: string }>(async () => {
           if (this.hangs) await new Promise(() => {});
@@ -556,7 +557,7 @@ export class DiscoveryWorld {
   }
 
   /** Changes the host names of gateways. */
-  async wantNames(hostnames: string[]): Promise<void> {
+  async setGatewayNames(hostnames: string[]): Promise<void> {
     this.#sendNames({ type: 'gateway-names.listed', hostnames });
     await this.settle();
   }
@@ -623,14 +624,14 @@ export class DiscoveryWorld {
   #server<Order extends EventObject>(
     name: string,
     open: string,
-    answer: () => AnyEventObject | undefined,
+    response: () => AnyEventObject | undefined,
     drain: Record<string, string>,
   ) {
     return fromCallback<Order, undefined>(({ sendBack, receive }) => {
       this.#sends.set(`discovery/${name}`, sendBack as Send);
       receive((order) => {
         this.orders.push(order);
-        const reply = order.type === open ? answer() : undefined;
+        const reply = order.type === open ? response() : undefined;
         if (reply !== undefined) sendBack(reply);
         const drained = drain[order.type];
         if (drained !== undefined && this.drains) sendBack({ type: drained });

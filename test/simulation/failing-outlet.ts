@@ -9,14 +9,14 @@ const refusals = {
   broken: { code: 'EPIPE', message: 'EPIPE: broken pipe, write' },
 };
 /** Maximum number of refused calls for one task of the sink that waits for space. */
-const mostRefusals = 50;
+const maxRefusals = 50;
 
 export class FailingOutlet {
   /** Contents of files, oldest first: a file that is renamed is followed by another. */
   readonly files: Buffer[][] = [[]];
   readonly #isFile: boolean;
   #fault: LastingFault | undefined;
-  #room = 0;
+  #capacity = 0;
   /** Calls since the last task of the sink that were refused or found no space. */
   #refused = 0;
 
@@ -27,7 +27,7 @@ export class FailingOutlet {
 
   begin(fault: LastingFault): void {
     this.#fault = fault;
-    this.#room = fault.afterBytes;
+    this.#capacity = fault.afterBytes;
   }
 
   /** @param fault the fault that ends (default: the current one). A later one continues */
@@ -54,7 +54,7 @@ export class FailingOutlet {
   readonly open = (): Outlet => {
     const file = this.files.length - 1;
     // A pipe without a reader cannot be opened; a file on a full disk can.
-    if (this.#fault?.what === 'broken' && this.#room === 0) throw this.#refuse('broken');
+    if (this.#fault?.kind === 'broken' && this.#capacity === 0) throw this.#refuse('broken');
     return {
       id: this.#isFile ? `file ${file}` : '',
       isEmpty: this.#isFile && this.files[file]!.length === 0,
@@ -66,17 +66,17 @@ export class FailingOutlet {
   };
 
   #write(file: Buffer[], bytes: Buffer): number {
-    const taken = this.#fault === undefined ? bytes.length : Math.min(bytes.length, this.#room);
-    this.#room -= taken;
+    const taken = this.#fault === undefined ? bytes.length : Math.min(bytes.length, this.#capacity);
+    this.#capacity -= taken;
     if (taken > 0) file.push(Buffer.from(bytes.subarray(0, taken)));
-    else if (this.#fault !== undefined && this.#fault.what !== 'stalled') throw this.#refuse(this.#fault.what);
-    else if (++this.#refused > mostRefusals) throw new Error('the sink waits for a reader that does not read');
+    else if (this.#fault !== undefined && this.#fault.kind !== 'stalled') throw this.#refuse(this.#fault.kind);
+    else if (++this.#refused > maxRefusals) throw new Error('the sink waits for a reader that does not read');
     return taken;
   }
 
-  #refuse(what: keyof typeof refusals): Error {
+  #refuse(fault: keyof typeof refusals): Error {
     this.#refused++;
-    const { code, message } = refusals[what];
+    const { code, message } = refusals[fault];
     return Object.assign(new Error(message), { code });
   }
 }

@@ -66,7 +66,7 @@ interface Workload {
   readonly arrived: string;
   readonly word: string | undefined;
   /** The last bundle over xDS. */
-  readonly told: string;
+  readonly sentBundle: string;
   /** Roots that Envoy is served, and those that it has accepted. */
   readonly roots: string;
   readonly taken: string;
@@ -79,7 +79,7 @@ interface State {
   readonly faults: number;
   readonly journal: Journal | undefined;
   /** Number of roots that were created so far. */
-  readonly made: number;
+  readonly created: number;
   readonly roots: readonly string[];
   readonly tainted: string | null;
   readonly signer: string;
@@ -91,7 +91,7 @@ interface State {
 }
 
 const endsAtMs = 24 * 3_600_000;
-const leastPauseMs = 500;
+const minPauseMs = 500;
 const textOf = (roots: Iterable<string>): string => [...new Set(roots)].filter(Boolean).sort().join('+');
 /** Marks a certificate that never arrived. */
 const lost = '!';
@@ -116,10 +116,17 @@ export class IdentityWorld implements World {
     const workload: Workload = {
       ...{ call: undefined, server: undefined, certificate: '', shown: '', issued: [], arrived: '' },
       ...{ word: undefined },
-      ...{ told: '', roots: '', taken: '', owes: false },
+      ...{ sentBundle: '', roots: '', taken: '', owes: false },
     };
     this.#state = {
-      ...{ rotations: bounds.rotations, faults: bounds.faults, journal: undefined, made: 0, roots: [], tainted: null },
+      ...{
+        rotations: bounds.rotations,
+        faults: bounds.faults,
+        journal: undefined,
+        created: 0,
+        roots: [],
+        tainted: null,
+      },
       ...{ signer: '', awaited: undefined, ledger: undefined, isUp: false, violations: [] },
       workloads: Array.from({ length: bounds.workloads }, () => workload),
     };
@@ -169,15 +176,17 @@ export class IdentityWorld implements World {
       ['kill', false, isUp && faults > 0],
       ['start', true, !isUp],
       ['ledger', true, this.#ledgerHasWord()],
-      ...workloads.flatMap(({ call, told, owes, certificate, shown, issued }, index): [string, boolean, boolean][] => [
-        [`sign:${index}`, true, isUp && call !== undefined && mayBeSigned(issued)],
-        [`away:${index}`, false, call !== undefined && faults > 0],
-        [`lost:${index}`, false, isUp && call !== undefined && mayBeSigned(issued) && faults > 0],
-        [`tell:${index}`, true, isUp && told !== this.#tellable()],
-        [`take:${index}`, true, owes],
-        [`accept:${index}`, true, certificate !== shown],
-        ...this.#timersOf(index).map((timer): [string, boolean, boolean] => [`tick:${index}:${timer}`, true, true]),
-      ]),
+      ...workloads.flatMap(
+        ({ call, sentBundle, owes, certificate, shown, issued }, index): [string, boolean, boolean][] => [
+          [`sign:${index}`, true, isUp && call !== undefined && mayBeSigned(issued)],
+          [`away:${index}`, false, call !== undefined && faults > 0],
+          [`lost:${index}`, false, isUp && call !== undefined && mayBeSigned(issued) && faults > 0],
+          [`tell:${index}`, true, isUp && sentBundle !== this.#tellable()],
+          [`take:${index}`, true, owes],
+          [`accept:${index}`, true, certificate !== shown],
+          ...this.#timersOf(index).map((timer): [string, boolean, boolean] => [`tick:${index}:${timer}`, true, true]),
+        ],
+      ),
       ...this.#plane.zone.firable().map((timer): [string, boolean, boolean] => [`tick:control:${timer}`, true, true]),
     ];
     return names.flatMap(([name, free, isPossible]) => (isPossible ? [{ name, free }] : []));
@@ -202,7 +211,7 @@ export class IdentityWorld implements World {
         this.#spendFault();
         this.#control.send({ type: 'down' });
         this.#set({ isUp: false, awaited: undefined, ledger: undefined });
-        for (const one of this.#state.workloads.keys()) this.#change(one, { told: '' });
+        for (const one of this.#state.workloads.keys()) this.#change(one, { sentBundle: '' });
         break;
       case 'start':
         this.#control.send({ type: 'up' });
@@ -228,7 +237,7 @@ export class IdentityWorld implements World {
         this.#accept(index);
         break;
       case 'tell':
-        this.#tell(index);
+        this.#sendBundle(index);
         break;
       case 'take':
         this.#take(index);
@@ -314,8 +323,8 @@ export class IdentityWorld implements World {
           settle(self, { value: journal === undefined ? { outcome: 'absent' } : { outcome: 'resumed', journal } });
         }),
         prepareRoot: scriptedPromise<{ id: string }, undefined>(({ self }) => {
-          this.#set({ made: this.#state.made + 1 });
-          settle(self, { value: { id: `root-${this.#state.made}` } });
+          this.#set({ created: this.#state.created + 1 });
+          settle(self, { value: { id: `root-${this.#state.created}` } });
         }),
         readCandidate: scriptedPromise<Candidate, { signer: string }>(({ self }) =>
           settle(self, { value: { outcome: 'same' } }),
@@ -368,17 +377,17 @@ export class IdentityWorld implements World {
     const { awaited, ledger } = this.#state;
     this.#set({ awaited: undefined });
     if (awaited === undefined) return;
-    const answer: AnyEventObject =
+    const result: AnyEventObject =
       awaited.type === 'bundle.await'
         ? { type: 'bundle.trusted', roots: awaited.roots }
         : { type: 'leaf-certificates.ended', authority: awaited.authority };
-    report(ledger!, answer);
+    report(ledger!, result);
   }
 
   #sign(index: number): void {
     const { signer, roots } = this.#state;
     const version = this.#issue(index);
-    this.#answer(index, {
+    this.#respond(index, {
       outcome: 'obtained',
       ...{ version, authorities: textOf(roots), root: signer, serialNumber: version, endsAtMs, atMs: 0, draw: 0.5 },
     });
@@ -403,18 +412,19 @@ export class IdentityWorld implements World {
 
   /** Over a stream. A workload without a stream reports it over its next one. */
   #noteArrival(index: number): void {
-    const { told, issued, arrived } = this.#state.workloads[index]!;
-    if (told !== '' && issued.includes(arrived)) this.#change(index, { issued: issued.slice(issued.indexOf(arrived)) });
+    const { sentBundle, issued, arrived } = this.#state.workloads[index]!;
+    if (sentBundle !== '' && issued.includes(arrived))
+      this.#change(index, { issued: issued.slice(issued.indexOf(arrived)) });
   }
 
   #refuse(index: number): void {
     const refusal = { outcome: 'refused', reason: 'away', unknown: false, pushbackMs: 0 } as const;
     this.#hosts[index]!.disarm('refused');
     this.#hosts[index]!.arm('refused', 0, 'mark');
-    this.#answer(index, { ...refusal, atMs: 0, draw: 0.5 });
+    this.#respond(index, { ...refusal, atMs: 0, draw: 0.5 });
   }
 
-  #answer(index: number, value: ObtainResult): void {
+  #respond(index: number, value: ObtainResult): void {
     const { call } = this.#state.workloads[index]!;
     this.#change(index, { call: undefined });
     settle(call!, { value });
@@ -429,7 +439,7 @@ export class IdentityWorld implements World {
     };
     const scripted = secrets.provide({
       actors: {
-        lookForServer: scriptedPromise(({ self }) => settle(self, { value: 'nobody' })),
+        probeServer: scriptedPromise(({ self }) => settle(self, { value: 'nobody' })),
         serveSecrets: scriptedCallback<SdsOrder, { socket: string }>({
           start: ({ self }) => this.#change(index, { server: self }),
           receive: ({ self }, order) => this.#serve(index, self, order),
@@ -455,11 +465,11 @@ export class IdentityWorld implements World {
     const proxy = scriptedCallback<TrustBundleServed | CertificateServed, undefined>({
       start: () => {},
       receive: (_, word) => {
-        const { told } = this.#state.workloads[index]!;
+        const { sentBundle } = this.#state.workloads[index]!;
         if (word.type === 'certificate.served') {
           this.#change(index, { arrived: word.serialNumber });
           this.#noteArrival(index);
-        } else if (told.split('!')[0] === word.hash) this.#change(index, { word: word.hash });
+        } else if (sentBundle.split('!')[0] === word.hash) this.#change(index, { word: word.hash });
       },
     });
     return setup({ actors: { secrets: scripted, proxy } }).createMachine({
@@ -476,14 +486,14 @@ export class IdentityWorld implements World {
   #obtain(index: number, call: AnyActorRef, { source, parts }: ObtainOrder): void {
     if (source === 'roots') {
       const version = textOf([...parts.authorities.split('+'), ...parts.bundle.split('+')]);
-      const answer = { outcome: 'obtained', version, authorities: '', root: '', serialNumber: '', endsAtMs: null };
-      settle(call, { value: { ...answer, atMs: 0, draw: 0.5 } });
+      const result = { outcome: 'obtained', version, authorities: '', root: '', serialNumber: '', endsAtMs: null };
+      settle(call, { value: { ...result, atMs: 0, draw: 0.5 } });
       return;
     }
     const host = this.#hosts?.[index];
     if (host?.zone.has('refused')) {
       const sinceMs = host.zone.sinceMs('refused');
-      if (sinceMs < leastPauseMs)
+      if (sinceMs < minPauseMs)
         this.#violate('a failed request is repeated after a delay', `${index} requests again after ${sinceMs} ms`);
       host.disarm('refused');
     }
@@ -513,12 +523,12 @@ export class IdentityWorld implements World {
     return `${textOf(roots)}!${tainted ?? ''}`;
   }
 
-  #tell(index: number): void {
-    const told = this.#tellable();
-    const [hash = '', tainted = ''] = told.split('!');
+  #sendBundle(index: number): void {
+    const message = this.#tellable();
+    const [hash = '', tainted = ''] = message.split('!');
     // Its earlier report of other roots does not count any more (RootsForAgents).
     const { word } = this.#state.workloads[index]!;
-    this.#change(index, { told, word: word === hash ? word : undefined });
+    this.#change(index, { sentBundle: message, word: word === hash ? word : undefined });
     this.#noteArrival(index);
     const event = {
       type: 'trust-bundle.received',

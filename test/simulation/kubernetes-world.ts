@@ -41,19 +41,19 @@ export interface WorldOptions {
 }
 
 /** For all kinds together; each may have to try its alternatives at once. */
-const mostInASecond = 60;
+const maxPerSecond = 60;
 
 interface Followed {
   readonly resource: ApiResource;
   /** Objects built only from the changes that a reader received. */
-  readonly told: Map<string, KubernetesObject>;
+  readonly received: Map<string, KubernetesObject>;
   readonly changes: ObjectChange[];
   /** The latest era that the known state can be of. */
   era: number;
 }
 
 export class KubernetesWorld {
-  static readonly made: KubernetesWorld[] = [];
+  static readonly created: KubernetesWorld[] = [];
   readonly clock = new VirtualClock();
   readonly server: SimulatedApiServer;
   readonly records: TraceRecord[] = [];
@@ -75,9 +75,9 @@ export class KubernetesWorld {
     port = (server) => server,
     silently = false,
   }: WorldOptions = {}) {
-    if (!silently) KubernetesWorld.made.push(this);
+    if (!silently) KubernetesWorld.created.push(this);
     this.server = new SimulatedApiServer(this.clock, resources);
-    this.#followed = resources.map((resource) => ({ resource, told: new Map(), changes: [], era: 0 }));
+    this.#followed = resources.map((resource) => ({ resource, received: new Map(), changes: [], era: 0 }));
     this.effects = new InformerEffects({
       server: port(this.server),
       kinds: resources.map((resource) => ({ resource })),
@@ -89,7 +89,7 @@ export class KubernetesWorld {
     });
     for (const followed of this.#followed) {
       this.effects.addReader(followed.resource, (changes) => {
-        this.#hear(followed, changes);
+        this.#handleChanges(followed, changes);
         return this.handling;
       });
     }
@@ -166,27 +166,27 @@ export class KubernetesWorld {
     this.#judge();
   }
 
-  #hear(followed: Followed, changes: readonly ObjectChange[]): void {
+  #handleChanges(followed: Followed, changes: readonly ObjectChange[]): void {
     followed.changes.push(...changes);
     for (const change of changes) {
       const { key, event } = change;
-      const known = followed.told.get(key);
+      const known = followed.received.get(key);
       if ((event === 'add') !== (known === undefined)) this.violations.push(`${event} of ${key} is no difference`);
       if (event !== 'add' && known !== change.previous) this.violations.push(`${key} was told as another one before`);
       if (event === 'update' && change.object.metadata.uid !== change.previous.metadata.uid)
         this.violations.push(`${key} is told as the same one, and is another`);
-      if (event === 'delete') followed.told.delete(key);
-      else followed.told.set(key, change.object);
+      if (event === 'delete') followed.received.delete(key);
+      else followed.received.set(key, change.object);
     }
   }
 
   #judge(): void {
-    const recent = this.server.asked.slice(-mostInASecond - 1);
-    if (recent.length > mostInASecond && recent.at(-1)!.at - recent[0]!.at < 1_000)
+    const recent = this.server.requests.slice(-maxPerSecond - 1);
+    if (recent.length > maxPerSecond && recent.at(-1)!.at - recent[0]!.at < 1_000)
       this.violations.push(`asks ${recent.length} times a second: ${JSON.stringify(recent.slice(-3))}`);
     if (this.failed !== undefined) this.violations.push(`a chart failed: ${this.failed}`);
     for (const followed of this.#followed) {
-      const { resource, told } = followed;
+      const { resource, received: told } = followed;
       const known = contentOf(this.effects.storeOf(resource).entries());
       if (!isDeepStrictEqual(contentOf(told.entries()), known))
         this.violations.push(`${nameOf(resource)}: was told ${contentOf(told.entries())}, and there are ${known}`);

@@ -28,7 +28,7 @@ const names = ['leader-1', 'leader-2'] as const;
 type Name = (typeof names)[number];
 
 /** Multiples of one value, so that there are few orders of them; the term and the Lease are unchanged. */
-const times: LeaseTimes = { leaseMs: 15_000, termMs: 10_000, retryMs: 5_000, answerMs: 4_500 };
+const times: LeaseTimes = { leaseMs: 15_000, termMs: 10_000, retryMs: 5_000, requestLimitMs: 4_500 };
 const delays = { renewRetry: 5_000, resignLimit: 5_000 };
 const draw = 0;
 
@@ -36,7 +36,7 @@ interface Request {
   readonly actor: AnyActorRef;
   readonly order: LeaseOrder | undefined;
   /** The server's response, after it has accepted the request. */
-  readonly answer?: LeaseSighting | LeaseWriteResult;
+  readonly response?: LeaseSighting | LeaseWriteResult;
   /** It is never accepted and gets no response. */
   readonly isLost?: boolean;
 }
@@ -101,7 +101,7 @@ export class LeaderExploration implements World {
     const of = (name: Name): [string, boolean, boolean][] => {
       const request = requests[name];
       const isWaiting = request !== undefined && request.isLost !== true;
-      const isSent = isWaiting && request.answer === undefined;
+      const isSent = isWaiting && request.response === undefined;
       return [
         [`take:${name}`, true, isSent && isUp],
         [`fail:${name}`, true, isSent && !isUp],
@@ -141,14 +141,14 @@ export class LeaderExploration implements World {
       this.#set({ faults: faults - 1 });
     switch (kind) {
       case 'take':
-        this.#change(name, { answer: this.#taken(requests[name]!.order, name) });
+        this.#change(name, { response: this.#taken(requests[name]!.order, name) });
         break;
       case 'tell':
-        this.#tell(name, requests[name]!.answer!);
+        this.#respond(name, requests[name]!.response!);
         break;
       case 'fail':
       case 'refuse':
-        this.#tell(name, { outcome: 'failed', reason: kind, retryAfterMs: 0, draw });
+        this.#respond(name, { outcome: 'failed', reason: kind, retryAfterMs: 0, draw });
         break;
       case 'lose':
         this.#change(name, { isLost: true });
@@ -220,9 +220,9 @@ export class LeaderExploration implements World {
     const { version, record, holder } = this.#state;
     if (order === undefined) {
       if (version === 0) return { outcome: 'absent', draw };
-      const whose = holder === '' ? 'nobody' : holder === by ? 'this one' : 'another';
+      const holderName = holder === '' ? 'nobody' : holder === by ? 'this one' : 'another';
       return {
-        ...{ outcome: 'seen', version: text(version), record: text(record), holder: whose, identity: holder },
+        ...{ outcome: 'seen', version: text(version), record: text(record), holder: holderName, identity: holder },
         ...{ leaseMs: times.leaseMs, draw },
       };
     }
@@ -235,16 +235,16 @@ export class LeaderExploration implements World {
   // ---- the charts
 
   #machine(name: Name) {
-    const ask = <Output, Input>(orderOf: (input: Input) => LeaseOrder | undefined) =>
+    const requestOf = <Output, Input>(orderOf: (input: Input) => LeaseOrder | undefined) =>
       scriptedPromise<Output, Input>(
-        ({ self, input }) => this.#ask(name, self, orderOf(input)),
+        ({ self, input }) => this.#request(name, self, orderOf(input)),
         ({ self }) => this.#forget(name, self),
       );
     return this.#charts.leader.provide({
       delays,
       actors: {
-        readLease: ask<LeaseSighting, { lease: string }>(() => undefined),
-        writeLease: ask<LeaseWriteResult, LeaseOrder>((order) => order),
+        readLease: requestOf<LeaseSighting, { lease: string }>(() => undefined),
+        writeLease: requestOf<LeaseWriteResult, LeaseOrder>((order) => order),
         finishWrites: scriptedPromise<undefined, { lease: string }>(({ self }) => settle(self, { value: undefined })),
         electedWriter: electedWriterMachine.provide({
           actors: {
@@ -265,7 +265,7 @@ export class LeaderExploration implements World {
     });
   }
 
-  #ask(name: Name, actor: AnyActorRef, order: LeaseOrder | undefined): void {
+  #request(name: Name, actor: AnyActorRef, order: LeaseOrder | undefined): void {
     this.#set({ requests: { ...this.#state.requests, [name]: { actor, order } } });
     if (order === undefined || order.operation === 'release') return;
     this.#system.disarm(sentOf(name));
@@ -299,10 +299,10 @@ export class LeaderExploration implements World {
     this.#leave(name);
   }
 
-  #tell(name: Name, answer: LeaseSighting | LeaseWriteResult): void {
+  #respond(name: Name, response: LeaseSighting | LeaseWriteResult): void {
     const { [name]: request, ...rest } = this.#state.requests;
     this.#set({ requests: rest });
-    settle(request!.actor, { value: answer });
+    settle(request!.actor, { value: response });
   }
 
   #forget(name: Name, actor: AnyActorRef): void {

@@ -8,7 +8,7 @@ import { LeaderWorld, lease, type Replica, type ReplicaOptions } from './leader-
 export interface RandomElection {
   readonly violations: readonly string[];
   /** What was done, as text. */
-  readonly story: readonly string[];
+  readonly steps: readonly string[];
   /** Number of terms. */
   readonly terms: number;
 }
@@ -31,9 +31,9 @@ function drawsOf(seed: number): () => number {
 /** @param broken errors of each replica that are built in on purpose */
 export async function randomElection(seed: number, broken: Partial<ReplicaOptions> = {}): Promise<RandomElection> {
   const draw = drawsOf(seed);
-  const between = (least: number, most: number): number => least + draw() * (most - least);
+  const between = (min: number, max: number): number => min + draw() * (max - min);
   const world = new LeaderWorld();
-  const story: string[] = [];
+  const log: string[] = [];
   let started = 0;
   let stopped: Replica | undefined;
   const start = (): void => {
@@ -42,60 +42,60 @@ export async function randomElection(seed: number, broken: Partial<ReplicaOption
     world.start(`replica-${++started}`, { rate, suspends, silently: true, ...broken });
   };
   const one = (): Replica => world.replicas[Math.floor(draw() * world.replicas.length)]!;
-  const tell = (text: string): void => void story.push(`${Math.round(world.clock.now())}: ${text}`);
+  const record = (text: string): void => void log.push(`${Math.round(world.clock.now())}: ${text}`);
   const steps: (() => void)[] = [
     () => {
       const share = between(0.2, 1);
       const of = draw() < 0.5 ? one().name : '';
       const lateMs = between(0, 6_000);
-      tell(`requests of ${of || 'all'} are lost or late, ${share.toFixed(1)} of them`);
+      record(`requests of ${of || 'all'} are lost or late, ${share.toFixed(1)} of them`);
       world.server.fate = (_, name) => {
         if ((of !== '' && name !== of) || draw() > share) return {};
         const kind = Math.floor(draw() * 4);
         if (kind === 0) return { lost: 'request' };
         if (kind === 1) return { lost: 'answer' };
-        return kind === 2 ? { takenAfterMs: lateMs } : { toldAfterMs: lateMs };
+        return kind === 2 ? { takenAfterMs: lateMs } : { respondsAfterMs: lateMs };
       };
     },
     () => {
-      tell('all is well with requests');
+      record('all is well with requests');
       world.server.fate = () => ({});
     },
     () => {
       world.server.isUp = !world.server.isUp;
-      tell(`the API server is ${world.server.isUp ? 'back' : 'away'}`);
+      record(`the API server is ${world.server.isUp ? 'back' : 'away'}`);
     },
     () => {
       if (stopped !== undefined) return;
       const leader = world.replicas.find(({ leads }) => leads);
       stopped = draw() < 0.7 && leader !== undefined ? leader : one();
-      tell(`${stopped.name} is stopped`);
+      record(`${stopped.name} is stopped`);
       stopped.process.stop();
     },
     () => {
       const first = draw() < 0.5 ? 'timer' : 'answer';
-      if (stopped !== undefined) tell(`${stopped.name} wakes`);
+      if (stopped !== undefined) record(`${stopped.name} wakes`);
       stopped?.process.wake(first);
       stopped = undefined;
     },
     () => {
-      const gone = one();
-      if (gone === stopped) return;
-      tell(`${gone.name} is killed`);
-      world.kill(gone);
+      const killed = one();
+      if (killed === stopped) return;
+      record(`${killed.name} is killed`);
+      world.kill(killed);
       start();
     },
     () => {
       const leaving = one();
       if (leaving === stopped) return;
-      tell(`${leaving.name} resigns`);
+      record(`${leaving.name} resigns`);
       leaving.order('elections.resign');
       start();
     },
     () => {
       const spec = world.server.lease?.spec;
       if (spec === undefined) return;
-      tell('somebody writes into the Lease what is no word of its holder');
+      record('somebody writes into the Lease what is no word of its holder');
       world.server.put(lease, { spec });
     },
   ];
@@ -114,5 +114,5 @@ export async function randomElection(seed: number, broken: Partial<ReplicaOption
   const terms = new Set(world.server.taken.map(({ object }) => (object.spec as { acquireTime?: string }).acquireTime))
     .size;
   world.end();
-  return { violations, story, terms };
+  return { violations, steps: log, terms };
 }

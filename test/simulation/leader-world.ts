@@ -27,7 +27,7 @@ export const times = leaseTimesOf(15_000);
 export interface Fate {
   readonly lost?: 'request' | 'answer';
   readonly takenAfterMs?: number;
-  readonly toldAfterMs?: number;
+  readonly respondsAfterMs?: number;
 }
 
 /** The API server: one Lease, and one object with its last writer and a number. */
@@ -62,20 +62,20 @@ class SimulatedLeaseServer {
       fail('aborted');
       return promise;
     }
-    const { lost, takenAfterMs = 2, toldAfterMs = 3 } = this.fate(request, name);
-    const answer = (work: () => KubernetesObject): void => {
-      let told: () => void;
+    const { lost, takenAfterMs = 2, respondsAfterMs: toldAfterMs = 3 } = this.fate(request, name);
+    const respond = (work: () => KubernetesObject): void => {
+      let timer: () => void;
       try {
         const object = structuredClone(work());
-        told = () => resolve(object);
+        timer = () => resolve(object);
       } catch (error) {
-        told = () => reject(error);
+        timer = () => reject(error);
       }
-      if (lost !== 'answer') this.#clock.setTimeout(() => of.whenAwake(told), toldAfterMs);
+      if (lost !== 'answer') this.#clock.setTimeout(() => of.whenAwake(timer), toldAfterMs);
     };
     if (!this.isUp) this.#clock.setTimeout(() => of.whenAwake(() => fail('unreachable')), toldAfterMs);
     else if (lost !== 'request')
-      this.#clock.setTimeout(() => this.isUp && answer(() => this.#take(request)), takenAfterMs);
+      this.#clock.setTimeout(() => this.isUp && respond(() => this.#take(request)), takenAfterMs);
     return promise;
   }
 
@@ -88,10 +88,12 @@ class SimulatedLeaseServer {
     const { method, body } = request;
     const written = structuredClone(body) as KubernetesObject | undefined;
     const name = request.name ?? written!.metadata.name;
-    const before = this.objects.get(name);
-    if (method === 'GET') return before ?? refuse(404, 'NotFound');
+    const previous = this.objects.get(name);
+    if (method === 'GET') return previous ?? refuse(404, 'NotFound');
     if (
-      method === 'POST' ? before !== undefined : written!.metadata.resourceVersion !== before?.metadata.resourceVersion
+      method === 'POST'
+        ? previous !== undefined
+        : written!.metadata.resourceVersion !== previous?.metadata.resourceVersion
     )
       return refuse(409, 'Conflict');
     this.put(name, written!);
@@ -168,7 +170,7 @@ const rootOf = (elections: typeof electionsMachine) =>
 export const rootMachine = rootOf(electionsMachine);
 
 export class Replica {
-  static readonly made: Replica[] = [];
+  static readonly created: Replica[] = [];
   readonly name: string;
   readonly process: PacedProcess;
   readonly duty: CountingDuty;
@@ -193,12 +195,12 @@ export class Replica {
     this.name = name;
     this.process = new PacedProcess(clock, rate, suspends);
     this.duty = new CountingDuty(clock.now);
-    const asked = { request: port((request, signal) => server.request(this.process, name, request, signal)) };
+    const clients = { request: port((request, signal) => server.request(this.process, name, request, signal)) };
     let draws = 0;
     this.elections = new Elections({
       ...{
-        server: asked,
-        leaseServer: asked,
+        server: clients,
+        leaseServer: clients,
         namespace: 'istio-system',
         identity: name,
         duties: [this.duty],
@@ -210,7 +212,7 @@ export class Replica {
     });
     const recorder = createRecorder({ program: 'pilot-discovery', now: clock.now });
     if (!silently) {
-      Replica.made.push(this);
+      Replica.created.push(this);
       recorder.observe((record) => this.records.push(record));
     }
     const machine = this.elections.machine({ leader: leaderMachine, writer: electedWriterMachine, ...charts });

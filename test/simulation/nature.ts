@@ -8,22 +8,22 @@ export class Nature {
   }
 
   /** Between 0 and the maximum, including both ends at times. `what` identifies the occasion. */
-  within(longestMs: number, what: string): number {
-    const drawn = this.#draw(what) * 1.2 - 0.1;
-    return Math.round(Math.min(1, Math.max(0, drawn)) * longestMs);
+  within(maxMs: number, occasion: string): number {
+    const drawn = this.#draw(occasion) * 1.2 - 0.1;
+    return Math.round(Math.min(1, Math.max(0, drawn)) * maxMs);
   }
 
   /** Mostly short, rarely the maximum. */
-  upTo(longestMs: number, what: string): number {
-    return Math.round(this.#draw(what) ** 3 * longestMs);
+  upTo(maxMs: number, occasion: string): number {
+    return Math.round(this.#draw(occasion) ** 3 * maxMs);
   }
 
   /** In [0, 1). */
-  #draw(what: string): number {
+  #draw(occasion: string): number {
     if (this.#seed === 0) return 0.5;
     // FNV-1a over the occasion, then a finalizer that spreads its bits.
     let hash = 0x811c9dc5 ^ this.#seed;
-    for (let i = 0; i < what.length; i++) hash = Math.imul(hash ^ what.charCodeAt(i), 0x01000193);
+    for (let i = 0; i < occasion.length; i++) hash = Math.imul(hash ^ occasion.charCodeAt(i), 0x01000193);
     hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
     hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
     return ((hash ^ (hash >>> 16)) >>> 0) / 2 ** 32;

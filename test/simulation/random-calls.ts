@@ -20,7 +20,7 @@ export class Calls {
     this.#timers.set(call, this.#clock.setTimeout(fire, ms));
   }
 
-  answer(call: AnyActorRef, result: Parameters<typeof settle>[1], ms = 0): void {
+  respond(call: AnyActorRef, result: Parameters<typeof settle>[1], ms = 0): void {
     this.later(call, ms, () => settle(call, result));
   }
 

@@ -59,7 +59,7 @@ export async function play(steps: readonly Step[], options: WorldOptions = {}): 
       if (one.is === 'restore') await restore(world);
       else if (one.is === 'cut') world.server.cut(one.which, one.how);
       else if ('kind' in one) write(world.server, one);
-      else deeds[one.is](world.server);
+      else serverActions[one.is](world.server);
     }
     world.server.faults = { ...noFaults };
     await world.pass(convergedWithinMs);
@@ -87,9 +87,9 @@ function write(server: SimulatedApiServer, { is, kind, name }: Extract<Happening
   if ((is === 'put' || (is === 'made again' && isThere)) && server.isDefined(resource)) server.put(resource, name);
 }
 
-type Deed = Exclude<Happening['is'], 'put' | 'delete' | 'made again' | 'cut' | 'restore'>;
+type ServerAction = Exclude<Happening['is'], 'put' | 'delete' | 'made again' | 'cut' | 'restore'>;
 
-const deeds: Readonly<Record<Deed, (server: SimulatedApiServer) => void>> = {
+const serverActions: Readonly<Record<ServerAction, (server: SimulatedApiServer) => void>> = {
   kill: (server) => server.kill(),
   start: (server) => server.start(),
   'drop bytes': (server) => server.dropBytes(),

@@ -15,7 +15,7 @@ import {
 /** Calls of effects that only random runs need. */
 export interface RandomEffectWorld extends EffectWorld {
   claiming(call: AnyActorRef): void;
-  waitingForFiles(call: AnyActorRef, on: boolean): void;
+  setFileWait(call: AnyActorRef, on: boolean): void;
   reading(call: AnyActorRef, on: boolean): void;
   serveStatus(http: AnyActorRef, on: boolean): void;
   statusOrder(
@@ -37,8 +37,8 @@ export function randomAgent(machines: Partial<AgentMachines> = {}): ScriptedAgen
       certWatcher: certWatcher.provide({
         actors: {
           waitForFiles: scriptedCallback<{ type: never }, { files: string[] }>({
-            start: (effect) => world(effect).waitingForFiles(effect.self, true),
-            stop: (effect) => world(effect).waitingForFiles(effect.self, false),
+            start: (effect) => world(effect).setFileWait(effect.self, true),
+            stop: (effect) => world(effect).setFileWait(effect.self, false),
           }),
           directory: scriptedWatch(directoryWatch),
           digestFiles: scriptedPromise<

@@ -6,7 +6,7 @@ import type { Nature } from './nature.ts';
 import type { VirtualClock } from './virtual-clock.ts';
 
 /** Measured maximums (spec/envoy-hot-restart.md §1), and the interval of probes (src/agent/admin/live-probe.ts). */
-const longest = { adminMs: 400, liveMs: 2_500, probeMs: 300 };
+const maxDurations = { adminMs: 400, liveMs: 2_500, probeMs: 300 };
 
 export interface EnvoyTimesOptions {
   readonly host: SimulatedHost;
@@ -53,17 +53,17 @@ export class EnvoyTimes {
   #arrange(process: SimulatedProcess, { sourcesAway, deafToSigterm }: Circumstances): void {
     const { host, nature } = this.#options;
     const { pid } = process;
-    if (deafToSigterm && host.mayHang(process)) host.happen(process, 'envoy.hung');
+    if (deafToSigterm && host.mayHang(process)) host.sendEvent(process, 'envoy.hung');
     const next = host.natureOf(process)?.event;
     const waits = next === 'envoy.went-live' && sourcesAway;
     if (next === undefined || waits) this.#disarm(`${pid}`);
     else {
       const draw = () => this.#delayOf(process);
-      this.#arm({ key: `${pid}`, pid, event: next, draw, happen: () => host.happen(process, next) });
+      this.#arm({ key: `${pid}`, pid, event: next, draw, happen: () => host.sendEvent(process, next) });
     }
     if (!this.#isSeen(process)) this.#disarm(`${pid} seen`);
     else {
-      const draw = () => nature.within(longest.probeMs, `seen ${pid}`);
+      const draw = () => nature.within(maxDurations.probeMs, `seen ${pid}`);
       this.#arm({ key: `${pid} seen`, pid, event: 'seen', draw, happen: () => this.see(process) });
     }
   }
@@ -93,9 +93,9 @@ export class EnvoyTimes {
     const { pid } = process;
     switch (event) {
       case 'envoy.admin-opened':
-        return 20 + nature.upTo(longest.adminMs, `admin ${pid}`);
+        return 20 + nature.upTo(maxDurations.adminMs, `admin ${pid}`);
       case 'envoy.went-live':
-        return 5 + nature.upTo(longest.liveMs, `live ${pid}`) + slownessOf(pid);
+        return 5 + nature.upTo(maxDurations.liveMs, `live ${pid}`) + slownessOf(pid);
       default:
         return nature.within(withinMs, `${event} ${pid}`);
     }
@@ -103,7 +103,7 @@ export class EnvoyTimes {
 
   #isSeen(process: SimulatedProcess): boolean {
     const { host, probeOf } = this.#options;
-    return probeOf(process) !== undefined && process.live && host.hasAdmin(process) && !process.sentAway;
+    return probeOf(process) !== undefined && process.live && host.hasAdmin(process) && !process.exitRequested;
   }
 
   /** A probe finds it live. */

@@ -32,11 +32,11 @@ export class CertificateFiles {
    * runs with contents in between: the agent compares what it reads, and cannot know what Envoy has read.
    */
   change(to: FilesState | 'as before', newestInUse: number): void {
-    const comesBack = to === 'as before' && this.#lastRead > 0 && newestInUse <= this.#lastRead;
+    const isRestored = to === 'as before' && this.#lastRead > 0 && newestInUse <= this.#lastRead;
     this.#state = to === 'as before' ? 'fine' : to;
     this.#changes++;
     this.#newest++;
-    this.#content = comesBack ? this.#lastRead : this.#newest;
+    this.#content = isRestored ? this.#lastRead : this.#newest;
   }
 
   read(): Reading {

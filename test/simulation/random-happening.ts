@@ -1,7 +1,7 @@
 /** Applies a step of a schedule to a simulation. */
 
 import type { SimulatedProcess } from '../../src/simulation/agent/simulated-host.ts';
-import type { Gap, Happening, Step, Whom } from './random-schedule.ts';
+import type { Gap, Happening, ProcessSelection, Step } from './random-schedule.ts';
 import type { RandomWorld } from './random-world.ts';
 
 export function take({ gap, happens }: Step, world: RandomWorld): void {
@@ -16,7 +16,7 @@ function waitFor(gap: Gap, world: RandomWorld): void {
 
 function happen(happening: Happening, world: RandomWorld): void {
   const { ledger, host } = world;
-  switch (happening.what) {
+  switch (happening.kind) {
     case 'certificate':
       world.changeFiles('fine');
       break;
@@ -39,7 +39,7 @@ function happen(happening: Happening, world: RandomWorld): void {
     case 'SIGTERM':
     case 'SIGINT':
       ledger.orderStop();
-      world.raise(happening.what);
+      world.raise(happening.kind);
       break;
     case 'quit':
       endByHttp({ type: 'quit.requested' }, world);
@@ -52,7 +52,7 @@ function happen(happening: Happening, world: RandomWorld): void {
       break;
     case 'crash':
     case 'oom':
-      for (const process of victims(happening.whom, world)) kill(process, happening.what, world);
+      for (const process of victims(happening.target, world)) kill(process, happening.kind, world);
       break;
     case 'slow start':
       world.slowerMs = happening.ms;
@@ -67,7 +67,7 @@ function happen(happening: Happening, world: RandomWorld): void {
       world.paced.setPace(100 / happening.percent);
       break;
     default:
-      world.begin(happening.what, happening.forMs);
+      world.begin(happening.kind, happening.forMs);
   }
 }
 
@@ -80,9 +80,9 @@ function endByHttp(event: { type: string; reason?: string }, world: RandomWorld)
 
 function kill(process: SimulatedProcess, by: 'crash' | 'oom', { host }: RandomWorld): void {
   // A parent that is killed during an ordered exit looks to the agent like one that crashed.
-  if (process.sentAway && process.supersededSeen) return;
+  if (process.exitRequested && process.supersededSeen) return;
   if (by === 'crash') {
-    host.happen(process, 'envoy.crashed');
+    host.sendEvent(process, 'envoy.crashed');
     return;
   }
   // By the kernel: at once, and without an event of the agent.
@@ -90,9 +90,9 @@ function kill(process: SimulatedProcess, by: 'crash' | 'oom', { host }: RandomWo
   process.envoy.send({ type: 'envoy.ended' });
 }
 
-function victims(whom: Whom, { host }: RandomWorld): readonly SimulatedProcess[] {
+function victims(selection: ProcessSelection, { host }: RandomWorld): readonly SimulatedProcess[] {
   const { processes } = host;
-  switch (whom) {
+  switch (selection) {
     case 'newest':
       return processes.slice(-1);
     case 'oldest':

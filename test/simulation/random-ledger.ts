@@ -44,7 +44,7 @@ export class Ledger {
   /** The agent was ordered to stop while it only waited for killed processes. */
   #hurried = false;
   /** Why there was no space for the files of a start, until that is reported. */
-  #untold: string | undefined;
+  #unreported: string | undefined;
 
   constructor(options: LedgerOptions, judged: () => Judged) {
     this.#options = options;
@@ -53,7 +53,7 @@ export class Ledger {
   }
 
   /** The agent has a new task, which may fail again; earlier starts may still fail. */
-  beginAnew(): void {
+  beginTask(): void {
     const { host, preparing } = this.#judged();
     this.tries = preparing + host.processes.filter(({ seen }) => !seen).length;
   }
@@ -61,7 +61,7 @@ export class Ledger {
   /** SIGHUP. */
   demandRestart(): void {
     this.orders++;
-    this.beginAnew();
+    this.beginTask();
   }
 
   /** The agent was ordered to stop, or an event stops it. */
@@ -91,10 +91,10 @@ export class Ledger {
     }
   }
 
-  judge(ask: (invariant: Invariant, observed: Observed) => string | undefined): void {
+  judge(check: (invariant: Invariant, observed: Observed) => string | undefined): void {
     const observed = this.#observed();
     for (const invariant of this.#options.invariants) {
-      const detail = ask(invariant, observed);
+      const detail = check(invariant, observed);
       if (detail !== undefined) this.accuse(invariant.name, detail);
     }
   }
@@ -106,31 +106,31 @@ export class Ledger {
   /** Called by the host before it acts. */
   watch(): HostWatch {
     return {
-      spawning: (newcomer) => this.judge((invariant, observed) => invariant.spawning?.(newcomer, observed)),
+      spawning: (order) => this.judge((invariant, observed) => invariant.spawning?.(order, observed)),
       signalling: (process, signal) =>
         this.judge((invariant, observed) => invariant.signalling?.(process, signal, observed)),
       wentLive: (child) => this.#countDeadline(child, false),
       seen: (child) => this.#countDeadline(child, true),
       left: (process, end) => {
         this.judge((invariant, observed) => invariant.leaving?.(process, end, observed));
-        if (process.live && !process.sentAway) this.tries++;
+        if (process.live && !process.exitRequested) this.tries++;
       },
     };
   }
 
   /** A start has just failed for this reason. */
-  expectTold(reason: string): void {
-    this.#untold = reason;
+  expectReport(reason: string): void {
+    this.#unreported = reason;
   }
 
   /** An epoch reports to its supervisor, and so to log and trace, why it failed. */
-  hearFailure({ type, during, reason }: AnyEventObject): void {
-    const isTold = during === 'writing the bootstrap' || during === 'starting';
-    if (type === 'epoch.failed' && isTold && reason === this.#untold) this.#untold = undefined;
+  handleFailure({ type, during, reason }: AnyEventObject): void {
+    const isReported = during === 'writing the bootstrap' || during === 'starting';
+    if (type === 'epoch.failed' && isReported && reason === this.#unreported) this.#unreported = undefined;
   }
 
   /** The supervisor reports its decisions. */
-  readonly hear = ({ type, name }: AnyEventObject): void => {
+  readonly handleReport = ({ type, name }: AnyEventObject): void => {
     if (type !== 'restart.decided' && type !== 'restart.ended') return;
     this.judge((invariant, observed) => invariant.reporting?.(type, name, observed));
     this.#restart = type === 'restart.decided' ? name : undefined;
@@ -146,7 +146,7 @@ export class Ledger {
     for (const other of host.processes) {
       const isParent = other.baseId === baseId && other.epoch === epoch - 1 && other.supersededSeen === seen;
       // A replaced epoch keeps its deadline.
-      const isReplaced = !seen && other.baseId !== baseId && other.live && !other.closed && !host.isDoomed(other);
+      const isReplaced = !seen && other.baseId !== baseId && other.live && !other.closed && !host.isOrphaned(other);
       if (isParent) this.#armDeadline(other, parentShutdownMs + parentGraceMs);
       else if (isReplaced) this.#armDeadline(other, parentShutdownMs);
     }
@@ -171,19 +171,19 @@ export class Ledger {
     const { settings, baseIds } = this.#options;
     return {
       host,
-      wanted: { files: this.content, orders: this.orders },
+      desired: { files: this.content, orders: this.orders },
       triesSinceTrigger: this.tries,
       retryBudget: settings.retry.budget,
       stopOrdered: this.stop !== 'not ordered',
       stopDeadlinePassed: this.stop === 'deadline passed',
       isOverdue: (parent) => this.#overdue.has(parent.pid),
       agentEnds: this.#agentEnds,
-      hurried: this.#hurried,
+      isHurried: this.#hurried,
       agentExitCode: agent?.status === 'done' ? agent.output?.exitCode : undefined,
       failures,
       restartsInFull: !settings.hotRestart || baseIds.length < 2,
       restart: this.#restart,
-      untold: this.#untold,
+      unreported: this.#unreported,
     };
   }
 }

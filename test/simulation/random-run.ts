@@ -10,9 +10,13 @@ import type { TraceSink } from '../../src/runtime/trace/trace.ts';
 import type { ScriptedAgent } from '../../src/simulation/agent/exploration-effects.ts';
 import { invariants as allInvariants } from '../../src/simulation/agent/invariants/all.ts';
 import { givingUpPasses } from '../../src/simulation/agent/invariants/converging.ts';
-import { agentEndsForAReason } from '../../src/simulation/agent/invariants/exits.ts';
+import { agentExitsForReason } from '../../src/simulation/agent/invariants/exits.ts';
 import type { Invariant } from '../../src/simulation/agent/invariants/invariant.ts';
-import { doomedIsReplaced, replacedHasItsTime, servingIsKept } from '../../src/simulation/agent/invariants/keeping.ts';
+import {
+  orphanIsReplaced,
+  replacedFinishesRequests,
+  servingIsKept,
+} from '../../src/simulation/agent/invariants/keeping.ts';
 import { take } from './random-happening.ts';
 import { type Schedule, type SinkFault, settingsKinds, type WatchStep } from './random-schedule.ts';
 import { RandomSinks, type SinkParts } from './random-sinks.ts';
@@ -42,11 +46,11 @@ export interface RandomRun {
 }
 
 /** A run becomes idle after every fault, which one of the explorer need not. */
-const whatHolds: readonly Invariant[] = [...allInvariants, givingUpPasses];
+const finalInvariants: readonly Invariant[] = [...allInvariants, givingUpPasses];
 /** The violation of a run that deviates from the diagrams. */
 const conformity = 'the trace conforms to the sequence diagrams';
 /** More than the longest path to idle: ten retries, each with a start that is not live in time. */
-const mostEventsToRest = 5_000;
+const maxEventsUntilIdle = 5_000;
 /** Limit of the agent's wait for exits, and the response time of effects. */
 const reapMs = 11_000;
 
@@ -55,9 +59,9 @@ export function run(schedule: Schedule, options: RandomRunOptions): RandomRun {
   const now = (): number => world?.clock.now() ?? 0;
   const sinks = options.sinks === undefined ? undefined : new RandomSinks(now, options.sinks);
   const recorder = recorderFor(options, now, sinks);
-  const departures = options.checked === true ? watchConformity(recorder) : undefined;
+  const deviations = options.checked === true ? watchConformity(recorder) : undefined;
   world = new RandomWorld(options.agent, schedule, {
-    invariants: applicable(options.invariants ?? whatHolds, schedule),
+    invariants: applicable(options.invariants ?? finalInvariants, schedule),
     ...(recorder !== undefined && { inspect: recorder.inspect }),
     ...(sinks !== undefined && { turn: () => sinks.turn() }),
   });
@@ -75,7 +79,7 @@ export function run(schedule: Schedule, options: RandomRunOptions): RandomRun {
   sinks?.end();
   recorder?.close();
   return {
-    violations: [...world.ledger.violations, ...(departures?.() ?? []), ...(sinks?.violations ?? [])],
+    violations: [...world.ledger.violations, ...(deviations?.() ?? []), ...(sinks?.violations ?? [])],
     virtualMs: world.clock.now(),
     spawned: world.host.spawned,
     exitCode: world.agent.output?.exitCode,
@@ -93,7 +97,7 @@ function faultsBefore<Fault extends SinkFault | WatchStep>(
 }
 
 function beginWatchFaults(step: number, schedule: Schedule, world: RandomWorld): void {
-  for (const { what, forMs } of faultsBefore(step, schedule.watchFaults, schedule)) {
+  for (const { kind: what, forMs } of faultsBefore(step, schedule.watchFaults, schedule)) {
     if (!world.isOver) world.act(() => world.beginWatchFault(what, forMs));
   }
 }
@@ -101,11 +105,11 @@ function beginWatchFaults(step: number, schedule: Schedule, world: RandomWorld):
 /** Settings may require what is a violation otherwise, and clock drift may be too large for a check. */
 function applicable(invariants: readonly Invariant[], { settings, steps }: Schedule): readonly Invariant[] {
   const lifted = new Set<Invariant>();
-  if (settings === 'restartPolicy exit') lifted.add(agentEndsForAReason);
+  if (settings === 'restartPolicy exit') lifted.add(agentExitsForReason);
   if (settings === 'hotRestart off') lifted.add(servingIsKept);
   // The agent's clock decides whether a parent exited too early, and so whether its child is orphaned.
-  if (steps.some(({ happens }) => happens.what === 'pace' && Math.abs(happens.percent - 100) > 1)) {
-    for (const invariant of [servingIsKept, doomedIsReplaced, replacedHasItsTime]) lifted.add(invariant);
+  if (steps.some(({ happens }) => happens.kind === 'pace' && Math.abs(happens.percent - 100) > 1)) {
+    for (const invariant of [servingIsKept, orphanIsReplaced, replacedFinishesRequests]) lifted.add(invariant);
   }
   return invariants.filter((invariant) => !lifted.has(invariant));
 }
@@ -143,13 +147,13 @@ function endByStop(world: RandomWorld): void {
 function rest(world: RandomWorld): void {
   let events = 0;
   while (!world.isOver && world.next()) {
-    if (++events > mostEventsToRest) {
-      world.ledger.accuse('no livelock', `no rest after ${mostEventsToRest} events`);
+    if (++events > maxEventsUntilIdle) {
+      world.ledger.accuse('no livelock', `no rest after ${maxEventsUntilIdle} events`);
       return;
     }
   }
   if (world.ledger.violations.length === 0) {
-    world.ledger.judge((invariant, observed) => invariant.atRest?.(observed));
+    world.ledger.judge((invariant, observed) => invariant.whenIdle?.(observed));
   }
 }
 

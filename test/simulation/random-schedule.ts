@@ -23,7 +23,7 @@ export const settingsKinds = {
 } satisfies Record<string, AgentSettings>;
 
 /** Selects one of the running processes. */
-export type Whom = 'newest' | 'oldest' | 'serving' | 'starting';
+export type ProcessSelection = 'newest' | 'oldest' | 'serving' | 'starting';
 
 /** A temporary fault. */
 export type Lasting =
@@ -45,20 +45,20 @@ export type Lasting =
   | 'no processes';
 
 export type Happening =
-  | { readonly what: 'certificate' | 'certificate reverted' | 'certificate half written' | 'certificate missing' }
-  | { readonly what: 'SIGHUP' | 'SIGUSR1' | 'SIGTERM' | 'SIGINT' | 'quit' | 'ready?' }
+  | { readonly kind: 'certificate' | 'certificate reverted' | 'certificate half written' | 'certificate missing' }
+  | { readonly kind: 'SIGHUP' | 'SIGUSR1' | 'SIGTERM' | 'SIGINT' | 'quit' | 'ready?' }
   /** `oom`: SIGKILL by the kernel. */
-  | { readonly what: 'crash' | 'oom'; readonly whom: Whom }
-  | { readonly what: Lasting; readonly forMs: number }
+  | { readonly kind: 'crash' | 'oom'; readonly target: ProcessSelection }
+  | { readonly kind: Lasting; readonly forMs: number }
   /** The next Envoy needs this much longer to become live. */
-  | { readonly what: 'slow start'; readonly ms: number }
+  | { readonly kind: 'slow start'; readonly ms: number }
   /** Envoy's own check rejects the next bootstrap. */
-  | { readonly what: 'bootstrap refused' }
+  | { readonly kind: 'bootstrap refused' }
   /** Another process left the mark of an initializing Envoy in shared memory. */
-  | { readonly what: 'stuck' }
+  | { readonly kind: 'stuck' }
   /** The agent's timers take this percentage of their time from now on. */
-  | { readonly what: 'pace'; readonly percent: number }
-  | { readonly what: 'status server broken' };
+  | { readonly kind: 'pace'; readonly percent: number }
+  | { readonly kind: 'status server broken' };
 
 /** The wait before a step: a time, or a number of spontaneous events. */
 export type Gap = { readonly ms: number } | { readonly events: number };
@@ -76,18 +76,18 @@ export type SinkFault = {
 } & (
   | {
       /** `full`: no space left; `broken`: no reader; `stalled`: a reader that stops reading. Recovers afterwards. */
-      readonly what: 'full' | 'broken' | 'stalled';
+      readonly kind: 'full' | 'broken' | 'stalled';
       /** Bytes that are accepted before the fault: a line may be cut anywhere. */
       readonly afterBytes: number;
       readonly forMs: number;
     }
   /** The file is renamed. */
-  | { readonly what: 'moved away' }
+  | { readonly kind: 'moved away' }
 );
 
 /** A fault of the watch of the certificate directory. */
 export interface WatchStep {
-  readonly what: WatchFault;
+  readonly kind: WatchFault;
   readonly forMs: number;
   /** It begins right before this step; modulo the number of steps plus 1. */
   readonly beforeStep: number;
@@ -107,10 +107,10 @@ export interface Schedule {
   readonly watchFaults?: readonly WatchStep[];
 }
 
-const plain = <What extends string>(...whats: What[]) => fc.constantFrom(...whats).map((what) => ({ what }));
+const plain = <What extends string>(...whats: What[]) => fc.constantFrom(...whats).map((kind) => ({ kind }));
 
 const lasting = fc.record({
-  what: fc.constantFrom<Lasting>(
+  kind: fc.constantFrom<Lasting>(
     'folder full',
     'folder read-only',
     'folder gone',
@@ -125,8 +125,8 @@ const lasting = fc.record({
 });
 
 const death = fc.record({
-  what: fc.constantFrom('crash' as const, 'oom' as const),
-  whom: fc.constantFrom<Whom>('newest', 'oldest', 'serving', 'starting'),
+  kind: fc.constantFrom('crash' as const, 'oom' as const),
+  target: fc.constantFrom<ProcessSelection>('newest', 'oldest', 'serving', 'starting'),
 });
 
 const happening: fc.Arbitrary<Happening> = fc.oneof(
@@ -138,14 +138,14 @@ const happening: fc.Arbitrary<Happening> = fc.oneof(
   { weight: 14, arbitrary: lasting },
   {
     weight: 6,
-    arbitrary: fc.record({ what: fc.constant('slow start' as const), ms: fc.integer({ min: 0, max: 90_000 }) }),
+    arbitrary: fc.record({ kind: fc.constant('slow start' as const), ms: fc.integer({ min: 0, max: 90_000 }) }),
   },
   { weight: 5, arbitrary: plain('bootstrap refused') },
   { weight: 4, arbitrary: plain('stuck') },
   {
     weight: 4,
     arbitrary: fc.record({
-      what: fc.constant('pace' as const),
+      kind: fc.constant('pace' as const),
       percent: fc.oneof(fc.integer({ min: 95, max: 105 }), fc.integer({ min: 20, max: 1_000 })),
     }),
   },
@@ -170,7 +170,7 @@ const steps = fc.oneof(
 );
 
 const watchStep: fc.Arbitrary<WatchStep> = fc.record({
-  what: fc.constantFrom('watch fails' as const, 'watch hangs' as const, 'directory gone' as const),
+  kind: fc.constantFrom('watch fails' as const, 'watch hangs' as const, 'directory gone' as const),
   forMs: fc.oneof(fc.integer({ min: 1, max: 5_000 }), fc.integer({ min: 1, max: 300_000 })),
   beforeStep: fc.nat({ max: 120 }),
 });
@@ -182,12 +182,12 @@ const sinkFault: fc.Arbitrary<SinkFault> = fc.oneof(
     weight: 7,
     arbitrary: fc.record({
       ...sinkOf,
-      what: fc.constantFrom('full' as const, 'broken' as const, 'stalled' as const),
+      kind: fc.constantFrom('full' as const, 'broken' as const, 'stalled' as const),
       afterBytes: fc.oneof(fc.constant(0), fc.nat({ max: 5_000 })),
       forMs: fc.oneof(fc.integer({ min: 1, max: 5_000 }), fc.integer({ min: 1, max: 300_000 })),
     }),
   },
-  { weight: 3, arbitrary: fc.record({ ...sinkOf, what: fc.constant('moved away' as const) }) },
+  { weight: 3, arbitrary: fc.record({ ...sinkOf, kind: fc.constant('moved away' as const) }) },
 );
 
 /** Any schedule. */
@@ -235,7 +235,7 @@ export function formatSchedule({
     ...sinkFaults.map(
       ({ of, beforeStep, ...fault }) => `  ${of}, before step ${beforeStep + 1}: ${formatHappening(fault)}`,
     ),
-    ...watchFaults.map(({ what, beforeStep, forMs }) => `  before step ${beforeStep + 1}: ${what}, forMs ${forMs}`),
+    ...watchFaults.map(({ kind, beforeStep, forMs }) => `  before step ${beforeStep + 1}: ${kind}, forMs ${forMs}`),
   ].join('\n');
 }
 
@@ -244,6 +244,6 @@ function formatGap(gap: Gap): string {
   return `after ${gap.events} events`;
 }
 
-function formatHappening({ what, ...rest }: Happening | Omit<SinkFault, 'of' | 'beforeStep'>): string {
-  return [what, ...Object.entries(rest).map(([name, value]) => `${name} ${value}`)].join(', ');
+function formatHappening({ kind, ...rest }: Happening | Omit<SinkFault, 'of' | 'beforeStep'>): string {
+  return [kind, ...Object.entries(rest).map(([name, value]) => `${name} ${value}`)].join(', ');
 }

@@ -34,9 +34,9 @@ export interface SinkParts {
 
 /** Small, so that a run of some minutes loses lines. */
 const maxBytes = { log: 2_000, trace: 20_000 };
-const shortestRecord = 60;
+const minRecordBytes = 60;
 /** One attempt for a write, one for the report of a loss; twice if the outlet must be opened again. */
-const mostRefused = 4;
+const maxRefused = 4;
 /** More than the longest time between two attempts. */
 const recoveryMs = 60_000;
 const lossLine = /\toutput lines lost {2}output=log {2}lines=(\d+) /;
@@ -52,10 +52,10 @@ export class RandomSinks {
   readonly #trace: TraceFile;
   /** Lines of the log, including reports of losses. */
   readonly #given: string[] = [];
-  #longestLine = 0;
+  #maxLineBytes = 0;
   /** Records of the trace: written, reported as lost, and written when the last turn ended. */
   #records = 0;
-  #recordsTold = 0;
+  #recordsReported = 0;
   #recordsFlushed = 0;
   #largestTurn = 0;
   readonly #logLosses: typeof logLosses;
@@ -74,7 +74,7 @@ export class RandomSinks {
       listener: {
         failed: (error, printing) => failed?.(error, printing),
         recovered: (loss) => {
-          this.#recordsTold += loss?.lines ?? 0;
+          this.#recordsReported += loss?.lines ?? 0;
           recovered?.(loss);
         },
       },
@@ -102,7 +102,7 @@ export class RandomSinks {
   begin(fault: SinkFault): void {
     this.#judgeTraceBound();
     const outlet = this.#outlets[fault.of];
-    if (fault.what === 'moved away') {
+    if (fault.kind === 'moved away') {
       outlet.moveAway();
       return;
     }
@@ -150,29 +150,29 @@ export class RandomSinks {
 
   #writeLog(line: string): void {
     this.#given.push(line);
-    this.#longestLine = Math.max(this.#longestLine, Buffer.byteLength(line));
+    this.#maxLineBytes = Math.max(this.#maxLineBytes, Buffer.byteLength(line));
     this.#watched('log', () => this.#log.write(line));
     const { waitingBytes } = this.#log;
-    if (waitingBytes > maxBytes.log + this.#longestLine)
+    if (waitingBytes > maxBytes.log + this.#maxLineBytes)
       this.#accuse('bounded', `${waitingBytes} bytes of the log wait`);
   }
 
-  #watched(name: 'log' | 'trace', deed: () => void): void {
+  #watched(name: 'log' | 'trace', write: () => void): void {
     const outlet = this.#outlets[name];
     outlet.takeRefused();
     try {
-      deed();
+      write();
     } catch (error) {
       this.#accuse('throws', `${name}: ${messageOf(error)}`);
     }
     const refused = outlet.takeRefused();
-    if (refused > mostRefused) this.#accuse('waits', `${name}: ${refused} tries without a pause`);
+    if (refused > maxRefused) this.#accuse('waits', `${name}: ${refused} tries without a pause`);
   }
 
   #judgeTraceBound(): void {
     const { waiting } = this.#trace.lines;
-    const most = maxBytes.trace / shortestRecord + this.#largestTurn + 1;
-    if (waiting > most) this.#accuse('bounded', `${waiting} records wait`);
+    const maxLost = maxBytes.trace / minRecordBytes + this.#largestTurn + 1;
+    if (waiting > maxLost) this.#accuse('bounded', `${waiting} records wait`);
   }
 
   #judgeLog(): void {
@@ -197,8 +197,8 @@ export class RandomSinks {
     if (files.some(([first]) => first !== undefined && !first.startsWith('{"kind":"header"')))
       this.#accuse('told', 'a file of the trace does not begin with a header');
     if (seqs.some((seq, i) => i > 0 && seq <= seqs[i - 1]!)) this.#accuse('told', 'records are not in their order');
-    if (this.#records !== seqs.length + this.#recordsTold) {
-      const counts = `${this.#records} records: ${seqs.length} out, ${this.#recordsTold} told as lost`;
+    if (this.#records !== seqs.length + this.#recordsReported) {
+      const counts = `${this.#records} records: ${seqs.length} out, ${this.#recordsReported} told as lost`;
       this.#accuse('told', counts);
     }
   }

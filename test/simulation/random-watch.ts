@@ -7,7 +7,7 @@ export type WatchFault = 'watch fails' | 'watch hangs' | 'directory gone';
 
 const minuteMs = 60_000;
 /** For pauses that double from half a second. */
-const mostSetUpsAMinute = 8;
+const maxSetUpsPerMinute = 8;
 
 interface Watch {
   readonly self: AnyActorRef;
@@ -38,7 +38,7 @@ export class RandomWatch {
     const since = this.#now() - minuteMs;
     this.#setUps = [...this.#setUps.filter((at) => at > since), this.#now()];
     const { length } = this.#setUps;
-    return length > mostSetUpsAMinute ? `it was set up ${length} times within a minute` : undefined;
+    return length > maxSetUpsPerMinute ? `it was set up ${length} times within a minute` : undefined;
   }
 
   stop(self: AnyActorRef): void {
@@ -82,6 +82,6 @@ export class RandomWatch {
   }
 
   #fail({ self }: Watch): void {
-    report(self, { type: 'watch.failed', reason: 'ENOSPC', seen: this.#contents() });
+    report(self, { type: 'watch.failed', reason: 'ENOSPC', knownHash: this.#contents() });
   }
 }

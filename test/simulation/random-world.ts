@@ -10,7 +10,7 @@ import type { AgentSettings } from '../../machines/agent/settings.ts';
 import type { EnvoyProbe } from '../../machines/agent/status-protocol.ts';
 import { type Running, report, settle } from '../../src/debugger/explore/scripted-effect.ts';
 import {
-  allFilesAreThere,
+  noPendingFiles,
   type ScriptedAgent,
   type WatchOrder,
   worldOf,
@@ -39,15 +39,15 @@ export interface RandomWorldOptions {
 type Run = { epoch: number; baseId: number };
 
 /** Durations of the real effects. */
-const longest = { claimMs: 50, readMs: 50, repairMs: 20, prepareMs: 900 };
+const maxDurations = { claimMs: 50, readMs: 50, repairMs: 20, prepareMs: 900 };
 /** Errors of a folder that accepts no file. */
-const noRoom = {
+const diskErrors = {
   'folder full': 'ENOSPC: no space left on device',
   'folder read-only': 'EROFS: read-only file system',
   'folder gone': 'ENOENT: no such file or directory',
   'no room for pipes': 'EACCES: permission denied',
 } satisfies Partial<Record<Lasting, string>>;
-const noRoomForAny = ['folder full', 'folder read-only', 'folder gone'] as const;
+const folderFaults = ['folder full', 'folder read-only', 'folder gone'] as const;
 /** For a watch that fails repeatedly. */
 export const watchIsSpared = 'a failed watch is retried with growing delays';
 
@@ -116,8 +116,8 @@ export class RandomWorld implements RandomEffectWorld {
     this.#agent = this.#agents.start(agent, {
       id: 'agent',
       input: { settings },
-      inspect: this.#meetsNoRoom ? this.#hearing(inspect) : inspect,
-      onEvent: this.ledger.hear,
+      inspect: this.#isDiskFaulty ? this.#inspector(inspect) : inspect,
+      onEvent: this.ledger.handleReport,
       created: (root) => worldOf.set(root.system, this),
     });
     this.#settle();
@@ -127,15 +127,15 @@ export class RandomWorld implements RandomEffectWorld {
     return this.schedule.beginning === 'one base id' ? [7] : [7, 8];
   }
 
-  get #meetsNoRoom(): boolean {
-    return this.schedule.steps.some(({ happens }) => happens.what in noRoom);
+  get #isDiskFaulty(): boolean {
+    return this.schedule.steps.some(({ happens }) => happens.kind in diskErrors);
   }
 
   /** Failures of epochs are events between two actors within the agent. */
-  #hearing(inspect: RandomWorldOptions['inspect']): (event: InspectionEvent) => void {
+  #inspector(inspect: RandomWorldOptions['inspect']): (event: InspectionEvent) => void {
     return (event) => {
       inspect?.(event);
-      if (event.type === '@xstate.event') this.ledger.hearFailure(event.event);
+      if (event.type === '@xstate.event') this.ledger.handleFailure(event.event);
     };
   }
 
@@ -171,8 +171,8 @@ export class RandomWorld implements RandomEffectWorld {
 
   // ---- faults and orders; `act` runs their consequences
 
-  act(deed: () => void): void {
-    deed();
+  act(action: () => void): void {
+    action();
     this.#settle();
   }
 
@@ -193,7 +193,7 @@ export class RandomWorld implements RandomEffectWorld {
     this.#files.change(to, Math.max(0, ...this.host.processes.map(({ generation }) => generation.files)));
     this.ledger.content = this.#files.content;
     this.#watch.changed();
-    if (to !== 'missing' && this.#waiting !== undefined) this.#tellFilesAreThere(this.#waiting);
+    if (to !== 'missing' && this.#waiting !== undefined) this.#reportFilesPresent(this.#waiting);
   }
 
   begin(fault: Lasting, forMs: number): void {
@@ -233,21 +233,21 @@ export class RandomWorld implements RandomEffectWorld {
       this.schedule.beginning === 'no base id'
         ? { error: new Error('every base id is taken') }
         : { value: { baseIds: this.#baseIds, sweptFiles: [] } };
-    this.#calls.answer(call, result, this.#nature.upTo(longest.claimMs, 'claim'));
+    this.#calls.respond(call, result, this.#nature.upTo(maxDurations.claimMs, 'claim'));
   }
 
-  listening(self: AnyActorRef | undefined): void {
+  setSignals(self: AnyActorRef | undefined): void {
     this.#signals = self;
   }
 
-  watching({ self, input }: Running<WatchOrder>, on: boolean): void {
+  setWatch({ self, input }: Running<WatchOrder>, on: boolean): void {
     if (!on) {
       this.#calls.forget(self);
       this.#watch.stop(self);
       return;
     }
     // A check of the directory takes time; a change since its order is reported.
-    const seen = input.seen ?? this.#contents;
+    const seen = input.knownHash ?? this.#contents;
     this.#calls.later(self, 0, () => {
       const tooOften = this.#watch.start(self, seen);
       if (tooOften !== undefined) this.ledger.accuse(watchIsSpared, tooOften);
@@ -271,27 +271,27 @@ export class RandomWorld implements RandomEffectWorld {
     }
     if (order.type !== 'envoy.probe') return;
     const ms = this.#nature.upTo(20, this.#occasion('ask'));
-    const asked = this.#servings;
+    const servings = this.#servings;
     this.clock.setTimeout(() => {
-      if (this.#servings !== asked) return;
+      if (this.#servings !== servings) return;
       const event = {
         type: 'envoy.responded',
         request: order.request,
-        ...this.host.word(order.at ?? 'admin', this.#adminOf),
+        ...this.host.responseOf(order.at ?? 'admin', this.#adminOf),
       };
       report(http, event);
     }, ms);
   }
 
-  waitingForFiles(call: AnyActorRef, on: boolean): void {
+  setFileWait(call: AnyActorRef, on: boolean): void {
     this.#waiting = on ? call : undefined;
     if (!on) this.#calls.forget(call);
     // Otherwise the chart waits until its limit.
-    else if (this.#files.state !== 'missing') this.#tellFilesAreThere(call);
+    else if (this.#files.state !== 'missing') this.#reportFilesPresent(call);
   }
 
-  #tellFilesAreThere(wait: AnyActorRef): void {
-    this.#calls.later(wait, 0, () => report(wait, allFilesAreThere));
+  #reportFilesPresent(wait: AnyActorRef): void {
+    this.#calls.later(wait, 0, () => report(wait, noPendingFiles));
   }
 
   readFiles(): string {
@@ -305,21 +305,21 @@ export class RandomWorld implements RandomEffectWorld {
     }
     const reading = this.#files.read();
     const endReading = this.#files.beginReading();
-    this.#calls.later(call, this.#nature.upTo(longest.readMs, this.#occasion('read')), () => {
-      if (endReading()) this.ledger.beginAnew();
+    this.#calls.later(call, this.#nature.upTo(maxDurations.readMs, this.#occasion('read')), () => {
+      if (endReading()) this.ledger.beginTask();
       settle(call, { value: reading });
     });
   }
 
   preparing({ input, self }: Running<PrepareOrder>): void {
-    this.host.noteTry(input.baseId);
+    this.host.recordAttempt(input.baseId);
     const { digest } = this.#files.read();
-    const others = input.certificates !== null && input.certificates !== digest;
+    const isOutdated = input.certificates !== null && input.certificates !== digest;
     this.#preparing.add(self);
     this.ledger.tries++;
-    this.#calls.later(self, 3 + this.#nature.upTo(longest.prepareMs, this.#occasion('prepare')), () => {
+    this.#calls.later(self, 3 + this.#nature.upTo(maxDurations.prepareMs, this.#occasion('prepare')), () => {
       this.#preparing.delete(self);
-      settle(self, others ? { value: { outdated: 'other certificates' } } : this.#bootstrap(input));
+      settle(self, isOutdated ? { value: { outdated: 'other certificates' } } : this.#bootstrap(input));
     });
   }
 
@@ -329,10 +329,10 @@ export class RandomWorld implements RandomEffectWorld {
   }
 
   spawn({ input: { epoch, baseId }, self }: Running<Run>): void {
-    const noRoom = this.#whyNoRoom('no room for pipes');
-    if (noRoom !== undefined) {
-      this.ledger.expectTold(noRoom);
-      report(self, { type: 'process.failed', reason: noRoom });
+    const diskError = this.#diskErrorOf('no room for pipes');
+    if (diskError !== undefined) {
+      this.ledger.expectReport(diskError);
+      report(self, { type: 'process.failed', reason: diskError });
       return;
     }
     if (this.#lasting.has('no processes')) {
@@ -372,12 +372,12 @@ export class RandomWorld implements RandomEffectWorld {
     );
   }
 
-  lookNow({ input, self }: Running<Run>): void {
+  probeNow({ input, self }: Running<Run>): void {
     const ms = this.#nature.upTo(20, this.#occasion('look'));
     this.clock.setTimeout(() => {
       const process = this.host.processes.find((other) => keyOf(other) === keyOf(input) && this.host.hasAdmin(other));
       if (process !== undefined && this.host.isBlocked(process)) return;
-      if (process?.live !== true || process.sentAway) report(self, { type: 'probe.failed', reason: '503' });
+      if (process?.live !== true || process.exitRequested) report(self, { type: 'probe.failed', reason: '503' });
       else this.#times.see(process);
     }, ms);
   }
@@ -405,9 +405,9 @@ export class RandomWorld implements RandomEffectWorld {
 
   #bootstrap({ validate, adminPort }: PrepareOrder): { value: PreparedEpoch } | { error: Error } {
     // The Envoy that checks needs a pipe, too.
-    const unwritable = this.#whyNoRoom(...(validate ? (['no room for pipes'] as const) : []));
+    const unwritable = this.#diskErrorOf(...(validate ? (['no room for pipes'] as const) : []));
     if (unwritable !== undefined) {
-      this.ledger.expectTold(unwritable);
+      this.ledger.expectReport(unwritable);
       return { value: { unwritable } };
     }
     if (this.refusals === 0) return { value: { configFile: 'envoy.json', adminPort } };
@@ -416,13 +416,13 @@ export class RandomWorld implements RandomEffectWorld {
   }
 
   /** The operating system's error for the folder, or for the one for pipes where that is requested. */
-  #whyNoRoom(...faults: readonly (keyof typeof noRoom)[]): string | undefined {
-    const lasting = [...noRoomForAny, ...faults].find((fault) => this.#lasting.has(fault));
-    return lasting === undefined ? undefined : noRoom[lasting];
+  #diskErrorOf(...faults: readonly (keyof typeof diskErrors)[]): string | undefined {
+    const lasting = [...folderFaults, ...faults].find((fault) => this.#lasting.has(fault));
+    return lasting === undefined ? undefined : diskErrors[lasting];
   }
 
   #settle(): void {
-    this.host.tellNews();
+    this.host.sendPendingReports();
     if (this.#releasing !== undefined && this.host.processes.length === 0) {
       const call = this.#releasing;
       this.#releasing = undefined;
@@ -437,9 +437,9 @@ export class RandomWorld implements RandomEffectWorld {
   }
 
   /** The n-th of its kind: its random values do not depend on other events. */
-  #occasion(what: string): string {
-    const n = (this.#occasions.get(what) ?? 0) + 1;
-    this.#occasions.set(what, n);
-    return `${what} ${n}`;
+  #occasion(name: string): string {
+    const n = (this.#occasions.get(name) ?? 0) + 1;
+    this.#occasions.set(name, n);
+    return `${name} ${n}`;
   }
 }

@@ -20,7 +20,7 @@ import { VirtualClock } from './virtual-clock.ts';
 export type Fate = 'answered' | 'lost' | 'answer lost' | 'late';
 
 const lateMs = 3_000;
-const answerMs = 5_000;
+const responseMs = 5_000;
 
 export const claim: WorkloadClaim = {
   ...{ entry: 'shop/vm-10.0.0.1', namespace: 'shop', name: 'vm-10.0.0.1', group: 'vm', serviceAccount: 'vm' },
@@ -42,7 +42,7 @@ export class RegistrationReplicas {
   /** For the next requests, in turn; later requests get a response. */
   fates: Fate[] = [];
   /** Deletions of an entry whose workload was marked as connected. */
-  readonly mistakes: string[] = [];
+  readonly violations: string[] = [];
   readonly #replicas: Replica[];
   #version = 0;
 
@@ -121,15 +121,15 @@ export class RegistrationReplicas {
     const registrations = new WorkloadRegistrations({
       server: { request: (request) => this.#request(request) },
       groupOf: () => ({ group: { name: 'vm', uid: 'uid', apiVersion: 'v1', spec: { template: {} } } }),
-      onEntries: (tell) => {
-        changed = tell;
+      onEntries: (report) => {
+        changed = report;
       },
       controller,
       now: () => this.clock.now(),
     });
     const actor = startRoot(machineOf(registrations), {
       ...{ id: 'registrations', input: { graceMs: 10_000 }, clock: this.clock as never },
-      onError: (error) => this.mistakes.push(String(error)),
+      onError: (error) => this.violations.push(String(error)),
     }) as Actor<typeof registrationsMachine>;
     return { actor, registrations, changed: (changes) => changed(changes), connection: undefined, isKilled: false };
   }
@@ -138,15 +138,15 @@ export class RegistrationReplicas {
     const fate = this.fates.shift() ?? 'answered';
     if (fate === 'late') await this.#sleep(lateMs);
     if (fate === 'lost') {
-      await this.#sleep(answerMs);
+      await this.#sleep(responseMs);
       throw new ApiError({ kind: 'timeout', message: 'no answer' });
     }
-    const answer = this.#take(request);
+    const response = this.#take(request);
     if (fate === 'answer lost') {
-      await this.#sleep(answerMs);
+      await this.#sleep(responseMs);
       throw new ApiError({ kind: 'timeout', message: 'no answer' });
     }
-    return answer;
+    return response;
   }
 
   #take({ method, body, subresource }: ApiRequest): KubernetesObject {
@@ -157,18 +157,18 @@ export class RegistrationReplicas {
     }
     if (entry === undefined) throw status(404);
     if (method === 'GET') return entry;
-    const wanted =
+    const expected =
       (body as { metadata?: { resourceVersion?: string }; preconditions?: { resourceVersion?: string } }) ?? {};
-    const version = wanted.metadata?.resourceVersion ?? wanted.preconditions?.resourceVersion;
+    const version = expected.metadata?.resourceVersion ?? expected.preconditions?.resourceVersion;
     if (version !== entry.metadata.resourceVersion) throw status(409);
     if (method === 'DELETE') {
       if (entry.metadata.annotations?.['istio.io/connectedAt'] !== undefined)
-        this.mistakes.push('deleted while connected');
+        this.violations.push('deleted while connected');
       this.#store(undefined);
       return entry;
     }
-    const { metadata, status: said } = body as KubernetesObject;
-    if (subresource === 'status') return this.#store({ ...entry, status: said });
+    const { metadata, status: newStatus } = body as KubernetesObject;
+    if (subresource === 'status') return this.#store({ ...entry, status: newStatus });
     const annotations = merged(entry.metadata.annotations ?? {}, (metadata.annotations ?? {}) as never);
     return this.#store({ ...entry, metadata: { ...entry.metadata, annotations } });
   }
@@ -193,10 +193,10 @@ export class RegistrationReplicas {
 }
 
 function merged(
-  before: Readonly<Record<string, string>>,
+  previousAnnotations: Readonly<Record<string, string>>,
   patch: Readonly<Record<string, string | null>>,
 ): Record<string, string> {
-  const entries = Object.entries({ ...before, ...patch });
+  const entries = Object.entries({ ...previousAnnotations, ...patch });
   return Object.fromEntries(entries.filter((entry): entry is [string, string] => entry[1] !== null));
 }
 

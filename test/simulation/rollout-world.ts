@@ -53,7 +53,7 @@ export class RolloutWorld implements World {
   #wasReset = false;
   #changes = 0;
   #faults = 0;
-  #made = 0;
+  #createdClusters = 0;
   #target = 'c0';
   readonly #awaitedSince = new Map<string, number>();
   /** Clusters that the server has given up on any stream. */
@@ -181,7 +181,7 @@ export class RolloutWorld implements World {
       ...[[...this.#envoy.withoutEndpoints], [...this.#envoy.endpoints]],
       ...[
         this.#envoy.isPaused,
-        this.#envoy.unanswered,
+        this.#envoy.unacknowledged,
         this.#envoy.outbox.length,
         this.#envoy.outbox.map(({ typeUrl }) => typeUrl),
       ],
@@ -226,42 +226,42 @@ export class RolloutWorld implements World {
 
   #change(kind: RolloutChange): void {
     this.#changes--;
-    const before = this.#target;
+    const previousCluster = this.#target;
     if (kind === 'update' || kind === 'secret') {
-      this.#source.set(clusterType, before);
-      if (kind === 'secret') this.#fetchSecret(before);
+      this.#source.set(clusterType, previousCluster);
+      if (kind === 'secret') this.#fetchSecret(previousCluster);
       this.#ads.push(clusterType, endpointType);
       return;
     }
     if (kind === 'endpoints') {
-      this.#source.set(endpointType, before);
+      this.#source.set(endpointType, previousCluster);
       this.#ads.push(endpointType);
       return;
     }
     if (kind === 'flap') {
-      this.#flap(before);
+      this.#flap(previousCluster);
       return;
     }
-    const name = `c${++this.#made}`;
+    const name = `c${++this.#createdClusters}`;
     const after = kind === 'dns' ? 'warming' : 'assignment';
     this.#source.usability.set(name, { after, assignment: name, secrets: new Set() });
     this.#source.set(clusterType, name);
     if (kind !== 'dns') this.#source.set(endpointType, name);
     this.#setRoute(name);
-    if (kind === 'replace') this.#remove(before);
+    if (kind === 'replace') this.#remove(previousCluster);
     this.#ads.push(clusterType, endpointType, routeType);
   }
 
-  #flap(before: string): void {
-    const name = before === 'c0' ? 'flap' : 'c0';
+  #flap(previousCluster: string): void {
+    const name = previousCluster === 'c0' ? 'flap' : 'c0';
     for (const typeUrl of [clusterType, endpointType]) {
-      this.#flapping.set(`${typeUrl} ${before}`, this.#source.types.get(typeUrl)!.get(before)!);
+      this.#flapping.set(`${typeUrl} ${previousCluster}`, this.#source.types.get(typeUrl)!.get(previousCluster)!);
       const known = this.#flapping.get(`${typeUrl} ${name}`);
       if (known === undefined) this.#source.set(typeUrl, name);
       else this.#source.restore(typeUrl, known);
     }
     this.#setRoute(name);
-    this.#remove(before);
+    this.#remove(previousCluster);
     this.#ads.push(clusterType, endpointType, routeType);
   }
 
@@ -278,15 +278,15 @@ export class RolloutWorld implements World {
   }
 
   #connect(): AdsWorld {
-    AdsWorld.made.length = 0;
+    AdsWorld.created.length = 0;
     const { delta, rules } = this.#options;
     return new AdsWorld({
       ...{
         delta,
         source: this.#source,
         clock: this.#clock,
-        makesBeforeBreak: true,
-        tellsRoutine: false,
+        hasMakeBeforeBreak: true,
+        recordsRoutine: false,
         isRecorded: false,
       },
       departed: this.#departed,
@@ -352,10 +352,12 @@ export class RolloutWorld implements World {
     }
     const isQuiet = this.#isStarted && this.#ads.waiting === 0 && this.#envoy.outbox.length === 0;
     // The control plane may not know whether a client used an unconfigured cluster of an earlier stream: it is removed later.
-    const isAnswered = (name: string): boolean =>
+    const isResponded = (name: string): boolean =>
       this.#source.contentsOf(clusterType).has(name) ||
       !(this.#envoy.isPaused || (this.#wasReset && !this.#options.delta));
-    const lacking = [...this.#envoy.clusters].find(([name, { awaits }]) => awaits === 'assignment' && isAnswered(name));
+    const lacking = [...this.#envoy.clusters].find(
+      ([name, { awaits }]) => awaits === 'assignment' && isResponded(name),
+    );
     if (isQuiet && lacking !== undefined) this.#fail('endpoints of a warming cluster are sent at once', lacking[0]);
     if (!isQuiet || awaited.size === 0 || this.#envoy.warmingNonce !== undefined) return;
     const waitsInVain = [...awaited].find((name) => this.#envoy.clusters.get(name)?.isUsable);
@@ -372,16 +374,16 @@ export class RolloutWorld implements World {
 
   /** What the client lacks of the newest state; a client that rejected it need not have it. */
   #lack(): string | undefined {
-    const wanted = this.#source.contentsOf(clusterType);
-    for (const [name, content] of wanted) {
+    const configured = this.#source.contentsOf(clusterType);
+    for (const [name, content] of configured) {
       const has = this.#envoy.clusters.get(name)?.content.replace(limitedMark, '');
       if (!this.#envoy.rejected.has(name) && has !== content) return `no ${content}`;
     }
     for (const name of this.#envoy.clusters.keys()) {
       const isKept = this.#ads.rollout.retained.some((kept) => kept.name === name && kept.state !== 'removable');
-      if (!wanted.has(name) && !isKept) return `${name} is left`;
+      if (!configured.has(name) && !isKept) return `${name} is left`;
       const isNamed = this.#envoy.routedCluster === name;
-      if (!wanted.has(name) && !isNamed && this.#envoy.rejected.size === 0) return `${name} is kept for ever`;
+      if (!configured.has(name) && !isNamed && this.#envoy.rejected.size === 0) return `${name} is kept for ever`;
     }
     const route = this.#source.contentsOf(routeType).get('r')!;
     return this.#envoy.route === route || this.#envoy.rejected.has(route)

@@ -61,7 +61,7 @@ export class ScriptedSource implements ResourceSource {
   /** Nodes that were opened and not yet closed. */
   readonly nodes: NodeIdentity[] = [];
   /** What nodes watched when they were notified of a change. */
-  readonly told: (readonly string[])[] = [];
+  readonly generated: (readonly string[])[] = [];
   /** Why nodes are rejected. */
   refuses: string | undefined;
   /** The error of `get`. */
@@ -127,7 +127,7 @@ export class ScriptedSource implements ResourceSource {
       resources: {
         get: (typeUrl, names) => this.#get(typeUrl, names),
         typesToPush: (change, watched) => {
-          this.told.push(watched);
+          this.generated.push(watched);
           return change.forced ? watched : watched.filter((typeUrl) => change.configs.has(typeUrl));
         },
         close: () => void this.nodes.splice(this.nodes.indexOf(node), 1),

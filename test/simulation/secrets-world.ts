@@ -66,8 +66,8 @@ export class SecretsWorld {
   /** Why files of OUTPUT_CERTS cannot be written; undefined: they can. */
   outputError: string | undefined;
   readonly outputWrites: { readonly atMs: number; readonly certificate: string }[] = [];
-  answered: 'at once' | 'never' = 'at once';
-  wantsRoots = false;
+  authorityResponds: 'at once' | 'never' = 'at once';
+  subscribesRoots = false;
   readonly agent: AnyActorRef;
   #server: AnyActorRef | undefined;
   #secrets: AnyActorRef | undefined;
@@ -172,21 +172,21 @@ export class SecretsWorld {
 
   // ---- Envoy and the control plane
 
-  wantRoots(): void {
-    if (this.wantsRoots) return;
-    this.wantsRoots = true;
+  subscribeRoots(): void {
+    if (this.subscribesRoots) return;
+    this.subscribesRoots = true;
     this.#takenRoots = '';
     this.#report({ type: 'sds.subscribed', name: rootsName });
   }
 
   leave(): void {
-    if (!this.wantsRoots) return;
-    this.wantsRoots = false;
+    if (!this.subscribesRoots) return;
+    this.subscribesRoots = false;
     this.#report({ type: 'sds.unsubscribed', name: rootsName });
   }
 
   /** Envoy requests its certificate, disconnects, and accepts what it is served. */
-  askForCertificate(): void {
+  requestCertificate(): void {
     this.#report({ type: 'sds.subscribed', name: identityName });
   }
 
@@ -200,14 +200,14 @@ export class SecretsWorld {
 
   takeRoots(): void {
     const version = this.served.get(rootsName);
-    if (!this.wantsRoots || version === undefined) return;
+    if (!this.subscribesRoots || version === undefined) return;
     this.#takenRoots = version;
     this.#report({ type: 'sds.acknowledged', name: rootsName, version });
   }
 
   refuseRoots(): void {
     const version = this.served.get(rootsName);
-    if (!this.wantsRoots || version === undefined) return;
+    if (!this.subscribesRoots || version === undefined) return;
     this.#report({ type: 'sds.rejected', name: rootsName, version, reason: 'no certificate' });
   }
 
@@ -228,7 +228,7 @@ export class SecretsWorld {
   }
 
   /** The delayed response arrives. */
-  answerLate(): void {
+  respondLate(): void {
     const pending = this.#pending;
     this.#pending = undefined;
     if (pending !== undefined) settle(pending.call, { value: pending.value });
@@ -239,7 +239,7 @@ export class SecretsWorld {
   #withEffects(machines: SecretMachines): typeof secretsMachine {
     return machines.secrets.provide({
       actors: {
-        lookForServer: scriptedPromise(({ self }) => settle(self, { value: 'nobody' })),
+        probeServer: scriptedPromise(({ self }) => settle(self, { value: 'nobody' })),
         serveSecrets: scriptedCallback<SdsOrder, { socket: string }>({
           start: ({ self }) => {
             this.#server = self;
@@ -270,16 +270,16 @@ export class SecretsWorld {
     });
   }
 
-  #obtain(call: AnyActorRef, { source, shown, version, parts }: ObtainOrder): void {
-    const told = { atMs: this.wall, draw: this.#draw() };
+  #obtain(call: AnyActorRef, { source, credential: shown, version, parts }: ObtainOrder): void {
+    const moment = { atMs: this.wall, draw: this.#draw() };
     if (source === 'roots') {
-      const made = `${parts.authorities}+${parts.bundle}`;
+      const rootsVersion = `${parts.authorities}+${parts.bundle}`;
       if (this.composes)
         settle(call, {
           value: {
-            ...told,
+            ...moment,
             outcome: 'obtained',
-            version: made,
+            version: rootsVersion,
             authorities: '',
             root: '',
             serialNumber: '',
@@ -293,23 +293,23 @@ export class SecretsWorld {
     if (shown === 'certificate' && (end === undefined || end <= this.wall)) {
       this.violations.push(`the certificate ${version} has ended, and is shown`);
     }
-    const value = this.#answer(told, this.word(shown));
+    const value = this.#resultOf(moment, this.word(shown));
     if (value === undefined) return;
-    if (this.answered === 'never') this.#pending = { call, value };
+    if (this.authorityResponds === 'never') this.#pending = { call, value };
     else settle(call, { value });
   }
 
-  #answer(told: { atMs: number; draw: number }, word: AuthorityWord): ObtainResult | undefined {
+  #resultOf(moment: { atMs: number; draw: number }, word: AuthorityWord): ObtainResult | undefined {
     if (word === 'silent') return undefined;
     if (word !== 'signs') {
       const pushbackMs = word === 'busy' ? this.pushbackMs : 0;
-      return { ...told, outcome: 'refused', reason: word, unknown: word === 'not known', pushbackMs };
+      return { ...moment, outcome: 'refused', reason: word, unknown: word === 'not known', pushbackMs };
     }
     const version = `certificate-${++this.#signed}`;
     this.#rootOf.set(version, this.root);
     this.#endOf.set(version, this.wall + this.lifeMs);
     return {
-      ...told,
+      ...moment,
       outcome: 'obtained',
       version,
       authorities: this.root,
@@ -336,13 +336,13 @@ export class SecretsWorld {
     const [authorities, bundle = ''] = roots.split('+');
     if (authorities !== root && !this.bundles.get(bundle)?.includes(root)) {
       this.violations.push(`${version} of ${root} is handed out, and Envoy has the roots ${roots || 'none'}`);
-    } else if (this.wantsRoots && this.#takenRoots !== roots && this.now < this.#rootsSince + trustLimitMs) {
+    } else if (this.subscribesRoots && this.#takenRoots !== roots && this.now < this.#rootsSince + trustLimitMs) {
       this.violations.push(`${version} of ${root} is handed out before Envoy trusts ${roots}`);
     }
     if ((this.#endOf.get(version) ?? 0) <= this.wall) this.violations.push(`${version} has ended, and is handed out`);
-    const before = Number(this.served.get(identityName)?.split('-')[1] ?? 0);
-    if (Number(version.split('-')[1]) < before)
-      this.violations.push(`${version} is handed out after certificate-${before}`);
+    const previousNumber = Number(this.served.get(identityName)?.split('-')[1] ?? 0);
+    if (Number(version.split('-')[1]) < previousNumber)
+      this.violations.push(`${version} is handed out after certificate-${previousNumber}`);
   }
 
   #report(event: { type: string; [field: string]: unknown }): void {

@@ -79,21 +79,21 @@ export const noFaults: Faults = {
 const latencyMs = 2;
 const tooLargeAfterMs = 3_000;
 /** Pages are small, so that lists have several. */
-const mostOfPage = 2;
+const maxPageSize = 2;
 
 const status = (code: number, reason: string, more: { causes?: string[]; retryAfterMs?: number } = {}): ApiFailure => ({
   ...{ kind: 'status', code, reason, message: `${code} ${reason}`, causes: [] },
   ...more,
 });
-const gone = status(410, 'Expired');
+const expired = status(410, 'Expired');
 const tooLarge = status(504, 'Timeout', { causes: ['ResourceVersionTooLarge'], retryAfterMs: 1_000 });
 
 export class SimulatedApiServer implements ApiServer {
   faults: Faults = { ...noFaults };
   /** Times and options of lists and watches. */
-  readonly asked: {
+  readonly requests: {
     at: number;
-    what: 'list' | 'watch' | 'check';
+    operation: 'list' | 'watch' | 'check';
     resource: string;
     version: string | undefined;
     initial: boolean;
@@ -236,9 +236,15 @@ export class SimulatedApiServer implements ApiServer {
     onItem?: (object: KubernetesObject) => void,
   ): Promise<ObjectPage> {
     const name = pathName(resource);
-    const what = options.limit === 1 ? 'check' : 'list';
-    this.asked.push({ at: this.#clock.now(), what, resource: name, version: options.resourceVersion, initial: true });
-    return this.#answer(signal, (resolve, running) => {
+    const operation = options.limit === 1 ? 'check' : 'list';
+    this.requests.push({
+      at: this.#clock.now(),
+      operation,
+      resource: name,
+      version: options.resourceVersion,
+      initial: true,
+    });
+    return this.#respond(signal, (resolve, running) => {
       const refusal = this.#refusalOf(name) ?? this.#versionProblem(options.resourceVersion);
       if (refusal === tooLarge) {
         this.#clock.setTimeout(() => running.fail(tooLarge), tooLargeAfterMs);
@@ -246,7 +252,7 @@ export class SimulatedApiServer implements ApiServer {
       }
       if (refusal !== undefined) return running.fail(refusal);
       const page = this.#page(name, options);
-      if (page === undefined) return running.fail(gone);
+      if (page === undefined) return running.fail(expired);
       if (onItem === undefined) return resolve(page);
       for (const item of page.items) onItem(item);
       resolve({ ...page, items: [] });
@@ -261,14 +267,14 @@ export class SimulatedApiServer implements ApiServer {
   ): Promise<WatchEnd> {
     const name = pathName(resource);
     const initial = options.sendInitialEvents === true;
-    this.asked.push({
+    this.requests.push({
       at: this.#clock.now(),
-      what: 'watch',
+      operation: 'watch',
       resource: name,
       version: options.resourceVersion,
       initial,
     });
-    return this.#answer(
+    return this.#respond(
       signal,
       (resolve, running) => {
         const refusal = this.#refusalOf(name);
@@ -287,7 +293,7 @@ export class SimulatedApiServer implements ApiServer {
         } else {
           const from = Number(options.resourceVersion);
           // The version after it is the first that is needed.
-          if (from + 1 < this.#compacted) return this.#endWithError(running, resolve, gone);
+          if (from + 1 < this.#compacted) return this.#endWithError(running, resolve, expired);
           // A watch from a future version is silent until the server reaches that version.
           watch.sent = from;
           this.#deliver(watch);
@@ -312,7 +318,7 @@ export class SimulatedApiServer implements ApiServer {
   ping(signal: AbortSignal): Promise<number> {
     this.pings.push(this.#clock.now());
     // Handled by the connection, and not by the request handlers.
-    return this.#answer<number>(signal, (resolve) => resolve(1), undefined, true);
+    return this.#respond<number>(signal, (resolve) => resolve(1), undefined, true);
   }
 
   reconnect(): void {
@@ -387,10 +393,10 @@ export class SimulatedApiServer implements ApiServer {
     if (token !== undefined && (snapshot === undefined || snapshot.version < this.#compacted)) return undefined;
     const version = snapshot?.version ?? this.#version;
     const all = snapshot?.rest ?? [...this.#now(name).values()];
-    if (limit === undefined || resourceVersion !== undefined || all.length <= Math.min(limit, mostOfPage))
+    if (limit === undefined || resourceVersion !== undefined || all.length <= Math.min(limit, maxPageSize))
       return { items: all, resourceVersion: String(version) };
     const next = `token-${++this.#tokens}`;
-    const size = Math.min(limit, mostOfPage);
+    const size = Math.min(limit, maxPageSize);
     this.#snapshots.set(next, { version, rest: all.slice(size) });
     return { items: all.slice(0, size), resourceVersion: String(version), continue: next };
   }
@@ -420,9 +426,9 @@ export class SimulatedApiServer implements ApiServer {
   }
 
   /** Of a current request. */
-  #answer<Answer>(
+  #respond<Answer>(
     signal: AbortSignal,
-    answer: (resolve: (value: Answer) => void, running: Running) => void,
+    handle: (resolve: (value: Answer) => void, running: Running) => void,
     watch?: (settle: (value: Answer) => void) => OpenWatch,
     isPing = false,
   ): Promise<Answer> {
@@ -452,7 +458,7 @@ export class SimulatedApiServer implements ApiServer {
       const ms = latencyMs + (isPing ? 0 : this.faults.slowMs);
       this.#clock.setTimeout(() => {
         if (!connection.running.has(running) || connection.isDead) return;
-        answer(settle, running);
+        handle(settle, running);
       }, ms);
     });
   }

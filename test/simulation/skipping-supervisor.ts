@@ -31,9 +31,9 @@ const certificateChangedTwice: Schedule = {
   beginning: 'in order',
   nature: 0,
   steps: [
-    { gap: { ms: 5_000 }, happens: { what: 'certificate' } },
-    { gap: { ms: 20_000 }, happens: { what: 'certificate' } },
-    { gap: { ms: 20_000 }, happens: { what: 'ready?' } },
+    { gap: { ms: 5_000 }, happens: { kind: 'certificate' } },
+    { gap: { ms: 20_000 }, happens: { kind: 'certificate' } },
+    { gap: { ms: 20_000 }, happens: { kind: 'ready?' } },
   ],
   ending: 'in trouble',
 };

@@ -41,7 +41,7 @@ export interface SuccessionMachines {
   /** The kernel gives the base IDs to every process. */
   readonly locksNothing?: boolean;
   /** The record is not checked before the base IDs are released. */
-  readonly looksAtNothing?: boolean;
+  readonly ignoresRecord?: boolean;
   /** News are not recorded. */
   readonly writesNothing?: boolean;
   /** A newer agent treats silence as the older one's release. */
@@ -49,11 +49,11 @@ export interface SuccessionMachines {
   /** A newer agent that has not taken over in time is not killed, and continues later. */
   readonly sparesTheNewer?: boolean;
   /** An agent that follows a killed one, and cannot get its base IDs, claims others. */
-  readonly beginsAnew?: boolean;
+  readonly startsFresh?: boolean;
   /** The launcher does not check for pending orders of an agent that handed over. */
   readonly forgetsWhatIsLeft?: boolean;
   /** The launcher drops an order that no agent can receive at the moment. */
-  readonly dropsWhatNobodyHears?: boolean;
+  readonly dropsUnhandledOrders?: boolean;
   /** The ports of an agent are closed when it has ended. */
   readonly keepsNoPorts?: boolean;
 }
@@ -90,7 +90,7 @@ interface Link {
 
 interface State extends Required<SuccessionBounds> {
   readonly agent: number;
-  readonly newcomer: number | undefined;
+  readonly newerAgent: number | undefined;
   readonly processes: readonly Process[];
   readonly link: Link | undefined;
   /** The agent that has the base ids. */
@@ -103,7 +103,7 @@ interface State extends Required<SuccessionBounds> {
   /** A restart was ordered and has not begun: the launcher or an agent has the order. */
   readonly owedBy: 'launcher' | number | undefined;
   /** The process at whose port a request waits; undefined: no request. {@link noOne}: it never gets a response. */
-  readonly askedAt: number | undefined;
+  readonly requestedAt: number | undefined;
   /** An agent has decided before. */
   readonly hasBegun: boolean;
   readonly violations: readonly InvariantViolation[];
@@ -111,8 +111,8 @@ interface State extends Required<SuccessionBounds> {
 
 /** Maximum durations, in milliseconds. */
 const within = { boot: 900, write: 50, giveUp: 20, claim: 50, takeBack: 50, adopt: 50, hear: 20, reap: 20, pass: 70 };
-const longestWithoutMs = 2_000;
-const nobody = 'nobody decides';
+const maxWithoutControlMs = 2_000;
+const noControl = 'nobody decides';
 /** The number of no process. */
 const noOne = 0;
 const settings = { ...defaultSettings, statusPort: 0, liveRestore: true, givesWay: true };
@@ -136,8 +136,13 @@ export class SuccessionWorld implements World {
     this.#machines = { ...ours, ...machines };
     this.#state = {
       ...bounds,
-      ...{ agent: 0, newcomer: undefined, processes: [], link: undefined, holder: undefined, record: undefined },
-      ...{ restarts: bounds.restarts ?? 0, owedBy: undefined, questions: bounds.questions ?? 0, askedAt: undefined },
+      ...{ agent: 0, newerAgent: undefined, processes: [], link: undefined, holder: undefined, record: undefined },
+      ...{
+        restarts: bounds.restarts ?? 0,
+        owedBy: undefined,
+        questions: bounds.questions ?? 0,
+        requestedAt: undefined,
+      },
       ...{ diskIsFull: false, truth: 0, hasBegun: false, violations: [] },
     };
     this.#launcher = this.#system.start(this.#launcherLogic(), { id: 'launcher', input: undefined });
@@ -149,7 +154,7 @@ export class SuccessionWorld implements World {
   }
 
   get ending(): boolean {
-    return (this.#launcher.getSnapshot() as { context: { endAsked: boolean } }).context.endAsked;
+    return (this.#launcher.getSnapshot() as { context: { isEndRequested: boolean } }).context.isEndRequested;
   }
 
   /** One agent decides, alone or beside one that hangs and has nothing; or all have ended on order. */
@@ -157,7 +162,7 @@ export class SuccessionWorld implements World {
     const living = this.#state.processes.filter(({ life }) => life !== 'reaped');
     if (this.#isOver) return living.length === 0;
     if (this.#state.owedBy !== undefined && !this.ending) return false;
-    if (this.#state.askedAt !== undefined && !this.ending) return false;
+    if (this.#state.requestedAt !== undefined && !this.ending) return false;
     return (
       living.some((process) => this.#decides(process)) && living.filter(({ life }) => life !== 'hung').length === 1
     );
@@ -173,7 +178,7 @@ export class SuccessionWorld implements World {
     if (ends > 0) choices.push(bounded('end'));
     if (restarts > 0 && this.#state.hasBegun && this.#state.owedBy === undefined) choices.push(bounded('restart'));
     if (this.#canPass) choices.push(free('pass'));
-    if (this.#state.questions > 0 && this.#state.askedAt === undefined && this.#deciding.length > 0)
+    if (this.#state.questions > 0 && this.#state.requestedAt === undefined && this.#deciding.length > 0)
       choices.push(bounded('ask'));
     if (this.#canReply) choices.push(free('reply'));
     if (this.#standsIn && this.#deciding.length > 0) choices.push(free('passOn'));
@@ -186,7 +191,7 @@ export class SuccessionWorld implements World {
       if (life === 'running' && news > 0 && this.#decides(process)) choices.push(bounded(`learn:${number}`));
       if (faults > 0 && ['booting', 'running'].includes(life)) choices.push(bounded(`kill:${number}`));
       // Only its liveness probe detects the hang of a single agent, and that is not modelled here.
-      if (faults > 0 && life === 'running' && this.#isNewcomerInWaiting(process))
+      if (faults > 0 && life === 'running' && this.#isWaitingNewerAgent(process))
         choices.push(bounded(`hang:${number}`));
     }
     if (link !== undefined && this.#isRunning(link.older) && link.toOlder.length > 0)
@@ -214,13 +219,13 @@ export class SuccessionWorld implements World {
         this.#launcher.send({ type: 'signal.order' });
         break;
       case 'ask':
-        this.#set({ questions: this.#state.questions - 1, askedAt: this.#deciding[0]!.number });
+        this.#set({ questions: this.#state.questions - 1, requestedAt: this.#deciding[0]!.number });
         break;
       case 'reply':
-        this.#set({ askedAt: undefined });
+        this.#set({ requestedAt: undefined });
         break;
       case 'passOn':
-        this.#set({ askedAt: this.#deciding[0]!.number });
+        this.#set({ requestedAt: this.#deciding[0]!.number });
         break;
       case 'pass':
         this.#pass();
@@ -249,13 +254,13 @@ export class SuccessionWorld implements World {
         this.#reap(number);
         break;
       case 'hear':
-        this.#hear(number);
+        this.#receiveMessages(number);
         break;
       case 'tick':
         this.#system.fire(subject);
         break;
       default:
-        this.#answer(kind, number);
+        this.#respond(kind, number);
     }
     this.#settle();
   }
@@ -288,22 +293,22 @@ export class SuccessionWorld implements World {
 
   #settle(): void {
     this.#noteEnds();
-    if (this.#standsIn && this.#machines.keepsNoPorts === true) this.#set({ askedAt: noOne });
+    if (this.#standsIn && this.#machines.keepsNoPorts === true) this.#set({ requestedAt: noOne });
     this.#armNature();
     const deciding = this.#deciding;
     if (deciding.length > 0 || this.#isOver || this.ending) {
-      this.#system.disarm(nobody);
+      this.#system.disarm(noControl);
       if (deciding.length > 0) this.#set({ hasBegun: true });
-    } else if (this.#state.hasBegun && !this.#system.zone.has(nobody)) this.#system.arm(nobody, 0, 'mark');
+    } else if (this.#state.hasBegun && !this.#system.zone.has(noControl)) this.#system.arm(noControl, 0, 'mark');
     this.#system.elapse();
     if (deciding.length > 1)
       this.#violate('never two agents with control', deciding.map(({ number }) => number).join(' and '));
     for (const { number } of deciding)
       if (this.#state.holder !== number && this.#machines.locksNothing !== true)
         this.#violate('the agent with control has the base IDs', `${number} has not`);
-    if (this.#system.zone.has(nobody)) {
-      const mostMs = this.#system.zone.atMostSinceMs(nobody);
-      if (mostMs > longestWithoutMs) this.#violate('never 2 s without an agent with control', `${mostMs} ms`);
+    if (this.#system.zone.has(noControl)) {
+      const maxMs = this.#system.zone.atMostSinceMs(noControl);
+      if (maxMs > maxWithoutControlMs) this.#violate('never 2 s without an agent with control', `${maxMs} ms`);
     }
     if (this.#isOver && !this.ending) this.#violate('agents stop only by order', 'no stop was ordered');
     for (const failure of this.#system.failures) this.#violate('no chart fails', failure);
@@ -315,13 +320,13 @@ export class SuccessionWorld implements World {
 
   /** An agent that has given up the right to decide also responds to earlier requests. */
   get #canReply(): boolean {
-    const { askedAt } = this.#state;
+    const { requestedAt: askedAt } = this.#state;
     return askedAt !== undefined && this.#isRunning(askedAt);
   }
 
   /** The agent whose port has a pending request has ended: the stand-in on its port has the request. */
   get #standsIn(): boolean {
-    const { askedAt = noOne } = this.#state;
+    const { requestedAt: askedAt = noOne } = this.#state;
     return askedAt !== noOne && ['ended', 'reaped'].includes(this.#process(askedAt).life);
   }
 
@@ -346,13 +351,13 @@ export class SuccessionWorld implements World {
     return launcherMachine.provide({
       actions: {
         startAgent: () => this.#set({ agent: this.#startProcess(false) }),
-        startNewAgent: () => this.#set({ newcomer: this.#startProcess(true) }),
-        promoteNewAgent: () => this.#set({ agent: this.#state.newcomer!, newcomer: undefined }),
-        killNewAgent: () => this.#kill(this.#state.newcomer!),
-        stopAgent: () => this.#tellEnd(this.#state.agent),
+        startNewAgent: () => this.#set({ newerAgent: this.#startProcess(true) }),
+        promoteNewAgent: () => this.#set({ agent: this.#state.newerAgent!, newerAgent: undefined }),
+        killNewAgent: () => this.#kill(this.#state.newerAgent!),
+        stopAgent: () => this.#reportEnd(this.#state.agent),
         forwardSignal: () => {
           if (this.#canPass) this.#pass();
-          else if (this.#machines.dropsWhatNobodyHears === true) this.#set({ owedBy: noOne });
+          else if (this.#machines.dropsUnhandledOrders === true) this.#set({ owedBy: noOne });
         },
         forwardDeferredSignals: (_, { leaves }) => {
           if (leaves && this.#machines.forgetsWhatIsLeft !== true) this.#set({ owedBy: 'launcher' });
@@ -378,12 +383,12 @@ export class SuccessionWorld implements World {
     const root = this.#system.start(this.#agentLogic(number), {
       id: 'agent',
       input: { settings: { ...settings, succeeds } },
-      created: (made) => this.#change(number, { root: made }),
+      created: (root) => this.#change(number, { root: root }),
     });
     if (endIsDue) this.#signal(root);
   }
 
-  #tellEnd(number: number): void {
+  #reportEnd(number: number): void {
     const { life, root } = this.#process(number);
     if (life === 'running') this.#signal(root!);
     else this.#change(number, { endIsDue: true });
@@ -429,8 +434,8 @@ export class SuccessionWorld implements World {
   #free(number: number): void {
     const { holder, link } = this.#state;
     if (holder === number) this.#set({ holder: undefined });
-    if (link?.newer === number) this.#say(link.older, 'gone');
-    else if (link?.older === number) this.#say(link.newer, 'gone');
+    if (link?.newer === number) this.#sendMessage(link.older, 'gone');
+    else if (link?.older === number) this.#sendMessage(link.newer, 'gone');
   }
 
   #noteEnds(): void {
@@ -464,22 +469,22 @@ export class SuccessionWorld implements World {
     return this.#state.processes[number - 1]?.life === 'running';
   }
 
-  #isNewcomerInWaiting({ number, root }: Process): boolean {
+  #isWaitingNewerAgent({ number, root }: Process): boolean {
     const { context } = (root?.getSnapshot() ?? {}) as { context?: { isAnothers: boolean } };
-    return number === this.#state.newcomer && context?.isAnothers === true;
+    return number === this.#state.newerAgent && context?.isAnothers === true;
   }
 
   // ---- the connection, the base ids, the record
 
   /** Messages after the end are not read. */
-  #say(to: number, word: string): void {
+  #sendMessage(to: number, word: string): void {
     const { link } = this.#state;
     if (link === undefined) return;
     if (to === link.older) this.#set({ link: { ...link, toOlder: [...link.toOlder, word] } });
     else this.#set({ link: { ...link, toNewer: [...link.toNewer, word] } });
   }
 
-  #hear(number: number): void {
+  #receiveMessages(number: number): void {
     const link = this.#state.link!;
     const isOlder = number === link.older;
     const [word = '', ...rest] = isOlder ? link.toOlder : link.toNewer;
@@ -528,7 +533,7 @@ export class SuccessionWorld implements World {
   }
 
   /** A pending effect of an agent completes. */
-  #answer(kind: string, number: number): void {
+  #respond(kind: string, number: number): void {
     const { calls, known } = this.#process(number);
     const call = calls.get(kind)!;
     const rest = new Map(calls);
@@ -546,7 +551,7 @@ export class SuccessionWorld implements World {
         );
         break;
       case 'giveUp':
-        if (this.#state.record !== known && this.#machines.looksAtNothing !== true) {
+        if (this.#state.record !== known && this.#machines.ignoresRecord !== true) {
           settle(call, { error: new Error('the record is not as it should be') });
           break;
         }
@@ -573,7 +578,7 @@ export class SuccessionWorld implements World {
     const { succeeds } = this.#process(number);
     const isAnothers = holder !== undefined && holder !== number;
     if (succeeds && record === undefined) settle(call, { error: new Error('the older agent has left no record') });
-    else if (!succeeds && isAnothers && this.#machines.beginsAnew === true)
+    else if (!succeeds && isAnothers && this.#machines.startsFresh === true)
       settle(call, { value: { baseIds: [8], sweptFiles: [] } });
     else if (!succeeds && isAnothers) settle(call, { value: { baseIds: [], sweptFiles: [], isAnothers: true } });
     else {
@@ -613,7 +618,7 @@ export class SuccessionWorld implements World {
               start: () => {},
               receive: (_, { type }) => {
                 if (this.#state.link?.older === number)
-                  this.#say(this.#state.link.newer, type === 'successor.grant' ? 'granted' : 'refused');
+                  this.#sendMessage(this.#state.link.newer, type === 'successor.grant' ? 'granted' : 'refused');
               },
             }),
             writeRecord: waiting<void, undefined>('write'),
@@ -626,7 +631,7 @@ export class SuccessionWorld implements World {
             link: scriptedCallback<TakeoverConfirm, undefined>({
               start: () => this.#connect(number),
               receive: () => {
-                if (this.#state.link?.newer === number) this.#say(this.#state.link.older, 'holds');
+                if (this.#state.link?.newer === number) this.#sendMessage(this.#state.link.older, 'holds');
               },
             }),
             claim: waiting<ClaimedIds, SuccessorClaim>('claim'),

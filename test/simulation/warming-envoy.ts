@@ -42,7 +42,7 @@ export class WarmingEnvoy {
   readonly withoutEndpoints = new Set<string>();
   route: string | undefined;
   /** CDS responses without an acknowledgement or rejection, because a cluster warms, with the reason of a rejection: in state of the world, the newest. */
-  #unanswered: { readonly seen: Seen; readonly message: string | undefined }[] = [];
+  #unacknowledged: { readonly seen: Seen; readonly message: string | undefined }[] = [];
   /** Requests that were not delivered yet. */
   outbox: EnvoyRequest[] = [];
   /** On this stream it has requested no clusters, because some warm. */
@@ -70,18 +70,18 @@ export class WarmingEnvoy {
 
   /** The newest CDS response, if it is not acknowledged yet. */
   get warmingNonce(): Seen | undefined {
-    return this.#unanswered.at(-1)?.seen;
+    return this.#unacknowledged.at(-1)?.seen;
   }
 
   /** Nonces of CDS responses that are pending, and whether they are rejected. */
-  get unanswered(): string[] {
-    return this.#unanswered.map(({ seen, message }) => `${seen.nonce} ${message ?? ''}`);
+  get unacknowledged(): string[] {
+    return this.#unacknowledged.map(({ seen, message }) => `${seen.nonce} ${message ?? ''}`);
   }
 
   /** Its stream has ended: what was not delivered is lost. */
   disconnect(): void {
     this.outbox = [];
-    this.#unanswered = [];
+    this.#unacknowledged = [];
   }
 
   /** Envoy rejects clusters that are new to it, and routes. */
@@ -99,13 +99,13 @@ export class WarmingEnvoy {
     const has = (typeUrl: string): Record<string, string> => {
       const contents = typeUrl === clusterType ? [...this.clusters].map(([, { content }]) => content) : [];
       const endpoints = [...this.endpoints.values()];
-      const others = typeUrl === endpointType ? endpoints : contents;
-      const all = typeUrl === routeType && this.route !== undefined ? [this.route] : others;
+      const otherContents = typeUrl === endpointType ? endpoints : contents;
+      const all = typeUrl === routeType && this.route !== undefined ? [this.route] : otherContents;
       return Object.fromEntries(all.map((content) => content.split('=') as [string, string]));
     };
     const request = (typeUrl: string, names: string[]): void => {
       if (!types.includes(typeUrl)) return;
-      this.#say(typeUrl, (world) =>
+      this.#send(typeUrl, (world) =>
         delta
           ? world.delta({
               typeUrl,
@@ -124,21 +124,21 @@ export class WarmingEnvoy {
     const endpoints = [...this.clusters.keys()].filter((name) => this.#isOfEndpoints(name));
     if (endpoints.length > 0) request(endpointType, endpoints);
     request(routeType, ['r']);
-    this.#unanswered = [];
+    this.#unacknowledged = [];
   }
 
   #isOfEndpoints(name: string): boolean {
     return this.#source.usability.get(name)?.after !== 'warming';
   }
 
-  #say(typeUrl: string, send: EnvoyRequest['send']): void {
+  #send(typeUrl: string, send: EnvoyRequest['send']): void {
     this.outbox.push({ typeUrl, send });
   }
 
   #acknowledge({ typeUrl, nonce: responseNonce }: Seen, message?: string): void {
     const errorDetail = message === undefined ? {} : { errorDetail: { code: 3, message } };
     const names = typeUrl === clusterType ? [] : typeUrl === routeType ? ['r'] : [...this.assignments].sort();
-    this.#say(typeUrl, (world) =>
+    this.#send(typeUrl, (world) =>
       this.#delta
         ? world.delta({ typeUrl, responseNonce, ...errorDetail })
         : world.sotw({ typeUrl, responseNonce, resourceNames: names, ...errorDetail }),
@@ -153,9 +153,9 @@ export class WarmingEnvoy {
   }
 
   #takeClusters(seen: Seen, rejected: ReadonlySet<string> = new Set(), message?: string): void {
-    const gone = this.#delta ? seen.removed : [...this.clusters.keys()].filter((name) => !seen.resources.has(name));
-    for (const name of gone) this.#removeCluster(name);
-    const wanted: string[] = [];
+    const removed = this.#delta ? seen.removed : [...this.clusters.keys()].filter((name) => !seen.resources.has(name));
+    for (const name of removed) this.#removeCluster(name);
+    const requested: string[] = [];
     for (const [name, content] of seen.resources) {
       if (rejected.has(name) || this.clusters.get(name)?.content === content) continue;
       // Envoy uses the previous form of the cluster until the new one is warm, which waits for its endpoints again.
@@ -164,17 +164,17 @@ export class WarmingEnvoy {
       this.received.set(name, (this.received.get(name) ?? 0) + 1);
       const awaits = this.#isOfEndpoints(name) && !isOfSecret ? 'assignment' : 'resolution';
       this.clusters.set(name, { content, awaits, isUsable });
-      if (this.#isOfEndpoints(name) && !this.assignments.has(name)) wanted.push(name);
+      if (this.#isOfEndpoints(name) && !this.assignments.has(name)) requested.push(name);
     }
-    this.#unanswered = [...(this.#delta ? this.#unanswered : []), { seen, message }];
-    if (wanted.length > 0) this.#askEndpoints(wanted);
+    this.#unacknowledged = [...(this.#delta ? this.#unacknowledged : []), { seen, message }];
+    if (requested.length > 0) this.#requestEndpoints(requested);
     this.#acknowledgeWhenWarm();
   }
 
-  #askEndpoints(names: readonly string[]): void {
+  #requestEndpoints(names: readonly string[]): void {
     for (const name of names) this.assignments.add(name);
     const all = [...this.assignments].sort();
-    this.#say(endpointType, (world) =>
+    this.#send(endpointType, (world) =>
       this.#delta
         ? world.delta({ typeUrl: endpointType, resourceNamesSubscribe: [...names] })
         : world.sotw({
@@ -199,7 +199,7 @@ export class WarmingEnvoy {
     this.endpoints.delete(name);
     this.withoutEndpoints.delete(name);
     if (this.#delta && this.#isOfEndpoints(name)) {
-      this.#say(endpointType, (world) => world.delta({ typeUrl: endpointType, resourceNamesUnsubscribe: [name] }));
+      this.#send(endpointType, (world) => world.delta({ typeUrl: endpointType, resourceNamesUnsubscribe: [name] }));
     }
   }
 
@@ -226,15 +226,15 @@ export class WarmingEnvoy {
       this.subscribe(true, [clusterType]);
       return;
     }
-    for (const { seen, message } of this.#unanswered) this.#acknowledge(seen, message);
-    this.#unanswered = [];
+    for (const { seen, message } of this.#unacknowledged) this.#acknowledge(seen, message);
+    this.#unacknowledged = [];
   }
 
   #takeRoutes(seen: Seen): void {
     const content = seen.resources.get('r');
     if (content !== undefined) {
-      const before = this.routedCluster;
-      if (before !== undefined) this.lastNamed.set(before, this.#clock.now());
+      const previousCluster = this.routedCluster;
+      if (previousCluster !== undefined) this.lastNamed.set(previousCluster, this.#clock.now());
       this.route = content;
     }
     this.#acknowledge(seen);

@@ -43,7 +43,7 @@ interface State extends SourceBounds {
   /** What the owner wrote. */
   readonly written: Objects<Version>;
   /** The newest valid version of each object that is not deleted. */
-  readonly wanted: Objects<number>;
+  readonly expected: Objects<number>;
   /** What the server has in its caches. */
   readonly isUp: boolean;
   readonly cached: readonly Name[];
@@ -85,7 +85,7 @@ export class XdsSourceExploration implements World {
     const first = { number: 1, isValid: true };
     this.#state = {
       ...bounds,
-      ...{ written: { a: first, b: first }, wanted: { a: 1, b: 1 }, isUp: true, cached: names },
+      ...{ written: { a: first, b: first }, expected: { a: 1, b: 1 }, isUp: true, cached: names },
       ...{ stream: undefined, isOpen: false, sent: undefined, response: undefined, paused: [] },
       ...{
         restoring: undefined,
@@ -140,20 +140,20 @@ export class XdsSourceExploration implements World {
       ...this.#system.zone.firable().map((timer): [string, boolean] => [`tick:${timer}`, true]),
     ];
     return all.flatMap(([name, isPossible]) => {
-      const what = name.split(':')[0]!;
-      const left = faultKinds.has(what) ? faults : changeKinds.has(what) ? changes : 1;
-      const free = !faultKinds.has(what) && !changeKinds.has(what);
+      const kind = name.split(':')[0]!;
+      const left = faultKinds.has(kind) ? faults : changeKinds.has(kind) ? changes : 1;
+      const free = !faultKinds.has(kind) && !changeKinds.has(kind);
       return isPossible && left > 0 ? [{ name, free }] : [];
     });
   }
 
   apply(choice: string): void {
-    const [what = '', subject = ''] = choice.split(':');
+    const [kind = '', subject = ''] = choice.split(':');
     const name = subject as Name;
     const { faults, changes } = this.#state;
-    if (faultKinds.has(what)) this.#set({ faults: faults - 1 });
-    if (changeKinds.has(what)) this.#set({ changes: changes - 1 });
-    switch (what) {
+    if (faultKinds.has(kind)) this.#set({ faults: faults - 1 });
+    if (changeKinds.has(kind)) this.#set({ changes: changes - 1 });
+    switch (kind) {
       case 'restore':
         this.#restore();
         break;
@@ -189,7 +189,7 @@ export class XdsSourceExploration implements World {
         break;
       case 'update':
       case 'spoil':
-        this.#write(name, what === 'update');
+        this.#write(name, kind === 'update');
         break;
       case 'delete':
         this.#delete(name);
@@ -225,12 +225,12 @@ export class XdsSourceExploration implements World {
   // ---- violations
 
   #judge(): void {
-    const { isReadable, applied, wanted, written, served } = this.#state;
+    const { isReadable, applied, expected, written, served } = this.#state;
     for (const name of names) {
       if (isReadable && served.includes(name) && written[name] !== undefined && applied[name] === undefined)
         this.#violate('nothing is deleted that its owner did not delete', name);
       const number = applied[name];
-      if (number !== undefined && wanted[name] !== undefined && number > wanted[name])
+      if (number !== undefined && expected[name] !== undefined && number > expected[name])
         this.#violate('an invalid version never applies', `${name} ${number}`);
     }
     if (isReadable) this.#set({ served: names.filter((name) => applied[name] !== undefined || served.includes(name)) });
@@ -244,18 +244,18 @@ export class XdsSourceExploration implements World {
   // ---- the owner and the server
 
   #write(name: Name, isValid: boolean): void {
-    const { written, wanted } = this.#state;
+    const { written, expected } = this.#state;
     const number = written[name]!.number + 1;
     this.#set({
       written: { ...written, [name]: { number, isValid } },
-      ...(isValid && { wanted: { ...wanted, [name]: number } }),
+      ...(isValid && { expected: { ...expected, [name]: number } }),
     });
   }
 
   #delete(name: Name): void {
     const { [name]: _, ...written } = this.#state.written;
-    const { [name]: __, ...wanted } = this.#state.wanted;
-    this.#set({ written, wanted });
+    const { [name]: __, ...expected } = this.#state.expected;
+    this.#set({ written, expected });
     this.#fill([]);
   }
 

@@ -22,7 +22,7 @@ export interface ScriptedStream {
   readonly certificates: string[];
   /** Health of the workload as reported to the control plane; undefined: unknown, at the beginning of a connection. */
   readonly healths: (boolean | undefined)[];
-  readonly bundleAnswers: { hash: string; refusal: string }[];
+  readonly bundleResponses: { hash: string; refusal: string }[];
 }
 
 export interface XdsMachines {
@@ -33,7 +33,7 @@ export interface XdsMachines {
 const ownMachines: XdsMachines = { proxy: xdsProxyMachine, stream: xdsStreamMachine };
 
 export class XdsWorld {
-  static readonly made: XdsWorld[] = [];
+  static readonly created: XdsWorld[] = [];
   readonly clock = new VirtualClock();
   readonly records: TraceRecord[] = [];
   readonly streams: ScriptedStream[] = [];
@@ -42,7 +42,7 @@ export class XdsWorld {
   /** The credentials that were presented each time. */
   readonly shown: string[] = [];
   /** Events to the agent. */
-  readonly told: AnyEventObject[] = [];
+  readonly reports: AnyEventObject[] = [];
   /** Why the workload cannot serve; empty: it can. */
   workload: () => string | Promise<string> = () => '';
   /** Times of probes, in virtual time. */
@@ -59,7 +59,7 @@ export class XdsWorld {
     input: XdsProxyInput = { socket: '/run/XDS', hasSecrets: true, probe: null, proxyless: false },
     machines: XdsMachines = ownMachines,
   ) {
-    XdsWorld.made.push(this);
+    XdsWorld.created.push(this);
     const recorder = createRecorder({ program: 'pilot-agent', now: () => this.clock.now() });
     recorder.observe((record) => this.records.push(record));
     this.agent = startRoot(this.machine(machines, input), {
@@ -105,8 +105,8 @@ export class XdsWorld {
                 this.of(n).downstream = false;
               };
             }),
-            upstream: fromCallback(({ input: { stream: n, shows, certificate, health }, sendBack, receive }) => {
-              this.shown.push(shows);
+            upstream: fromCallback(({ input: { stream: n, credential, certificate, health }, sendBack, receive }) => {
+              this.shown.push(credential);
               this.#upstreams.set(n, sendBack);
               this.of(n).upstream = true;
               this.dials.push(this.clock.now());
@@ -116,7 +116,7 @@ export class XdsWorld {
                 if (order.type === 'certificate.report') this.of(n).certificates.push(order.serialNumber);
                 else if (order.type === 'health.report') this.of(n).healths.push(order.healthy);
                 else if (order.type === 'bundle.respond')
-                  this.of(n).bundleAnswers.push({ hash: order.hash, refusal: order.refusal });
+                  this.of(n).bundleResponses.push({ hash: order.hash, refusal: order.refusal });
               });
               return () => {
                 this.#upstreams.delete(n);
@@ -131,7 +131,7 @@ export class XdsWorld {
       types: { events: {} as AnyEventObject },
       actors: {
         xdsProxy,
-        secrets: fromCallback<AnyEventObject>(({ receive }) => receive((event) => void this.told.push(event))),
+        secrets: fromCallback<AnyEventObject>(({ receive }) => receive((event) => void this.reports.push(event))),
       },
       actions: { pass: sendTo('xds-proxy', (_, params: { event: AnyEventObject }) => params.event as never) },
     }).createMachine({
@@ -142,7 +142,7 @@ export class XdsWorld {
       ],
       on: {
         order: { actions: { type: 'pass', params: ({ event }) => ({ event: event.event as AnyEventObject }) } },
-        '*': { actions: ({ event }) => void this.told.push(event) },
+        '*': { actions: ({ event }) => void this.reports.push(event) },
       },
     });
   }
@@ -182,7 +182,7 @@ export class XdsWorld {
       ends: [],
       certificates: [],
       healths: [],
-      bundleAnswers: [],
+      bundleResponses: [],
     });
     this.#sendServer({ type: 'downstream.opened', stream, envoy, protocol: 'delta', chance });
     return stream;
@@ -200,8 +200,8 @@ export class XdsWorld {
   }
 
   /** The control plane accepts the connection and sends a response. */
-  answers(stream: number): void {
-    this.upstream(stream, { type: 'upstream.opened', shown: 'nothing' });
+  respond(stream: number): void {
+    this.upstream(stream, { type: 'upstream.opened', credential: 'nothing' });
     this.upstream(stream, { type: 'upstream.responded' });
   }
 

@@ -21,11 +21,11 @@ export const bootstrapPatchesMachine = setup({
     context: {} as PatchesContext,
     output: {} as Pick<PatchesContext, 'unusable'>,
     events: {} as PatchesRequested | PatchesCompleted,
-    children: {} as { ask: 'ask' },
+    children: {} as { request: 'requestPatches' },
   },
   actors: {
     /** Also stores the patches for the bootstrap. */
-    ask: callbackEffect<PatchesCancel, { shows: UpstreamCredential }>('ask'),
+    requestPatches: callbackEffect<PatchesCancel, { credential: UpstreamCredential }>('requestPatches'),
   },
   delays: {
     requestLimit: sendLimitMs,
@@ -33,15 +33,15 @@ export const bootstrapPatchesMachine = setup({
     retryPause: ({ context }) => context.pauseMs,
   },
   guards: {
-    isKnown: (_, { answer: { is } }: PatchesCompleted) => is === 'patched' || is === 'unpatched',
-    isUnusable: (_, { answer: { is } }: PatchesCompleted) => is === 'unusable',
+    isKnown: (_, { result: { is } }: PatchesCompleted) => is === 'patched' || is === 'unpatched',
+    isUnusable: (_, { result: { is } }: PatchesCompleted) => is === 'unusable',
   },
   actions: {
     recordReason: assign({
-      unusable: (_, { answer }: PatchesCompleted) => (answer.is === 'unusable' ? answer.reason : ''),
+      unusable: (_, { result: answer }: PatchesCompleted) => (answer.is === 'unusable' ? answer.reason : ''),
     }),
-    countFailure: assign(({ context }, { answer }: Partial<PatchesCompleted>) => waitAfter(context, answer)),
-    cancelRequest: sendTo('ask', (): PatchesCancel => ({ type: 'patches.cancel', waitedMs: responseLimitMs })),
+    countFailure: assign(({ context }, { result: answer }: Partial<PatchesCompleted>) => waitAfter(context, answer)),
+    cancelRequest: sendTo('request', (): PatchesCancel => ({ type: 'patches.cancel', waitedMs: responseLimitMs })),
   },
 }).createMachine({
   id: 'bootstrap-patches',
@@ -53,9 +53,9 @@ export const bootstrapPatchesMachine = setup({
   states: {
     requesting: {
       invoke: {
-        id: 'ask',
-        src: 'ask',
-        input: ({ context }) => ({ shows: context.failures.shows }),
+        id: 'request',
+        src: 'requestPatches',
+        input: ({ context }) => ({ credential: context.failures.credential }),
         onError: { target: 'backing off', actions: { type: 'countFailure', params: {} } },
       },
       on: {

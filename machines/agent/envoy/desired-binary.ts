@@ -68,7 +68,7 @@ function failedEpoch(
     return { epoch, reason: `${event.during}: ${event.reason}`, hasRun: event.during !== 'preparing' };
   }
   const epoch = newestOf(epochs);
-  if (event.type !== 'child.abort' || event.why !== 'not live in time' || epoch === undefined) return undefined;
+  if (event.type !== 'child.abort' || event.reason !== 'not live in time' || epoch === undefined) return undefined;
   return { epoch, reason: `not live within ${settings.startLimitMs} ms`, hasRun: true };
 }
 

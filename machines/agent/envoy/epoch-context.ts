@@ -32,11 +32,11 @@ export interface EpochContext extends EpochInput {
   /** Limit of the drain after the epoch was replaced. */
   lingerMs: number;
   /** Its parent exited too early: its main thread will block, and SIGTERM has no effect. */
-  doomed: boolean;
+  isOrphaned: boolean;
   /** Reopen access logs as soon as Envoy handles SIGUSR1. */
   reopens: boolean;
   /** Probe as soon as the process is running. */
-  asked: boolean;
+  isProbeRequested: boolean;
   /** Time when its start was ordered, by the clock of the host. */
   startedAtMs: number;
   /** Remaining parent-shutdown time when the child was detected as live. */
@@ -68,10 +68,10 @@ export type PreparedEpoch =
 
 export type StartOrder = EpochRun & Pick<EpochInput, 'binary' | 'adopted'> & { configFile: string };
 
-/** `listeners`: also probe whether Envoy has each listener that it received. `asked`: report the first result, as for `probe.run`. */
+/** `listeners`: also probe whether Envoy has each listener that it received. `isProbeRequested`: report the first result, as for `probe.run`. */
 export type ProbeOrder = EpochRun &
   Pick<EpochInput, 'adopted'> &
-  Pick<EpochContext, 'startedAtMs'> & { listeners: boolean; asked: boolean };
+  Pick<EpochContext, 'startedAtMs'> & { listeners: boolean; isProbeRequested: boolean };
 
 /** `replaced`: close all listeners immediately. */
 export type DrainListenersOrder = EpochRun & { replaced: boolean };

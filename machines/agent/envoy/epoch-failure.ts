@@ -13,13 +13,13 @@ export function prepareFailure(prepared: PreparedEpoch): EpochFailure {
 export function epochFailure(during: EpochFailure['during'], end: { reason: string } | ProcessExited): EpochFailure {
   const nothing = { code: null, signal: null, refusedByParent: false, outOfMemory: false };
   if ('reason' in end) return { ...nothing, during, reason: end.reason };
-  const { code, signal, lastWords, refusedByParent, outOfMemory } = end;
+  const { code, signal, lastOutput, refusedByParent, outOfMemory } = end;
   const how = signal === null ? `exit code ${code}` : `signal ${signal}`;
   return {
     during,
     code,
     signal,
-    reason: lastWords === '' ? how : `${how}: ${lastWords}`,
+    reason: lastOutput === '' ? how : `${how}: ${lastOutput}`,
     refusedByParent,
     outOfMemory,
   };

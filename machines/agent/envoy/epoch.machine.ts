@@ -108,7 +108,7 @@ export const epochMachine = epochSetup.createMachine({
   meta: { timeline: epochTimeline },
   context: ({ input }) => ({
     ...input,
-    ...{ configFile: '', lingerMs: 0, doomed: false, reopens: false, asked: false },
+    ...{ configFile: '', lingerMs: 0, isOrphaned: false, reopens: false, isProbeRequested: false },
     ...{ startedAtMs: 0, parentShutdownMs: 0, unseenMs: 0 },
   }),
   on: {
@@ -228,7 +228,7 @@ export const epochMachine = epochSetup.createMachine({
               ...runOf(context),
               ...adoptedOf(context),
               listeners: requiresListeners(context),
-              asked: context.asked,
+              isProbeRequested: context.isProbeRequested,
               startedAtMs: context.startedAtMs,
             }),
           },
@@ -357,7 +357,7 @@ export const epochMachine = epochSetup.createMachine({
             terminating: {
               entry: {
                 type: 'signal',
-                params: ({ context }) => ({ signal: context.doomed ? 'SIGKILL' : 'SIGTERM' }),
+                params: ({ context }) => ({ signal: context.isOrphaned ? 'SIGKILL' : 'SIGTERM' }),
               },
               after: { retirementOverdue: { target: 'overdue', actions: 'reportOverdue' } },
             },

@@ -95,7 +95,7 @@ export const epochSetup = setup({
       'configFile' in prepared ? { configFile: prepared.configFile, adminPort: prepared.adminPort } : {},
     ),
     recordRetirement: assign(({ event }) =>
-      event.type === 'epoch.retire' ? { lingerMs: event.lingerMs, doomed: event.doomed } : {},
+      event.type === 'epoch.retire' ? { lingerMs: event.lingerMs, isOrphaned: event.isOrphaned } : {},
     ),
     recordStart: assign((_, params: { startedAtMs: number }) => params),
     recordSuccessor: assign(({ event }) =>
@@ -124,9 +124,9 @@ export const epochSetup = setup({
       ...idOf(context),
       reason: params.reason,
     })),
-    deferProbe: assign({ asked: true }),
-    runProbe: sendTo('probe', { type: 'probe.run', asItIs: false }),
-    probeWithoutListeners: sendTo('probe', { type: 'probe.run', asItIs: true }),
+    deferProbe: assign({ isProbeRequested: true }),
+    runProbe: sendTo('probe', { type: 'probe.run', acceptsMissingListeners: false }),
+    probeWithoutListeners: sendTo('probe', { type: 'probe.run', acceptsMissingListeners: true }),
     requestExplanation: sendTo('probe', { type: 'probe.explain' }),
     reportNotLive: sendParent(({ context }, params: { reason: string }) => ({
       type: 'epoch.not-live',

@@ -4,9 +4,9 @@ import { noLane } from '../timeline.ts';
 
 export interface RestartInput {
   /** An epoch serves, and continues to if the candidate never becomes live. */
-  beside: boolean;
+  isBesideServing: boolean;
   /** The candidate has no parent. */
-  needsNobody: boolean;
+  hasNoParent: boolean;
   /** The desired state changed after the start of the candidate, and no client uses the candidate. */
   isOutdated: boolean;
   /** Limit for a candidate beside a serving epoch. */
@@ -25,7 +25,7 @@ export type RestartTag = 'starting' | 'beside the serving epoch' | 'no serving e
 /** Envoy responds within milliseconds, unless its main thread is busy. */
 const probeLimitMs = 1_000;
 
-const requestAbort = (why: ChildAbort['why']) => ({ type: 'requestAbort', params: { why } }) as const;
+const requestAbort = (why: ChildAbort['reason']) => ({ type: 'requestAbort', params: { why } }) as const;
 const abortOnTimeout = { target: '#restart.aborting', actions: requestAbort('not live in time') } as const;
 const abortWithParent = { target: '#restart.aborting', actions: requestAbort('its parent hangs') } as const;
 const abortOrphan = { target: '#restart.aborting', actions: requestAbort('its parent is gone') } as const;
@@ -57,16 +57,18 @@ export const restartMachine = setup({
     outdatedLimit: ({ context }) => context.outdatedLimitMs,
   },
   guards: {
-    hasServingEpoch: ({ context }) => context.beside,
-    isIndependent: ({ context }) => context.needsNobody,
+    hasServingEpoch: ({ context }) => context.isBesideServing,
+    isIndependent: ({ context }) => context.hasNoParent,
     isOutdated: ({ context }) => context.isOutdated,
     becomesOutdated: ({ event }) => event.type === 'desired.changed' && event.isOutdated,
   },
   actions: {
     recordDesired: assign(({ event }) => (event.type === 'desired.changed' ? { isOutdated: event.isOutdated } : {})),
-    recordServingLost: assign({ beside: false }),
+    recordServingLost: assign({ isBesideServing: false }),
     requestProbe: sendParent({ type: 'child.probe' }),
-    requestAbort: sendParent((_, { why }: { why: ChildAbort['why'] }): ChildAbort => ({ type: 'child.abort', why })),
+    requestAbort: sendParent(
+      (_, { why }: { why: ChildAbort['reason'] }): ChildAbort => ({ type: 'child.abort', reason: why }),
+    ),
   },
 }).createMachine({
   id: 'restart',

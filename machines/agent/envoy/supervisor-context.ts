@@ -64,7 +64,7 @@ export interface SupervisorContext extends Omit<SupervisorInput, 'adoption'> {
   /** What was or must be done about a parent that rejects its child; reset when a child is live. */
   recovery: 'none' | 'repair' | 'replace';
   /** Result of the last attempt; `none` after `deciding` has evaluated it. */
-  setback: AttemptFailure | 'none';
+  lastFailure: AttemptFailure | 'none';
   /** Reason of the current or last start. The first start keeps its reason until an epoch is live. */
   reason: RestartReason;
   /** `undefined` between starts. */
@@ -102,14 +102,14 @@ export type ClassifiedExit = {
     | 'base-id.blocked'
     | 'epoch.ended';
   /** How the exit affects the next attempt. */
-  setback: AttemptFailure | 'none';
+  lastFailure: AttemptFailure | 'none';
 };
 
 /** Reasons of aborts that are about the parent of the candidate. */
 export const parentFailures = [
   'its parent hangs',
   'its parent is gone',
-] as const satisfies readonly ChildAbort['why'][];
+] as const satisfies readonly ChildAbort['reason'][];
 
 export interface SupervisorOutput {
   /** Stopped on request, or exited with Envoy by the restart policy. */
@@ -174,8 +174,8 @@ export const isOutdated = (context: SupervisorContext): boolean => {
 export const restartInputOf = (context: SupervisorContext): RestartInput => {
   const { epochs, settings, calledOff } = context;
   return {
-    beside: servingOf(epochs) !== undefined,
-    needsNobody: newestOf(epochs)?.epoch === 0,
+    isBesideServing: servingOf(epochs) !== undefined,
+    hasNoParent: newestOf(epochs)?.epoch === 0,
     isOutdated: isOutdated(context),
     startLimitMs: settings.startLimitMs,
     // Doubles with each cancellation, so that an Envoy that starts slowly becomes live although changes continue.

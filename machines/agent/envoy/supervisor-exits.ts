@@ -3,13 +3,13 @@ import { and } from 'xstate';
 import type { AttemptFailure, ClassifiedExit } from './supervisor-context.ts';
 
 /** Records the result of the last attempt, which `deciding` evaluates. */
-const recordOutcome = (params: { setback: AttemptFailure }) => ({ type: 'recordOutcome', params }) as const;
-export const attemptFailed = recordOutcome({ setback: 'failed' });
+const recordOutcome = (params: { lastFailure: AttemptFailure }) => ({ type: 'recordOutcome', params }) as const;
+export const attemptFailed = recordOutcome({ lastFailure: 'failed' });
 
 /** Records the result that the event of the exit contains. */
 export const recordExitOutcome = {
   type: 'recordOutcome',
-  params: ({ event }: { event: ClassifiedExit }) => ({ setback: event.setback }),
+  params: ({ event }: { event: ClassifiedExit }) => ({ lastFailure: event.lastFailure }),
 } as const;
 
 /** The serving epoch failed: `deciding` decides which epoch to start and why. */

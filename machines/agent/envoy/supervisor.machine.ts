@@ -41,7 +41,7 @@ export const supervisorMachine = supervisorSetup.createMachine({
     failures: 0,
     attempts: [],
     recovery: adoption?.recovery ?? 'none',
-    setback: 'none',
+    lastFailure: 'none',
     provenDigest: adoption?.provenDigest ?? '',
     provenBinary: adoption?.provenBinary ?? input.settings.binary.first,
     reason: adoption?.restart?.reason ?? 'first start',

@@ -122,7 +122,7 @@ export const supervisorSetup = setup({
     },
     /** A repair did not help. */
     isRejectedAgain: ({ context, event }) =>
-      event.type === 'candidate.failed' && event.setback === 'refused' && context.recovery !== 'none',
+      event.type === 'candidate.failed' && event.lastFailure === 'refused' && context.recovery !== 'none',
     isAbortedCandidate: ({ context, event }) =>
       context.restart === undefined && isOfNewest(event, context) && newestOf(context.epochs)?.phase === 'starting',
     /** The parent of a candidate, while no epoch serves. */
@@ -133,7 +133,7 @@ export const supervisorSetup = setup({
       parentOf(context.epochs, newestOf(context.epochs))?.name === event.name,
     isCancelled: (_, { end }: RestartOutput) => end === 'called off',
     exitsWithEnvoy: ({ context }) =>
-      context.setback === 'failed' &&
+      context.lastFailure === 'failed' &&
       context.settings.restartPolicy === 'exit' &&
       servingOf(context.epochs) === undefined,
     /** A serving Envoy shut down: its exit was requested from outside. */
@@ -145,11 +145,11 @@ export const supervisorSetup = setup({
       return !context.settings.hotRestart || (nothingElseHelps && !isBlocked(context.epochs, serving.baseId));
     },
     hasNoFreeBaseId: ({ context }) => nextFreeBaseId(context) === undefined,
-    cannotStartBeside: ({ context }) => context.setback === 'no room',
-    isRepairable: ({ context }) => context.setback === 'refused',
-    hasFailedAttempt: ({ context }) => context.setback === 'failed',
+    cannotStartBeside: ({ context }) => context.lastFailure === 'no room',
+    isRepairable: ({ context }) => context.lastFailure === 'refused',
+    hasFailedAttempt: ({ context }) => context.lastFailure === 'failed',
     isRetryBudgetExhausted: ({ context }) =>
-      context.setback === 'failed' && context.failures > context.settings.retry.budget,
+      context.lastFailure === 'failed' && context.failures > context.settings.retry.budget,
   },
   actions: {
     /** Spawns all except the candidate, newest first, with their remaining limits. */
@@ -172,7 +172,7 @@ export const supervisorSetup = setup({
       const { name, phase, doomed, unseenMs } = adopted;
       const leftMs = remainingParentShutdownMs(adopted, context.settings.parentShutdownMs);
       if (phase === 'leaving') enqueue.sendTo(name, { type: 'epoch.supersede', parentShutdownMs: leftMs, unseenMs });
-      if (phase === 'retiring') enqueue.sendTo(name, { type: 'epoch.retire', lingerMs: leftMs, doomed });
+      if (phase === 'retiring') enqueue.sendTo(name, { type: 'epoch.retire', lingerMs: leftMs, isOrphaned: doomed });
       if (phase === 'unkillable') enqueue.sendTo(name, { type: 'epoch.abort' });
       enqueue.assign({ adopted: context.adopted.filter((epoch) => epoch !== adopted) });
     }),
@@ -242,15 +242,17 @@ export const supervisorSetup = setup({
     classifyExit: raise(
       ({ context, event }, { fact }: { fact: ClassifiedExit['type'] }): ClassifiedExit => ({
         type: fact,
-        setback: attemptFailureAfter(fact, event, context),
+        lastFailure: attemptFailureAfter(fact, event, context),
       }),
     ),
-    recordOutcome: assign({ setback: (_, params: { setback: SupervisorContext['setback'] }) => params.setback }),
-    clearLastFailure: assign({ setback: 'none' }),
+    recordOutcome: assign({
+      lastFailure: (_, params: { lastFailure: SupervisorContext['lastFailure'] }) => params.lastFailure,
+    }),
+    clearLastFailure: assign({ lastFailure: 'none' }),
     countAbort: assign(({ context, event }) => {
       if (event.type !== 'child.abort') return {};
-      if (event.why === 'something newer is wanted') return { calledOff: context.calledOff + 1 };
-      if (event.why !== 'not live in time') return {};
+      if (event.reason === 'something newer is wanted') return { calledOff: context.calledOff + 1 };
+      if (event.reason !== 'not live in time') return {};
       const attempt = `${newestOf(context.epochs)?.name}: not live within ${context.settings.startLimitMs} ms`;
       return { failures: context.failures + 1, attempts: [...context.attempts, attempt].slice(-maxAttemptsKept) };
     }),
@@ -363,7 +365,7 @@ export const supervisorSetup = setup({
         return;
       }
       const lingerMs = other.doomed ? Math.min(maxOrphanLingerMs, parentShutdownMs) : parentShutdownMs;
-      enqueue.sendTo(other.name, { type: 'epoch.retire', lingerMs, doomed: other.doomed });
+      enqueue.sendTo(other.name, { type: 'epoch.retire', lingerMs, isOrphaned: other.doomed });
       enqueue.assign({ epochs: withPhase(context.epochs, other, 'retiring') });
     }),
     /** XState keeps a finished child until it is stopped, and its ID is reused for the same number. */
@@ -387,7 +389,7 @@ export const supervisorSetup = setup({
     /** Includes an unresponsive parent: neither may run without the other. */
     abortChild: enqueueActions(({ context, event, enqueue }) => {
       const newest = newestOf(context.epochs);
-      const withParent = event.type === 'child.abort' && event.why === 'its parent hangs';
+      const withParent = event.type === 'child.abort' && event.reason === 'its parent hangs';
       const parent = withParent ? parentOf(context.epochs, newest) : undefined;
       if (parent !== undefined) enqueue.sendTo(parent.name, { type: 'epoch.abort' });
       if (newest !== undefined) enqueue.sendTo(newest.name, { type: 'epoch.abort' });

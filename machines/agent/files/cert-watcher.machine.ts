@@ -17,7 +17,7 @@ type WatchSettings = AgentSettings['watch'];
 
 interface WatchContext extends WatchSettings {
   /** Number of files with which Envoy was last started; `null` before the first start. */
-  filesInForce: number | null;
+  activeFiles: number | null;
   outdatedReadings: number;
   /** Missing files that the first start needs. */
   missing: string[];
@@ -34,7 +34,7 @@ interface Reading {
   problems: string[];
   code?: string;
   /** Why the files could not be validated; absent if they were. */
-  notJudged?: string;
+  notValidated?: string;
 }
 
 /** Then outdated reads are reported. */
@@ -75,19 +75,20 @@ export const certWatcherMachine = setup({
     watchDelay: ({ context }) => context.delayMs,
     validationRetry: validationRetryMs,
     /** Files are validated only after the first start. */
-    readingLimit: ({ context }) => filesLimitMs + (context.filesInForce === null ? 0 : validationLimitMs),
+    readingLimit: ({ context }) => filesLimitMs + (context.activeFiles === null ? 0 : validationLimitMs),
     readRetry: ({ context }) => context.readPauseMs,
   },
   guards: {
     hasNonePending: (_, { missing }: FilesPending) => missing.length === 0,
     areAllPresent: (_, { missing, unreachable }: FilesPending) => missing.length + unreachable.length === 0,
     isOutdated: stateIn({ watching: { reading: 'outdated' } }),
-    hasActiveFiles: ({ context }) => context.filesInForce !== null,
+    hasActiveFiles: ({ context }) => context.activeFiles !== null,
     changesContinuously: ({ context }) => context.outdatedReadings >= maxOutdatedReads,
-    isNotValidated: ({ context }, { notJudged }: Reading) => context.filesInForce !== null && notJudged !== undefined,
+    isNotValidated: ({ context }, { notValidated }: Reading) =>
+      context.activeFiles !== null && notValidated !== undefined,
     /** Envoy is running, and these files would leave it without a certificate. The first start does not wait for valid files. */
     lacksValidCertificate: ({ context }, { files, problems }: Reading) =>
-      context.filesInForce !== null && (problems.length > 0 || (files.length === 0 && context.filesInForce > 0)),
+      context.activeFiles !== null && (problems.length > 0 || (files.length === 0 && context.activeFiles > 0)),
   },
   actions: {
     watchDirectories: enqueueActions(({ context, enqueue }) => {
@@ -129,8 +130,8 @@ export const certWatcherMachine = setup({
         files: params.files.length,
       }),
     ),
-    activateFiles: assign({ filesInForce: (_, params: Reading) => params.files.length }),
-    activateNoFiles: assign({ filesInForce: 0 }),
+    activateFiles: assign({ activeFiles: (_, params: Reading) => params.files.length }),
+    activateNoFiles: assign({ activeFiles: 0 }),
     rejectFiles: sendTo(
       peer('supervisor'),
       (_, { problems, code }: Reading): ConfigRejected => ({
@@ -178,7 +179,7 @@ export const certWatcherMachine = setup({
   meta: { timeline: certWatcherTimeline },
   context: ({ input }) => ({
     ...input,
-    filesInForce: null,
+    activeFiles: null,
     outdatedReadings: 0,
     missing: input.requiredFiles,
     waitedMs: 0,
@@ -257,7 +258,7 @@ export const certWatcherMachine = setup({
           invoke: {
             id: 'digest',
             src: 'digestFiles',
-            input: ({ context }) => ({ directories: context.directories, judge: context.filesInForce !== null }),
+            input: ({ context }) => ({ directories: context.directories, judge: context.activeFiles !== null }),
             onDone: [
               {
                 guard: and(['isOutdated', 'hasActiveFiles', 'changesContinuously']),
@@ -269,7 +270,7 @@ export const certWatcherMachine = setup({
                 guard: { type: 'isNotValidated', params: ({ event }) => event.output },
                 target: 'validation backoff',
                 actions: [
-                  { type: 'reportNotValidated', params: ({ event }) => ({ reason: event.output.notJudged ?? '' }) },
+                  { type: 'reportNotValidated', params: ({ event }) => ({ reason: event.output.notValidated ?? '' }) },
                   'resetOutdatedReads',
                 ],
               },

@@ -9,7 +9,7 @@ interface DirectoryInput {
 
 interface DirectoryContext extends DirectoryInput {
   /** Hash of the content when the last watch failed; `null` if unknown. */
-  seen: string | null;
+  knownHash: string | null;
   /** Pause after the last failed watch; 0 without a recent failure. */
   pauseMs: number;
 }
@@ -30,8 +30,8 @@ export const directoryWatchMachine = setup({
     children: {} as { watch: 'watchDirectory' },
   },
   actors: {
-    /** `seen`: hash of earlier content; different content is reported as a change. */
-    watchDirectory: callbackEffect<{ type: never }, { directory: string; seen: string | null }>('watchDirectory'),
+    /** `knownHash`: hash of earlier content; different content is reported as a change. */
+    watchDirectory: callbackEffect<{ type: never }, { directory: string; knownHash: string | null }>('watchDirectory'),
   },
   delays: {
     pause: ({ context }) => context.pauseMs,
@@ -40,7 +40,7 @@ export const directoryWatchMachine = setup({
   },
   guards: {
     hasRecentFailure: ({ context }) => context.pauseMs > 0,
-    hasNoSnapshot: ({ context }) => context.seen === null,
+    hasNoSnapshot: ({ context }) => context.knownHash === null,
   },
   actions: {
     forwardChange: sendParent((_, params: WatchedFilesChanged) => params),
@@ -51,14 +51,14 @@ export const directoryWatchMachine = setup({
       pauseMs: ({ context }) => Math.min(maxPauseMs, Math.max(firstPauseMs, context.pauseMs * 2)),
     }),
     resetPause: assign({ pauseMs: 0 }),
-    recordSnapshot: assign({ seen: (_, { seen }: WatchFailed) => seen }),
-    clearSnapshot: assign({ seen: null }),
+    recordSnapshot: assign({ knownHash: (_, { knownHash }: WatchFailed) => knownHash }),
+    clearSnapshot: assign({ knownHash: null }),
   },
 }).createMachine({
   id: 'directory-watch',
   description: 'Keeps one certificate directory watched.',
   meta: { timeline: noLane },
-  context: ({ input }) => ({ ...input, seen: null, pauseMs: 0 }),
+  context: ({ input }) => ({ ...input, knownHash: null, pauseMs: 0 }),
   initial: 'watching',
   states: {
     watching: {
@@ -66,7 +66,7 @@ export const directoryWatchMachine = setup({
       invoke: {
         id: 'watch',
         src: 'watchDirectory',
-        input: ({ context: { directory, seen } }) => ({ directory, seen }),
+        input: ({ context: { directory, knownHash } }) => ({ directory, knownHash }),
         onError: { target: 'backing off', actions: ['clearSnapshot', 'lengthenPause'] },
       },
       on: {

@@ -27,11 +27,11 @@ const takeoverLimitMs = 150_000;
  * implementation; this machine is for documentation and for the exploration of two agents (test/model/explore-succession.test.ts).
  */
 export const launcherMachine = setup({
-  types: { context: {} as { endAsked: boolean }, events: {} as LauncherEvent },
+  types: { context: {} as { isEndRequested: boolean }, events: {} as LauncherEvent },
   delays: { takeoverLimit: takeoverLimitMs },
   guards: {
     exitedInOrder: (_, { how }: { how: AgentEnd }) => how === 'in order',
-    isStopRequested: ({ context }) => context.endAsked,
+    isStopRequested: ({ context }) => context.isEndRequested,
   },
   actions: {
     startAgent: () => {},
@@ -42,7 +42,7 @@ export const launcherMachine = setup({
     killUnresponsiveAgent: () => {},
     /** Waits until the agent handles signals. */
     stopAgent: () => {},
-    recordStop: assign({ endAsked: true }),
+    recordStop: assign({ isEndRequested: true }),
     /** Waits until an agent handles signals; omitted if none ever did, because then there is no Envoy. */
     forwardSignal: () => {},
     /** Sends due orders of the older agent to the next one. */
@@ -52,7 +52,7 @@ export const launcherMachine = setup({
 }).createMachine({
   id: 'launcher',
   description: 'Starts an agent, restarts it if it was killed, and starts a newer one beside it on request.',
-  context: { endAsked: false },
+  context: { isEndRequested: false },
   initial: 'one agent',
   entry: 'startAgent',
   states: {

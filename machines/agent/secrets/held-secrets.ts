@@ -23,9 +23,9 @@ export interface HeldSecret {
   serialNumber: string;
   parts: RootParts;
   /** A client is subscribed. */
-  isWanted: boolean;
+  isSubscribed: boolean;
   /** A client was subscribed and may still use the received version. */
-  wasWanted: boolean;
+  wasSubscribed: boolean;
   /** Version that all subscribed clients have acknowledged; empty: none. */
   acknowledged: string;
   /** Why there is no newer version; empty without an error. */
@@ -56,11 +56,11 @@ function directoryOf(file: string): string {
 }
 
 /** Whether all subscribed clients have the current version; also true without clients. */
-export function isAcknowledged({ isWanted, acknowledged, version }: HeldSecret): boolean {
-  return !isWanted || acknowledged === version;
+export function isAcknowledged({ isSubscribed, acknowledged, version }: HeldSecret): boolean {
+  return !isSubscribed || acknowledged === version;
 }
 
 /** Whether no client has an older version. A client that unsubscribed may have lost its connection, and still use what it received. */
-export function isDistributed({ wasWanted, acknowledged, version }: HeldSecret): boolean {
-  return version !== '' && (!wasWanted || acknowledged === version);
+export function isDistributed({ wasSubscribed, acknowledged, version }: HeldSecret): boolean {
+  return version !== '' && (!wasSubscribed || acknowledged === version);
 }

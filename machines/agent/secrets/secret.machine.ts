@@ -55,7 +55,7 @@ interface SecretContext extends SecretInput {
   draw: number;
   /** Time of the last check of the clock. */
   nowMs: number;
-  shown: CallerCredential;
+  credential: CallerCredential;
   /** Consecutive failures, since the expiry of the last version if it has expired. */
   failures: number;
   pauseMs: number;
@@ -64,7 +64,7 @@ interface SecretContext extends SecretInput {
 export interface ObtainOrder {
   name: string;
   source: SecretSource;
-  shown: CallerCredential;
+  credential: CallerCredential;
   /** Version whose certificate is the credential. */
   version: string;
   parts: RootParts;
@@ -135,7 +135,7 @@ const secretSetup = setup({
     canUseCertificate: ({ context }, result: ObtainResult) =>
       result.outcome === 'refused' &&
       result.unknown &&
-      context.shown === 'token' &&
+      context.credential === 'token' &&
       context.source === 'authority' &&
       context.version !== '' &&
       context.endsAtMs !== null &&
@@ -203,8 +203,8 @@ const secretSetup = setup({
     /** Pauses begin at the shortest again: while the certificate was valid, failures made them long. */
     clearExpired: assign({ version: '', root: '', endsAtMs: null, failures: 0 }),
     reportExpired: sendParent(({ context: { name } }): SecretExpired => ({ type: 'secret.expired', name })),
-    useCertificate: assign({ shown: 'certificate' }),
-    useTokenNext: assign({ shown: 'token' }),
+    useCertificate: assign({ credential: 'certificate' }),
+    useTokenNext: assign({ credential: 'token' }),
     recordTime: assign({ nowMs: (_, { atMs }: { atMs: number }) => atMs }),
   },
 });
@@ -232,7 +232,7 @@ export const secretMachine = secretSetup.createMachine({
     tainted: [],
     draw: 0,
     nowMs: 0,
-    shown: 'token',
+    credential: 'token',
     failures: 0,
     pauseMs: 0,
   }),
@@ -263,7 +263,13 @@ export const secretMachine = secretSetup.createMachine({
       invoke: {
         id: 'obtain',
         src: 'obtain',
-        input: ({ context: { name, source, shown, version, parts } }) => ({ name, source, shown, version, parts }),
+        input: ({ context: { name, source, credential, version, parts } }) => ({
+          name,
+          source,
+          credential,
+          version,
+          parts,
+        }),
         onDone: [
           {
             guard: { type: 'isObtained', params: ({ event }) => event.output },

@@ -24,8 +24,8 @@ export const secretsMachine = secretsSetup.createMachine({
     root: '',
     tainted: [],
     heldBack: null,
-    certificateTold: '',
-    bundleTaken: '',
+    reportedCertificate: '',
+    reportedBundle: '',
     failures: 0,
     outputPauseMs: 0,
   }),
@@ -47,8 +47,8 @@ export const secretsMachine = secretsSetup.createMachine({
     'detecting other server': {
       description: 'Another server may serve secrets at the same socket.',
       invoke: {
-        id: 'look',
-        src: 'lookForServer',
+        id: 'probe',
+        src: 'probeServer',
         input: ({ context }) => ({ socket: context.socket }),
         onDone: [
           {

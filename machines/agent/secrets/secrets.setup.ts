@@ -54,9 +54,9 @@ export interface SecretsContext extends SecretsInput {
   /** A certificate that is not served until Envoy trusts its authorities; `null`: none. */
   heldBack: Pick<HeldSecret, 'version' | 'serialNumber'> | null;
   /** Serial number of the last certificate reported as served; empty: none. */
-  certificateTold: string;
+  reportedCertificate: string;
   /** Version of the control plane's last roots if reported as served; otherwise empty. */
-  bundleTaken: string;
+  reportedBundle: string;
   /** Consecutive failures to open the socket. */
   failures: number;
   /** Time until the files of OUTPUT_CERTS are written again; 0: the last write succeeded. */
@@ -86,13 +86,13 @@ export const secretsSetup = setup({
     context: {} as SecretsContext,
     input: {} as SecretsInput,
     events: {} as SecretsStart | SdsReport | SecretReport | TrustBundleReceived | OutputFailed | OutputWritten,
-    children: {} as { look: 'lookForServer'; server: 'serveSecrets'; output: 'writeOutput' } & Record<
+    children: {} as { probe: 'probeServer'; server: 'serveSecrets'; output: 'writeOutput' } & Record<
       `secret-${number}`,
       'secret'
     >,
   },
   actors: {
-    lookForServer: promiseEffect<ServerFound, { socket: string }>('lookForServer'),
+    probeServer: promiseEffect<ServerFound, { socket: string }>('probeServer'),
     serveSecrets: callbackEffect<SdsOrder, { socket: string }>('serveSecrets'),
     /** Writes issued certificates to files (spec/agent.md §7.7). */
     writeOutput: callbackEffect<OutputWrite, undefined>('writeOutput'),
@@ -164,7 +164,7 @@ export const secretsSetup = setup({
       };
       enqueue.spawnChild('secret', { id: `secret-${number}`, input });
       enqueue.assign({
-        held: [...context.held, { ...newHeldSecret(name, number), isWanted: true, wasWanted: true }],
+        held: [...context.held, { ...newHeldSecret(name, number), isSubscribed: true, wasSubscribed: true }],
         started: number + 1,
       });
     }),
@@ -176,11 +176,11 @@ export const secretsSetup = setup({
     }),
     recordSubscribed: assign({
       held: ({ context }, { name }: SdsSubscribed) =>
-        withChange(context.held, { name, isWanted: true, wasWanted: true, acknowledged: '' }),
+        withChange(context.held, { name, isSubscribed: true, wasSubscribed: true, acknowledged: '' }),
     }),
     recordUnsubscribed: assign({
       held: ({ context }, { name }: SdsUnsubscribed) =>
-        withChange(context.held, { name, isWanted: false, acknowledged: '', refused: '' }),
+        withChange(context.held, { name, isSubscribed: false, acknowledged: '', refused: '' }),
     }),
     recordAcknowledged: assign({
       held: ({ context }, { name, version }: SdsAcknowledged) =>
@@ -236,7 +236,7 @@ export const secretsSetup = setup({
      */
     recordBundle: assign(({ context }, { hash, members }: TrustBundleReceived) => ({
       parts: { authorities: members.includes(context.root) ? '' : context.parts.authorities, bundle: hash },
-      bundleTaken: '',
+      reportedBundle: '',
     })),
     reportTainted: enqueueActions(
       ({ context: { held, tainted: previous }, enqueue }, { tainted }: TrustBundleReceived) => {
@@ -253,25 +253,25 @@ export const secretsSetup = setup({
     ),
     /** Once per version. */
     reportBundleAcknowledged: enqueueActions(({ context, enqueue }) => {
-      const { parts, bundleTaken } = context;
+      const { parts, reportedBundle } = context;
       const roots = rootsInForce(context);
-      if (parts.bundle === '' || bundleTaken === parts.bundle) return;
+      if (parts.bundle === '' || reportedBundle === parts.bundle) return;
       if (roots.parts.bundle !== parts.bundle || !isAcknowledged(roots)) return;
-      enqueue.assign({ bundleTaken: parts.bundle });
+      enqueue.assign({ reportedBundle: parts.bundle });
       enqueue.sendTo(peer('xds-proxy'), { type: 'trust-bundle.served', hash: parts.bundle });
     }),
     /** Once per certificate: a root rotation waits for it. */
-    reportCertificateAcknowledged: enqueueActions(({ context: { held, certificateTold }, enqueue }) => {
+    reportCertificateAcknowledged: enqueueActions(({ context: { held, reportedCertificate }, enqueue }) => {
       const identity = held.find(({ name }) => name === identityName);
       if (
         identity === undefined ||
         identity.serialNumber === '' ||
-        identity.serialNumber === certificateTold ||
+        identity.serialNumber === reportedCertificate ||
         !isDistributed(identity)
       )
         return;
       const { serialNumber } = identity;
-      enqueue.assign({ certificateTold: serialNumber });
+      enqueue.assign({ reportedCertificate: serialNumber });
       enqueue.sendTo(peer('xds-proxy'), { type: 'certificate.served', serialNumber } satisfies CertificateServed);
     }),
     writeOutput: enqueueActions(({ context, enqueue }) => {
@@ -290,8 +290,8 @@ function newHeldSecret(name: string, number: number): HeldSecret {
     version: '',
     serialNumber: '',
     parts: noRootParts,
-    isWanted: false,
-    wasWanted: false,
+    isSubscribed: false,
+    wasSubscribed: false,
     acknowledged: '',
     lacking: '',
     refused: '',

@@ -51,6 +51,6 @@ function partitionListeners(refused: readonly RefusedListener[], isLacked: (list
 
 /** Message with up to three listeners and the number of others. */
 export function formatLackingListeners(lacking: readonly RefusedListener[]): string {
-  const shown = lacking.slice(0, 3).map(({ name, why }) => (why === '' ? name : `${name}: ${why}`));
+  const shown = lacking.slice(0, 3).map(({ name, reason: why }) => (why === '' ? name : `${name}: ${why}`));
   return `${shown.join('; ')}${lacking.length > 3 ? `, and ${lacking.length - 3} more` : ''}`;
 }

@@ -58,7 +58,7 @@ export const statusMachine = statusSetup.createMachine({
   context: ({ input }) => ({
     ...input,
     reason: 'no Envoy has served yet',
-    question: null,
+    pendingRequest: null,
     listeners: noListenersKnown,
   }),
   initial: 'idle',

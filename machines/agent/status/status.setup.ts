@@ -37,7 +37,7 @@ interface StatusContext extends StatusInput {
   /** Why this proxy is not ready, while Envoy is not probed. */
   reason: string;
   /** The pending readiness request; `null`: none. */
-  question: number | null;
+  pendingRequest: number | null;
   listeners: KnownListeners;
 }
 
@@ -93,8 +93,9 @@ export const statusSetup = setup({
       event.live &&
       event.unserved !== '' &&
       !context.listeners.servedApplication,
-    isPendingRequest: ({ context, event }) => event.type === 'envoy.responded' && event.request === context.question,
-    isRequestPending: ({ context }) => context.question !== null,
+    isPendingRequest: ({ context, event }) =>
+      event.type === 'envoy.responded' && event.request === context.pendingRequest,
+    isRequestPending: ({ context }) => context.pendingRequest !== null,
   },
   actions: {
     reportDisabled: sendParent({ type: 'status.listening', port: 0 }),
@@ -103,8 +104,8 @@ export const statusSetup = setup({
     forwardQuit: sendParent({ type: 'quit.requested' }),
     forwardUpgrade: sendParent({ type: 'upgrade.requested' }),
     recordReason: assign({ reason: (_, params: { reason: string }) => params.reason }),
-    recordRequest: assign({ question: (_, params: { request: number }) => params.request }),
-    clearRequest: assign({ question: null }),
+    recordRequest: assign({ pendingRequest: (_, params: { request: number }) => params.request }),
+    clearRequest: assign({ pendingRequest: null }),
     respondNotReady: enqueueActions(({ context, enqueue }, { request }: { request: number }) => {
       enqueue.sendTo('http', {
         type: 'readiness.respond',
@@ -131,7 +132,7 @@ export const statusSetup = setup({
       'http',
       ({ context }): StatusHttpOrder => ({
         type: 'readiness.respond',
-        request: context.question ?? 0,
+        request: context.pendingRequest ?? 0,
         ready: false,
         reason: `no response within ${responseLimitMs} ms`,
         ...notReused,
@@ -180,7 +181,7 @@ export const statusSetup = setup({
     ),
     repeatProbe: sendTo(
       'http',
-      ({ context }): StatusHttpOrder => ({ type: 'envoy.probe', request: context.question ?? 0, at: 'admin' }),
+      ({ context }): StatusHttpOrder => ({ type: 'envoy.probe', request: context.pendingRequest ?? 0, at: 'admin' }),
     ),
   },
 });

@@ -18,7 +18,7 @@ interface WorkloadHealthContext extends ProbeTimes {
   successes: number;
   failures: number;
   /** Last reported health. */
-  told: 'nothing' | 'healthy' | 'unhealthy';
+  reportedHealth: 'nothing' | 'healthy' | 'unhealthy';
 }
 
 /** `reason` is empty if the workload is healthy. */
@@ -60,8 +60,9 @@ export const workloadHealthMachine = setup({
   guards: {
     isHealthy: (_, { reason }: HealthProbeResult) => reason === '',
     becomesHealthy: ({ context }, { reason }: HealthProbeResult) =>
-      reason === '' && context.told !== 'healthy' && context.successes + 1 >= context.successThreshold,
-    becomesUnhealthy: ({ context }) => context.told !== 'unhealthy' && context.failures + 1 >= context.failureThreshold,
+      reason === '' && context.reportedHealth !== 'healthy' && context.successes + 1 >= context.successThreshold,
+    becomesUnhealthy: ({ context }) =>
+      context.reportedHealth !== 'unhealthy' && context.failures + 1 >= context.failureThreshold,
   },
   actions: {
     countSuccess: assign({
@@ -72,8 +73,8 @@ export const workloadHealthMachine = setup({
       successes: 0,
       failures: ({ context }) => Math.min(context.failures + 1, context.failureThreshold),
     }),
-    recordHealthy: assign({ told: 'healthy' }),
-    recordUnhealthy: assign({ told: 'unhealthy' }),
+    recordHealthy: assign({ reportedHealth: 'healthy' }),
+    recordUnhealthy: assign({ reportedHealth: 'unhealthy' }),
     reportHealthy: sendParent({ type: 'health.changed', healthy: true, message: '' } satisfies HealthChanged),
     reportUnhealthy: sendParent(
       (_, { reason }: HealthProbeResult): HealthChanged => ({
@@ -87,7 +88,7 @@ export const workloadHealthMachine = setup({
   id: 'workload-health',
   description: 'Health of the workload, probed periodically.',
   meta: { timeline: noLane },
-  context: ({ input }) => ({ ...input, successes: 0, failures: 0, told: 'nothing' }),
+  context: ({ input }) => ({ ...input, successes: 0, failures: 0, reportedHealth: 'nothing' }),
   initial: 'delayed',
   states: {
     delayed: {

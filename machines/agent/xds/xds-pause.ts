@@ -14,14 +14,14 @@ export interface UpstreamFailures {
   /** Pause that the control plane requested. */
   readonly retryAfterMs: number;
   /** Next credential: after a rejected token, the certificate as long as it is accepted. */
-  readonly shows: UpstreamCredential;
+  readonly credential: UpstreamCredential;
 }
 
-export const noFailures: UpstreamFailures = { count: 0, isRefusal: false, retryAfterMs: 0, shows: 'token' };
+export const noFailures: UpstreamFailures = { count: 0, isRefusal: false, retryAfterMs: 0, credential: 'token' };
 
 /** Keeps the credential. */
-export function withoutFailures({ shows }: UpstreamFailures): UpstreamFailures {
-  return { ...noFailures, shows };
+export function withoutFailures({ credential }: UpstreamFailures): UpstreamFailures {
+  return { ...noFailures, credential };
 }
 
 export const maxFailures = 8;
@@ -33,11 +33,11 @@ const maxPauseMs = 1_500;
 const maxRefusalPauseMs = 15_000;
 
 export function withFailure(
-  { count, shows }: UpstreamFailures,
+  { count, credential }: UpstreamFailures,
   { isRefusal, retryAfterMs }: { isRefusal: boolean; retryAfterMs: number },
 ): UpstreamFailures {
-  const next = shows === 'token' && isRefusal ? 'certificate' : 'token';
-  return { count: Math.min(count + 1, maxFailures), isRefusal, retryAfterMs, shows: next };
+  const next = credential === 'token' && isRefusal ? 'certificate' : 'token';
+  return { count: Math.min(count + 1, maxFailures), isRefusal, retryAfterMs, credential: next };
 }
 
 /**
@@ -46,10 +46,10 @@ export function withFailure(
  *
  * @param chance from 0 to 1
  */
-export function pauseAfter({ count, isRefusal, retryAfterMs, shows }: UpstreamFailures, chance: number): number {
+export function pauseAfter({ count, isRefusal, retryAfterMs, credential }: UpstreamFailures, chance: number): number {
   if (count === 0) return 0;
   const maxMs = isRefusal ? maxRefusalPauseMs : maxPauseMs;
   // After an expired token the certificate is tried soon.
-  const pause = shows === 'certificate' ? firstMs : Math.min(maxMs, firstMs * 2 ** (count - 1));
+  const pause = credential === 'certificate' ? firstMs : Math.min(maxMs, firstMs * 2 ** (count - 1));
   return Math.round(Math.max(pause * (0.5 + chance / 2), retryAfterMs * (1 + chance / 4)));
 }

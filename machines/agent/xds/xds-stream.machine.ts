@@ -76,7 +76,7 @@ export const xdsStreamMachine = xdsStreamSetup.createMachine({
         src: 'upstream',
         input: ({ context: { stream, protocol, failures, certificate, health } }) => ({
           ...{ stream, protocol, certificate, health },
-          shows: failures.shows,
+          credential: failures.credential,
         }),
       },
       on: {

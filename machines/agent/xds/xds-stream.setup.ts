@@ -82,7 +82,7 @@ export const xdsStreamSetup = setup({
     /** Forwards requests and responses. */
     upstream: callbackEffect<
       BundleRespond | CertificateReport | HealthReport | ModuleFetched | ModuleFailed,
-      Pick<XdsStreamInput, 'stream' | 'protocol' | 'certificate' | 'health'> & { shows: UpstreamCredential }
+      Pick<XdsStreamInput, 'stream' | 'protocol' | 'certificate' | 'health'> & { credential: UpstreamCredential }
     >('upstream'),
   },
   delays: {

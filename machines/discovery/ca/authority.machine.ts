@@ -122,13 +122,13 @@ export const authorityMachine = authoritySetup.createMachine({
           },
           initial: 'recording',
           states: {
-            recording: recording('steady', 'idle'),
+            recording: recordingState('steady', 'idle'),
             'recording backoff': recordingBackoff(),
             idle: {
               tags: 'steady',
               description: 'The root is not due for rotation.',
               meta: { waitsFor: 'the age of the root, a changed directory, or an order: normal operation' },
-              entry: inForce('steady'),
+              entry: appliedState('steady'),
               always: { guard: 'isSignerTainted', target: '#authority.active.preparing' },
               after: { checkInterval: 'checking age' },
               on: { 'files.changed': 'debouncing' },
@@ -242,7 +242,7 @@ export const authorityMachine = authoritySetup.createMachine({
           },
           initial: 'recording',
           states: {
-            recording: recording('trusting', 'distributing'),
+            recording: recordingState('trusting', 'distributing'),
             'recording backoff': recordingBackoff(),
             distributing: {
               description:
@@ -252,7 +252,7 @@ export const authorityMachine = authoritySetup.createMachine({
                   'each workload to acknowledge both roots, or its certificate to expire; the debug page lists them',
               },
               entry: [
-                ...inForce('trusting'),
+                ...appliedState('trusting'),
                 { type: 'awaitBundle', params: ({ context }) => ({ roots: rootsOf(context) }) },
               ],
               on: {
@@ -284,12 +284,12 @@ export const authorityMachine = authoritySetup.createMachine({
           },
           initial: 'recording',
           states: {
-            recording: recording('signing', 'renewing'),
+            recording: recordingState('signing', 'renewing'),
             'recording backoff': recordingBackoff(),
             renewing: {
               description: 'Workloads renew their certificates on schedule.',
               meta: { waitsFor: 'the expiry or renewal of the last certificate of the previous authority' },
-              entry: [...inForce('signing'), 'awaitLeafCertificates'],
+              entry: [...appliedState('signing'), 'awaitLeafCertificates'],
               on: {
                 'leaf-certificates.ended': {
                   guard: { type: 'isOtherAuthority', params: ({ event }) => event },
@@ -326,7 +326,7 @@ export const authorityMachine = authoritySetup.createMachine({
           },
           initial: 'recording',
           states: {
-            recording: recording('dropping', 'distributing'),
+            recording: recordingState('dropping', 'distributing'),
             'recording backoff': recordingBackoff(),
             distributing: {
               description:
@@ -336,7 +336,7 @@ export const authorityMachine = authoritySetup.createMachine({
                   'each workload to acknowledge the new root alone, or its certificate to expire; the debug page lists them',
               },
               entry: [
-                ...inForce('dropping'),
+                ...appliedState('dropping'),
                 { type: 'awaitBundle', params: ({ context }) => ({ roots: [context.signer] }) },
               ],
               on: {
@@ -375,7 +375,7 @@ function idIn(candidate: Candidate): AuthorityId {
 }
 
 /** A stage applies after it is recorded. */
-function recording(stage: RotationStage, next: string) {
+function recordingState(stage: RotationStage, next: string) {
   return {
     description: 'Writes the stage to the journal, so that a restart resumes here.',
     meta: { waitsFor: 'the disk' },
@@ -402,7 +402,7 @@ function recordingBackoff() {
 }
 
 /** Applies a recorded stage. */
-function inForce(stage: RotationStage) {
+function appliedState(stage: RotationStage) {
   return [
     {
       type: 'publishRoots' as const,

@@ -9,14 +9,18 @@ export interface SharedStage {
   other: AuthorityId | null;
   tainted: AuthorityId | null;
   /** Previous signers, the most recent first. */
-  before: AuthorityId[];
+  previousSigners: AuthorityId[];
 }
 
 /**
  * shared-authority/secret → shared-authority. The Secret has an authority that can sign. `reading`: number of the read, by which the
- * effects find the keys. `fits`: its root is distributed here, and it distributes the root of the current signer.
+ * effects find the keys. `isCompatible`: its root is distributed here, and it distributes the root of the current signer.
  */
-export type SharedAuthorityRead = { type: 'shared-authority.read'; reading: number; fits: boolean } & SharedStage;
+export type SharedAuthorityRead = {
+  type: 'shared-authority.read';
+  reading: number;
+  isCompatible: boolean;
+} & SharedStage;
 /** shared-authority/secret → shared-authority. All Secrets are known, and no Secret has an authority. */
 export type SharedAuthorityAbsent = { type: 'shared-authority.absent' };
 /** shared-authority/secret → shared-authority. The authority in the Secret cannot sign. */

@@ -106,7 +106,7 @@ export const sharedAuthorityMachine = setup({
           description: 'Waits for a Secret with an authority that can sign.',
           meta: { waitsFor: 'the API server, or a correction of the Secret; /ready reports it' },
           on: {
-            'shared-authority.read': found(),
+            'shared-authority.read': onFirstRead(),
             'shared-authority.absent': 'creating Secret',
             'shared-authority.unusable': awaited(),
           },
@@ -123,10 +123,10 @@ export const sharedAuthorityMachine = setup({
               { guard: isFailed, target: 'backing off', ...failedAgain() },
               { target: 'awaiting Secret', actions: 'resetFailures' },
             ],
-            onError: { target: 'backing off', ...brokenAgain() },
+            onError: { target: 'backing off', ...onInternalError() },
           },
           on: {
-            'shared-authority.read': found(),
+            'shared-authority.read': onFirstRead(),
             'shared-authority.absent': {},
             'shared-authority.unusable': { target: 'reading Secret', ...awaited() },
           },
@@ -135,7 +135,7 @@ export const sharedAuthorityMachine = setup({
           description: 'A Secret exists. Only what is read from it applies.',
           after: { responseLimit: 'creating Secret' },
           on: {
-            'shared-authority.read': found(),
+            'shared-authority.read': onFirstRead(),
             'shared-authority.absent': {},
             'shared-authority.unusable': { target: 'reading Secret', ...awaited() },
           },
@@ -144,7 +144,7 @@ export const sharedAuthorityMachine = setup({
           description: 'The API server rejected the Secret.',
           after: { retryDelay: 'creating Secret' },
           on: {
-            'shared-authority.read': found(),
+            'shared-authority.read': onFirstRead(),
             'shared-authority.absent': {},
             'shared-authority.unusable': { target: 'reading Secret', ...awaited() },
           },
@@ -209,7 +209,7 @@ export const sharedAuthorityMachine = setup({
                   { guard: isFailed, target: 'restore backoff', ...failedAgain('reportFailed') },
                   { target: 'recently read', actions: 'resetFailures' },
                 ],
-                onError: { target: 'restore backoff', ...brokenAgain('reportFailed') },
+                onError: { target: 'restore backoff', ...onInternalError('reportFailed') },
               },
               on: { 'shared-authority.absent': {} },
             },
@@ -225,8 +225,8 @@ export const sharedAuthorityMachine = setup({
   },
 });
 
-function stageOf({ stage, signer, other, tainted, before }: SharedStage): SharedStage {
-  return { stage, signer, other, tainted, before };
+function stageOf({ stage, signer, other, tainted, previousSigners: before }: SharedStage): SharedStage {
+  return { stage, signer, other, tainted, previousSigners: before };
 }
 
 function changed({ known }: SharedAuthorityContext): AuthorityChanged {
@@ -234,7 +234,7 @@ function changed({ known }: SharedAuthorityContext): AuthorityChanged {
   return { type: 'authority.changed', stage, signer, roots: rootsIn(stage, { signer, other }), tainted };
 }
 
-function found() {
+function onFirstRead() {
   type Found = { event: SharedAuthorityRead };
   return {
     target: 'signing' as const,
@@ -261,7 +261,7 @@ function failedAgain(type: FailureReport = 'reportPending') {
 }
 
 /** An internal error of the effect: handled as a rejection by the API server. */
-function brokenAgain(type: FailureReport = 'reportPending') {
+function onInternalError(type: FailureReport = 'reportPending') {
   const params = ({ event }: { event: { error: unknown } }) => ({ reason: reasonOf(event.error) });
   return { actions: ['countFailure' as const, { type, params }] };
 }

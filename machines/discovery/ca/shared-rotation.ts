@@ -15,7 +15,7 @@ export interface SharedJournal extends Journal {
   /** Maximum lifetime of a workload certificate, from which the end of all signed certificates follows. */
   maxLeafMs: number;
   /** Previous signers, the most recent first: a replica that was down during a whole rotation recognizes the authority by them. */
-  before: AuthorityId[];
+  previousSigners: AuthorityId[];
 }
 
 /** Orders of an operator, in an annotation of the Secret. */
@@ -88,12 +88,12 @@ function stepOf(journal: SharedJournal, facts: RotationFacts): RotationStep | un
 
 /** The other authority signs, and both are trusted. */
 function changedOver(journal: SharedJournal): Partial<SharedJournal> {
-  const { signer, other, before } = journal;
+  const { signer, other, previousSigners: before } = journal;
   return {
     stage: 'signing',
     signer: other ?? signer,
     other: signer,
-    before: [signer, ...before.filter((id) => id !== signer)].slice(0, maxPrevious),
+    previousSigners: [signer, ...before.filter((id) => id !== signer)].slice(0, maxPrevious),
   };
 }
 
@@ -115,9 +115,9 @@ export function stageEnd({ stage, since, maxLeafMs }: SharedJournal, { endsAt, o
  * Whether the read stage may replace the applied one: all workloads trust it and still trust earlier certificates, or it follows from this
  * authority while this replica was down. Workloads that know only the current root would reject any other.
  */
-export function mayFollow(known: SharedStage | null, read: SharedStage & { fits: boolean }): boolean {
-  if (known === null || read.fits) return true;
-  return rootsIn(read.stage, read).includes(known.signer) || read.before.includes(known.signer);
+export function mayFollow(known: SharedStage | null, read: SharedStage & { isCompatible: boolean }): boolean {
+  if (known === null || read.isCompatible) return true;
+  return rootsIn(read.stage, read).includes(known.signer) || read.previousSigners.includes(known.signer);
 }
 
 /**
@@ -126,6 +126,14 @@ export function mayFollow(known: SharedStage | null, read: SharedStage & { fits:
  */
 export function rotationTo(newRoot: AuthorityId, known: SharedJournal, now: number): SharedJournal {
   if (known.stage === 'signing') return known;
-  const { signer, before, maxLeafMs } = known;
-  return { stage: 'trusting', signer, other: newRoot, tainted: null, since: now, maxLeafMs, before };
+  const { signer, previousSigners: before, maxLeafMs } = known;
+  return {
+    stage: 'trusting',
+    signer,
+    other: newRoot,
+    tainted: null,
+    since: now,
+    maxLeafMs,
+    previousSigners: before,
+  };
 }

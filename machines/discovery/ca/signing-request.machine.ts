@@ -117,7 +117,7 @@ export const signingRequestMachine = setup({
               { guard: 'approves', target: 'approving' },
               { target: 'reading' },
             ],
-            onError: brokenTo('#signing-request.removing'),
+            onError: onInternalErrorTo('#signing-request.removing'),
           },
         },
         approving: {
@@ -126,7 +126,7 @@ export const signingRequestMachine = setup({
             id: 'approval',
             src: 'approveRequest',
             onDone: [failedTo('#signing-request.removing'), { target: 'reading' }],
-            onError: brokenTo('#signing-request.removing'),
+            onError: onInternalErrorTo('#signing-request.removing'),
           },
         },
         reading: {
@@ -147,7 +147,7 @@ export const signingRequestMachine = setup({
               },
               { target: 'waiting', actions: { type: 'recordReading', params: ({ event }) => event.output } },
             ],
-            onError: brokenTo('#signing-request.removing'),
+            onError: onInternalErrorTo('#signing-request.removing'),
           },
         },
         waiting: {
@@ -191,7 +191,7 @@ function failedTo<const Target extends string>(target: Target) {
   };
 }
 
-function brokenTo<const Target extends string>(target: Target) {
+function onInternalErrorTo<const Target extends string>(target: Target) {
   const params = ({ event }: { event: { error: unknown } }) => ({ reason: reasonOf(event.error) });
   return { target, actions: { type: 'recordFailure' as const, params } };
 }

@@ -134,12 +134,14 @@ export const configControllerMachine = setup({
         return { source, name, read: false, listed: true };
       });
       const removed = context.sources.filter(({ source, read }) => read && !params.sources.includes(source));
-      const sources = needed([...configured, ...removed.map((one) => ({ ...one, listed: false }))]);
+      const sources = neededSources([...configured, ...removed.map((one) => ({ ...one, listed: false }))]);
       for (const { name } of without(context.sources, sources)) enqueue.stopChild(name);
       enqueue.assign({ sources, started, outdated: true });
     }),
     recordRead: enqueueActions(({ context, enqueue }, { source }: { source: string }) => {
-      const sources = needed(context.sources.map((one) => (one.source === source ? { ...one, read: true } : one)));
+      const sources = neededSources(
+        context.sources.map((one) => (one.source === source ? { ...one, read: true } : one)),
+      );
       for (const { name } of without(context.sources, sources)) enqueue.stopChild(name);
       enqueue.assign({ sources, outdated: true });
     }),
@@ -394,7 +396,7 @@ export const configControllerMachine = setup({
 });
 
 /** Removed sources are needed until all new ones have been read. */
-function needed(sources: KnownSource[]): KnownSource[] {
+function neededSources(sources: KnownSource[]): KnownSource[] {
   return sources.some(({ listed, read }) => listed && !read) ? sources : sources.filter(({ listed }) => listed);
 }
 

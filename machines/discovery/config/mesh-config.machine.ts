@@ -16,7 +16,7 @@ import { incrementFailures, retryDelayMs } from '../retry-delay.ts';
 import { meshConfigTimeline } from '../timeline.ts';
 
 export interface MeshConfigInput {
-  what: SettingsName;
+  name: SettingsName;
   file: string;
   /** From the first event of a batch to the read (spec/discovery.md §3.1: 100 ms, not re-armed). */
   settleMs: number;
@@ -58,7 +58,7 @@ export const meshConfigMachine = setup({
      * Reads, decodes and validates the file, or the settings of the cluster if there is no file. Stores the value by its version until it
      * is applied.
      */
-    readSettings: promiseEffect<SettingsReading, { what: SettingsName; file: string }>('readSettings'),
+    readSettings: promiseEffect<SettingsReading, { name: SettingsName; file: string }>('readSettings'),
   },
   delays: {
     debounceTime: ({ context }) => context.settleMs,
@@ -82,22 +82,22 @@ export const meshConfigMachine = setup({
     reportLoaded: sendParent(
       ({ context }, params: SettingsReading): SettingsLoaded => ({
         type: 'settings.loaded',
-        what: context.what,
+        name: context.name,
         origin: params.outcome === 'valid' ? (params.origin ?? 'file') : 'defaults',
         version: context.version,
       }),
     ),
     /** The mesh configuration also names sources and bundle endpoints. */
-    reportChanged: enqueueActions(({ context: { what, version }, enqueue }) => {
-      enqueue.sendParent({ type: 'settings.changed', what, version } satisfies SettingsChanged);
-      if (what !== 'mesh') return;
+    reportChanged: enqueueActions(({ context: { name, version }, enqueue }) => {
+      enqueue.sendParent({ type: 'settings.changed', name, version } satisfies SettingsChanged);
+      if (name !== 'mesh') return;
       enqueue.sendTo(peer('config-controller'), { type: 'mesh.changed' } satisfies MeshChanged);
       enqueue.sendTo(peer('trust-bundles'), { type: 'mesh.changed' } satisfies MeshChanged);
     }),
     reportRejected: sendParent(
       ({ context }, params: { problems: ConfigProblem[] }): SettingsRejected => ({
         type: 'settings.rejected',
-        what: context.what,
+        name: context.name,
         problems: params.problems,
       }),
     ),
@@ -109,7 +109,7 @@ export const meshConfigMachine = setup({
         type: 'push.request',
         configs: [],
         forced: true,
-        reasons: context.what === 'mesh' ? { global: 1 } : { networks: 1 },
+        reasons: context.name === 'mesh' ? { global: 1 } : { networks: 1 },
       }),
     ),
     countFailure: assign({ failures: ({ context }) => incrementFailures(context.failures) }),
@@ -151,7 +151,7 @@ export const meshConfigMachine = setup({
           invoke: {
             id: 'reading',
             src: 'readSettings',
-            input: ({ context }) => ({ what: context.what, file: context.file }),
+            input: ({ context }) => ({ name: context.name, file: context.file }),
             onDone: [
               {
                 guard: { type: 'isUsable', params: ({ event }) => event.output },
@@ -201,7 +201,7 @@ export const meshConfigMachine = setup({
           invoke: {
             id: 'reading',
             src: 'readSettings',
-            input: ({ context }) => ({ what: context.what, file: context.file }),
+            input: ({ context }) => ({ name: context.name, file: context.file }),
             onDone: [
               {
                 guard: { type: 'isChanged', params: ({ event }) => event.output },

@@ -35,13 +35,13 @@ export const distributionMachine = setup({
   types: {
     context: {} as DistributionContext,
     events: {} as DistributionChanged,
-    children: {} as { facts: 'watchFacts'; looking: 'look' },
+    children: {} as { facts: 'watchFacts'; computing: 'computeDelivery' },
   },
   actors: {
     /** Reports a change, at most once before each computation. */
     watchFacts: callbackEffect<{ type: never }, undefined>('watchFacts'),
     /** Computes the delivery of all objects, and the objects whose status must change. */
-    look: promiseEffect<DistributionSummary, undefined>('look'),
+    computeDelivery: promiseEffect<DistributionSummary, undefined>('computeDelivery'),
   },
   delays: {
     debounceTime: ({ context }) => Math.min(Math.max(minDebounceMs, debounceFactor * context.tookMs), maxDebounceMs),
@@ -81,8 +81,8 @@ export const distributionMachine = setup({
       meta: { waitsFor: 'a computation in steps' },
       entry: 'clearChanged',
       invoke: {
-        id: 'looking',
-        src: 'look',
+        id: 'computing',
+        src: 'computeDelivery',
         onDone: [
           {
             guard: 'hasChanged',

@@ -11,7 +11,7 @@ export type WriteRun = {
   /** Includes writes that failed before. */
   retry: boolean;
   /** Includes all known objects, because another replica may have written since. */
-  anew: boolean;
+  includesAll: boolean;
 };
 
 export type WriteOutcome = { written: number; failed: number; reason: string };
@@ -91,7 +91,7 @@ export const electedWriterMachine = setup({
       invoke: {
         id: 'writing',
         src: 'writeDuty',
-        input: ({ context: { lease, isNew } }) => ({ lease, retry: true, anew: isNew }),
+        input: ({ context: { lease, isNew } }) => ({ lease, retry: true, includesAll: isNew }),
         onDone: [
           {
             guard: { type: 'hasFailed', params: ({ event }) => event.output },
@@ -149,7 +149,7 @@ export const electedWriterMachine = setup({
           invoke: {
             id: 'writing',
             src: 'writeDuty',
-            input: ({ context: { lease } }) => ({ lease, retry: false, anew: false }),
+            input: ({ context: { lease } }) => ({ lease, retry: false, includesAll: false }),
             onDone: { target: 'waiting', actions: { type: 'reportWritten', params: ({ event }) => event.output } },
             onError: { target: 'waiting', actions: { type: 'reportFailed', params: ({ event }) => event } },
           },

@@ -2,7 +2,7 @@ import { leaderTimeline } from '../timeline.ts';
 import {
   leaderSetup,
   lost,
-  orRest,
+  orBackOff,
   readLease,
   resigned,
   result,
@@ -46,7 +46,7 @@ export const leaderMachine = leaderSetup.createMachine({
           invoke: {
             ...readLease,
             onDone: [
-              orRest('waiting').failed,
+              orBackOff('waiting').failed,
               {
                 guard: { type: 'isFree', params: sighting },
                 target: '#leader.claiming',
@@ -60,9 +60,9 @@ export const leaderMachine = leaderSetup.createMachine({
               },
               { target: '#leader.standing by', actions: { type: 'recordHolder', params: sighting } },
             ],
-            onError: orRest('waiting').broken,
+            onError: orBackOff('waiting').broken,
           },
-          after: { responseLimit: orRest('waiting').silent },
+          after: { responseLimit: orBackOff('waiting').silent },
         },
         waiting: {
           description: 'The last read failed.',
@@ -88,7 +88,7 @@ export const leaderMachine = leaderSetup.createMachine({
           invoke: {
             ...readLease,
             onDone: [
-              orRest('waiting').failed,
+              orBackOff('waiting').failed,
               {
                 description: 'The Lease was released or deleted.',
                 guard: { type: 'isFree', params: sighting },
@@ -107,9 +107,9 @@ export const leaderMachine = leaderSetup.createMachine({
                 actions: { type: 'recordHolder', params: sighting },
               },
             ],
-            onError: orRest('waiting').broken,
+            onError: orBackOff('waiting').broken,
           },
-          after: { responseLimit: orRest('waiting').silent },
+          after: { responseLimit: orBackOff('waiting').silent },
         },
       },
     },
@@ -143,11 +143,11 @@ export const leaderMachine = leaderSetup.createMachine({
             target: 'standing by',
             actions: { type: 'recordRemainingTime', params: result },
           },
-          orRest('checking holder.waiting').failed,
+          orBackOff('checking holder.waiting').failed,
         ],
-        onError: orRest('checking holder.waiting').broken,
+        onError: orBackOff('checking holder.waiting').broken,
       },
-      after: { responseLimit: orRest('checking holder.waiting').silent },
+      after: { responseLimit: orBackOff('checking holder.waiting').silent },
       on: {
         'leader.resign': { description: 'The Lease may be held by now.', target: 'resigning.reading' },
       },
@@ -190,18 +190,18 @@ export const leaderMachine = leaderSetup.createMachine({
                     ...lost('this process was stopped for longer than a term'),
                   },
                   { guard: { type: 'isConflict', params: result }, target: 'reading' },
-                  orRest('retrying').failed,
+                  orBackOff('retrying').failed,
                 ],
-                onError: orRest('retrying').broken,
+                onError: orBackOff('retrying').broken,
               },
-              after: { responseLimit: orRest('retrying').silent },
+              after: { responseLimit: orBackOff('retrying').silent },
             },
             reading: {
               description: 'The Lease was written by another process; reads the holder.',
               invoke: {
                 ...readLease,
                 onDone: [
-                  orRest('retrying').failed,
+                  orBackOff('retrying').failed,
                   {
                     description: 'A renewal without a response, or a change that is not a claim.',
                     guard: { type: 'isHeldHere', params: sighting },
@@ -210,9 +210,9 @@ export const leaderMachine = leaderSetup.createMachine({
                   },
                   lost('another one has the Lease'),
                 ],
-                onError: orRest('retrying').broken,
+                onError: orBackOff('retrying').broken,
               },
-              after: { responseLimit: orRest('retrying').silent },
+              after: { responseLimit: orBackOff('retrying').silent },
             },
             retrying: { description: 'The term continues.', after: { renewRetry: 'renewing' } },
           },

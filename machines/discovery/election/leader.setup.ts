@@ -20,7 +20,7 @@ export type LeaseTimes = {
   /** Between two renewals; candidates read slightly less often. */
   retryMs: number;
   /** Limit of a request to the API server. */
-  answerMs: number;
+  requestLimitMs: number;
 };
 
 export type LeaderInput = {
@@ -114,7 +114,7 @@ export const leaderSetup = setup({
     electedWriter: electedWriterMachine,
   },
   delays: {
-    responseLimit: ({ context: { times } }) => times.answerMs + graceMs,
+    responseLimit: ({ context: { times } }) => times.requestLimitMs + graceMs,
     retryInterval: ({ context: { times, draw, retryAfterMs } }) => Math.max(spread(times.retryMs, draw), retryAfterMs),
     readInterval: ({ context: { times, draw } }) => spread(times.retryMs, draw),
     leaseTime: ({ context }) => context.holdsMs,
@@ -217,7 +217,7 @@ export function termOf({ context, event }: Written & { context: LeaderInput }) {
   return { lease, termMs: times.termMs, sent };
 }
 
-const inVain = <Params>(params: Params) =>
+const backOff = <Params>(params: Params) =>
   [
     { type: 'recordFailure', params },
     { type: 'reportFailed', params },
@@ -225,22 +225,22 @@ const inVain = <Params>(params: Params) =>
 const hasFailed = ({ event }: { event: { output: Failure } }): Failure => event.output;
 
 /** @param resting state of the retry delay */
-export function orRest<const Resting extends string>(resting: Resting) {
+export function orBackOff<const Resting extends string>(resting: Resting) {
   return {
     failed: {
       guard: { type: 'hasFailed', params: hasFailed },
       target: resting,
-      actions: inVain(hasFailed),
+      actions: backOff(hasFailed),
     },
     broken: {
       description: 'An internal error.',
       target: resting,
-      actions: inVain(({ event }: { event: { error: unknown } }) => ({
+      actions: backOff(({ event }: { event: { error: unknown } }) => ({
         outcome: 'failed',
         reason: reasonOf(event.error),
       })),
     },
-    silent: { target: resting, actions: inVain({ outcome: 'failed', reason: 'no answer in time' }) },
+    silent: { target: resting, actions: backOff({ outcome: 'failed', reason: 'no answer in time' }) },
   } as const;
 }
 

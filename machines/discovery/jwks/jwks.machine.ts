@@ -172,7 +172,7 @@ export const jwksMachine = setup({
       ({ context }): JwksSynced => ({
         type: 'jwks.synced',
         sources: context.sources.length,
-        unanswered: context.sources.filter(({ firstFetch }) => firstFetch === 'late').length,
+        unresponsive: context.sources.filter(({ firstFetch }) => firstFetch === 'late').length,
       }),
     ),
     requestPush: sendTo(peer('push'), ({ context }): PushRequest => {

@@ -1,6 +1,6 @@
 import { assign, sendParent, setup } from 'xstate';
 import { promiseEffect } from '../../effect.ts';
-import { onEffectError, onFailedResponse } from '../in-vain.ts';
+import { onEffectError, onFailedResponse } from '../failed-requests.ts';
 import type {
   KeyFetchFinished,
   KeyFetchGranted,

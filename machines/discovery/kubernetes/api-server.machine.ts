@@ -95,7 +95,7 @@ export const apiServerMachine = setup({
       enqueue.assign({ waiting: rest });
       enqueue.sendTo(nameAt(context, resources.indexOf(next)), {
         type: 'server.reachable',
-        anew: wasLongAway,
+        afterLongOutage: wasLongAway,
         streams,
       });
     }),

@@ -89,11 +89,11 @@ export function isEarlier(one: ResourceVersion, other: ResourceVersion): boolean
 }
 
 /** No response, or an incomplete one: the server may be down. */
-export const isMissed = ({ kind }: RequestFailure): boolean =>
+export const isUnresponsive = ({ kind }: RequestFailure): boolean =>
   kind === 'unreachable' || kind === 'closed' || kind === 'timeout';
 
 /** The version of the watch or list has expired (410). */
-export const isGone = ({ code }: RequestFailure): boolean => code === 410;
+export const isVersionExpired = ({ code }: RequestFailure): boolean => code === 410;
 
 /** The server has not reached the version: it lags behind or was restored. */
 export const isTooLarge = ({ causes }: RequestFailure): boolean => causes?.includes('ResourceVersionTooLarge') === true;
@@ -106,8 +106,8 @@ export const isInvalid = ({ code }: RequestFailure): boolean => code === 422 || 
 export const isAbsent = ({ code }: RequestFailure): boolean => code === 404;
 
 /** GOAWAY: servers use it to distribute connections. */
-export const isGoingAway = ({ kind }: RequestFailure): boolean => kind === 'going away';
+export const isGoAway = ({ kind }: RequestFailure): boolean => kind === 'going away';
 
 /** The failure is about credentials or the connection. The request can be repeated from the same version. */
-export const isAboutUs = ({ kind, code }: RequestFailure): boolean =>
+export const isConnectionFailure = ({ kind, code }: RequestFailure): boolean =>
   kind === 'credentials' || kind === 'going away' || kind === 'aborted' || code === 401 || code === 403;

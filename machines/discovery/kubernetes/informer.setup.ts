@@ -69,22 +69,22 @@ export const informerSetup = setup({
     hasFailedTwice: ({ context }) => context.failures > 1,
     isAbsencePublished: ({ context }) => context.handed === 'absence',
     isEarlier: ({ context }, params: { version: ResourceVersion }) => rules.isEarlier(params.version, context.version),
-    isUnresponsive: (_, { failure }: Failed) => rules.isMissed(failure),
+    isUnresponsive: (_, { failure }: Failed) => rules.isUnresponsive(failure),
     isStreamingUnsupported: ({ context }, { failure }: Failed) =>
       !context.isWhole && rules.mayStream(context) && rules.isInvalid(failure),
     isVersionExpired: ({ context }, { failure }: Failed) =>
-      context.isWhole && context.failures <= rules.failuresKept && rules.isGone(failure),
+      context.isWhole && context.failures <= rules.failuresKept && rules.isVersionExpired(failure),
     hasNextBasis: ({ context }, { failure }: Failed) =>
-      (rules.isTooLarge(failure) || (!context.isWhole && rules.isGone(failure))) &&
+      (rules.isTooLarge(failure) || (!context.isWhole && rules.isVersionExpired(failure))) &&
       rules.nextBasis(context.basis) !== undefined,
-    isFirstGoingAway: ({ context }, { failure }: Failed) => context.failures === 0 && rules.isGoingAway(failure),
+    isFirstGoingAway: ({ context }, { failure }: Failed) => context.failures === 0 && rules.isGoAway(failure),
     isThrottled: (_, { failure }: Failed) => rules.isThrottled(failure),
     isKindAbsent: ({ context }, { failure }: Failed) => rules.isAbsent(failure) && rules.isAbsenceBelieved(context),
-    isResumable: (_, { failure }: Failed) => rules.isAboutUs(failure),
+    isResumable: (_, { failure }: Failed) => rules.isConnectionFailure(failure),
   },
   actions: {
-    recordServer: assign((_, { anew, streams }: { anew: boolean; streams: boolean }) => ({
-      ...(anew && { isWhole: false, basis: 'newest' as const }),
+    recordServer: assign((_, { afterLongOutage, streams }: { afterLongOutage: boolean; streams: boolean }) => ({
+      ...(afterLongOutage && { isWhole: false, basis: 'newest' as const }),
       streams,
     })),
     reduceFailures: assign({ failures: ({ context }) => rules.fewFailures(context), retryAfterMs: 0 }),

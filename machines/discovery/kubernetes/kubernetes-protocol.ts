@@ -29,7 +29,7 @@ export type RequestFailure = {
 export type ServerReachable = {
   type: 'server.reachable';
   /** The outage was so long that the history may differ: the kind is listed again. */
-  anew: boolean;
+  afterLongOutage: boolean;
   /** The server is assumed to support streaming lists. */
   streams: boolean;
 };

@@ -12,15 +12,15 @@ import type {
 import { noLane } from '../timeline.ts';
 import {
   type Change,
-  emptyLine,
-  isAtRest,
-  type Line,
+  emptyQueue,
+  isIdle,
+  type PushQueue,
+  withGrantedSlots,
   withoutProxy,
   withProxy,
   withPush,
   withServed,
-  withTurns,
-} from './push-line.ts';
+} from './push-queue-record.ts';
 
 export interface PushQueueInput {
   /** Maximum number of proxies that are served at a time (PILOT_PUSH_THROTTLE). */
@@ -28,7 +28,7 @@ export interface PushQueueInput {
 }
 
 interface PushQueueContext extends PushQueueInput {
-  line: Line;
+  queue: PushQueue;
 }
 
 /**
@@ -43,29 +43,29 @@ export const pushQueueMachine = setup({
     events: {} as ClientsPush | ProxyConnected | ProxyDisconnected | ProxiesServed | QueueDrain,
   },
   guards: {
-    hasWaiting: ({ context }) => context.line.waiting.length > 0,
-    isIdle: ({ context }) => isAtRest(context.line),
-    hasNoProxies: ({ context }) => context.line.proxies.length === 0,
+    hasWaiting: ({ context }) => context.queue.waiting.length > 0,
+    isIdle: ({ context }) => isIdle(context.queue),
+    hasNoProxies: ({ context }) => context.queue.proxies.length === 0,
   },
   actions: {
     addProxy: assign({
-      line: ({ context }, params: { connection: number }) => withProxy(context.line, params.connection),
+      queue: ({ context }, params: { connection: number }) => withProxy(context.queue, params.connection),
     }),
     removeProxy: assign({
-      line: ({ context }, params: { connection: number }) => withoutProxy(context.line, params.connection),
+      queue: ({ context }, params: { connection: number }) => withoutProxy(context.queue, params.connection),
     }),
     queueAll: assign({
-      line: ({ context, event }) =>
-        event.type === 'clients.push' ? withPush(context.line, changeOf(event)) : context.line,
+      queue: ({ context, event }) =>
+        event.type === 'clients.push' ? withPush(context.queue, changeOf(event)) : context.queue,
     }),
     releaseSlots: assign({
-      line: ({ context }, params: { connections: number[] }) => withServed(context.line, params.connections),
+      queue: ({ context }, params: { connections: number[] }) => withServed(context.queue, params.connections),
     }),
     reportServed: sendTo(peer('push'), { type: 'clients.served' } satisfies ClientsServed),
     grantSlots: enqueueActions(({ context, enqueue }) => {
-      const { line, batches } = withTurns(context.line, context.throttle);
+      const { queue: line, batches } = withGrantedSlots(context.queue, context.throttle);
       if (batches.length === 0) return;
-      enqueue.assign({ line });
+      enqueue.assign({ queue: line });
       for (const batch of batches) {
         const order: ProxiesServe = { type: 'proxies.serve', ...batch };
         enqueue.sendTo(peer('ads-server'), order);
@@ -76,7 +76,7 @@ export const pushQueueMachine = setup({
   id: 'push-queue',
   description: 'The order in which xDS streams get pushes.',
   meta: { timeline: noLane },
-  context: ({ input }) => ({ ...input, line: emptyLine }),
+  context: ({ input }) => ({ ...input, queue: emptyQueue }),
   initial: 'accepting pushes',
   on: {
     'proxy.disconnected': {

@@ -7,12 +7,12 @@ export type { EntryOrder, EntryResult, RegistrationInput } from './registration.
 type Done = { event: { output: EntryResult } };
 const result = ({ event }: Done): EntryResult => event.output;
 
-const failed = {
+const onFailedWrite = {
   target: 'backing off',
   actions: ['countFailure', { type: 'reportFailed', params: ({ event }: Done) => reasonIn(event.output) }],
 } as const;
 /** The write effect has an internal error. */
-const broken = {
+const onInternalError = {
   target: 'backing off',
   actions: [
     'countFailure',
@@ -72,9 +72,9 @@ export const registrationMachine = registrationSetup.createMachine({
             target: 'rejected',
             actions: { type: 'recordRejection', params: ({ event }) => reasonIn(event.output) },
           },
-          failed,
+          onFailedWrite,
         ],
-        onError: broken,
+        onError: onInternalError,
       },
     },
     deciding: {
@@ -123,9 +123,9 @@ export const registrationMachine = registrationSetup.createMachine({
             guard: { type: 'isForeign', params: result },
             target: 'rate limited',
           },
-          { ...failed, actions: ['recordHealthUnwritten', ...failed.actions] },
+          { ...onFailedWrite, actions: ['recordHealthUnwritten', ...onFailedWrite.actions] },
         ],
-        onError: { ...broken, actions: ['recordHealthUnwritten', ...broken.actions] },
+        onError: { ...onInternalError, actions: ['recordHealthUnwritten', ...onInternalError.actions] },
       },
     },
     'rate limited': {
@@ -156,9 +156,9 @@ export const registrationMachine = registrationSetup.createMachine({
         onDone: [
           { guard: { type: 'isWritten', params: result }, target: 'grace period', actions: 'resetFailures' },
           { guard: { type: 'isForeign', params: result }, target: 'finishing', actions: 'resetFailures' },
-          failed,
+          onFailedWrite,
         ],
-        onError: broken,
+        onError: onInternalError,
       },
     },
     'grace period': {
@@ -184,9 +184,9 @@ export const registrationMachine = registrationSetup.createMachine({
         onDone: [
           { guard: { type: 'isWritten', params: result }, target: 'finishing', actions: 'resetFailures' },
           { guard: { type: 'isForeign', params: result }, target: 'finishing', actions: 'resetFailures' },
-          failed,
+          onFailedWrite,
         ],
-        onError: broken,
+        onError: onInternalError,
       },
     },
     'backing off': {

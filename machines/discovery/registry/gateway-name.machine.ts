@@ -1,6 +1,6 @@
 import { assign, sendParent, setup } from 'xstate';
 import { promiseEffect } from '../../effect.ts';
-import { onEffectError, onFailedResponse, onTimeout } from '../in-vain.ts';
+import { onEffectError, onFailedResponse, onTimeout } from '../failed-requests.ts';
 import type { GatewayNameFailed, GatewayNameResolved } from '../protocol.ts';
 import { noLane } from '../timeline.ts';
 

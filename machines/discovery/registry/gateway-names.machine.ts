@@ -26,7 +26,7 @@ export const gatewayNamesMachine = setup({
   types: {
     context: {} as GatewayNamesContext,
     events: {} as GatewayNamesListed | GatewayNameResolved | GatewayNameFailed,
-    children: {} as { wanted: 'listNames' } & Record<`gateway-name-${number}`, 'gatewayName'>,
+    children: {} as { names: 'listNames' } & Record<`gateway-name-${number}`, 'gatewayName'>,
   },
   actors: {
     /** Lists the names, at once if there are any, and after each change. */
@@ -58,7 +58,7 @@ export const gatewayNamesMachine = setup({
   meta: { timeline: gatewayNamesTimeline },
   context: { names: [], started: 0, trouble: '' },
   invoke: {
-    id: 'wanted',
+    id: 'names',
     src: 'listNames',
     onError: {
       description: 'An internal error. The known names are kept.',

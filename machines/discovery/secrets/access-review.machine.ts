@@ -1,6 +1,6 @@
 import { assign, sendParent, setup } from 'xstate';
 import { promiseEffect } from '../../effect.ts';
-import { onEffectError, onFailedResponse } from '../in-vain.ts';
+import { onEffectError, onFailedResponse } from '../failed-requests.ts';
 import type { AccessReviewed, AccessUnavailable } from '../protocol.ts';
 import { noLane } from '../timeline.ts';
 
@@ -30,7 +30,7 @@ export const accessReviewMachine = setup({
   types: {
     context: {} as AccessReviewContext,
     input: {} as AccessReviewInput,
-    children: {} as { asking: 'reviewAccess' },
+    children: {} as { reviewing: 'reviewAccess' },
   },
   actors: {
     /** SubjectAccessReview with a limit: may the account list Secrets in its namespace? */
@@ -76,7 +76,7 @@ export const accessReviewMachine = setup({
       description: 'Requests a SubjectAccessReview. The last result applies.',
       meta: { waitsFor: 'the response of the API server, which has a limit' },
       invoke: {
-        id: 'asking',
+        id: 'reviewing',
         src: 'reviewAccess',
         input: ({ context: { account } }) => ({ account }),
         onDone: [

@@ -81,7 +81,7 @@ export const adsConnectionMachine = setup({
       // An acknowledgement requests nothing. A nonce of another stream, or one that the client generated, acknowledges nothing.
       if (request.rejection !== null || isNonceOf(request.nonce, context.connection)) return;
       const names = request.protocol === 'sotw' ? request.names : request.subscribe;
-      const orders = [{ typeUrl, names, all: true, asked: noNames, changed: false }];
+      const orders = [{ typeUrl, names, all: true, requested: noNames, changed: false }];
       enqueue.sendTo('stream', { type: 'responses.send', orders });
     }),
     releaseChanges: sendTo('stream', { type: 'changes.release' } satisfies StreamOrder),

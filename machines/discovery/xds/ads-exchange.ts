@@ -233,7 +233,7 @@ function everyWatch(watches: Watches, holds: (watch: Watches[string]) => boolean
 
 // ---- requests of the client
 
-const reportedClasses: Partial<Record<RequestClass, RequestClassified['verdict']>> = {
+const reportedClasses: Partial<Record<RequestClass, RequestClassified['requestClass']>> = {
   rejection: 'rejection',
   stale: 'stale',
   misuse: 'misuse',
@@ -264,8 +264,12 @@ function believed(request: AdsRequest, watches: Watches, { resendsEndpoints }: E
   return { ...request, knownVersions: noNames };
 }
 
-function classified(typeUrl: string, verdict: RequestClassified['verdict'], reason: string): RequestClassified {
-  return { type: 'request.classified', typeUrl, verdict, reason };
+function classified(
+  typeUrl: string,
+  requestClass: RequestClassified['requestClass'],
+  reason: string,
+): RequestClassified {
+  return { type: 'request.classified', typeUrl, requestClass, reason };
 }
 
 /** Reason for ending a stream that exceeds the limit. */

@@ -56,7 +56,7 @@ export type ResponseOrder = {
   /** With `all`: except those that the client reports in their current version. */
   has?: KnownResources;
   /** Send these, whatever was sent before. */
-  asked: readonly string[];
+  requested: readonly string[];
   /** Send resources that changed since they were sent. */
   changed: boolean;
   /** Send these in the form in which they were held. */
@@ -116,7 +116,7 @@ export type StreamClosed = { type: 'stream.closed'; reason: string };
 export type RequestClassified = {
   type: 'request.classified';
   typeUrl: string;
-  verdict: 'rejection' | 'stale' | 'misuse' | 'unserved';
+  requestClass: 'rejection' | 'stale' | 'misuse' | 'unserved';
   /** Reason of the rejection; empty without one. */
   reason: string;
 };
@@ -151,7 +151,7 @@ export type ResponseSent = {
 export type ResponseSkipped = {
   type: 'response.skipped';
   typeUrl: string;
-  why: 'unchanged' | 'held' | 'not served' | 'failed';
+  reason: 'unchanged' | 'held' | 'not served' | 'failed';
   /** Clusters that resources of the type wait for. */
   awaits?: readonly string[];
 };

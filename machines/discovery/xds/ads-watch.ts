@@ -24,8 +24,8 @@ export type RequestClass =
 
 export type Classification = { watch: Watch | undefined; requestClass: RequestClass };
 
-const nothingDue: Due = { all: false, asked: noNames, changed: false };
-const everythingDue: Due = { all: true, asked: noNames, changed: false };
+const nothingDue: Due = { all: false, requested: noNames, changed: false };
+const everythingDue: Due = { all: true, requested: noNames, changed: false };
 
 const noOrders: readonly ResponseOrder[] = [];
 
@@ -171,13 +171,13 @@ function change(watch: Watch, requested: Subscription, byName: boolean): Classif
   const next: Watch = {
     ...watch,
     ...requested,
-    due: { ...watch.due, asked: within(watch.due.asked, requested.names) },
+    due: { ...watch.due, requested: within(watch.due.requested, requested.names) },
   };
   if (requested.wildcard !== watch.wildcard)
     return { watch: { ...next, due: everythingDue }, requestClass: 'subscription' };
   if (added.length === 0) return { watch: next, requestClass: 'unsubscription' };
   // A response of a type that is sent as a whole must contain the whole subscription.
-  const due = byName ? { ...next.due, asked: union(next.due.asked, added) } : { ...next.due, all: true };
+  const due = byName ? { ...next.due, requested: union(next.due.requested, added) } : { ...next.due, all: true };
   return { watch: { ...next, due }, requestClass: 'subscription' };
 }
 
@@ -203,7 +203,7 @@ function firstDelta(request: DeltaRequest): Classification {
   const named = without(subscribe.names, unsubscribe.names);
   const names = wildcard ? named : union(named, has);
   const subscribed = wildcard || names.length > 0;
-  const due: Due = { all: subscribed, asked: wildcard ? has : noNames, changed: false, ...versionsOf(request) };
+  const due: Due = { all: subscribed, requested: wildcard ? has : noNames, changed: false, ...versionsOf(request) };
   return {
     watch: { ...freshWatch, wildcard, names, due },
     requestClass: subscribed ? 'subscription' : 'unsubscription',
@@ -228,12 +228,12 @@ function changeDelta(watch: Watch, request: DeltaRequest): Classification {
   const wildcard = (watch.wildcard || requestsAll) && !unsubscribe.hasStar;
   if (kept === watch.names && added.length === 0 && wildcard === watch.wildcard) return nothingNew;
   const isAll = wildcard && !watch.wildcard;
-  const dueNames = union(without(watch.due.asked, unsubscribe.names), added);
+  const dueNames = union(without(watch.due.requested, unsubscribe.names), added);
   const next: Watch = {
     ...watch,
     wildcard,
     names,
-    due: { ...watch.due, asked: dueNames, all: watch.due.all || isAll },
+    due: { ...watch.due, requested: dueNames, all: watch.due.all || isAll },
   };
   if (!isSubscribed(next)) return { watch: unsubscribed(next), requestClass: 'unsubscription' };
   return { watch: next, requestClass: added.length > 0 || isAll ? 'subscription' : 'unsubscription' };
@@ -308,27 +308,27 @@ export function nextOrders(watches: Watches): { watches: Watches; orders: readon
   for (const typeUrl of inPushOrder(types)) {
     const watch = watches[typeUrl]!;
     const isFree = !isOutstanding(watch);
-    const { all, asked, ready, warming } = watch.due;
+    const { all, requested, ready, warming } = watch.due;
     const mayGo = !isHeld || isIndependent(typeUrl);
     const changed = (watch.due.changed || warming !== undefined) && isFree && mayGo;
     // The client may acknowledge clusters only after this response, so it must not wait for a change of clusters that waits for their
     // acknowledgement.
     const isAgain = warming !== undefined && isFree && isHeld && watch.versionSent !== '';
     // Held resources refer to clusters that the client has: later changes of clusters do not delay them.
-    const isResponse = all || asked.length > 0;
+    const isResponse = all || requested.length > 0;
     const isReady = ready !== undefined && isFree && !isResponse;
     if (watch.ordered === 'nothing' && isAgain && !isResponse) {
       const names = watch.wildcard ? '*' : watch.names;
-      orders.push({ typeUrl, names, all, asked, changed: true, again: watch.versionSent });
+      orders.push({ typeUrl, names, all, requested, changed: true, again: watch.versionSent });
       const due: Due = { ...nothingDue, changed: watch.due.changed };
       next = { ...next, [typeUrl]: { ...watch, due, ordered: 'names' } };
     } else if (watch.ordered === 'nothing' && isReady) {
       const names = watch.wildcard ? '*' : watch.names;
-      orders.push({ typeUrl, names, all, asked, changed: false, ready });
+      orders.push({ typeUrl, names, all, requested, changed: false, ready });
       next = { ...next, [typeUrl]: { ...watch, due: { ...nothingDue, changed: watch.due.changed }, ordered: 'names' } };
     } else if (watch.ordered === 'nothing' && (isResponse || changed)) {
       const names = watch.wildcard ? '*' : watch.names;
-      orders.push({ typeUrl, names, all, asked, changed: changed && !all, ...moreOf(watch.due) });
+      orders.push({ typeUrl, names, all, requested, changed: changed && !all, ...moreOf(watch.due) });
       const left = ready !== undefined && !all ? { ready } : {};
       const isLeft = !changed && !all;
       const due: Due = {
@@ -357,8 +357,8 @@ function moreOf({ has, returning }: Due): Pick<ResponseOrder, 'has' | 'returning
 function typesDue(watches: Watches): readonly string[] {
   const types: string[] = [];
   for (const typeUrl in watches) {
-    const { all, asked, changed, ready, warming } = watches[typeUrl]!.due;
-    if (all || changed || asked.length > 0 || ready !== undefined || warming !== undefined) types.push(typeUrl);
+    const { all, requested, changed, ready, warming } = watches[typeUrl]!.due;
+    if (all || changed || requested.length > 0 || ready !== undefined || warming !== undefined) types.push(typeUrl);
   }
   return types;
 }

@@ -82,7 +82,7 @@ export const stepsOfLimit = 2;
 export const newRollout: Rollout = { newClusters: [], held: [], retained: [], givenUp: [] };
 
 /** Whether a record equals {@link newRollout}, which clients share. */
-export function isAtRest({ newClusters, held, retained, givenUp }: Rollout): boolean {
+export function isIdle({ newClusters, held, retained, givenUp }: Rollout): boolean {
   return newClusters.length + held.length + retained.length + givenUp.length === 0;
 }
 

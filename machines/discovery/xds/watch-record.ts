@@ -14,7 +14,7 @@ export type Due = {
   /** With `all`: except resources that the client reports. */
   has?: KnownResources;
   /** Names that were added to a subscription. */
-  asked: readonly string[];
+  requested: readonly string[];
   /** A push concerns the type. */
   changed: boolean;
   /** Sent clusters may wait for it: the client may acknowledge them only after this response. */

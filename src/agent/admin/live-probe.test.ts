@@ -43,10 +43,10 @@ function probing(
   port: number,
   epoch: number,
   {
-    isRequested = false,
+    isProbeRequested: isRequested = false,
     startedAtMs = hostMs(),
     ...options
-  }: Partial<ProbeEnvironment> & { isRequested?: boolean; startedAtMs?: number } = {},
+  }: Partial<ProbeEnvironment> & { isProbeRequested?: boolean; startedAtMs?: number } = {},
 ): {
   next: (type: string) => Promise<EventObject & Record<string, unknown>>;
   requestProbe: (asItIs?: boolean) => void;
@@ -65,7 +65,7 @@ function probing(
     invoke: {
       id: 'probe',
       src: 'probe',
-      input: { epoch, baseId: 1, adminPort: port, listeners: epoch === 0, asked: isRequested, startedAtMs },
+      input: { epoch, baseId: 1, adminPort: port, listeners: epoch === 0, isProbeRequested: isRequested, startedAtMs },
     },
     on: { '*': { actions: ({ event }) => void events.push(event as EventObject & Record<string, unknown>) } },
   });
@@ -73,7 +73,8 @@ function probing(
   onTestFinished(() => void actor.stop());
   return {
     events,
-    requestProbe: (asItIs = false) => actor.getSnapshot().children.probe?.send({ type: 'probe.run', asItIs }),
+    requestProbe: (asItIs = false) =>
+      actor.getSnapshot().children.probe?.send({ type: 'probe.run', acceptsMissingListeners: asItIs }),
     async why() {
       actor.getSnapshot().children.probe?.send({ type: 'probe.explain' });
       return String((await next('probe.waiting')).reason);
@@ -112,7 +113,7 @@ test('bounds the time since which the epoch may be live by its start and the las
 test('reports the result of a probe that was requested before the process started', async () => {
   const { port, admin } = await adminServer();
   admin.ready = { status: 503, body: 'INITIALIZING\n' };
-  const { next, events } = probing(port, 0, { isRequested: true });
+  const { next, events } = probing(port, 0, { isProbeRequested: true });
   expect(await next('probe.failed')).toMatchObject({ reason: expect.stringContaining('INITIALIZING') });
   admin.ready = { status: 200, body: 'LIVE\n' };
   await next('probe.passed');

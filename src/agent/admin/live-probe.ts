@@ -51,10 +51,12 @@ export function liveProbe(environment: ProbeEnvironment) {
       sendBack(event);
     };
     const probe = new Probe(environment, input, report);
-    receive((order) => void (order.type === 'probe.run' ? probe.probeNow(order.asItIs) : probe.explain()));
+    receive(
+      (order) => void (order.type === 'probe.run' ? probe.probeNow(order.acceptsMissingListeners) : probe.explain()),
+    );
     if (input.adopted?.live) probe.reportAdopted();
     else {
-      if (input.asked) void probe.probeNow(false);
+      if (input.isProbeRequested) void probe.probeNow(false);
       void probe.rounds(stop.signal);
       void probe.awaitMark(stop.signal);
     }
@@ -173,7 +175,7 @@ class Probe {
   async #lacking(): Promise<string> {
     const refused = this.#input.listeners ? ((await getRejectedListeners(this.#admin)) ?? []) : [];
     if (refused.length === 0) return '';
-    const [{ name, why }] = refused as [RefusedListener];
+    const [{ name, reason: why }] = refused as [RefusedListener];
     return `LIVE, but Envoy rejected ${refused.length} ${refused.length === 1 ? 'listener' : 'listeners'}, first ${name}: ${why}`;
   }
 }

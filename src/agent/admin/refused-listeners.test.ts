@@ -43,8 +43,8 @@ test('returns the same thousand of many rejected listeners each time, a hundred 
     }))!;
   const reported = await listenersFrom(names);
   expect(reported).toHaveLength(1_000);
-  expect(reported[99]).toEqual({ name: 'l0099', why: 'no l0099' });
-  expect(reported[100]).toEqual({ name: 'l0100', why: '' });
+  expect(reported[99]).toEqual({ name: 'l0099', reason: 'no l0099' });
+  expect(reported[100]).toEqual({ name: 'l0100', reason: '' });
   expect(await listenersFrom(names.toReversed())).toEqual(reported);
 });
 
@@ -89,7 +89,7 @@ test('returns the rejected listener of a live Envoy, but not a rejected update',
       throw new Error(`refused are ${JSON.stringify(last)}`);
     });
   };
-  expect((await refused(['tls']))[0]!.why).toContain('Failed to load incomplete private key from path: /nowhere');
+  expect((await refused(['tls']))[0]!.reason).toContain('Failed to load incomplete private key from path: /nowhere');
   put(listener('plain', port), listener('tls', port + 1));
   await refused([]);
   put(listener('plain', port), listener('tls', port + 2, '/nowhere'));

@@ -34,12 +34,12 @@ function rejectedListenersIn(dump: unknown): RefusedListener[] | undefined {
     const error = fieldOf(listener, 'error_state');
     if (typeof name !== 'string' || name === '' || typeof error !== 'object' || error === null) return [];
     const serves = fieldOf(listener, 'active_state') !== undefined || fieldOf(listener, 'warming_state') !== undefined;
-    return serves ? [] : [{ name, why: String(fieldOf(error, 'details') ?? '').slice(0, maxReasonLength) }];
+    return serves ? [] : [{ name, reason: String(fieldOf(error, 'details') ?? '').slice(0, maxReasonLength) }];
   });
   return refused
     .sort((one, other) => (one.name < other.name ? -1 : 1))
     .slice(0, maxNames)
-    .map(({ name, why }, i) => ({ name, why: i < maxReasons ? why : '' }));
+    .map(({ name, reason }, i) => ({ name, reason: i < maxReasons ? reason : '' }));
 }
 
 function fieldOf(value: unknown, name: string): unknown {

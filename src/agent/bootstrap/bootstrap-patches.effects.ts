@@ -30,5 +30,5 @@ export function bootstrapPatchesWithEffects(
     bootstrap: unpatched(parts),
     log: log.scope('bootstrap'),
   });
-  return bootstrapPatchesMachine.provide({ actors: { ask: requestFromControlPlane } });
+  return bootstrapPatchesMachine.provide({ actors: { requestPatches: requestFromControlPlane } });
 }

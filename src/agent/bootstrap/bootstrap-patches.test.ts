@@ -68,14 +68,14 @@ async function requestFrom(respond: Responder, patches = new BootstrapPatches())
 /** Collects the events that the effect sends to its chart. */
 async function outcome(discoveryAddress: string, patches: BootstrapPatches, lines: string[]) {
   const reported: (PatchesRequested | PatchesCompleted)[] = [];
-  const chart = setup({ actors: { ask: effect(discoveryAddress, patches, lines) } }).createMachine({
-    invoke: { src: 'ask', input: { shows: 'token' } },
+  const chart = setup({ actors: { requestPatches: effect(discoveryAddress, patches, lines) } }).createMachine({
+    invoke: { src: 'requestPatches', input: { credential: 'token' } },
     on: { '*': { actions: ({ event }) => void reported.push(event as PatchesRequested | PatchesCompleted) } },
   });
   const actor = createActor(chart).start();
   await expect.poll(() => reported.at(-1)?.type).toBe('patches.completed');
   actor.stop();
-  const { answer: output } = reported.at(-1) as PatchesCompleted;
+  const { result: output } = reported.at(-1) as PatchesCompleted;
   return { output, hasTaken: reported[0]!.type === 'patches.requested' };
 }
 
@@ -164,7 +164,9 @@ test('ignores a response after the timeout of the chart', async () => {
   );
   const patches = new BootstrapPatches();
   const lines: string[] = [];
-  const chart = createActor(bootstrapPatchesMachine.provide({ actors: { ask: effect(address, patches, lines) } }));
+  const chart = createActor(
+    bootstrapPatchesMachine.provide({ actors: { requestPatches: effect(address, patches, lines) } }),
+  );
   chart.start();
   while (requests.length === 0) await new Promise(setImmediate);
   expect(chart.getSnapshot().value).toEqual({ requesting: 'sent' });

@@ -91,24 +91,24 @@ const refusals: ReadonlySet<string> = new Set(['UNAUTHENTICATED', 'PERMISSION_DE
 
 /** Sends one request and cancels it when its actor is stopped. The chart limits how long it waits. */
 export function requestPatches(environment: PatchesEnvironment) {
-  return fromCallback<PatchesCancel, { shows: UpstreamCredential }>(({ input, receive, sendBack }) => {
+  return fromCallback<PatchesCancel, { credential: UpstreamCredential }>(({ input, receive, sendBack }) => {
     const stop = new AbortController();
     const report = (event: PatchesRequested | PatchesCompleted): void => {
       if (!stop.signal.aborted) sendBack(event);
     };
     if (environment.patches.isKnown) {
-      setImmediate(() => report({ type: 'patches.completed', answer: { is: 'patched' } }));
+      setImmediate(() => report({ type: 'patches.completed', result: { is: 'patched' } }));
       return () => stop.abort();
     }
     receive(({ waitedMs }) => {
       void environment.patches.store(noPatches);
       environment.log.warn('patches.unsupported', { reason: `no response within ${waitedMs} ms` });
     });
-    void requestAndApply(input.shows, {
+    void requestAndApply(input.credential, {
       ...environment,
       signal: stop.signal,
       onRequestSent: () => report({ type: 'patches.requested' }),
-    }).then((response) => report({ type: 'patches.completed', answer: response }));
+    }).then((response) => report({ type: 'patches.completed', result: response }));
     return () => stop.abort();
   });
 }
@@ -119,11 +119,11 @@ interface PatchesQuery extends PatchesEnvironment {
 }
 
 /** Sends the request and classifies the result. Never throws. */
-async function requestAndApply(shows: UpstreamCredential, query: PatchesQuery): Promise<PatchesResult> {
+async function requestAndApply(credential: UpstreamCredential, query: PatchesQuery): Promise<PatchesResult> {
   const { random = Math.random, log, signal } = query;
   let response: Uint8Array | undefined;
   try {
-    response = await sendRequest(query, shows);
+    response = await sendRequest(query, credential);
   } catch (error) {
     const { code, retryAfterMs = 0 } = error instanceof GrpcError ? error : { code: '' };
     const reason = explainInOneLine(error);
@@ -174,7 +174,7 @@ async function applyResponse(
 /** @returns the Bootstrap message; `undefined` if the response contains none. @throws GrpcError */
 async function sendRequest(
   { discoveryAddress, credentials, headers, bootstrap, signal, onRequestSent }: PatchesQuery,
-  shows: UpstreamCredential,
+  credential: UpstreamCredential,
 ): Promise<Uint8Array | undefined> {
   const { node } = bootstrap() as { readonly node?: object };
   if (node === undefined)
@@ -191,7 +191,7 @@ async function sendRequest(
   const address = parseHostAndPort(discoveryAddress);
   if (address === undefined)
     throw new GrpcError('UNAVAILABLE', `control plane address must be host:port, got "${discoveryAddress}"`);
-  const { tls, headers: credentialHeaders } = await credentials(shows, signal);
+  const { tls, headers: credentialHeaders } = await credentials(credential, signal);
   const connection = await GrpcConnection.open({ address, ...(tls && { tls }) }, defaultGrpcLimits, signal);
   try {
     signal.throwIfAborted();

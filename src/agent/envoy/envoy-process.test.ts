@@ -154,7 +154,7 @@ test('reports why Envoy rejected its bootstrap', async () => {
   const envoy = await run({ configFile: '/nowhere/bootstrap.json' });
   const exit = await envoy.event<ProcessExited>('process.exited');
   expect(exit.code).toBe(1);
-  expect(exit.lastWords).toContain('Invalid path: /nowhere/bootstrap.json');
+  expect(exit.lastOutput).toContain('Invalid path: /nowhere/bootstrap.json');
 });
 
 test('distinguishes a kill by another process from one by the agent', async () => {
@@ -165,12 +165,12 @@ test('distinguishes a kill by another process from one by the agent', async () =
   expect(await killedByOther.event('process.exited')).toMatchObject({
     code: null,
     signal: 'SIGKILL',
-    lastWords: 'killed by another process or the kernel, possibly out of memory',
+    lastOutput: 'killed by another process or the kernel, possibly out of memory',
   });
   const killedByAgent = await run();
   await live(killedByAgent);
   killedByAgent.order('SIGKILL');
-  expect(await killedByAgent.event('process.exited')).toMatchObject({ signal: 'SIGKILL', lastWords: '' });
+  expect(await killedByAgent.event('process.exited')).toMatchObject({ signal: 'SIGKILL', lastOutput: '' });
 });
 
 test.each([
@@ -179,12 +179,12 @@ test.each([
   [[], false, 'killed by another process or the kernel, possibly out of memory'],
 ])(
   'S25: reads from the OOM counter (%j at start and exit) whether the kernel killed Envoy out of memory',
-  async (counter, outOfMemory, lastWords) => {
+  async (counter, outOfMemory, lastOutput) => {
     const readings = [...counter];
     const envoy = await run({ outOfMemoryKills: () => readings.shift() });
     const { pid } = await envoy.event<{ type: string; pid: number }>('process.spawned');
     process.kill(pid, 'SIGKILL');
-    expect(await envoy.event('process.exited')).toMatchObject({ signal: 'SIGKILL', outOfMemory, lastWords });
+    expect(await envoy.event('process.exited')).toMatchObject({ signal: 'SIGKILL', outOfMemory, lastOutput });
   },
 );
 

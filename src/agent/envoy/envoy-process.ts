@@ -124,9 +124,9 @@ function runEnvoy(
     const { refusedByParent } = output;
     // A killed process reports no reason (spec/agent.md §2.6 F12).
     const killed = signal === 'SIGKILL' && !killedByAgent ? causeOfKill(killsBefore, outOfMemoryKills()) : undefined;
-    const { lastWords, outOfMemory } = killed ?? { lastWords: output.exitReason(), outOfMemory: false };
+    const { lastOutput, outOfMemory } = killed ?? { lastOutput: output.exitReason(), outOfMemory: false };
     const takeOver = tookOver ? { tookOverWithinMs: livedMs } : {};
-    report({ type: 'process.exited', code, signal, lastWords, refusedByParent, outOfMemory, ...takeOver });
+    report({ type: 'process.exited', code, signal, lastOutput, refusedByParent, outOfMemory, ...takeOver });
     // Its folder would report to the next agent an exit that is already handled.
     if (child instanceof DetachedEnvoy && !isReleased) child.removeFolder();
   });
@@ -207,15 +207,15 @@ function adoptEnvoy({ held }: EnvoyProcessEnvironment, run: StartOrder): Started
 function causeOfKill(
   killsBefore: number | undefined,
   killsNow: number | undefined,
-): { lastWords: string; outOfMemory: boolean } {
+): { lastOutput: string; outOfMemory: boolean } {
   if (killsBefore === undefined || killsNow === undefined) {
-    return { lastWords: 'killed by another process or the kernel, possibly out of memory', outOfMemory: false };
+    return { lastOutput: 'killed by another process or the kernel, possibly out of memory', outOfMemory: false };
   }
   const outOfMemory = killsNow > killsBefore;
-  const lastWords = outOfMemory
+  const lastOutput = outOfMemory
     ? `killed by the kernel, out of memory (oom_kill ${killsBefore} → ${killsNow})`
     : 'killed by another process (the kernel reports no out-of-memory kill)';
-  return { lastWords, outOfMemory };
+  return { lastOutput, outOfMemory };
 }
 
 /** `spawn` reports most errors with an event, but throws if the arguments are too long. */

@@ -185,11 +185,11 @@ describe('reading of certificates', () => {
   test('reports a missing validation, and no problem of the files', async () => {
     const directory = withPair();
     const none: CertificateValidator = async ([set]) => [{ set: set!, result: { is: 'not known', why: 'no time' } }];
-    expect(await read([directory], none)).toMatchObject({ problems: [], notJudged: 'no time' });
+    expect(await read([directory], none)).toMatchObject({ problems: [], notValidated: 'no time' });
     const fails: CertificateValidator = async () => {
       throw new Error('EMFILE');
     };
-    expect(await read([directory], fails)).toMatchObject({ problems: [], notJudged: 'EMFILE' });
+    expect(await read([directory], fails)).toMatchObject({ problems: [], notValidated: 'EMFILE' });
   });
 
   test('does not validate invalid files, nor files of a first start, for which it warns', async () => {
@@ -202,7 +202,7 @@ describe('reading of certificates', () => {
     const reading = await read([directory], judge, lines);
     expect(reading.problems).toEqual([`${directory}: tls.key is missing beside tls.crt`]);
     expect(reading).toMatchObject({ code: 'PRIVATE_KEY_INVALID' });
-    expect(reading.notJudged).toBeUndefined();
+    expect(reading.notValidated).toBeUndefined();
     expect(await read([directory], judge, lines, false)).toEqual(reading);
     expect(
       linesOf(lines, 'certificates.invalid', { code: 'PRIVATE_KEY_INVALID', reason: /tls\.key is missing/ }),

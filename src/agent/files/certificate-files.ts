@@ -28,7 +28,7 @@ export interface CertificateFilesContent {
   /** Codes of the problems without duplicates; `undefined` without problems. */
   readonly code?: string;
   /** Why the files could not be validated. */
-  readonly notJudged?: string;
+  readonly notValidated?: string;
 }
 
 interface DirectoriesRead extends CertificateFilesContent {
@@ -152,9 +152,9 @@ export function readCertificates(validator: CertificateValidator, log: Logger, t
       return outcome(read);
     }
     for (let times = 1; times <= readings; times++) {
-      const { problems, notJudged } = await validateSets(read, validator, signal);
+      const { problems, notValidated } = await validateSets(read, validator, signal);
       const after = await digest();
-      if (after.digest === read.digest) return outcome(read, problems, notJudged);
+      if (after.digest === read.digest) return outcome(read, problems, notValidated);
       read = after;
     }
     return outcome(read, [unreadableAs('certificate files keep changing while they are read')]);
@@ -164,13 +164,13 @@ export function readCertificates(validator: CertificateValidator, log: Logger, t
 function outcome(
   { digest, files, found }: DirectoriesRead,
   more: readonly CertificateProblem[] = [],
-  notJudged?: string,
+  notValidated?: string,
 ): CertificateFilesContent {
   return {
     digest,
     files,
     ...reported([...found, ...more]),
-    ...(notJudged !== undefined && { notJudged }),
+    ...(notValidated !== undefined && { notValidated }),
   };
 }
 
@@ -179,19 +179,19 @@ async function validateSets(
   { sets, problems, contents }: DirectoriesRead,
   validator: CertificateValidator,
   signal: AbortSignal,
-): Promise<{ problems: CertificateProblem[]; notJudged?: string }> {
+): Promise<{ problems: CertificateProblem[]; notValidated?: string }> {
   if (sets.length === 0 || problems.length > 0) return { problems: [] };
   const refused: CertificateProblem[] = [];
   try {
     for (const { set, result } of await validator(sets, signal)) {
-      if (result.is === 'not known') return { problems: [], notJudged: result.why };
+      if (result.is === 'not known') return { problems: [], notValidated: result.why };
       const file = 'roots' in set ? set.roots : set.certificate;
       const blocks = describeCertificates(contents.get(file) ?? Buffer.alloc(0));
       const message = `Envoy rejects ${file}: ${plain(result.why)}${blocks === '' ? '' : ` (${blocks})`}`;
       refused.push(problemOf('CERTIFICATE_REJECTED', message, { path: file }));
     }
   } catch (error) {
-    return { problems: [], notJudged: messageOf(error) };
+    return { problems: [], notValidated: messageOf(error) };
   }
   return { problems: refused };
 }

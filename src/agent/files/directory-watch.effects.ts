@@ -57,7 +57,7 @@ export function watchDirectory(
 ) {
   // Checks that hang survive the abort of their watch.
   const hanging = new Set<string>();
-  return fromCallback<{ type: never }, { directory: string; seen: string | null }>(({ input, sendBack }) => {
+  return fromCallback<{ type: never }, { directory: string; knownHash: string | null }>(({ input, sendBack }) => {
     const burst = new Burst((path) => sendBack({ type: 'files.changed', path } satisfies WatchedFilesChanged));
     const report = (event: Report): void => {
       if (event.type === 'files.changed') burst.report(event.path);
@@ -134,7 +134,10 @@ class DirectoryWatch {
   #comparedAt = 0;
   #closed = false;
 
-  constructor({ directory, seen }: { directory: string; seen: string | null }, environment: WatchEnvironment) {
+  constructor(
+    { directory, knownHash: seen }: { directory: string; knownHash: string | null },
+    environment: WatchEnvironment,
+  ) {
     this.#directory = resolve(directory);
     this.#content = seen;
     this.#environment = environment;
@@ -226,7 +229,7 @@ class DirectoryWatch {
     if (this.#closed) return;
     this.close();
     const reason = `cannot watch ${this.#directory}: ${messageOf(error)}`;
-    this.#environment.report({ type: 'watch.failed', reason, seen: this.#content });
+    this.#environment.report({ type: 'watch.failed', reason, knownHash: this.#content });
   }
 
   #unwatch(): void {

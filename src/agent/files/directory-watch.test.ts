@@ -38,7 +38,7 @@ function begin(directory: string, effect: ReturnType<typeof watchDirectory>, see
       },
     },
   }).createMachine({
-    invoke: { src: 'watch', input: { directory, seen } },
+    invoke: { src: 'watch', input: { directory, knownHash: seen } },
     on: { '*': { actions: 'note' } },
   });
   const actor = createActor(parent).start();
@@ -217,7 +217,7 @@ test('reports the last known content when a watch fails, and the next watch only
   const { facts, failures } = await watching(directory, effect);
   expect(facts).toEqual(['watch.failed']);
   expect(failures[0]?.reason).toMatch(/cannot watch .*: ENOSPC/);
-  const seen = failures[0]!.seen;
+  const seen = failures[0]!.knownHash;
   expect(seen).not.toBeNull();
 
   const unchanged = await watching(directory, effect, seen);
@@ -240,7 +240,7 @@ test('reports restored content as changed, so that it is read again', async () =
   const earlier = await watching(directory, effect);
   switchTo('..2');
   switchTo('..1');
-  const after = await watching(directory, effect, earlier.failures[0]!.seen);
+  const after = await watching(directory, effect, earlier.failures[0]!.knownHash);
   expect(after.paths).toEqual([directory]);
 });
 

@@ -23,7 +23,7 @@ test("reports an error when reading files times out, so that the certificate's e
   const issue = issueCertificate({
     ...{ vault: new SecretVault(), credentialTurns, identity, config, env, nodeId: 'a', now: Date.now },
   });
-  const order = { name: 'default', source: 'authority', shown: 'token', version: '' } as const;
+  const order = { name: 'default', source: 'authority', credential: 'token', version: '' } as const;
   const metadata = issue({ ...order, parts: { authorities: '', bundle: '' } }, new AbortController().signal);
   await expect(metadata).rejects.toThrow(NotObtained);
   await expect(metadata).rejects.toThrow('not read within 10000 ms');

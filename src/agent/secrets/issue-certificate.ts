@@ -81,7 +81,7 @@ export function requestOf({
 /** The authority's port uses TLS whatever the xDS configuration, except a plaintext port. */
 async function credentialsFor(
   { vault, distributedRoots, credentialTurns, config, env, identity, now }: IssueEnvironment,
-  { shown, version }: ObtainOrder,
+  { credential, version }: ObtainOrder,
   signal: AbortSignal,
 ): Promise<ConnectionCredentials> {
   const read = new ControlPlaneCredentials({
@@ -90,11 +90,11 @@ async function credentialsFor(
     now,
     ...(distributedRoots && { distributedRoots }),
     ...(credentialTurns && { turns: credentialTurns }),
-    ...(shown === 'certificate' && { workloadCertificate: () => vault.get(identityName, version)?.pair }),
+    ...(credential === 'certificate' && { workloadCertificate: () => vault.get(identityName, version)?.pair }),
   });
   const limit = AbortSignal.any([signal, AbortSignal.timeout(filesLimitMs)]);
   try {
-    return await Promise.race([read.read('ca', identity.authorityAddress, shown, limit), timeoutOf(limit)]);
+    return await Promise.race([read.read('ca', identity.authorityAddress, credential, limit), timeoutOf(limit)]);
   } catch (error) {
     throw new NotObtained(reasonIn(error), { cause: error });
   }

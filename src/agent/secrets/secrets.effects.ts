@@ -58,7 +58,7 @@ export function secretsWithEffects({
   const issue = issueCertificate({ vault, ...shows, identity, config, env, nodeId, now });
   return secretsMachine.provide({
     actors: {
-      lookForServer: detectServer(ownership),
+      probeServer: detectServer(ownership),
       serveSecrets: serveSecrets({ vault, log, ...(ownership && { ownership }) }),
       writeOutput: writeOutput({ vault, directory: outputDirectory, env }),
       secret: secretWithEffects({

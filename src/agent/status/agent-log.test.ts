@@ -16,7 +16,7 @@ type Event =
   | SecretUnavailable
   | SecretObtained
   | UpstreamFailed
-  | { type: 'upstream.opened'; shown: string }
+  | { type: 'upstream.opened'; credential: string }
   | { type: 'upstream.responded' };
 
 function logged(to: string, ...events: Event[]): LoggedEvent[] {
@@ -142,7 +142,7 @@ test('logs a connection when the control plane responds, and equal failures numb
     ...{ type: 'upstream.failed', stream: age, isRefusal: true, retryAfterMs: 0 },
     reason: `UNAUTHENTICATED: authentication failed (token a, written ${age} s ago)`,
   });
-  const opened = { type: 'upstream.opened', shown: 'token a' } as const;
+  const opened = { type: 'upstream.opened', credential: 'token a' } as const;
   const rejected = Array.from({ length: 9 }, (_, index) => [opened, failed(index + 1)]).flat();
   const lines = logged('xds-stream-1', ...rejected, opened, { type: 'upstream.responded' }, failed(10));
   expect(lines.map(({ event, stream }) => [event, stream])).toEqual([

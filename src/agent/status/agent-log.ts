@@ -158,7 +158,7 @@ class ConnectionLog {
     const { event, to } = record;
     switch (event.type) {
       case 'upstream.opened':
-        this.#credentials.set(to, event.shown);
+        this.#credentials.set(to, event.credential);
         return undefined;
       case 'upstream.responded':
         return this.#responded(to);

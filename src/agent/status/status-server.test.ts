@@ -233,7 +233,7 @@ test('§6.3: reports rejected listeners when Envoy starts to serve, and when the
   };
   const listeners = (): unknown[] =>
     receivedEvents.flatMap((event) => (event.type === 'listeners.checked' ? [event.listeners] : []));
-  const tls = { name: 'tls', why: 'no certificate' };
+  const tls = { name: 'tls', reason: 'no certificate' };
   order({ type: 'admin.use', epoch: 0, baseId: 1, adminPort, pid: process.pid });
   // A child has the admin port, and the listeners were not read before.
   expect(await requestReadiness()).toEqual(['readiness.requested', 'listeners.checked', 'envoy.responded']);

@@ -37,7 +37,7 @@ export interface UpstreamEnvironment {
   /** `host:port`. */
   readonly discoveryAddress: string;
   /** Reads the credentials of a connection; the preferred kind, if available. */
-  readonly credentials: (shows: UpstreamCredential, stopped: AbortSignal) => Promise<ConnectionCredentials>;
+  readonly credentials: (credential: UpstreamCredential, stopped: AbortSignal) => Promise<ConnectionCredentials>;
   /** Headers of each call: the cluster, and those of XDS_HEADER_…. */
   readonly headers: Readonly<Record<string, string>>;
   readonly activity: XdsActivity;
@@ -60,7 +60,7 @@ export interface UpstreamEnvironment {
 interface UpstreamInput {
   readonly stream: number;
   readonly protocol: DiscoveryProtocol;
-  readonly shows: UpstreamCredential;
+  readonly credential: UpstreamCredential;
   /** Serial number of the certificate to report. */
   readonly certificate: string;
   /** `null` if unknown. */
@@ -95,7 +95,7 @@ class UpstreamStream {
   readonly #environment: UpstreamEnvironment;
   readonly #stream: number;
   readonly #protocol: DiscoveryProtocol;
-  readonly #shows: UpstreamCredential;
+  readonly #credential: UpstreamCredential;
   readonly #report: (event: StreamReport) => void;
   readonly #stopped: AbortSignal;
   #certificate: string;
@@ -111,14 +111,14 @@ class UpstreamStream {
 
   constructor(
     environment: UpstreamEnvironment,
-    { stream, protocol, shows, certificate, health }: UpstreamInput,
+    { stream, protocol, credential, certificate, health }: UpstreamInput,
     report: (event: StreamReport) => void,
     stopped: AbortSignal,
   ) {
     this.#environment = environment;
     this.#stream = stream;
     this.#protocol = protocol;
-    this.#shows = shows;
+    this.#credential = credential;
     this.#certificate = certificate;
     this.#health = health;
     this.#report = report;
@@ -129,13 +129,13 @@ class UpstreamStream {
     const { credentials, random = Math.random } = this.#environment;
     let shown = '';
     try {
-      const read = await credentials(this.#shows, this.#stopped);
+      const read = await credentials(this.#credential, this.#stopped);
       shown = read.description;
       this.#stopped.throwIfAborted();
       this.#connection = await this.#dial(read);
       this.#isVerified = read.tls !== undefined;
       this.#join(read.headers, shown);
-      this.#report({ type: 'upstream.opened', shown });
+      this.#report({ type: 'upstream.opened', credential: shown });
     } catch (error) {
       if (this.#stopped.aborted) return;
       const reason = explainInOneLine(error);

@@ -24,11 +24,11 @@ beforeAll(() => {
     nature: 0,
     ending: 'in peace',
     steps: [
-      after(5_000, { what: 'certificate' }),
-      after(20_000, { what: 'crash', whom: 'serving' }),
-      after(15_000, { what: 'bootstrap refused' }),
-      after(1, { what: 'certificate' }),
-      after(20_000, { what: 'SIGHUP' }),
+      after(5_000, { kind: 'certificate' }),
+      after(20_000, { kind: 'crash', target: 'serving' }),
+      after(15_000, { kind: 'bootstrap refused' }),
+      after(1, { kind: 'certificate' }),
+      after(20_000, { kind: 'SIGHUP' }),
     ],
   } as unknown as Parameters<typeof writeRandomTrace>[0];
   writeRandomTrace(schedule, {

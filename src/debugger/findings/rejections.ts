@@ -30,7 +30,7 @@ class RejectionRun implements RuleRun {
       case 'settings.rejected':
         return [findingOf(index, refusal(event))];
       case 'request.classified': {
-        if (event.verdict !== 'rejection') return undefined;
+        if (event.requestClass !== 'rejection') return undefined;
         const type = text(event.typeUrl).replace(/^.*\./, '');
         const key = `${type} ${text(event.reason)}`;
         if (this.#rejections.has(key)) return undefined;

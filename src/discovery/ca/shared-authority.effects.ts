@@ -180,12 +180,21 @@ export class SharedAuthority implements SigningAuthority {
     try {
       const read = (plugged === undefined ? readShared : readPlugged)(object, now(), leaves.maxMs);
       const reading = ++this.#readings;
-      const fits = this.#isCompatible(read);
+      const isCompatible = this.#isCompatible(read);
       this.#last = { read, reading };
       this.unavailableReason = '';
       if (read.unknownOrder !== '') log.warn('authority.orderUnknown', { order: read.unknownOrder });
-      const { stage, signer, other, tainted, before } = read.journal;
-      return { type: 'shared-authority.read', reading, fits, stage, signer, other, tainted, before };
+      const { stage, signer, other, tainted, previousSigners } = read.journal;
+      return {
+        type: 'shared-authority.read',
+        reading,
+        isCompatible,
+        stage,
+        signer,
+        other,
+        tainted,
+        previousSigners,
+      };
     } catch (error) {
       this.#last = undefined;
       this.unavailableReason = explainInOneLine(error);
@@ -256,7 +265,7 @@ export class SharedAuthority implements SigningAuthority {
     const material = await this.generateRoot();
     const journal: SharedJournal = {
       ...{ stage: 'steady', signer: material.id, other: null, tainted: null },
-      ...{ since: now.getTime(), maxLeafMs, before: [] },
+      ...{ since: now.getTime(), maxLeafMs, previousSigners: [] },
     };
     return { journal, materials: new Map([[material.id, material]]) };
   }

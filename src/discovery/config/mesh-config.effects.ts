@@ -41,16 +41,16 @@ export function meshConfigWithEffects({ settings, cluster, adopted, log }: MeshC
         'files.changed',
         log,
       ),
-      readSettings: fromPromise<SettingsReading, Pick<MeshConfigInput, 'what' | 'file'>>(async ({ input }) => {
-        const { what, file } = input;
-        const reading = settings.read(what, file);
+      readSettings: fromPromise<SettingsReading, Pick<MeshConfigInput, 'name' | 'file'>>(async ({ input }) => {
+        const { name, file } = input;
+        const reading = settings.read(name, file);
         if (reading.outcome !== 'absent' || cluster === undefined) return reading;
-        return settings.readTexts(what, await cluster.read(what));
+        return settings.readTexts(name, await cluster.read(name));
       }),
     },
     actions: {
       applySettings: ({ context }, { version }) => {
-        settings.adopt(context.what, version);
+        settings.adopt(context.name, version);
         adopted();
       },
     },

@@ -12,7 +12,7 @@ export function distributionWithEffects(distribution: ObjectDistribution) {
       watchFacts: fromCallback<{ type: never }, undefined>(({ sendBack }) =>
         distribution.onChange(() => sendBack({ type: 'distribution.changed' } satisfies DistributionChanged)),
       ),
-      look: fromPromise<DistributionSummary, undefined>(() => distribution.evaluate()),
+      computeDelivery: fromPromise<DistributionSummary, undefined>(() => distribution.evaluate()),
     },
   });
 }

@@ -66,7 +66,12 @@ class Client {
     const previous = this.watches[typeUrl];
     const names = typeUrl === routeType ? ['80'] : typeUrl === endpointType ? [cart] : [];
     const watch: Watch = {
-      ...{ wildcard: names.length === 0, names, due: { all: false, asked: [], changed: false }, ordered: 'nothing' },
+      ...{
+        wildcard: names.length === 0,
+        names,
+        due: { all: false, requested: [], changed: false },
+        ordered: 'nothing',
+      },
       ...{ nonceAcked: '', nonceRejected: '', nonceOverdue: '', versionAcked: '', lastError: '', sentAt: 1 },
       ...previous,
       ...{ nonceSent: `${++this.#nonce}`, versionSent: this.node.context.version },

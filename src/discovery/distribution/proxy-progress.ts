@@ -95,7 +95,7 @@ function progressLevelOf(
 function isAcknowledged(watch: Watch): boolean {
   const { nonceSent, nonceAcked, due, awaits } = watch;
   if (awaits !== undefined) return false;
-  return nonceSent === nonceAcked && isSettled(watch) && !isBehind(watch) && !due.all && due.asked.length === 0;
+  return nonceSent === nonceAcked && isSettled(watch) && !isBehind(watch) && !due.all && due.requested.length === 0;
 }
 
 function hasAll({ behind, all }: ProgressLevel, types: ReadonlySet<PushedType>, number: number): boolean {

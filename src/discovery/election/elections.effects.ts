@@ -136,7 +136,7 @@ export class Elections {
     const { leaseServer, namespace, identity, times, draw, now } = this.#options;
     const election = this.#electionOf(name);
     try {
-      const order = { method: 'GET', resource: leases, namespace, name, timeoutMs: times.answerMs } as const;
+      const order = { method: 'GET', resource: leases, namespace, name, timeoutMs: times.requestLimitMs } as const;
       const lease = await leaseServer.request(order, signal);
       const sighting = sightingOf(lease, identity, times.leaseMs);
       election.lease = lease;
@@ -162,7 +162,7 @@ export class Elections {
     }
     const body = this.#bodyOf(name, operation, previous);
     const sent = now();
-    const where = { resource: leases, namespace, body, timeoutMs: times.answerMs };
+    const where = { resource: leases, namespace, body, timeoutMs: times.requestLimitMs };
     try {
       const lease = await leaseServer.request(
         previous === undefined ? { method: 'POST', ...where } : { method: 'PUT', name, ...where },
@@ -222,12 +222,12 @@ export class Elections {
     });
   }
 
-  async #writeDuty({ lease, retry, anew }: WriteRun): Promise<WriteOutcome> {
+  async #writeDuty({ lease, retry, includesAll }: WriteRun): Promise<WriteOutcome> {
     const election = this.#electionOf(lease);
     const { gate } = election;
     await election.running;
     election.isNotified = false;
-    const run = election.duty.writeDue({ retry, anew }, gate);
+    const run = election.duty.writeDue({ retry, anew: includesAll }, gate);
     election.running = run.catch(() => {});
     const { written, failed, reason } = await run;
     return { written, failed, reason };

@@ -2,7 +2,12 @@ import { describe, expect, it } from 'vitest';
 import { defaultLeaseMs, leaseTimesOf, leaseTimesProblem, minLeaseMs, writeLimitMs } from './lease-times.ts';
 
 it('Lease times default to those of client-go', () => {
-  expect(leaseTimesOf(defaultLeaseMs)).toEqual({ leaseMs: 15_000, termMs: 10_000, retryMs: 2_000, answerMs: 3_333 });
+  expect(leaseTimesOf(defaultLeaseMs)).toEqual({
+    leaseMs: 15_000,
+    termMs: 10_000,
+    retryMs: 2_000,
+    requestLimitMs: 3_333,
+  });
 });
 
 describe.each([defaultLeaseMs, minLeaseMs, 4_000, 7_000, 61_000])(
@@ -16,7 +21,7 @@ describe.each([defaultLeaseMs, minLeaseMs, 4_000, 7_000, 61_000])(
 
     it('are valid and allow a second attempt', () => {
       expect(leaseTimesProblem(times)).toBeUndefined();
-      expect(times.retryMs + times.answerMs + times.retryMs / 4).toBeLessThan(times.termMs);
+      expect(times.retryMs + times.requestLimitMs + times.retryMs / 4).toBeLessThan(times.termMs);
     });
 
     it('let a write that starts at the end of a term finish before another replica can lead', () => {
@@ -26,9 +31,12 @@ describe.each([defaultLeaseMs, minLeaseMs, 4_000, 7_000, 61_000])(
 );
 
 it.each([
-  [{ leaseMs: 10_000, termMs: 10_000, retryMs: 2_000, answerMs: 1_000 }, 'the duration of a Lease must be longer'],
   [
-    { leaseMs: 15_000, termMs: 10_000, retryMs: 8_400, answerMs: 1_000 },
+    { leaseMs: 10_000, termMs: 10_000, retryMs: 2_000, requestLimitMs: 1_000 },
+    'the duration of a Lease must be longer',
+  ],
+  [
+    { leaseMs: 15_000, termMs: 10_000, retryMs: 8_400, requestLimitMs: 1_000 },
     'the renew deadline of a Lease must be longer',
   ],
 ])('Lease times %j are rejected', (times, word) => {

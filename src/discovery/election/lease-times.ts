@@ -13,7 +13,7 @@ export function leaseTimesOf(leaseMs: number): LeaseTimes {
   const termMs = Math.floor((leaseMs * 2) / 3);
   return {
     ...{ leaseMs, termMs, retryMs: Math.floor(termMs / 5) },
-    answerMs: Math.max(minResponseMs, Math.floor(termMs / 3)),
+    requestLimitMs: Math.max(minResponseMs, Math.floor(termMs / 3)),
   };
 }
 

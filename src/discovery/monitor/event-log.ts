@@ -12,8 +12,8 @@ import { RepeatedLines } from '../xds/stream/repeated-lines.ts';
 
 /** Log entries by event type. An event is logged when it reaches its receiver. */
 const entries: Readonly<Record<string, (event: TracedEvent) => readonly LogEntry[]>> = {
-  'settings.loaded': ({ what, origin, version }) => [{ event: 'settings.loaded', settings: what, origin, version }],
-  'settings.changed': ({ what, version }) => [{ event: 'settings.changed', settings: what, version }],
+  'settings.loaded': ({ name, origin, version }) => [{ event: 'settings.loaded', settings: name, origin, version }],
+  'settings.changed': ({ name, version }) => [{ event: 'settings.changed', settings: name, version }],
   'settings.rejected': ({ problems }) => problemEntries(problems as ConfigProblem[]),
   'configs.rejected': ({ problems }) => problemEntries(problems as ConfigProblem[]),
   'config.recovered': ({ places }) => [{ event: 'config.recovered', places: namesOf(places) }],

@@ -63,5 +63,5 @@ function rolloutView(
 function pendingOf({ due, ordered }: Watch): NonNullable<WatchView['pending']> {
   if (due.all) return 'everything';
   if (due.changed || due.warming !== undefined || ordered === 'changes') return 'changes';
-  return due.asked.length > 0 || ordered === 'names' ? 'names' : 'nothing';
+  return due.requested.length > 0 || ordered === 'names' ? 'names' : 'nothing';
 }

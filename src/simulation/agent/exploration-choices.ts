@@ -27,8 +27,9 @@ const bounded = (name: string): WorldChoice => ({ name, free: false });
 
 export function* choicesIn(situation: Situation): Generator<WorldChoice> {
   const { state: s, host, zone, watchFails, mayBeKilled, mayBeSucceeded, standsBy, agentEnds } = situation;
-  if (mayBeSucceeded && s.triggers > 0 && s.link !== undefined && s.gone === undefined) yield bounded('successor');
-  if (s.gone !== undefined) yield free(standsBy ? 'hold' : 'next');
+  if (mayBeSucceeded && s.triggers > 0 && s.link !== undefined && s.stoppedAgent === undefined)
+    yield bounded('successor');
+  if (s.stoppedAgent !== undefined) yield free(standsBy ? 'hold' : 'next');
   else if (mayBeKilled && s.faults > 0 && !agentEnds) yield bounded('kill');
   if (s.triggers > 0 && !agentEnds) yield bounded('reopen');
   // Also allowed while the watch is paused, which detects the change afterwards.
@@ -65,7 +66,7 @@ export function* choicesIn(situation: Situation): Generator<WorldChoice> {
     yield free('repaired');
     if (s.faults > 0) yield bounded('unrepaired');
   }
-  for (const name of s.looking.keys()) if (answers(name, host)) yield free(`looked:${name}`);
+  for (const name of s.pendingProbes.keys()) if (isAdminResponsive(name, host)) yield free(`looked:${name}`);
   for (const process of host.processes) yield* ofProcess(process, s, host);
   // After its retries are exhausted, the agent retries a configuration once a minute without end. This is not a livelock, so the timer is
   // not free.
@@ -86,25 +87,25 @@ function* ofDirectory({ faults, watch, hung, away }: WorldState): Generator<Worl
 function* ofProcess(process: SimulatedProcess, state: WorldState, host: SimulatedHost): Generator<WorldChoice> {
   const { label } = process;
   const nature = host.natureOf(process);
-  const goesLive = nature?.event === 'envoy.went-live';
-  if (nature !== undefined && !(goesLive && isUnfit(process.generation, state))) {
+  const becomesLive = nature?.event === 'envoy.went-live';
+  if (nature !== undefined && !(becomesLive && cannotBecomeLive(process.generation, state))) {
     yield free(`${natureNames[nature.event]}:${label}`);
   }
-  if (isNews(process, state, host)) yield free(`seen:${label}`);
-  if (process.sick) yield free(`well:${label}`);
+  if (hasNewProbeResult(process, state, host)) yield free(`seen:${label}`);
+  if (process.isUnresponsive) yield free(`well:${label}`);
   if (state.faults === 0) return;
   if (host.mayHang(process)) {
     yield bounded(`hang:${label}`);
     yield bounded(`usr1:${label}`);
   }
-  if (nature?.withinMs === undefined || host.isDoomed(process)) yield bounded(`crash:${label}`);
-  if (goesLive && state.unfit === undefined) yield bounded(`starve:${label}`);
-  if (host.isKilled(process) && !process.undying) yield bounded(`undying:${label}`);
+  if (nature?.withinMs === undefined || host.isOrphaned(process)) yield bounded(`crash:${label}`);
+  if (becomesLive && state.unfit === undefined) yield bounded(`starve:${label}`);
+  if (host.isKilled(process) && !process.isUnkillable) yield bounded(`undying:${label}`);
   if (process.seen && host.isServing(process) && host.isResponsive(process)) yield bounded(`sick:${label}`);
 }
 
 /** The configuration of this generation can never become live; only a newer one can. */
-export function isUnfit({ files, orders }: Generation, { unfit }: Pick<WorldState, 'unfit'>): boolean {
+export function cannotBecomeLive({ files, orders }: Generation, { unfit }: Pick<WorldState, 'unfit'>): boolean {
   return unfit?.files === files && unfit.orders === orders;
 }
 
@@ -112,20 +113,20 @@ export function isUnfit({ files, orders }: Generation, { unfit }: Pick<WorldStat
  * Whether the process with the admin port responds. Without such a process the call fails at once. If the main thread of the process is
  * blocked, the call does not return.
  */
-export function answers(name: string, host: SimulatedHost): boolean {
+export function isAdminResponsive(name: string, host: SimulatedHost): boolean {
   const process = host.processes.find(({ label }) => label === name);
   return process === undefined || host.isResponsive(process);
 }
 
 /** Whether a probe would find the process live. */
-export function isSeen(process: SimulatedProcess, { probes }: WorldState, host: SimulatedHost): boolean {
-  if (!process.live || process.sentAway || !probes.has(process.label)) return false;
+export function isDetectableAsLive(process: SimulatedProcess, { probes }: WorldState, host: SimulatedHost): boolean {
+  if (!process.live || process.exitRequested || !probes.has(process.label)) return false;
   return host.hasAdmin(process) && host.isResponsive(process);
 }
 
 /** Whether a probe would report something new to the epoch. It also checks listeners, and reports missing ones once. */
-export function isNews(process: SimulatedProcess, state: WorldState, host: SimulatedHost): boolean {
-  return isSeen(process, state, host) && !process.heldBack;
+export function hasNewProbeResult(process: SimulatedProcess, state: WorldState, host: SimulatedHost): boolean {
+  return isDetectableAsLive(process, state, host) && !process.heldBack;
 }
 
 /** The supervisor may have stopped waiting for the repair. */
@@ -142,7 +143,7 @@ export const natureNames = {
 } as const;
 
 /** Event that each choice sends to a process. */
-export const happenings: Readonly<Record<string, Parameters<SimulatedHost['happen']>[1]>> = {
+export const eventsOfChoices: Readonly<Record<string, Parameters<SimulatedHost['sendEvent']>[1]>> = {
   admin: 'envoy.admin-opened',
   live: 'envoy.went-live',
   exit: 'envoy.ended',

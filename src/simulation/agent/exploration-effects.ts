@@ -35,23 +35,23 @@ import {
 
 type EpochRun = { epoch: number; baseId: number };
 /** `seen`: hash of the content at the last watch. */
-export type WatchOrder = { directory: string; seen: string | null };
+export type WatchOrder = { directory: string; knownHash: string | null };
 
 /** Calls of the effects to the simulation. */
 export interface EffectWorld {
   /** The agent starts or stops receiving signals. */
-  listening(self: AnyActorRef | undefined): void;
+  setSignals(self: AnyActorRef | undefined): void;
   /** Base IDs and Envoys with which the agent starts. Absent: there were none. */
   claim?(baseIds: number[]): ClaimedIds;
   /** The agent starts or stops listening for newer agents. */
-  hearing?(link: AnyActorRef, on: boolean): void;
+  setSuccessorLink?(link: AnyActorRef, on: boolean): void;
   /** Afterwards, Envoys outlive their actors. */
-  lettingGo?(): void;
+  beginHandOver?(): void;
   /** No newer agent takes over: the agent keeps its Envoys. */
-  keeping?(): void;
-  watching(watch: Running<WatchOrder>, on: boolean): void;
+  cancelHandOver?(): void;
+  setWatch(watch: Running<WatchOrder>, on: boolean): void;
   /** The wait for files that the first start requires starts or stops. Absent: the files exist. */
-  waitingForFiles?(call: AnyActorRef, on: boolean): void;
+  setFileWait?(call: AnyActorRef, on: boolean): void;
   /** A read of the files starts or stops. Absent: it finishes at once. */
   reading?(call: AnyActorRef, on: boolean): void;
   /** Hash of the watched files. */
@@ -59,7 +59,7 @@ export interface EffectWorld {
   /** Why Envoy cannot use the files. */
   fileProblems?(): string[];
   /** The watch of the binary's directory starts or stops. Absent: it reports nothing. */
-  watchingBinary?(watch: AnyActorRef | undefined): void;
+  setBinaryWatch?(watch: AnyActorRef | undefined): void;
   /** Checks the file at the path of the binary. Absent: the binary of the start. */
   checkBinary?(): BinaryCheckResult;
   preparing(call: Running<PrepareOrder>): void;
@@ -71,7 +71,7 @@ export interface EffectWorld {
   probing(effect: Running<ProbeOrder>, on: boolean): void;
   openStatus?(http: AnyActorRef | undefined): void;
   orderStatus?(effect: Running<unknown>, order: AdminUse | EnvoyProbe | ReadinessRespond): void;
-  lookNow(effect: Running<EpochRun>, order: ProbeRun): void;
+  probeNow(effect: Running<EpochRun>, order: ProbeRun): void;
   explain(effect: Running<EpochRun>): void;
   /** Returns whether the request arrived. */
   drain(run: EpochRun & { replaced: boolean }): boolean;
@@ -122,8 +122,8 @@ export function scriptedAgent(machines: AgentMachines = agentMachines, baseIds =
   return machines.agent.provide({
     actors: {
       signals: scriptedCallback<{ type: never }, undefined>({
-        start: (effect) => world(effect).listening(effect.self),
-        stop: (effect) => world(effect).listening(undefined),
+        start: (effect) => world(effect).setSignals(effect.self),
+        stop: (effect) => world(effect).setSignals(undefined),
       }),
       claimBaseIds: scriptedPromise<ClaimedIds, { succeeds: boolean }>((call) =>
         settle(call.self, { value: world(call).claim?.(baseIds) ?? { baseIds, sweptFiles: [] } }),
@@ -165,14 +165,14 @@ function scriptedPredecessor(predecessor: typeof predecessorMachine, baseIds: nu
   return predecessor.provide({
     actors: {
       link: scriptedCallback<LinkOrder, undefined>({
-        start: (effect) => world(effect).hearing?.(effect.self, true),
+        start: (effect) => world(effect).setSuccessorLink?.(effect.self, true),
         receive: (effect, { type }) => {
-          if (type === 'successor.refuse') world(effect).keeping?.();
+          if (type === 'successor.refuse') world(effect).cancelHandOver?.();
         },
-        stop: (effect) => world(effect).hearing?.(effect.self, false),
+        stop: (effect) => world(effect).setSuccessorLink?.(effect.self, false),
       }),
       writeRecord: scriptedPromise<void, undefined>((call) => {
-        world(call).lettingGo?.();
+        world(call).beginHandOver?.();
         settle(call.self, { value: undefined });
       }),
       giveUp: scriptedPromise<void, undefined>((call) => settle(call.self, { value: undefined })),
@@ -184,10 +184,10 @@ function scriptedPredecessor(predecessor: typeof predecessorMachine, baseIds: nu
 }
 
 /** Last report of the wait for files. */
-export const allFilesAreThere: FilesPending = { type: 'files.pending', missing: [], unreachable: [] };
+export const noPendingFiles: FilesPending = { type: 'files.pending', missing: [], unreachable: [] };
 
-export function readingOf(around: EffectWorld): { digest: string; files: string[]; problems: string[] } {
-  return { digest: around.readFiles(), files: ['tls.crt'], problems: around.fileProblems?.() ?? [] };
+export function readingOf(effects: EffectWorld): { digest: string; files: string[]; problems: string[] } {
+  return { digest: effects.readFiles(), files: ['tls.crt'], problems: effects.fileProblems?.() ?? [] };
 }
 
 /** A watch of one directory, scripted by the simulation. */
@@ -195,8 +195,8 @@ export function scriptedWatch(directoryWatch: typeof directoryWatchMachine): typ
   return directoryWatch.provide({
     actors: {
       watchDirectory: scriptedCallback<{ type: never }, WatchOrder>({
-        start: (watch) => world(watch).watching(watch, true),
-        stop: (watch) => world(watch).watching(watch, false),
+        start: (watch) => world(watch).setWatch(watch, true),
+        stop: (watch) => world(watch).setWatch(watch, false),
       }),
     },
   });
@@ -209,10 +209,10 @@ function scriptedBinaryWatcher({ binaryWatcher, directoryWatch }: AgentMachines)
         actors: {
           watchDirectory: scriptedCallback<{ type: never }, WatchOrder>({
             start: (watch) => {
-              world(watch).watchingBinary?.(watch.self);
+              world(watch).setBinaryWatch?.(watch.self);
               report(watch.self, { type: 'watch.began' });
             },
-            stop: (watch) => world(watch).watchingBinary?.(undefined),
+            stop: (watch) => world(watch).setBinaryWatch?.(undefined),
           }),
         },
       }),
@@ -228,11 +228,11 @@ function scriptedWatcher({ certWatcher, directoryWatch }: AgentMachines): typeof
     actors: {
       waitForFiles: scriptedCallback<{ type: never }, { files: string[] }>({
         start: ({ self, system }) => {
-          const around = world({ system });
-          if (around.waitingForFiles === undefined) report(self, allFilesAreThere);
-          else around.waitingForFiles(self, true);
+          const effects = world({ system });
+          if (effects.setFileWait === undefined) report(self, noPendingFiles);
+          else effects.setFileWait(self, true);
         },
-        stop: (effect) => world(effect).waitingForFiles?.(effect.self, false),
+        stop: (effect) => world(effect).setFileWait?.(effect.self, false),
       }),
       directory: scriptedWatch(directoryWatch),
       digestFiles: scriptedPromise<
@@ -240,9 +240,9 @@ function scriptedWatcher({ certWatcher, directoryWatch }: AgentMachines): typeof
         { directories: string[]; judge: boolean }
       >(
         (call) => {
-          const around = world(call);
-          if (around.reading === undefined) settle(call.self, { value: readingOf(around) });
-          else around.reading(call.self, true);
+          const effects = world(call);
+          if (effects.reading === undefined) settle(call.self, { value: readingOf(effects) });
+          else effects.reading(call.self, true);
         },
         (call) => world(call).reading?.(call.self, false),
       ),
@@ -265,7 +265,7 @@ function scriptedEpoch(epoch: typeof epochMachine): typeof epochMachine {
       probe: scriptedCallback<ProbeRun | ProbeExplain, ProbeOrder>({
         start: (effect) => world(effect).probing(effect, true),
         receive: (effect, order) =>
-          order.type === 'probe.run' ? world(effect).lookNow(effect, order) : world(effect).explain(effect),
+          order.type === 'probe.run' ? world(effect).probeNow(effect, order) : world(effect).explain(effect),
         stop: (effect) => world(effect).probing(effect, false),
       }),
       drainListeners: scriptedPromise<void, DrainListenersOrder>((call) => {

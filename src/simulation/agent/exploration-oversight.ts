@@ -40,28 +40,28 @@ export class Oversight {
 
   /** Called by the host before it acts. */
   readonly hostWatch: HostWatch = {
-    spawning: (newcomer) => this.judge((invariant, observed) => invariant.spawning?.(newcomer, observed)),
+    spawning: (order) => this.judge((invariant, observed) => invariant.spawning?.(order, observed)),
     signalling: (process, signal) => {
       this.judge((invariant, observed) => invariant.signalling?.(process, signal, observed));
-      if (!process.seen && !process.sentAway) this.noteCalledOff();
+      if (!process.seen && !process.exitRequested) this.countCancelled();
     },
     wentLive: (process) => this.#countDeadline(process, false),
     seen: (process) => {
       this.#countDeadline(process, true);
-      this.#noteFirst(process);
+      this.#recordFirstBinary(process);
     },
     left: (process, end) => {
       this.judge((invariant, observed) => invariant.leaving?.(process, end, observed));
       // An exit that no agent observed counts when the next agent is notified of it.
-      if (this.#watched.state.gone === undefined) this.noteLeft(process);
-      this.#noteBinary(process, end);
+      if (this.#watched.state.stoppedAgent === undefined) this.recordObservedExit(process);
+      this.#markFailedBinary(process, end);
     },
   };
 
-  judge(ask: (invariant: Invariant, observed: Observed) => string | undefined): void {
+  judge(check: (invariant: Invariant, observed: Observed) => string | undefined): void {
     const observed = this.#observed();
     for (const invariant of this.#options.invariants) {
-      const detail = ask(invariant, observed);
+      const detail = check(invariant, observed);
       if (detail === undefined) continue;
       const { violations } = this.#watched.state;
       this.#watched.change({ violations: [...violations, { invariant: invariant.name, detail }] });
@@ -69,7 +69,7 @@ export class Oversight {
   }
 
   /** Handles reports of the supervisor: it must report each start as decided once and as ended once. */
-  hear({ type, name, binary }: AnyEventObject): void {
+  handleReport({ type, name, binary }: AnyEventObject): void {
     if (type === 'binary.withdrawn') this.#noteWithdrawn(binary as string);
     if (type !== 'restart.decided' && type !== 'restart.ended') return;
     this.judge((invariant, observed) => invariant.reporting?.(type, name, observed));
@@ -91,7 +91,7 @@ export class Oversight {
   }
 
   /** Removes deadlines that have passed, and those of exited processes. */
-  noteTime(): void {
+  expireDeadlines(): void {
     const { system, host } = this.#watched;
     if (system.zone.hasPassed(stopDeadline)) {
       system.disarm(stopDeadline);
@@ -103,8 +103,8 @@ export class Oversight {
     }
   }
 
-  hearReadiness(answer: ReadinessRespond): void {
-    this.judge((invariant, observed) => invariant.answering?.(answer, observed));
+  checkReadiness(response: ReadinessRespond): void {
+    this.judge((invariant, observed) => invariant.respondingReadiness?.(response, observed));
   }
 
   /** The desired configuration serves, or cannot: then the agent has exhausted its retries and reported so. */
@@ -116,27 +116,27 @@ export class Oversight {
     if (state.failures > budget || this.#mayWaitForEver) return true;
     return (
       this.#options.baseIds.every((baseId) => this.#isLost(baseId)) ||
-      host.processes.some((process) => this.#isWanted(process))
+      host.processes.some((process) => this.#isDesired(process))
     );
   }
 
   /** The desired configuration, or a newer one that was desired only briefly, prevents any Envoy from becoming live. */
   get #mayWaitForEver(): boolean {
-    const { unfit, wanted } = this.#watched.state;
+    const { unfit, desired: wanted } = this.#watched.state;
     return unfit !== undefined && unfit.files >= wanted.files && unfit.orders === wanted.orders;
   }
 
   /** A process that cannot be killed occupies the names of this base ID. */
   #isLost(baseId: number): boolean {
-    return this.#watched.host.processes.some((other) => other.undying && other.baseId === baseId);
+    return this.#watched.host.processes.some((other) => other.isUnkillable && other.baseId === baseId);
   }
 
-  #isWanted(process: SimulatedProcess): boolean {
+  #isDesired(process: SimulatedProcess): boolean {
     const { state, host } = this.#watched;
     const { generation } = process;
     // The supervisor must know it as well.
-    if (!host.isServing(process) || !process.seen || process.sick) return false;
-    return generation.files >= state.wanted.files && generation.orders === state.wanted.orders;
+    if (!host.isServing(process) || !process.seen || process.isUnresponsive) return false;
+    return generation.files >= state.desired.files && generation.orders === state.desired.orders;
   }
 
   get agentEnds(): boolean {
@@ -153,28 +153,29 @@ export class Oversight {
     const { parentShutdownMs, parentGraceMs } = this.#options.settings;
     for (const other of host.processes) {
       const isParent = other.baseId === baseId && other.epoch === epoch - 1 && other.supersededSeen === seen;
-      const isReplaced = !seen && other.baseId !== baseId && other.live && !other.closed && !host.isDoomed(other);
+      const isReplaced = !seen && other.baseId !== baseId && other.live && !other.closed && !host.isOrphaned(other);
       if (!isParent && !isReplaced) continue;
       system.disarm(deadlineOf(other));
       system.arm(deadlineOf(other), isParent ? parentShutdownMs + parentGraceMs : parentShutdownMs, 'mark');
     }
   }
 
-  noteFailure(): void {
+  countFailure(): void {
     this.#watched.change({ failures: this.#watched.state.failures + 1 });
   }
 
   /** Counts a start that the agent cancelled. If the Envoy that it should have followed exited, that loss was counted instead. */
-  noteCalledOff(): void {
-    if (this.#watched.host.processes.some((other) => other.supersededSeen || isKnownToServe(other))) this.noteFailure();
+  countCancelled(): void {
+    if (this.#watched.host.processes.some((other) => other.supersededSeen || isKnownToServe(other)))
+      this.countFailure();
   }
 
   /**
    * Marks a binary as failed if its Envoy exited by itself before it had served for a minute: it must not be started again. A binary that
    * serves under another base ID is not marked.
    */
-  #noteBinary(
-    { binary, sentAway, supersededSeen, closed, parentCrashed, seen }: SimulatedProcess,
+  #markFailedBinary(
+    { binary, exitRequested: sentAway, supersededSeen, closed, parentCrashed, seen }: SimulatedProcess,
     end: ProcessEnd,
   ): void {
     const { state, host } = this.#watched;
@@ -190,7 +191,7 @@ export class Oversight {
   }
 
   /** Before the first Envoy is live there is no binary to return to. */
-  #noteFirst({ binary }: SimulatedProcess): void {
+  #recordFirstBinary({ binary }: SimulatedProcess): void {
     if (this.#watched.state.everLive) return;
     this.#watched.change({ everLive: true });
     this.#prove(binary);
@@ -205,27 +206,27 @@ export class Oversight {
    *
    * @param awaits the agent still waits for another Envoy, whose exit was not reported yet
    */
-  noteLeft(process: SimulatedProcess, awaits = false): void {
-    const isOfNoUse = process.sentAway || process.supersededSeen || process.closed;
+  recordObservedExit(process: SimulatedProcess, awaits = false): void {
+    const isOfNoUse = process.exitRequested || process.supersededSeen || process.closed;
     if (isOfNoUse) {
       const isNeeded =
         process.supersededSeen && !this.#watched.host.processes.some(isKnownToServe) && (awaits || !this.#isIdle());
-      if (isNeeded || this.#isSentAwayUnseen(process)) this.noteFailure();
+      if (isNeeded || this.#isUnobservedShutdown(process)) this.countFailure();
       return;
     }
     if (this.#isOutdated(process)) this.#watched.change({ failures: 0 });
-    this.noteFailure();
+    this.countFailure();
   }
 
   /** Its child terminated it while no agent was running. For the next agent, a serving Envoy has exited by itself. */
-  #isSentAwayUnseen({ sentAway, seen, supersededSeen, baseId, epoch }: SimulatedProcess): boolean {
+  #isUnobservedShutdown({ exitRequested: sentAway, seen, supersededSeen, baseId, epoch }: SimulatedProcess): boolean {
     const child = this.#watched.host.processes.find((other) => other.baseId === baseId && other.epoch === epoch + 1);
-    return sentAway && seen && !supersededSeen && child?.live === true && !child.seen && !child.sentAway;
+    return sentAway && seen && !supersededSeen && child?.live === true && !child.seen && !child.exitRequested;
   }
 
   /** It kept serving while newer epochs were tried. Their failures do not affect it, so its loss starts a new count. */
   #isOutdated({ seen, generation }: SimulatedProcess): boolean {
-    const { filesRead, wanted } = this.#watched.state;
+    const { filesRead, desired: wanted } = this.#watched.state;
     return seen && (generation.files < filesRead || generation.orders < wanted.orders);
   }
 
@@ -240,14 +241,14 @@ export class Oversight {
     const { zone } = system;
     return {
       host,
-      wanted: state.wanted,
+      desired: state.desired,
       triesSinceTrigger: state.failures,
       retryBudget: settings.retry.budget,
       stopOrdered: state.stop !== 'not ordered',
       stopDeadlinePassed: state.stop === 'deadline passed' || zone.hasPassed(stopDeadline),
       isOverdue: (parent) => zone.hasPassed(deadlineOf(parent)),
-      agentEnds: this.agentEnds || state.gone !== undefined,
-      hurried: state.hurried,
+      agentEnds: this.agentEnds || state.stoppedAgent !== undefined,
+      isHurried: state.hurried,
       mayWaitForEver: this.#mayWaitForEver,
       agentExitCode: agent?.status === 'done' ? agent.output?.exitCode : undefined,
       failures: system.failures,
@@ -263,5 +264,5 @@ export class Oversight {
 
 const deadlinePrefix = 'deadline of ';
 
-const isKnownToServe = ({ seen, supersededSeen, sentAway, closed }: SimulatedProcess): boolean =>
+const isKnownToServe = ({ seen, supersededSeen, exitRequested: sentAway, closed }: SimulatedProcess): boolean =>
   seen && !supersededSeen && !sentAway && !closed;

@@ -21,7 +21,7 @@ export interface WorldState {
   /** The last usable contents that the agent has read. */
   readonly filesRead: number;
   /** Generation that the agent should run. */
-  readonly wanted: { readonly files: number; readonly orders: number };
+  readonly desired: { readonly files: number; readonly orders: number };
   /** Failed starts and lost live epochs since the last trigger or the last minute of health. */
   readonly failures: number;
   /** The generation with which no Envoy ever becomes live. */
@@ -39,7 +39,10 @@ export interface WorldState {
   readonly unprepared: ReadonlySet<string>;
   readonly probes: ReadonlyMap<string, AnyActorRef>;
   /** Probes with a request for an immediate check. */
-  readonly looking: ReadonlyMap<string, { readonly probe: AnyActorRef; readonly asItIs: boolean }>;
+  readonly pendingProbes: ReadonlyMap<
+    string,
+    { readonly probe: AnyActorRef; readonly acceptsMissingListeners: boolean }
+  >;
   readonly repairing: { readonly call: AnyActorRef; readonly baseId: number } | undefined;
   readonly releasing: AnyActorRef | undefined;
   readonly signals: AnyActorRef | undefined;
@@ -78,11 +81,11 @@ export interface WorldState {
   readonly spawning: ReadonlyMap<string, AnyActorRef>;
   readonly violations: readonly InvariantViolation[];
   /** The agent was killed or replaced, and the next one has not started yet. */
-  readonly gone: Gone | undefined;
+  readonly stoppedAgent: StoppedAgent | undefined;
 }
 
 /** State that an agent leaves, apart from its Envoys. */
-export interface Gone {
+export interface StoppedAgent {
   readonly knowledge: PersistedState;
   /** The deadlines of parents that were exiting, from the contexts of their charts. */
   readonly leaving: ReadonlyMap<string, Pick<EpochContext, 'parentShutdownMs' | 'unseenMs'>>;
@@ -107,7 +110,7 @@ export function firstState({ triggers, faults, stops }: Bounds): WorldState {
     files: 0,
     spoiled: false,
     filesRead: 0,
-    wanted: { files: 0, orders: 0 },
+    desired: { files: 0, orders: 0 },
     failures: 0,
     unfit: undefined,
     refused: undefined,
@@ -117,7 +120,7 @@ export function firstState({ triggers, faults, stops }: Bounds): WorldState {
     preparing: new Map(),
     unprepared: new Set(),
     probes: new Map(),
-    looking: new Map(),
+    pendingProbes: new Map(),
     repairing: undefined,
     releasing: undefined,
     signals: undefined,
@@ -140,7 +143,7 @@ export function firstState({ triggers, faults, stops }: Bounds): WorldState {
     unspawnable: false,
     spawning: new Map(),
     violations: [],
-    gone: undefined,
+    stoppedAgent: undefined,
   };
 }
 
@@ -153,12 +156,12 @@ export function filesThatAreRead({ files, filesRead, spoiled }: WorldState): num
  * Key of this state. Failures beyond `mostFailures` are not distinguished. After an order to stop, which is final, the desired generation
  * and the number of failures are omitted.
  */
-export function keyOfState(s: WorldState, mostFailures: number): string {
-  const calls = `${s.adminOf} ${[...s.preparing.keys()].map((name) => (s.unprepared.has(name) ? `${name}!` : name))}/${[...s.probes.keys()]}/${[...s.looking].map(([name, { asItIs }]) => `${name}${asItIs ? '!' : ''}`)}/${[...s.spawning.keys()].map((name) => `+${name}`)}/${s.repairing?.baseId}/${s.releasing !== undefined}${s.waiting === undefined ? '' : '/files'}${s.reading === undefined ? '' : '/reading'}`;
+export function keyOfState(s: WorldState, maxFailures: number): string {
+  const calls = `${s.adminOf} ${[...s.preparing.keys()].map((name) => (s.unprepared.has(name) ? `${name}!` : name))}/${[...s.probes.keys()]}/${[...s.pendingProbes].map(([name, { acceptsMissingListeners }]) => `${name}${acceptsMissingListeners ? '!' : ''}`)}/${[...s.spawning.keys()].map((name) => `+${name}`)}/${s.repairing?.baseId}/${s.releasing !== undefined}${s.waiting === undefined ? '' : '/files'}${s.reading === undefined ? '' : '/reading'}`;
   if (s.stop !== 'not ordered')
-    return `${keyOfGone(s.gone, true)}${s.link !== undefined && s.triggers > 0 ? '+' : ''}${s.faults} ${s.stops} ${s.hurried ? '!' : ''}${s.stop}|${s.restart ?? ''}|${calls}`;
-  const files = `f${s.files};${s.spoiled ? '!' : ''}f${s.filesRead};f${s.wanted.files};`;
-  const failures = Math.min(s.failures, mostFailures);
+    return `${keyOfStoppedAgent(s.stoppedAgent, true)}${s.link !== undefined && s.triggers > 0 ? '+' : ''}${s.faults} ${s.stops} ${s.hurried ? '!' : ''}${s.stop}|${s.restart ?? ''}|${calls}`;
+  const files = `f${s.files};${s.spoiled ? '!' : ''}f${s.filesRead};f${s.desired.files};`;
+  const failures = Math.min(s.failures, maxFailures);
   const unfit = s.unfit === undefined ? '' : `never f${s.unfit.files};o${s.unfit.orders};`;
   // Omits rejected contents with which no Envoy will be started.
   const watch = `${s.hung ? 'hung' : ''}${s.away ? 'away' : ''}`;
@@ -168,14 +171,14 @@ export function keyOfState(s: WorldState, mostFailures: number): string {
     s.binary === 0
       ? ''
       : `binary ${s.binary}${s.misfit ? '!' : ''}${s.everLive ? 'L' : ''} ${[...s.failedBinaries].sort()} ${[...s.withdrawn].sort()} ${[...s.proven].sort()};`;
-  return `${keyOfGone(s.gone, false)}${s.triggers} ${s.faults} ${s.stops}|${binary}${files}${watch}o${s.wanted.orders};${unfit}${refused} ${failures}|${s.restart ?? ''}|${calls}`;
+  return `${keyOfStoppedAgent(s.stoppedAgent, false)}${s.triggers} ${s.faults} ${s.stops}|${binary}${files}${watch}o${s.desired.orders};${unfit}${refused} ${failures}|${s.restart ?? ''}|${calls}`;
 }
 
-function keyOfGone(gone: Gone | undefined, stopOrdered: boolean): string {
-  if (gone === undefined) return '';
+function keyOfStoppedAgent(agent: StoppedAgent | undefined, stopOrdered: boolean): string {
+  if (agent === undefined) return '';
   const left = stopOrdered ? historyAfterStop : history;
-  const knowledge = JSON.stringify(gone.knowledge, (name, value: unknown) => (left.has(name) ? undefined : value));
-  const ends = [...gone.ends].map(
+  const knowledge = JSON.stringify(agent.knowledge, (name, value: unknown) => (left.has(name) ? undefined : value));
+  const ends = [...agent.ends].map(
     ([name, { process, end }]) => `${name}=${end.code}${keyOfProcess(process, stopOrdered)}`,
   );
   return `gone ${generations(knowledge)} ${ends.sort()} `;
@@ -252,7 +255,7 @@ const isBeforeItsProcess = (state: string): boolean => state === 'preparing' || 
 
 const epochsStart: OfItsStart = {
   /** A check was requested before the process was reported: the probe starts afterwards and checks at once. */
-  asked: isSpawning,
+  isProbeRequested: isSpawning,
   /** Input of its preparation and its process effect. */
   adopted: isBeforeItsProcess,
   /** Input of its probe. */

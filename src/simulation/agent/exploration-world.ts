@@ -30,10 +30,18 @@ import {
   explorationSettings,
   withBinary,
 } from './exploration-bounds.ts';
-import { answers, choicesIn, happenings, isNews, isSeen, isTrigger, natureNames } from './exploration-choices.ts';
 import {
-  allFilesAreThere,
+  choicesIn,
+  eventsOfChoices,
+  hasNewProbeResult,
+  isAdminResponsive,
+  isDetectableAsLive,
+  isTrigger,
+  natureNames,
+} from './exploration-choices.ts';
+import {
   type EffectWorld,
+  noPendingFiles,
   readingOf,
   type ScriptedAgent,
   type WatchOrder,
@@ -44,10 +52,10 @@ import {
   byRank,
   filesThatAreRead,
   firstState,
-  type Gone,
   keyOfActor,
   keyOfState,
   type Left,
+  type StoppedAgent,
   type WorldState,
 } from './exploration-state.ts';
 import { invariants } from './invariants/all.ts';
@@ -68,7 +76,7 @@ const preparationMs = 35_000;
 /** Maximum time until a new process is reported: its shell reports it, and is polled every 2 ms (`detached-envoy.ts`). */
 const spawnMs = 500;
 /** Maximum duration of an immediate check, if it gets a response. */
-const lookMs = 100;
+const probeNowMs = 100;
 
 interface Run {
   readonly epoch: number;
@@ -92,14 +100,14 @@ export class ExplorationWorld implements World, EffectWorld {
   readonly #agentKilled: boolean;
   readonly #agentSucceeded: boolean;
   readonly #parentShutdownMs: number;
-  readonly #mostFailures: number;
+  readonly #maxFailures: number;
   #state: WorldState;
-  readonly #asked = new Set<string>();
+  readonly #checkedReadiness = new Set<string>();
   #choices: readonly WorldChoice[] | undefined;
 
   constructor(agent: ScriptedAgent, bounds: Bounds, options: ExplorationOptions = {}) {
-    const { settings: said = explorationSettings, baseIds = explorationBaseIds, inspect } = options;
-    const settings = withBinary(said, options.binaryReplaced === true);
+    const { settings: chosenSettings = explorationSettings, baseIds = explorationBaseIds, inspect } = options;
+    const settings = withBinary(chosenSettings, options.binaryReplaced === true);
     this.#exactTimes = options.exactTimes ?? false;
     this.#faults = options.faults;
     this.#orders = options.orders;
@@ -111,7 +119,7 @@ export class ExplorationWorld implements World, EffectWorld {
     this.#agentSucceeded = options.agentSucceeded ?? false;
     this.#parentShutdownMs = settings.parentShutdownMs;
     this.#firstBaseId = baseIds[0];
-    this.#mostFailures = settings.retry.budget + 1;
+    this.#maxFailures = settings.retry.budget + 1;
     this.#state = firstState(bounds);
     // Elapsed time is not part of a state, only of a trace.
     if (options.timed === true) this.#system.arm(beginning, 0, 'mark');
@@ -131,7 +139,7 @@ export class ExplorationWorld implements World, EffectWorld {
         inspect,
         isSilenced: (timer) => options.notices !== true && isNotice(timer),
         created: (root) => worldOf.set(root.system, this),
-        onEvent: (event) => this.#oversight.hear(event),
+        onEvent: (event) => this.#oversight.handleReport(event),
       });
     this.#agent = this.#begin();
     this.#settle();
@@ -179,7 +187,7 @@ export class ExplorationWorld implements World, EffectWorld {
     this.#perform(kind, choice.slice(colon + 1));
     const { supervisor } = this.agentSnapshot.children as Record<string, AnyActorRef | undefined>;
     // The agent has taken back the Envoys that it had released.
-    if (stoodBy && supervisor !== undefined) this.#forgetGone();
+    if (stoodBy && supervisor !== undefined) this.#removeStoppedAgent();
     this.#settle();
   }
 
@@ -188,7 +196,7 @@ export class ExplorationWorld implements World, EffectWorld {
       ? this.#system.zone.key()
       : this.#system.zone.orderKey(this.#agentKilled || this.#agentSucceeded);
     const { ending } = this;
-    let key = `${keyOfState(this.#state, this.#mostFailures)}|${this.#host.key(ending)}|${time}|`;
+    let key = `${keyOfState(this.#state, this.#maxFailures)}|${this.#host.key(ending)}|${time}|`;
     for (const actor of this.#system.actors()) key += keyOfActor(actor, ending);
     return ending ? key : byRank(key);
   }
@@ -210,11 +218,11 @@ export class ExplorationWorld implements World, EffectWorld {
 
   // ---- calls of the effects
 
-  listening(self: AnyActorRef | undefined): void {
+  setSignals(self: AnyActorRef | undefined): void {
     this.#set({ signals: self });
   }
 
-  watching({ self, input: { seen } }: Running<WatchOrder>, on: boolean): void {
+  setWatch({ self, input: { knownHash: seen } }: Running<WatchOrder>, on: boolean): void {
     this.#set({ watch: on ? self : undefined, hung: false });
     if (!on) return;
     if (this.#state.away) {
@@ -222,13 +230,13 @@ export class ExplorationWorld implements World, EffectWorld {
       return;
     }
     report(self, { type: 'watch.began' });
-    if (seen !== null && seen !== this.#contents) this.#tellChanged();
+    if (seen !== null && seen !== this.#contents) this.#reportFileChange();
   }
 
-  waitingForFiles(call: AnyActorRef, on: boolean): void {
+  setFileWait(call: AnyActorRef, on: boolean): void {
     if (!on) this.#set({ waiting: undefined });
     else if (this.#filesLate) this.#set({ waiting: call });
-    else report(call, allFilesAreThere);
+    else report(call, noPendingFiles);
   }
 
   reading(call: AnyActorRef, on: boolean): void {
@@ -247,7 +255,7 @@ export class ExplorationWorld implements World, EffectWorld {
     return this.#state.spoiled ? ['tls.crt: not a certificate'] : [];
   }
 
-  watchingBinary(watch: AnyActorRef | undefined): void {
+  setBinaryWatch(watch: AnyActorRef | undefined): void {
     this.#set({ binaryWatch: watch });
   }
 
@@ -261,23 +269,23 @@ export class ExplorationWorld implements World, EffectWorld {
   }
 
   /** An agent that takes back its Envoys starts a new link before the old one stops. */
-  hearing(link: AnyActorRef, on: boolean): void {
+  setSuccessorLink(link: AnyActorRef, on: boolean): void {
     if (on) this.#set({ link });
     else if (this.#state.link === link) this.#set({ link: undefined });
   }
 
   /** The agent's timers measure the duration of its operations. */
-  lettingGo(): void {
+  beginHandOver(): void {
     // An agent without a supervisor decides nothing, and rejects the newer agent.
     if (this.agentSnapshot.children.supervisor === undefined) return;
     const timers = this.#system.timersOf(this.#agent).filter((name) => !name.startsWith('predecessor.'));
     this.#system.keepCancelled(timers);
     const { restart } = this.#state;
-    this.#set({ gone: this.#leftWith(timers, restart), restart: undefined });
+    this.#set({ stoppedAgent: this.#stateOfStoppedAgent(timers, restart), restart: undefined });
   }
 
-  keeping(): void {
-    this.#set({ restart: this.#state.gone?.restart, gone: undefined });
+  cancelHandOver(): void {
+    this.#set({ restart: this.#state.stoppedAgent?.restart, stoppedAgent: undefined });
   }
 
   claim(baseIds: number[]): ClaimedIds {
@@ -291,7 +299,7 @@ export class ExplorationWorld implements World, EffectWorld {
       return;
     }
     this.#oversight.judge((invariant, observed) => invariant.preparing?.(input, observed));
-    this.#host.noteTry(input.baseId);
+    this.#host.recordAttempt(input.baseId);
     this.#set({ preparing: new Map(this.#state.preparing).set(this.#nameOf(input), self) });
   }
 
@@ -300,7 +308,7 @@ export class ExplorationWorld implements World, EffectWorld {
     const name = this.#nameOf(input);
     if (preparing.get(name) !== self) return;
     this.#takeCall(name);
-    if (this.#state.gone === undefined) this.#oversight.noteCalledOff();
+    if (this.#state.stoppedAgent === undefined) this.#oversight.countCancelled();
   }
 
   spawn({ input, self }: Running<StartOrder>): void {
@@ -309,14 +317,14 @@ export class ExplorationWorld implements World, EffectWorld {
       return;
     }
     if (this.#state.unspawnable) {
-      this.#host.noteNoProcess(input.baseId);
+      this.#host.recordSpawnFailure(input.baseId);
       report(self, { type: 'process.failed', reason: 'EAGAIN' });
       return;
     }
-    const generation = { files: filesThatAreRead(this.#state), orders: this.#state.wanted.orders };
+    const generation = { files: filesThatAreRead(this.#state), orders: this.#state.desired.orders };
     const { epoch, baseId, binary } = input;
     const lacks = generation.files === this.#state.refused;
-    const { pid, label } = this.#host.spawn({ epoch, baseId, generation, binary, lacks, effect: self });
+    const { pid, label } = this.#host.spawn({ epoch, baseId, generation, binary, lacksListener: lacks, effect: self });
     if (this.#agentKilled || this.#agentSucceeded) this.#system.arm(startOf({ label }), 0, 'mark');
     if (this.#spawnsLate) this.#set({ spawning: new Map(this.#state.spawning).set(label, self) });
     else report(self, { type: 'process.spawned', pid, startedAtMs: 0 });
@@ -329,7 +337,7 @@ export class ExplorationWorld implements World, EffectWorld {
 
   abandon({ self }: Running<unknown>): void {
     const process = this.#host.ofEffect(self);
-    if (process !== undefined && this.#state.gone === undefined) this.#host.kill(process);
+    if (process !== undefined && this.#state.stoppedAgent === undefined) this.#host.kill(process);
   }
 
   probing(probe: Running<ProbeOrder>, on: boolean): void {
@@ -342,14 +350,19 @@ export class ExplorationWorld implements World, EffectWorld {
     const name = this.#nameOf(input);
     if (on) {
       this.#set({ probes: new Map(probes).set(name, self) });
-      if (input.asked) this.lookNow(probe, { type: 'probe.run', asItIs: false });
+      if (input.isProbeRequested) this.probeNow(probe, { type: 'probe.run', acceptsMissingListeners: false });
     } else if (probes.get(name) === self) {
-      this.#set({ probes: less(probes, name), looking: less(this.#state.looking, name) });
+      this.#set({ probes: less(probes, name), pendingProbes: less(this.#state.pendingProbes, name) });
     }
   }
 
-  lookNow({ input, self }: Running<Run>, { asItIs }: ProbeRun): void {
-    this.#set({ looking: new Map(this.#state.looking).set(this.#nameOf(input), { probe: self, asItIs }) });
+  probeNow({ input, self }: Running<Run>, { acceptsMissingListeners }: ProbeRun): void {
+    this.#set({
+      pendingProbes: new Map(this.#state.pendingProbes).set(this.#nameOf(input), {
+        probe: self,
+        acceptsMissingListeners,
+      }),
+    });
   }
 
   /** The reason is only logged and changes nothing. */
@@ -382,22 +395,22 @@ export class ExplorationWorld implements World, EffectWorld {
 
   orderStatus({ self }: Running<unknown>, order: StatusHttpOrder): void {
     if (order.type === 'envoy.probe') {
-      if (order.at !== 'port') this.#tellListeners(self);
+      if (order.at !== 'port') this.#reportListeners(self);
       report(self, {
         type: 'envoy.responded',
         request: order.request,
-        ...this.#host.word(order.at, this.#state.adminOf),
+        ...this.#host.responseOf(order.at, this.#state.adminOf),
       });
     }
     if (order.type === 'admin.use') {
       this.#set({ adminOf: order.baseId });
-      this.#tellListeners(self);
+      this.#reportListeners(self);
     }
-    if (order.type === 'readiness.respond') this.#oversight.hearReadiness(order);
+    if (order.type === 'readiness.respond') this.#oversight.checkReadiness(order);
   }
 
   /** Also reported when the Envoy starts to serve, because later its child may have the admin port. */
-  #tellListeners(http: AnyActorRef): void {
+  #reportListeners(http: AnyActorRef): void {
     const listeners = this.#host.refusedListeners(this.#state.adminOf);
     if (listeners !== undefined) report(http, { type: 'listeners.checked', listeners });
   }
@@ -451,7 +464,7 @@ export class ExplorationWorld implements World, EffectWorld {
         this.#beginNext();
         return;
       case 'came':
-        this.#filesCame();
+        this.#reportFilesPresent();
         return;
       case 'read':
       case 'unread':
@@ -475,7 +488,7 @@ export class ExplorationWorld implements World, EffectWorld {
         return;
       case 'refuse':
         this.#spendFault();
-        this.#oversight.noteFailure();
+        this.#oversight.countFailure();
         settle(this.#takeCall(subject), { error: new Error('no such field: bogus') });
         return;
       case 'repaired':
@@ -485,8 +498,8 @@ export class ExplorationWorld implements World, EffectWorld {
       case 'tick':
         // A minute of health resets the failures, like a trigger.
         if (subject.endsWith('.healthy')) this.#set({ failures: 0 });
-        this.#noteHealth(subject);
-        this.#notePreparationOver(subject);
+        this.#recordHealth(subject);
+        this.#countPreparationLimit(subject);
         this.#system.fire(subject);
         return;
       case 'seen':
@@ -502,7 +515,7 @@ export class ExplorationWorld implements World, EffectWorld {
         return;
       case 'undying':
         this.#spendFault();
-        this.#host.makeUndying(this.#host.byLabel(subject));
+        this.#host.makeUnkillable(this.#host.byLabel(subject));
         return;
       case 'sick':
       case 'well':
@@ -510,7 +523,7 @@ export class ExplorationWorld implements World, EffectWorld {
         this.#host.setSick(this.#host.byLabel(subject), kind === 'sick');
         return;
       case 'looked':
-        this.#look(subject);
+        this.#runProbe(subject);
         return;
       default:
         this.#happen(kind, this.#host.byLabel(subject));
@@ -520,11 +533,11 @@ export class ExplorationWorld implements World, EffectWorld {
   /** The agent persists its state at once, so that remains; pending calls are dropped. */
   #killAgent(): void {
     this.#spendFault();
-    const gone = this.#leftWith(this.#system.timersOf(this.#agent), undefined);
+    const stoppedAgent = this.#stateOfStoppedAgent(this.#system.timersOf(this.#agent), undefined);
     this.#system.kill(this.#agent);
     const none = new Map<string, never>();
     this.#set({
-      gone,
+      stoppedAgent,
       ...{
         signals: undefined,
         link: undefined,
@@ -534,16 +547,16 @@ export class ExplorationWorld implements World, EffectWorld {
         reading: undefined,
       },
       ...{ http: undefined, adminOf: undefined, repairing: undefined, releasing: undefined, restart: undefined },
-      ...{ preparing: none, unprepared: new Set<string>(), spawning: none, probes: none, looking: none },
+      ...{ preparing: none, unprepared: new Set<string>(), spawning: none, probes: none, pendingProbes: none },
     });
   }
 
-  #leftWith(timers: Gone['timers'], restart: Gone['restart']): Gone {
+  #stateOfStoppedAgent(timers: StoppedAgent['timers'], restart: StoppedAgent['restart']): StoppedAgent {
     const knowledge = this.#knowledge();
     return { knowledge, leaving: this.#leaving(knowledge), timers, restart, ends: new Map() };
   }
 
-  #leaving({ epochs }: PersistedState): Gone['leaving'] {
+  #leaving({ epochs }: PersistedState): StoppedAgent['leaving'] {
     const { children } = (this.agentSnapshot.children as Record<string, AnyActorRef>).supervisor!.getSnapshot();
     const leaving = epochs.filter(({ phase }) => phase === 'leaving');
     return new Map(leaving.map(({ name }) => [name, children[name].getSnapshot().context as EpochContext]));
@@ -556,7 +569,7 @@ export class ExplorationWorld implements World, EffectWorld {
 
   /** The agent has released control, and does not know the result yet. */
   get #standsBy(): boolean {
-    const { gone, link } = this.#state;
+    const { stoppedAgent: gone, link } = this.#state;
     return gone !== undefined && link !== undefined && this.#agent.getSnapshot().status === 'active';
   }
 
@@ -564,15 +577,15 @@ export class ExplorationWorld implements World, EffectWorld {
   #beginNext(): void {
     this.#system.forget(this.#agent);
     this.#agent = this.#begin();
-    this.#forgetGone();
+    this.#removeStoppedAgent();
     if (this.#state.stop !== 'not ordered') this.#raise('SIGTERM');
   }
 
-  #forgetGone(): void {
-    const timers = this.#state.gone?.timers ?? [];
+  #removeStoppedAgent(): void {
+    const timers = this.#state.stoppedAgent?.timers ?? [];
     this.#system.forgetKilled(timers.filter((name) => !isOverdueTimer.test(name)));
     // The next deciding agent has a new budget.
-    this.#set({ gone: undefined, failures: 0 });
+    this.#set({ stoppedAgent: undefined, failures: 0 });
   }
 
   /** The overdue time of a parent that started before its agent was killed. It is dropped with the parent. */
@@ -584,15 +597,15 @@ export class ExplorationWorld implements World, EffectWorld {
   }
 
   #noteUnseen(process: SimulatedProcess, end: ProcessEnd): void {
-    const { gone } = this.#state;
+    const { stoppedAgent: gone } = this.#state;
     if (gone === undefined) return;
     const left = { process, end: { ...end, ...takeOverOf(process) } };
     const ends = new Map(gone.ends).set(this.#nameOf(process), left);
-    this.#set({ gone: { ...gone, ends } });
+    this.#set({ stoppedAgent: { ...gone, ends } });
   }
 
   #adoption(): Adoption | undefined {
-    const { gone } = this.#state;
+    const { stoppedAgent: gone } = this.#state;
     if (gone === undefined) return undefined;
     const isThere = (run: Run): boolean => this.#processOf(run) !== undefined || gone.ends.has(this.#nameOf(run));
     const epochs = gone.knowledge.epochs.filter(isThere).map((epoch) => {
@@ -604,7 +617,7 @@ export class ExplorationWorld implements World, EffectWorld {
   /** Lower and upper bounds of the times: the next agent treats the range between them as unobserved. */
   #timesOf(
     { name, phase }: EpochRecord,
-    { leaving }: Gone,
+    { leaving }: StoppedAgent,
   ): Pick<AdoptedEpoch, 'startedAtMs' | 'elapsedMs' | 'unseenMs'> {
     const { zone } = this.#system;
     const unknown = { startedAtMs: 0, elapsedMs: 0, unseenMs: 0 };
@@ -620,21 +633,21 @@ export class ExplorationWorld implements World, EffectWorld {
     if (!zone.has(timer)) return { ...unknown, elapsedMs: this.#parentShutdownMs };
     if (known === undefined) return unknown;
     const beganMs = this.#parentShutdownMs - known.parentShutdownMs + parentDueMs(known);
-    const [least, most] = [zone.sinceMs(timer), zone.atMostSinceMs(timer)];
-    return { ...unknown, elapsedMs: Math.max(0, beganMs + least), unseenMs: known.unseenMs + most - least };
+    const [minMs, maxMs] = [zone.sinceMs(timer), zone.atMostSinceMs(timer)];
+    return { ...unknown, elapsedMs: Math.max(0, beganMs + minMs), unseenMs: known.unseenMs + maxMs - minMs };
   }
 
   #adopt(run: StartOrder, effect: AnyActorRef): void {
     const process = this.#processOf(run);
     if (process !== undefined) this.#host.adopt(process, effect);
     report(effect, { type: 'process.spawned', pid: process?.pid ?? 0, startedAtMs: run.adopted?.startedAtMs ?? 0 });
-    const { gone } = this.#state;
+    const { stoppedAgent: gone } = this.#state;
     const left = gone?.ends.get(this.#nameOf(run));
     if (process !== undefined || left === undefined) return;
     // Exits of Envoys that have been live are reported first.
     const awaits = gone?.knowledge.restart !== undefined && left.process.seen && [...gone.ends.values()].some(isUnseen);
-    this.#host.tellLater(() => {
-      this.#oversight.noteLeft(left.process, awaits);
+    this.#host.reportLater(() => {
+      this.#oversight.recordObservedExit(left.process, awaits);
       report(effect, { type: 'process.exited', ...left.end });
     });
   }
@@ -662,26 +675,26 @@ export class ExplorationWorld implements World, EffectWorld {
   }
 
   /** An immediate check returns the result of this moment. */
-  #look(name: string): void {
-    const { probe, asItIs } = this.#state.looking.get(name)!;
-    this.#set({ looking: less(this.#state.looking, name) });
+  #runProbe(name: string): void {
+    const { probe, acceptsMissingListeners } = this.#state.pendingProbes.get(name)!;
+    this.#set({ pendingProbes: less(this.#state.pendingProbes, name) });
     const process = this.#host.processes.find(({ label }) => label === name);
-    const isThere = process !== undefined && isSeen(process, this.#state, this.#host);
-    if (isThere && (asItIs || !mayBeHeldBack(process))) this.#passed(process, probe);
+    const isThere = process !== undefined && isDetectableAsLive(process, this.#state, this.#host);
+    if (isThere && (acceptsMissingListeners || !mayBeHeldBack(process))) this.#passed(process, probe);
     else report(probe, { type: 'probe.failed', reason: '503 INITIALIZING' });
   }
 
   /** Unusable files cancel a change that was not read before; the contents that were read last stay desired. */
   #changeFiles(spoiled: boolean): void {
-    const { wanted } = this.#state;
+    const { desired: wanted } = this.#state;
     if (spoiled) {
       this.#spendFault();
-      this.#set({ spoiled, wanted: { ...wanted, files: this.#state.filesRead } });
+      this.#set({ spoiled, desired: { ...wanted, files: this.#state.filesRead } });
     } else {
       this.#set({ triggers: this.#state.triggers - 1 });
       this.#putOtherFiles();
     }
-    this.#tellChanged();
+    this.#reportFileChange();
   }
 
   get #contents(): string {
@@ -689,7 +702,7 @@ export class ExplorationWorld implements World, EffectWorld {
   }
 
   /** Reports the change if a watch receives it. */
-  #tellChanged(): void {
+  #reportFileChange(): void {
     const { watch, hung } = this.#state;
     if (watch !== undefined && !hung) report(watch, { type: 'files.changed', path: 'tls.crt' });
   }
@@ -699,25 +712,25 @@ export class ExplorationWorld implements World, EffectWorld {
    * replaces it, reported or not. `away`: the directory is removed. `back`: a directory with other files reappears.
    */
   #changeDirectory(how: 'unwatch' | 'unseen' | 'replace' | 'away' | 'back', hangs: boolean): void {
-    const { watch, filesRead, wanted } = this.#state;
+    const { watch, filesRead, desired: wanted } = this.#state;
     const seen = this.#contents;
     if (how !== 'back') this.#spendFault();
     const hung = how === 'replace' || hangs;
     this.#set({ hung, away: how === 'away' });
-    if (how === 'away') this.#set({ spoiled: true, wanted: { ...wanted, files: filesRead } });
+    if (how === 'away') this.#set({ spoiled: true, desired: { ...wanted, files: filesRead } });
     else if (how !== 'unwatch') this.#putOtherFiles();
     if (watch === undefined) return;
-    if (how === 'unwatch' || how === 'unseen') report(watch, { type: 'watch.failed', reason: 'EIO', seen });
+    if (how === 'unwatch' || how === 'unseen') report(watch, { type: 'watch.failed', reason: 'EIO', knownHash: seen });
     if (how === 'away') report(watch, { type: 'directory.missing' });
     if (how === 'replace' || how === 'back') report(watch, { type: 'directory.found' });
     if (how === 'back' && !hung) report(watch, { type: 'watch.began' });
-    if (how === 'away' || how === 'back') this.#tellChanged();
+    if (how === 'away' || how === 'back') this.#reportFileChange();
   }
 
   #putOtherFiles(): void {
-    const { wanted } = this.#state;
+    const { desired: wanted } = this.#state;
     const files = this.#state.files + 1;
-    this.#set({ files, spoiled: false, wanted: { ...wanted, files } });
+    this.#set({ files, spoiled: false, desired: { ...wanted, files } });
   }
 
   /** An incompatible binary has no effect; a compatible one becomes desired. */
@@ -730,23 +743,23 @@ export class ExplorationWorld implements World, EffectWorld {
   }
 
   #demandRestart(): void {
-    const { triggers, wanted } = this.#state;
-    this.#set({ triggers: triggers - 1, wanted: { ...wanted, orders: wanted.orders + 1 }, failures: 0 });
+    const { triggers, desired: wanted } = this.#state;
+    this.#set({ triggers: triggers - 1, desired: { ...wanted, orders: wanted.orders + 1 }, failures: 0 });
     this.#raise('SIGHUP');
   }
 
   #happen(kind: string, process: SimulatedProcess): void {
-    const event = happenings[kind];
+    const event = eventsOfChoices[kind];
     if (event === undefined) throw new Error(`no choice is named '${kind}'`);
     if (event === 'envoy.crashed' || event === 'envoy.hung') this.#spendFault();
-    this.#host.happen(process, event);
+    this.#host.sendEvent(process, event);
   }
 
   #prepared(name: string, unspawnable: boolean): void {
     const adminPort = name.endsWith('b') ? 15_001 : 15_000;
     if (unspawnable) {
       this.#spendFault();
-      this.#oversight.noteFailure();
+      this.#oversight.countFailure();
     }
     this.#set({ unspawnable });
     settle(this.#takeCall(name), { value: { configFile: `envoy-rev${name}.json`, adminPort } });
@@ -764,38 +777,38 @@ export class ExplorationWorld implements World, EffectWorld {
   }
 
   /** Marks a binary as proven if this timer is its minute of health. */
-  #noteHealth(timer: string): void {
+  #recordHealth(timer: string): void {
     const [, name] = /^epoch-(\w+)\.healthy$/.exec(timer) ?? [];
     if (name !== undefined) this.#set({ proven: new Set(this.#state.proven).add(this.#host.byLabel(name).binary) });
   }
 
   /** Counts a failed start if this timer is the limit of a preparation. */
-  #notePreparationOver(timer: string): void {
+  #countPreparationLimit(timer: string): void {
     const [, name] = /^epoch-(\w+)\.prepareLimit$/.exec(timer) ?? [];
     if (name === undefined) return;
     this.#takeCall(name);
-    this.#oversight.noteFailure();
+    this.#oversight.countFailure();
   }
 
-  #filesCame(): void {
+  #reportFilesPresent(): void {
     const { waiting } = this.#state;
     this.#set({ waiting: undefined });
-    if (waiting !== undefined) report(waiting, allFilesAreThere);
+    if (waiting !== undefined) report(waiting, noPendingFiles);
   }
 
   /** A read that did not finish never will; only a new read gets a result. */
-  #filesRead(answered: boolean): void {
+  #filesRead(responds: boolean): void {
     const { reading } = this.#state;
     this.#set({ reading: undefined });
-    if (!answered) this.#spendFault();
+    if (!responds) this.#spendFault();
     else if (reading !== undefined) settle(reading, { value: readingOf(this) });
   }
 
-  #repaired(wanted: boolean): void {
+  #repaired(isAwaited: boolean): void {
     const { call, baseId } = this.#state.repairing!;
     this.#set({ repairing: undefined });
-    if (!wanted) this.#spendFault();
-    const repaired = wanted && this.#host.repair(baseId);
+    if (!isAwaited) this.#spendFault();
+    const repaired = isAwaited && this.#host.repair(baseId);
     settle(call, repaired ? { value: undefined } : { error: new Error('an epoch initializes') });
   }
 
@@ -821,7 +834,7 @@ export class ExplorationWorld implements World, EffectWorld {
    */
   #settle(): void {
     this.#system.keepCancelled([]);
-    this.#host.tellNews();
+    this.#host.sendPendingReports();
     const { releasing } = this.#state;
     if (releasing !== undefined && this.#host.processes.length === 0) {
       this.#set({ releasing: undefined });
@@ -829,16 +842,16 @@ export class ExplorationWorld implements World, EffectWorld {
     }
     this.#armNature();
     this.#forgetOverdue();
-    this.#oversight.noteTime();
+    this.#oversight.expireDeadlines();
     this.#system.elapse();
     this.#choices = undefined;
-    this.#askReadiness();
+    this.#probeReadiness();
     this.#oversight.judge((invariant, observed) => invariant.always?.(observed));
-    if (this.#isAtRest) this.#oversight.judge((invariant, observed) => invariant.atRest?.(observed));
+    if (this.#isIdle) this.#oversight.judge((invariant, observed) => invariant.whenIdle?.(observed));
   }
 
   /** No spontaneous event remains, apart from repeated notices of waiting Envoys. */
-  get #isAtRest(): boolean {
+  get #isIdle(): boolean {
     return (
       this.#system.zone.names('exact').every(isNotice) &&
       !this.choices().some(({ name, free }) => free && !isNotice(name))
@@ -849,13 +862,13 @@ export class ExplorationWorld implements World, EffectWorld {
    * Readiness may be queried at any time. The response depends only on the status chart and on the Envoys, so it is queried once per
    * combination.
    */
-  #askReadiness(): void {
+  #probeReadiness(): void {
     const { http } = this.#state;
     const status = http?._parent;
     if (http === undefined || status === undefined) return;
     const moment = `${this.ending} ${stateName(status.getSnapshot().value)} ${this.#host.readinessKey(this.#state.adminOf)}`;
-    if (this.#asked.has(moment)) return;
-    this.#asked.add(moment);
+    if (this.#checkedReadiness.has(moment)) return;
+    this.#checkedReadiness.add(moment);
     report(http, { type: 'readiness.requested', request: 0 });
   }
 
@@ -864,15 +877,16 @@ export class ExplorationWorld implements World, EffectWorld {
     for (const process of this.#host.processes) {
       const nature = this.#host.natureOf(process);
       if (nature?.withinMs !== undefined) due.set(`${natureNames[nature.event]} of ${process.label}`, nature.withinMs);
-      if (isNews(process, this.#state, this.#host)) due.set(`probe of ${process.label}`, probeMs);
+      if (hasNewProbeResult(process, this.#state, this.#host)) due.set(`probe of ${process.label}`, probeMs);
     }
     for (const name of this.#state.preparing.keys()) {
       if (!this.#state.unprepared.has(name)) due.set(`preparation of ${name}`, preparationMs);
     }
     for (const label of this.#state.spawning.keys()) due.set(`process of ${label}`, spawnMs);
-    if (this.#state.gone !== undefined) due.set('the next agent', this.#standsBy ? holdMs : nextAgentMs);
+    if (this.#state.stoppedAgent !== undefined) due.set('the next agent', this.#standsBy ? holdMs : nextAgentMs);
     if (this.#state.reading !== undefined) due.set('reading of the files', readMs);
-    for (const name of this.#state.looking.keys()) if (answers(name, this.#host)) due.set(`check of ${name}`, lookMs);
+    for (const name of this.#state.pendingProbes.keys())
+      if (isAdminResponsive(name, this.#host)) due.set(`check of ${name}`, probeNowMs);
     for (const name of this.#system.zone.names('within')) if (!due.has(name)) this.#system.disarm(name);
     for (const [name, ms] of due) if (!this.#system.zone.has(name)) this.#system.arm(name, ms, 'within');
   }
@@ -890,7 +904,7 @@ export class ExplorationWorld implements World, EffectWorld {
       get agent() {
         const agent = world.#agent?.getSnapshot() as AgentSnapshot | undefined;
         // The exit code of a replaced agent is for the launcher only.
-        return world.#state.gone !== undefined && agent?.status === 'done' ? undefined : agent;
+        return world.#state.stoppedAgent !== undefined && agent?.status === 'done' ? undefined : agent;
       },
       change: (change: Partial<WorldState>) => this.#set(change),
     };
@@ -906,7 +920,7 @@ export class ExplorationWorld implements World, EffectWorld {
       mayBeKilled: this.#agentKilled,
       mayBeSucceeded: this.#agentSucceeded,
       standsBy: this.#standsBy,
-      agentEnds: this.#oversight.agentEnds || this.#state.gone !== undefined,
+      agentEnds: this.#oversight.agentEnds || this.#state.stoppedAgent !== undefined,
     };
   }
 
@@ -918,7 +932,7 @@ export class ExplorationWorld implements World, EffectWorld {
   };
 
   #isOver(): boolean {
-    const hasEnded = this.#state.gone === undefined && this.#agent.getSnapshot().status !== 'active';
+    const hasEnded = this.#state.stoppedAgent === undefined && this.#agent.getSnapshot().status !== 'active';
     return hasEnded || this.#state.violations.length > 0;
   }
 

@@ -31,7 +31,7 @@ export interface SimulatedEnvoyInput {
 export interface ProcessEnd {
   code: number | null;
   signal: string | null;
-  lastWords: string;
+  lastOutput: string;
   refusedByParent: boolean;
 }
 
@@ -78,12 +78,12 @@ const killMs = 50;
 const refusalMs = 1_500;
 const parentCallMs = 5_000;
 
-const clean: ProcessEnd = { code: 0, signal: null, lastWords: '', refusedByParent: false };
+const clean: ProcessEnd = { code: 0, signal: null, lastOutput: '', refusedByParent: false };
 const by = (signal: string): ProcessEnd => ({ ...clean, code: null, signal });
-const failed = (lastWords: string, refusedByParent: boolean): ProcessEnd => ({
+const failed = (lastOutput: string, refusedByParent: boolean): ProcessEnd => ({
   code: 1,
   signal: null,
-  lastWords,
+  lastOutput,
   refusedByParent,
 });
 

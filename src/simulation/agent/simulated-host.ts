@@ -30,10 +30,10 @@ interface SharedMemory {
   /** Epoch that set the INITIALIZING bit. */
   readonly initializing: number | undefined;
   /** The pid of its creator. Older running processes use other memory. */
-  readonly madeBy: number;
+  readonly createdBy: number;
 }
 
-const refusedListener: RefusedListener = { name: 'tls', why: 'no certificate that Envoy takes' };
+const refusedListener: RefusedListener = { name: 'tls', reason: 'no certificate that Envoy takes' };
 
 interface HostState {
   readonly processes: readonly SimulatedProcess[];
@@ -78,7 +78,7 @@ export class SimulatedHost {
   readonly #watch: HostWatch;
   readonly #parentShutdownMs: number;
   readonly #envoy: typeof simulatedEnvoyMachine;
-  readonly #news: (() => void)[] = [];
+  readonly #pendingReports: (() => void)[] = [];
   #state: HostState = { processes: [], memory: new Map(), admin: new Map(), spawned: 0 };
 
   constructor(system: ActorHome, watch: HostWatch, parentShutdownMs: number, envoy = envoyOnHost) {
@@ -114,9 +114,9 @@ export class SimulatedHost {
 
   spawn(run: SpawnOrder): SimulatedProcess {
     this.#watch.spawning(run);
-    this.noteTry(run.baseId);
+    this.recordAttempt(run.baseId);
     const reception = this.#reception(run.epoch, run.baseId);
-    const { lacks = false } = run;
+    const { lacksListener: lacks = false } = run;
     const pid = this.#state.spawned + 1;
     const label = this.#labelFor(run);
     const parentShutdownMs = run.parentShutdownMs ?? this.#parentShutdownMs;
@@ -145,16 +145,16 @@ export class SimulatedHost {
           envoy: envoy as SimulatedProcess['envoy'],
           live: false,
           seen: false,
-          undying: false,
-          sick: false,
-          lacks,
+          isUnkillable: false,
+          isUnresponsive: false,
+          lacksListener: lacks,
           heldBack: false,
           supersededSeen: false,
-          sentAway: false,
+          exitRequested: false,
           closed: false,
           parentCrashed: false,
           successorTried: false,
-          successorDied: false,
+          successorCrashed: false,
         };
         this.#set({ processes: [...this.processes, started], spawned: pid });
       },
@@ -167,23 +167,23 @@ export class SimulatedHost {
 
   signal(process: SimulatedProcess, signal: EnvoySignal): void {
     this.#watch.signalling(process, signal);
-    if (signal !== 'SIGUSR1') this.#change(process, { sentAway: true });
+    if (signal !== 'SIGUSR1') this.#change(process, { exitRequested: true });
     process.envoy.send({ type: 'signal.sent', signal });
   }
 
   /** The process table kills processes that must not outlive the agent, in any state. */
   kill(process: SimulatedProcess): void {
-    this.#change(process, { sentAway: true });
+    this.#change(process, { exitRequested: true });
     process.envoy.send({ type: 'signal.sent', signal: 'SIGKILL' });
   }
 
   /** Sends a spontaneous event or a fault to a process. */
-  happen(process: SimulatedProcess, event: SimulatedEnvoyEvent['type'] & `envoy.${string}`): void {
+  sendEvent(process: SimulatedProcess, event: SimulatedEnvoyEvent['type'] & `envoy.${string}`): void {
     process.envoy.send({ type: event });
   }
 
   natureOf(process: SimulatedProcess): Nature | undefined {
-    return process.undying ? undefined : metaOf(process).nature;
+    return process.isUnkillable ? undefined : metaOf(process).nature;
   }
 
   mayHang(process: SimulatedProcess): boolean {
@@ -206,7 +206,7 @@ export class SimulatedHost {
 
   /** Accepts connections, and was not ordered to exit. */
   isServing(process: SimulatedProcess): boolean {
-    return process.live && !process.sentAway && !process.closed && !this.isDraining(process);
+    return process.live && !process.exitRequested && !process.closed && !this.isDraining(process);
   }
 
   /**
@@ -216,7 +216,7 @@ export class SimulatedHost {
   isAccepting(process: SimulatedProcess): boolean {
     const state = process.envoy.getSnapshot();
     const works = state.matches('live') || state.matches({ 'calling a dead parent': 'serving' });
-    return works && !process.sick && !process.closed && !this.isDraining(process);
+    return works && !process.isUnresponsive && !process.closed && !this.isDraining(process);
   }
 
   /** Its main thread waits for a parent, so calls of its admin interface wait, too. */
@@ -240,22 +240,22 @@ export class SimulatedHost {
   }
 
   /** A fault: SIGKILL will not end it. */
-  makeUndying(process: SimulatedProcess): void {
-    this.#change(process, { undying: true });
+  makeUnkillable(process: SimulatedProcess): void {
+    this.#change(process, { isUnkillable: true });
   }
 
   /** A fault, and its end: it does not respond. */
   setSick(process: SimulatedProcess, sick: boolean): void {
-    this.#change(process, { sick });
+    this.#change(process, { isUnresponsive: sick });
   }
 
   /** Calls of its admin interface or its ports get a response. */
   isResponsive(process: SimulatedProcess): boolean {
-    return !process.sick && !this.isBlocked(process) && !this.isKilled(process);
+    return !process.isUnresponsive && !this.isBlocked(process) && !this.isKilled(process);
   }
 
   /** It needs its parent, and its parent has exited (fact 4). */
-  isDoomed(process: SimulatedProcess): boolean {
+  isOrphaned(process: SimulatedProcess): boolean {
     const state = process.envoy.getSnapshot();
     return state.matches({ live: 'doomed' }) || state.matches({ initializing: 'orphaned' }) || this.isBlocked(process);
   }
@@ -271,17 +271,17 @@ export class SimulatedHost {
 
   /** All facts that the response of an Envoy, and its evaluation, depend on. */
   readinessKey(baseId: number | undefined): string {
-    const words = (['admin', 'admin or port', 'port'] as const).map((at) => this.word(at, baseId));
+    const words = (['admin', 'admin or port', 'port'] as const).map((at) => this.responseOf(at, baseId));
     const refused = this.refusedListeners(baseId)?.length;
     const known = this.processes.map((process) => {
       const accepts = this.isAccepting(process);
-      return `${process.seen}${accepts}${process.lacks}${this.isReadyFor(process)}`;
+      return `${process.seen}${accepts}${process.lacksListener}${this.isReadyFor(process)}`;
     });
     return `${words.map(({ by, live }) => `${by} ${live}`).join(' ')} ${refused} ${known.join(' ')}`;
   }
 
   /** The response of Envoy: of the owner of that base ID's admin port, or of the process that accepts connections. */
-  word(at: EnvoyProbe['at'], baseId: number | undefined): Omit<EnvoyResponded, 'type' | 'request'> {
+  responseOf(at: EnvoyProbe['at'], baseId: number | undefined): Omit<EnvoyResponded, 'type' | 'request'> {
     const admin = this.processes.find(
       (process) => process.baseId === baseId && this.hasAdmin(process) && this.isResponsive(process),
     );
@@ -297,13 +297,13 @@ export class SimulatedHost {
   /** Listeners that the owner of a base ID's admin port rejected; `undefined` without a response. */
   refusedListeners(baseId: number | undefined): readonly RefusedListener[] | undefined {
     const admin = this.processes.find((process) => process.baseId === baseId && this.hasAdmin(process));
-    return admin === undefined || !this.isResponsive(admin) ? undefined : admin.lacks ? [refusedListener] : [];
+    return admin === undefined || !this.isResponsive(admin) ? undefined : admin.lacksListener ? [refusedListener] : [];
   }
 
   /** Its supervisor knows that it serves, no listener is missing, and it responds to probes. */
   isReadyFor(process: SimulatedProcess): boolean {
     const serves = this.isAccepting(process) && this.isServing(process) && this.isResponsive(process);
-    return serves && process.seen && !process.lacks && !this.isDoomed(process);
+    return serves && process.seen && !process.lacksListener && !this.isOrphaned(process);
   }
 
   /** The repair from outside (fact 2): only while no child is running that may have set the flag. */
@@ -347,17 +347,17 @@ export class SimulatedHost {
   }
 
   /** An Envoy with this base ID is about to be prepared or started. */
-  noteTry(baseId: number): void {
+  recordAttempt(baseId: number): void {
     for (const other of this.processes) {
-      if (other.baseId !== baseId && this.isDoomed(other)) this.#change(other, { successorTried: true });
+      if (other.baseId !== baseId && this.isOrphaned(other)) this.#change(other, { successorTried: true });
     }
   }
 
   /** An Envoy with this base ID could not be spawned: an orphaned Envoy that it should have replaced is lost. */
-  noteNoProcess(baseId: number): void {
+  recordSpawnFailure(baseId: number): void {
     for (const other of this.processes) {
-      if (other.baseId !== baseId && (this.isDoomed(other) || other.parentCrashed))
-        this.#change(other, { successorDied: true });
+      if (other.baseId !== baseId && (this.isOrphaned(other) || other.parentCrashed))
+        this.#change(other, { successorCrashed: true });
     }
   }
 
@@ -389,7 +389,7 @@ export class SimulatedHost {
   sendAway(process: SimulatedProcess): void {
     const parent = this.#parentOf(process);
     if (parent === undefined) return;
-    this.#change(parent, { sentAway: true });
+    this.#change(parent, { exitRequested: true });
     parent.envoy.send({ type: 'child.sent-away' });
   }
 
@@ -401,7 +401,7 @@ export class SimulatedHost {
     this.#watch.left(process, end);
     this.#noteDeath(process, end);
     if (isFoundOutNow) this.#noteTakenOver(process);
-    this.#news.push(() => {
+    this.#pendingReports.push(() => {
       for (const child of this.#peers(process.baseId)) {
         if (isChildOf(child, process)) child.envoy.send({ type: 'parent.died' });
       }
@@ -410,13 +410,14 @@ export class SimulatedHost {
   }
 
   /** For reports of past events. */
-  tellLater(tell: () => void): void {
-    this.#news.push(tell);
+  reportLater(report: () => void): void {
+    this.#pendingReports.push(report);
   }
 
   /** Reports pending exits, outside of the charts that ended. */
-  tellNews(): void {
-    for (let tell = this.#news.shift(); tell !== undefined; tell = this.#news.shift()) tell();
+  sendPendingReports(): void {
+    for (let report = this.#pendingReports.shift(); report !== undefined; report = this.#pendingReports.shift())
+      report();
   }
 
   save(): () => void {
@@ -448,7 +449,7 @@ export class SimulatedHost {
     const parent = this.#peers(baseId).find((peer) => peer.epoch % 3 === (epoch - 1) % 3);
     // A killed parent does not respond, and has exited before the new process calls it.
     if (parent === undefined || parent.envoy.getSnapshot().matches('killed')) return 'no parent';
-    return this.isDoomed(parent) || this.isHanging(parent) ? 'no response' : 'accepted';
+    return this.isOrphaned(parent) || this.isHanging(parent) ? 'no response' : 'accepted';
   }
 
   /** Envoy names its sockets after its epoch modulo 3 (§2). */
@@ -458,11 +459,11 @@ export class SimulatedHost {
 
   /** A first epoch removes existing memory. One that gets no admin port leaves its mark in the memory that it created. */
   #makeMemory(baseId: number, pid: number, reception: Reception): void {
-    this.#setMemory(baseId, { initializing: reception === 'accepted' ? undefined : 0, madeBy: pid });
+    this.#setMemory(baseId, { initializing: reception === 'accepted' ? undefined : 0, createdBy: pid });
   }
 
   #sharesMemory({ baseId, pid }: SimulatedProcess): boolean {
-    return pid >= this.#memory(baseId).madeBy;
+    return pid >= this.#memory(baseId).createdBy;
   }
 
   /** The memory was recreated under a running Envoy. */
@@ -471,7 +472,7 @@ export class SimulatedHost {
   }
 
   #memory(baseId: number): SharedMemory {
-    return this.#state.memory.get(baseId) ?? { initializing: undefined, madeBy: 0 };
+    return this.#state.memory.get(baseId) ?? { initializing: undefined, createdBy: 0 };
   }
 
   #setMemory(baseId: number, memory: SharedMemory): void {
@@ -486,8 +487,8 @@ export class SimulatedHost {
     for (const other of this.processes) {
       if (isChildOf(other, process) && other.baseId === process.baseId && code !== 0 && signal !== 'SIGUSR1')
         this.#change(other, { parentCrashed: true });
-      if (other.baseId !== process.baseId && !process.seen && !process.sentAway)
-        this.#change(other, { successorDied: true });
+      if (other.baseId !== process.baseId && !process.seen && !process.exitRequested)
+        this.#change(other, { successorCrashed: true });
     }
   }
 
@@ -523,11 +524,25 @@ export function keyOfProcess(process: SimulatedProcess, ending: boolean): string
   return ending ? lifeKey(process) : `${startKey(process)}${lifeKey(process)}`;
 }
 
-function startKey({ generation, binary, lacks, successorTried, successorDied }: SimulatedProcess): string {
+function startKey({
+  generation,
+  binary,
+  lacksListener: lacks,
+  successorTried,
+  successorCrashed: successorDied,
+}: SimulatedProcess): string {
   return `${binary === firstBinary ? '' : binary}${lacks ? 'K' : ''}f${generation.files};o${generation.orders};${successorTried ? 'T' : ''}${successorDied ? 'D' : ''}`;
 }
 
-function lifeKey({ live, seen, supersededSeen, sentAway, closed, parentCrashed, ...more }: SimulatedProcess): string {
-  const { undying, sick, heldBack } = more;
+function lifeKey({
+  live,
+  seen,
+  supersededSeen,
+  exitRequested: sentAway,
+  closed,
+  parentCrashed,
+  ...more
+}: SimulatedProcess): string {
+  const { isUnkillable: undying, isUnresponsive: sick, heldBack } = more;
   return `${undying ? 'U' : ''}${heldBack ? 'H' : ''}${sick ? 'I' : ''}${parentCrashed ? 'O' : ''}${live ? 'L' : ''}${seen ? 'S' : ''}${supersededSeen ? 'P' : ''}${sentAway ? 'E' : ''}${closed ? 'C' : ''}`;
 }

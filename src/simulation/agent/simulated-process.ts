@@ -32,15 +32,15 @@ export interface SimulatedProcess {
   /** Its supervisor was notified that its child is live. */
   readonly supersededSeen: boolean;
   /** Was killed, but the kernel never ends it. */
-  readonly undying: boolean;
+  readonly isUnkillable: boolean;
   /** Works, but does not respond for a while, neither at its admin interface nor at its ports. */
-  readonly sick: boolean;
+  readonly isUnresponsive: boolean;
   /** It rejected a listener at its start: it is live without it. */
-  readonly lacks: boolean;
+  readonly lacksListener: boolean;
   /** Its epoch was notified of the missing listener, and does not count it as live yet. */
   readonly heldBack: boolean;
   /** Was ordered to exit: by a signal, or by its child. */
-  readonly sentAway: boolean;
+  readonly exitRequested: boolean;
   /** Was ordered to close its listeners. */
   readonly closed: boolean;
   /** Its parent crashed. Whether it crashed too early cannot be determined from outside. */
@@ -48,7 +48,7 @@ export interface SimulatedProcess {
   /** Since it was orphaned, an Envoy of another base ID was prepared or started to replace it. */
   readonly successorTried: boolean;
   /** An Envoy of another base ID was started beside it, and crashed before it was detected as live. */
-  readonly successorDied: boolean;
+  readonly successorCrashed: boolean;
 }
 
 export interface SpawnOrder {
@@ -58,7 +58,7 @@ export interface SpawnOrder {
   readonly binary?: string;
   readonly effect: AnyActorRef;
   /** It will reject a listener, because Envoy cannot use its certificate. */
-  readonly lacks?: boolean;
+  readonly lacksListener?: boolean;
   /** Default: the host's. */
   readonly parentShutdownMs?: number;
   /** For gradual drains. Default: 0. */
@@ -67,7 +67,7 @@ export interface SpawnOrder {
 
 /** Notified of events on the host before they take effect. */
 export interface HostWatch {
-  spawning(newcomer: SpawnOrder): void;
+  spawning(order: SpawnOrder): void;
   signalling(process: SimulatedProcess, signal: EnvoySignal): void;
   wentLive(process: SimulatedProcess): void;
   /** Its supervisor is about to be notified that it is live. */
@@ -76,7 +76,7 @@ export interface HostWatch {
 }
 
 /** It has no parent, so its epoch may wait for the rejected listener. A child has already replaced its parent. */
-export const mayBeHeldBack = ({ lacks, epoch }: SimulatedProcess): boolean => lacks && epoch === 0;
+export const mayBeHeldBack = ({ lacksListener: lacks, epoch }: SimulatedProcess): boolean => lacks && epoch === 0;
 
 /** By the names of their sockets: 4 is a child of 0, too (§2 "Gap +4"). */
 export function isChildOf(child: SimulatedProcess, parent: SimulatedProcess): boolean {

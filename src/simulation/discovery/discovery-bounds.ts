@@ -29,9 +29,9 @@ export interface PushWorldOptions {
   /** The registry may be lost (`lost`), a fault. It is retried, and then sends its list again (`listed`). */
   readonly registryFails?: boolean;
   /** A client connects and sends its first request later. */
-  readonly asksLate?: boolean;
+  readonly requestsLate?: boolean;
   /** A deliberate bug: a push skips a stream that watches nothing, which keeps its context. */
-  readonly passesOverIdle?: boolean;
+  readonly skipsUnsubscribed?: boolean;
   readonly invariants?: readonly PushInvariant[];
   /** Possible kinds of faults; default all. */
   readonly faults?: readonly string[];
@@ -40,7 +40,7 @@ export interface PushWorldOptions {
   /** How a node determines the changes that concern it; default exactly. For a source with a deliberate bug. */
   readonly trustsOrders?: boolean;
   /** A deliberate bug: a stream builds a response from the source's current contents when its turn comes. */
-  readonly makesLate?: boolean;
+  readonly buildsLate?: boolean;
   /** A deliberate bug: the server keeps the slot of a proxy until all of its responses have been read. */
   readonly waitsForReaders?: boolean;
   readonly inspect?: (event: InspectionEvent) => void;

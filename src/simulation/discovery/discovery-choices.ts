@@ -27,18 +27,18 @@ export function* possibleChoices(moment: PushMoment): Generator<WorldChoice> {
 function* choicesOf(
   moment: PushMoment,
   index: number,
-  { connection, hands, nonces, stalled }: ClientState,
+  { connection, unacknowledged, nonces, stalled }: ClientState,
 ): Generator<WorldChoice> {
   const isFaulty = moment.state.faults > 0;
   if (connection === undefined) {
     if (moment.state.contexts.length > 0) yield { name: `connect:${index}`, free: true };
     return;
   }
-  if (isToAsk(moment, index)) {
+  if (hasNotRequested(moment, index)) {
     yield { name: `ask:${index}`, free: true };
     return;
   }
-  if (hands.length > 0) yield { name: `accept:${index}`, free: true };
+  if (unacknowledged.length > 0) yield { name: `accept:${index}`, free: true };
   if (stalled) yield { name: `resume:${index}`, free: true, fair: false };
   else if (moment.state.streams.get(connection)!.network.length > 0) yield { name: `read:${index}`, free: true };
   if (!isFaulty) return;
@@ -53,14 +53,14 @@ function* choicesOf(
  * new names only with its ACK of that response. If it rejects the response, the server does not receive them until the next one.
  */
 function mayReject(moment: PushMoment, index: number): boolean {
-  const { delta, hands, connection, asked } = moment.state.clients[index]!;
-  const [response] = hands;
+  const { delta, unacknowledged, connection, requestedEndpoints } = moment.state.clients[index]!;
+  const [response] = unacknowledged;
   if (response === undefined || delta || response.typeUrl !== endpointType) return response !== undefined;
-  return moment.state.wires.get(connection!)![endpointType]!.heard === asked.toSorted().join();
+  return moment.state.wires.get(connection!)![endpointType]!.subscribed === requestedEndpoints.toSorted().join();
 }
 
 /** The client is connected, and has not sent a request yet. */
-function isToAsk(moment: PushMoment, index: number): boolean {
+function hasNotRequested(moment: PushMoment, index: number): boolean {
   const { connection } = moment.state.clients[index]!;
-  return moment.options.asksLate === true && Object.keys(moment.state.wires.get(connection!) ?? {}).length === 0;
+  return moment.options.requestsLate === true && Object.keys(moment.state.wires.get(connection!) ?? {}).length === 0;
 }

@@ -13,10 +13,10 @@ export interface ClientState {
   /** It reads nothing from its stream, perhaps forever. */
   readonly stalled: boolean;
   /** Read responses, not acknowledged or rejected yet. */
-  readonly hands: readonly WireResponse[];
+  readonly unacknowledged: readonly WireResponse[];
   readonly has: Readonly<Record<string, Resources>>;
   /** Names of endpoints that it has requested on this stream. */
-  readonly asked: readonly string[];
+  readonly requestedEndpoints: readonly string[];
   /** Nonces of the last response of each type on this stream. */
   readonly nonces: Readonly<Record<string, string>>;
   /** `type name=content` of rejected resources; `=gone` for removals. */
@@ -30,21 +30,21 @@ export interface Turn {
 }
 
 export function newClient(delta: boolean, types: readonly MeshType[]): ClientState {
-  const nothing = { hands: [], has: {}, asked: [], nonces: {}, rejected: [] };
+  const nothing = { unacknowledged: [], has: {}, requestedEndpoints: [], nonces: {}, rejected: [] };
   return { delta, types, connection: undefined, stalled: false, ...nothing };
 }
 
 /** Opens a new stream; the client keeps its resources. */
 export function connected(client: ClientState, connection: number): Turn {
   const endpoints = Object.keys(client.has[clusterType] ?? {});
-  const next: ClientState = { ...client, connection, hands: [], nonces: {}, asked: endpoints };
-  const wanted: Partial<Record<MeshType, readonly string[]>> = {
+  const next: ClientState = { ...client, connection, unacknowledged: [], nonces: {}, requestedEndpoints: endpoints };
+  const subscriptions: Partial<Record<MeshType, readonly string[]>> = {
     [clusterType]: [],
     ...(endpoints.length > 0 && { [endpointType]: endpoints }),
     [routeType]: ['r'],
   };
   const requests = client.types.flatMap((type) => {
-    const names = wanted[type];
+    const names = subscriptions[type];
     if (names === undefined) return [];
     return [client.delta ? delta(type, { subscribe: names, has: client.has[type] ?? {} }) : sotw(type, '', names)];
   });
@@ -52,20 +52,22 @@ export function connected(client: ClientState, connection: number): Turn {
 }
 
 export function disconnected(client: ClientState): ClientState {
-  return { ...client, connection: undefined, stalled: false, hands: [], nonces: {}, asked: [] };
+  return { ...client, connection: undefined, stalled: false, unacknowledged: [], nonces: {}, requestedEndpoints: [] };
 }
 
 /** Accepts the oldest response that it has read: applies it, acknowledges it, and requests missing resources. */
 export function accepted(client: ClientState): Turn {
-  const [response, ...hands] = client.hands as [WireResponse, ...WireResponse[]];
+  const [response, ...hands] = client.unacknowledged as [WireResponse, ...WireResponse[]];
   const { typeUrl, nonce } = response;
-  const before = client.has[typeUrl] ?? {};
+  const previousResources = client.has[typeUrl] ?? {};
   const isWhole = !client.delta && !isByName(typeUrl);
-  const merged: Record<string, number> = isWhole ? { ...response.resources } : { ...before, ...response.resources };
+  const merged: Record<string, number> = isWhole
+    ? { ...response.resources }
+    : { ...previousResources, ...response.resources };
   for (const name of response.removed) delete merged[name];
   const applied: ClientState = {
     ...client,
-    hands,
+    unacknowledged: hands,
     has: { ...client.has, [typeUrl]: merged },
     nonces: { ...client.nonces, [typeUrl]: nonce },
   };
@@ -73,20 +75,20 @@ export function accepted(client: ClientState): Turn {
   if (typeUrl !== clusterType || !client.types.includes(endpointType)) {
     return { client: applied, requests: [acknowledgement] };
   }
-  const asking = withEndpointsOf(applied);
-  return { client: asking.client, requests: [acknowledgement, ...asking.requests] };
+  const requested = withEndpointsOf(applied);
+  return { client: requested.client, requests: [acknowledgement, ...requested.requests] };
 }
 
 /** Rejects the oldest response that it has read. */
 export function rejected(client: ClientState): Turn {
-  const [{ typeUrl, nonce, resources, removed }, ...hands] = client.hands as [WireResponse, ...WireResponse[]];
+  const [{ typeUrl, nonce, resources, removed }, ...hands] = client.unacknowledged as [WireResponse, ...WireResponse[]];
   const isWhole = !client.delta && !isByName(typeUrl);
   const left = isWhole ? Object.keys(client.has[typeUrl] ?? {}).filter((name) => !(name in resources)) : [];
   const contents = Object.entries(resources).map(([name, content]) => `${typeUrl} ${name}=${content}`);
   const removals = [...removed, ...left].map((name) => `${typeUrl} ${name}=gone`);
   const next: ClientState = {
     ...client,
-    hands,
+    unacknowledged: hands,
     nonces: { ...client.nonces, [typeUrl]: nonce },
     rejected: [...new Set([...client.rejected, ...contents, ...removals])].sort(),
   };
@@ -104,25 +106,25 @@ export function stale(client: ClientState): Turn {
 
 /** Adjusts the requested endpoints to the clusters. */
 function withEndpointsOf(client: ClientState): Turn {
-  const wanted = Object.keys(client.has[clusterType]!);
-  const added = wanted.filter((name) => !client.asked.includes(name));
-  const dropped = client.asked.filter((name) => !wanted.includes(name));
+  const clusters = Object.keys(client.has[clusterType]!);
+  const added = clusters.filter((name) => !client.requestedEndpoints.includes(name));
+  const dropped = client.requestedEndpoints.filter((name) => !clusters.includes(name));
   if (added.length + dropped.length === 0) return { client, requests: [] };
-  const has = Object.entries(client.has[endpointType] ?? {}).filter(([name]) => wanted.includes(name));
+  const has = Object.entries(client.has[endpointType] ?? {}).filter(([name]) => clusters.includes(name));
   const next: ClientState = {
     ...client,
-    asked: wanted,
+    requestedEndpoints: clusters,
     has: { ...client.has, [endpointType]: Object.fromEntries(has) },
   };
   const request = client.delta
     ? delta(endpointType, { subscribe: added, unsubscribe: dropped })
-    : sotw(endpointType, client.nonces[endpointType] ?? '', wanted);
+    : sotw(endpointType, client.nonces[endpointType] ?? '', clusters);
   return { client: next, requests: [request] };
 }
 
 /** The names in its state-of-the-world requests. */
 function namesOf(client: ClientState, typeUrl: string): readonly string[] {
-  if (typeUrl === endpointType) return client.asked;
+  if (typeUrl === endpointType) return client.requestedEndpoints;
   return typeUrl === routeType ? ['r'] : [];
 }
 

@@ -21,7 +21,7 @@ import type { PushBounds, PushWorldOptions } from './discovery-bounds.ts';
 import { type BuildInput, type PushEffectWorld, pushWorldOf, type ScriptedCharts } from './discovery-charts.ts';
 import { possibleChoices } from './discovery-choices.ts';
 import { accepted, type ClientState, connected, rejected, stale } from './discovery-client.ts';
-import { noWire, stalledDelaysNobody } from './discovery-invariants.ts';
+import { noWire, stalledDelaysNoClient } from './discovery-invariants.ts';
 import { type Contents, type MeshEvent, meshTypes } from './discovery-mesh.ts';
 import { PushMoment } from './discovery-moment.ts';
 import { PushSources } from './discovery-sources.ts';
@@ -49,7 +49,7 @@ export class PushWorld implements World, PushEffectWorld {
       inspect,
       created: (root) => pushWorldOf.set(root.system, this),
     });
-    this.#sources.tellRegistries();
+    this.#sources.reportRegistries();
     if (!listsLate) this.#sources.list();
     this.#settle();
     if (!listsLate) {
@@ -76,10 +76,10 @@ export class PushWorld implements World, PushEffectWorld {
 
   /** All clients have the contents of the sources, as far as that is possible. */
   get reached(): boolean {
-    const { isListed, contents, made } = this.#moment.state;
+    const { isListed, contents, computed: made } = this.#moment.state;
     const published = isListed ? contents : made;
     return (
-      stalledDelaysNobody.atRestButStalled!({ ...this.#moment.observed(), published }) === undefined &&
+      stalledDelaysNoClient.whenIdleExceptStalled!({ ...this.#moment.observed(), published }) === undefined &&
       this.#moment.state.clients.every((client) => !client.stalled || this.#isSentAll(client, published))
     );
   }
@@ -89,7 +89,7 @@ export class PushWorld implements World, PushEffectWorld {
     const { orders, end } = this.#moment.state.streams.get(connection!)!;
     if (orders.length > 0 || end !== undefined) return false;
     return types.every((type) => {
-      const { heard, sent } = this.#moment.state.wires.get(connection!)![type] ?? noWire;
+      const { subscribed: heard, sent } = this.#moment.state.wires.get(connection!)![type] ?? noWire;
       const all = contents[type];
       const names = isByName(type) ? heard.split(',').filter((name) => name in all) : Object.keys(all);
       return names.every((name) => sent[name] === all[name]);
@@ -117,7 +117,7 @@ export class PushWorld implements World, PushEffectWorld {
   apply(choice: string): void {
     const [kind = '', subject = ''] = choice.split(':');
     this.#perform(kind, subject);
-    this.#streams.letGo();
+    this.#streams.closeEnded();
     this.#settle();
   }
 
@@ -212,7 +212,7 @@ export class PushWorld implements World, PushEffectWorld {
         this.#sources.uncomputed();
         return;
       case 'ask':
-        this.#streams.say(
+        this.#streams.sendRequests(
           index,
           connected(this.#moment.state.clients[index]!, this.#moment.state.clients[index]!.connection!),
         );
@@ -263,7 +263,7 @@ export class PushWorld implements World, PushEffectWorld {
     if (delay === 'ackTimeout') {
       const connection = Number(actor.slice('ads-connection-'.length));
       for (const type of meshTypes) {
-        if ((this.#moment.state.wires.get(connection)?.[type]?.unanswered.length ?? 0) > 0)
+        if ((this.#moment.state.wires.get(connection)?.[type]?.unacknowledged.length ?? 0) > 0)
           this.#moment.note(connection, type, (record) => ({ ...record, overdue: true }));
       }
     }
@@ -278,10 +278,10 @@ export class PushWorld implements World, PushEffectWorld {
     this.#choices = undefined;
     this.#moment.judge((invariant, observed) => invariant.always?.(observed));
     if (this.violations.length === 0 && !this.choices().some((choice) => choice.free)) {
-      this.#moment.judge((invariant, observed) => invariant.atRest?.(observed));
+      this.#moment.judge((invariant, observed) => invariant.whenIdle?.(observed));
     }
     if (this.violations.length === 0 && this.#onlyStalledClientsAreLeft()) {
-      this.#moment.judge((invariant, observed) => invariant.atRestButStalled?.(observed));
+      this.#moment.judge((invariant, observed) => invariant.whenIdleExceptStalled?.(observed));
     }
     this.#choices = undefined;
   }

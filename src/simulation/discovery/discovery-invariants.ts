@@ -11,14 +11,14 @@ import type { StreamState, WireResponse } from './discovery-stream.ts';
 /** Messages of one type on a stream, as an observer of the wire would record them. */
 export interface WireRecord {
   /** Responses without an ACK or NACK, oldest first. */
-  readonly unanswered: readonly WireResponse[];
+  readonly unacknowledged: readonly WireResponse[];
   /** Names that the client has requested and that were not sent since (`*`: all). They are sent whatever other responses are pending. */
-  readonly asks: readonly string[];
+  readonly pendingRequests: readonly string[];
   /** The server no longer waits for the ACK of the last response: its ackTimeout has elapsed. */
   readonly overdue: boolean;
   readonly lastNonce: string;
   /** Subscribed names, from the client's last request that counts. */
-  readonly heard: string;
+  readonly subscribed: string;
   /** Everything sent so far; later contents replace earlier ones. */
   readonly sent: Readonly<Record<string, number>>;
   /** The last response that the client accepted while no later one was on its way. */
@@ -26,11 +26,11 @@ export interface WireRecord {
 }
 
 export const noWire: WireRecord = {
-  unanswered: [],
-  asks: [],
+  unacknowledged: [],
+  pendingRequests: [],
   overdue: false,
   lastNonce: '',
-  heard: '',
+  subscribed: '',
   sent: {},
   accepted: { nonce: '', version: '' },
 };
@@ -65,9 +65,9 @@ export interface PushInvariant {
   /** Runs after every choice, when all actors are idle. */
   always?(observed: PushObserved): string | undefined;
   /** Runs when no spontaneous event remains. */
-  atRest?(observed: PushObserved): string | undefined;
+  whenIdle?(observed: PushObserved): string | undefined;
   /** Runs when no spontaneous event remains, except for clients that do not read. */
-  atRestButStalled?(observed: PushObserved): string | undefined;
+  whenIdleExceptStalled?(observed: PushObserved): string | undefined;
   /** The server is about to end the stream of a client. */
   ending?(client: ClientState, end: StreamEnd, stream: StreamState): string | undefined;
 }
@@ -79,7 +79,7 @@ export interface PushInvariant {
 export const oneOutstanding: PushInvariant = {
   name: 'one response of a type is outstanding on a stream',
   sending({ typeUrl, nonce }, wire) {
-    const { unanswered, asks, overdue } = wire[typeUrl] ?? noWire;
+    const { unacknowledged: unanswered, pendingRequests: asks, overdue } = wire[typeUrl] ?? noWire;
     if (unanswered.length === 0 || asks.length > 0 || overdue) return undefined;
     return `${nonce} follows ${unanswered.at(-1)!.nonce}, which the client has not acknowledged`;
   },
@@ -104,12 +104,12 @@ export const acknowledgedWasSent: PushInvariant = {
 export const clustersFirst: PushInvariant = {
   name: 'clusters are sent before the endpoints and routes of their context',
   sending({ typeUrl }, wire, contents) {
-    if (wire[typeUrl]?.asks.length !== 0) return undefined;
+    if (wire[typeUrl]?.pendingRequests.length !== 0) return undefined;
     for (const earlier of meshTypes.slice(0, meshTypes.indexOf(typeUrl))) {
       const sent = wire[earlier]?.sent;
       if (sent === undefined) continue;
       // Only subscribed endpoints are sent; endpoints that were just requested are a response, not a push.
-      const { heard, asks } = wire[earlier]!;
+      const { subscribed: heard, pendingRequests: asks } = wire[earlier]!;
       const names =
         earlier === clusterType
           ? Object.keys(contents[earlier])
@@ -128,9 +128,9 @@ export const clustersFirst: PushInvariant = {
 /** A connected client has all requested contents of the source, except rejected ones. */
 export const everyoneConverges: PushInvariant = {
   name: 'every client converges',
-  atRest({ clients, published }) {
+  whenIdle({ clients, published }) {
     for (const [index, client] of clients.entries()) {
-      const lack = lackOf(client, index, published);
+      const lack = missingResourcesOf(client, index, published);
       if (lack !== undefined) return lack;
     }
     return undefined;
@@ -138,11 +138,11 @@ export const everyoneConverges: PushInvariant = {
 };
 
 /** Whatever one client does not read, the next in the queue gets its slot and its responses. */
-export const stalledDelaysNobody: PushInvariant = {
+export const stalledDelaysNoClient: PushInvariant = {
   name: 'a client that does not read does not delay other clients',
-  atRestButStalled({ clients, published }) {
+  whenIdleExceptStalled({ clients, published }) {
     for (const [index, client] of clients.entries()) {
-      const lack = client.stalled ? undefined : lackOf(client, index, published);
+      const lack = client.stalled ? undefined : missingResourcesOf(client, index, published);
       if (lack !== undefined) return lack;
     }
     return undefined;
@@ -174,9 +174,9 @@ export const throttleHolds: PushInvariant = {
   },
 };
 
-export const nobodyOverlooked: PushInvariant = {
+export const everyProxyIsServed: PushInvariant = {
   name: 'every proxy with a pending push is served',
-  atRest({ owed, streams }) {
+  whenIdle({ owed, streams }) {
     const [forgotten] = [...owed].filter(([connection, keys]) => streams.has(connection) && keys.length > 0);
     return forgotten && `${forgotten[0]} was not served with ${forgotten[1].join(', ')}`;
   },
@@ -211,18 +211,18 @@ export const pushInvariants: readonly PushInvariant[] = [
   everyoneConverges,
   listsFirst,
   throttleHolds,
-  nobodyOverlooked,
+  everyProxyIsServed,
   slowCostsLittle,
-  stalledDelaysNobody,
+  stalledDelaysNoClient,
   readersStay,
   noPushChartFails,
 ];
 
 /** Resources that the client lacks; `undefined` if it has all. */
-function lackOf(client: ClientState, index: number, published: Contents): string | undefined {
+function missingResourcesOf(client: ClientState, index: number, published: Contents): string | undefined {
   if (client.connection === undefined) return `client ${index} is not connected`;
   for (const type of client.types) {
-    for (const name of wantedOf(client, type, published)) {
+    for (const name of expectedNames(client, type, published)) {
       const should = published[type][name];
       const has = client.has[type]?.[name];
       if (has === should || client.rejected.includes(`${type} ${name}=${should ?? 'gone'}`)) continue;
@@ -233,8 +233,8 @@ function lackOf(client: ClientState, index: number, published: Contents): string
 }
 
 /** Names that it should have, and those that it should not have any more. */
-function wantedOf(client: ClientState, type: MeshType, published: Contents): Iterable<string> {
-  if (type === endpointType) return client.asked;
+function expectedNames(client: ClientState, type: MeshType, published: Contents): Iterable<string> {
+  if (type === endpointType) return client.requestedEndpoints;
   return new Set([...Object.keys(published[type]), ...Object.keys(client.has[type] ?? {})]);
 }
 

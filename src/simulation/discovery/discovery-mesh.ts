@@ -49,7 +49,8 @@ export function changedContents(contents: Contents, event: MeshEvent, number: nu
 
 /** Adds or removes service b. */
 function toggled(contents: Contents, number: number): Contents {
-  const toggle = ({ b, ...others }: Resources): Resources => (b === undefined ? { ...others, b: number } : others);
+  const toggle = ({ b, ...otherResources }: Resources): Resources =>
+    b === undefined ? { ...otherResources, b: number } : otherResources;
   return {
     ...contents,
     [clusterType]: toggle(contents[clusterType]),

@@ -51,10 +51,10 @@ export class PushMoment {
     };
   }
 
-  judge(ask: (invariant: PushInvariant, observed: PushObserved) => string | undefined): void {
+  judge(check: (invariant: PushInvariant, observed: PushObserved) => string | undefined): void {
     const observed = this.observed();
     for (const invariant of this.options.invariants ?? pushInvariants) {
-      const detail = ask(invariant, observed);
+      const detail = check(invariant, observed);
       if (detail === undefined) continue;
       this.set({ violations: [...this.state.violations, { invariant: invariant.name, detail }] });
     }
@@ -64,11 +64,11 @@ export class PushMoment {
     return this.discovery!.system.get(name) as AnyActorRef;
   }
 
-  tellQueue(event: ProxyReport): void {
+  sendToQueue(event: ProxyReport): void {
     relay(this.state.server, this.actor('push-queue'), event);
   }
 
-  tell(connection: number, event: StreamReport | ConnectionPush): void {
+  send(connection: number, event: StreamReport | ConnectionPush): void {
     if (event.type !== 'connection.push') report(this.state.effects.get(connection)!, event);
     else relay(this.state.server, this.state.connections.get(connection)!, event);
   }

@@ -18,7 +18,7 @@ export class PushSources {
   }
 
   building({ self, input }: Running<BuildInput>): void {
-    this.#moment.set({ build: { call: self, input, contents: this.#state.made } });
+    this.#moment.set({ build: { call: self, input, contents: this.#state.computed } });
   }
 
   computing({ self }: Running<ServicesOrder>): void {
@@ -38,17 +38,17 @@ export class PushSources {
   }
 
   /** There is one registry. */
-  tellRegistries(): void {
+  reportRegistries(): void {
     report(this.#state.registries!, { type: 'registries.listed', registries: [slow] });
   }
 
   change(event: MeshEvent): void {
-    const { changes, changed, contents, made } = this.#state;
+    const { changes, changed, contents, computed: made } = this.#state;
     this.#moment.set({
       changes: changes - 1,
       changed: changed + 1,
       contents: changedContents(contents, event, changed + 1),
-      made: changedContents(made, event, changed + 1),
+      computed: changedContents(made, event, changed + 1),
     });
     this.#moment.actor('push').send({
       type: 'push.request',
@@ -67,12 +67,12 @@ export class PushSources {
       contents: changedContents(contents, event, changed + 1),
       moved: [...moved.filter((one) => one !== event), event],
     });
-    if (this.#state.isInStep) this.#tellOfRegistry('registry.changed');
+    if (this.#state.isInStep) this.#reportFromRegistry('registry.changed');
   }
 
   list(): void {
     this.#moment.set({ isListed: true, isInStep: true });
-    this.#tellOfRegistry('registry.synced');
+    this.#reportFromRegistry('registry.synced');
   }
 
   /** The services of the lost registry are kept; its later changes are not reported. */
@@ -82,7 +82,7 @@ export class PushSources {
     report(feed!, { type: 'registry.failed', registry: slow.registry, reason: 'connection lost' });
   }
 
-  #tellOfRegistry(type: 'registry.synced' | 'registry.changed'): void {
+  #reportFromRegistry(type: 'registry.synced' | 'registry.changed'): void {
     report(this.#state.feed!, { type, registry: slow.registry });
   }
 
@@ -96,7 +96,7 @@ export class PushSources {
       changedServices: keys.filter((key) => !key.startsWith('Endpoints/')),
       changedEndpoints: keys.filter((key) => key.startsWith('Endpoints/')),
     };
-    if (isInStep) this.#moment.set({ moved: [], made: contents });
+    if (isInStep) this.#moment.set({ moved: [], computed: contents });
     settle(this.#takeComputing(), { value: reading });
   }
 

@@ -1,6 +1,6 @@
 /** Keys of states of the explored push path: states with the same future have the same key. */
 import type { AnyActorRef } from 'xstate';
-import type { Line } from '../../../machines/discovery/push/push-line.ts';
+import type { PushQueue } from '../../../machines/discovery/push/push-queue-record.ts';
 import type { SymbolicSystem } from '../../debugger/explore/symbolic-system.ts';
 import { stateName } from '../../runtime/trace/statechart.ts';
 import type { PushWorldState } from './discovery-state.ts';
@@ -26,7 +26,7 @@ export function keyOfWorld(state: PushWorldState, system: SymbolicSystem): strin
     changes,
     faults,
     contents,
-    made,
+    computed: made,
     moved,
     isListed,
     isInStep,
@@ -87,15 +87,18 @@ function keyOfActor(actor: AnyActorRef): string {
  * were built.
  */
 function futureOf(context: object, value: string): object {
-  if ('line' in context) return relativeTo(context.line as Line);
+  if ('queue' in context) return relativeTo(context.queue as PushQueue);
   return 'underWay' in context && !value.includes('building') ? { ...context, underWay: undefined } : context;
 }
 
-function relativeTo({ first, ...line }: Line): object {
+function relativeTo({ first, ...queue }: PushQueue): object {
   return {
-    ...line,
-    waiting: line.waiting.map(({ connections, from }) => [connections, Math.max(0, from - first)]),
-    serving: line.serving.map(({ connection, next }) => [connection, next === null ? null : Math.max(0, next - first)]),
+    ...queue,
+    waiting: queue.waiting.map(({ connections, from }) => [connections, Math.max(0, from - first)]),
+    serving: queue.serving.map(({ connection, next }) => [
+      connection,
+      next === null ? null : Math.max(0, next - first),
+    ]),
   };
 }
 

@@ -18,8 +18,8 @@ export interface PushWorldState {
   /** Contents of the sources. */
   readonly contents: Contents;
   /** Contents from which a context can be built: changes of the registry are included after services have been computed. */
-  readonly made: Contents;
-  /** Changes of the registry that are not in {@link folder|runFolder}. */
+  readonly computed: Contents;
+  /** Changes of the registry that are not in {@link computed}. */
   readonly moved: readonly MeshEvent[];
   /** The registry has reported its first list. */
   readonly isListed: boolean;
@@ -57,7 +57,7 @@ export function firstState({ clients, types, listsLate = false }: PushWorldOptio
     faults: 0,
     changed: 0,
     contents: firstContents,
-    made: listsLate ? unlistedContents : firstContents,
+    computed: listsLate ? unlistedContents : firstContents,
     moved: [],
     isListed: !listsLate,
     isInStep: false,

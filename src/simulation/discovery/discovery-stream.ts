@@ -65,7 +65,7 @@ export function newStream(connection: number, client: number, delta: boolean, co
 }
 
 /** The result of an order: a response, or nothing to send. */
-export function answer(
+export function executeOrder(
   stream: StreamState,
   { order, context }: WaitingOrder,
   contents: Contents,
@@ -75,16 +75,16 @@ export function answer(
   const now = order.names === '*' ? all : pick(all, order.names);
   const before = stream.sent[typeUrl] ?? {};
   const names = namesToSend(stream, order, before, now);
-  const gone = [...order.asked, ...Object.keys(before), ...(order.has?.names ?? [])].filter(
+  const missing = [...order.requested, ...Object.keys(before), ...(order.has?.names ?? [])].filter(
     (name) => now[name] === undefined,
   );
   const removed =
-    stream.delta && (order.all || order.changed || order.asked.length > 0) ? [...new Set(gone)].sort() : [];
-  const isAnswer = order.all || order.asked.length > 0;
-  const isWholeChanged = !stream.delta && !isByName(typeUrl) && gone.length > 0;
-  const sent = order.all || order.changed ? now : { ...before, ...pick(now, order.asked) };
+    stream.delta && (order.all || order.changed || order.requested.length > 0) ? [...new Set(missing)].sort() : [];
+  const isResponse = order.all || order.requested.length > 0;
+  const isWholeChanged = !stream.delta && !isByName(typeUrl) && missing.length > 0;
+  const sent = order.all || order.changed ? now : { ...before, ...pick(now, order.requested) };
   const remembered: StreamState = { ...stream, sent: { ...stream.sent, [typeUrl]: sent } };
-  if (!isAnswer && names.length === 0 && removed.length === 0 && !isWholeChanged) {
+  if (!isResponse && names.length === 0 && removed.length === 0 && !isWholeChanged) {
     return { stream: remembered, response: undefined };
   }
   const isWhole = !stream.delta && !isByName(typeUrl);
@@ -105,7 +105,7 @@ function namesToSend(
   const changed = Object.keys(now).filter((name) => before[name] !== now[name]);
   const again = order.typeUrl === endpointType ? forgotten : [];
   const due = order.changed ? [...changed, ...again] : [];
-  return [...new Set([...order.asked, ...due])].filter((name) => now[name] !== undefined);
+  return [...new Set([...order.requested, ...due])].filter((name) => now[name] !== undefined);
 }
 
 /** Whether a reconnecting client reports that it has the current content. */

@@ -16,7 +16,7 @@ import { stalledWindow } from './discovery-invariants.ts';
 import type { Contents } from './discovery-mesh.ts';
 import type { PushMoment } from './discovery-moment.ts';
 import type { PushWorldState } from './discovery-state.ts';
-import { answer, newStream, type StreamState, type WaitingOrder, type WireResponse } from './discovery-stream.ts';
+import { executeOrder, newStream, type StreamState, type WaitingOrder, type WireResponse } from './discovery-stream.ts';
 import { afterRequest, afterResponse } from './wire-record.ts';
 
 /** An event on a stream. */
@@ -76,11 +76,11 @@ export class PushStreams {
     if (stream === undefined || stream.end !== undefined) return;
     const isRecorded = this.#options.inspect !== undefined;
     const message = isRecorded ? routineBefore(event) : undefined;
-    if (message !== undefined) this.#moment.tell(connection, message);
+    if (message !== undefined) this.#moment.send(connection, message);
     const step = this.#charts.exchange(stream.exchange, event, rules);
-    this.#moment.change(connection, (before) => ({ ...before, exchange: step.exchange }));
-    for (const report of step.reports) this.#moment.tell(connection, report);
-    if (isRecorded) for (const report of routineAfter(stream.exchange, step)) this.#moment.tell(connection, report);
+    this.#moment.change(connection, (previous) => ({ ...previous, exchange: step.exchange }));
+    for (const report of step.reports) this.#moment.send(connection, report);
+    if (isRecorded) for (const report of routineAfter(stream.exchange, step)) this.#moment.send(connection, report);
     if (this.#state.streams.get(connection)?.end === undefined) this.#order(connection, step.orders);
   }
 
@@ -113,9 +113,9 @@ export class PushStreams {
     const stream = this.#effect(connection);
     report(stream, { type: 'peer.authenticated', identities: [] });
     report(stream, { type: 'node.accepted', node: `node-${index}` });
-    this.#moment.tellQueue({ type: 'proxy.connected', connection });
-    if (this.#options.asksLate === true) this.#moment.setClient(index, { ...client, connection });
-    else this.say(index, connected(client, connection));
+    this.#moment.sendToQueue({ type: 'proxy.connected', connection });
+    if (this.#options.requestsLate === true) this.#moment.setClient(index, { ...client, connection });
+    else this.sendRequests(index, connected(client, connection));
   }
 
   reset(index: number): void {
@@ -127,7 +127,7 @@ export class PushStreams {
   }
 
   /** Cuts streams whose connection has ended; a client of such a stream reconnects. */
-  letGo(): void {
+  closeEnded(): void {
     for (const [connection, actor] of this.#state.connections) {
       if (actor.getSnapshot().status !== 'done') continue;
       const { client: index } = this.#stream(connection);
@@ -146,14 +146,14 @@ export class PushStreams {
       wires: less(this.#state.wires, connection),
       owed: less(this.#state.owed, connection),
     });
-    this.#moment.tellQueue({ type: 'proxy.disconnected', connection });
+    this.#moment.sendToQueue({ type: 'proxy.disconnected', connection });
   }
 
   /** The status follows the responses: a client that reads nothing does not receive it. */
   #endStream(connection: number, end: StreamEnd): void {
     const stream = this.#stream(connection);
     this.#moment.judge((invariant) => invariant.ending?.(this.#client(stream.client), end, stream));
-    this.#moment.change(connection, (before) => ({ ...before, orders: [], held: [], end }));
+    this.#moment.change(connection, (previous) => ({ ...previous, orders: [], held: [], end }));
     this.#closeWhenRead(connection);
   }
 
@@ -167,8 +167,8 @@ export class PushStreams {
     for (let stream = this.#stream(connection); ; stream = this.#stream(connection)) {
       const [order, ...orders] = stream.orders;
       if (order === undefined || stream.network.length >= this.#windowOf(stream)) break;
-      this.#moment.change(connection, (before) => ({ ...before, orders }));
-      this.#answer(connection, order);
+      this.#moment.change(connection, (previous) => ({ ...previous, orders }));
+      this.#executeOrder(connection, order);
     }
     this.#noteCongestion(connection);
   }
@@ -181,9 +181,9 @@ export class PushStreams {
 
   /** While an order waits, nothing is read from the client; afterwards its held requests are. */
   #noteCongestion(connection: number): void {
-    const { orders, congested: before, end } = this.#stream(connection);
+    const { orders, congested: wasCongested, end } = this.#stream(connection);
     const congested = orders.length > 0;
-    if (congested === before || end !== undefined) return;
+    if (congested === wasCongested || end !== undefined) return;
     this.#moment.change(connection, (stream) => ({ ...stream, congested }));
     this.happens(connection, { type: congested ? 'stream.congested' : 'stream.resumed' });
     if (!congested) this.#readOn(connection);
@@ -193,22 +193,22 @@ export class PushStreams {
     for (let stream = this.#stream(connection); ; stream = this.#stream(connection)) {
       const [request, ...held] = stream.held;
       if (request === undefined || stream.congested) return;
-      this.#moment.change(connection, (before) => ({ ...before, held }));
+      this.#moment.change(connection, (previous) => ({ ...previous, held }));
       this.#deliver(connection, request);
     }
   }
 
-  #answer(connection: number, waiting: WaitingOrder): void {
-    const before = this.#stream(connection);
+  #executeOrder(connection: number, waiting: WaitingOrder): void {
+    const previous = this.#stream(connection);
     const { again } = waiting.order;
-    const latest = this.#options.makesLate === true ? before.context : waiting.context;
+    const latest = this.#options.buildsLate === true ? previous.context : waiting.context;
     const context = again === undefined ? latest : Number(again);
     const { contents } = this.#state.contexts[context - 1]!;
-    const { stream, response } = answer(before, { ...waiting, context }, contents);
+    const { stream, response } = executeOrder(previous, { ...waiting, context }, contents);
     this.#moment.change(connection, () => stream);
     const { typeUrl } = waiting.order;
     if (response === undefined) {
-      this.happens(connection, { type: 'response.skipped', typeUrl, why: 'unchanged' });
+      this.happens(connection, { type: 'response.skipped', typeUrl, reason: 'unchanged' });
       return;
     }
     this.#write(connection, response, contents);
@@ -238,7 +238,7 @@ export class PushStreams {
     const [response, ...rest] = network as [WireResponse, ...WireResponse[]];
     this.#moment.change(connection, (stream) => ({ ...stream, network: rest }));
     const client = this.#client(index);
-    this.#moment.setClient(index, { ...client, hands: [...client.hands, response] });
+    this.#moment.setClient(index, { ...client, unacknowledged: [...client.unacknowledged, response] });
     this.#moment.system.disarm(readingOf(connection));
     this.#awaitReading(connection);
     if (this.#stream(connection).orders.length > 0) this.#sendDue(connection);
@@ -274,11 +274,11 @@ export class PushStreams {
   }
 
   /** A client processes what it has read. */
-  take(index: number, deed: (client: ClientState) => Turn): void {
-    this.say(index, deed(this.#client(index)));
+  take(index: number, react: (client: ClientState) => Turn): void {
+    this.sendRequests(index, react(this.#client(index)));
   }
 
-  say(index: number, { client, requests }: Turn): void {
+  sendRequests(index: number, { client, requests }: Turn): void {
     this.#moment.setClient(index, client);
     for (const request of requests) this.#send(client.connection!, request);
   }

@@ -29,13 +29,13 @@ export class PushTurns {
 
   /** The server updates the next proxy. */
   turn(): void {
-    const [{ order, served }, ...others] = this.#state.orders as [PushWorldState['orders'][0]];
+    const [{ order, served }, ...otherOrders] = this.#state.orders as [PushWorldState['orders'][0]];
     const connection = order.connections[served]!;
     const isLast = served + 1 === order.connections.length;
-    this.#moment.set({ orders: isLast ? others : [{ order, served: served + 1 }, ...others] });
+    this.#moment.set({ orders: isLast ? otherOrders : [{ order, served: served + 1 }, ...otherOrders] });
     if (this.#state.streams.has(connection)) this.#bringUpToDate(connection, order);
     if (isLast && !this.#keepsTurn(connection))
-      this.#moment.tellQueue({ type: 'proxies.served', connections: order.connections });
+      this.#moment.sendToQueue({ type: 'proxies.served', connections: order.connections });
   }
 
   #keepsTurn(connection: number): boolean {
@@ -49,7 +49,7 @@ export class PushTurns {
     this.#moment.set({ owed: new Map(owed).set(connection, left) });
     const { watches } = streams.get(connection)!.exchange;
     const watched = Object.keys(watches).filter((type) => isSubscribed(watches[type]!));
-    if (watched.length === 0 && this.#options.passesOverIdle === true) return;
+    if (watched.length === 0 && this.#options.skipsUnsubscribed === true) return;
     const types = this.#concerned(contexts.slice(streams.get(connection)!.context), order);
     this.#moment.change(connection, (stream) => ({ ...stream, context: contexts.length }));
     const concerned = watched.filter((type) => types === everything || types.has(type));

@@ -11,8 +11,8 @@ export const everything = '*';
 export function afterResponse(record: WireRecord, response: WireResponse, contents: Contents): WireRecord {
   return {
     ...record,
-    unanswered: [...record.unanswered, response],
-    asks: record.asks.filter((name) => isOwed(name, record, response, contents)),
+    unacknowledged: [...record.unacknowledged, response],
+    pendingRequests: record.pendingRequests.filter((name) => isOwed(name, record, response, contents)),
     overdue: false,
     lastNonce: response.nonce,
     sent: withoutNames({ ...record.sent, ...response.resources }, response.removed),
@@ -21,22 +21,22 @@ export function afterResponse(record: WireRecord, response: WireResponse, conten
 
 export function afterRequest(record: WireRecord, request: AdsRequest): WireRecord {
   const { nonce, rejection } = request;
-  const { unanswered } = record;
-  const answered = unanswered.find((response) => response.nonce === nonce);
+  const { unacknowledged: unanswered } = record;
+  const acknowledged = unanswered.find((response) => response.nonce === nonce);
   const isCurrent = nonce === '' || nonce === record.lastNonce;
   // The names of a state-of-the-world request count if it refers to the last response (§7.3 S4), and does not reject it (S1).
   const counts = request.protocol === 'delta' || (isCurrent && rejection === null);
-  const isLast = answered !== undefined && answered === unanswered.at(-1);
-  const left = unanswered.filter((response) => response !== answered);
+  const isLast = acknowledged !== undefined && acknowledged === unanswered.at(-1);
+  const left = unanswered.filter((response) => response !== acknowledged);
   return {
     ...record,
-    unanswered: left,
+    unacknowledged: left,
     // Without an outstanding response the flag has no effect, and would only distinguish equal states.
     overdue: record.overdue && left.length > 0,
-    asks: union(record.asks, counts ? asksOf(request, record.heard) : []),
-    ...(counts && { heard: namesAfter(record.heard, request) }),
+    pendingRequests: union(record.pendingRequests, counts ? requestedNames(request, record.subscribed) : []),
+    ...(counts && { subscribed: namesAfter(record.subscribed, request) }),
     ...(request.protocol === 'delta' && request.known.length > 0 && { sent: broughtBy(request) }),
-    ...(isLast && rejection === null && { accepted: { nonce, version: answered.version } }),
+    ...(isLast && rejection === null && { accepted: { nonce, version: acknowledged.version } }),
   };
 }
 
@@ -46,12 +46,12 @@ function broughtBy({ known, knownVersions }: DeltaRequest): Readonly<Record<stri
 }
 
 /** Names that a request adds; `*`: all. */
-function asksOf(request: AdsRequest, heard: string): readonly string[] {
+function requestedNames(request: AdsRequest, subscribed: string): readonly string[] {
   const names = request.protocol === 'delta' ? request.subscribe : request.names;
   if (names.length === 0) return request.nonce === '' && !isByName(request.typeUrl) ? [everything] : [];
   if (request.protocol === 'delta' || request.nonce === '') return names;
-  const before = heard.split(',');
-  return names.filter((name) => !before.includes(name));
+  const previousNames = subscribed.split(',');
+  return names.filter((name) => !previousNames.includes(name));
 }
 
 /** Requested, and still to be sent after this response. */
@@ -63,10 +63,10 @@ function isOwed(name: string, record: WireRecord, { typeUrl, resources }: WireRe
 }
 
 /** Subscribed names after a request that counts. */
-function namesAfter(heard: string, request: AdsRequest): string {
+function namesAfter(subscribed: string, request: AdsRequest): string {
   if (request.protocol === 'sotw') return request.names.toSorted().join();
-  const before = heard === '' ? [] : heard.split(',');
-  return union(before, request.subscribe)
+  const previousNames = subscribed === '' ? [] : subscribed.split(',');
+  return union(previousNames, request.subscribe)
     .filter((name) => !request.unsubscribe.includes(name))
     .join();
 }

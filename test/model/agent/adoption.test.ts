@@ -61,7 +61,7 @@ describe('a start in progress', () => {
 
 describe('a parent that exited before an adoption', () => {
   /** The supervisor has not adopted its child yet. @returns whether it considers the child orphaned */
-  function isDoomedAfter(end: { code: number | null; signal: string | null }): boolean {
+  function isOrphanedAfter(end: { code: number | null; signal: string | null }): boolean {
     const supervisor = createActor(
       supervisorMachine.provide({ actors: { epoch: still as never, startLimiter: still as never } }),
       { input: { baseIds: [7], settings: defaultSettings, adoption: leftBehind } },
@@ -84,7 +84,7 @@ describe('a parent that exited before an adoption', () => {
     ['by a SIGUSR1 of its last milliseconds', { code: null, signal: 'SIGUSR1' }, false],
     ['by a crash', { code: null, signal: 'SIGSEGV' }, true],
     ['unseen', { code: null, signal: null }, true],
-  ])('orphans its child only if it cannot have completed its shutdown: %s', (_, end, isDoomed) => {
-    expect(isDoomedAfter(end)).toBe(isDoomed);
+  ])('orphans its child only if it cannot have completed its shutdown: %s', (_, end, isOrphaned) => {
+    expect(isOrphanedAfter(end)).toBe(isOrphaned);
   });
 });

@@ -2,7 +2,16 @@
 import { describe, expect, test } from 'vitest';
 import { type AgentSettings, defaultSettings } from '../../../machines/agent/settings.ts';
 import { AgentWorld, oneDirectory } from '../../simulation/agent-world.ts';
-import { checkEveryWorld, crashed, ends, goesLive, handedOver, killed, namesStarted, refuse } from './scenes.ts';
+import {
+  becomesLive,
+  checkEveryWorld,
+  crashed,
+  drainingWorld,
+  ends,
+  killed,
+  namesStarted,
+  rejectChild,
+} from './scenes.ts';
 
 checkEveryWorld();
 
@@ -17,7 +26,7 @@ function serving(settings: Partial<AgentSettings> = {}): Promise<AgentWorld> {
 async function replaced(settings: Partial<AgentSettings> = {}): Promise<AgentWorld> {
   const world = await serving(settings);
   await world.replaceBinary(other);
-  await goesLive(world);
+  await becomesLive(world);
   return world;
 }
 
@@ -29,7 +38,7 @@ describe('a changed Envoy binary', () => {
     expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-1']);
     expect(world.binaries).toEqual(['old', 'new']);
     expect(world.events('restart.decided').at(-1)).toMatchObject({ reason: 'Envoy replaced', how: 'hot restart' });
-    await goesLive(world);
+    await becomesLive(world);
     expect(world.supervisorIs()).toEqual(['settled']);
     await world.pass(60_000);
     expect(world.events('binary.proven')).toEqual([{ type: 'binary.proven', binary: 'new' }]);
@@ -64,7 +73,7 @@ describe('a changed Envoy binary', () => {
     await world.settle();
     await world.replaceBinary(other);
     expect(world.binaries).toEqual(['old']);
-    await goesLive(world);
+    await becomesLive(world);
     await world.pass(1_000);
     expect(world.binaries).toEqual(['old', 'new']);
   });
@@ -76,7 +85,7 @@ describe('a changed Envoy binary', () => {
     await world.pass(5_000);
     await ends(world, world.process('epoch-0'), killed);
     expect(world.binaries).toEqual(['old', 'new']);
-    await goesLive(world);
+    await becomesLive(world);
     // It is the first binary, so there is no previous one.
     await ends(world, world.process('epoch-0'), crashed);
     await world.pass(200);
@@ -103,7 +112,7 @@ describe('a changed Envoy binary', () => {
     await ends(world, world.newest(), { code: 3 });
     await world.pass(400);
     expect(world.binaries).toEqual(['old', 'old', 'new']);
-    await goesLive(world);
+    await becomesLive(world);
     expect(world.supervisorIs()).toEqual(['settled']);
   });
 
@@ -148,7 +157,7 @@ describe('a changed Envoy binary', () => {
     const world = new AgentWorld({ binary });
     world.binary = other;
     await world.settle();
-    await goesLive(world);
+    await becomesLive(world);
     expect(world.binaries).toEqual(['new']);
   });
 });
@@ -157,12 +166,12 @@ describe('a new Envoy that does not become live', () => {
   test('is given up after one attempt, and a hot restart gives the previous binary the admin interface back', async () => {
     const world = await serving();
     await world.replaceBinary(other);
-    await ends(world, world.newest(), { code: 1, lastWords: 'no such filter' });
+    await ends(world, world.newest(), { code: 1, lastOutput: 'no such filter' });
     expect(world.events('binary.withdrawn')).toMatchObject([{ binary: 'new' }]);
     await world.pass(200);
     expect(world.binaries).toEqual(['old', 'new', 'old']);
     expect(world.events('restart.decided').at(-1)).toMatchObject({ reason: 'Envoy put back', epoch: 1 });
-    await goesLive(world);
+    await becomesLive(world);
     expect(world.supervisorIs()).toEqual(['settled']);
     await world.pass(120_000);
     expect(world.binaries).toEqual(['old', 'new', 'old']);
@@ -175,10 +184,10 @@ describe('a new Envoy that does not become live', () => {
     await ends(world, world.newest(), killed);
     await world.pass(200);
     expect(world.binaries).toEqual(['old', 'new', 'old']);
-    await refuse(world);
+    await rejectChild(world);
     expect(world.repaired).toEqual([7]);
     await world.pass(400);
-    await goesLive(world);
+    await becomesLive(world);
     expect(world.binaries).toEqual(['old', 'new', 'old', 'old']);
   });
 
@@ -235,7 +244,7 @@ describe('a new Envoy that exits soon after it was live', () => {
     expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-1', 'epoch-1']);
     expect(world.binaries).toEqual(['old', 'new', 'old']);
     expect(world.clock.now()).toBe(at);
-    await goesLive(world);
+    await becomesLive(world);
     expect(world.supervisorIs()).toEqual(['settled']);
   });
 
@@ -265,7 +274,7 @@ describe('a new Envoy that exits soon after it was live', () => {
     await world.pass(2_000);
     await ends(world, world.process('epoch-0'));
     await world.certificate('digest-1');
-    await goesLive(world);
+    await becomesLive(world);
     await ends(world, world.process('epoch-2'), crashed);
     expect(world.binaries).toEqual(['old', 'new', 'new', 'old']);
   });
@@ -289,17 +298,17 @@ test('a new binary is started cold if hot restarts are disabled, and the previou
   await ends(world, world.process('epoch-0'), killed);
   await world.pass(0);
   expect(world.binaries).toEqual(['old', 'new']);
-  await goesLive(world);
+  await becomesLive(world);
   await ends(world, world.newest(), crashed);
   expect(world.binaries).toEqual(['old', 'new', 'old']);
 });
 
 test("a draining parent's exit does not count as a failure of the new Envoy", async () => {
-  const world = await handedOver({ binary, watch: oneDirectory, parentShutdownMs: 2_000 });
+  const world = await drainingWorld({ binary, watch: oneDirectory, parentShutdownMs: 2_000 });
   await world.pass(2_000);
   await ends(world, world.process('epoch-0'));
   await world.replaceBinary(other);
-  await goesLive(world);
+  await becomesLive(world);
   await ends(world, world.process('epoch-1'), crashed);
   expect(world.events('binary.withdrawn')).toEqual([]);
 });

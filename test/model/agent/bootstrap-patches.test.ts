@@ -16,66 +16,66 @@ const unreachable = {
 
 test('the agent does not request bootstrap patches by default', async () => {
   const world = await AgentWorld.serving();
-  expect(world.patchesAsked).toEqual([]);
+  expect(world.patchesCredentials).toEqual([]);
 });
 
 test.each(['patched', 'unpatched'] as const)(
   'Envoy is started after the control plane reports that the bootstrap is %s',
   async (is) => {
     const world = new AgentWorld(patched);
-    world.patchesAnswer = { is };
+    world.patchesResult = { is };
     await world.settle();
-    expect(world.patchesAsked).toEqual(['token']);
+    expect(world.patchesCredentials).toEqual(['token']);
     expect(epochsStarted(world)).toEqual([0]);
   },
 );
 
 test('an unreachable control plane is queried again after at least 1.5 s, and Envoy waits for its response', async () => {
   const world = new AgentWorld(patched);
-  world.patchesAnswer = unreachable;
+  world.patchesResult = unreachable;
   await world.pass(60_000);
-  expect(world.patchesAsked.length).toBeGreaterThan(38);
-  expect(world.patchesAsked.length).toBeLessThan(46);
+  expect(world.patchesCredentials.length).toBeGreaterThan(38);
+  expect(world.patchesCredentials.length).toBeLessThan(46);
   expect(epochsStarted(world)).toEqual([]);
-  world.patchesAnswer = { is: 'patched' };
+  world.patchesResult = { is: 'patched' };
   await world.pass(1_500);
   expect(epochsStarted(world)).toEqual([0]);
 });
 
 test('a control plane that rejects the agent is retried more slowly, using the certificate if it rejected the token', async () => {
   const world = new AgentWorld(patched);
-  world.patchesAnswer = { ...unreachable, isRefusal: true };
+  world.patchesResult = { ...unreachable, isRefusal: true };
   await world.pass(60_000);
-  expect(world.patchesAsked.slice(0, 3)).toEqual(['token', 'certificate', 'token']);
-  expect(world.patchesAsked.length).toBeLessThan(20);
+  expect(world.patchesCredentials.slice(0, 3)).toEqual(['token', 'certificate', 'token']);
+  expect(world.patchesCredentials.length).toBeLessThan(20);
 });
 
 test('a query that the control plane does not accept is retried after 20 s, without limit', async () => {
   const world = new AgentWorld(patched);
-  world.patchesAnswer = undefined;
-  world.takesQuestion = false;
+  world.patchesResult = undefined;
+  world.acceptsPatchesRequest = false;
   await world.pass(60_000);
-  expect(world.patchesAsked.length).toBe(3);
+  expect(world.patchesCredentials.length).toBe(3);
   expect(epochsStarted(world)).toEqual([]);
-  world.patchesAnswer = { is: 'unpatched' };
+  world.patchesResult = { is: 'unpatched' };
   await world.pass(21_500);
-  expect(world.patchesAsked).toHaveLength(4);
+  expect(world.patchesCredentials).toHaveLength(4);
   expect(epochsStarted(world)).toEqual([0]);
 });
 
 test('a control plane that accepts the query but never responds delays Envoy by 10 s, without patches', async () => {
   const world = new AgentWorld(patched);
-  world.patchesAnswer = undefined;
+  world.patchesResult = undefined;
   await world.pass(9_900);
-  expect([epochsStarted(world), world.questionsWithdrawn]).toEqual([[], []]);
+  expect([epochsStarted(world), world.cancelledAfterMs]).toEqual([[], []]);
   await world.pass(200);
-  expect([epochsStarted(world), world.questionsWithdrawn]).toEqual([[0], [10_000]]);
-  expect(world.patchesAsked).toHaveLength(1);
+  expect([epochsStarted(world), world.cancelledAfterMs]).toEqual([[0], [10_000]]);
+  expect(world.patchesCredentials).toHaveLength(1);
 });
 
 test('the agent exits with a reason if the patches are invalid', async () => {
   const world = new AgentWorld(patched);
-  world.patchesAnswer = { is: 'unusable', reason: 'it does not fit' };
+  world.patchesResult = { is: 'unusable', reason: 'it does not fit' };
   await world.settle();
   expect(world.output()).toEqual({ exitCode: 1, trouble: ['it does not fit'] });
   expect(epochsStarted(world)).toEqual([]);
@@ -84,7 +84,7 @@ test('the agent exits with a reason if the patches are invalid', async () => {
 
 test('the agent exits on a signal while it waits for patches', async () => {
   const world = new AgentWorld(patched);
-  world.patchesAnswer = unreachable;
+  world.patchesResult = unreachable;
   await world.pass(5_000);
   world.signal('SIGTERM');
   await world.settle();

@@ -1,7 +1,7 @@
 /** From a change of a file to a restart: the cert-watcher. */
 import { describe, expect, test } from 'vitest';
 import { AgentWorld } from '../../simulation/agent-world.ts';
-import { checkEveryWorld, ends, epochsStarted, goesLive, handedOver } from './scenes.ts';
+import { becomesLive, checkEveryWorld, drainingWorld, ends, epochsStarted } from './scenes.ts';
 
 checkEveryWorld();
 
@@ -21,7 +21,7 @@ test('an empty directory is valid if there were no files before', async () => {
   const world = new AgentWorld();
   world.files = [];
   await world.settle();
-  await goesLive(world);
+  await becomesLive(world);
   await world.certificate('digest-1');
   expect(world.events('config.rejected')).toEqual([]);
   expect(epochsStarted(world)).toEqual([0, 1]);
@@ -36,34 +36,34 @@ test('several problems are reported in one line', async () => {
 
 test('an unreadable directory counts as empty: Envoy starts, and the next change triggers another read', async () => {
   const world = new AgentWorld();
-  world.digestAnswer = 'EACCES';
+  world.digestError = 'EACCES';
   await world.settle();
   expect(world.events('config.changed')).toEqual([{ type: 'config.changed', digest: '', files: 0 }]);
   expect(epochsStarted(world)).toEqual([0]);
-  await goesLive(world);
-  world.digestAnswer = undefined;
+  await becomesLive(world);
+  world.digestError = undefined;
   await world.certificate('digest-1');
   expect(epochsStarted(world)).toEqual([0, 1]);
   // In no diagram: the real effect reads what it can, and does not fail (src/agent/files/certificate-files.ts).
-  AgentWorld.made.splice(0);
+  AgentWorld.created.splice(0);
 });
 
 test('a failed read while Envoy runs causes no restart, is reported, and is retried', async () => {
   const world = await AgentWorld.serving();
-  world.digestAnswer = 'EIO';
+  world.digestError = 'EIO';
   await world.certificate('digest-1');
   expect(epochsStarted(world)).toEqual([0]);
   expect(world.events('config.rejected')).toMatchObject([{ reason: expect.stringContaining('EIO') }]);
-  world.digestAnswer = undefined;
+  world.digestError = undefined;
   await world.pass(30_000);
   expect(epochsStarted(world)).toEqual([0, 1]);
   // In no diagram: the real effect does not fail.
-  AgentWorld.made.splice(0);
+  AgentWorld.created.splice(0);
 });
 
 describe('an unresponsive file system', () => {
   /** An agent that starts while it hangs. */
-  const startedInVain = async (): Promise<AgentWorld> => {
+  const startedHanging = async (): Promise<AgentWorld> => {
     const world = new AgentWorld();
     world.readingHangs = true;
     await world.pass(9_999);
@@ -71,7 +71,7 @@ describe('an unresponsive file system', () => {
   };
 
   test('delays the first start by 10 s, and then Envoy starts as with unreadable files', async () => {
-    const world = await startedInVain();
+    const world = await startedHanging();
     expect(epochsStarted(world)).toEqual([]);
     await world.pass(1);
     expect(epochsStarted(world)).toEqual([0]);
@@ -80,9 +80,9 @@ describe('an unresponsive file system', () => {
   });
 
   test('is read again with delays that double up to 1 min, and its content is used when it responds', async () => {
-    const world = await startedInVain();
+    const world = await startedHanging();
     await world.pass(1);
-    await goesLive(world);
+    await becomesLive(world);
     const readings = (): number => world.judgements.length;
     expect(readings()).toBe(1);
     await world.pass(500);
@@ -91,11 +91,11 @@ describe('an unresponsive file system', () => {
     expect(readings()).toBe(3);
     expect(world.events('config.rejected')).toHaveLength(2);
     for (const pause of [2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000]) {
-      const before = readings();
+      const readingsBefore = readings();
       await world.pass(100_000 + pause - 1);
-      expect(readings()).toBe(before);
+      expect(readings()).toBe(readingsBefore);
       await world.pass(1);
-      expect(readings()).toBe(before + 1);
+      expect(readings()).toBe(readingsBefore + 1);
     }
     expect(epochsStarted(world)).toEqual([0]);
     world.readingHangs = false;
@@ -105,10 +105,10 @@ describe('an unresponsive file system', () => {
   });
 
   test('has its late response ignored, because the files can have changed', async () => {
-    const world = await startedInVain();
+    const world = await startedHanging();
     await world.pass(1);
-    await goesLive(world);
-    await world.answerHungReadings();
+    await becomesLive(world);
+    await world.completeHungReadings();
     expect(world.events('config.changed')).toHaveLength(1);
     world.digest = 'digest-1';
     world.readingHangs = false;
@@ -127,7 +127,7 @@ describe('an unresponsive file system', () => {
     world.readingHangs = false;
     await world.pass(1);
     expect(epochsStarted(world)).toEqual([0, 1]);
-    await goesLive(world);
+    await becomesLive(world);
     world.readingHangs = true;
     await world.certificate('digest-3');
     await world.pass(100_500);
@@ -136,9 +136,9 @@ describe('an unresponsive file system', () => {
   });
 
   test('causes no restart if it returns files that Envoy rejects after a start without certificates', async () => {
-    const world = await startedInVain();
+    const world = await startedHanging();
     await world.pass(1);
-    await goesLive(world);
+    await becomesLive(world);
     world.readingHangs = false;
     world.fileProblems = ['tls.crt: no start line'];
     await world.pass(1_000);
@@ -149,7 +149,7 @@ describe('an unresponsive file system', () => {
 
 test('certificates that Envoy could not check cause no restart, and are checked again without a change', async () => {
   const world = await AgentWorld.serving();
-  world.notJudged = 'no verdict in 30000 ms';
+  world.notValidated = 'no verdict in 30000 ms';
   await world.certificate('digest-1');
   await world.pass(60_000);
   expect(epochsStarted(world)).toEqual([0]);
@@ -157,23 +157,23 @@ test('certificates that Envoy could not check cause no restart, and are checked 
   expect(world.events('config.rejected')[0]).toMatchObject({
     reason: 'Envoy could not validate the certificates: no verdict in 30000 ms',
   });
-  world.notJudged = undefined;
+  world.notValidated = undefined;
   await world.pass(30_000);
   expect(epochsStarted(world)).toEqual([0, 1]);
 });
 
 test("a change triggers another read before Envoy's next check", async () => {
   const world = await AgentWorld.serving();
-  world.notJudged = 'no verdict';
+  world.notValidated = 'no verdict';
   await world.certificate('digest-1');
-  world.notJudged = undefined;
+  world.notValidated = undefined;
   await world.certificate('digest-2');
   expect(epochsStarted(world)).toEqual([0, 1]);
 });
 
 test('the first start is not delayed by an Envoy check of the certificates', async () => {
   const world = new AgentWorld();
-  world.notJudged = 'no verdict';
+  world.notValidated = 'no verdict';
   await world.settle();
   expect(epochsStarted(world)).toEqual([0]);
   expect(world.judgements).toEqual([false]);
@@ -196,7 +196,7 @@ test('files that change continuously are reported occasionally', async () => {
 
 test('a requested restart waits until the certificates are known to be valid, because the next Envoy could not serve', async () => {
   const world = await AgentWorld.serving();
-  world.looksAtCertificates = true;
+  world.checksCertificates = true;
   const good = world.digest;
   world.fileProblems = ['tls.crt: no start line'];
   await world.certificate('digest-bad');
@@ -207,7 +207,7 @@ test('a requested restart waits until the certificates are known to be valid, be
     during: 'reading the certificates',
     reason: 'the certificate files changed after they were checked',
   });
-  expect((await world.ask()).ready).toBe(true);
+  expect((await world.requestReadiness()).ready).toBe(true);
   world.fileProblems = [];
   await world.certificate(good);
   await world.pass(60_000);
@@ -216,7 +216,7 @@ test('a requested restart waits until the certificates are known to be valid, be
 
 test('Envoy is started with any certificates if no Envoy serves', async () => {
   const world = await AgentWorld.serving();
-  world.looksAtCertificates = true;
+  world.checksCertificates = true;
   world.digest = 'digest-bad';
   await ends(world, world.process('epoch-0'));
   await world.pass(1_000);
@@ -232,7 +232,7 @@ test('changes within 10 s of the first one are read together (§3.2)', async () 
   expect(epochsStarted(world)).toEqual([0]);
   await world.pass(1);
   expect(epochsStarted(world)).toEqual([0, 1]);
-  await goesLive(world);
+  await becomesLive(world);
   await world.pass(20_000);
   expect(world.supervisorIs()).toEqual(['settled']);
 });
@@ -245,7 +245,7 @@ test('files that change during the first read start Envoy, and are read again', 
   await world.pass(10_000);
   expect(world.events('config.changed').map(({ digest }) => digest)).toEqual(['digest-0', 'digest-1']);
   // The first read found files, so an empty directory is rejected.
-  await goesLive(world);
+  await becomesLive(world);
   world.files = [];
   await world.certificate('digest-2');
   expect(world.events('config.rejected')).toHaveLength(1);
@@ -261,7 +261,7 @@ test('files that change during a later read are used after the next read', async
 });
 
 test('rejected files that revert to the previous content cause no restart', async () => {
-  const world = await handedOver();
+  const world = await drainingWorld();
   world.fileProblems = ['tls.key is not the key of tls.crt'];
   await world.certificate('digest-2');
   world.fileProblems = [];
@@ -285,7 +285,7 @@ test('Envoy is started without missing files after their deadline (§3.5)', asyn
   expect(epochsStarted(world)).toEqual([]);
   await world.pass(1);
   expect(epochsStarted(world)).toEqual([0]);
-  await goesLive(world);
+  await becomesLive(world);
   await world.certificate('digest-1');
   expect(epochsStarted(world)).toEqual([0, 1]);
 });
@@ -296,10 +296,10 @@ test('missing files are reported after 1, 3, 7, … s, and when Envoy is started
   await world.pass(7_000);
   world.filesAre(['/certs/tls.crt', '/certs/tls.key']);
   await world.pass(113_000);
-  const told = world.events('files.missing');
-  expect(told.map(({ waitedMs }) => waitedMs)).toEqual([1_000, 3_000, 7_000, 15_000, 31_000, 63_000, 120_000]);
-  expect(told.map(({ files }) => files.length)).toEqual([1, 1, 1, 2, 2, 2, 2]);
-  expect(told.map(({ awaited }) => awaited)).toEqual([true, true, true, true, true, true, false]);
+  const reports = world.events('files.missing');
+  expect(reports.map(({ waitedMs }) => waitedMs)).toEqual([1_000, 3_000, 7_000, 15_000, 31_000, 63_000, 120_000]);
+  expect(reports.map(({ files }) => files.length)).toEqual([1, 1, 1, 2, 2, 2, 2]);
+  expect(reports.map(({ awaited }) => awaited)).toEqual([true, true, true, true, true, true, false]);
   await world.pass(600_000);
   expect(world.events('files.missing')).toHaveLength(7);
   expect(epochsStarted(world)).toEqual([0]);

@@ -1,7 +1,17 @@
 /** Each start is reported when it is decided and again when it ends: for logs, traces and metrics. */
 import { describe, expect, test } from 'vitest';
 import { AgentWorld } from '../../simulation/agent-world.ts';
-import { checkEveryWorld, crashed, doomed, ends, goesLive, handedOver, killed, refuse, tainted } from './scenes.ts';
+import {
+  becomesLive,
+  checkEveryWorld,
+  crashed,
+  drainingWorld,
+  ends,
+  killed,
+  orphanedWorld,
+  rejectChild,
+  replacingWorld,
+} from './scenes.ts';
 
 checkEveryWorld();
 
@@ -56,7 +66,7 @@ describe('the decided start', () => {
   });
 
   test('is another child of the same parent after a crash while that parent drains', async () => {
-    const world = await handedOver();
+    const world = await drainingWorld();
     await ends(world, world.newest(), crashed);
     expect(lastDecided(world)).toMatchObject({
       name: 'epoch-1',
@@ -74,7 +84,7 @@ describe('the decided start', () => {
     await world.settle();
     await trigger(world);
     await world.settle();
-    await goesLive(world);
+    await becomesLive(world);
     expect(world.events('restart.ended')).toMatchObject([{ reason: 'first start', outcome: 'live' }]);
     expect(lastDecided(world)).toMatchObject({ name: 'epoch-1', reason, how: 'hot restart' });
   });
@@ -90,7 +100,7 @@ describe('the decided start', () => {
   });
 
   test('is a replacement if a parent exits early', async () => {
-    const world = await doomed();
+    const world = await orphanedWorld();
     expect(lastDecided(world)).toEqual({
       type: 'restart.decided',
       name: 'epoch-0b',
@@ -111,7 +121,7 @@ describe('the decided start', () => {
   });
 
   test('is a cold start for a full restart', async () => {
-    const world = await tainted({}, [7]);
+    const world = await replacingWorld({}, [7]);
     await world.pass(4_500);
     await ends(world, world.process('epoch-0'), killed);
     expect(lastDecided(world)).toMatchObject({ reason: 'configuration changed', how: 'cold start' });
@@ -154,15 +164,15 @@ describe('the outcome of a start', () => {
     expect(world.events('epoch.failed')).toMatchObject([
       { during: 'reaching the control plane', reason: 'istiod:15010 (connection refused)' },
     ]);
-    expect((await world.ask()).ready).toBe(true);
+    expect((await world.requestReadiness()).ready).toBe(true);
   });
 
   test('is an unreachable control plane only if the Envoy would wait for it as a child', async () => {
     const world = new AgentWorld();
     world.unreachable = 'istiod:15010 (connection refused)';
     await world.settle();
-    await goesLive(world);
-    expect((await world.ask()).ready).toBe(true);
+    await becomesLive(world);
+    expect((await world.requestReadiness()).ready).toBe(true);
     expect(world.events('epoch.failed')).toEqual([]);
     await world.certificate('digest-1');
     expect(lastEnded(world)).toMatchObject({ name: 'epoch-1', outcome: 'control plane unreachable' });
@@ -176,7 +186,7 @@ describe('the outcome of a start', () => {
     expect(world.events('epoch.failed')).toMatchObject([
       { during: 'reading the certificates', reason: 'the certificate files changed after they were checked' },
     ]);
-    expect((await world.ask()).ready).toBe(true);
+    expect((await world.requestReadiness()).ready).toBe(true);
   });
 
   test('is an unwritable directory if its bootstrap cannot be written', async () => {
@@ -187,7 +197,7 @@ describe('the outcome of a start', () => {
     expect(world.events('epoch.failed')).toMatchObject([
       { during: 'writing the bootstrap', reason: '/etc/istio/proxy: EROFS: read-only file system' },
     ]);
-    expect((await world.ask()).ready).toBe(true);
+    expect((await world.requestReadiness()).ready).toBe(true);
     world.unwritable = undefined;
     await world.pass(200);
     expect(lastDecided(world)).toMatchObject({ name: 'epoch-1', attempt: 2 });
@@ -197,7 +207,7 @@ describe('the outcome of a start', () => {
   test('is a rejection if the parent rejects the child', async () => {
     const world = await AgentWorld.serving();
     await world.certificate('digest-1');
-    await refuse(world);
+    await rejectChild(world);
     expect(lastEnded(world)).toMatchObject({ name: 'epoch-1', outcome: 'refused by the parent' });
   });
 
@@ -228,7 +238,7 @@ describe('the outcome of a start', () => {
   });
 
   test('is parent lost if the parent exits on time during the start of a second child', async () => {
-    const world = await handedOver();
+    const world = await drainingWorld();
     await ends(world, world.newest(), crashed);
     await world.pass(60_000);
     await ends(world, world.process('epoch-0'));

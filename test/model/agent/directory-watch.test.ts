@@ -9,7 +9,7 @@ import { checkEveryWorld, epochsStarted } from './scenes.ts';
 checkEveryWorld();
 
 const dayMs = 24 * 60 * 60_000;
-const fails = (seen: string | null) => ({ type: 'watch.failed', reason: 'ENOSPC', seen }) as const;
+const fails = (knownHash: string | null) => ({ type: 'watch.failed', reason: 'ENOSPC', knownHash }) as const;
 
 /** When the pauses in the trace ended, in milliseconds. */
 const pausesOver = (world: AgentWorld): number[] =>
@@ -21,7 +21,7 @@ const gaps = (times: readonly number[]): number[] => times.map((t, index) => t -
 
 test('a watch that fails repeatedly is retried with delays that double up to 1 min, without affecting Envoy', async () => {
   const world = new AgentWorld();
-  world.watchAnswer = 'watch.failed';
+  world.watchResult = 'watch.failed';
   await world.pass(400_000);
   expect(gaps(pausesOver(world)).slice(0, 10)).toEqual([
     500, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000, 60_000,
@@ -54,7 +54,7 @@ test('a change during the delay is not lost', async () => {
   world.watch(fails('digest-0'));
   world.changeFiles('digest-1');
   await world.pass(500);
-  expect(world.watches.at(-1)).toEqual({ directory: '/certs', seen: 'digest-0' });
+  expect(world.watches.at(-1)).toEqual({ directory: '/certs', knownHash: 'digest-0' });
   await world.pass(10_000);
   expect(epochsStarted(world)).toEqual([0, 1]);
 });
@@ -72,7 +72,7 @@ test('files are read again after a delay only if the directory changed or its pr
 
 test('a watch that the kernel does not confirm is retried after a timeout, and earlier changes are detected', async () => {
   const world = new AgentWorld();
-  world.watchAnswer = undefined;
+  world.watchResult = undefined;
   await world.settle();
   world.newest().live();
   world.digest = 'digest-1';
@@ -87,10 +87,10 @@ test('a watch that the kernel does not confirm is retried after a timeout, and e
 test('a directory that is removed for a day is not a failure, and is watched again when it returns (§3.4)', async () => {
   const world = await AgentWorld.serving();
   world.watch({ type: 'directory.missing' });
-  const before = world.records.length;
+  const recordsBefore = world.records.length;
   await world.pass(dayMs);
   // Epoch 0 becomes healthy; there are no other events that day.
-  expect(world.records.length - before).toBeLessThan(10);
+  expect(world.records.length - recordsBefore).toBeLessThan(10);
   expect(world.watches).toHaveLength(1);
   world.watch({ type: 'directory.found' });
   world.watch({ type: 'watch.began' });
@@ -110,7 +110,7 @@ test('a watch that ends with an unexpected error is set up again, like after a f
   const clock = new VirtualClock();
   const starts: number[] = [];
   const changes: number[] = [];
-  const watchDirectory = fromCallback<{ type: never }, { directory: string; seen: string | null }>(() => {
+  const watchDirectory = fromCallback<{ type: never }, { directory: string; knownHash: string | null }>(() => {
     starts.push(clock.now());
     throw new Error('no such function');
   });

@@ -16,11 +16,11 @@ test('the DNS server is disabled by default', async () => {
 
 test('Envoy is not started before the DNS port is open', async () => {
   const world = new AgentWorld({ dns: true });
-  world.dnsAnswer = undefined;
+  world.dnsResult = undefined;
   await world.pass(4_000);
   expect(world.dnsOpened).toBe(1);
   expect(epochsStarted(world)).toEqual([]);
-  world.tellDns({ type: 'dns-port.listening', addresses: ['127.0.0.1', '::1'], port: 15053 });
+  world.sendFromDns({ type: 'dns-port.listening', addresses: ['127.0.0.1', '::1'], port: 15053 });
   await world.settle();
   expect(epochsStarted(world)).toEqual([0]);
   expect(world.events('dns.listening')).toEqual([
@@ -30,7 +30,7 @@ test('Envoy is not started before the DNS port is open', async () => {
 
 test('an unavailable port ends the agent with a reason before Envoy starts', async () => {
   const world = new AgentWorld({ dns: true });
-  world.dnsAnswer = 'failed';
+  world.dnsResult = 'failed';
   await world.settle();
   expect(world.output()).toEqual({ exitCode: 1, trouble: ['EADDRINUSE'] });
   expect(epochsStarted(world)).toEqual([]);
@@ -39,27 +39,27 @@ test('an unavailable port ends the agent with a reason before Envoy starts', asy
 
 test('a port that neither opens nor fails within 5 s ends the agent', async () => {
   const world = new AgentWorld({ dns: true });
-  world.dnsAnswer = undefined;
+  world.dnsResult = undefined;
   await world.pass(5_000);
   expect(world.output()).toEqual({ exitCode: 1, trouble: ['DNS port not open after 5000 ms'] });
 });
 
 test('a lost port is reopened with delays that double up to 30 s, without affecting Envoy', async () => {
   const world = await AgentWorld.serving({ dns: true });
-  world.tellDns(table);
-  world.dnsAnswer = 'failed';
-  world.tellDns(lost);
+  world.sendFromDns(table);
+  world.dnsResult = 'failed';
+  world.sendFromDns(lost);
   const opened: number[] = [];
   for (let second = 0; second < 200; second += 0.5) {
-    const before = world.dnsOpened;
+    const openedBefore = world.dnsOpened;
     await world.pass(500);
-    if (world.dnsOpened > before) opened.push(second + 0.5);
+    if (world.dnsOpened > openedBefore) opened.push(second + 0.5);
   }
   expect(opened.slice(0, 8)).toEqual([0.5, 1.5, 3.5, 7.5, 15.5, 31.5, 61.5, 91.5]);
-  world.dnsAnswer = 'listening';
+  world.dnsResult = 'listening';
   await world.pass(30_000);
-  world.tellDns(table);
-  world.tellDns(table);
+  world.sendFromDns(table);
+  world.sendFromDns(table);
   await world.settle();
   expect(epochsStarted(world)).toEqual([0]);
   expect(world.events('dns.failed')).toEqual([]);
@@ -68,22 +68,22 @@ test('a lost port is reopened with delays that double up to 30 s, without affect
 
 test('a port that is lost after 1 min is reopened soon, and an existing table is reported before it is open', async () => {
   const world = await AgentWorld.serving({ dns: true });
-  world.dnsAnswer = undefined;
-  world.tellDns(lost);
+  world.dnsResult = undefined;
+  world.sendFromDns(lost);
   await world.pass(500);
-  world.tellDns(table);
+  world.sendFromDns(table);
   await world.pass(5_000 + 1_000);
-  world.tellDns({ type: 'dns-port.listening', addresses: ['127.0.0.1'], port: 15053 });
+  world.sendFromDns({ type: 'dns-port.listening', addresses: ['127.0.0.1'], port: 15053 });
   expect(world.dnsOpened).toBe(3);
   await world.pass(60_000);
-  world.tellDns(lost);
+  world.sendFromDns(lost);
   await world.pass(500);
   expect(world.dnsOpened).toBe(4);
 });
 
 test('the server exits immediately if it is stopped while it opens the port', async () => {
   const world = new AgentWorld({ dns: true });
-  world.dnsAnswer = undefined;
+  world.dnsResult = undefined;
   await world.settle();
   world.signal('SIGTERM');
   await world.settle();

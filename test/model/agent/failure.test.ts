@@ -1,15 +1,15 @@
 import { describe, expect, test } from 'vitest';
 import { AgentWorld } from '../../simulation/agent-world.ts';
 import {
+  becomesLive,
   checkEveryWorld,
   crashed,
+  drainingWorld,
   ends,
   epochsStarted,
-  goesLive,
-  handedOver,
   killed,
   namesStarted,
-  patient,
+  unlimitedRetries,
 } from './scenes.ts';
 
 checkEveryWorld();
@@ -18,11 +18,11 @@ describe('a child', () => {
   test('leaves its parent serving if it fails, and the same epoch number is retried', async () => {
     const world = await AgentWorld.serving();
     await world.certificate('digest-1');
-    await ends(world, world.newest(), { code: 1, lastWords: 'cannot bind' });
+    await ends(world, world.newest(), { code: 1, lastOutput: 'cannot bind' });
     await world.pass(200);
     expect(epochsStarted(world)).toEqual([0, 1, 1]);
     expect(world.process('epoch-0').signals).toEqual([]);
-    expect((await world.ask()).ready).toBe(true);
+    expect((await world.requestReadiness()).ready).toBe(true);
   });
 
   test('is killed without SIGTERM if it is not live within 20 s (fact 2)', async () => {
@@ -43,7 +43,7 @@ describe('a child', () => {
     await world.certificate('digest-1');
     await world.pass(20_000);
     await ends(world, world.process('epoch-0'), crashed);
-    expect((await world.ask()).ready).toBe(false);
+    expect((await world.requestReadiness()).ready).toBe(false);
     expect(epochsStarted(world)).toEqual([0, 1]);
     await ends(world, world.process('epoch-1'), killed);
     await world.pass(200);
@@ -65,17 +65,17 @@ describe('a child', () => {
     await world.certificate('digest-1');
     await world.pass(20_000 + 9_999);
     expect(world.supervisorIs()).toEqual(['aborting']);
-    expect((await world.ask()).ready).toBe(true);
+    expect((await world.requestReadiness()).ready).toBe(true);
     await world.nextStart();
     expect(world.events('epoch.unkillable')).toMatchObject([
       { name: 'epoch-1', reason: expect.stringContaining('SIGKILL') },
     ]);
     expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-1', 'epoch-0b']);
-    await goesLive(world);
+    await becomesLive(world);
     await world.pass(60_000);
     await ends(world, world.process('epoch-0'));
     expect(world.supervisorIs()).toEqual(['settled']);
-    expect(await world.ask()).toEqual({ ready: true, reason: '' });
+    expect(await world.requestReadiness()).toEqual({ ready: true, reason: '' });
     // It has exited at last, so its base ID is available again.
     await ends(world, world.process('epoch-1'), killed);
     await world.certificate('digest-2');
@@ -88,7 +88,7 @@ describe('a child', () => {
     await world.pass(3_600_000);
     expect(world.supervisorIs()).toEqual(['retries exhausted']);
     expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-1']);
-    expect((await world.ask()).ready).toBe(true);
+    expect((await world.requestReadiness()).ready).toBe(true);
     await ends(world, world.newest(), killed);
     await world.nextStart();
     expect(namesStarted(world).at(-1)).toBe('epoch-1');
@@ -96,10 +96,10 @@ describe('a child', () => {
 
   test('is kept at its deadline if it has become live since the last probe', async () => {
     const world = await AgentWorld.serving();
-    world.onLook = 'live';
+    world.probeResult = 'live';
     await world.certificate('digest-1');
     await world.pass(20_000);
-    expect(world.looks).toEqual(['1@7']);
+    expect(world.probes).toEqual(['1@7']);
     expect(world.newest().signals).toEqual([]);
     expect(world.supervisorIs()).toEqual(['settled']);
     expect(world.events('restart.ended').at(-1)).toMatchObject({ name: 'epoch-1', outcome: 'live' });
@@ -107,7 +107,7 @@ describe('a child', () => {
 
   test('is killed 1 s after its last probe gets no response', async () => {
     const world = await AgentWorld.serving();
-    world.onLook = 'no answer';
+    world.probeResult = 'no answer';
     await world.certificate('digest-1');
     await world.pass(20_999);
     expect(world.newest().signals).toEqual([]);
@@ -118,10 +118,10 @@ describe('a child', () => {
 
   test('is kept if its live report is received during the last probe', async () => {
     const world = await AgentWorld.serving();
-    world.onLook = 'no answer';
+    world.probeResult = 'no answer';
     await world.certificate('digest-1');
     await world.pass(20_500);
-    await goesLive(world);
+    await becomesLive(world);
     expect(world.newest().signals).toEqual([]);
     expect(world.supervisorIs()).toEqual(['settled']);
   });
@@ -131,7 +131,7 @@ describe('the only Envoy', () => {
   test('is restarted after a crash as epoch 0 after the first delay, without a check because its bootstrap is proven', async () => {
     const world = await AgentWorld.serving();
     await ends(world, world.newest(), killed);
-    expect(await world.ask()).toEqual({ ready: false, reason: 'Envoy ended' });
+    expect(await world.requestReadiness()).toEqual({ ready: false, reason: 'Envoy ended' });
     await world.pass(199);
     expect(epochsStarted(world)).toEqual([0]);
     await world.pass(1);
@@ -164,7 +164,7 @@ describe("a child's crash while its parent drains", () => {
   test('ends the agent if the parent cannot be killed, has the only base ID, and a start is waiting', async () => {
     const world = await AgentWorld.serving({ starts: { burst: 2, refillMs: 3_600_000 } }, [7]);
     await world.certificate('digest-1');
-    await goesLive(world);
+    await becomesLive(world);
     await ends(world, world.newest(), crashed);
     expect(world.supervisorIs()).toEqual(['rate limited']);
     await world.pass(600_000);
@@ -175,18 +175,18 @@ describe("a child's crash while its parent drains", () => {
   });
 
   test('causes an immediate restart of the same epoch number the first time', async () => {
-    const world = await handedOver();
+    const world = await drainingWorld();
     await world.pass(30_000);
     await ends(world, world.newest(), crashed);
     expect(epochsStarted(world)).toEqual([0, 1, 1]);
     expect(world.newest().baseId).toBe(7);
-    expect((await world.ask()).ready).toBe(false);
+    expect((await world.requestReadiness()).ready).toBe(false);
   });
 
   test('causes a restart of the same epoch number after the first delay the second time', async () => {
-    const world = await handedOver();
+    const world = await drainingWorld();
     await ends(world, world.newest(), crashed);
-    await goesLive(world);
+    await becomesLive(world);
     await ends(world, world.newest(), crashed);
     expect(world.supervisorIs()).toEqual(['backing off']);
     await world.pass(399);
@@ -196,10 +196,10 @@ describe("a child's crash while its parent drains", () => {
   });
 
   test('leaves the parent its full shutdown time, even with another child', async () => {
-    const world = await handedOver();
+    const world = await drainingWorld();
     await world.pass(30_000);
     await ends(world, world.newest(), crashed);
-    await goesLive(world);
+    await becomesLive(world);
     await world.pass(64_999);
     expect(world.process('epoch-0').signals).toEqual([]);
     await ends(world, world.process('epoch-0'));
@@ -207,7 +207,7 @@ describe("a child's crash while its parent drains", () => {
   });
 
   test('leads to epoch 0 if the parent is overdue before the next child is live, because both can hang', async () => {
-    const world = await handedOver();
+    const world = await drainingWorld();
     await ends(world, world.newest(), crashed);
     await world.pass(64_999);
     expect(world.process('epoch-0').signals).toEqual([]);
@@ -223,7 +223,7 @@ describe("a child's crash while its parent drains", () => {
   });
 
   test('leads to epoch 0 if the parent exits before the next child is live', async () => {
-    const world = await handedOver();
+    const world = await drainingWorld();
     await ends(world, world.newest(), crashed);
     await world.pass(60_000);
     await ends(world, world.process('epoch-0'));
@@ -234,9 +234,9 @@ describe("a child's crash while its parent drains", () => {
   });
 
   test('leads to no further start if the next child was live unobserved and has shut the parent down', async () => {
-    const world = await handedOver();
+    const world = await drainingWorld();
     await ends(world, world.newest(), crashed);
-    Object.assign(world, { onLook: 'live', unseenMs: 60_300 });
+    Object.assign(world, { probeResult: 'live', unseenMs: 60_300 });
     await world.pass(60_000);
     await ends(world, world.process('epoch-0'));
     expect(world.newest().signals).toEqual([]);
@@ -245,7 +245,7 @@ describe("a child's crash while its parent drains", () => {
   });
 
   test('leads to epoch 0 if the parent crashes before the next child is live', async () => {
-    const world = await handedOver();
+    const world = await drainingWorld();
     await ends(world, world.newest(), crashed);
     await ends(world, world.process('epoch-0'), crashed);
     expect(world.newest().signals).toEqual(['SIGKILL']);
@@ -255,9 +255,9 @@ describe("a child's crash while its parent drains", () => {
   });
 
   test('is followed by a delay the second time, even if the parent crashes before the restart', async () => {
-    const world = await handedOver();
+    const world = await drainingWorld();
     await ends(world, world.newest(), crashed);
-    await goesLive(world);
+    await becomesLive(world);
     await ends(world, world.newest(), crashed);
     await ends(world, world.process('epoch-0'), crashed);
     expect(world.supervisorIs()).toEqual(['backing off']);
@@ -266,7 +266,7 @@ describe("a child's crash while its parent drains", () => {
   });
 
   test("is listed together with its parent's exit when retries are exhausted", async () => {
-    const world = await handedOver({ retry: { budget: 2, firstDelayMs: 200, maxDelayMs: 30_000 } });
+    const world = await drainingWorld({ retry: { budget: 2, firstDelayMs: 200, maxDelayMs: 30_000 } });
     await ends(world, world.newest(), crashed);
     await world.pass(60_000);
     await ends(world, world.process('epoch-0'));
@@ -282,7 +282,7 @@ describe("a child's crash while its parent drains", () => {
   });
 
   test('is followed by retries if the next child fails too', async () => {
-    const world = await handedOver();
+    const world = await drainingWorld();
     await ends(world, world.newest(), crashed);
     await ends(world, world.newest(), { code: 1 });
     await world.pass(400);
@@ -290,7 +290,7 @@ describe("a child's crash while its parent drains", () => {
   });
 
   test('ends the agent if the restart policy is exit', async () => {
-    const world = await handedOver({ restartPolicy: 'exit' });
+    const world = await drainingWorld({ restartPolicy: 'exit' });
     await ends(world, world.newest(), crashed);
     expect(world.output()?.exitCode).toBe(1);
     expect(epochsStarted(world)).toEqual([0, 1]);
@@ -333,7 +333,7 @@ describe('the agent', () => {
     await world.certificate('digest-1');
     await ends(world, world.newest(), { code: 1 });
     expect(world.output()).toBeUndefined();
-    expect((await world.ask()).ready).toBe(true);
+    expect((await world.requestReadiness()).ready).toBe(true);
     await world.pass(200);
     expect(epochsStarted(world)).toEqual([0, 1, 1]);
   });
@@ -343,15 +343,15 @@ describe('the agent', () => {
     await world.certificate('digest-1');
     expect(epochsStarted(world)).toEqual([0]);
     expect(world.drained).toEqual([{ epoch: 0, baseId: 7, replaced: false }]);
-    expect((await world.ask()).ready).toBe(true);
+    expect((await world.requestReadiness()).ready).toBe(true);
     await world.pass(4_499);
     expect(world.newest().signals).toEqual([]);
     await world.pass(1);
     expect(world.newest().signals).toEqual(['SIGKILL']);
-    expect(await world.ask()).toEqual({ ready: false, reason: 'Envoy is restarting without hot restart' });
+    expect(await world.requestReadiness()).toEqual({ ready: false, reason: 'Envoy is restarting without hot restart' });
     await ends(world, world.newest(), killed);
     expect(epochsStarted(world)).toEqual([0, 0]);
-    await goesLive(world);
+    await becomesLive(world);
     expect(world.supervisorIs()).toEqual(['settled']);
   });
 
@@ -393,7 +393,7 @@ describe('the start limiter', () => {
   });
 
   test('refills its bucket during a minute without starts, one token at a time up to its capacity', async () => {
-    const world = await AgentWorld.serving({ ...patient, starts: { burst: 3, refillMs: 1_000 } });
+    const world = await AgentWorld.serving({ ...unlimitedRetries, starts: { burst: 3, refillMs: 1_000 } });
     const startsAfter = async (crashes: number): Promise<number[]> => {
       const from = world.clock.now();
       const after: number[] = [];
@@ -415,7 +415,7 @@ describe('the start limiter', () => {
 });
 
 test('an epoch that has ended has no actor', async () => {
-  const world = await handedOver();
+  const world = await drainingWorld();
   expect(world.epochActors()).toEqual(['epoch-0', 'epoch-1']);
   await world.pass(60_000);
   await ends(world, world.process('epoch-0'));
@@ -432,5 +432,5 @@ test('an agent exits with the error that its chart throws', async () => {
   expect(world.output()?.trouble.join('\n')).toMatch(/epoch-1 failed in the agent: an internal error/);
   expect(world.supervisorIs()).toEqual(['gone']);
   // No diagram contains events after a bug.
-  AgentWorld.made.splice(0);
+  AgentWorld.created.splice(0);
 });

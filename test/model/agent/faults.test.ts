@@ -13,15 +13,15 @@ import { XdsActivity } from '../../../src/agent/xds/xds-activity.ts';
 import { adminAt } from '../../fixtures/real-envoy.ts';
 import { AgentWorld } from '../../simulation/agent-world.ts';
 import {
+  becomesLive,
   checkEveryWorld,
   crashed,
+  drainingWorld,
   ends,
   epochsStarted,
-  goesLive,
-  handedOver,
   killed,
   namesStarted,
-  refuse,
+  rejectChild,
 } from './scenes.ts';
 
 checkEveryWorld();
@@ -53,13 +53,13 @@ test('a new bootstrap is checked before any child attaches, even if it is proven
 test('a parent that rejects every child is repaired or replaced, and does not get children forever (§2.6 F2)', async () => {
   const world = await AgentWorld.serving();
   await world.certificate('digest-1');
-  await refuse(world);
+  await rejectChild(world);
   await world.pass(200);
-  await refuse(world);
+  await rejectChild(world);
   await world.pass(400);
   expect(world.repaired).toEqual([7]);
   expect(world.newest().baseId).toBe(8);
-  await goesLive(world);
+  await becomesLive(world);
   expect(world.supervisorIs()).toEqual(['settled']);
 });
 
@@ -71,7 +71,7 @@ test('epoch numbers have no gaps after failures, and a child that is not live wi
   await ends(world, world.newest(), killed);
   expect(world.events('restart.ended').at(-1)).toMatchObject({ name: 'epoch-1', outcome: 'not live in time' });
   await world.pass(200);
-  await goesLive(world);
+  await becomesLive(world);
   await world.pass(60_000);
   await ends(world, world.process('epoch-0'));
   await world.certificate('digest-2');
@@ -88,28 +88,28 @@ test('an epoch that waits for the control plane keeps waiting if no Envoy serves
 test('a failed child does not affect the serving epoch, which receives no order or signal (§2.6 F4)', async () => {
   const world = await AgentWorld.serving();
   await world.certificate('digest-1');
-  const before = world.messages().length;
+  const messagesBefore = world.messages().length;
   await ends(world, world.newest(), { code: 1 });
   expect(
     world
       .messages()
-      .slice(before)
+      .slice(messagesBefore)
       .filter((message) => message.startsWith('supervisor → epoch-0')),
   ).toEqual([]);
   expect(world.process('epoch-0').signals).toEqual([]);
   expect(world.supervisorIs()).toEqual(['backing off']);
-  expect(await world.ask()).toEqual({ ready: true, reason: '' });
+  expect(await world.requestReadiness()).toEqual({ ready: true, reason: '' });
 });
 
 test('changes and stops are accepted at any time: the newest change is started, and a stop is executed (§2.6 F5)', async () => {
   const world = await AgentWorld.serving();
   await world.certificate('digest-1');
   await world.certificate('digest-2');
-  await goesLive(world);
+  await becomesLive(world);
   await world.pass(60_000);
   await ends(world, world.process('epoch-0'));
   expect(epochsStarted(world)).toEqual([0, 1, 2]);
-  await goesLive(world);
+  await becomesLive(world);
   await world.certificate('digest-3');
   expect(world.supervisorIs()).toEqual(['waiting for parent exit']);
   world.signal('SIGTERM');
@@ -131,7 +131,7 @@ test('a child without a process at the time of a stop never starts one (§2.6 F6
 });
 
 test('a stop ends when all Envoys have exited, at most 10 s after SIGKILL (§2.6 F7)', async () => {
-  const world = await handedOver();
+  const world = await drainingWorld();
   world.signal('SIGTERM');
   await world.pass(5_000);
   await ends(world, world.process('epoch-1'));
@@ -165,7 +165,7 @@ test('a healthy minute resets the retry budget (§2.6 F8)', async () => {
     await world.pass(60_000);
     await ends(world, world.newest(), crashed);
     await world.pass(200);
-    await goesLive(world);
+    await becomesLive(world);
   }
   expect(world.supervisorIs()).toEqual(['settled']);
 });
@@ -177,11 +177,11 @@ test('a clean exit of the current epoch counts as a failure (§2.6 F9)', async (
 });
 
 test('a stop ends its wait when all Envoys have exited, or at a second signal (§2.6 F10)', async () => {
-  const gone = await AgentWorld.serving();
-  gone.signal('SIGTERM');
-  await gone.pass(1_000);
-  await ends(gone, gone.newest());
-  expect(gone.output()).toEqual(orderedEnd);
+  const exited = await AgentWorld.serving();
+  exited.signal('SIGTERM');
+  await exited.pass(1_000);
+  await ends(exited, exited.newest());
+  expect(exited.output()).toEqual(orderedEnd);
 
   const signalled = await AgentWorld.serving();
   signalled.signal('SIGTERM');
@@ -193,7 +193,7 @@ test('a stop ends its wait when all Envoys have exited, or at a second signal (�
 });
 
 test('a stop sends SIGTERM to the newest live epoch, SIGKILL after a deadline, and only SIGKILL to others (§2.6 F11)', async () => {
-  const world = await handedOver();
+  const world = await drainingWorld();
   world.signal('SIGTERM');
   await world.pass(16_999);
   expect(world.started.map((p) => p.signals)).toEqual([[], ['SIGTERM']]);
@@ -211,8 +211,8 @@ test('a stop sends SIGTERM to the newest live epoch, SIGKILL after a deadline, a
 test("an out-of-memory kill is recognized by the kernel's report, not by a text or a SIGKILL (§2.6 F12)", async () => {
   const reasons: unknown[] = [];
   for (const end of [
-    { ...killed, outOfMemory: true, lastWords: '' },
-    { ...killed, outOfMemory: false, lastWords: 'signal: killed' },
+    { ...killed, outOfMemory: true, lastOutput: '' },
+    { ...killed, outOfMemory: false, lastOutput: 'signal: killed' },
   ]) {
     const world = await AgentWorld.serving();
     await ends(world, world.newest(), end);
@@ -237,20 +237,20 @@ test('a response of another epoch on the admin port does not make an epoch live 
     discoveryAddress: undefined,
     xds: new XdsActivity(),
   });
-  const asks = setup({ actors: { probe } }).createMachine({
+  const probing = setup({ actors: { probe } }).createMachine({
     invoke: {
       id: 'probe',
       src: 'probe',
-      input: { epoch: 1, baseId: 1, adminPort: port, listeners: false, asked: false, startedAtMs: 0 },
+      input: { epoch: 1, baseId: 1, adminPort: port, listeners: false, isProbeRequested: false, startedAtMs: 0 },
     },
     on: { '*': { actions: ({ event }) => void reports.emit(event.type) } },
   });
-  const asking = createActor(asks).start();
-  onTestFinished(() => void asking.stop());
+  const actor = createActor(probing).start();
+  onTestFinished(() => void actor.stop());
   const live = once(reports, 'probe.passed').then(() => true);
   // After several responses.
   await sleep(100);
-  asking.getSnapshot().children.probe?.send({ type: 'probe.explain' });
+  actor.getSnapshot().children.probe?.send({ type: 'probe.explain' });
   expect(await Promise.race([live, once(reports, 'probe.waiting').then(() => false)])).toBe(false);
   admin.epoch = 1;
   expect(await live).toBe(true);

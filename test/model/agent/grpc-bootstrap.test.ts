@@ -16,7 +16,7 @@ const withCertificates: Partial<AgentSettings> = {
 
 async function started(
   settings: Partial<AgentSettings>,
-  script: Pick<Partial<AgentWorld>, 'grpcBootstrapAnswer' | 'secretServer'> = {},
+  script: Pick<Partial<AgentWorld>, 'grpcBootstrapResult' | 'secretServer'> = {},
 ): Promise<AgentWorld> {
   const world = new AgentWorld(settings);
   Object.assign(world, script);
@@ -26,7 +26,7 @@ async function started(
 
 test('a workload that is not proxyless gets no bootstrap file, and is ready without it', async () => {
   const world = await started({ runsEnvoy: false });
-  expect(await world.ask()).toEqual(ready);
+  expect(await world.requestReadiness()).toEqual(ready);
   expect(world.grpcBootstrapWrites).toBe(0);
 });
 
@@ -34,15 +34,15 @@ test('the file is written once, after the certificates, and the workload is not 
   const world = await started(withCertificates);
   await world.pass(20_000);
   expect(world.grpcBootstrapWrites).toBe(0);
-  expect(await world.ask()).toEqual(notReady);
+  expect(await world.requestReadiness()).toEqual(notReady);
   world.reportOutput({ type: 'output.written' });
   await world.settle();
-  expect(await world.ask()).toEqual(ready);
+  expect(await world.requestReadiness()).toEqual(ready);
   // A renewed certificate is written to its own files.
   world.reportOutput({ type: 'output.written' });
   await world.settle();
   expect(world.grpcBootstrapWrites).toBe(1);
-  expect(await world.ask()).toEqual(ready);
+  expect(await world.requestReadiness()).toEqual(ready);
 });
 
 test('the workload is not ready while certificates cannot be written', async () => {
@@ -50,35 +50,35 @@ test('the workload is not ready while certificates cannot be written', async () 
   world.reportOutput({ type: 'output.failed', reason: 'ENOSPC' });
   await world.pass(60_000);
   expect(world.grpcBootstrapWrites).toBe(0);
-  expect(await world.ask()).toEqual(notReady);
+  expect(await world.requestReadiness()).toEqual(notReady);
   world.reportOutput({ type: 'output.written' });
   await world.settle();
-  expect(await world.ask()).toEqual(ready);
+  expect(await world.requestReadiness()).toEqual(ready);
 });
 
 test('the file is written immediately if this agent writes no certificate files', async () => {
   const identity = { ...withCertificates.identity!, writesOutput: false };
   for (const settings of [proxyless, { ...withCertificates, identity }]) {
-    expect(await (await started(settings)).ask()).toEqual(ready);
+    expect(await (await started(settings)).requestReadiness()).toEqual(ready);
   }
   const another = await started(withCertificates, { secretServer: 'a server' });
-  expect(await another.ask()).toEqual(ready);
+  expect(await another.requestReadiness()).toEqual(ready);
 });
 
 test('a file that cannot be written is retried after 0.5 s, and then with delays of up to 30 s', async () => {
-  const world = await started(proxyless, { grpcBootstrapAnswer: 'EROFS' });
-  expect(await world.ask()).toEqual(notReady);
+  const world = await started(proxyless, { grpcBootstrapResult: 'EROFS' });
+  expect(await world.requestReadiness()).toEqual(notReady);
   await world.pass(120_000);
   const pauses = world.events('grpc-bootstrap.failed').map(({ pauseMs }) => pauseMs);
   expect(pauses).toEqual([500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000, 30_000]);
-  expect(await world.ask()).toEqual(notReady);
-  world.grpcBootstrapAnswer = undefined;
+  expect(await world.requestReadiness()).toEqual(notReady);
+  world.grpcBootstrapResult = undefined;
   await world.pass(30_000);
-  expect(await world.ask()).toEqual(ready);
+  expect(await world.requestReadiness()).toEqual(ready);
 });
 
 test('a write that hangs is retried after 10 s', async () => {
-  const world = await started(proxyless, { grpcBootstrapAnswer: 'hangs' });
+  const world = await started(proxyless, { grpcBootstrapResult: 'hangs' });
   await world.pass(10_000);
   expect(world.events('grpc-bootstrap.failed')).toEqual([
     {
@@ -86,17 +86,17 @@ test('a write that hangs is retried after 10 s', async () => {
       reason: 'gRPC bootstrap file not written within 10000 ms',
     },
   ]);
-  world.grpcBootstrapAnswer = undefined;
+  world.grpcBootstrapResult = undefined;
   await world.pass(500);
-  expect(await world.ask()).toEqual(ready);
+  expect(await world.requestReadiness()).toEqual(ready);
 });
 
 test('an Envoy next to proxyless programs does not make the workload ready without the file', async () => {
   const world = await AgentWorld.serving({ ...withCertificates, runsEnvoy: true });
-  expect(await world.ask()).toEqual(notReady);
+  expect(await world.requestReadiness()).toEqual(notReady);
   world.reportOutput({ type: 'output.written' });
   await world.settle();
-  expect(await world.ask()).toEqual(ready);
+  expect(await world.requestReadiness()).toEqual(ready);
 });
 
 test('a stopping agent is not ready, even if the file exists', async () => {

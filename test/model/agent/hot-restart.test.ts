@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { AgentWorld } from '../../simulation/agent-world.ts';
-import { checkEveryWorld, crashed, ends, epochsStarted, goesLive, handedOver, killed } from './scenes.ts';
+import { becomesLive, checkEveryWorld, crashed, drainingWorld, ends, epochsStarted, killed } from './scenes.ts';
 
 checkEveryWorld();
 
@@ -10,7 +10,7 @@ test('a changed certificate starts the next epoch, and the old epoch drains only
   expect(epochsStarted(world)).toEqual([0, 1]);
   expect(world.prepared.at(-1)).toEqual({ epoch: 1, baseId: 7, validate: true });
   expect(world.messages()).not.toContain('supervisor → epoch-0: epoch.supersede');
-  await goesLive(world);
+  await becomesLive(world);
   expect(world.messages()).toContain('supervisor → epoch-0: epoch.supersede');
   expect(world.process('epoch-0').signals).toEqual([]);
 });
@@ -36,7 +36,7 @@ test.each([
 
 describe('the slot for pending changes', () => {
   test('keeps a change while a parent drains, and the newest change replaces it (fact 5)', async () => {
-    const world = await handedOver();
+    const world = await drainingWorld();
     await world.certificate('digest-2');
     await world.certificate('digest-3');
     expect(epochsStarted(world)).toEqual([0, 1]);
@@ -44,7 +44,7 @@ describe('the slot for pending changes', () => {
     await world.pass(40_000);
     await ends(world, world.process('epoch-0'));
     expect(epochsStarted(world)).toEqual([0, 1, 2]);
-    await goesLive(world);
+    await becomesLive(world);
     await world.pass(60_000);
     await ends(world, world.process('epoch-1'));
     expect(epochsStarted(world)).toEqual([0, 1, 2]);
@@ -52,7 +52,7 @@ describe('the slot for pending changes', () => {
   });
 
   test('starts no Envoy for a change that is reverted while a parent drains', async () => {
-    const world = await handedOver();
+    const world = await drainingWorld();
     await world.certificate('digest-2');
     await world.certificate('digest-1');
     expect(world.supervisorIs()).toEqual(['settled']);
@@ -65,7 +65,7 @@ describe('the slot for pending changes', () => {
     const world = await AgentWorld.serving();
     await world.certificate('digest-1');
     await world.certificate('digest-2');
-    await goesLive(world);
+    await becomesLive(world);
     expect(world.supervisorIs()).toEqual(['waiting for parent exit']);
     await world.pass(60_000);
     await ends(world, world.process('epoch-0'));
@@ -83,7 +83,7 @@ describe('a child that was live before a probe detects it', () => {
     expect(world.events('epoch.live').at(-1)).toMatchObject({ name: 'epoch-1', timeToLiveMs: 180 });
     expect(world.events('epoch.failed')).toMatchObject([{ name: 'epoch-1', during: 'serving' }]);
     expect(world.messages()).toContain('supervisor → epoch-0: epoch.supersede');
-    await goesLive(world);
+    await becomesLive(world);
     expect(world.supervisorIs()).toEqual(['settled']);
     await world.pass(60_000);
     await ends(world, world.process('epoch-0'));
@@ -92,24 +92,24 @@ describe('a child that was live before a probe detects it', () => {
 
   test('serves until its replacement serves if its parent is killed', async () => {
     const world = await AgentWorld.serving({}, [7, 8]);
-    world.onLook = 'live';
+    world.probeResult = 'live';
     await world.certificate('digest-1');
     await ends(world, world.process('epoch-0'), killed);
-    expect(world.looks).toEqual(['1@7']);
+    expect(world.probes).toEqual(['1@7']);
     // Its next message to the exited parent would block it: another one is started at once.
     expect(world.newest()).toMatchObject({ epoch: 0, baseId: 8 });
     expect(world.process('epoch-1').signals).toEqual([]);
     expect(world.events('restart.ended').map(({ outcome }) => outcome)).toEqual(['live', 'live']);
-    await goesLive(world);
+    await becomesLive(world);
     expect(world.supervisorIs()).toEqual(['settled']);
   });
 
   test('needs no replacement if it has shut down its parent unobserved', async () => {
     const world = await AgentWorld.serving();
-    Object.assign(world, { onLook: 'live', unseenMs: 60_300 });
+    Object.assign(world, { probeResult: 'live', unseenMs: 60_300 });
     await world.certificate('digest-1');
     await ends(world, world.process('epoch-0'));
-    expect(world.looks).toEqual(['1@7']);
+    expect(world.probes).toEqual(['1@7']);
     expect(world.supervisorIs()).toEqual(['settled']);
     expect(epochsStarted(world)).toEqual([0, 1]);
   });
@@ -119,7 +119,7 @@ describe('a child that was live before a probe detects it', () => {
     ['by a crash', 60_300, crashed],
   ])('is orphaned if its parent exits %s', async (_, unseenMs, end) => {
     const world = await AgentWorld.serving({}, [7, 8]);
-    Object.assign(world, { onLook: 'live', unseenMs });
+    Object.assign(world, { probeResult: 'live', unseenMs });
     await world.certificate('digest-1');
     await ends(world, world.process('epoch-0'), end);
     expect(world.newest().name).toBe('epoch-0b');
@@ -152,7 +152,7 @@ describe('signals', () => {
     await world.settle();
     expect(world.events('supervisor.restart')).toEqual([{ type: 'supervisor.restart', reason: 'SIGHUP' }]);
     expect(epochsStarted(world)).toEqual([0, 1]);
-    await goesLive(world);
+    await becomesLive(world);
     expect(world.supervisorIs()).toEqual(['settled']);
   });
 
@@ -162,7 +162,7 @@ describe('signals', () => {
       world.signal('SIGHUP');
       await world.settle();
       expect(world.newest().epoch).toBe(epoch);
-      await goesLive(world);
+      await becomesLive(world);
       await world.pass(60_000);
       await ends(world, world.process(`epoch-${epoch - 1}`));
     }
@@ -171,14 +171,14 @@ describe('signals', () => {
   });
 
   test("SIGHUP while a parent drains causes another restart after the parent's exit", async () => {
-    const world = await handedOver();
+    const world = await drainingWorld();
     world.signal('SIGHUP');
     world.signal('SIGHUP');
     await world.settle();
     expect(epochsStarted(world)).toEqual([0, 1]);
     await world.pass(60_000);
     await ends(world, world.process('epoch-0'));
-    await goesLive(world);
+    await becomesLive(world);
     await world.pass(60_000);
     await ends(world, world.process('epoch-1'));
     expect(epochsStarted(world)).toEqual([0, 1, 2]);
@@ -191,14 +191,14 @@ describe('signals', () => {
     world.signal('SIGUSR1');
     world.signal('SIGUSR1');
     expect(world.started.map((p) => p.signals)).toEqual([['SIGUSR1', 'SIGUSR1'], []]);
-    await goesLive(world);
+    await becomesLive(world);
     expect(world.process('epoch-1').signals).toEqual(['SIGUSR1']);
     world.signal('SIGUSR1');
     expect(world.process('epoch-1').signals).toEqual(['SIGUSR1', 'SIGUSR1']);
   });
 
   test('SIGUSR1 is sent to every epoch, even while the agent stops', async () => {
-    const world = await handedOver();
+    const world = await drainingWorld();
     world.signal('SIGUSR1');
     expect(world.started.map((p) => p.signals)).toEqual([['SIGUSR1'], ['SIGUSR1']]);
     world.signal('SIGTERM');
@@ -214,7 +214,7 @@ describe('SIGUSR1 and an Envoy that shuts down', () => {
   const byReopen = { code: null, signal: 'SIGUSR1' };
 
   test('is not sent to a parent that can exit at any time, or to an Envoy that received an exit request', async () => {
-    const world = await handedOver();
+    const world = await drainingWorld();
     await world.pass(53_999);
     world.signal('SIGUSR1');
     await world.pass(1);
@@ -229,7 +229,7 @@ describe('SIGUSR1 and an Envoy that shuts down', () => {
   });
 
   test('terminates a parent on time, which counts as a requested exit', async () => {
-    const world = await handedOver();
+    const world = await drainingWorld();
     await world.pass(60_000);
     await ends(world, world.process('epoch-0'), byReopen);
     expect(world.supervisorIs()).toEqual(['settled']);
@@ -238,7 +238,7 @@ describe('SIGUSR1 and an Envoy that shuts down', () => {
   });
 
   test('terminates a parent too early, which orphans the child (fact 4)', async () => {
-    const world = await handedOver();
+    const world = await drainingWorld();
     await world.pass(30_000);
     await ends(world, world.process('epoch-0'), byReopen);
     expect(world.newest().name).toBe('epoch-0b');
@@ -254,7 +254,7 @@ describe('SIGUSR1 and an Envoy that shuts down', () => {
 
 describe('the parent', () => {
   test('is killed when it exceeds its shutdown time and grace period, not earlier', async () => {
-    const world = await handedOver();
+    const world = await drainingWorld();
     await world.pass(64_999);
     expect(world.process('epoch-0').signals).toEqual([]);
     await world.pass(1);
@@ -265,7 +265,7 @@ describe('the parent', () => {
   });
 
   test('exits on time up to a tenth before its shutdown time, because a busy host detects late that its child is live', async () => {
-    const world = await handedOver();
+    const world = await drainingWorld();
     await world.pass(54_000);
     await ends(world, world.process('epoch-0'));
     expect(world.supervisorIs()).toEqual(['settled']);
@@ -279,7 +279,7 @@ describe('the parent', () => {
     const world = await AgentWorld.serving();
     await world.certificate('digest-1');
     world.unseenMs = unseenMs;
-    await goesLive(world);
+    await becomesLive(world);
     await world.pass(Math.max(0, 54_000 - unseenMs));
     await ends(world, world.process('epoch-0'));
     expect(world.supervisorIs()).toEqual(['settled']);
@@ -290,7 +290,7 @@ describe('the parent', () => {
     const world = await AgentWorld.serving();
     await world.certificate('digest-1');
     world.unseenMs = 60_000;
-    await goesLive(world);
+    await becomesLive(world);
     await world.pass(64_999);
     expect(world.process('epoch-0').signals).toEqual([]);
     await world.pass(1);
@@ -298,7 +298,7 @@ describe('the parent', () => {
   });
 
   test('orphans its child if it exits earlier (fact 4)', async () => {
-    const world = await handedOver();
+    const world = await drainingWorld();
     await world.pass(53_999);
     await ends(world, world.process('epoch-0'));
     expect(world.events('epoch.failed')).toMatchObject([{ name: 'epoch-0', during: 'draining', code: 0 }]);
@@ -309,7 +309,7 @@ describe('the parent', () => {
     ['at its shutdown time', 60_000],
     ['when it is overdue', 65_000],
   ])('is replaced after a crash unless it is overdue (it crashes %s)', async (_, afterMs) => {
-    const world = await handedOver();
+    const world = await drainingWorld();
     await world.pass(afterMs);
     await ends(world, world.process('epoch-0'), crashed);
     // Its child may not have shut it down yet. An overdue parent is killed, and its child does not need it any more.
@@ -317,7 +317,7 @@ describe('the parent', () => {
   });
 
   test('exits on time whenever it exits if the parent-shutdown time is below 1 s', async () => {
-    const world = await handedOver({ parentShutdownMs: 500 });
+    const world = await drainingWorld({ parentShutdownMs: 500 });
     await world.pass(0);
     await ends(world, world.process('epoch-0'));
     expect(world.supervisorIs()).toEqual(['settled']);
@@ -329,9 +329,9 @@ describe('readiness', () => {
     const world = await AgentWorld.serving();
     await world.certificate('digest-1');
     world.envoyLive = false;
-    expect(await world.ask()).toEqual({ ready: true, reason: '' });
-    await goesLive(world);
-    expect(await world.ask()).toEqual({ ready: false, reason: 'Envoy admin interface: 503' });
+    expect(await world.requestReadiness()).toEqual({ ready: true, reason: '' });
+    await becomesLive(world);
+    expect(await world.requestReadiness()).toEqual({ ready: false, reason: 'Envoy admin interface: 503' });
   });
 
   test('is again that of the serving Envoy after its child has exited', async () => {
@@ -339,8 +339,8 @@ describe('readiness', () => {
     await world.certificate('digest-1');
     await ends(world, world.newest(), { code: 1 });
     expect(world.events('handover.ended')).toHaveLength(1);
-    expect(await world.ask()).toEqual({ ready: true, reason: '' });
+    expect(await world.requestReadiness()).toEqual({ ready: true, reason: '' });
     world.envoyLive = false;
-    expect(await world.ask()).toEqual({ ready: false, reason: 'Envoy admin interface: 503' });
+    expect(await world.requestReadiness()).toEqual({ ready: false, reason: 'Envoy admin interface: 503' });
   });
 });

@@ -2,7 +2,16 @@
 import { describe, expect, test } from 'vitest';
 import { defaultSettings } from '../../../machines/agent/settings.ts';
 import { AgentWorld, oneDirectory } from '../../simulation/agent-world.ts';
-import { checkEveryWorld, crashed, ends, goesLive, handedOver, killed, namesStarted, tainted } from './scenes.ts';
+import {
+  becomesLive,
+  checkEveryWorld,
+  crashed,
+  drainingWorld,
+  ends,
+  killed,
+  namesStarted,
+  replacingWorld,
+} from './scenes.ts';
 
 checkEveryWorld();
 
@@ -25,7 +34,7 @@ describe('an Envoy that waits for a missing dependency while no Envoy serves', (
     await isFollowed(world);
     expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-0']);
     expect(world.events('restart.ended')).toMatchObject([{ name: 'epoch-0', outcome: 'called off' }]);
-    await goesLive(world);
+    await becomesLive(world);
     expect(world.supervisorIs()).toEqual(['settled']);
   });
 
@@ -35,7 +44,7 @@ describe('an Envoy that waits for a missing dependency while no Envoy serves', (
     world.signal('SIGHUP');
     await world.pass(5_000);
     await isFollowed(world);
-    await goesLive(world);
+    await becomesLive(world);
     expect(world.supervisorIs()).toEqual(['settled']);
     expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-0']);
   });
@@ -50,7 +59,7 @@ describe('an Envoy that waits for a missing dependency while no Envoy serves', (
     }
     expect(world.output()).toBeUndefined();
     expect(world.started).toHaveLength(4);
-    await goesLive(world);
+    await becomesLive(world);
     expect(world.supervisorIs()).toEqual(['settled']);
   });
 
@@ -60,7 +69,7 @@ describe('an Envoy that waits for a missing dependency while no Envoy serves', (
     world.signal('SIGHUP');
     await world.pass(5_000 + 10_000);
     expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-0b']);
-    await goesLive(world);
+    await becomesLive(world);
     expect(world.supervisorIs()).toEqual(['settled']);
     expect(world.adminOf).toBe(8);
   });
@@ -89,25 +98,25 @@ describe('an Envoy that is about to be live when a newer configuration is receiv
     await world.settle();
     world.signal('SIGHUP');
     await world.pass(50);
-    await goesLive(world);
+    await becomesLive(world);
     expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-1']);
     expect(world.process('epoch-0').signals).toEqual([]);
   });
 
   test('is probed a last time before it is cancelled', async () => {
     const world = new AgentWorld();
-    world.onLook = 'live';
+    world.probeResult = 'live';
     await world.settle();
     world.signal('SIGHUP');
     await world.pass(5_000);
-    expect(world.looks).toEqual(['0@7']);
+    expect(world.probes).toEqual(['0@7']);
     expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-1']);
     expect(world.process('epoch-0').signals).toEqual([]);
   });
 
   test('is cancelled 1 s later if it does not respond to the last probe', async () => {
     const world = new AgentWorld();
-    world.onLook = 'no answer';
+    world.probeResult = 'no answer';
     await world.settle();
     world.signal('SIGHUP');
     await world.pass(5_999);
@@ -135,12 +144,12 @@ test('each start has twice the time of the previous one during constant changes,
   let age = 0;
   for (let second = 0; second < 120 && !world.supervisorIs().includes('settled'); second++) {
     world.signal('SIGHUP');
-    const before = world.started.length;
+    const startedBefore = world.started.length;
     await world.pass(1_000);
     if (world.newest().signals.length > 0) await ends(world, world.newest(), killed);
-    age = world.started.length > before ? 0 : age + 1;
+    age = world.started.length > startedBefore ? 0 : age + 1;
     if (age === 18) {
-      await goesLive(world);
+      await becomesLive(world);
       break;
     }
   }
@@ -162,18 +171,18 @@ test('a reverted change cancels nothing', async () => {
 });
 
 test('a replacement without an epoch to replace is cancelled for a newer configuration too', async () => {
-  const world = await tainted();
+  const world = await replacingWorld();
   await ends(world, world.process('epoch-0'), crashed);
   expect(world.supervisorIs()).toEqual(['no serving epoch', 'starting']);
   world.signal('SIGHUP');
   await world.pass(5_000);
   await isFollowed(world);
-  await goesLive(world);
+  await becomesLive(world);
   expect(world.supervisorIs()).toEqual(['settled']);
 });
 
 test('a child that needs its parent is not cancelled, because its parent exits in time or both are stopped', async () => {
-  const world = await handedOver();
+  const world = await drainingWorld();
   await ends(world, world.newest(), crashed);
   await world.pass(1_000);
   expect(world.supervisorIs()).toEqual(['no serving epoch', 'starting']);

@@ -2,18 +2,18 @@
 import { describe, expect, test } from 'vitest';
 import { AgentWorld } from '../../simulation/agent-world.ts';
 import {
+  becomesLive,
   checkEveryWorld,
   crashed,
-  doomed,
+  drainingWorld,
   ends,
-  goesLive,
-  handedOver,
   killed,
   namesAlive,
   namesStarted,
-  refuse,
-  replaced,
-  tainted,
+  orphanedWorld,
+  rejectChild,
+  replacedWorld,
+  replacingWorld,
 } from './scenes.ts';
 
 checkEveryWorld();
@@ -22,38 +22,38 @@ describe('a parent that rejects its child', () => {
   test('is repaired, gets a child with the same number, and is not repaired twice without success', async () => {
     const world = await AgentWorld.serving();
     await world.certificate('digest-1');
-    await refuse(world);
+    await rejectChild(world);
     expect(world.repaired).toEqual([7]);
     await world.pass(200);
     expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-1', 'epoch-1']);
-    await goesLive(world);
+    await becomesLive(world);
     // A repair that succeeded once is tried again when it is needed again.
     await world.pass(60_000);
     await ends(world, world.process('epoch-0'));
     await world.certificate('digest-2');
-    await refuse(world);
+    await rejectChild(world);
     expect(world.repaired).toEqual([7, 7]);
   });
 
   test('is replaced under the second base ID if it cannot be repaired', async () => {
-    const world = await tainted();
+    const world = await replacingWorld();
     expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-1', 'epoch-0b']);
     expect(world.prepared.at(-1)).toEqual({ epoch: 0, baseId: 8, validate: true });
-    expect((await world.ask()).ready).toBe(true);
+    expect((await world.requestReadiness()).ready).toBe(true);
     expect(world.drained).toEqual([]);
-    await goesLive(world);
+    await becomesLive(world);
     expect(world.supervisorIs()).toEqual(['settled']);
     expect(world.drained).toEqual([{ epoch: 0, baseId: 7, replaced: true }]);
   });
 
   test("gets a replacement that is probed at another port, as is the replacement's child", async () => {
-    const world = await replaced();
+    const world = await replacedWorld();
     const ports = (): unknown[] => world.events('serving.began').map(({ adminPort }) => adminPort);
     expect(ports()).toEqual([15_000, 16_000]);
     await world.pass(60_000);
     await ends(world, world.process('epoch-0'));
     await world.certificate('digest-2');
-    await goesLive(world);
+    await becomesLive(world);
     expect(world.newest().name).toBe('epoch-1b');
     expect(ports()).toEqual([15_000, 16_000, 16_000]);
     expect(world.drainedAt).toEqual([15_000]);
@@ -62,9 +62,9 @@ describe('a parent that rejects its child', () => {
   test('is replaced under the second base ID if it rejects its child even after the repair', async () => {
     const world = await AgentWorld.serving();
     await world.certificate('digest-1');
-    await refuse(world);
+    await rejectChild(world);
     await world.pass(200);
-    await refuse(world);
+    await rejectChild(world);
     expect(world.repaired).toEqual([7]);
     await world.pass(400);
     expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-1', 'epoch-1', 'epoch-0b']);
@@ -78,13 +78,13 @@ describe('a parent that rejects its child', () => {
   });
 
   test('is repaired even if it has the second base ID', async () => {
-    const world = await replaced();
+    const world = await replacedWorld();
     await world.pass(60_000);
     await ends(world, world.process('epoch-0'));
-    world.repairAnswer = undefined;
+    world.repairError = undefined;
     await world.certificate('digest-2');
     expect(world.newest().name).toBe('epoch-1b');
-    await refuse(world);
+    await rejectChild(world);
     expect(world.repaired).toEqual([8]);
   });
 
@@ -100,19 +100,19 @@ describe('a parent that rejects its child', () => {
 
 describe('a parent that exits early', () => {
   test('orphans its child, and a replacement with the known valid configuration is started immediately', async () => {
-    const world = await doomed();
+    const world = await orphanedWorld();
     expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-1', 'epoch-0b']);
     expect(world.clock.now()).toBe(20_000);
     // The digest was compared when the orphan became live.
     expect(world.prepared.at(-1)).toEqual({ epoch: 0, baseId: 8, validate: false });
-    expect((await world.ask()).ready).toBe(true);
+    expect((await world.requestReadiness()).ready).toBe(true);
     expect(world.process('epoch-1').signals).toEqual([]);
   });
 
   test('has its orphan stopped 8.5 s after the replacement is live, without SIGTERM, before the orphan would abort', async () => {
-    const world = await doomed();
-    await goesLive(world);
-    expect(world.events('epoch.retire')).toEqual([{ type: 'epoch.retire', lingerMs: 8_500, doomed: true }]);
+    const world = await orphanedWorld();
+    await becomesLive(world);
+    expect(world.events('epoch.retire')).toEqual([{ type: 'epoch.retire', lingerMs: 8_500, isOrphaned: true }]);
     await world.pass(8_499);
     expect(world.process('epoch-1').signals).toEqual([]);
     await world.pass(1);
@@ -123,28 +123,28 @@ describe('a parent that exits early', () => {
   });
 
   test('has its orphan stopped after the parent-shutdown time if that is shorter', async () => {
-    const world = await handedOver({ parentShutdownMs: 3_000 });
+    const world = await drainingWorld({ parentShutdownMs: 3_000 });
     await ends(world, world.process('epoch-0'), killed);
-    await goesLive(world);
-    expect(world.events('epoch.retire')).toEqual([{ type: 'epoch.retire', lingerMs: 3_000, doomed: true }]);
+    await becomesLive(world);
+    expect(world.events('epoch.retire')).toEqual([{ type: 'epoch.retire', lingerMs: 3_000, isOrphaned: true }]);
   });
 
   test('does not affect the replacement if the orphan exits before the replacement is live', async () => {
-    const world = await doomed();
+    const world = await orphanedWorld();
     await ends(world, world.process('epoch-1'), crashed);
-    expect(await world.ask()).toEqual({ ready: false, reason: 'Envoy ended' });
+    expect(await world.requestReadiness()).toEqual({ ready: false, reason: 'Envoy ended' });
     // No time limit applies, because no other Envoy serves.
     await world.pass(60_000);
     expect(world.process('epoch-0b').signals).toEqual([]);
-    await goesLive(world);
+    await becomesLive(world);
     expect(world.supervisorIs()).toEqual(['settled']);
-    expect((await world.ask()).ready).toBe(true);
+    expect((await world.requestReadiness()).ready).toBe(true);
     expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-1', 'epoch-0b']);
     expect(world.events('epoch.retire')).toEqual([]);
   });
 
   test('is followed by epoch 0 with the first base ID if its orphan and the replacement exit too', async () => {
-    const world = await doomed();
+    const world = await orphanedWorld();
     await ends(world, world.process('epoch-1'), crashed);
     await ends(world, world.process('epoch-0b'), { code: 1 });
     await world.pass(1_000);
@@ -152,21 +152,21 @@ describe('a parent that exits early', () => {
   });
 
   test('is replaced with the pending change if there is one', async () => {
-    const world = await handedOver();
+    const world = await drainingWorld();
     await world.certificate('digest-2');
     await ends(world, world.process('epoch-0'), killed);
     expect(world.newest().name).toBe('epoch-0b');
     expect(world.prepared.at(-1)?.validate).toBe(true);
-    await goesLive(world);
+    await becomesLive(world);
     expect(world.supervisorIs()).toEqual(['settled']);
   });
 
   test('is replaced with a new retry budget after retries are exhausted', async () => {
-    const world = await handedOver({ retry: { budget: 0, firstDelayMs: 200, maxDelayMs: 30_000 } });
+    const world = await drainingWorld({ retry: { budget: 0, firstDelayMs: 200, maxDelayMs: 30_000 } });
     await world.pass(60_000);
     await ends(world, world.process('epoch-0'));
     await world.certificate('digest-2');
-    await goesLive(world);
+    await becomesLive(world);
     await world.certificate('digest-3');
     expect(world.supervisorIs()).toEqual(['waiting for parent exit']);
     await ends(world, world.process('epoch-1'), killed);
@@ -176,8 +176,8 @@ describe('a parent that exits early', () => {
 
 describe('the replaced epoch', () => {
   test('closes its listeners, and is stopped by SIGTERM after the parent-shutdown time', async () => {
-    const world = await replaced();
-    expect(world.events('epoch.retire')).toEqual([{ type: 'epoch.retire', lingerMs: 60_000, doomed: false }]);
+    const world = await replacedWorld();
+    expect(world.events('epoch.retire')).toEqual([{ type: 'epoch.retire', lingerMs: 60_000, isOrphaned: false }]);
     expect(world.events('epoch.drained')).toMatchObject([{ name: 'epoch-0' }]);
     await world.pass(59_999);
     expect(world.process('epoch-0').signals).toEqual([]);
@@ -189,9 +189,9 @@ describe('the replaced epoch', () => {
   });
 
   test('is stopped immediately if its listeners cannot be closed, because it would accept connections', async () => {
-    const world = await tainted();
-    world.drainAnswer = 'connect ECONNREFUSED 127.0.0.1:15000';
-    await goesLive(world);
+    const world = await replacingWorld();
+    world.drainError = 'connect ECONNREFUSED 127.0.0.1:15000';
+    await becomesLive(world);
     expect(world.process('epoch-0').signals).toEqual(['SIGTERM']);
     expect(world.events('epoch.drain-failed')).toEqual([
       {
@@ -204,7 +204,7 @@ describe('the replaced epoch', () => {
   });
 
   test('is killed if it does not exit on SIGTERM', async () => {
-    const world = await replaced();
+    const world = await replacedWorld();
     await world.pass(64_999);
     expect(world.process('epoch-0').signals).toEqual(['SIGTERM']);
     await world.pass(1);
@@ -214,32 +214,32 @@ describe('the replaced epoch', () => {
   });
 
   test('affects no other epoch if it crashes during its shutdown', async () => {
-    const world = await replaced();
+    const world = await replacedWorld();
     await ends(world, world.process('epoch-0'), crashed);
     expect(world.events('epoch.failed').filter(({ name }) => name === 'epoch-0')).toEqual([]);
     expect(world.supervisorIs()).toEqual(['settled']);
-    expect((await world.ask()).ready).toBe(true);
+    expect((await world.requestReadiness()).ready).toBe(true);
   });
 });
 
 describe('the replacement', () => {
   test('serves status and metrics as soon as it is live', async () => {
-    const world = await tainted();
+    const world = await replacingWorld();
     expect(world.adminOf).toBe(7);
-    await goesLive(world);
+    await becomesLive(world);
     expect(world.adminOf).toBe(8);
-    expect(await world.ask()).toEqual({ ready: true, reason: '' });
+    expect(await world.requestReadiness()).toEqual({ ready: true, reason: '' });
   });
 
   test('has a child with the same base ID after the replaced epoch has exited', async () => {
-    const world = await replaced();
+    const world = await replacedWorld();
     await world.certificate('digest-2');
     expect(world.supervisorIs()).toEqual(['waiting for parent exit']);
     await world.pass(50_000);
     await ends(world, world.process('epoch-0'));
     expect(world.newest()).toMatchObject({ name: 'epoch-1b', epoch: 1, baseId: 8 });
     expect(world.prepared.at(-1)?.validate).toBe(true);
-    await goesLive(world);
+    await becomesLive(world);
     expect(world.messages()).toContain('supervisor → epoch-0b: epoch.supersede');
     expect(world.adminOf).toBe(8);
     await world.pass(60_000);
@@ -248,14 +248,14 @@ describe('the replacement', () => {
   });
 
   test('is itself replaced under the first base ID', async () => {
-    const world = await replaced();
+    const world = await replacedWorld();
     await world.pass(60_000);
     await ends(world, world.process('epoch-0'));
     await world.certificate('digest-2');
-    await refuse(world);
+    await rejectChild(world);
     await world.pass(1_000);
     expect(world.newest()).toMatchObject({ name: 'epoch-0', epoch: 0, baseId: 7 });
-    await goesLive(world);
+    await becomesLive(world);
     expect(world.adminOf).toBe(7);
     expect(world.drained.at(-1)).toEqual({ epoch: 0, baseId: 8, replaced: true });
     await world.pass(60_000);
@@ -264,13 +264,13 @@ describe('the replacement', () => {
   });
 
   test('is restarted under its own base ID if it crashes while the replaced epoch shuts down', async () => {
-    const world = await replaced();
+    const world = await replacedWorld();
     await ends(world, world.process('epoch-0b'), crashed);
-    expect((await world.ask()).ready).toBe(false);
+    expect((await world.requestReadiness()).ready).toBe(false);
     expect(world.supervisorIs()).toEqual(['backing off']);
     await world.pass(1_000);
     expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-1', 'epoch-0b', 'epoch-0b']);
-    await goesLive(world);
+    await becomesLive(world);
     expect(world.adminOf).toBe(8);
     // The retiring epoch already received its order.
     expect(world.events('epoch.retire')).toHaveLength(1);
@@ -280,48 +280,48 @@ describe('the replacement', () => {
   });
 
   test('continues its restart when the replaced epoch exits', async () => {
-    const world = await replaced();
+    const world = await replacedWorld();
     await ends(world, world.process('epoch-0b'), crashed);
     await world.pass(1_000);
     await world.pass(59_000);
     await ends(world, world.process('epoch-0'));
     expect(world.newest().name).toBe('epoch-0b');
     expect(world.newest().signals).toEqual([]);
-    await goesLive(world);
+    await becomesLive(world);
     expect(world.supervisorIs()).toEqual(['settled']);
   });
 
   test('kills an overdue replaced epoch even while no epoch serves', async () => {
-    const world = await replaced();
+    const world = await replacedWorld();
     await ends(world, world.process('epoch-0b'), crashed);
     await world.pass(65_000);
     expect(world.process('epoch-0').signals).toEqual(['SIGTERM', 'SIGKILL']);
   });
 
   test('is followed by a full restart with a drain if it crashes with a valid bootstrap', async () => {
-    const world = await tainted();
-    await ends(world, world.newest(), { code: 1, lastWords: 'cannot bind' });
+    const world = await replacingWorld();
+    await ends(world, world.newest(), { code: 1, lastOutput: 'cannot bind' });
     expect(world.supervisorIs()).toEqual(['draining', 'full restart']);
     expect(world.drained).toEqual([{ epoch: 0, baseId: 7, replaced: false }]);
-    expect((await world.ask()).ready).toBe(true);
+    expect((await world.requestReadiness()).ready).toBe(true);
     await world.pass(4_500);
     expect(world.process('epoch-0').signals).toEqual(['SIGKILL']);
-    expect((await world.ask()).ready).toBe(false);
+    expect((await world.requestReadiness()).ready).toBe(false);
     await ends(world, world.process('epoch-0'), killed);
     expect(world.newest()).toMatchObject({ name: 'epoch-0', baseId: 7 });
-    await goesLive(world);
+    await becomesLive(world);
     expect(world.supervisorIs()).toEqual(['settled']);
   });
 
   test('is retried if its bootstrap is rejected, while the old epoch keeps serving', async () => {
     const world = await AgentWorld.serving();
-    world.repairAnswer = 'another version';
+    world.repairError = 'another version';
     await world.certificate('digest-1');
-    await refuse(world);
+    await rejectChild(world);
     world.rejectBootstrap = 'no such field';
     await world.pass(200);
     expect(world.supervisorIs()).toEqual(['backing off']);
-    expect((await world.ask()).ready).toBe(true);
+    expect((await world.requestReadiness()).ready).toBe(true);
     world.rejectBootstrap = undefined;
     await world.pass(400);
     expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-1', 'epoch-0b']);
@@ -329,19 +329,19 @@ describe('the replacement', () => {
 
   test('is retried if it gets no process, without a conclusion about base IDs', async () => {
     const world = await AgentWorld.serving();
-    world.repairAnswer = 'another version';
+    world.repairError = 'another version';
     await world.certificate('digest-1');
-    await refuse(world);
-    world.spawnAnswer = 'spawn envoy EAGAIN';
+    await rejectChild(world);
+    world.spawnError = 'spawn envoy EAGAIN';
     await world.pass(200);
     expect(world.supervisorIs()).toEqual(['backing off']);
-    world.spawnAnswer = undefined;
+    world.spawnError = undefined;
     await world.pass(400);
     expect(world.newest().name).toBe('epoch-0b');
   });
 
   test('is killed and retried if it is not live in time', async () => {
-    const world = await tainted();
+    const world = await replacingWorld();
     await world.pass(20_000);
     expect(world.newest().signals).toEqual(['SIGKILL']);
     expect(world.process('epoch-0').signals).toEqual([]);
@@ -351,12 +351,12 @@ describe('the replacement', () => {
   });
 
   test("clears the parent's rejection, so that the next change is a hot restart again", async () => {
-    const world = await replaced();
-    world.repairAnswer = undefined;
+    const world = await replacedWorld();
+    world.repairError = undefined;
     await world.pass(60_000);
     await ends(world, world.process('epoch-0'));
     await world.certificate('digest-2');
-    await refuse(world);
+    await rejectChild(world);
     await world.pass(1_000);
     expect(world.newest().name).toBe('epoch-1b');
   });
@@ -364,8 +364,8 @@ describe('the replacement', () => {
 
 describe('an agent with one base ID', () => {
   test.each([
-    ['refuses its child', () => tainted({}, [7]), 'epoch-0'],
-    ['is doomed', () => doomed({}, [7]), 'epoch-1'],
+    ['refuses its child', () => replacingWorld({}, [7]), 'epoch-0'],
+    ['is doomed', () => orphanedWorld({}, [7]), 'epoch-1'],
   ])('drains an Envoy that %s and restarts it as epoch 0', async (_, scene, served) => {
     const world = await scene();
     expect(world.supervisorIs()).toEqual(['draining', 'full restart']);
@@ -375,7 +375,7 @@ describe('an agent with one base ID', () => {
     expect(world.process(served).signals).toEqual(['SIGKILL']);
     await ends(world, world.process(served), killed);
     expect(world.newest()).toMatchObject({ name: 'epoch-0', baseId: 7 });
-    await goesLive(world);
+    await becomesLive(world);
     expect(world.supervisorIs()).toEqual(['settled']);
   });
 });

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { AgentWorld } from '../../simulation/agent-world.ts';
-import { checkEveryWorld, crashed, doomed, ends, epochsStarted, goesLive, killed } from './scenes.ts';
+import { becomesLive, checkEveryWorld, crashed, ends, epochsStarted, killed, orphanedWorld } from './scenes.ts';
 
 checkEveryWorld();
 
@@ -30,7 +30,7 @@ describe('the retry budget (§2.2)', () => {
       await world.pass(59_999);
       await ends(world, world.newest(), { code: 1 });
       if (crash < 2) await world.nextStart();
-      await goesLive(world);
+      await becomesLive(world);
     }
     expect(world.output()?.exitCode).toBe(1);
     expect(world.started).toHaveLength(3);
@@ -70,7 +70,7 @@ describe('the retry budget (§2.2)', () => {
     await world.certificate('digest-1');
     await ends(world, world.newest(), { code: 1 });
     expect(world.supervisorIs()).toEqual(['retries exhausted']);
-    expect((await world.ask()).ready).toBe(true);
+    expect((await world.requestReadiness()).ready).toBe(true);
     for (const { tries, afterMs } of [
       // Ten seconds of the serving epoch's first minute have passed.
       { tries: [0, 1, 1], afterMs: 50_000 },
@@ -118,15 +118,15 @@ describe('the retry budget (§2.2)', () => {
     const world = new AgentWorld({ retry: { budget: 24, firstDelayMs: 1, maxDelayMs: 1 } });
     await world.settle();
     for (let attempt = 0; attempt <= 24; attempt++) {
-      await ends(world, world.newest(), { code: 1, lastWords: `reason ${attempt}` });
+      await ends(world, world.newest(), { code: 1, lastOutput: `reason ${attempt}` });
       if (attempt < 24) await world.nextStart();
     }
-    const told = Array.from({ length: 20 }, (_, i) => `epoch-0, initializing: exit code 1: reason ${i + 5}`);
-    expect(world.output()?.trouble).toEqual(['agent exits: Envoy cannot be kept running', ...told]);
+    const reasons = Array.from({ length: 20 }, (_, i) => `epoch-0, initializing: exit code 1: reason ${i + 5}`);
+    expect(world.output()?.trouble).toEqual(['agent exits: Envoy cannot be kept running', ...reasons]);
   });
 
   test('includes starts that waited for a token, with their delays', async () => {
-    const world = await doomed({ retry: { budget: 1, firstDelayMs: 200, maxDelayMs: 30_000 } });
+    const world = await orphanedWorld({ retry: { budget: 1, firstDelayMs: 200, maxDelayMs: 30_000 } });
     await world.pass(20_000);
     await ends(world, world.process('epoch-0b'), killed);
     await ends(world, world.process('epoch-1'), crashed);

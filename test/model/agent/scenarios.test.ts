@@ -5,16 +5,16 @@
 import { expect, test } from 'vitest';
 import { AgentWorld, oneDirectory } from '../../simulation/agent-world.ts';
 import {
+  becomesLive,
   checkEveryWorld,
   crashed,
+  drainingWorld,
   ends,
   epochsStarted,
-  goesLive,
-  handedOver,
   killed,
   namesAlive,
   namesStarted,
-  refuse,
+  rejectChild,
 } from './scenes.ts';
 
 checkEveryWorld();
@@ -59,7 +59,7 @@ test('a configuration that is restored after an invalid one is still current, an
 
 // The reference aborts 0 and 1 when 2 fails; here 0 has exited before 2 starts, and 1 keeps serving.
 test('a third epoch that exits with an error is the only one cleaned up, and no healthy epoch is aborted (§2.8 S4)', async () => {
-  const world = await handedOver(budgetOf(10, 10_000));
+  const world = await drainingWorld(budgetOf(10, 10_000));
   await world.pass(60_000);
   await ends(world, world.process('epoch-0'));
   await world.certificate('bad');
@@ -79,7 +79,7 @@ test('two failed starts and a successful third one are all epoch 0 (§2.8 S5)', 
   await world.pass(200);
   await ends(world, world.newest(), { code: 1 });
   await world.pass(400);
-  await goesLive(world);
+  await becomesLive(world);
   expect(epochsStarted(world)).toEqual([0, 0, 0]);
   world.signal('SIGTERM');
   await world.settle();
@@ -101,14 +101,14 @@ test('failing starts have doubling delays, and an exhausted budget ends the agen
   const delays: number[] = [];
   for (let attempt = 0; attempt < 10; attempt++) {
     const failedAt = world.clock.now();
-    world.newest().exit({ code: 1, lastWords: `reason ${attempt}` });
+    world.newest().exit({ code: 1, lastOutput: `reason ${attempt}` });
     await world.nextStart();
     delays.push(world.clock.now() - failedAt);
   }
   // The reference keeps doubling, to 102.4 s.
   expect(delays).toEqual([200, 400, 800, 1_600, 3_200, 6_400, 12_800, 25_600, 30_000, 30_000]);
   expect(new Set(epochsStarted(world))).toEqual(new Set([0]));
-  await ends(world, world.newest(), { code: 1, lastWords: 'reason 10' });
+  await ends(world, world.newest(), { code: 1, lastOutput: 'reason 10' });
   expect(world.output()).toEqual({
     exitCode: 1,
     trouble: [
@@ -120,16 +120,16 @@ test('failing starts have doubling delays, and an exhausted budget ends the agen
 
 // The reference runs 0, 1 and 2 at a time and stops them through one another; here 0 has exited before 2 is started.
 test('three successive configurations cause at most two processes per base ID, and no number is reused (§2.8 S7)', async () => {
-  const world = await handedOver();
+  const world = await drainingWorld();
   await world.certificate('digest-2');
   await world.pass(3_600);
   expect(namesAlive(world)).toEqual(['epoch-0', 'epoch-1']);
   await ends(world, world.process('epoch-0'), { code: 0 });
-  await goesLive(world);
+  await becomesLive(world);
   // 0 exited too early, so 1 is orphaned, and 2 would be too: the next one starts beside it under the other base ID.
   expect(namesAlive(world)).toEqual(['epoch-1', 'epoch-0b']);
 
-  const patient = await handedOver();
+  const patient = await drainingWorld();
   for (const [epoch, parent] of [
     [2, 'epoch-0'],
     [3, 'epoch-1'],
@@ -138,7 +138,7 @@ test('three successive configurations cause at most two processes per base ID, a
     expect(patient.alive.size).toBe(2);
     await patient.pass(50_000);
     await ends(patient, patient.process(parent));
-    await goesLive(patient);
+    await becomesLive(patient);
   }
   expect(patient.cleanedUp).toEqual(['epoch-0', 'epoch-1']);
   expect(epochsStarted(patient)).toEqual([0, 1, 2, 3]);
@@ -155,11 +155,11 @@ test('an only Envoy that exits normally soon after start is followed by epoch 0 
 
 // The reference aborts 0 when 2 crashes; here 0 has exited, and 1 drains until it crashes itself.
 test('crashes of the newest and then the draining epoch lead to epoch 0, and no healthy epoch is aborted (§2.8 S9)', async () => {
-  const world = await handedOver();
+  const world = await drainingWorld();
   await world.pass(60_000);
   await ends(world, world.process('epoch-0'));
   await world.certificate('digest-2');
-  await goesLive(world);
+  await becomesLive(world);
   await ends(world, world.process('epoch-2'), crashed);
   expect(world.process('epoch-1').signals).toEqual([]);
   await world.pass(100);
@@ -169,18 +169,18 @@ test('crashes of the newest and then the draining epoch lead to epoch 0, and no 
   await ends(world, world.process('epoch-2'), killed);
   await world.pass(1_000);
   expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-1', 'epoch-2', 'epoch-2', 'epoch-0']);
-  await goesLive(world);
+  await becomesLive(world);
   expect(world.supervisorIs()).toEqual(['settled']);
 });
 
 // The reference aborts 1 when 0 crashes; here 1 serves until its replacement is live.
 test('a crash of the draining epoch causes a third start within 1 s, without aborting the serving epoch (§2.8 S10)', async () => {
-  const world = await handedOver(budgetOf(10, 1));
+  const world = await drainingWorld(budgetOf(10, 1));
   await ends(world, world.process('epoch-0'), crashed);
   await world.pass(1_000);
   expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-1', 'epoch-0b']);
   expect(world.process('epoch-1').signals).toEqual([]);
-  expect((await world.ask()).ready).toBe(true);
+  expect((await world.requestReadiness()).ready).toBe(true);
 });
 
 // The reference exits without an error; here the exit code is 1, so that the launcher of the agent notices.
@@ -200,7 +200,7 @@ test('a stop drains once, waits, ends Envoy by SIGTERM, and starts no Envoy (§2
   const world = await AgentWorld.serving();
   world.signal('SIGTERM');
   await world.settle();
-  expect((await world.ask()).ready).toBe(false);
+  expect((await world.requestReadiness()).ready).toBe(false);
   await world.pass(4_999);
   expect(world.newest().signals).toEqual([]);
   await world.pass(1);
@@ -218,7 +218,7 @@ test('a restart that is requested soon after the start waits until epoch 0 is li
   world.signal('SIGHUP');
   await world.pass(2_000);
   expect(epochsStarted(world)).toEqual([0]);
-  await goesLive(world);
+  await becomesLive(world);
   expect(epochsStarted(world)).toEqual([0, 1]);
   expect(world.clock.now()).toBe(2_000);
 });
@@ -232,7 +232,7 @@ test('epoch 0 is followed within 1 s by epoch 0, not epoch 1, if it exits before
   await ends(world, world.newest(), { code: 1 });
   await world.pass(1_000);
   expect(epochsStarted(world)).toEqual([0, 0]);
-  await goesLive(world);
+  await becomesLive(world);
   expect(world.supervisorIs()).toEqual(['settled']);
 });
 
@@ -279,7 +279,7 @@ test.each([
 test('a child that fails before it attaches is followed by one with the same number (§2.8 S18)', async () => {
   const world = await AgentWorld.serving();
   await world.certificate('digest-1');
-  await ends(world, world.newest(), { code: 1, lastWords: 'cannot bind' });
+  await ends(world, world.newest(), { code: 1, lastOutput: 'cannot bind' });
   await world.certificate('digest-2');
   expect(epochsStarted(world).every((epoch) => epoch <= 1)).toBe(true);
   expect(world.newest().epoch).toBe(1);
@@ -289,21 +289,21 @@ test('a child that fails before it attaches is followed by one with the same num
 test('a parent that rejects its child causes a repair, then use of the spare base ID, then a cold start (§2.8 S19)', async () => {
   const world = await AgentWorld.serving();
   await world.certificate('digest-1');
-  await refuse(world);
+  await rejectChild(world);
   expect(world.repaired).toEqual([7]);
   await world.pass(200);
   expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-1', 'epoch-1']);
-  await refuse(world);
+  await rejectChild(world);
   expect(world.repaired).toEqual([7]);
   await world.pass(400);
   expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-1', 'epoch-1', 'epoch-0b']);
-  expect((await world.ask()).ready).toBe(true);
+  expect((await world.requestReadiness()).ready).toBe(true);
   await ends(world, world.newest(), { code: 1 });
   expect(world.drained).toEqual([{ epoch: 0, baseId: 7, replaced: false }]);
   await world.pass(4_500);
   await ends(world, world.process('epoch-0'), killed);
   expect(world.newest()).toMatchObject({ name: 'epoch-0', baseId: 7 });
-  await goesLive(world);
+  await becomesLive(world);
   expect(world.supervisorIs()).toEqual(['settled']);
 });
 
@@ -314,9 +314,9 @@ test('the last of three configurations received during a wait is the only one st
     world.changeFiles(digest);
     await world.pass(1_000);
   }
-  await goesLive(world);
+  await becomesLive(world);
   expect(epochsStarted(world)).toEqual([0, 1]);
-  await goesLive(world);
+  await becomesLive(world);
   await world.pass(60_000);
   await ends(world, world.process('epoch-0'));
   expect(epochsStarted(world)).toEqual([0, 1]);
@@ -371,7 +371,7 @@ test('an Envoy that exits 1 s into the wait of a stop ends the agent immediately
 // The reference reads a text in the error; this agent reads the kernel's own counter (src/agent/envoy/out-of-memory.ts).
 test('an out-of-memory kill by the kernel is named in the report and in the reason of the next start (§2.8 S25)', async () => {
   const world = await AgentWorld.serving();
-  await ends(world, world.newest(), { ...killed, outOfMemory: true, lastWords: 'out of memory' });
+  await ends(world, world.newest(), { ...killed, outOfMemory: true, lastOutput: 'out of memory' });
   expect(world.events('epoch.failed')).toMatchObject([
     { code: null, signal: 'SIGKILL', outOfMemory: true, reason: 'signal SIGKILL: out of memory' },
   ]);
@@ -380,7 +380,7 @@ test('an out-of-memory kill by the kernel is named in the report and in the reas
 });
 
 test('a second SIGTERM during the drain kills Envoy immediately (§2.8 S26)', async () => {
-  const world = await handedOver();
+  const world = await drainingWorld();
   world.signal('SIGTERM');
   await world.pass(1_000);
   world.signal('SIGTERM');

@@ -19,7 +19,7 @@ const diagrams = loadDiagrams(join(packageRoot(), 'machines/agent/sequences'));
 /** After each test of the file: no chart failed, its trace conforms to the diagrams and can be replayed, every decision has ended. */
 export function checkEveryWorld(): void {
   afterEach(() => {
-    for (const world of AgentWorld.made.splice(0)) {
+    for (const world of AgentWorld.created.splice(0)) {
       expect(world.failed).toBeUndefined();
       expect(world.records.filter(({ kind }) => kind === 'unexpected')).toEqual([]);
       const report = checkTrace(diagrams, world.records);
@@ -48,21 +48,21 @@ export const crashed = { code: null, signal: 'SIGSEGV' };
 export const killed = { code: null, signal: 'SIGKILL' };
 
 /** Settings under which a failed start is retried without a limit. */
-export const patient = { retry: { budget: 1_000, firstDelayMs: 200, maxDelayMs: 30_000 } };
+export const unlimitedRetries = { retry: { budget: 1_000, firstDelayMs: 200, maxDelayMs: 30_000 } };
 
 /** A world with epoch 1 live and epoch 0 draining. */
-export async function handedOver(
+export async function drainingWorld(
   settings: Partial<AgentSettings> = {},
   baseIds = scriptedBaseIds,
 ): Promise<AgentWorld> {
   const world = await AgentWorld.serving(settings, baseIds);
   await world.certificate('digest-1');
-  await goesLive(world);
+  await becomesLive(world);
   return world;
 }
 
 /** The newest Envoy becomes live. */
-export async function goesLive(world: AgentWorld): Promise<void> {
+export async function becomesLive(world: AgentWorld): Promise<void> {
   world.newest().live();
   await world.settle();
 }
@@ -73,35 +73,41 @@ export async function ends(world: AgentWorld, process: ScriptedProcess, end: obj
 }
 
 /** A child that Envoy rejects because of the mark of an earlier one. */
-export async function refuse(world: AgentWorld): Promise<void> {
+export async function rejectChild(world: AgentWorld): Promise<void> {
   await ends(world, world.newest(), {
     code: 1,
-    lastWords: 'previous envoy process is still initializing',
+    lastOutput: 'previous envoy process is still initializing',
     refusedByParent: true,
   });
 }
 
 /** A world whose epoch 0 serves, accepts no child any more, and cannot be repaired: its replacement is starting. */
-export async function tainted(settings: Partial<AgentSettings> = {}, baseIds = scriptedBaseIds): Promise<AgentWorld> {
+export async function replacingWorld(
+  settings: Partial<AgentSettings> = {},
+  baseIds = scriptedBaseIds,
+): Promise<AgentWorld> {
   const world = await AgentWorld.serving(settings, baseIds);
-  world.repairAnswer = 'another version';
+  world.repairError = 'another version';
   await world.certificate('digest-1');
-  await refuse(world);
+  await rejectChild(world);
   await world.pass(200);
   return world;
 }
 
 /** A world with epoch 1 live whose parent exited too early: its replacement is starting. */
-export async function doomed(settings: Partial<AgentSettings> = {}, baseIds = scriptedBaseIds): Promise<AgentWorld> {
-  const world = await handedOver(settings, baseIds);
+export async function orphanedWorld(
+  settings: Partial<AgentSettings> = {},
+  baseIds = scriptedBaseIds,
+): Promise<AgentWorld> {
+  const world = await drainingWorld(settings, baseIds);
   await world.pass(10_000);
   await ends(world, world.process('epoch-0'), killed);
   return world;
 }
 
 /** A world in which epoch 0 of the second base ID has replaced epoch 0 of the first, which retires. */
-export async function replaced(settings: Partial<AgentSettings> = {}): Promise<AgentWorld> {
-  const world = await tainted(settings);
-  await goesLive(world);
+export async function replacedWorld(settings: Partial<AgentSettings> = {}): Promise<AgentWorld> {
+  const world = await replacingWorld(settings);
+  await becomesLive(world);
   return world;
 }

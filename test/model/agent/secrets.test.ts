@@ -62,13 +62,13 @@ describe('files of OUTPUT_CERTS', () => {
   test('are written immediately with a new certificate after a failure, and a later failure starts with 0.5 s again', () => {
     const world = begun();
     world.pass(20_000);
-    const before = world.outputWrites.length;
+    const writesBefore = world.outputWrites.length;
     world.outputError = undefined;
     world.renew();
     world.pass(1);
-    expect(world.outputWrites.slice(before)).toMatchObject([{ certificate: 'certificate-2' }]);
+    expect(world.outputWrites.slice(writesBefore)).toMatchObject([{ certificate: 'certificate-2' }]);
     world.pass(60_000);
-    expect(world.outputWrites).toHaveLength(before + 1);
+    expect(world.outputWrites).toHaveLength(writesBefore + 1);
     world.outputError = 'EROFS';
     world.renew();
     world.pass(600);
@@ -298,12 +298,12 @@ describe('the credential for the authority', () => {
 
 test('a query without a response is given up and retried, and a late response has no effect', () => {
   const world = new SecretsWorld();
-  world.answered = 'never';
+  world.authorityResponds = 'never';
   world.renew();
-  world.answered = 'at once';
+  world.authorityResponds = 'at once';
   world.renew();
   expect(world.served.get('default')).toBe('certificate-3');
-  world.answerLate();
+  world.respondLate();
   expect(world.served.get('default')).toBe('certificate-3');
   world.word = () => 'silent';
   world.renew();
@@ -316,7 +316,7 @@ test('a query without a response is given up and retried, and a late response ha
 describe('a certificate with other roots', () => {
   function rotated(machines: Partial<SecretMachines> = {}): SecretsWorld {
     const world = new SecretsWorld({ machines });
-    world.wantRoots();
+    world.subscribeRoots();
     world.takeRoots();
     world.root = 'root-2';
     world.renew();
@@ -340,10 +340,10 @@ describe('a certificate with other roots', () => {
     const hung = rotated();
     hung.pass(10_000);
     expect(hung.served.get('default')).toBe('certificate-2');
-    const gone = rotated();
-    gone.leave();
-    expect(gone.served.get('default')).toBe('certificate-2');
-    for (const world of [hung, gone]) expectToConform(world);
+    const withoutEnvoy = rotated();
+    withoutEnvoy.leave();
+    expect(withoutEnvoy.served.get('default')).toBe('certificate-2');
+    for (const world of [hung, withoutEnvoy]) expectToConform(world);
   });
 
   test('is replaced when the previous roots return', () => {
@@ -399,7 +399,7 @@ describe('the report of a served certificate', () => {
   test('is sent once for each certificate that Envoy acknowledges, because a signed one can fail to reach Envoy', () => {
     const world = new SecretsWorld();
     expect(world.certificatesServed).toEqual(['certificate-1']);
-    world.askForCertificate();
+    world.requestCertificate();
     world.takeCertificate();
     world.renew();
     expect(world.served.get('default')).toBe('certificate-2');
@@ -414,7 +414,7 @@ describe('the report of a served certificate', () => {
 
   test('is not sent while the certificate waits for its roots', () => {
     const world = new SecretsWorld();
-    world.wantRoots();
+    world.subscribeRoots();
     world.takeRoots();
     world.root = 'root-2';
     world.renew();
@@ -426,12 +426,12 @@ describe('the report of a served certificate', () => {
 
   test('is not sent if Envoy closed its stream, because Envoy keeps the previous certificate until its next request', () => {
     const world = new SecretsWorld();
-    world.askForCertificate();
+    world.requestCertificate();
     world.takeCertificate();
     world.leaveCertificate();
     world.renew();
     expect(world.certificatesServed).toEqual(['certificate-1']);
-    world.askForCertificate();
+    world.requestCertificate();
     expect(world.certificatesServed).toEqual(['certificate-1']);
     world.takeCertificate();
     expect(world.certificatesServed).toEqual(['certificate-1', 'certificate-2']);
@@ -512,12 +512,12 @@ describe('a tainted root', () => {
 });
 
 describe('secrets with any events in any order', () => {
-  const deeds: Record<string, (world: SecretsWorld) => void> = {
+  const actions: Record<string, (world: SecretsWorld) => void> = {
     renew: (world) => world.renew(),
     'another root': (world) => {
       world.root = world.root === 'root-1' ? 'root-2' : 'root-1';
     },
-    come: (world) => world.wantRoots(),
+    come: (world) => world.subscribeRoots(),
     take: (world) => world.takeRoots(),
     refuse: (world) => world.refuseRoots(),
     leave: (world) => world.leave(),
@@ -530,12 +530,12 @@ describe('secrets with any events in any order', () => {
     },
     'a day': (world) => world.pass(25 * hourMs),
   };
-  const names = Object.keys(deeds);
+  const names = Object.keys(actions);
 
   function violationsOf(schedule: readonly string[], machines: Partial<SecretMachines> = {}): string[] {
     const world = new SecretsWorld({ machines });
-    for (const deed of schedule) {
-      deeds[deed]!(world);
+    for (const action of schedule) {
+      actions[action]!(world);
       if (world.violations.length > 0) return world.violations;
     }
     // Once Envoy responds and the authority is available, the last certificate and roots are served.
@@ -586,9 +586,9 @@ describe('secrets with any events in any order', () => {
       'forgets what is held back',
       { secrets: secretsMachine.provide({ actions: { serveDeferredCertificate: () => {} } }) },
     ],
-  ])('the invariants detect a chart that %s', (what, machines) => {
+  ])('the invariants detect a chart that %s', (fault, machines) => {
     const found =
-      what === 'shows a certificate that has ended'
+      fault === 'shows a certificate that has ended'
         ? showsWhatHasEnded(machines)
         : all(3).some((schedule) => violationsOf(schedule, machines).length > 0);
     expect(found).toBe(true);

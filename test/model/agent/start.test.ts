@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { AgentWorld } from '../../simulation/agent-world.ts';
-import { checkEveryWorld, ends, epochsStarted, goesLive } from './scenes.ts';
+import { becomesLive, checkEveryWorld, ends, epochsStarted } from './scenes.ts';
 
 checkEveryWorld();
 
@@ -32,21 +32,21 @@ test('an Envoy that waits for the control plane keeps waiting if no Envoy serves
   expect(world.events('epoch.waiting')).toHaveLength(122);
   expect(epochsStarted(world)).toEqual([0]);
   expect(world.newest().signals).toEqual([]);
-  expect(await world.ask()).toEqual({ ready: false, reason: 'no Envoy has served yet' });
+  expect(await world.requestReadiness()).toEqual({ ready: false, reason: 'no Envoy has served yet' });
 });
 
 test('a live Envoy with a rejected listener is held back for 25 s, then probed a last time and accepted', async () => {
   const world = new AgentWorld();
   await world.settle();
-  world.onLook = 'live';
+  world.probeResult = 'live';
   world.newest().lacks('LIVE without tls');
   await world.settle();
   expect(world.events('epoch.waiting')).toMatchObject([{ reason: 'LIVE without tls' }]);
   await world.pass(24_999);
-  expect(world.looks).toEqual([]);
+  expect(world.probes).toEqual([]);
   expect(world.events('epoch.live')).toEqual([]);
   await world.pass(1);
-  expect(world.looks).toEqual(['0@7 as it is']);
+  expect(world.probes).toEqual(['0@7 as it is']);
   expect(world.supervisorIs()).toEqual(['settled']);
 });
 
@@ -61,7 +61,7 @@ test('an Envoy with a missing listener is live as soon as it gets the listener, 
 
   const lost = new AgentWorld();
   await lost.settle();
-  lost.onLook = 'not live';
+  lost.probeResult = 'not live';
   lost.newest().lacks('LIVE without tls');
   await lost.pass(25_000);
   expect(lost.events('epoch.not-live')).toHaveLength(1);
@@ -113,7 +113,7 @@ test('a rejected bootstrap is retried without starting a process', async () => {
 
 test('an Envoy is retried if the operating system cannot start it', async () => {
   const world = new AgentWorld({ retry: { budget: 1, firstDelayMs: 200, maxDelayMs: 30_000 } });
-  world.spawnAnswer = 'spawn envoy ENOENT';
+  world.spawnError = 'spawn envoy ENOENT';
   await world.pass(200);
   expect(world.output()).toEqual({
     exitCode: 1,
@@ -127,13 +127,13 @@ test('a certificate that changes before the first Envoy is live waits, and the n
   await world.settle();
   await world.certificate('digest-1');
   expect(epochsStarted(world)).toEqual([0]);
-  await goesLive(world);
+  await becomesLive(world);
   expect(epochsStarted(world)).toEqual([0, 1]);
 });
 
 test('an agent without a free base ID exits without starting Envoy', async () => {
   const world = new AgentWorld();
-  world.claimAnswer = 'no base id is free';
+  world.claimError = 'no base id is free';
   await world.settle();
   expect(world.output()).toEqual({ exitCode: 1, trouble: ['no base id is free'] });
   expect(world.supervisorIs()).toEqual(['gone']);
@@ -142,7 +142,7 @@ test('an agent without a free base ID exits without starting Envoy', async () =>
 
 test('a status port that is in use ends the agent before Envoy is started', async () => {
   const world = new AgentWorld();
-  world.httpAnswer = 'port 15020 is in use';
+  world.httpError = 'port 15020 is in use';
   await world.settle();
   expect(world.output()).toEqual({ exitCode: 1, trouble: ['port 15020 is in use'] });
   expect(world.started).toEqual([]);
@@ -158,7 +158,7 @@ test('an agent without a status port has no status server', async () => {
 
 test('base IDs that cannot be released do not make a requested stop fail', async () => {
   const world = await AgentWorld.serving();
-  world.releaseAnswer = 'EPERM';
+  world.releaseError = 'EPERM';
   world.signal('SIGTERM');
   await world.settle();
   await ends(world, world.newest());

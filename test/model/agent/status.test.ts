@@ -1,7 +1,7 @@
 /** Responses to a readiness probe, from the start of the agent to its end. */
 import { expect, test } from 'vitest';
 import { AgentWorld } from '../../simulation/agent-world.ts';
-import { checkEveryWorld, crashed, ends, goesLive, handedOver, tainted } from './scenes.ts';
+import { becomesLive, checkEveryWorld, crashed, drainingWorld, ends, replacingWorld } from './scenes.ts';
 
 checkEveryWorld();
 
@@ -10,11 +10,11 @@ const ready = { ready: true, reason: '' };
 test('the agent becomes ready when an Envoy serves and its admin interface reports ready', async () => {
   const world = new AgentWorld();
   await world.settle();
-  expect(await world.ask()).toEqual({ ready: false, reason: 'no Envoy has served yet' });
-  await goesLive(world);
-  expect(await world.ask()).toEqual(ready);
+  expect(await world.requestReadiness()).toEqual({ ready: false, reason: 'no Envoy has served yet' });
+  await becomesLive(world);
+  expect(await world.requestReadiness()).toEqual(ready);
   world.envoyLive = false;
-  expect(await world.ask()).toEqual({ ready: false, reason: 'Envoy admin interface: 503' });
+  expect(await world.requestReadiness()).toEqual({ ready: false, reason: 'Envoy admin interface: 503' });
   expect(world.events('envoy.probe')).toEqual([
     { type: 'envoy.probe', request: 1, at: 'admin' },
     { type: 'envoy.probe', request: 2, at: 'admin' },
@@ -23,15 +23,15 @@ test('the agent becomes ready when an Envoy serves and its admin interface repor
 
 test('a response always names its request', async () => {
   const world = await AgentWorld.serving();
-  await world.ask();
+  await world.requestReadiness();
   await world.certificate('digest-1');
-  await world.ask();
+  await world.requestReadiness();
   await ends(world, world.newest(), { code: 1 });
   await ends(world, world.process('epoch-0'), crashed);
-  await world.ask();
+  await world.requestReadiness();
   await world.pass(400);
   world.signal('SIGTERM');
-  await world.ask();
+  await world.requestReadiness();
   expect(world.events('readiness.respond')).toEqual([
     // A response of the admin interface is cached for a while; one of a port, or without an Envoy, is not.
     { type: 'readiness.respond', request: 0, ready: true, reason: '', heldMs: 5_000, listenersHeldMs: 10_000 },
@@ -50,15 +50,15 @@ test('a response always names its request', async () => {
 
 test("a response from the admin port during a hand-over is the child's, so the serving Envoy is probed at its own port", async () => {
   const world = await AgentWorld.serving();
-  world.answersLate = true;
+  world.respondsLate = true;
   world.envoyLive = false;
   world.changeFiles('digest-1');
   await world.pass(9_000);
-  await world.ask();
+  await world.requestReadiness();
   await world.pass(1_000);
-  world.answer();
+  world.respond();
   expect(world.readiness).toEqual([]);
-  world.answer();
+  world.respond();
   expect(world.readiness).toEqual([ready]);
   expect(world.events('envoy.probe').map(({ at }) => at)).toEqual(['admin', 'port']);
 });
@@ -69,18 +69,18 @@ test('a cached response is invalidated by the start or end of a hand-over, a new
     'Envoy ends': (world) => ends(world, world.newest(), crashed),
     'the agent ends': async (world) => world.signal('SIGTERM'),
   };
-  for (const [what, happens] of Object.entries(changes)) {
+  for (const [name, happens] of Object.entries(changes)) {
     const world = await AgentWorld.serving();
-    await world.ask();
-    expect(world.events('readiness.invalidate'), what).toEqual([]);
+    await world.requestReadiness();
+    expect(world.events('readiness.invalidate'), name).toEqual([]);
     await happens(world);
-    expect(world.events('readiness.invalidate'), what).toHaveLength(1);
+    expect(world.events('readiness.invalidate'), name).toHaveLength(1);
   }
   // The child has failed and the previous epoch keeps serving: its responses are cached again until the next child is started.
   const world = await AgentWorld.serving();
   await world.certificate('digest-1');
   await ends(world, world.newest(), { code: 1 });
-  await world.ask();
+  await world.requestReadiness();
   expect(world.events('readiness.respond').at(-1)).toMatchObject({ ready: true, heldMs: 5_000 });
   expect(world.events('readiness.invalidate')).toHaveLength(1);
   await world.nextStart();
@@ -91,152 +91,152 @@ test('an Envoy is not ready until a probe finds that it serves an application po
   const world = await AgentWorld.serving({ awaitsApplication: true });
   const unserved = 'no inbound listener for any of the application’s ports (8080)';
   world.unserved = unserved;
-  expect(await world.ask()).toEqual({ ready: false, reason: unserved });
-  expect(await world.ask()).toEqual({ ready: false, reason: unserved });
+  expect(await world.requestReadiness()).toEqual({ ready: false, reason: unserved });
+  expect(await world.requestReadiness()).toEqual({ ready: false, reason: unserved });
   world.unserved = '';
-  expect(await world.ask()).toEqual(ready);
+  expect(await world.requestReadiness()).toEqual(ready);
   // Its listeners change with its services.
   world.unserved = unserved;
-  expect(await world.ask()).toEqual(ready);
+  expect(await world.requestReadiness()).toEqual(ready);
   await world.certificate('digest-1');
-  await goesLive(world);
-  expect(await world.ask()).toEqual({ ready: false, reason: unserved });
+  await becomesLive(world);
+  expect(await world.requestReadiness()).toEqual({ ready: false, reason: unserved });
   // Envoy's own state has priority.
   world.envoyLive = false;
-  expect(await world.ask()).toEqual({ ready: false, reason: 'Envoy admin interface: 503' });
+  expect(await world.requestReadiness()).toEqual({ ready: false, reason: 'Envoy admin interface: 503' });
 });
 
 test('a probe of the Envoy port instead of the admin interface does not check application ports (§6.3)', async () => {
   const world = await AgentWorld.serving({ awaitsApplication: true });
   await world.certificate('digest-1');
   await ends(world, world.newest(), { code: 1 });
-  world.adminGone = true;
-  expect(await world.ask()).toEqual(ready);
-  world.adminGone = false;
+  world.isAdminClosed = true;
+  expect(await world.requestReadiness()).toEqual(ready);
+  world.isAdminClosed = false;
   world.unserved = 'no inbound listener';
-  expect(await world.ask()).toEqual({ ready: false, reason: 'no inbound listener' });
+  expect(await world.requestReadiness()).toEqual({ ready: false, reason: 'no inbound listener' });
 });
 
 test('an Envoy whose application ports are an empty list is not checked for ports (§6.3)', async () => {
   const world = await AgentWorld.serving();
   world.unserved = 'no inbound listener';
-  expect(await world.ask()).toEqual(ready);
+  expect(await world.requestReadiness()).toEqual(ready);
 });
 
 test('the agent with DNS is ready after the first table, and reports problems with Envoy first (§6.3, §9)', async () => {
   const world = await AgentWorld.serving({ dns: true, xdsSocket: './XDS' });
   const withoutNames = { ready: false, reason: 'control plane has not sent the DNS name table yet' };
-  expect(await world.ask()).toEqual(withoutNames);
+  expect(await world.requestReadiness()).toEqual(withoutNames);
   world.envoyLive = false;
-  expect(await world.ask()).toEqual({ ready: false, reason: 'Envoy admin interface: 503' });
+  expect(await world.requestReadiness()).toEqual({ ready: false, reason: 'Envoy admin interface: 503' });
   world.envoyLive = true;
   await world.certificate('digest-1');
-  expect(await world.ask()).toEqual(withoutNames);
-  world.tellDns({ type: 'name-table.received', names: 0, skipped: 0 });
-  expect(await world.ask()).toEqual(ready);
+  expect(await world.requestReadiness()).toEqual(withoutNames);
+  world.sendFromDns({ type: 'name-table.received', names: 0, skipped: 0 });
+  expect(await world.requestReadiness()).toEqual(ready);
   // The control plane may send another table, or be unreachable: the last one is kept.
-  world.tellDns({ type: 'name-table.received', names: 3, skipped: 0 });
-  expect(await world.ask()).toEqual(ready);
+  world.sendFromDns({ type: 'name-table.received', names: 3, skipped: 0 });
+  expect(await world.requestReadiness()).toEqual(ready);
   expect(world.events('names.available')).toHaveLength(1);
 });
 
 test('a table that is received while the port is lost counts when the port is open again (§9)', async () => {
   const world = await AgentWorld.serving({ dns: true, xdsSocket: './XDS' });
-  world.dnsAnswer = undefined;
-  world.tellDns({ type: 'dns-port.failed', reason: 'EBADF' });
+  world.dnsResult = undefined;
+  world.sendFromDns({ type: 'dns-port.failed', reason: 'EBADF' });
   await world.pass(500);
-  world.tellDns({ type: 'name-table.received', names: 3, skipped: 0 });
-  expect(await world.ask()).toEqual(ready);
+  world.sendFromDns({ type: 'name-table.received', names: 3, skipped: 0 });
+  expect(await world.requestReadiness()).toEqual(ready);
 });
 
 test('the agent is ready without DNS names if a user-provided bootstrap is used', async () => {
   const world = await AgentWorld.serving({ dns: true, xdsSocket: '' });
-  expect(await world.ask()).toEqual(ready);
+  expect(await world.requestReadiness()).toEqual(ready);
 });
 
-const tls = { name: 'tls', why: 'no certificate' };
-const late = { name: 'late', why: 'no such field' };
+const tls = { name: 'tls', reason: 'no certificate' };
+const late = { name: 'late', reason: 'no such field' };
 
 test('a resource that is missing since the start is reported until Envoy has it, unlike a later rejection (§6.3)', async () => {
   const world = await AgentWorld.serving();
-  expect(await world.ask()).toEqual(ready);
+  expect(await world.requestReadiness()).toEqual(ready);
   world.refused = [late];
-  expect(await world.ask()).toEqual(ready);
+  expect(await world.requestReadiness()).toEqual(ready);
   // The later rejection does not count for the successor either, which lacks another listener.
   await world.certificate('digest-1');
   world.refused = [late, tls];
-  await goesLive(world);
+  await becomesLive(world);
   const notReady = { ready: false, reason: 'Envoy rejected listeners: tls: no certificate' };
-  expect(await world.ask()).toEqual(notReady);
+  expect(await world.requestReadiness()).toEqual(notReady);
   world.refused = [tls];
-  expect(await world.ask()).toEqual(notReady);
+  expect(await world.requestReadiness()).toEqual(notReady);
   // A resource that one was not ready without is required for the next one, too.
   await world.certificate('digest-2');
-  await goesLive(world);
-  expect(await world.ask()).toEqual(notReady);
+  await becomesLive(world);
+  expect(await world.requestReadiness()).toEqual(notReady);
   world.refused = [];
-  expect(await world.ask()).toEqual(ready);
+  expect(await world.requestReadiness()).toEqual(ready);
   world.refused = [tls];
-  expect(await world.ask()).toEqual(ready);
+  expect(await world.requestReadiness()).toEqual(ready);
 });
 
 test('a report names at most three missing listeners (§6.3)', async () => {
   const world = await AgentWorld.serving();
-  world.refused = ['a', 'b', 'c', 'd', 'e'].map((name) => ({ name, why: name === 'b' ? '' : `no ${name}` }));
+  world.refused = ['a', 'b', 'c', 'd', 'e'].map((name) => ({ name, reason: name === 'b' ? '' : `no ${name}` }));
   await world.certificate('digest-1');
-  await goesLive(world);
-  expect((await world.ask()).reason).toBe('Envoy rejected listeners: a: no a; b; c: no c, and 2 more');
+  await becomesLive(world);
+  expect((await world.requestReadiness()).reason).toBe('Envoy rejected listeners: a: no a; b; c: no c, and 2 more');
 });
 
 test('an Envoy that is live without a rejected listener is not ready, even while its child starts', async () => {
   const world = await AgentWorld.serving();
   await world.certificate('digest-1');
   world.refused = [tls];
-  await goesLive(world);
+  await becomesLive(world);
   const notReady = { ready: false, reason: 'Envoy rejected listeners: tls: no certificate' };
-  expect(await world.ask()).toEqual(notReady);
+  expect(await world.requestReadiness()).toEqual(notReady);
   await world.certificate('digest-2');
-  expect(await world.ask()).toEqual(notReady);
+  expect(await world.requestReadiness()).toEqual(notReady);
   world.refused = [];
-  await goesLive(world);
-  expect(await world.ask()).toEqual(ready);
+  await becomesLive(world);
+  expect(await world.requestReadiness()).toEqual(ready);
 });
 
 test('an Envoy is not ready during a hand-over if its port does not respond', async () => {
   const world = await AgentWorld.serving();
   await world.certificate('digest-1');
-  world.portAnswers = false;
-  expect(await world.ask()).toEqual({ ready: false, reason: 'Envoy port: no answer' });
+  world.portResponds = false;
+  expect(await world.requestReadiness()).toEqual({ ready: false, reason: 'Envoy port: no answer' });
 });
 
 test('an epoch is probed at its own port if its child took the admin port and exited', async () => {
   const world = await AgentWorld.serving();
   await world.certificate('digest-1');
-  world.adminGone = true;
+  world.isAdminClosed = true;
   await ends(world, world.newest(), { code: 1 });
-  expect(await world.ask()).toEqual(ready);
-  world.portAnswers = false;
-  expect(await world.ask()).toEqual({ ready: false, reason: 'Envoy port: no answer' });
-  world.portAnswers = true;
+  expect(await world.requestReadiness()).toEqual(ready);
+  world.portResponds = false;
+  expect(await world.requestReadiness()).toEqual({ ready: false, reason: 'Envoy port: no answer' });
+  world.portResponds = true;
   await world.nextStart();
-  expect(await world.ask()).toEqual(ready);
-  await goesLive(world);
-  world.adminGone = false;
-  await world.ask();
+  expect(await world.requestReadiness()).toEqual(ready);
+  await becomesLive(world);
+  world.isAdminClosed = false;
+  await world.requestReadiness();
   expect(world.events('envoy.probe').map(({ at }) => at)).toEqual(['admin or port', 'admin or port', 'port', 'admin']);
 });
 
 test('an Envoy that starts serving during a probe is probed again, and the earlier response is ignored', async () => {
-  const world = await tainted();
-  world.answersLate = true;
-  world.portAnswers = false;
-  await world.ask();
-  const former = world.answer;
-  await goesLive(world);
+  const world = await replacingWorld();
+  world.respondsLate = true;
+  world.portResponds = false;
+  await world.requestReadiness();
+  const former = world.respond;
+  await becomesLive(world);
   // The previous one closes its listeners, and with them the connection of the probe.
   former();
   expect(world.readiness).toEqual([]);
-  world.answer();
+  world.respond();
   expect(world.readiness).toEqual([ready]);
   expect(world.events('envoy.probe').map(({ request, at }) => [request, at])).toEqual([
     [0, 'port'],
@@ -246,36 +246,36 @@ test('an Envoy that starts serving during a probe is probed again, and the earli
 
 test('a response from an Envoy that exits during the probe is ignored', async () => {
   const world = await AgentWorld.serving();
-  world.answersLate = true;
-  await world.ask();
+  world.respondsLate = true;
+  await world.requestReadiness();
   await ends(world, world.newest(), crashed);
-  world.answer();
+  world.respond();
   expect(world.readiness).toEqual([{ ready: false, reason: 'Envoy ended' }]);
 });
 
 test('an Envoy that does not respond for 5 s is not ready, and its late response is ignored', async () => {
   const world = await AgentWorld.serving();
-  world.answersLate = true;
-  await world.ask();
-  const late = world.answer;
+  world.respondsLate = true;
+  await world.requestReadiness();
+  const late = world.respond;
   await world.pass(4_999);
   expect(world.readiness).toEqual([]);
   await world.pass(1);
   const silent = { ready: false, reason: 'no response within 5000 ms' };
   expect(world.readiness).toEqual([silent]);
-  await world.ask();
+  await world.requestReadiness();
   late();
   expect(world.readiness).toEqual([silent]);
-  world.answer();
+  world.respond();
   expect(world.readiness).toEqual([silent, ready]);
 });
 
 test('the limit of 5 s is not reset when another Envoy starts serving', async () => {
   const world = await AgentWorld.serving();
-  world.answersLate = true;
+  world.respondsLate = true;
   world.changeFiles('digest-1');
   await world.pass(7_000);
-  await world.ask();
+  await world.requestReadiness();
   await world.pass(4_999);
   expect(world.events('handover.began')).toHaveLength(1);
   expect(world.readiness).toEqual([]);
@@ -285,16 +285,16 @@ test('the limit of 5 s is not reset when another Envoy starts serving', async ()
 
 test('a response that is received while the agent stops is ignored', async () => {
   const world = await AgentWorld.serving();
-  world.answersLate = true;
-  await world.ask();
+  world.respondsLate = true;
+  await world.requestReadiness();
   world.signal('SIGTERM');
-  world.answer();
+  world.respond();
   expect(world.readiness).toEqual([{ ready: false, reason: 'agent is stopping' }]);
 });
 
 test('a hand-over is reported with its child, and a new serving epoch with name, base ID, admin port and process', async () => {
-  const world = await tainted();
-  await goesLive(world);
+  const world = await replacingWorld();
+  await becomesLive(world);
   expect(world.events('handover.began')).toEqual([
     { type: 'handover.began', name: 'epoch-1' },
     { type: 'handover.began', name: 'epoch-0b' },
@@ -306,11 +306,11 @@ test('a hand-over is reported with its child, and a new serving epoch with name,
 });
 
 test("a draining parent's exit does not affect the status", async () => {
-  const world = await handedOver();
+  const world = await drainingWorld();
   await world.pass(60_000);
   await ends(world, world.process('epoch-0'));
   expect(world.events('serving.ended')).toEqual([]);
-  expect(await world.ask()).toEqual(ready);
+  expect(await world.requestReadiness()).toEqual(ready);
 });
 
 test('a drain request affects only the serving Envoy, and the agent keeps running (§6.2)', async () => {
@@ -318,10 +318,10 @@ test('a drain request affects only the serving Envoy, and the agent keeps runnin
   await world.settle();
   world.orderDrain();
   expect(world.events('envoy.drain')).toEqual([]);
-  await goesLive(world);
+  await becomesLive(world);
   world.orderDrain();
   expect(world.events('envoy.drain')).toHaveLength(1);
-  expect(await world.ask()).toEqual(ready);
+  expect(await world.requestReadiness()).toEqual(ready);
   // The child has the admin port, and the order was not for the child.
   await world.certificate('digest-1');
   world.orderDrain();
@@ -337,14 +337,17 @@ test('a drain request affects only the serving Envoy, and the agent keeps runnin
 test('the agent without Envoy is ready immediately or after the first awaited DNS names, until it stops (§1.3 DISABLE_ENVOY)', async () => {
   const world = new AgentWorld({ runsEnvoy: false });
   await world.settle();
-  expect(await world.ask()).toEqual(ready);
+  expect(await world.requestReadiness()).toEqual(ready);
   expect(world.events('epoch.start')).toEqual([]);
 
   const awaiting = new AgentWorld({ runsEnvoy: false, dns: true, xdsSocket: './XDS' });
   await awaiting.settle();
-  expect(await awaiting.ask()).toEqual({ ready: false, reason: 'control plane has not sent the DNS name table yet' });
-  awaiting.tellDns({ type: 'name-table.received', names: 0, skipped: 0 });
-  expect(await awaiting.ask()).toEqual(ready);
+  expect(await awaiting.requestReadiness()).toEqual({
+    ready: false,
+    reason: 'control plane has not sent the DNS name table yet',
+  });
+  awaiting.sendFromDns({ type: 'name-table.received', names: 0, skipped: 0 });
+  expect(await awaiting.requestReadiness()).toEqual(ready);
 });
 
 test.each(['SIGTERM', 'quit'] as const)(

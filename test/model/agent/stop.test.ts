@@ -2,18 +2,18 @@ import { describe, expect, test } from 'vitest';
 import { defaultSettings } from '../../../machines/agent/settings.ts';
 import { AgentWorld } from '../../simulation/agent-world.ts';
 import {
+  becomesLive,
   checkEveryWorld,
   crashed,
-  doomed,
+  drainingWorld,
   ends,
   epochsStarted,
-  goesLive,
-  handedOver,
   killed,
   namesStarted,
-  refuse,
-  replaced,
-  tainted,
+  orphanedWorld,
+  rejectChild,
+  replacedWorld,
+  replacingWorld,
 } from './scenes.ts';
 
 checkEveryWorld();
@@ -22,7 +22,7 @@ const orderedEnd = { exitCode: 0, trouble: [] };
 
 describe('a stop', () => {
   test('sends SIGTERM only to the newest epoch while a parent drains (fact 6)', async () => {
-    const world = await handedOver();
+    const world = await drainingWorld();
     world.signal('SIGINT');
     await world.pass(5_000);
     expect(world.started.map((p) => p.signals)).toEqual([[], ['SIGTERM']]);
@@ -34,7 +34,7 @@ describe('a stop', () => {
   });
 
   test('lets a draining parent without a child finish its requests', async () => {
-    const world = await handedOver();
+    const world = await drainingWorld();
     world.rejectBootstrap = 'no such field';
     await ends(world, world.newest(), crashed);
     world.signal('SIGTERM');
@@ -47,7 +47,7 @@ describe('a stop', () => {
   });
 
   test('sends SIGTERM to both a replaced epoch and the serving one', async () => {
-    const world = await replaced();
+    const world = await replacedWorld();
     world.signal('SIGTERM');
     await world.pass(5_000);
     expect(world.process('epoch-0').signals).toEqual(['SIGTERM']);
@@ -62,7 +62,7 @@ describe('a stop', () => {
   });
 
   test('kills a starting replacement, and drains the serving epoch', async () => {
-    const world = await tainted();
+    const world = await replacingWorld();
     world.signal('SIGTERM');
     await world.settle();
     expect(world.process('epoch-0b').signals).toEqual(['SIGKILL']);
@@ -76,7 +76,7 @@ describe('a stop', () => {
 
   test('terminates an Envoy whose drain requests fail', async () => {
     const world = await AgentWorld.serving();
-    world.drainAnswer = 'connection refused';
+    world.drainError = 'connection refused';
     world.signal('SIGTERM');
     await world.pass(5_000);
     expect(world.newest().signals).toEqual(['SIGTERM']);
@@ -88,7 +88,7 @@ describe('a stop', () => {
   test('makes the agent not ready, whatever Envoy reports', async () => {
     const world = await AgentWorld.serving();
     world.signal('SIGTERM');
-    expect(await world.ask()).toEqual({ ready: false, reason: 'agent is stopping' });
+    expect(await world.requestReadiness()).toEqual({ ready: false, reason: 'agent is stopping' });
   });
 
   test('releases base IDs after all Envoys have exited', async () => {
@@ -149,7 +149,7 @@ describe('a stop at any time', () => {
     return world;
   };
   const waitingForParent = async (): Promise<AgentWorld> => {
-    const world = await handedOver();
+    const world = await drainingWorld();
     await world.certificate('digest-2');
     return world;
   };
@@ -158,19 +158,19 @@ describe('a stop at any time', () => {
     await world.certificate('digest-1');
     return world;
   };
-  const recycling = async (): Promise<AgentWorld> => await tainted({}, [7]);
+  const recycling = async (): Promise<AgentWorld> => await replacingWorld({}, [7]);
   const killing = async (): Promise<AgentWorld> => {
-    const world = await tainted({}, [7]);
+    const world = await replacingWorld({}, [7]);
     await world.pass(4_500);
     return world;
   };
   const secondChild = async (): Promise<AgentWorld> => {
-    const world = await handedOver();
+    const world = await drainingWorld();
     await ends(world, world.newest(), crashed);
     return world;
   };
   const replacedCrashed = async (): Promise<AgentWorld> => {
-    const world = await replaced();
+    const world = await replacedWorld();
     await ends(world, world.newest(), crashed);
     return world;
   };
@@ -184,9 +184,9 @@ describe('a stop at any time', () => {
     ['a child is being killed', aborting, ['aborting'], 1],
     ['a retry is pending', backingOff, ['backing off'], 1],
     ['retries are exhausted', givenUp, ['retries exhausted'], 1],
-    ['a replacement starts', () => tainted(), ['beside the serving epoch', 'starting'], 1],
-    ['a replacement of an orphaned epoch starts', () => doomed(), ['beside the serving epoch', 'starting'], 1],
-    ['a replaced epoch retires', () => replaced(), ['settled'], 2],
+    ['a replacement starts', () => replacingWorld(), ['beside the serving epoch', 'starting'], 1],
+    ['a replacement of an orphaned epoch starts', () => orphanedWorld(), ['beside the serving epoch', 'starting'], 1],
+    ['a replaced epoch retires', () => replacedWorld(), ['settled'], 2],
     ['a replacement is started again', replacedCrashed, ['backing off'], 1],
     ['Envoy is drained for a full restart', recycling, ['draining', 'full restart'], 1],
     ['Envoy is killed for a full restart', killing, ['full restart', 'killing'], 1],
@@ -266,9 +266,9 @@ describe('a stop at any time', () => {
 
 describe('a second signal', () => {
   test.each<[string, () => Promise<AgentWorld>]>([
-    ['a parent drains', () => handedOver()],
-    ['a replaced epoch retires', () => replaced()],
-    ['a replacement starts', () => tainted()],
+    ['a parent drains', () => drainingWorld()],
+    ['a replaced epoch retires', () => replacedWorld()],
+    ['a replacement starts', () => replacingWorld()],
   ])('kills every Envoy immediately while %s', async (_, scene) => {
     const world = await scene();
     world.signal('SIGTERM');
@@ -358,21 +358,21 @@ describe('a stop that waits for requests in flight (§2.5)', () => {
   });
 
   test('counts requests at the serving replacement, not at the replaced epoch', async () => {
-    const world = await replaced({ exitOnZeroActiveConnections: true });
+    const world = await replacedWorld({ exitOnZeroActiveConnections: true });
     world.signal('SIGTERM');
     await world.pass(5_000);
     expect(world.counted).toEqual([16_000]);
   });
 
   test('counts requests at the serving epoch until a starting replacement exits', async () => {
-    const world = await tainted({ exitOnZeroActiveConnections: true });
+    const world = await replacingWorld({ exitOnZeroActiveConnections: true });
     world.signal('SIGTERM');
     await world.pass(5_000);
     expect(world.counted).toEqual([15_000]);
   });
 
   test('counts requests at a draining parent without a child', async () => {
-    const world = await handedOver({ exitOnZeroActiveConnections: true });
+    const world = await drainingWorld({ exitOnZeroActiveConnections: true });
     world.rejectBootstrap = 'no such field';
     await ends(world, world.newest(), crashed);
     world.signal('SIGTERM');
@@ -418,12 +418,12 @@ describe('the reason of a stop', () => {
 });
 
 test('a change during a stop starts no Envoy', async () => {
-  const world = await handedOver();
+  const world = await drainingWorld();
   world.changeFiles('digest-2');
   await world.pass(9_999);
   world.signal('SIGTERM');
   await world.pass(1);
-  await goesLive(world);
+  await becomesLive(world);
   await ends(world, world.process('epoch-0'));
   await ends(world, world.process('epoch-1'));
   expect(epochsStarted(world)).toEqual([0, 1]);
@@ -434,6 +434,6 @@ test("a child's rejection during a stop causes no repair", async () => {
   const world = await AgentWorld.serving();
   await world.certificate('digest-1');
   world.signal('SIGTERM');
-  await refuse(world);
+  await rejectChild(world);
   expect(world.repaired).toEqual([]);
 });

@@ -26,7 +26,7 @@ export const statusSamples: Samples = {
       { request: 1, by: 'admin', live: false, detail: 'DRAINING', unserved: '' },
       { request: 1, by: 'port', live: true, detail: 'port 15021 answers', unserved: '' },
     ],
-    'listeners.checked': [{ listeners: [] }, { listeners: [{ name: 'tls', why: 'no certificate' }] }],
+    'listeners.checked': [{ listeners: [] }, { listeners: [{ name: 'tls', reason: 'no certificate' }] }],
     'serving.began': [{ name: 'epoch-0', epoch: 0, baseId: 7, adminPort: 15_000, pid: 100 }],
     'serving.ended': [{ reason: 'Envoy ended' }],
     'handover.began': [{ name: 'epoch-1' }],
@@ -125,10 +125,10 @@ export const successorSamples: Samples = {
 export const patchesSamples: Samples = {
   events: {
     'patches.completed': [
-      { answer: { is: 'unpatched' } },
-      { answer: { is: 'unusable', reason: 'no listener is known by this name' } },
-      { answer: { is: 'unreachable', reason: 'away', isRefusal: false, retryAfterMs: 0, chance: 0.5 } },
+      { result: { is: 'unpatched' } },
+      { result: { is: 'unusable', reason: 'no listener is known by this name' } },
+      { result: { is: 'unreachable', reason: 'away', isRefusal: false, retryAfterMs: 0, chance: 0.5 } },
     ],
   },
-  outcomes: { ask: [{ error: 'a fault' }] },
+  outcomes: { request: [{ error: 'a fault' }] },
 };

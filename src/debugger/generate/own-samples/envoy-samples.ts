@@ -75,12 +75,12 @@ export const supervisorSamples: Samples = {
     'supervisor.stop': [{ reason: 'SIGTERM' }],
     'child.abort': ({ context }) => {
       const epochs = context.epochs as readonly EpochSeen[];
-      if (epochs.some(({ phase }) => phase === 'live')) return [{ why: 'not live in time' }];
-      if (epochs.some(({ phase }) => phase === 'leaving')) return parentFailures.map((why) => ({ why }));
+      if (epochs.some(({ phase }) => phase === 'live')) return [{ reason: 'not live in time' }];
+      if (epochs.some(({ phase }) => phase === 'leaving')) return parentFailures.map((reason) => ({ reason }));
       // The reason only applies to a candidate that was started with an outdated configuration.
       const { digest, orders } = context.desired as Desired;
       const isCurrent = epochs.at(-1)?.digest === digest && epochs.at(-1)?.orders === orders;
-      return isCurrent ? [] : [{ why: 'something newer is wanted' }];
+      return isCurrent ? [] : [{ reason: 'something newer is wanted' }];
     },
     'epoch.started': ofEachEpoch({ pid: 100, adminPort: 15_000 }),
     'epoch.live': ofEachEpoch({ timeToLiveMs: 300, unseenMs: 50 }),
@@ -122,8 +122,8 @@ export const supervisorSamples: Samples = {
 };
 
 const restartInput = {
-  beside: true,
-  needsNobody: false,
+  isBesideServing: true,
+  hasNoParent: false,
   isOutdated: false,
   startLimitMs: 20_000,
   outdatedLimitMs: 5_000,
@@ -132,9 +132,9 @@ const restartInput = {
 export const restartSamples: Samples = {
   inputs: [
     restartInput,
-    { ...restartInput, needsNobody: true },
-    { ...restartInput, beside: false, needsNobody: true },
-    { ...restartInput, beside: false, needsNobody: true, isOutdated: true },
+    { ...restartInput, hasNoParent: true },
+    { ...restartInput, isBesideServing: false, hasNoParent: true },
+    { ...restartInput, isBesideServing: false, hasNoParent: true, isOutdated: true },
   ],
   events: { 'desired.changed': [{ isOutdated: true }, { isOutdated: false }] },
 };
@@ -183,17 +183,17 @@ export const epochSamples: Samples = {
       { parentShutdownMs: 60_000, unseenMs: 60_000 },
     ],
     'epoch.retire': [
-      { lingerMs: 60_000, doomed: false },
-      { lingerMs: 8_500, doomed: true },
+      { lingerMs: 60_000, isOrphaned: false },
+      { lingerMs: 8_500, isOrphaned: true },
     ],
     'process.spawned': [{ pid: 100, startedAtMs: 0 }],
     'process.exited': [
-      { code: null, signal: 'SIGSEGV', lastWords: '', refusedByParent: false, outOfMemory: false },
-      { code: 0, signal: null, lastWords: '', refusedByParent: false, outOfMemory: false },
+      { code: null, signal: 'SIGSEGV', lastOutput: '', refusedByParent: false, outOfMemory: false },
+      { code: 0, signal: null, lastOutput: '', refusedByParent: false, outOfMemory: false },
       {
         code: null,
         signal: 'SIGSEGV',
-        lastWords: '',
+        lastOutput: '',
         refusedByParent: false,
         outOfMemory: false,
         tookOverWithinMs: 300,

@@ -20,14 +20,14 @@ export const certWatcherSamples: Samples = {
           digest: 'digest-3',
           files: ['tls.crt', 'tls.key'],
           problems: [],
-          notJudged: 'Envoy did not validate it',
+          notValidated: 'Envoy did not validate it',
         },
       },
       { error: 'the directory cannot be read' },
     ],
   },
   // Omits the length of the retry delays.
-  relevant: ({ filesInForce, outdatedReadings, missing }) => [filesInForce, outdatedReadings, missing],
+  relevant: ({ activeFiles, outdatedReadings, missing }) => [activeFiles, outdatedReadings, missing],
 };
 
 export const directorySamples: Samples = {
@@ -35,8 +35,8 @@ export const directorySamples: Samples = {
   events: {
     'files.changed': [{ path: 'certs/tls.crt' }],
     'watch.failed': [
-      { reason: 'ENOSPC', seen: null },
-      { reason: 'ENOSPC', seen: 'digest-1' },
+      { reason: 'ENOSPC', knownHash: null },
+      { reason: 'ENOSPC', knownHash: 'digest-1' },
     ],
   },
 };

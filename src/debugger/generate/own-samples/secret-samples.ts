@@ -26,7 +26,9 @@ export const secretsSamples: Samples = {
     'output.failed': ({ context: { held, failures } }) =>
       (held as HeldSecret[]).length === 0 && failures === 0 ? [{ reason: 'no space left on device' }] : [],
   },
-  outcomes: { look: [{ output: 'nobody' }, { output: 'a server' }, { output: 'another agent' }, { error: 'a fault' }] },
+  outcomes: {
+    probe: [{ output: 'nobody' }, { output: 'a server' }, { output: 'another agent' }, { error: 'a fault' }],
+  },
   // Of the secrets, only the roots, which certificates wait for.
   relevant: ({ held, parts: secretParts, heldBack, failures }) => [
     failures,
@@ -87,10 +89,10 @@ export const secretSamples: Samples = {
     clock: [{ output: { atMs: 11_000 } }, { output: { atMs: 16_000 } }, { error: 'a fault' }],
     step: [{ output: undefined }, { error: 'a fault' }],
   },
-  relevant: ({ version, endsAtMs, shown, parts: secretParts, tainted }) => [
+  relevant: ({ version, endsAtMs, credential, parts: secretParts, tainted }) => [
     version,
     endsAtMs,
-    shown,
+    credential,
     secretParts,
     tainted,
   ],

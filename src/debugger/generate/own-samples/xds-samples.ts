@@ -10,7 +10,7 @@ export const identity = {
   writesOutput: false,
 } as const;
 
-const xdsFailures = { count: 0, isRefusal: false, retryAfterMs: 0, shows: 'token' };
+const xdsFailures = { count: 0, isRefusal: false, retryAfterMs: 0, credential: 'token' };
 
 export const xdsProxySamples: Samples = {
   inputs: [
@@ -45,7 +45,7 @@ export const xdsStreamSamples: Samples = {
   events: {
     'stream.supersede': [{ reason: 'a newer stream of the same Envoy has taken its place' }],
     'downstream.closed': [{ reason: 'Envoy closed it' }],
-    'upstream.opened': [{ shown: 'the token' }],
+    'upstream.opened': [{ credential: 'the token' }],
     'upstream.unreachable': [{ reason: 'ECONNREFUSED', chance: 0.5 }],
     'upstream.lost': [
       { code: 'UNAVAILABLE', reason: 'the connection was closed', retryAfterMs: 0 },

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { eventCatalogue } from '../../../../machines/agent/event-catalogue.ts';
+import { eventCatalogue as eventsOfDiscovery } from '../../../../machines/discovery/event-catalogue.ts';
 import { packageRoot } from '../../../runtime/package-root.ts';
 import { type Statechart, statechartOf } from '../../../runtime/trace/statechart.ts';
 import { type TraceHeader, type TraceRecord, traceVersion } from '../../../runtime/trace/trace.ts';
@@ -11,6 +12,7 @@ import { namedMachines } from '../../statechart/named-machines.ts';
 import { openTrace, readRecords } from '../read-trace.ts';
 import { TraceLineReader } from '../trace-line.ts';
 import { convertNames } from './converted-names.ts';
+import { renamedChildren, renamedContextFields, renamedPayloadFields } from './fields-of-version-3.ts';
 import { renamedEvents, renamedInMachines } from './names-of-version-3.ts';
 import type { Renamed } from './renamed.ts';
 
@@ -48,6 +50,14 @@ describe.each(Object.entries(renamedInMachines))('the table of renamed names of 
   });
 });
 
+test('tables of fields name events of the catalogue and charts that exist', () => {
+  const types = new Set([...eventCatalogue, ...eventsOfDiscovery].map(({ type }) => type));
+  expect(Object.keys(renamedPayloadFields).filter((type) => !types.has(type))).toEqual([]);
+  const charts = new Set(namedMachines.map(({ name }) => name));
+  const ofCharts = [...Object.keys(renamedContextFields), ...Object.keys(renamedChildren)];
+  expect(ofCharts.filter((id) => !charts.has(id))).toEqual([]);
+});
+
 test('the catalogue of events contains no renamed event', () => {
   const types = new Set(eventCatalogue.map(({ type }) => type));
   expect(Object.keys(renamedEvents).filter((type) => types.has(type))).toEqual([]);
@@ -80,6 +90,20 @@ describe.each(['version-3-agent', 'version-3-discovery'])('the stored trace %s',
     expect(header.version).toBe(traceVersion);
   });
 
+  test('is read with payloads that have the fields of today', async () => {
+    const { records } = await openTrace(file);
+    const { records: read } = await readRecords(records);
+    const old: object[] = [];
+    for (const record of read) {
+      if (record.kind !== 'event') continue;
+      const names: Renamed = renamedPayloadFields[record.event.type] ?? {};
+      const fields = JSON.stringify(record.event).match(/"\w+"(?=:)/g) ?? [];
+      const left = fields.filter((field) => Object.hasOwn(names, field.slice(1, -1)));
+      if (left.length > 0) old.push({ type: record.event.type, left });
+    }
+    expect(old).toEqual([]);
+  });
+
   test('is read with definitions whose names the current charts have', async () => {
     const { header, close } = await openTrace(file);
     await close();
@@ -110,6 +134,55 @@ test('the converter renames events of delays and of final states like their stat
   expect(convert({ kind: 'step', actor: 'epoch-0', on: 'xstate.done.state.epoch.over' })).toMatchObject({
     on: 'xstate.done.state.epoch.exited',
   });
+});
+
+test('fields of payloads are converted by the event, at any depth', () => {
+  const convert = convertNames();
+  const event = { type: 'settings.changed', what: 'meshNetworks', version: 'v2' };
+  expect(convert({ kind: 'event', from: 'mesh-networks', to: 'discovery', event })).toMatchObject({
+    event: { type: 'settings.changed', name: 'meshNetworks', version: 'v2' },
+  });
+  const orders = [{ typeUrl: 't', asked: ['a'] }];
+  const scheduled = { type: 'responses.ordered', orders };
+  expect(convert({ kind: 'event', from: 'a', to: 'b', event: scheduled })).toMatchObject({
+    event: { type: 'responses.scheduled', orders: [{ typeUrl: 't', requested: ['a'] }] },
+  });
+  const other = { type: 'http.failed', what: 'stays' };
+  expect(convert({ kind: 'event', from: 'a', to: 'b', event: other })).toMatchObject({ event: other });
+});
+
+test('fields of contexts, inputs and outputs are converted by the machine, those of effects by their parent', () => {
+  const convert = convertNames();
+  const input = { name: 'epoch-1', doomed: false };
+  expect(convert({ kind: 'spawn', actor: 'epoch-1', machine: 'epoch', input })).toMatchObject({
+    input: { name: 'epoch-1', isOrphaned: false },
+  });
+  const change = [
+    { path: '/doomed', value: true },
+    { path: '/name', value: 'asked' },
+  ];
+  expect(convert({ kind: 'step', actor: 'epoch-1', on: 'epoch.probe', change })).toMatchObject({
+    change: [
+      { path: '/isOrphaned', value: true },
+      { path: '/name', value: 'asked' },
+    ],
+  });
+  expect(convert({ kind: 'spawn', actor: 'epoch-1/probe', input: { asked: true } })).toMatchObject({
+    input: { isProbeRequested: true },
+  });
+  expect(convert({ kind: 'spawn', actor: 'other', machine: 'unknown', input })).toMatchObject({ input });
+});
+
+test('names of child actors are converted by the machine of their parent', () => {
+  const convert = convertNames();
+  convert({ kind: 'spawn', actor: 'distribution', machine: 'distribution' });
+  const spawn = convert({ kind: 'spawn', actor: 'distribution/looking', parent: 'distribution' });
+  expect(spawn).toMatchObject({ actor: 'distribution/computing', parent: 'distribution' });
+  const event = { type: 'xstate.done.actor.looking' };
+  expect(convert({ kind: 'event', from: 'distribution/looking', to: 'distribution', event })).toMatchObject({
+    ...{ from: 'distribution/computing', to: 'distribution', event: { type: 'xstate.done.actor.computing' } },
+  });
+  expect(convert({ kind: 'stop', actor: 'other/looking' })).toMatchObject({ actor: 'other/looking' });
 });
 
 test('the converter keeps the names in a trace of another program', () => {
@@ -159,8 +232,15 @@ function changelogTable(): string {
   const ofMachines = Object.entries(renamedInMachines)
     .sort(([one], [other]) => (one < other ? -1 : 1))
     .flatMap(([id, renamed]) => kinds.flatMap((kind) => rowsOf(`\`${id}\``, kind.slice(0, -1), renamed[kind])));
-  const header = ['| chart | kind | old name | new name |', '| --- | --- | --- | --- |'];
-  return [...header, ...rowsOf('all', 'event', renamedEvents), ...ofMachines].join('\n');
+  const header = ['| chart or event | kind | old name | new name |', '| --- | --- | --- | --- |'];
+  const ofTable = (kind: string, table: Readonly<Record<string, Renamed>>): string[] =>
+    Object.entries(table).flatMap(([of, names]) => rowsOf(`\`${of}\``, kind, names));
+  return [
+    ...[...header, ...rowsOf('all', 'event', renamedEvents), ...ofMachines],
+    ...ofTable('payload field', renamedPayloadFields),
+    ...ofTable('context field', renamedContextFields),
+    ...ofTable('child actor', renamedChildren),
+  ].join('\n');
 }
 
 test('CHANGELOG.md has the table of renamed names', () => {

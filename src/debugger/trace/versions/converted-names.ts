@@ -1,6 +1,7 @@
 /** Converts chart names in a trace of version 3 to those of version 4. */
 
 import type { RawLine, VersionStep } from '../raw-line.ts';
+import { renamedChildren, renamedContextFields, renamedPayloadFields } from './fields-of-version-3.ts';
 import { renamedEvents, renamedInMachines } from './names-of-version-3.ts';
 import type { Renamed, RenamedInMachine } from './renamed.ts';
 
@@ -26,6 +27,37 @@ const mapped = <Item>(list: unknown, convert: (item: Item) => unknown): unknown 
 const texts = (list: unknown, names: Renamed | undefined): unknown =>
   mapped(list, (item) => (isText(item) ? newName(names, item) : item));
 
+/** A value with the new names of fields, at any depth. */
+function withFields(names: Renamed | undefined, value: unknown): unknown {
+  if (names === undefined || typeof value !== 'object' || value === null) return value;
+  if (Array.isArray(value)) return value.map((item) => withFields(names, item));
+  return Object.fromEntries(
+    Object.entries(value).map(([field, item]) => [newName(names, field), withFields(names, item)]),
+  );
+}
+
+/** Changed fields of a context: JSON Pointers with their values. */
+const newChanges = (names: Renamed | undefined, changes: unknown): unknown =>
+  mapped(changes, (change) =>
+    isObject(change) && names !== undefined
+      ? {
+          ...withTexts(change, { path: (path) => path.replaceAll(/[^/]+/g, (segment) => newName(names, segment)) }),
+          ...('value' in change && { value: withFields(names, change.value) }),
+        }
+      : change,
+  );
+
+/** Applies the new names to the given fields that are present. */
+function withNestedFields(line: Raw, names: Renamed | undefined, fields: readonly string[]): RawLine {
+  const converted: RawLine = { ...line };
+  for (const field of fields) if (field in line) converted[field] = withFields(names, line[field]);
+  if ('change' in line) converted.change = newChanges(names, line.change);
+  return converted;
+}
+
+const tableOf = (tables: Readonly<Record<string, Renamed>>, name: string): Renamed | undefined =>
+  Object.hasOwn(tables, name) ? tables[name] : undefined;
+
 /**
  * @param text paths of active states, joined with ` `
  */
@@ -43,6 +75,8 @@ function newEventType(machine: string, renamed: RenamedInMachine, type: string):
     const state = path.slice(machine.length);
     return `xstate.after.${newName(renamed.delays, delay)}.${machine}${newStates(renamed, state)}`;
   }
+  const [, ended = '', child = ''] = /^(xstate\.(?:done|error|snapshot)\.actor\.)(.+)$/.exec(type) ?? [];
+  if (ended !== '') return `${ended}${newName(tableOf(renamedChildren, machine), child)}`;
   const done = `xstate.done.state.${machine}`;
   if (type.startsWith(done)) return `${done}${newStates(renamed, type.slice(done.length))}`;
   return newName(renamedEvents, type);
@@ -55,22 +89,35 @@ function newGuard({ guards, states }: RenamedInMachine, text: string): string {
   );
 }
 
-function newTransition(renamed: RenamedInMachine, transition: unknown): unknown {
+function newTransition(machine: string, renamed: RenamedInMachine, transition: unknown): unknown {
   if (!isObject(transition)) return transition;
-  const names = transition.kind === 'timer' ? renamed.delays : transition.kind === 'event' ? renamedEvents : undefined;
+  const names = namesOfTrigger(transition.kind, machine, renamed);
   return {
     ...withTexts(transition, { on: (on) => newName(names, on), guard: (guard) => newGuard(renamed, guard) }),
     ...('actions' in transition && { actions: texts(transition.actions, renamed.actions) }),
   };
 }
 
-function newState(renamed: RenamedInMachine, state: unknown): unknown {
+function namesOfTrigger(kind: unknown, machine: string, renamed: RenamedInMachine): Renamed | undefined {
+  if (kind === 'timer') return renamed.delays;
+  if (kind === 'event') return renamedEvents;
+  return kind === 'done' || kind === 'error' ? tableOf(renamedChildren, machine) : undefined;
+}
+
+function newState(machine: string, renamed: RenamedInMachine, state: unknown): unknown {
   if (!isObject(state)) return state;
   return {
     ...withTexts(state, { path: (path) => newStates(renamed, path) }),
     ...('tags' in state && { tags: texts(state.tags, renamed.tags) }),
     ...('entry' in state && { entry: texts(state.entry, renamed.actions) }),
     ...('exit' in state && { exit: texts(state.exit, renamed.actions) }),
+    ...('invoke' in state && {
+      invoke: mapped(state.invoke, (invoked) =>
+        isObject(invoked)
+          ? withTexts(invoked, { id: (id) => newName(tableOf(renamedChildren, machine), id) })
+          : invoked,
+      ),
+    }),
   };
 }
 
@@ -88,11 +135,12 @@ function newTimeline(renamed: RenamedInMachine, timeline: unknown): unknown {
 
 function newMachine(machine: unknown): unknown {
   if (!isObject(machine) || !isText(machine.id)) return machine;
-  const renamed = ofMachine(machine.id);
+  const { id } = machine;
+  const renamed = ofMachine(id);
   return {
     ...machine,
-    states: mapped(machine.states, (state) => newState(renamed, state)),
-    transitions: mapped(machine.transitions, (transition) => newTransition(renamed, transition)),
+    states: mapped(machine.states, (state) => newState(id, renamed, state)),
+    transitions: mapped(machine.transitions, (transition) => newTransition(id, renamed, transition)),
     ...('timeline' in machine && { timeline: newTimeline(renamed, machine.timeline) }),
   };
 }
@@ -101,7 +149,7 @@ const ofMachine = (machine: string): RenamedInMachine =>
   Object.hasOwn(renamedInMachines, machine) ? renamedInMachines[machine]! : {};
 
 /**
- * The conversion of one trace, line by line. States and timers are converted by the machine of their actor, which the
+ * The conversion of one trace, line by line. States, timers and fields are converted by the machine of their actor, which the
  * header and `spawn` records name. Traces of other programs are not changed.
  */
 export function convertNames(): VersionStep {
@@ -116,12 +164,25 @@ export function convertNames(): VersionStep {
     ...('actors' in header && { actors: mapped(header.actors, newActor) }),
   });
 
+  /** Machine of an actor; of its parent for an effect. */
+  const machineOf = (actor: unknown): string =>
+    machines.get(actor) ?? (isText(actor) ? machines.get(actor.slice(0, actor.lastIndexOf('/'))) : undefined) ?? '';
+
+  const newActorName = (actor: string): string => {
+    const slash = actor.lastIndexOf('/');
+    const names = slash < 0 ? undefined : tableOf(renamedChildren, machines.get(actor.slice(0, slash)) ?? '');
+    return names === undefined ? actor : `${actor.slice(0, slash + 1)}${newName(names, actor.slice(slash + 1))}`;
+  };
+  const actors = { actor: newActorName, parent: newActorName };
+
   const newActor = (actor: unknown): unknown => {
     if (!isObject(actor)) return actor;
     if (isText(actor.machine)) machines.set(actor.actor, actor.machine);
-    const renamed = ofMachine(machines.get(actor.actor) ?? '');
+    const machine = machineOf(actor.actor);
+    const renamed = ofMachine(machine);
     return {
-      ...withTexts(actor, { state: (state) => newStates(renamed, state) }),
+      ...withNestedFields(withTexts(actor, actors), tableOf(renamedContextFields, machine), ['context']),
+      ...withTexts(onlyState(actor), { state: (state) => newStates(renamed, state) }),
       ...('timers' in actor && { timers: mapped(actor.timers, (timer) => newTimer(renamed, timer)) }),
     };
   };
@@ -133,10 +194,28 @@ export function convertNames(): VersionStep {
     }
     if (isForeign) return line;
     if (line.kind === 'spawn' && isText(line.machine)) machines.set(line.actor, line.machine);
-    const machine = machines.get(line.kind === 'event' ? line.to : line.actor) ?? '';
-    return newRecord(machine, ofMachine(machine), line);
+    if (line.kind === 'event') {
+      const machine = machines.get(line.to) ?? '';
+      return withTexts(newRecord(machine, ofMachine(machine), line), { from: newActorName, to: newActorName });
+    }
+    const machine = machines.get(line.actor) ?? '';
+    const fields = tableOf(renamedContextFields, machineOf(line.actor));
+    const record = newRecord(machine, ofMachine(machine), line);
+    return withNestedFields(withTexts(record, actors), fields, ['input', 'output', 'params']);
   };
 }
+
+/** Results of children (`xstate.done.actor.…`) have fields of the receiving machine. */
+function newEvent(machine: string, event: RawLine): unknown {
+  if (!isText(event.type)) return event;
+  const isOfXstate = event.type.startsWith('xstate.');
+  return withFields(
+    isOfXstate ? tableOf(renamedContextFields, machine) : tableOf(renamedPayloadFields, event.type),
+    event,
+  );
+}
+
+const onlyState = ({ state }: Raw): Raw => (state === undefined ? {} : { state });
 
 const newTimer = (renamed: RenamedInMachine, timer: unknown): unknown =>
   isObject(timer)
@@ -151,7 +230,7 @@ function newRecord(machine: string, renamed: RenamedInMachine, line: RawLine): R
   const on = (type: string): string => newEventType(machine, renamed, type);
   switch (line.kind) {
     case 'event':
-      return isObject(line.event) ? { ...line, event: withTexts(line.event, { type: on }) } : line;
+      return isObject(line.event) ? { ...line, event: newEvent(machine, withTexts(line.event, { type: on })) } : line;
     case 'transition':
       return withTexts(line, { from: states, to: states, on });
     case 'step':

@@ -129,15 +129,27 @@ export function dataOf(
   };
 }
 
-export function annotationOf({ stage, signer, other, tainted, since, maxLeafMs, before }: SharedJournal): string {
+export function annotationOf({
+  stage,
+  signer,
+  other,
+  tainted,
+  since,
+  maxLeafMs,
+  previousSigners,
+}: SharedJournal): string {
   return JSON.stringify({
     ...{ stage, signer, other, tainted },
-    ...{ since: new Date(since).toISOString(), longestLeafSeconds: Math.ceil(maxLeafMs / 1_000), before },
+    ...{
+      since: new Date(since).toISOString(),
+      longestLeafSeconds: Math.ceil(maxLeafMs / 1_000),
+      before: previousSigners,
+    },
   });
 }
 
 function steady(signer: AuthorityId, maxLeafMs: number): Omit<SharedJournal, 'since'> {
-  return { stage: 'steady', signer, other: null, tainted: null, maxLeafMs, before: [] };
+  return { stage: 'steady', signer, other: null, tainted: null, maxLeafMs, previousSigners: [] };
 }
 
 function journalIn(text: string, place: string): SharedJournal {
@@ -163,7 +175,7 @@ function journalIn(text: string, place: string): SharedJournal {
     }
     return {
       ...{ stage: found, signer, other, tainted: tainted as AuthorityId | null },
-      ...{ since: sinceMs, maxLeafMs: longestLeafSeconds * 1_000, before },
+      ...{ since: sinceMs, maxLeafMs: longestLeafSeconds * 1_000, previousSigners: before },
     };
   } catch (error) {
     throw invalid(place, `is invalid: ${messageOf(error)}`, error);

@@ -363,7 +363,7 @@ export class AdsResponder implements GatedStream {
     const controlPlane = this.#context.controlPlane?.[delta ? 'delta' : 'sotw'];
     const head = { typeUrl, version, nonce, removed, ...(controlPlane !== undefined && { controlPlane }) };
     const bytes = this.#write(head, resources);
-    const cause = order.all || order.asked.length > 0 ? 'request' : 'push';
+    const cause = order.all || order.requested.length > 0 ? 'request' : 'push';
     this.#context.observer.responseSent?.(typeUrl, { cause, resources: count, bytes });
     this.#context.observer.messageSent?.(method);
     const sentAt = this.#context.now();
@@ -396,8 +396,8 @@ export class AdsResponder implements GatedStream {
     return length;
   }
 
-  #skip(typeUrl: string, why: ResponseSkipped['why']): void {
-    this.#options.onReport({ type: 'response.skipped', typeUrl, why, ...this.#awaits(typeUrl) });
+  #skip(typeUrl: string, why: ResponseSkipped['reason']): void {
+    this.#options.onReport({ type: 'response.skipped', typeUrl, reason: why, ...this.#awaits(typeUrl) });
   }
 
   #awaits(typeUrl: string): Pick<ResponseSkipped, 'awaits'> {

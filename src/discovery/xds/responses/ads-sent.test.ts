@@ -17,7 +17,7 @@ const order = (fields: Partial<ResponseOrder>): ResponseOrder => ({
   typeUrl: endpointType,
   names,
   all: false,
-  asked: [],
+  requested: [],
   changed: false,
   ...fields,
 });
@@ -61,7 +61,7 @@ test('SentResources select different resources for streams in different states o
   expect(take(one!, {})).toEqual(['service-7', 'service-9']);
   expect(take(other!, {})).toEqual(['service-7']);
   expect(take(other!, {})).toEqual([]);
-  expect(take(served(1, true)[0]!, { asked: ['service-1'] })).toEqual(['service-1', 'service-7']);
+  expect(take(served(1, true)[0]!, { requested: ['service-1'] })).toEqual(['service-1', 'service-7']);
 });
 
 test('SentResources send the complete set with a shared body if all resources must be sent again', () => {

@@ -144,7 +144,7 @@ function resumeClient({ forgotten }: Sent, order: ResponseOrder, has: KnownResou
     if (versions.get(resource.name) !== resource.version) lacking.push(resource);
   }
   const isAll = lacking.length === next.size;
-  const removedNames = new Set(absent(order.names === '*' ? order.asked : order.names, next));
+  const removedNames = new Set(absent(order.names === '*' ? order.requested : order.names, next));
   const selection: ResponseSelection = {
     resources: isAll ? next : sharedPart(next, lacking),
     removed: [...removedNames].sort(),
@@ -223,7 +223,7 @@ function isSameOrder(one: ResponseOrder, other: ResponseOrder): boolean {
     one.names === other.names &&
     one.all === other.all &&
     one.changed === other.changed &&
-    (one.asked === other.asked || one.asked.length + other.asked.length === 0) &&
+    (one.requested === other.requested || one.requested.length + other.requested.length === 0) &&
     one.typeUrl === other.typeUrl
   );
 }
@@ -286,7 +286,7 @@ function computeOutcome(
 }
 
 function takeAll(order: ResponseOrder, next: ResourceMap, difference: ResourceDifference, delta: boolean): Outcome {
-  const named = order.names === '*' ? order.asked : order.names;
+  const named = order.names === '*' ? order.requested : order.names;
   const removedNames = delta ? new Set([...absent(named, next), ...within(order.names, difference.removed)]) : noNames;
   const { added } = difference;
   const selection: ResponseSelection = { resources: next, removed: [...removedNames].sort(), changed: 'all', added };
@@ -296,7 +296,7 @@ function takeAll(order: ResponseOrder, next: ResourceMap, difference: ResourceDi
 function takeWhole(previous: Sent, order: ResponseOrder, next: ResourceMap, difference: ResourceDifference): Outcome {
   const isNews = difference.changed.length > 0 || within(order.names, difference.removed).length > 0;
   // The remaining differences do not affect the client, so the new map also describes its resources.
-  if (!isNews && order.asked.length === 0) return { selection: undefined, sent: { ...previous, resources: next } };
+  if (!isNews && order.requested.length === 0) return { selection: undefined, sent: { ...previous, resources: next } };
   const { changed, added } = difference;
   const selection: ResponseSelection = { resources: next, removed: [], changed, added };
   return { selection, sent: { resources: next, forgotten: noNames } };
@@ -309,8 +309,8 @@ function takeSome(
   difference: ResourceDifference,
   delta: boolean,
 ): Outcome {
-  const names = new Set(order.asked);
-  const removedNames = new Set(absent(order.asked, next));
+  const names = new Set(order.requested);
+  const removedNames = new Set(absent(order.requested, next));
   if (order.changed) {
     for (const name of difference.changed) names.add(name);
     for (const name of previous.forgotten === 'all' ? next.keys() : previous.forgotten) names.add(name);
@@ -320,8 +320,9 @@ function takeSome(
   const removed = delta ? [...removedNames].sort() : [];
   const sent = order.changed
     ? { resources: next, forgotten: noNames }
-    : withSome(previous, order.asked, next, difference);
-  if (chosen.length === 0 && removed.length === 0 && order.asked.length === 0) return { selection: undefined, sent };
+    : withSome(previous, order.requested, next, difference);
+  if (chosen.length === 0 && removed.length === 0 && order.requested.length === 0)
+    return { selection: undefined, sent };
   // If all are chosen, uses the complete map, so that its frames are joined once for all streams.
   const resources = chosen.length === next.size ? next : chosen;
   const { added } = difference;

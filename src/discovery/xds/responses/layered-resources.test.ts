@@ -63,7 +63,7 @@ it('LayeredResources.over returns the base map or the previous map if the result
 });
 
 it('LayeredResources cause the same responses as plain maps', () => {
-  const order = { typeUrl: clusterType, names: '*' as const, all: false, changed: true, asked: [] };
+  const order = { typeUrl: clusterType, names: '*' as const, all: false, changed: true, requested: [] };
   const sentOf = (delta: boolean, ...maps: readonly ResourceMap[]) => {
     const sent = new SentResources(delta);
     return maps.map((map) => {
@@ -96,7 +96,7 @@ it('LayeredResources with the same base are compared at the cost of their differ
   const names = Array.from({ length: 1_000 }, (_, index) => `cluster-${index}`);
   const previousMap = new Counted(names.map((name) => [name, resourceOf(name, '1')]));
   const after = new Counted([...previousMap, ['cluster-7', resourceOf('cluster-7', '2')]]);
-  const order = { typeUrl: clusterType, names: '*' as const, all: false, changed: true, asked: [] };
+  const order = { typeUrl: clusterType, names: '*' as const, all: false, changed: true, requested: [] };
   const streams = Array.from({ length: 50 }, (_, index) => {
     const overrides = [resourceOf(`inbound-${index}`, '1')];
     const sent = new SentResources(true);

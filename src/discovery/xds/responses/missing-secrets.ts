@@ -15,9 +15,9 @@ export function withoutMissing(
 ): ResponseOrder | undefined {
   const isKnown = (name: string): boolean => resources.has(name) || sent.has(name);
   const { all, changed } = order;
-  const requestedNames = order.asked.filter(isKnown);
+  const requestedNames = order.requested.filter(isKnown);
   const names = order.names === '*' ? order.names : order.names.filter(isKnown);
-  if (names.length === order.names.length && requestedNames.length === order.asked.length) return order;
+  if (names.length === order.names.length && requestedNames.length === order.requested.length) return order;
   const isNothing = all ? resources.size === 0 && names.length === 0 : !changed && requestedNames.length === 0;
-  return isNothing ? undefined : { ...order, names, asked: requestedNames };
+  return isNothing ? undefined : { ...order, names, requested: requestedNames };
 }

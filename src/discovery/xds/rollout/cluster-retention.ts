@@ -86,7 +86,7 @@ export class ClusterRetention {
     const unconfigured = differenceOf(previous, set.resources).removed;
     const removed = departed === undefined ? unconfigured : unconfigured.filter(this.#usedOnLastStream(last!));
     // Clusters of a previous stream, known by name only.
-    const brought = isReturning ? order.asked.filter((name) => !set.resources.has(name)) : [];
+    const brought = isReturning ? order.requested.filter((name) => !set.resources.has(name)) : [];
     if (removed.length + brought.length + rollout.retained.length === 0) {
       return { rollout, order, set, evicted: [] };
     }
@@ -112,11 +112,11 @@ export class ClusterRetention {
       : LayeredResources.shared(set.resources, resourcesOf(previous, names), []);
     const unasked = new Set(names);
     const unseen = removable.filter((name) => !sent.has(name));
-    const requestedNames = [...order.asked.filter((name) => !unasked.has(name)), ...unseen];
-    const isSame = requestedNames.length === order.asked.length && unseen.length === 0;
+    const requestedNames = [...order.requested.filter((name) => !unasked.has(name)), ...unseen];
+    const isSame = requestedNames.length === order.requested.length && unseen.length === 0;
     return {
       rollout: kept,
-      order: isSame ? order : { ...order, asked: requestedNames },
+      order: isSame ? order : { ...order, requested: requestedNames },
       set: { version: set.version, resources },
       evicted: evictedBetween(rollout, next),
     };
@@ -183,7 +183,7 @@ export class ClusterRetention {
    * endpoints, while the client uses an earlier one.
    */
   outdatedForms(
-    { asked: requestedNames }: ResponseOrder,
+    { requested: requestedNames }: ResponseOrder,
     resources: ResourceMap,
     configured: () => ResourceMap | undefined,
   ): readonly string[] {
@@ -221,7 +221,7 @@ export class ClusterRetention {
 
   /** Clusters of a previous stream that are removed before the client requests their endpoints: the response that retains them is not built yet. */
   #leaving(
-    { all, asked: requestedNames, names }: ResponseOrder,
+    { all, requested: requestedNames, names }: ResponseOrder,
     configured: () => ResourceMap | undefined,
   ): readonly string[] {
     const requested = all ? names : requestedNames;
@@ -237,7 +237,7 @@ export class ClusterRetention {
 
   /** Clusters of a previous stream that were removed before this stream sent their endpoints. No push contains these endpoints. */
   #namesWithoutResponse(
-    { changed, asked: requestedNames }: ResponseOrder,
+    { changed, requested: requestedNames }: ResponseOrder,
     retained: Rollout['retained'],
     resources: ResourceMap,
   ): readonly string[] {
@@ -384,5 +384,5 @@ function withoutNames(order: ResponseOrder, excluded: readonly string[]): Respon
   if (excluded.length === 0) return order;
   const isExcluded = new Set(excluded);
   const left = (names: readonly string[]): readonly string[] => names.filter((name) => !isExcluded.has(name));
-  return { ...order, asked: left(order.asked), names: order.names === '*' ? order.names : left(order.names) };
+  return { ...order, requested: left(order.requested), names: order.names === '*' ? order.names : left(order.names) };
 }

@@ -72,7 +72,7 @@ export class DepartedConfigurations {
     const departed = typeUrl === routeType ? departedRoutes(this.#stream, order, set) : missingExtensions(order, set);
     // A returning client keeps configurations of a previous stream until it requests them again.
     const kept = new Set(this.#kept?.get(typeUrl));
-    for (const name of order.asked) kept.delete(name);
+    for (const name of order.requested) kept.delete(name);
     const names = departed.filter(
       (name) => isReturning || sent.has(name) || kept.has(name) || this.#isOfFormerListener(typeUrl, name),
     );

@@ -12,7 +12,7 @@ export interface PreparedResponse {
 /** Ordered resources that the client does not have in this version. */
 export function ofOrder(order: ResponseOrder, names: readonly string[], { resources }: ResourceSet): readonly string[] {
   const { all, changed, has } = order;
-  const requestedNames = all || changed ? undefined : new Set(order.asked);
+  const requestedNames = all || changed ? undefined : new Set(order.requested);
   const versions = new Map(has?.names.map((name, index) => [name, has.versions[index]]));
   return names.filter(
     (name) => (requestedNames?.has(name) ?? true) && versions.get(name) !== resources.get(name)!.version,
@@ -24,7 +24,7 @@ function isNothingLeft(
   resources: ReadonlyMap<string, EncodedResource>,
   sent: SentResources,
 ): boolean {
-  const { all, asked: requestedNames, names } = order;
+  const { all, requested: requestedNames, names } = order;
   if (requestedNames.length > 0) return false;
   // A SotW response without listeners would remove those of the client.
   if (all) return resources.size === 0 && (names === '*' || names.length === 0);
@@ -48,13 +48,13 @@ export function withoutHeld(
   const left = (names: readonly string[]): readonly string[] => names.filter((name) => !held.has(name));
   const { has } = order;
   const names = order.names === '*' ? order.names : left(order.names);
-  const requestedNames = left(order.asked);
+  const requestedNames = left(order.requested);
   const resources = LayeredResources.shared(set.resources, [...previous.values()], absent);
-  if (isNothingLeft({ ...order, names, asked: requestedNames }, resources, sent)) return undefined;
+  if (isNothingLeft({ ...order, names, requested: requestedNames }, resources, sent)) return undefined;
   const next: ResponseOrder = {
     ...order,
     names,
-    asked: requestedNames,
+    requested: requestedNames,
     ...(has !== undefined && {
       has: {
         names: left(has.names),

@@ -107,8 +107,8 @@ export class HeldResources {
   /** Adds the delayed names to an order for some names, because all must come from one set. */
   #withHeld(order: ResponseOrder): ResponseOrder {
     if (order.all || order.changed) return order;
-    const requestedNames = new Set([...order.asked, ...this.#heldNames(order.typeUrl)]);
-    return requestedNames.size === order.asked.length ? order : { ...order, asked: [...requestedNames] };
+    const requestedNames = new Set([...order.requested, ...this.#heldNames(order.typeUrl)]);
+    return requestedNames.size === order.requested.length ? order : { ...order, requested: [...requestedNames] };
   }
 
   #blocking(resource: EncodedResource, blocking: ReadonlySet<string>): readonly string[] {
@@ -123,7 +123,7 @@ export class HeldResources {
     kept: ReadonlySet<string>,
   ): void {
     const isPartial = !order.all && !order.changed;
-    const requestedNames = new Set(order.asked);
+    const requestedNames = new Set(order.requested);
     const awaited = new Set(held.flatMap(({ clusters }) => clusters));
     this.#record.update(
       this.#stream.rules.withHeld(
@@ -170,7 +170,7 @@ export class HeldResources {
           requestedNames.map((name) => set.resources.get(name)!),
           noNames,
         );
-    return { order: { ...order, asked: requestedNames }, set: { version: set.version, resources } };
+    return { order: { ...order, requested: requestedNames }, set: { version: set.version, resources } };
   }
 
   #setCandidates(typeUrl: string, candidates: Candidates | undefined): void {

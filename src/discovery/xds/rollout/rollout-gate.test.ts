@@ -53,7 +53,7 @@ it('RolloutGate reads the new clusters of a response in small steps', () => {
   const order: ResponseOrder = {
     typeUrl: clusterType,
     names: '*',
-    asked: [],
+    requested: [],
     all: true,
     changed: false,
     has: { names: [], versions: [] },

@@ -15,8 +15,8 @@ import { areRemovalsDue } from '../../../../machines/discovery/xds/cluster-remov
 import {
   anyCluster,
   awaitedClusters,
-  isAtRest,
   isGated,
+  isIdle,
   type Rollout,
   stepsOfLimit,
   withUnknownClusters,
@@ -98,7 +98,7 @@ export class RolloutGate {
 
   waits(typeUrl: string): readonly RolloutWait[] {
     if (typeUrl !== clusterType) return [...heldOf(this.rollout, typeUrl), ...keptOf(this.#departed.of(typeUrl))];
-    if (isAtRest(this.rollout)) return [];
+    if (isIdle(this.rollout)) return [];
     const { delayMs } = this.#stream.removal;
     const naming = this.#retention.naming((cluster) => this.#held.names(cluster));
     return clusterWaits(this.rollout, { removalDelayMs: delayMs, naming });
@@ -115,7 +115,7 @@ export class RolloutGate {
   /** Prepares {@link prepare} and {@link sent} in steps. All streams share the cached results. */
   *reading(order: ResponseOrder, set: ResourceSet): Steps<void> {
     const { version, resources } = set;
-    const { typeUrl, has, asked: requestedNames } = order;
+    const { typeUrl, has, requested: requestedNames } = order;
     const dropsRemoved =
       typeUrl === endpointType && requestedNames.length > 0 && this.#record.current.newClusters.length > 0;
     if (dropsRemoved || this.#mayPrecedeClusters(order, version)) yield* this.#stream.generating(clusterType);
@@ -143,7 +143,7 @@ export class RolloutGate {
     if (this.#subscription === 'none' && this.#isWarming && isReturning(order)) {
       this.#record.update(withUnknownClusters(this.#record.current), typeUrl);
     }
-    const isOnlyReady = !order.all && !order.changed && order.asked.length === 0;
+    const isOnlyReady = !order.all && !order.changed && order.requested.length === 0;
     const prepared = isOnlyReady ? this.#held.release(order) : this.#withoutDeparted(order, set);
     if (prepared !== undefined) this.#retention.replacing(typeUrl, prepared.set.resources);
     return prepared;
@@ -268,7 +268,7 @@ export class RolloutGate {
   #withBrought(order: ResponseOrder, { resources }: ResourceSet): ResponseOrder {
     if (!this.#stream.isDelta || this.#stream.watchOf(clusterType)?.unrequested !== true || !order.all) return order;
     const names = this.#stream.watchOf(endpointType)?.names ?? noNames;
-    return { ...order, asked: names.filter((name) => !resources.has(name)) };
+    return { ...order, requested: names.filter((name) => !resources.has(name)) };
   }
 
   /** A client that requests clusters warms none. */
@@ -293,7 +293,7 @@ export class RolloutGate {
       return this.#retention.endpointsOfLastStream(order, set, (name) => configured.has(name));
     }
     const unused = this.#record.current.newClusters.filter(({ state }) => state === 'sent').map(({ name }) => name);
-    if (order.asked.length > 0 && unused.length > 0) this.#dropRemoved(order.asked);
+    if (order.requested.length > 0 && unused.length > 0) this.#dropRemoved(order.requested);
     const configured = (): ResourceMap | undefined => this.#stream.generated(clusterType)?.resources;
     const outdated = this.#retention.outdatedForms(order, set.resources, configured);
     // Without these endpoints the client does not acknowledge the version that needs them, so the next version must not wait for an ACK.
@@ -385,7 +385,7 @@ export class RolloutGate {
     return clusters === undefined ? noNames : this.#stream.sentOf(clusterType).differenceTo(clusters.resources).added;
   }
 
-  #mayPrecedeClusters({ typeUrl, all, asked: requestedNames }: ResponseOrder, version: string): boolean {
+  #mayPrecedeClusters({ typeUrl, all, requested: requestedNames }: ResponseOrder, version: string): boolean {
     const isRequestResponse = all || requestedNames.length > 0;
     return isRequestResponse && isGated(typeUrl) && this.#subscription === 'all' && version !== this.#clustersVersion;
   }

@@ -1,4 +1,4 @@
-import { isAtRest, newRollout, type Rollout } from '../../../../machines/discovery/xds/cluster-rollout.ts';
+import { isIdle, newRollout, type Rollout } from '../../../../machines/discovery/xds/cluster-rollout.ts';
 import { eventsOf, type ReportedStream, type RolloutEvent, RolloutReports } from './rollout-events.ts';
 
 export interface RecordedStream extends ReportedStream {
@@ -28,7 +28,7 @@ export class RolloutRecord {
   update(next: Rollout, currentType?: string, first?: RolloutEvent): void {
     const previous = this.#current;
     if (next === previous) return;
-    this.#current = isAtRest(next) ? newRollout : next;
+    this.#current = isIdle(next) ? newRollout : next;
     this.#reports.report(previous, () => this.#current);
     if (first !== undefined) this.#stream.takeRolloutEvent(first);
     if (previous.held === this.#current.held) return;

@@ -374,7 +374,7 @@ export class AdsStream {
   }
 
   #reportExchange(report: StreamReport): void {
-    if (report.type === 'request.classified') this.#log.judged(report.typeUrl, report.verdict, report.reason);
+    if (report.type === 'request.classified') this.#log.judged(report.typeUrl, report.requestClass, report.reason);
     this.#report(report);
   }
 

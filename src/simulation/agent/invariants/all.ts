@@ -1,51 +1,51 @@
 import { noChartFails, triggersAreApplied } from './converging.ts';
-import { agentEndsForAReason, nobodyForgotten, nobodyLeftBehind, stopEnds } from './exits.ts';
+import { agentExitsForReason, everyProcessIsAwaited, noProcessOutlivesAgent, stopEnds } from './exits.ts';
 import type { Invariant } from './invariant.ts';
 import {
-  doomedIsReplaced,
-  liveIsNotKilled,
+  noSigkillToLive,
   noSignalToDrainingParent,
   noSignalToNeededParent,
-  onlyKillTheUnborn,
-  replacedHasItsTime,
+  orphanIsReplaced,
+  replacedFinishesRequests,
   servingIsKept,
+  startingIsKilled,
 } from './keeping.ts';
-import { checkedAlone, failedIsNotRepeated, servedIsWanted } from './replacing.ts';
+import { failedIsNotRepeated, newestBinaryServes, onlyCheckedBinaries } from './replacing.ts';
 import {
   eachStartIsReportedOnce,
-  noRoomIsReported,
+  fullDiskIsReported,
   readyHasItsListeners,
-  readyIsSaid,
+  readyIsReported,
   readyIsTrue,
 } from './reporting.ts';
-import { fewProcesses, noDrainCutByStart, noGap, noSecondBeginning, oneNotLive } from './starting.ts';
+import { fewProcesses, noDrainCutByStart, noGap, noSecondEpochZero, oneNotLive } from './starting.ts';
 
 /** Invariants of the agent (spec/envoy-hot-restart.md §9). */
 export const invariants: readonly Invariant[] = [
   noChartFails,
   oneNotLive,
   noGap,
-  noSecondBeginning,
+  noSecondEpochZero,
   noDrainCutByStart,
   fewProcesses,
-  checkedAlone,
+  onlyCheckedBinaries,
   failedIsNotRepeated,
-  servedIsWanted,
+  newestBinaryServes,
   noSignalToDrainingParent,
   noSignalToNeededParent,
-  replacedHasItsTime,
-  onlyKillTheUnborn,
+  replacedFinishesRequests,
+  startingIsKilled,
   servingIsKept,
-  doomedIsReplaced,
-  nobodyForgotten,
-  nobodyLeftBehind,
-  agentEndsForAReason,
+  orphanIsReplaced,
+  everyProcessIsAwaited,
+  noProcessOutlivesAgent,
+  agentExitsForReason,
   triggersAreApplied,
-  liveIsNotKilled,
+  noSigkillToLive,
   eachStartIsReportedOnce,
-  noRoomIsReported,
+  fullDiskIsReported,
   readyIsTrue,
   readyHasItsListeners,
-  readyIsSaid,
+  readyIsReported,
   stopEnds,
 ];

@@ -10,9 +10,9 @@ export const noChartFails: Invariant = {
 /** When idle, the desired configuration serves, or all retries were used. */
 export const triggersAreApplied: Invariant = {
   name: 'every trigger is applied or superseded',
-  atRest({ host, wanted, triesSinceTrigger, retryBudget, stopOrdered, agentExitCode, mayWaitForEver }) {
+  whenIdle({ host, desired: wanted, triesSinceTrigger, retryBudget, stopOrdered, agentExitCode, mayWaitForEver }) {
     if (stopOrdered || agentExitCode !== undefined || triesSinceTrigger > retryBudget) return undefined;
-    if (mayWaitForEver === true || host.processes.some(({ undying }) => undying)) return undefined;
+    if (mayWaitForEver === true || host.processes.some(({ isUnkillable: undying }) => undying)) return undefined;
     const serving = host.processes.filter((process) => host.isServing(process));
     const applied = serving.some(
       ({ generation }) => generation.files >= wanted.files && generation.orders === wanted.orders,
@@ -28,9 +28,9 @@ export const triggersAreApplied: Invariant = {
  */
 export const givingUpPasses: Invariant = {
   name: 'exhausted retries resume when the faults are over',
-  atRest(observed) {
+  whenIdle(observed) {
     const { host } = observed;
     if (!host.processes.some((process) => host.isServing(process))) return undefined;
-    return triggersAreApplied.atRest?.({ ...observed, triesSinceTrigger: 0 });
+    return triggersAreApplied.whenIdle?.({ ...observed, triesSinceTrigger: 0 });
   },
 };

@@ -1,7 +1,7 @@
 import { type Invariant, listOf } from './invariant.ts';
 
 /** While the agent runs, each process has an epoch that waits for its exit. */
-export const nobodyForgotten: Invariant = {
+export const everyProcessIsAwaited: Invariant = {
   name: 'every process is reaped',
   always({ host, agentEnds }) {
     if (agentEnds) return undefined;
@@ -11,23 +11,23 @@ export const nobodyForgotten: Invariant = {
 };
 
 /** No Envoy outlives its agent. */
-export const nobodyLeftBehind: Invariant = {
+export const noProcessOutlivesAgent: Invariant = {
   name: 'every process ends',
-  always({ host, agentExitCode, hurried }) {
+  always({ host, agentExitCode, isHurried: hurried }) {
     // A process that survives SIGKILL cannot be ended, and an agent with a second order to stop does not wait for the kernel.
-    const left = host.processes.filter((one) => !one.undying && !(hurried === true && host.isKilled(one)));
+    const left = host.processes.filter((one) => !one.isUnkillable && !(hurried === true && host.isKilled(one)));
     if (agentExitCode === undefined || left.length === 0) return undefined;
     return `the agent exited; running: ${listOf(left)}`;
   },
 };
 
 /** The agent exits by itself only when its retries are exhausted and no Envoy serves. */
-export const agentEndsForAReason: Invariant = {
+export const agentExitsForReason: Invariant = {
   name: 'the agent exits only on request, or when retries are exhausted and no Envoy serves',
   always({ agentExitCode, stopOrdered, triesSinceTrigger, retryBudget, policy, host }) {
     if (agentExitCode === undefined || stopOrdered) return undefined;
     // Without a free base ID no start can be attempted.
-    if (host.processes.some(({ undying }) => undying)) return undefined;
+    if (host.processes.some(({ isUnkillable: undying }) => undying)) return undefined;
     if (triesSinceTrigger > (policy?.restartPolicy === 'exit' ? 0 : retryBudget)) return undefined;
     return `it exited with ${agentExitCode} after ${triesSinceTrigger} attempts`;
   },
@@ -35,7 +35,7 @@ export const agentEndsForAReason: Invariant = {
 
 export const stopEnds: Invariant = {
   name: 'a stop always ends',
-  atRest({ stopOrdered, agentExitCode, host }) {
+  whenIdle({ stopOrdered, agentExitCode, host }) {
     if (!stopOrdered || agentExitCode !== undefined) return undefined;
     return `no event is pending, and the agent still runs; running: ${listOf(host.processes)}`;
   },

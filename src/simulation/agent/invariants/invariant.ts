@@ -7,7 +7,7 @@ import type { EnvoySignal, SimulatedHost, SimulatedProcess } from '../simulated-
 export interface Observed {
   readonly host: SimulatedHost;
   /** Generation that the agent should run. */
-  readonly wanted: { readonly files: number; readonly orders: number };
+  readonly desired: { readonly files: number; readonly orders: number };
   /** Upper bound of the failed starts and lost live epochs since the agent's last trigger. */
   readonly triesSinceTrigger: number;
   readonly retryBudget: number;
@@ -20,7 +20,7 @@ export interface Observed {
   /** The agent can no longer cancel its exit: it waits for the last processes. */
   readonly agentEnds: boolean;
   /** Another stop was ordered while {@link agentEnds}. */
-  readonly hurried?: boolean;
+  readonly isHurried?: boolean;
   /** No Envoy ever becomes live with the desired configuration. */
   readonly mayWaitForEver?: boolean;
   /** `undefined` while the agent runs. */
@@ -38,16 +38,16 @@ export interface Observed {
   /** Binaries whose Envoy exited by itself before it had served for a minute, and withdrawn ones. */
   readonly failedBinaries?: ReadonlySet<string>;
   /** Unreported reason why there was no space for the files of a start. */
-  readonly untold?: string | undefined;
+  readonly unreported?: string | undefined;
 }
 
 /** A property that must always hold. Each function returns a description of the violation, if there is one. */
 export interface Invariant {
   readonly name: string;
   /** The bootstrap of a process that will be started is requested. */
-  preparing?(newcomer: { epoch: number; binary: string }, observed: Observed): string | undefined;
+  preparing?(order: { epoch: number; binary: string }, observed: Observed): string | undefined;
   /** A process is about to be started. */
-  spawning?(newcomer: { epoch: number; baseId: number; binary?: string }, observed: Observed): string | undefined;
+  spawning?(order: { epoch: number; baseId: number; binary?: string }, observed: Observed): string | undefined;
   /** The agent is about to send a signal. */
   signalling?(process: SimulatedProcess, signal: EnvoySignal, observed: Observed): string | undefined;
   /** The agent orders an Envoy to drain. */
@@ -55,13 +55,13 @@ export interface Invariant {
   /** A process has exited. */
   leaving?(process: SimulatedProcess, end: ProcessEnd, observed: Observed): string | undefined;
   /** The supervisor reports a start to the agent. */
-  reporting?(what: 'restart.decided' | 'restart.ended', name: string, observed: Observed): string | undefined;
+  reporting?(type: 'restart.decided' | 'restart.ended', name: string, observed: Observed): string | undefined;
   /** A readiness request got a response. */
-  answering?(answer: ReadinessRespond, observed: Observed): string | undefined;
+  respondingReadiness?(response: ReadinessRespond, observed: Observed): string | undefined;
   /** Runs after every choice, when all actors are idle. */
   always?(observed: Observed): string | undefined;
   /** Runs when no spontaneous event remains. */
-  atRest?(observed: Observed): string | undefined;
+  whenIdle?(observed: Observed): string | undefined;
 }
 
 export const named = (process: SimulatedProcess): string => `epoch ${process.label}`;

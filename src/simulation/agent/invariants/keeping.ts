@@ -6,7 +6,7 @@ import { type Invariant, listOf, named, type Observed } from './invariant.ts';
 export const noSignalToDrainingParent: Invariant = {
   name: 'never a termination signal to a draining parent before its deadline',
   signalling(process, signal, observed) {
-    if (signal === 'SIGUSR1' || !observed.host.isDraining(process) || process.sentAway) return undefined;
+    if (signal === 'SIGUSR1' || !observed.host.isDraining(process) || process.exitRequested) return undefined;
     // A child that was killed between two probes may have been live.
     if (!process.supersededSeen) return undefined;
     if (observed.stopDeadlinePassed || observed.isOverdue(process)) return undefined;
@@ -18,11 +18,11 @@ export const noSignalToDrainingParent: Invariant = {
 export const noSignalToNeededParent: Invariant = {
   name: 'never a termination signal to the parent of a starting epoch',
   signalling(process, signal, { host, stopOrdered, isOverdue }) {
-    if (signal === 'SIGUSR1' || stopOrdered || process.sentAway) return undefined;
+    if (signal === 'SIGUSR1' || stopOrdered || process.exitRequested) return undefined;
     // The parent may hang, and its child would wait forever.
     if (isOverdue(process)) return undefined;
     const child = host.processes.find(
-      ({ epoch, baseId, live, sentAway }) =>
+      ({ epoch, baseId, live, exitRequested: sentAway }) =>
         baseId === process.baseId && epoch === process.epoch + 1 && !live && !sentAway,
     );
     return child === undefined ? undefined : `${signal} to ${named(process)}, whose child ${named(child)} is starting`;
@@ -30,7 +30,7 @@ export const noSignalToNeededParent: Invariant = {
 };
 
 /** On SIGTERM a child that is not live also terminates its parent (fact 3). */
-export const onlyKillTheUnborn: Invariant = {
+export const startingIsKilled: Invariant = {
   name: 'never SIGTERM to an epoch that is not live',
   signalling(process, signal) {
     return signal === 'SIGTERM' && !process.live ? `SIGTERM to ${named(process)}, which is not live` : undefined;
@@ -38,13 +38,13 @@ export const onlyKillTheUnborn: Invariant = {
 };
 
 /** An Envoy that no probe found live may be live by now, so it is probed again. Its parent has closed its listeners. */
-export const liveIsNotKilled: Invariant = {
+export const noSigkillToLive: Invariant = {
   name: 'never SIGKILL to an epoch that would report that it is live',
   signalling(process, signal, { host, stopOrdered }) {
-    if (signal !== 'SIGKILL' || stopOrdered || process.sentAway) return undefined;
+    if (signal !== 'SIGKILL' || stopOrdered || process.exitRequested) return undefined;
     if (process.seen || mayBeHeldBack(process)) return undefined;
     if (!host.isServing(process) || !host.hasAdmin(process) || !host.isResponsive(process)) return undefined;
-    return host.isDoomed(process) ? undefined : `SIGKILL to ${named(process)}, which serves and was not probed`;
+    return host.isOrphaned(process) ? undefined : `SIGKILL to ${named(process)}, which serves and was not probed`;
   },
 };
 
@@ -52,11 +52,11 @@ export const liveIsNotKilled: Invariant = {
  * The requests of a replaced Envoy have as much time as those of a parent. An orphaned or possibly orphaned Envoy has less; and one that
  * cannot be ordered to close its listeners accepts connections until it is terminated.
  */
-export const replacedHasItsTime: Invariant = {
+export const replacedFinishesRequests: Invariant = {
   name: 'never a termination signal to a replaced epoch before its deadline',
   signalling(process, signal, { host, stopOrdered, isOverdue }) {
     if (signal === 'SIGUSR1' || stopOrdered || !process.closed) return undefined;
-    if (host.isDoomed(process) || process.parentCrashed) return undefined;
+    if (host.isOrphaned(process) || process.parentCrashed) return undefined;
     // Its requests are lost already; the first SIGKILL was checked.
     if (host.isKilled(process)) return undefined;
     return isOverdue(process)
@@ -80,25 +80,25 @@ export const servingIsKept: Invariant = {
   },
 };
 
-function givenUp(deed: string, process: SimulatedProcess, observed: Observed): string | undefined {
+function givenUp(action: string, process: SimulatedProcess, observed: Observed): string | undefined {
   const { host, stopOrdered } = observed;
   // Between two probes the agent cannot know that it is live.
   if (stopOrdered || !host.isServing(process) || !process.seen) return undefined;
   if (observed.policy?.hotRestart === false) return undefined;
-  const takesNoChild = host.isDoomed(process) || process.parentCrashed || host.isStuck(process.baseId);
-  if (takesNoChild && (observed.restartsInFull === true || process.successorDied)) return undefined;
+  const takesNoChild = host.isOrphaned(process) || process.parentCrashed || host.isStuck(process.baseId);
+  if (takesNoChild && (observed.restartsInFull === true || process.successorCrashed)) return undefined;
   const better = host.processes.some((other) => other !== process && host.isServing(other));
-  return better ? undefined : `${deed}, which serves; running: ${listOf(host.processes)}`;
+  return better ? undefined : `${action}, which serves; running: ${listOf(host.processes)}`;
 }
 
 /**
  * The main thread of an orphaned Envoy blocks within 5 s of its parent's exit, and it aborts 10 s later (fact 4): enough time to start a
  * replacement.
  */
-export const doomedIsReplaced: Invariant = {
+export const orphanIsReplaced: Invariant = {
   name: 'an orphaned epoch is replaced before it aborts',
   leaving(process, { signal }, { stopOrdered, restartsInFull, agentEnds }) {
-    if (signal !== 'SIGABRT' || !process.seen || process.sentAway || process.successorTried) return undefined;
+    if (signal !== 'SIGABRT' || !process.seen || process.exitRequested || process.successorTried) return undefined;
     // There may be no agent to replace it.
     if (stopOrdered || restartsInFull === true || agentEnds) return undefined;
     return `${named(process)} aborted, and no replacement was started`;

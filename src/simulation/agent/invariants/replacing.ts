@@ -2,7 +2,7 @@
 import { type Invariant, listOf } from './invariant.ts';
 
 /** Also when a certificate changes while an unchecked file is at the path. */
-export const checkedAlone: Invariant = {
+export const onlyCheckedBinaries: Invariant = {
   name: 'never an Envoy binary that was not checked',
   spawning({ epoch, binary = '' }, { checked }) {
     if (checked === undefined || checked.has(binary)) return undefined;
@@ -19,13 +19,13 @@ export const failedIsNotRepeated: Invariant = {
 };
 
 /** When idle, the newest compatible binary serves, or the agent has reported its withdrawal. */
-export const servedIsWanted: Invariant = {
+export const newestBinaryServes: Invariant = {
   name: 'the newest compatible Envoy binary serves, or was withdrawn',
-  atRest({ host, checked, withdrawn, triesSinceTrigger, retryBudget, stopOrdered, agentExitCode, mayWaitForEver }) {
+  whenIdle({ host, checked, withdrawn, triesSinceTrigger, retryBudget, stopOrdered, agentExitCode, mayWaitForEver }) {
     if (checked === undefined || withdrawn === undefined || stopOrdered || agentExitCode !== undefined)
       return undefined;
     if (triesSinceTrigger > retryBudget || mayWaitForEver === true) return undefined;
-    if (host.processes.some(({ undying }) => undying)) return undefined;
+    if (host.processes.some(({ isUnkillable: undying }) => undying)) return undefined;
     const newest = [...checked].at(-1) ?? '';
     const serving = host.processes.filter((process) => host.isServing(process));
     if (withdrawn.has(newest) || serving.some(({ binary }) => binary === newest)) return undefined;

@@ -3,7 +3,7 @@ import { type Invariant, listOf } from './invariant.ts';
 /** Traffic depends on readiness. */
 export const readyIsTrue: Invariant = {
   name: 'never ready while no Envoy accepts connections',
-  answering({ ready }, { host }) {
+  respondingReadiness({ ready }, { host }) {
     if (!ready || host.processes.some((process) => host.isAccepting(process))) return undefined;
     return `ready; running: ${listOf(host.processes)}`;
   },
@@ -12,16 +12,16 @@ export const readyIsTrue: Invariant = {
 /** Between two probes only Envoy knows that a child has taken over. */
 export const readyHasItsListeners: Invariant = {
   name: 'never ready while an Envoy serves without a listener that it rejected',
-  answering({ ready }, { host }) {
-    const lacking = host.processes.filter((one) => one.seen && one.lacks && host.isAccepting(one));
+  respondingReadiness({ ready }, { host }) {
+    const lacking = host.processes.filter((one) => one.seen && one.lacksListener && host.isAccepting(one));
     return ready && lacking.length > 0 ? `ready; without a listener: ${listOf(lacking)}` : undefined;
   },
 };
 
 /** Otherwise a valid certificate would not restore the traffic that was lost with an invalid one. */
-export const readyIsSaid: Invariant = {
+export const readyIsReported: Invariant = {
   name: 'ready while an Envoy serves its whole configuration',
-  answering({ ready, reason }, { host, stopOrdered, agentEnds }) {
+  respondingReadiness({ ready, reason }, { host, stopOrdered, agentEnds }) {
     if (ready || stopOrdered || agentEnds) return undefined;
     const good = host.processes.filter((process) => host.isReadyFor(process));
     return good.length === 0 ? undefined : `not ready (${reason}); serving: ${listOf(good)}`;
@@ -31,8 +31,8 @@ export const readyIsSaid: Invariant = {
 /** Logs and metrics depend on these reports. */
 export const eachStartIsReportedOnce: Invariant = {
   name: 'each start is reported as decided, then as ended',
-  reporting(what, name, { restart }) {
-    if (what === 'restart.decided')
+  reporting(type, name, { restart }) {
+    if (type === 'restart.decided')
       return restart === undefined ? undefined : `${name} is decided before ${restart} has ended`;
     return restart === name ? undefined : `${name} has ended; in progress: ${restart ?? 'none'}`;
   },
@@ -43,9 +43,9 @@ export const eachStartIsReportedOnce: Invariant = {
 };
 
 /** Only an operator can free space. */
-export const noRoomIsReported: Invariant = {
+export const fullDiskIsReported: Invariant = {
   name: 'a start without space for its files is reported with the reason',
-  always({ untold }) {
+  always({ unreported: untold }) {
     return untold === undefined ? undefined : `not reported: ${untold}`;
   },
 };

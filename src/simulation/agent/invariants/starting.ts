@@ -4,8 +4,8 @@ import { type Invariant, listOf } from './invariant.ts';
 export const oneNotLive: Invariant = {
   name: 'never two epochs that are not live',
   spawning({ epoch }, { host }) {
-    const others = host.processes.filter((process) => !process.live && !process.undying);
-    return others.length === 0 ? undefined : `epoch ${epoch} is started while ${listOf(others)} is not live`;
+    const otherStarts = host.processes.filter((process) => !process.live && !process.isUnkillable);
+    return otherStarts.length === 0 ? undefined : `epoch ${epoch} is started while ${listOf(otherStarts)} is not live`;
   },
 };
 
@@ -20,7 +20,7 @@ export const noGap: Invariant = {
 };
 
 /** Another epoch 0 would unlink the shared memory of running Envoys (§2). */
-export const noSecondBeginning: Invariant = {
+export const noSecondEpochZero: Invariant = {
   name: 'never epoch 0 beside another epoch',
   spawning({ epoch, baseId }, { host }) {
     const alive = host.processes.filter((process) => process.baseId === baseId);
@@ -43,7 +43,7 @@ export const noDrainCutByStart: Invariant = {
 export const fewProcesses: Invariant = {
   name: 'never more than three processes, nor more than two of one base id',
   always({ host }) {
-    const processes = host.processes.filter(({ undying }) => !undying);
+    const processes = host.processes.filter(({ isUnkillable: undying }) => !undying);
     const ofOne = (baseId: number): number => processes.filter((process) => process.baseId === baseId).length;
     const tooMany = processes.length > 3 || processes.some(({ baseId }) => ofOne(baseId) > 2);
     return tooMany ? `running: ${listOf(processes)}` : undefined;

@@ -32,7 +32,7 @@ export interface Served {
   next: number | null;
 }
 
-export interface Line {
+export interface PushQueue {
   /** All connected proxies, in the order of their connection. */
   proxies: number[];
   waiting: Group[];
@@ -46,77 +46,79 @@ export interface Line {
 /** Proxies to serve, and their changes. */
 export type Batch = Omit<ProxiesServe, 'type'>;
 
-export const emptyLine: Line = { proxies: [], waiting: [], serving: [], changes: [], first: 0 };
+export const emptyQueue: PushQueue = { proxies: [], waiting: [], serving: [], changes: [], first: 0 };
 
-export function isAtRest({ waiting, serving }: Line): boolean {
+export function isIdle({ waiting, serving }: PushQueue): boolean {
   return waiting.length === 0 && serving.length === 0;
 }
 
 /** A new proxy gets no earlier changes: it requests the current state. */
-export function withProxy(line: Line, connection: number): Line {
-  return { ...line, proxies: [...line.proxies, connection] };
+export function withProxy(queue: PushQueue, connection: number): PushQueue {
+  return { ...queue, proxies: [...queue.proxies, connection] };
 }
 
-export function withoutProxy(line: Line, connection: number): Line {
+export function withoutProxy(queue: PushQueue, connection: number): PushQueue {
   const remaining = (list: number[]): number[] => list.filter((other) => other !== connection);
   return withoutOldChanges({
-    ...line,
-    proxies: remaining(line.proxies),
-    waiting: line.waiting.flatMap((group) => {
+    ...queue,
+    proxies: remaining(queue.proxies),
+    waiting: queue.waiting.flatMap((group) => {
       if (!group.connections.includes(connection)) return group;
       const connections = remaining(group.connections);
       return connections.length === 0 ? [] : { ...group, connections };
     }),
-    serving: line.serving.filter((served) => served.connection !== connection),
+    serving: queue.serving.filter((served) => served.connection !== connection),
   });
 }
 
 /** Adds a change for all proxies: at the end of the queue, unless a proxy is in it already. */
-export function withPush(line: Line, change: Change): Line {
-  const { waiting, serving } = line;
-  const number = line.first + line.changes.length;
-  const isFull = line.changes.length === maxChanges;
+export function withPush(queue: PushQueue, change: Change): PushQueue {
+  const { waiting, serving } = queue;
+  const number = queue.first + queue.changes.length;
+  const isFull = queue.changes.length === maxChanges;
   return withoutOldChanges({
-    ...line,
-    waiting: appended(waiting, { connections: free(line), from: number }),
+    ...queue,
+    waiting: appended(waiting, { connections: idleProxies(queue), from: number }),
     serving: serving.map((served) => (served.next === null ? { ...served, next: number } : served)),
-    changes: isFull ? [merged([...line.changes, change])] : [...line.changes, change],
-    first: isFull ? number : line.first,
+    changes: isFull ? [mergeChanges([...queue.changes, change])] : [...queue.changes, change],
+    first: isFull ? number : queue.first,
   });
 }
 
 /** Fills free slots, with one batch per group. */
-export function withTurns(line: Line, throttle: number): { line: Line; batches: Batch[] } {
+export function withGrantedSlots(queue: PushQueue, throttle: number): { queue: PushQueue; batches: Batch[] } {
   const batches: Batch[] = [];
-  let waiting = line.waiting;
-  let serving = line.serving;
+  let waiting = queue.waiting;
+  let serving = queue.serving;
   while (waiting.length > 0 && serving.length < throttle) {
     const [{ connections, from }, ...rest] = waiting as [Group, ...Group[]];
     const turn = connections.slice(0, throttle - serving.length);
-    batches.push({ connections: turn, ...merged(changesFrom(line, from)) });
+    batches.push({ connections: turn, ...mergeChanges(changesFrom(queue, from)) });
     serving = [...serving, ...turn.map((connection) => ({ connection, next: null }))];
     waiting =
       turn.length === connections.length ? rest : [{ connections: connections.slice(turn.length), from }, ...rest];
   }
-  return batches.length === 0 ? { line, batches } : { line: withoutOldChanges({ ...line, waiting, serving }), batches };
+  return batches.length === 0
+    ? { queue, batches }
+    : { queue: withoutOldChanges({ ...queue, waiting, serving }), batches };
 }
 
 /** Ends the slots of these proxies. Those with a change since then are appended to the queue. */
-export function withServed(line: Line, connections: readonly number[]): Line {
+export function withServed(queue: PushQueue, connections: readonly number[]): PushQueue {
   const done = new Set(connections);
-  let { waiting } = line;
-  for (const { connection, next } of line.serving) {
+  let { waiting } = queue;
+  for (const { connection, next } of queue.serving) {
     if (next !== null && done.has(connection)) waiting = appended(waiting, { connections: [connection], from: next });
   }
   return withoutOldChanges({
-    ...line,
+    ...queue,
     waiting,
-    serving: line.serving.filter((served) => !done.has(served.connection)),
+    serving: queue.serving.filter((served) => !done.has(served.connection)),
   });
 }
 
 /** Merges changes: the newest version, all changed objects, and the earliest start. */
-export function merged(changes: readonly Change[]): Change {
+export function mergeChanges(changes: readonly Change[]): Change {
   if (changes.length === 1) return changes[0]!;
   return {
     version: changes.at(-1)!.version,
@@ -126,7 +128,7 @@ export function merged(changes: readonly Change[]): Change {
   };
 }
 
-function free({ proxies, waiting, serving }: Line): number[] {
+function idleProxies({ proxies, waiting, serving }: PushQueue): number[] {
   if (waiting.length === 0 && serving.length === 0) return proxies;
   const busy = new Set(serving.map(({ connection }) => connection));
   for (const { connections } of waiting) for (const connection of connections) busy.add(connection);
@@ -140,16 +142,16 @@ function appended(waiting: Group[], group: Group): Group[] {
   return [...waiting.slice(0, -1), { ...last, connections: [...last.connections, ...group.connections] }];
 }
 
-function changesFrom({ changes, first }: Line, from: number): Change[] {
+function changesFrom({ changes, first }: PushQueue, from: number): Change[] {
   return changes.slice(Math.max(0, from - first));
 }
 
-function withoutOldChanges(line: Line): Line {
-  const { waiting, serving, changes } = line;
-  if (changes.length === 0) return line;
+function withoutOldChanges(queue: PushQueue): PushQueue {
+  const { waiting, serving, changes } = queue;
+  if (changes.length === 0) return queue;
   let oldest = Number.POSITIVE_INFINITY;
   for (const { from } of waiting) oldest = Math.min(oldest, from);
   for (const { next } of serving) if (next !== null) oldest = Math.min(oldest, next);
-  if (oldest === Number.POSITIVE_INFINITY) return { ...line, changes: [], first: 0 };
-  return oldest <= line.first ? line : { ...line, changes: changes.slice(oldest - line.first), first: oldest };
+  if (oldest === Number.POSITIVE_INFINITY) return { ...queue, changes: [], first: 0 };
+  return oldest <= queue.first ? queue : { ...queue, changes: changes.slice(oldest - queue.first), first: oldest };
 }
