@@ -1,5 +1,5 @@
 /**
- * Events of the agent's access log service, from which Istio's standard metrics are counted (spec/standard-metrics.md). Log entries are not
+ * Events of the agent's access log service, from which Istio's standard metrics are counted. Log entries are not
  * events: thousands arrive per second.
  */
 

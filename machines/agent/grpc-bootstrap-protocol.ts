@@ -1,4 +1,4 @@
-/** Events of the bootstrap file for gRPC without a proxy (spec/proxyless.md §4). */
+/** Events of the bootstrap file for gRPC without a proxy. */
 
 /** secrets/output → secrets, secrets → agent. Certificate, key and roots are in the directory of OUTPUT_CERTS. */
 export type OutputWritten = { type: 'output.written' };

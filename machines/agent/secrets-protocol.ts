@@ -1,5 +1,5 @@
 /**
- * Events of the secrets of a workload (spec/agent.md §7). They never contain certificates, keys or roots: a version identifies what an
+ * Events of the secrets of a workload. They never contain certificates, keys or roots: a version identifies what an
  * effect stores in memory.
  */
 

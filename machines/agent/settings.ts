@@ -13,7 +13,7 @@ export interface AgentSettings {
   parentShutdownMs: number;
   /** Drain of a stopping agent before it terminates Envoy. */
   terminationDrainMs: number;
-  /** A stopping agent waits, without a limit, until no request is active (spec/agent.md §2.5). */
+  /** A stopping agent waits, without a limit, until no request is active. */
   exitOnZeroActiveConnections: boolean;
   /** Minimum of that wait, because clients that have not yet removed this proxy may still send requests. */
   minimumDrainMs: number;
@@ -81,7 +81,7 @@ export interface BinarySettings {
   settleMs: number;
 }
 
-/** Workload identity (spec/agent.md §7). */
+/** Workload identity. */
 export interface IdentitySettings {
   /**
    * `nowhere`: no identity and no secret server. `files of services`: no identity, but a secret server for the files in TLS settings of
@@ -105,7 +105,7 @@ export function provesIdentity({ source }: Pick<IdentitySettings, 'source'>): bo
   return source === 'files' || source === 'authority';
 }
 
-/** Defaults of the reference (spec/agent.md §1.5, §2, §3). */
+/** Defaults of the reference. */
 export const defaultSettings: AgentSettings = {
   adminPort: 15_000,
   spareAdminPort: 0,

@@ -117,7 +117,7 @@ function wasmModules({ config, env, wasm }: AgentProgram['options'], counts: Was
 
 /**
  * A workload with a certificate of the authority subscribes to roots, so that it trusts a new root before peers have certificates of it. A root
- * rotation waits for its acknowledgement (spec/identity.md §8).
+ * rotation waits for its acknowledgement.
  */
 function requestsRoots(setting: string | undefined, source: IdentitySettings['source']): boolean {
   return setting ? isOn(setting) : source === 'authority';

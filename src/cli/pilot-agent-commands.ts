@@ -40,7 +40,7 @@ export function pilotAgent(proxy: Command): Command {
 
 /**
  * Flags before the command's name belong to `proxy`, as in Istio. It ignores unknown ones, and other commands ignore
- * all (spec/agent.md §1.1). A word after an unknown flag is its value, unless it names a command.
+ * all. A word after an unknown flag is its value, unless it names a command.
  */
 export function commandFirst(program: Command, args: readonly string[]): readonly string[] {
   const names = new Set(program.commands.map((command) => command.name()));

@@ -1,4 +1,4 @@
-/** `pilot-agent`: the sidecar's entrypoint (spec/agent.md §1). */
+/** `pilot-agent`: the sidecar's entrypoint. */
 import { successionExitCode } from '../../machines/agent/replacement/due-orders.ts';
 import { endProgram } from '../runtime/output/standard-streams.ts';
 import { proxyCommand } from './commands/proxy.ts';

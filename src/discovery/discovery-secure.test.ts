@@ -1,4 +1,4 @@
-/** xDS over TLS, with certificates from files (spec/discovery.md §1.2, §1.3, §7.7). */
+/** xDS over TLS, with certificates from files. */
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,4 +1,4 @@
-/** Each stage of startup fails once for an external reason, without leaking resources (spec/discovery.md §2). */
+/** Each stage of startup fails once for an external reason, without leaking resources. */
 
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';

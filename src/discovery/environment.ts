@@ -1,4 +1,4 @@
-/** Reads environment variables (spec/discovery.md §1.4). Replaces an invalid value by its default, with a warning. Treats an empty value as unset. */
+/** Reads environment variables. Replaces an invalid value by its default, with a warning. Treats an empty value as unset. */
 import { durationMsOf, maxTimerMs } from '../model/fields/duration.ts';
 import type { LogWarning } from '../runtime/log-events/log-events.ts';
 

@@ -1,4 +1,4 @@
-/** Listen addresses in flags (spec/discovery.md §1.2, §1.3). */
+/** Listen addresses in flags. */
 import { ChartpilotError } from '../runtime/errors.ts';
 
 export interface ListenAddress {

@@ -66,7 +66,7 @@ function inChain(message: string): CertificateProblem {
   return problemOf('CERTIFICATE_CHAIN_INVALID', message);
 }
 
-/** Returns the earliest expiry in a path, which no issued certificate may exceed (spec/identity.md §1 #7). */
+/** Returns the earliest expiry in a path, which no issued certificate may exceed. */
 export function earliestExpiryOf(path: readonly Certificate[]): Date {
   return new Date(Math.min(...path.map(({ notAfter }) => notAfter.getTime())));
 }

@@ -57,8 +57,7 @@ export function createRequestFor(privateKey: KeyObject, alternativeNames: Names)
 }
 
 /**
- * Returns the key of a request, which verifies the signature of the received bytes. Names come from the caller's identity, never from the request
- * (spec/discovery.md §11).
+ * Returns the key of a request, which verifies the signature of the received bytes. Names come from the caller's identity, never from the request.
  *
  * @throws RequestError
  */

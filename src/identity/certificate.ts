@@ -1,4 +1,4 @@
-/** A certificate with all fields that verification needs: node:crypto exposes neither criticality nor key usage (spec/identity.md §7). */
+/** A certificate with all fields that verification needs: node:crypto exposes neither criticality nor key usage. */
 import { createHash, type KeyObject, X509Certificate } from 'node:crypto';
 import { AsnConvert } from '@peculiar/asn1-schema';
 import {

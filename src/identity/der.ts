@@ -1,6 +1,5 @@
 /**
- * Writes the part of DER (X.690) that certificates need. Encoding by schema costs twenty times as much, most of the cost of a certificate
- * (spec/identity.md §7).
+ * Writes the part of DER (X.690) that certificates need. Encoding by schema costs twenty times as much, most of the cost of a certificate.
  */
 
 /** Encodes tag, length and content. */

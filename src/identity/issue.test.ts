@@ -93,7 +93,7 @@ describe('an issued certificate', () => {
     expect(earliestExpiryOf([leaf, intermediate.certificate, root.certificate])).toEqual(hours(2));
   });
 
-  // spec/identity.md §1 #4: without key IDs, verification fails for every client with one of the two orders.
+  // Without key IDs, verification fails for every client with one of the two orders.
   it('is verified even if another root has the same subject, in either order of the bundle', () => {
     const [old, fresh] = [rootOf('root'), rootOf('root')];
     for (const issuer of [old, fresh]) {

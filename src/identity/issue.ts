@@ -1,4 +1,4 @@
-/** Issues all certificates and revocation lists (spec/discovery.md §11). */
+/** Issues all certificates and revocation lists. */
 import { createPublicKey, type KeyObject, randomBytes } from 'node:crypto';
 import { AsnConvert } from '@peculiar/asn1-schema';
 import {
@@ -37,7 +37,7 @@ export interface Lifetime {
   readonly notAfter: Date;
 }
 
-/** Certificates become valid this long before their issue, because clocks of other hosts may be behind (spec/discovery.md §11). */
+/** Certificates become valid this long before their issue, because clocks of other hosts may be behind. */
 export const backdatedMs = 2 * 60_000;
 
 export interface Issuer {
@@ -50,7 +50,7 @@ const organization = '2.5.4.10';
 
 export interface RootSubject {
   readonly organization: string;
-  /** Must be unique: two roots with the same name break verification (spec/identity.md §1 #4). */
+  /** Must be unique: two roots with the same name break verification. */
   readonly commonName: string;
 }
 
@@ -114,7 +114,7 @@ export interface Revocations {
   readonly revoked: readonly { readonly serialNumber: string; readonly at: Date }[];
 }
 
-/** Issues a CRL, possibly empty: if one root has a CRL, each must have one (spec/identity.md §1 #5). PEM. */
+/** Issues a CRL, possibly empty: if one root has a CRL, each must have one. PEM. */
 export function issueRevocationList(issuer: Issuer, list: Revocations): string {
   const algorithm = identifierOf(algorithmOf(issuer.privateKey));
   const tbs = new TBSCertList({

@@ -1,4 +1,4 @@
-/** SPIFFE IDs (SPIFFE-ID standard §2; spec/identity.md §3), and Istio's form for workloads. */
+/** SPIFFE IDs (SPIFFE-ID standard §2), and Istio's form for workloads. */
 
 export interface SpiffeId {
   readonly trustDomain: string;

@@ -1,5 +1,5 @@
 /**
- * Roots of one trust domain, compared as sets: order, line ends and comments do not matter (spec/identity.md §5). Bundles of two trust domains are
+ * Roots of one trust domain, compared as sets: order, line ends and comments do not matter. Bundles of two trust domains are
  * never merged, because either could then forge identities of the other.
  */
 import { createHash } from 'node:crypto';

@@ -1,5 +1,5 @@
 /**
- * Checks whether a certificate is an X.509-SVID: every row of spec/identity.md §3 (spiffe/spiffe standards/X509-SVID.md), more than any other
+ * Checks whether a certificate is an X.509-SVID: every requirement of spiffe/spiffe standards/X509-SVID.md, more than any other
  * implementation checks.
  */
 import type { Certificate, KeyUsageName } from './certificate.ts';

@@ -1,4 +1,4 @@
-/** Reviews the creation of pods and builds the response of the injection webhook (spec/injection.md §1.5). */
+/** Reviews the creation of pods and builds the response of the injection webhook. */
 import * as E from 'fp-ts/lib/Either.js';
 import { describeFieldErrors } from '../model/mesh/proxy-config.ts';
 import { ownValue } from '../runtime/json-object.ts';

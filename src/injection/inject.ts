@@ -1,4 +1,4 @@
-/** Injects a pod: a pure function of the pod and the settings of the mesh (spec/injection.md §3.4). */
+/** Injects a pod: a pure function of the pod and the settings of the mesh. */
 import * as E from 'fp-ts/lib/Either.js';
 import { type Decoded, fail } from '../model/fields/decode.ts';
 import * as violation from '../model/fields/violation.ts';

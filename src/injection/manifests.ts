@@ -1,4 +1,4 @@
-/** Injects manifests: YAML or JSON documents of pods and of controllers that create pods (spec/injection.md §4.6). */
+/** Injects manifests: YAML or JSON documents of pods and of controllers that create pods. */
 import * as E from 'fp-ts/lib/Either.js';
 import { isMap, isSeq, type Node, parseDocument } from 'yaml';
 import { podTemplatePaths } from '../model/kinds/kubernetes/pod-template-paths.ts';

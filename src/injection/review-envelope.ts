@@ -1,4 +1,4 @@
-/** AdmissionReview of Kubernetes, without the reviewed object (spec/injection.md §1.5). */
+/** AdmissionReview of Kubernetes, without the reviewed object. */
 import { isObject } from '../runtime/json-object.ts';
 
 /** Supported versions of `admission.k8s.io`. A response repeats the version of its request. */

@@ -1,5 +1,5 @@
 /**
- * Settings of the injector: the two keys of ConfigMap `istio-sidecar-injector` (spec/injection.md §1.4, §2.1). Names are those of Istio's chart, so
+ * Settings of the injector: the two keys of ConfigMap `istio-sidecar-injector`. Names are those of Istio's chart, so
  * that existing values apply.
  */
 import type { LabelSelector } from '../model/kinds/label-selector.ts';

@@ -1,4 +1,4 @@
-/** Applies the rules by running iptables or nft, and ip (spec/agent.md §10.4). */
+/** Applies the rules by running iptables or nft, and ip. */
 import { writeFileSync } from 'node:fs';
 import { ChartpilotError, messageOf } from '../runtime/errors.ts';
 import { type Interception, type IpFamily, ipFamilies } from './interception.ts';

@@ -1,4 +1,4 @@
-/** Flags of `istio-iptables` with their environment variables and defaults (spec/agent.md §10.1). */
+/** Flags of `istio-iptables` with their environment variables and defaults. */
 
 export interface InterceptionFlag {
   /** In commander's syntax, such as `-p, --envoy-port <port>`; a switch has `[true|false]`. */

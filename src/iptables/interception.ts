@@ -1,4 +1,4 @@
-/** Desired redirection of a pod: validated flags and environment of `istio-iptables` (spec/agent.md §10.1). */
+/** Desired redirection of a pod: validated flags and environment of `istio-iptables`. */
 
 export type IpFamily = 'v4' | 'v6';
 export const ipFamilies: readonly IpFamily[] = ['v4', 'v6'];

@@ -1,4 +1,4 @@
-/** Adds addresses and routes for the rules (spec/agent.md §10.4). Repeated runs add no duplicates. */
+/** Adds addresses and routes for the rules. Repeated runs add no duplicates. */
 import { type Interception, type IpFamily, ipFamilies } from './interception.ts';
 import type { CommandLine } from './rule-list.ts';
 import { inNetworkNamespace, run, runOrThrow } from './run-command.ts';

@@ -1,4 +1,4 @@
-/** Removes an existing redirection (spec/agent.md §10.6). */
+/** Removes an existing redirection. */
 import type { PresentRedirection } from './present-redirection.ts';
 import type { SavedChain, SavedRule } from './saved-rules.ts';
 

@@ -1,4 +1,4 @@
-/** Removes the existing redirection, independent of its flags (spec/agent.md §10.6). */
+/** Removes the existing redirection, independent of its flags. */
 
 import { ChartpilotError } from '../runtime/errors.ts';
 import type { Logger } from '../runtime/output/log.ts';

@@ -1,4 +1,4 @@
-/** Compares rules with the rows of spec/agent.md §10.2. test/e2e/istio-iptables.test.ts tests their effect. */
+/** Compares rules with those of Istio. test/e2e/istio-iptables.test.ts tests their effect. */
 import { expect, test } from 'vitest';
 import { errorWith } from '../../test/fixtures/error-details.ts';
 import { dryRunText } from './apply.ts';

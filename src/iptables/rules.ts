@@ -1,5 +1,5 @@
 /**
- * Rules that redirect a pod's traffic to Envoy, in the order of spec/agent.md §10.2 (row numbers in comments), because the kernel applies the first
+ * Rules that redirect a pod's traffic to Envoy, in Istio's order (row numbers in comments), because the kernel applies the first
  * matching rule.
  */
 import { isLoopback } from '../runtime/addresses/loopback.ts';

@@ -1,4 +1,4 @@
-/** Runs iptables, nft and ip sequentially, never through a shell (spec/agent.md §10.4). */
+/** Runs iptables, nft and ip sequentially, never through a shell. */
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ChartpilotError } from '../runtime/errors.ts';

@@ -1,4 +1,4 @@
-/** Verifies that connections of the proxy's user are captured (spec/agent.md §10.5). */
+/** Verifies that connections of the proxy's user are captured. */
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';

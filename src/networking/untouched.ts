@@ -1,5 +1,5 @@
 /**
- * Excludes changes that do not affect a type although the tables of spec/discovery.md §6.5 list them. Most VirtualServices only route requests and
+ * Excludes changes that do not affect a type although Istio's tables of kinds and types list them. Most VirtualServices only route requests and
  * affect neither clusters nor listeners.
  */
 

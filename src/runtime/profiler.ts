@@ -1,5 +1,5 @@
 /**
- * `/debug/pprof/…`: profiles of this program, for Chrome's DevTools (spec/discovery.md §9.1, spec/agent.md §6.2). For
+ * `/debug/pprof/…`: profiles of this program, for Chrome's DevTools. For
  * callers on this host with the debugger's token; one at a time, each of limited duration. Heap snapshots contain every
  * string in memory, so they are disabled by default.
  */

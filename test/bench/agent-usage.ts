@@ -36,7 +36,7 @@ function readUsage(pid: number, baseIds: ReadonlySet<number>): AgentUsage {
   return { rssBytes: rssKib * 1024, fds, sharedMemoryFiles };
 }
 
-/** Shared memory of all epochs of a base ID. Envoy multiplies the base ID by ten (spec/envoy-hot-restart.md fact 2). */
+/** Shared memory of all epochs of a base ID. Envoy multiplies the base ID by ten (docs/hot-restart-reference.md, fact 2). */
 export function sharedMemoryFile(baseId: number): string {
   return `/dev/shm/envoy_shared_memory_${baseId * 10}`;
 }

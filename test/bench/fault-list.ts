@@ -46,7 +46,7 @@ const faultDurationMs = 5_000;
  * About the progress of one with shared memory when its bit is set.
  */
 const withoutSharedMemoryMs = 50;
-/** A child that lost its parent blocks and aborts within 15 s (spec/envoy-hot-restart.md fact 4). */
+/** A child that lost its parent blocks and aborts within 15 s (docs/hot-restart-reference.md, fact 4). */
 const orphanExitMs = 17_000;
 /** Maximum concurrent requests on one Envoy: see the clients in faults.ts. */
 export const inFlight = 9;

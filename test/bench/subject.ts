@@ -85,7 +85,7 @@ function testRunOf(mesh: Mesh): string {
 }
 
 /**
- * Whether the INITIALIZING bit of this base ID is set (spec/envoy-hot-restart.md fact 2).
+ * Whether the INITIALIZING bit of this base ID is set (docs/hot-restart-reference.md, fact 2).
  *
  * @returns `undefined` without shared memory, i.e. without hot restart
  */

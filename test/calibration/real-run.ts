@@ -313,7 +313,7 @@ interface ServerInfo {
   readonly command_line_options: { readonly restart_epoch?: number };
 }
 
-/** spec/envoy-hot-restart.md fact 2. */
+/** docs/hot-restart-reference.md, fact 2. */
 function setMark(memoryFile: string): void {
   const memory = openSync(memoryFile, 'r+');
   writeSync(memory, Buffer.from([0x01]), 0, 1, 96);

@@ -1,4 +1,4 @@
-/** Scenarios of hot restarts as a supervisor observes them (spec/envoy-hot-restart.md §0, §2, §4). */
+/** Scenarios of hot restarts as a supervisor observes them. */
 import {
   adminOpen,
   blocked,

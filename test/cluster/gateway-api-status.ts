@@ -1,5 +1,5 @@
 /**
- * CRDs of the Gateway API whose schema validates only the status (spec/kubernetes.md §4 and §5: bounds, required fields, lists that are maps,
+ * CRDs of the Gateway API whose schema validates only the status (bounds, required fields, lists that are maps,
  * a Gateway's default), so that a real API server checks status writes. Other fields are accepted unchanged.
  */
 import { customResourceDefinitions, resourceOf } from '../../src/discovery/kubernetes/api-resource.ts';

@@ -1,5 +1,5 @@
 /**
- * A client that behaves as a public xDS conformance harness does (spec/xds-conformance.md) in any of the four variants:
+ * A client that behaves as a public xDS conformance harness does in any of the four variants:
  * it acknowledges every response immediately, and counts responses.
  */
 import type {

@@ -1,5 +1,5 @@
 /**
- * Requirements of public xDS conformance harnesses for a discovery server (spec/xds-conformance.md), in all four
+ * Requirements of public xDS conformance harnesses for a discovery server, in all four
  * variants. Each test opens a separate target on free ports.
  */
 import { test as base, describe, expect, vi } from 'vitest';

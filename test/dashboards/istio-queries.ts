@@ -1,5 +1,5 @@
 /**
- * Queries of the panels and variables of Istio's mesh, service and workload dashboards (spec/standard-metrics.md §6). The dashboards are
+ * Queries of the panels and variables of Istio's mesh, service and workload dashboards. The dashboards are
  * Istio's and not in this repository; their queries follow one pattern, so they are generated. `$…` are Grafana's variables.
  */
 

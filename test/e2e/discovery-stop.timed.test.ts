@@ -1,5 +1,5 @@
 /**
- * Stops a control plane with 200 proxies: it ends all streams immediately and cleanly, and removes nothing from any proxy (spec/discovery.md §2.3).
+ * Stops a control plane with 200 proxies: it ends all streams immediately and cleanly, and removes nothing from any proxy.
  */
 
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';

@@ -101,7 +101,7 @@ describe.each(versions)('Envoy %s', (version) => {
     }
   });
 
-  // Every version since 1.36 supports hot restarts (spec/in-place.md §1).
+  // Every version since 1.36 supports hot restarts.
   it.runIf(isFull)('is started, restarted and drained by the agent', async () => {
     const mesh = await startMesh({
       sidecar: false,

@@ -1,6 +1,6 @@
 /**
- * Applying a redirection is idempotent, and a cleanup without its flags removes it and keeps rules of other programs (spec/agent.md §10.4,
- * §10.6). Uses real iptables and nft in new network namespaces.
+ * Applying a redirection is idempotent, and a cleanup without its flags removes it and keeps rules of other programs. Uses real iptables
+ * and nft in new network namespaces.
  */
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,5 +1,5 @@
 /**
- * `pilot-agent istio-iptables` with the real iptables in a new network namespace, checked by where connections arrive (spec/agent.md §10).
+ * `pilot-agent istio-iptables` with the real iptables in a new network namespace, checked by where connections arrive.
  * Listeners represent Envoy (15001, 15006, 15008), the agent (15053) and the applications.
  */
 import { chmodSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';

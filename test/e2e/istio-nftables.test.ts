@@ -1,6 +1,6 @@
 /**
  * The rules of `istio-iptables --generation g4` and `--native-nftables`, checked by where connections arrive: both renderers of one rule list
- * redirect the same connections (spec/agent.md §10.2).
+ * redirect the same connections.
  */
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { GivenFlags } from '../../src/iptables/flags.ts';

@@ -1,6 +1,6 @@
 /**
  * Which server a redirected outbound connection reaches for each `outboundTrafficPolicy`: real iptables, a real Envoy, server-first and
- * client-first protocols, IPv4 and IPv6 (spec/discovery.md §8.4).
+ * client-first protocols, IPv4 and IPv6.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

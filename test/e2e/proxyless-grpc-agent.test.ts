@@ -1,4 +1,4 @@
-/** Several targets and a server of grpc-go over the xDS proxy of one agent: grpc-go opens a stream for each (spec/proxyless.md §4). */
+/** Several targets and a server of grpc-go over the xDS proxy of one agent: grpc-go opens a stream for each. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { HealthServer } from '../grpc/health-server.ts';
 import { PeerClient, PeerServer, writeBootstrap } from '../grpc/peers.ts';

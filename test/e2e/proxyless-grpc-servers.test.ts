@@ -1,4 +1,4 @@
-/** gRPC servers whose listeners come from the control plane: mutual TLS and authorization without a proxy (spec/proxyless.md §2). */
+/** gRPC servers whose listeners come from the control plane: mutual TLS and authorization without a proxy. */
 import { mkdirSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';

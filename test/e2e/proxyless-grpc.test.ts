@@ -1,4 +1,4 @@
-/** gRPC clients in Go and Node that get their configuration from the control plane, without a proxy (spec/proxyless.md). */
+/** gRPC clients in Go and Node that get their configuration from the control plane, without a proxy. */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { HealthServer } from '../grpc/health-server.ts';
 import { type Language, PeerClient, writeBootstrap } from '../grpc/peers.ts';

@@ -34,7 +34,7 @@ const atMostInFlight = 6;
 const killSeenWithinMs = 2_000;
 /** The load counts its time from its own start. */
 const clockSkewMs = 20;
-/** Closing a listening socket resets connections that only the kernel has accepted (spec/envoy-hot-restart.md §4: 1 to 18 in 12,000). */
+/** Closing a listening socket resets connections that only the kernel has accepted (1 to 18 in 12,000). */
 const resetsAllowed = 3;
 
 /** A doomed child serves normally until its next message to its exited parent, at most this long. */

@@ -1,4 +1,4 @@
-/** Istio's standard metrics in a mesh of pods with sidecars, strict mutual TLS and a stock Envoy (spec/standard-metrics.md). */
+/** Istio's standard metrics in a mesh of pods with sidecars, strict mutual TLS and a stock Envoy. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';

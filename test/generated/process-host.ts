@@ -245,7 +245,7 @@ class ProcessHost implements Host {
   }
 
   /**
-   * Sets the mark of an initializing epoch (spec/envoy-hot-restart.md fact 2). If `repairable` is false, it truncates the
+   * Sets the mark of an initializing epoch (docs/hot-restart-reference.md, fact 2). If `repairable` is false, it truncates the
    * shared memory, so that a repair fails.
    */
   async refuseNext(name: string, repairable: boolean): Promise<void> {

@@ -1,4 +1,4 @@
-/** Go templates of the injector in the thread that executes them, compared with native Go and sprig (spec/injection.md §2). */
+/** Go templates of the injector in the thread that executes them, compared with native Go and sprig. */
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

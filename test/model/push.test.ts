@@ -1,4 +1,4 @@
-/** The debouncer: spec/discovery.md §6.2 and its test vectors, under a virtual clock. */
+/** The debouncer, under a virtual clock. */
 import { describe, expect, it } from 'vitest';
 import type { PushOrder, PushReason } from '../../machines/discovery/protocol.ts';
 import { DiscoveryWorld, scriptedSettings } from '../simulation/discovery-world.ts';

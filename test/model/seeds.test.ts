@@ -1,5 +1,5 @@
 /**
- * The messages of the seeds' diagrams, as numbered by spec/agent.md §12.1 and spec/discovery.md §6.8, §13.1, §13.2: each
+ * The messages of the seeds' diagrams, as the catalogues of events number them: each
  * one that is implemented has a row in a catalogue of events. test/event-catalogue.test.ts checks that the row is in its diagram.
  */
 import { describe, expect, test } from 'vitest';
@@ -12,7 +12,7 @@ const upTo = (n: number): string[] => Array.from({ length: n }, (_, i) => `${i +
 describe('pilot-agent (seed 000)', () => {
   const rows = ofAgent.filter(({ seeds }) => seeds.length > 0);
 
-  test('has a message for every row of spec/agent.md §12.1', () => {
+  test('has an event for every numbered message of the diagram of seed 000', () => {
     const drawn = upTo(22).flatMap((row) => (row === '14' ? ['14a', '14b', '14c'] : [row]));
     expect(new Set(rows.flatMap(({ seeds }) => seeds))).toEqual(new Set(drawn.map((row) => `12.1 #${row}`)));
   });

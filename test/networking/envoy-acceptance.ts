@@ -138,7 +138,7 @@ export async function settled(envoy: RealEnvoy, ads: AdsStandIn): Promise<EnvoyS
 
 /**
  * Deprecated fields whose replacements behave differently. That of the first would end streams instead of limiting
- * what clients may request (spec §8.6, timeout), that of the others is another type of cluster. The replacement of
+ * what clients may request (timeout of a route), that of the others is another type of cluster. The replacement of
  * the last is not in the vendored Envoy API.
  */
 const knownDeprecations = [

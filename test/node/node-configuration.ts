@@ -1,4 +1,4 @@
-/** Configuration files of a node's programs (spec/injection.md §7.3 has the reason of each unusual setting). */
+/** Configuration files of a node's programs. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { stringify } from 'yaml';

@@ -1,5 +1,5 @@
 /**
- * Every MUST or SHOULD row of spec/agent.md has a row in docs/compatibility.md and a test whose title contains its
+ * Every MUST or SHOULD row of agent-rows.ts has a row in docs/compatibility.md and a test whose title contains its
  * section and name, unless the documented state is "no" with a reason.
  */
 import { readFileSync } from 'node:fs';

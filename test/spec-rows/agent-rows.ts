@@ -1,6 +1,6 @@
 /**
- * Rows of spec/agent.md by section and level, one word each, as in the specification. Rows of a section without levels
- * are MUST.
+ * Requirements of the agent by section and level, one word each (a flag, a variable, the number of a scenario). Titles of tests name the
+ * section (`§N`). Rows of a section without levels are MUST.
  */
 
 export type Level = 'MUST' | 'SHOULD' | 'LATER';

@@ -1,4 +1,4 @@
-/** Each row and each trap of spec/injection.md §1 to §4 has a test, listed in `injection-rows.ts`. */
+/** Each requirement and each trap of injection-rows.ts has a test. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';

@@ -1,4 +1,4 @@
-/** Rows and traps of spec/injection.md §1 to §4, each with its tests, or with the reason why it does not apply. */
+/** Requirements and traps of injection by section (§1 to §4), each with its tests, or with the reason why it does not apply. */
 
 export interface InjectionRow {
   readonly section: string;

@@ -1,5 +1,5 @@
 /**
- * Titles of tests that contain a section number of a specification, extracted from the source without running tests.
+ * Titles of tests that contain a section number of the requirements (`§N`), extracted from the source without running tests.
  */
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-/** Interaction of the epochs of one base ID (spec/envoy-hot-restart.md §0 and §2): shared memory and sockets. */
+/** Interaction of the epochs of one base ID: shared memory and sockets. */
 import { closeSync, openSync, readSync, writeFileSync, writeSync } from 'node:fs';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { readLines } from './lines.ts';

@@ -9,7 +9,7 @@ import { type Beginning, controlSocketName, type Hello, type Order, type StandIn
 
 /** Time after which an orphaned child aborts when its parent exits early: 5 s to its next call, and ten attempts of 1 s (fact 4). */
 const orphanedMs = 15_000;
-/** A child without parent makes ten attempts, a second apart (§2). The stand-in waits less, because no test depends on it. */
+/** A child without parent makes ten attempts, a second apart. The stand-in waits less, because no test depends on it. */
 const noParentMs = 300;
 
 function logLine(level: 'info' | 'warning' | 'error' | 'critical', text: string): void {

@@ -210,7 +210,7 @@ const proxySetup = setup({
 const rateLimitedFailures = { count: 3, isRefusal: false, retryAfterMs: 0 };
 
 /**
- * The agent's xDS proxy (spec/agent.md §8) between Envoy and the control plane. Each stream has an actor and a connection, so that no
+ * The agent's xDS proxy between Envoy and the control plane. Each stream has an actor and a connection, so that no
  * stream delays another. Only the newest stream of an Envoy is kept. Parent and child of a hot restart count as two Envoys; otherwise each
  * would end the other's stream during the drain. All streams of proxyless gRPC are kept, because gRPC for Go opens one per target.
  */

@@ -1,6 +1,6 @@
 /**
  * Decides when deletions of a source over xDS apply. A source that has just started may send an empty state because its caches are not
- * filled yet, so a response that deletes most objects of a kind on a young stream does not apply at once (spec/config-over-xds.md §5.3).
+ * filled yet, so a response that deletes most objects of a kind on a young stream does not apply at once.
  */
 
 export interface PausedKind {

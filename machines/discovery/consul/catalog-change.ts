@@ -1,6 +1,6 @@
 /**
  * Whether a response of Consul may remove served services. Consul responds with an empty list and status 200 if an ACL denies access, if a
- * server lost its data, and during a change of the leader (spec/consul.md §4, §5.7).
+ * server lost its data, and during a change of the leader.
  */
 
 export interface CatalogReading {

@@ -1,5 +1,5 @@
 /**
- * Chooses the blocking queries that watch a catalog (spec/consul.md §3). A blocking query for the list of services does not return when an
+ * Chooses the blocking queries that watch a catalog. A blocking query for the list of services does not return when an
  * instance becomes unhealthy, and one for a service occupies a connection of HTTP/1.1.
  */
 

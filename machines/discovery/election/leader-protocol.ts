@@ -1,4 +1,4 @@
-/** Events between the charts of elections and their effects. Each duty has a Lease, and its holder writes (spec/kubernetes.md §2). */
+/** Events between the charts of elections and their effects. Each duty has a Lease, and its holder writes. */
 import type { CatalogueRow } from '../../catalogue-row.ts';
 
 /** Name of the Lease of a duty. */

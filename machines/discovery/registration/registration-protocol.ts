@@ -1,4 +1,4 @@
-/** Events of workloads that register themselves (spec/discovery.md §5.5). Nodes and entries stay in the effects. */
+/** Events of workloads that register themselves. Nodes and entries stay in the effects. */
 import type { CatalogueRow } from '../../catalogue-row.ts';
 
 /** `namespace/name` of a WorkloadEntry. */

@@ -19,7 +19,7 @@ interface RegistrationsContext extends RegistrationsInput {
 const orphanMs = 5_000;
 
 /**
- * Workloads of WorkloadGroups that are, or were recently, connected to this replica (spec/discovery.md §5.5). This replica writes their
+ * Workloads of WorkloadGroups that are, or were recently, connected to this replica. This replica writes their
  * entries, whichever replica is elected. The effect bounds their number, with a fair share for each namespace.
  */
 export const registrationsMachine = setup({

@@ -24,7 +24,7 @@ const notLoaded = {
 } as const;
 
 /**
- * Computes services and endpoints after changes of their sources (spec/discovery.md §5.5), and requests the smallest push: endpoints alone
+ * Computes services and endpoints after changes of their sources, and requests the smallest push: endpoints alone
  * concern far fewer proxies and resources.
  */
 export const serviceRegistryMachine = serviceRegistrySetup.createMachine({

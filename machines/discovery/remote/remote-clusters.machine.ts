@@ -27,7 +27,7 @@ interface RemoteClustersContext {
 const informersOfServer = 1_000;
 
 /**
- * Remote clusters, as defined by Secrets (spec/discovery.md §5.7). A new kubeconfig applies when all objects were read with it; until then
+ * Remote clusters, as defined by Secrets. A new kubeconfig applies when all objects were read with it; until then
  * the previous one is used. Objects of a cluster apply while its API server is unavailable, and are removed with its Secret.
  */
 export const remoteClustersMachine = setup({

@@ -17,7 +17,7 @@ interface SecretAccessContext {
 }
 
 /**
- * Decides by SubjectAccessReviews which service accounts may read the Secrets of their namespaces (spec/discovery.md §8.7). Only accounts
+ * Decides by SubjectAccessReviews which service accounts may read the Secrets of their namespaces. Only accounts
  * of connected proxies that use Secrets are reviewed. No Secret is served before the first result.
  */
 export const secretAccessMachine = setup({

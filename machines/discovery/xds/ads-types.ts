@@ -14,17 +14,17 @@ export const proxyConfigType = `${prefix}istio.mesh.v1alpha1.ProxyConfig`;
 export const bootstrapType = `${prefix}envoy.config.bootstrap.v3.Bootstrap`;
 /** The only resource of that type. */
 export const bootstrapPatchesName = 'patches';
-/** Health reports of clients; no response (spec/discovery.md §7.1). */
+/** Health reports of clients; no response. */
 export const healthType = `${prefix}istio.v1.HealthInformation`;
 
-/** Debug requests in the form of resources: one response, no subscription (§7.1). */
+/** Debug requests in the form of resources: one response, no subscription. */
 const debugType = 'istio.io/debug';
 
 export function isOneTimeType(typeUrl: string): boolean {
   return typeUrl === debugType || typeUrl.startsWith(`${debugType}/`);
 }
 
-/** Make before break: referenced types first (§6.6), then all other types in any order. */
+/** Make before break: referenced types first, then all other types in any order. */
 const pushOrder: readonly string[] = [clusterType, endpointType, listenerType, routeType, secretType];
 
 /**
@@ -80,7 +80,7 @@ const subscribedByName: ReadonlySet<string> = new Set([
 
 /**
  * Whether subscriptions name resources, and a response may contain some of them. Other types can be requested as a whole, and a
- * state-of-the-world response contains all of them (§7.1).
+ * state-of-the-world response contains all of them.
  */
 export function isByName(typeUrl: string): boolean {
   return subscribedByName.has(typeUrl);

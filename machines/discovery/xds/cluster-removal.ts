@@ -1,7 +1,7 @@
 /**
  * Clusters are removed last: one that is no longer configured stays at the client until no listener or route of the client names it, the
  * client has acknowledged those, and earlier requests have ended. A request chooses its route before the filters run and its cluster after
- * them, and a retry chooses it again (spec/make-before-break.md §3).
+ * them, and a retry chooses it again.
  */
 import type { RetainedCluster, Rollout } from './cluster-rollout.ts';
 

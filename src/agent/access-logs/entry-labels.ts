@@ -1,4 +1,4 @@
-/** Labels of an access log entry (spec/standard-metrics.md §5). */
+/** Labels of an access log entry. */
 import {
   accountOf,
   type PeerClaim,

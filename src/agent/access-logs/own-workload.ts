@@ -2,7 +2,7 @@
 import type { PeerClaim } from '../../model/standard-metrics/peer-claim.ts';
 import { isObject } from '../../runtime/json-object.ts';
 
-/** Labels that may have the canonical service name, in order of precedence (spec/discovery.md). */
+/** Labels that may have the canonical service name, in order of precedence. */
 const canonicalNameLabels = ['service.istio.io/canonical-name', 'app.kubernetes.io/name', 'app'];
 const canonicalRevisionLabels = ['service.istio.io/canonical-revision', 'app.kubernetes.io/version', 'version'];
 

@@ -1,4 +1,4 @@
-/** Client of Envoy's admin interface (spec/agent.md §4.4). */
+/** Client of Envoy's admin interface. */
 import { request } from 'node:http';
 import { messageOf } from '../../runtime/errors.ts';
 import { refuseOtherProtocol } from '../../runtime/fences/other-protocol.ts';

@@ -1,4 +1,4 @@
-/** Drains the listeners of an epoch (spec/agent.md §4.4, spec/envoy-hot-restart.md §4 "Graceful stop"). */
+/** Drains the listeners of an epoch. */
 import { fromPromise } from 'xstate';
 import type { DrainListenersOrder } from '../../../machines/agent/envoy/epoch.machine.ts';
 import type { AdminConnector } from './admin-client.ts';

@@ -1,4 +1,4 @@
-/** Counts the active requests of an Envoy; a graceful stop waits for them (spec/agent.md §2.5). */
+/** Counts the active requests of an Envoy; a graceful stop waits for them. */
 import { fromPromise } from 'xstate';
 import type { AdminConnector } from './admin-client.ts';
 

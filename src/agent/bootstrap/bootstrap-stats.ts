@@ -1,4 +1,4 @@
-/** Statistics that Envoy keeps, and the tags extracted from their names (spec/agent.md §5.3). */
+/** Statistics that Envoy keeps, and the tags extracted from their names. */
 
 import * as E from 'fp-ts/lib/Either.js';
 import { decimal, dictionary, nonEmptyList, refine } from '../../model/fields/decode.ts';

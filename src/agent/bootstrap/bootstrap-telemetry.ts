@@ -1,5 +1,5 @@
 /**
- * Services of the proxy configuration to which Envoy reports access logs, metrics and spans (spec/agent.md §5.2, §5.4). xDS resources refer to their
+ * Services of the proxy configuration to which Envoy reports access logs, metrics and spans. xDS resources refer to their
  * clusters by name.
  */
 import { isIP } from 'node:net';

@@ -1,4 +1,4 @@
-/** Builds Envoy's bootstrap (spec/agent.md §5.2) as v3 API JSON. */
+/** Builds Envoy's bootstrap as v3 API JSON. */
 
 import { notAllowed } from '../../model/fields/violation.ts';
 import { type ProxyConfig, parseHostAndPort } from '../../model/mesh/proxy-config.ts';

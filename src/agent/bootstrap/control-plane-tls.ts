@@ -1,4 +1,4 @@
-/** TLS verification of the control plane (spec/agent.md §1.6, §7.5). */
+/** TLS verification of the control plane. */
 
 import { existsSync } from 'node:fs';
 import type { ProxyConfig } from '../../model/mesh/proxy-config.ts';

@@ -1,4 +1,4 @@
-/** The bootstrap file of proxyless gRPC programs (gRFC A27, A29, A36; spec/proxyless.md §4). */
+/** The bootstrap file of proxyless gRPC programs (gRFC A27, A29, A36). */
 import { join, resolve } from 'node:path';
 import { provesIdentity } from '../../../machines/agent/settings.ts';
 import type { LogWarning } from '../../runtime/log-events/log-events.ts';

@@ -1,4 +1,4 @@
-/** One test per row of spec/agent.md §5.1: node metadata of a bootstrap. */
+/** Node metadata of a bootstrap, one test per requirement (test/spec-rows/agent-rows.ts). */
 import { describe, expect, test } from 'vitest';
 import { annotated, bootstrapOf, labelled } from '../../../test/fixtures/configured-bootstraps.ts';
 import { generateBootstrap, type Sources } from '../../../test/fixtures/generated-bootstrap.ts';

@@ -1,4 +1,4 @@
-/** Builds Envoy's node, which identifies this proxy to the control plane (spec/agent.md §5.1). */
+/** Builds Envoy's node, which identifies this proxy to the control plane. */
 
 import { isOn } from '../../model/fields/switches.ts';
 import { describeFieldErrors, type ProxyConfig, proxyConfigToJson } from '../../model/mesh/proxy-config.ts';

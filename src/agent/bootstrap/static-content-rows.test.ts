@@ -1,4 +1,4 @@
-/** One test per row of spec/agent.md §5.2: static clusters, listeners and layers of a bootstrap. */
+/** Static clusters, listeners and layers of a bootstrap, one test per requirement (test/spec-rows/agent-rows.ts). */
 import { describe, expect, test } from 'vitest';
 import { bootstrapOf, clusterOf, configured } from '../../../test/fixtures/configured-bootstraps.ts';
 import { errorWith } from '../../../test/fixtures/error-details.ts';

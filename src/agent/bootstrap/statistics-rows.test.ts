@@ -1,4 +1,4 @@
-/** One test per row of spec/agent.md §5.3: statistics of the bootstrap. */
+/** Statistics of the bootstrap, one test per requirement (test/spec-rows/agent-rows.ts). */
 import { describe, expect, test } from 'vitest';
 import { annotated, bootstrapOf } from '../../../test/fixtures/configured-bootstraps.ts';
 import { errorWith } from '../../../test/fixtures/error-details.ts';

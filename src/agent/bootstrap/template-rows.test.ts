@@ -1,4 +1,4 @@
-/** One test per row of spec/agent.md §4.2: bootstrap templates. */
+/** Bootstrap templates, one test per requirement (test/spec-rows/agent-rows.ts). */
 import { describe, expect, test } from 'vitest';
 import { bootstrapOf } from '../../../test/fixtures/configured-bootstraps.ts';
 import { errorWith } from '../../../test/fixtures/error-details.ts';

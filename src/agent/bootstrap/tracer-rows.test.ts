@@ -1,4 +1,4 @@
-/** One test per row of spec/agent.md §5.4: tracers of the bootstrap. */
+/** Tracers of the bootstrap, one test per requirement (test/spec-rows/agent-rows.ts). */
 import { describe, expect, test } from 'vitest';
 import { clusterOf, configured } from '../../../test/fixtures/configured-bootstraps.ts';
 import { errorWith } from '../../../test/fixtures/error-details.ts';

@@ -1,4 +1,4 @@
-/** Metrics of the DNS server (spec/agent.md §6.5). */
+/** Metrics of the DNS server. */
 import type { UpstreamCounts } from './dns-upstream.ts';
 
 /** Seconds. */

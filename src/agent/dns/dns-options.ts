@@ -1,4 +1,4 @@
-/** Settings of the DNS server and its upstream servers (spec/agent.md §1.3, §9). */
+/** Settings of the DNS server and its upstream servers. */
 
 import { BlockList, isIP, isIPv4, isIPv6 } from 'node:net';
 import { durationMsOf } from '../../model/fields/duration.ts';

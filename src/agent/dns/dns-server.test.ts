@@ -1,4 +1,4 @@
-/** Tests the server over sockets, with simulated upstream servers (spec/agent.md §9). */
+/** Tests the server over sockets, with simulated upstream servers. */
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { readdirSync } from 'node:fs';

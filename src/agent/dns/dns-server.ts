@@ -1,4 +1,4 @@
-/** DNS server of the workload, over UDP and TCP (spec/agent.md §9). */
+/** DNS server of the workload, over UDP and TCP. */
 import { createSocket, type RemoteInfo, type Socket as UdpSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { createServer, isIPv6, type Server, type Socket } from 'node:net';

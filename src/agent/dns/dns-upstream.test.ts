@@ -1,4 +1,4 @@
-/** Responses of upstream servers, and TCP clients that close their side (spec/agent.md §9). */
+/** Responses of upstream servers, and TCP clients that close their side. */
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { connect } from 'node:net';

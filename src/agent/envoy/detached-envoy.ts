@@ -1,6 +1,6 @@
 /**
  * An Envoy that outlives its agent. Its parent is a shell that only waits for it, because the kernel ends Envoy with the thread that spawned it
- * (spec/envoy-hot-restart.md fact 8). The next agent finds these files in the folder of the Envoy:
+ * (docs/hot-restart-reference.md, fact 8). The next agent finds these files in the folder of the Envoy:
  *
  * - `wrapper` and `envoy`: PID and start time of each, written by the shell;
  * - `exit`: the exit code in the shell's form (128 + signal), written after Envoy has exited.
@@ -227,7 +227,7 @@ export function withdrawStart(folder: string): boolean {
 
 /**
  * Kills the processes recorded in a folder and removes the folder. Never kills the shell before its Envoy: an Envoy that loses its shell gets
- * SIGTERM, and then ends the serving parent (spec/envoy-hot-restart.md facts 3 and 8).
+ * SIGTERM, and then ends the serving parent (docs/hot-restart-reference.md, facts 3 and 8).
  *
  * @returns the PIDs that had to be killed
  */

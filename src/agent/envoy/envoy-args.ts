@@ -1,4 +1,4 @@
-/** Command line of an Envoy process in hot-restart mode (spec/agent.md §4.1). */
+/** Command line of an Envoy process in hot-restart mode. */
 
 export interface EnvoyFlags {
   readonly drainMs: number;
@@ -7,7 +7,7 @@ export interface EnvoyFlags {
   readonly logLevel: string;
   /** `component:level,…`, or empty. */
   readonly componentLogLevel: string;
-  /** The same for every epoch: Envoy resets connections if a child has fewer workers than its parent (spec/envoy-hot-restart.md fact 9). */
+  /** The same for every epoch: Envoy resets connections if a child has fewer workers than its parent (docs/hot-restart-reference.md, fact 9). */
   readonly concurrency: number;
   /** YAML or JSON that Envoy merges over the bootstrap; empty if not configured. */
   readonly configOverride: string;

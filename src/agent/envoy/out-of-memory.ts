@@ -1,5 +1,5 @@
 /**
- * Detects whether the kernel killed a process because memory ran out (spec/envoy-hot-restart.md §4 "OOM"). The process reports nothing, but
+ * Detects whether the kernel killed a process because memory ran out. The process reports nothing, but
  * the counter of its control group increases before the signal is sent. Envoy is in the agent's group unless it was moved.
  */
 import { readFileSync } from 'node:fs';

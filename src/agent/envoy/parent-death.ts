@@ -1,5 +1,5 @@
 /**
- * Ends a process with the agent from its start. Envoy sets this signal itself, but only after parsing its flags (spec/envoy-hot-restart.md
+ * Ends a process with the agent from its start. Envoy sets this signal itself, but only after parsing its flags (docs/hot-restart-reference.md,
  * fact 8): it would survive an agent that is killed before that.
  */
 import { runForOutput } from '../../runtime/run-for-output.ts';

@@ -22,7 +22,7 @@ const exitProbeLimitMs = 500;
  *
  * @returns a function that, called after the process exited, reports whether the epoch had taken over: the parent's admin interface
  * responded at first and no longer does (an attaching child sets the mark and closes it), and the mark is cleared, which happens
- * when the epoch becomes live (spec/envoy-hot-restart.md facts 1 and 2). `false` if this is unknown.
+ * when the epoch becomes live (docs/hot-restart-reference.md, facts 1 and 2). `false` if this is unknown.
  */
 export function watchTakeOver(
   { adminAt, sharedMemoryDir, hadParent = false }: TakeOverEnvironment,

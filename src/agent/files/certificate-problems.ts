@@ -8,7 +8,7 @@ import type { CertificateCode } from '../../runtime/error-codes/certificates.ts'
 import { messageOf } from '../../runtime/errors.ts';
 import { isCertificate, isEncrypted, isPrivateKey, type PemFileBlock, pemBlocks } from '../identity/pem-file.ts';
 
-/** File names of a certificate and its key in one directory (spec/agent.md §3.1). */
+/** File names of a certificate and its key in one directory. */
 const pairs: readonly (readonly [certificate: string, key: string])[] = [
   ['tls.crt', 'tls.key'],
   ['cert-chain.pem', 'key.pem'],

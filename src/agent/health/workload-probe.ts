@@ -1,5 +1,5 @@
 /**
- * Probes the workload by `readinessProbe` of the proxy configuration (spec/agent.md §8.4), for a control plane that does not get its health from a
+ * Probes the workload by `readinessProbe` of the proxy configuration, for a control plane that does not get its health from a
  * kubelet. The author of the configuration can have the agent run a command.
  */
 import { spawn } from 'node:child_process';

@@ -1,6 +1,5 @@
 /**
- * Credentials of this agent and roots of the control plane, read for each connection, because tokens and certificates are replaced at run time
- * (spec/agent.md §1.3, §1.6, §7.3, §7.5, §8.1).
+ * Credentials of this agent and roots of the control plane, read for each connection, because tokens and certificates are replaced at run time.
  */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { access, readFile, stat } from 'node:fs/promises';
@@ -158,7 +157,7 @@ function withWorkloadCertificate(
   return { tls: { ...tls, certificate: workload }, headers: {}, description: 'workload certificate' };
 }
 
-/** Control planes serve port 15010 without TLS (spec/agent.md §7.3). */
+/** Control planes serve port 15010 without TLS. */
 export function isPlaintext(config: Pick<ProxyConfig, 'controlPlaneAuthPolicy'>, address: string): boolean {
   return config.controlPlaneAuthPolicy === 'NONE' || parseHostAndPort(address)?.port === 15010;
 }

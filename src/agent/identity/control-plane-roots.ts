@@ -1,4 +1,4 @@
-/** Selects root file and SAN to verify the control plane (spec/agent.md §1.6, §7.5). */
+/** Selects root file and SAN to verify the control plane. */
 
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -31,7 +31,7 @@ const systemRoots = [
 ];
 
 /**
- * Path of the PEM file, which may not exist: the first match of the table in spec/agent.md §7.5.
+ * Path of the PEM file, which may not exist: the first source that applies.
  *
  * @throws ChartpilotError CONFIG_INVALID with PILOT_CERT_PROVIDER `none` and no configured root
  */

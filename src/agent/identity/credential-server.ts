@@ -1,4 +1,4 @@
-/** Detects a token server on this host (spec/agent.md §5.1). */
+/** Detects a token server on this host. */
 import { connect } from 'node:net';
 
 const socketPath = './var/run/secrets/credential-uds/socket';

@@ -1,4 +1,4 @@
-/** Compares sets of root certificates independent of order, line endings and comments (spec/identity.md §5). */
+/** Compares sets of root certificates independent of order, line endings and comments. */
 import { createHash, X509Certificate } from 'node:crypto';
 import { isCertificate, pemBlocks } from './pem-file.ts';
 

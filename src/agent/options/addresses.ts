@@ -1,4 +1,4 @@
-/** Addresses of this proxy (spec/agent.md §1.4). */
+/** Addresses of this proxy. */
 
 import { isIP } from 'node:net';
 import { type NetworkInterfaceInfo, networkInterfaces } from 'node:os';

@@ -1,4 +1,4 @@
-/** Selects the bootstrap template (spec/agent.md §4.2). */
+/** Selects the bootstrap template. */
 import { readFileSync, statSync } from 'node:fs';
 import type { ProxyConfig } from '../../model/mesh/proxy-config.ts';
 import { ChartpilotError, messageOf } from '../../runtime/errors.ts';

@@ -1,5 +1,5 @@
 /**
- * Cloud metadata of the host (spec/agent.md §1.3, §5.1). The firmware identifies the cloud, because queries to each cloud's metadata server would
+ * Cloud metadata of the host. The firmware identifies the cloud, because queries to each cloud's metadata server would
  * delay starts outside clouds. Any process on the link may have the server's address, so responses are limited, and only known strings are read.
  */
 

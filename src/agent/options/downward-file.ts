@@ -1,5 +1,5 @@
 /**
- * Reads labels and annotations of the pod from files of the Kubernetes downward API (spec/agent.md §5.1): lines of `key="value"` with Go quoting.
+ * Reads labels and annotations of the pod from files of the Kubernetes downward API: lines of `key="value"` with Go quoting.
  */
 import { readFileSync } from 'node:fs';
 import { ChartpilotError, isSystemError } from '../../runtime/errors.ts';

@@ -1,4 +1,4 @@
-/** Selects the source of the workload certificate at startup (spec/agent.md §7.2). */
+/** Selects the source of the workload certificate at startup. */
 
 import { existsSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
@@ -162,7 +162,7 @@ function share(variable: string, env: NodeJS.ProcessEnv, otherwise: number, erro
   return otherwise;
 }
 
-/** P-256, unless an RSA key size is configured (spec/agent.md §1.3). */
+/** P-256, unless an RSA key size is configured. */
 function keyKind(env: NodeJS.ProcessEnv, errors: OptionErrors): IdentityOptions['key'] {
   const { ECC_SIGNATURE_ALGORITHM: algorithm, ECC_CURVE: curve, WORKLOAD_RSA_KEY_SIZE: size } = env;
   if (algorithm && algorithm !== 'ECDSA') errors.flag('ECC_SIGNATURE_ALGORITHM', unknownValue(['ECDSA'], algorithm));

@@ -1,4 +1,4 @@
-/** One test per row of spec/agent.md §1: options that the agent resolves from flags, environment, files and annotations. */
+/** Options that the agent resolves from flags, environment, files and annotations, one test per requirement (test/spec-rows/agent-rows.ts). */
 
 import { availableParallelism } from 'node:os';
 import { describe, expect, test } from 'vitest';

@@ -1,4 +1,4 @@
-/** Merges the sources of the proxy configuration in the order of spec/agent.md §1.5. */
+/** Merges the sources of the proxy configuration in Istio's order: a later one overrides. */
 
 import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -194,7 +194,7 @@ function flagLayer(flags: ProxyFlags, errors: OptionErrors): Partial<ProxyConfig
     if (value === undefined) return [];
     // Text stays text if it is not a number, so that the decoder reports it.
     const read = numericFlags.has(flag) && /^\d+$/.test(value) ? Number(value) : value;
-    // 0 is the default and leaves the field unset (§1.2).
+    // 0 is the default and leaves the field unset.
     return flag === 'concurrency' && read === 0 ? [] : [[flag, read]];
   });
   const decoded = decodeProxyConfig(

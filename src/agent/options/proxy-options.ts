@@ -1,5 +1,5 @@
 /**
- * Settings of `pilot-agent proxy`: merges flags, environment, mesh file and annotations in the order of spec/agent.md §1.5. Reports the errors of all
+ * Settings of `pilot-agent proxy`: merges flags, environment, mesh file and annotations in Istio's order. Reports the errors of all
  * sources together, each with its source.
  */
 
@@ -219,7 +219,7 @@ function withServiceCluster(config: ProxyConfig, configured: Partial<ProxyConfig
   return { ...config, serviceCluster: flags.serviceCluster };
 }
 
-/** Default names of the proxy, from its pod or address (§1.2). */
+/** Default names of the proxy, from its pod or address. */
 function registryNames(
   flags: ProxyFlags,
   env: NodeJS.ProcessEnv,
@@ -295,7 +295,7 @@ function watchOptions(
   };
 }
 
-/** TLS files of the metrics and access log services (§3.1); empty names are ignored. */
+/** TLS files of the metrics and access log services; empty names are ignored. */
 function tlsFiles(config: ProxyConfig): string[] {
   const files = [config.envoyMetricsService, config.envoyAccessLogService].flatMap((service) => {
     const tls = service?.tlsSettings;
@@ -369,7 +369,7 @@ function threadsIn(text: string | undefined, warnings: LogWarning[]): number | u
   return undefined;
 }
 
-/** Ignores an unreadable override with a warning (§4.2). An override that Envoy cannot parse would fail at each start. */
+/** Ignores an unreadable override with a warning. An override that Envoy cannot parse would fail at each start. */
 function readOverride(env: NodeJS.ProcessEnv, errors: OptionErrors, warnings: LogWarning[]): string {
   const path = env.ISTIO_BOOTSTRAP_OVERRIDE;
   if (!path) return '';

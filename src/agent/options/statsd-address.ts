@@ -1,4 +1,4 @@
-/** Resolves the host name of the statsd server, because Envoy requires an address (spec/agent.md §1.2). */
+/** Resolves the host name of the statsd server, because Envoy requires an address. */
 
 import { lookup as lookupName } from 'node:dns/promises';
 import { isIP } from 'node:net';

@@ -1,4 +1,4 @@
-/** Detects whether another server provides this workload's secrets (spec/agent.md §7.1): the host's workload API, or another agent. */
+/** Detects whether another server provides this workload's secrets: the host's workload API, or another agent. */
 import { fromPromise } from 'xstate';
 import type { ServerFound } from '../../../machines/agent/secrets/secrets.machine.ts';
 import { GrpcError } from '../../runtime/grpc/call-status.ts';

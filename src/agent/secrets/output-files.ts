@@ -1,4 +1,4 @@
-/** Writes issued certificates to the directory of OUTPUT_CERTS (spec/agent.md §7.7). */
+/** Writes issued certificates to the directory of OUTPUT_CERTS. */
 import { join } from 'node:path';
 import { fromCallback } from 'xstate';
 import type { OutputWritten } from '../../../machines/agent/grpc-bootstrap-protocol.ts';

@@ -1,4 +1,4 @@
-/** Counters of secrets (spec/agent.md §6.5). */
+/** Counters of secrets. */
 import { X509Certificate } from 'node:crypto';
 import type { SecretVault } from './secret-vault.ts';
 

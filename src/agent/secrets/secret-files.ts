@@ -1,4 +1,4 @@
-/** Reads and verifies secrets in files (spec/agent.md §7.6). */
+/** Reads and verifies secrets in files. */
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
 import { CertificateError, problemOf } from '../../identity/certificate-problem.ts';
 import type { CertificateCode } from '../../runtime/error-codes/certificates.ts';

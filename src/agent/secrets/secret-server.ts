@@ -1,5 +1,5 @@
 /**
- * Serves Envoy's `StreamSecrets` on a Unix socket (spec/agent.md §7.1; envoy/service/secret/v3/sds.proto): sends the ordered versions, and reports
+ * Serves Envoy's `StreamSecrets` on a Unix socket (envoy/service/secret/v3/sds.proto): sends the ordered versions, and reports
  * subscriptions, acknowledgements and rejections.
  */
 

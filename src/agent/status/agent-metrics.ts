@@ -1,4 +1,4 @@
-/** Metrics of the agent itself (spec/agent.md §6.5). */
+/** Metrics of the agent itself. */
 
 import type { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { RestartEnded, ServingReport } from '../../../machines/agent/protocol.ts';

@@ -1,4 +1,4 @@
-/** Addresses of the application's metrics: `ISTIO_PROMETHEUS_ANNOTATIONS` (spec/agent.md §6.4). */
+/** Addresses of the application's metrics: `ISTIO_PROMETHEUS_ANNOTATIONS`. */
 
 import { type FieldViolation, mustBe, notAllowed, tooLarge, wrongType } from '../../model/fields/violation.ts';
 import {

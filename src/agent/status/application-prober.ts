@@ -1,5 +1,5 @@
 /**
- * Sends rewritten probes to the application (spec/agent.md §6.6). Only the configuration selects host, port and scheme; the caller's headers and
+ * Sends rewritten probes to the application. Only the configuration selects host, port and scheme; the caller's headers and
  * path and redirects cannot change them.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';

@@ -1,4 +1,4 @@
-/** Application probes that were rewritten to the status port: `ISTIO_KUBE_APP_PROBERS` (spec/agent.md §6.6). */
+/** Application probes that were rewritten to the status port: `ISTIO_KUBE_APP_PROBERS`. */
 
 import { validateHeaderName, validateHeaderValue } from 'node:http';
 import {

@@ -1,5 +1,5 @@
 /**
- * Merges the metrics of agent, Envoy and application into one response (spec/agent.md §6.4). Streams them line by line with limits of time and
+ * Merges the metrics of agent, Envoy and application into one response. Streams them line by line with limits of time and
  * size for each part. A part that fails is omitted and counted; a part that is interrupted ends with its last complete line.
  */
 import { once } from 'node:events';

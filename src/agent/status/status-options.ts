@@ -1,4 +1,4 @@
-/** Options of the status port about the application (spec/agent.md §1.3, §6.4, §6.6). */
+/** Options of the status port about the application. */
 
 import { isIPv6 } from 'node:net';
 import { networkInterfaces } from 'node:os';
@@ -51,7 +51,7 @@ export interface StatusSources {
   readonly hasAddress?: (address: string) => boolean;
 }
 
-/** Source addresses that the rules of istio-iptables do not redirect (spec/agent.md §10.2). */
+/** Source addresses that the rules of istio-iptables do not redirect. */
 const sources = { v4: '127.0.0.6', v6: '::6' } as const;
 
 /** Reports invalid values to `errors`. */

@@ -1,4 +1,4 @@
-/** The HTTP actor of the status chart (spec/agent.md §6.1–6.3): the status port of the agent. */
+/** The HTTP actor of the status chart: the status port of the agent. */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { createServer as createNetServer, type Socket } from 'node:net';
 import { Readable } from 'node:stream';
@@ -317,7 +317,7 @@ class StatusEndpoint {
     }
   }
 
-  /** Serves application probes (§6.6) and profiles. */
+  /** Serves application probes and profiles. */
   async #serveOther(path: string, request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { prober, profiling } = this.#environment;
     if (profiling && (path === profilingPath || path.startsWith(`${profilingPath}/`))) {

@@ -1,4 +1,4 @@
-/** Tests the workload's health that the agent reports to the control plane on Envoy's streams (spec/agent.md §8.4, §8.5). */
+/** Tests the workload's health that the agent reports to the control plane on Envoy's streams. */
 import { create, toBinary } from '@bufbuild/protobuf';
 import { afterEach, expect, it, onTestFinished } from 'vitest';
 import { clusterType, listenerType } from '../../../machines/discovery/xds/ads-types.ts';

@@ -28,7 +28,7 @@ import {
 import { FieldScanner } from './field-scanner.ts';
 import type { XdsActivity } from './xds-activity.ts';
 
-/** A subscription of the agent, sent after Envoy's first request for listeners (spec/agent.md §8.3). */
+/** A subscription of the agent, sent after Envoy's first request for listeners. */
 export interface InternalSubscription {
   readonly typeUrl: string;
   /**
@@ -281,7 +281,7 @@ export class Relay {
     }
     const { version, nonce, value } = readInternal(message, this.#options.protocol);
     this.#options.report.passed?.('downstream', typeUrl, nonce);
-    // A response without a resource is not acknowledged (spec/agent.md §8.3).
+    // A response without a resource is not acknowledged.
     if (value === undefined) return;
     this.#acknowledgements.set(typeUrl, undefined);
     subscription.take(value, (refusal) => {

@@ -1,4 +1,4 @@
-/** Counters of the xDS proxy for metrics and the debug interface (spec/agent.md §6.5). */
+/** Counters of the xDS proxy for metrics and the debug interface. */
 export class XdsActivity {
   requests = 0;
   responses = 0;

@@ -1,4 +1,4 @@
-/** Headers of calls to the control plane, without credentials (spec/agent.md §8.1). */
+/** Headers of calls to the control plane, without credentials. */
 import type { LogWarning } from '../../runtime/log-events/log-events.ts';
 
 const prefix = 'XDS_HEADER_';

@@ -1,5 +1,5 @@
 /**
- * The dry run writes the configuration with which `proxy` would start Envoy (spec/agent.md §5), and starts no process.
+ * The dry run writes the configuration with which `proxy` would start Envoy, and starts no process.
  */
 import { chmodSync, lstatSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-/** `completion SHELL`: prints a shell completion script (spec/discovery.md §1.1). */
+/** `completion SHELL`: prints a shell completion script. */
 import { Argument, Command } from 'commander';
 import { standardOutput } from '../../runtime/output/standard-streams.ts';
 

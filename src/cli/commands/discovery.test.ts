@@ -33,7 +33,7 @@ describe('the command line of pilot-discovery discovery', () => {
     expect(flagsOf('--registries=')).toMatchObject({ registries: '' });
   });
 
-  it('has every flag of spec/discovery.md §1.2 that must or should exist', () => {
+  it('has every required flag of the discovery command of Istio', () => {
     const known = new Set(discoveryCommand().options.map(({ long }) => long));
     const must = [
       'registries clusterRegistriesNamespace kubeconfig meshConfig networksConfig namespace shutdownDuration configDir',

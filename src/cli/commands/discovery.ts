@@ -1,4 +1,4 @@
-/** `pilot-discovery discovery`: the control plane (spec/discovery.md §1.1, §1.2). */
+/** `pilot-discovery discovery`: the control plane. */
 import { Command, Option } from 'commander';
 import { discoveryProgramMachines } from '../../../machines/discovery/program-machines.ts';
 import { routineQueueMessages } from '../../../machines/discovery/protocol.ts';

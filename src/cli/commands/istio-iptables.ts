@@ -1,6 +1,5 @@
 /**
- * `istio-iptables`, `istio-clean-iptables`: add and remove the redirection of a pod's traffic to Envoy (spec/agent.md
- * §10).
+ * `istio-iptables`, `istio-clean-iptables`: add and remove the redirection of a pod's traffic to Envoy.
  */
 import { readFileSync } from 'node:fs';
 import { type NetworkInterfaceInfo, networkInterfaces } from 'node:os';

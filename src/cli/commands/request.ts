@@ -1,4 +1,4 @@
-/** `request METHOD PATH [BODY]`: sends an HTTP request to a program on this host (spec/agent.md §11, spec/discovery.md §1.1). */
+/** `request METHOD PATH [BODY]`: sends an HTTP request to a program on this host. */
 import { Command } from 'commander';
 import { notAllowed, unknownValue } from '../../model/fields/violation.ts';
 import { ChartpilotError } from '../../runtime/errors.ts';

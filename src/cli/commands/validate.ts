@@ -1,4 +1,4 @@
-/** `pilot-discovery validate FILE|DIR…`: validates configuration (spec/discovery.md §4.5). */
+/** `pilot-discovery validate FILE|DIR…`: validates configuration. */
 
 import { Command, Option } from 'commander';
 import * as E from 'fp-ts/lib/Either.js';

@@ -1,4 +1,4 @@
-/** `version [-s] [-o json|yaml]`: build information (spec/agent.md §1.1). */
+/** `version [-s] [-o json|yaml]`: build information. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Command, Option } from 'commander';

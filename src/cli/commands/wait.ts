@@ -1,4 +1,4 @@
-/** `wait`: waits until Envoy is ready or a timeout passes (spec/agent.md §11). */
+/** `wait`: waits until Envoy is ready or a timeout passes. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Command } from 'commander';
 import { mustBe, outOfRange } from '../../model/fields/violation.ts';

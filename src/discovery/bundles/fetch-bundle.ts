@@ -97,7 +97,7 @@ async function readResponse(response: IncomingMessage, url: string): Promise<Bun
   return { text: await boundedText(response, maxBundleBytes) };
 }
 
-/** A redirect applies to one response only, so the next fetch requests the configured URL again (§5.2.1.4). */
+/** A redirect applies to one response only, so the next fetch requests the configured URL again. */
 function redirection(location: string | undefined, url: string): string {
   if (location === undefined || !URL.canParse(location, url)) throw unavailable('redirect without a valid location');
   const target = new URL(location, url).href;

@@ -1,4 +1,4 @@
-/** Key and certificates of a CA, read from a directory or Secret that an operator filled (spec/discovery.md §11, "plugged in"). */
+/** Key and certificates of a CA, read from a directory or Secret that an operator filled. */
 import { createPrivateKey } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-/** Settings of the CA from environment variables (spec/discovery.md §1.4, §11). */
+/** Settings of the CA from environment variables. */
 import { maxTimerMs } from '../../model/fields/duration.ts';
 import type { Environment } from '../environment.ts';
 import { hasPluggedInCa } from './authority-material.ts';

@@ -1,6 +1,6 @@
 /**
  * Stores a CA (keys, chains and the rotation journal) in a directory, with mode 0600 for keys, or in memory. A write is atomic and synced to disk
- * before it takes effect (spec/identity.md §8).
+ * before it takes effect.
  */
 import { createPrivateKey } from 'node:crypto';
 import { existsSync, readdirSync, rmSync } from 'node:fs';

@@ -29,7 +29,7 @@ export interface ActiveAuthority {
   readonly roots: readonly AuthorityId[];
   /**
    * Signs the control plane's server certificate. During a rotation, this is the previous authority until the last stage, so that clients that trust
-   * only the old root can connect to receive the new one (spec/identity.md §8, "last").
+   * only the old root can connect to receive the new one.
    */
   readonly serverAuthority: AuthorityMaterial;
   readonly authorities: readonly AuthorityMaterial[];

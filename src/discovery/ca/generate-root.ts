@@ -1,4 +1,4 @@
-/** Generates a self-signed root (spec/discovery.md §11, "self-signed"). */
+/** Generates a self-signed root. */
 import { generateKeyPair } from 'node:crypto';
 import { promisify } from 'node:util';
 import { readCertificate } from '../../identity/certificate.ts';
@@ -14,7 +14,7 @@ export interface RootCertificateOptions {
   readonly rsaBits: number;
 }
 
-/** The subject contains the time and the key ID, because roots with the same subject break verification (spec/identity.md §1 #4). */
+/** The subject contains the time and the key ID, because roots with the same subject break verification. */
 export async function generateRoot(
   { trustDomain, ttlMs, rsaBits }: RootCertificateOptions,
   now: Date,

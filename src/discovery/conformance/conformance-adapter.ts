@@ -1,4 +1,4 @@
-/** Adapter service through which a conformance harness changes the cache (spec/xds-conformance.md). */
+/** Adapter service through which a conformance harness changes the cache. */
 import { create, type DescMessage, fromBinary, type MessageShape, toBinary } from '@bufbuild/protobuf';
 import { type handleUnaryCall, type MethodDefinition, Server, ServerCredentials, status } from '@grpc/grpc-js';
 import {

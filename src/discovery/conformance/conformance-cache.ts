@@ -1,6 +1,5 @@
 /**
- * Cache of the conformance target: resources from an adapter, a version per type, and a state per node ID
- * (spec/xds-conformance.md, "What the methods must do").
+ * Cache of the conformance target: resources from an adapter, a version per type, and a state per node ID.
  */
 
 import type {

@@ -1,6 +1,6 @@
 /**
  * Client of Consul's HTTP API. Uses HTTP/2 if the server offers it over TLS, otherwise HTTP/1.1 (Consul does not
- * support HTTP/2 in plaintext). Limits duration and size. Rules of blocking queries: spec/consul.md §2.
+ * support HTTP/2 in plaintext). Limits duration and size.
  */
 import type { IncomingHttpHeaders } from 'node:http';
 import type { ConsulTransport } from '../../../machines/discovery/consul/watch-strategy.ts';

@@ -1,5 +1,5 @@
 /**
- * Issues the DNS certificates of the mesh configuration (spec/discovery.md §11, "cert controller"). The leader writes and renews a Secret for each.
+ * Issues the DNS certificates of the mesh configuration. The leader writes and renews a Secret for each.
  */
 import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { type Certificate, readCertificate, readCertificates } from '../../identity/certificate.ts';

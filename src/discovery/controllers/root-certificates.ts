@@ -1,6 +1,6 @@
 /**
- * Duty that writes the mesh root to a ConfigMap in each namespace of the mesh. Pods mount it, and agents verify the control plane with it
- * (spec/discovery.md §11). Changes by other writers are reverted, as in Istio.
+ * Duty that writes the mesh root to a ConfigMap in each namespace of the mesh. Pods mount it, and agents verify the control plane with it.
+ * Changes by other writers are reverted, as in Istio.
  */
 import type { LabelSelector } from '../../model/kinds/label-selector.ts';
 import { isDiscovered } from '../../model/services/kubernetes/discovery-namespaces.ts';

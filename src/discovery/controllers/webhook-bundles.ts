@@ -1,6 +1,6 @@
 /**
- * Duty that writes the mesh root to the webhook configurations of this revision, so that the API server can verify the webhooks (spec/injection.md
- * §5). It changes only entries that call this control plane: their `caBundle`, and in validating entries `failurePolicy`, which becomes Fail after an
+ * Duty that writes the mesh root to the webhook configurations of this revision, so that the API server can verify the webhooks. It changes
+ * only entries that call this control plane: their `caBundle`, and in validating entries `failurePolicy`, which becomes Fail after an
  * observed rejection, and again if another writer reverts it.
  */
 import { revisionLabel } from '../../model/kinds/metadata-keys.ts';

@@ -1,4 +1,4 @@
-/** Determines the proxies and resource types to which a change of an object is pushed (spec/discovery.md §6.5). */
+/** Determines the proxies and resource types to which a change of an object is pushed. */
 import type { Config, ConfigKey } from '../../model/config/config.ts';
 import { configKeyOf, configKeyText } from '../../model/config/config.ts';
 import type { ServiceEntry } from '../../model/kinds/workloads/service-entry.ts';

@@ -1,7 +1,6 @@
 /**
  * Gate for all writes of an elected replica. A write begins only within the term, which is checked synchronously when its bytes are sent, and
- * contains the version on which it is based. So a delayed write, for example of a stopped process, changes nothing that another leader has written
- * (spec/kubernetes.md §2).
+ * contains the version on which it is based. So a delayed write, for example of a stopped process, changes nothing that another leader has written.
  */
 import { ApiError } from '../kubernetes/api-failure.ts';
 import { type ApiResource, apiVersionOf } from '../kubernetes/api-resource.ts';

@@ -63,7 +63,7 @@ function shown(file: string): string {
 
 const configPath = /^\/apis\/[^/]+\/[^/]+\/namespaces\/([^/]+)\/([^/]+)\/([^/]+)$/;
 
-/** Returns the object that the metadata of a running proxy's resource names (spec/discovery.md §8.1: `istio.config`). */
+/** Returns the object that the metadata of a running proxy's resource names (`istio.config`). */
 export function originsOfMetadata(metadata: Metadata | undefined): readonly Origin[] {
   const path = metadata?.filterMetadata.istio?.config;
   const [, namespace, kind, name] = (typeof path === 'string' && configPath.exec(path)) || [];

@@ -9,7 +9,7 @@ import { type ClusterFinding, error, ok, unknown, warning } from './findings.ts'
 const check = 'webhooks';
 type Labels = Readonly<Record<string, string>>;
 
-/** Labels that select pods (spec/injection.md §1.1). */
+/** Labels that select pods. */
 const podLabels = (revision: string): readonly Labels[] => [
   {},
   { 'sidecar.istio.io/inject': 'true' },

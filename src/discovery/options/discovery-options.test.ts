@@ -8,7 +8,7 @@ const resolve = (flags: DiscoveryFlags = {}, env: NodeJS.ProcessEnv = {}, openFi
   resolveDiscoveryOptions({ registries: '', ...flags }, env, openFiles);
 
 describe('resolveDiscoveryOptions', () => {
-  it('applies the defaults in spec/discovery.md §1.2 and §1.4', () => {
+  it('applies the defaults of Istio', () => {
     expect(resolve()).toMatchObject({
       configDir: '',
       meshConfigFile: './etc/istio/config/mesh',

@@ -1,5 +1,5 @@
 /**
- * Resolves the options of `pilot-discovery discovery` from flags and environment (spec/discovery.md §1.2, §1.4). An invalid flag ends the program.
+ * Resolves the options of `pilot-discovery discovery` from flags and environment. An invalid flag ends the program.
  * For an invalid variable, the default applies, with a warning.
  */
 
@@ -395,7 +395,7 @@ function quarterOfMemory(): number {
   return Math.floor(Math.min(allowed, totalmem()) / 4);
 }
 
-/** Istio's default (§1.4): `min(15 + 5 × processors, 100)`. */
+/** Istio's default: `min(15 + 5 × processors, 100)`. */
 function byProcessors(): number {
   return Math.min(15 + 5 * availableParallelism(), 100);
 }

@@ -14,7 +14,7 @@ const visibilityKinds: ReadonlySet<string> = new Set(['Sidecar', 'VirtualService
 const ruleHost = 'DestinationRuleHost';
 
 /**
- * A change of visible services does not push endpoints (§6.5): clients request them with the clusters that the change adds. That response must
+ * A change of visible services does not push endpoints: clients request them with the clusters that the change adds. That response must
  * contain the current endpoints, so cached ones may be affected.
  */
 export function mayAffectType(kind: string, typeUrl: string, nodeType: NodeType): boolean {

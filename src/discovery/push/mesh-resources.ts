@@ -1,4 +1,4 @@
-/** Desired resources of each proxy: push context → generators → encoded resources (spec/discovery.md §6.3–§6.7). */
+/** Desired resources of each proxy: push context → generators → encoded resources. */
 
 import * as E from 'fp-ts/lib/Either.js';
 import type { Watches } from '../../../machines/discovery/xds/watch-record.ts';

@@ -1,5 +1,5 @@
 /**
- * The WorkloadEntry that a client requests with `AUTO_REGISTER_GROUP` (spec/discovery.md §5.5, §7.2), and whether the
+ * The WorkloadEntry that a client requests with `AUTO_REGISTER_GROUP`, and whether the
  * client is authorized.
  */
 import * as E from 'fp-ts/lib/Either.js';

@@ -44,7 +44,7 @@ export interface RegistrationLimits {
 }
 
 /**
- * Each workload has a chart below a common parent, and starting or stopping a chart takes longer the more there are (spec/xstate.md §2). On a busy
+ * Each workload has a chart below a common parent, and starting or stopping a chart takes longer the more there are. On a busy
  * machine, 1,000 took 1.3 s to start and 4.9 s to stop, 2,500 took 10 s and 17.5 s.
  */
 const registrationLimits: RegistrationLimits = {

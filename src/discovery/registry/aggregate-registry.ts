@@ -6,7 +6,7 @@ import { AnyRegistry } from './any-registry.ts';
 import type { Registry, RegistryEvents, XdsUpdater } from './registry.ts';
 
 /**
- * Combines several registries (spec/discovery.md §5.7). Kubernetes registries come first, beginning with that of the control plane's cluster, then
+ * Combines several registries. Kubernetes registries come first, beginning with that of the control plane's cluster, then
  * all others in the order of addition.
  */
 export class AggregateRegistry extends AnyRegistry {

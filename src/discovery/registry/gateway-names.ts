@@ -1,4 +1,4 @@
-/** Resolves host names of network gateways (spec/discovery.md §3.3, RESOLVE_HOSTNAME_GATEWAYS). */
+/** Resolves host names of network gateways. */
 import { Resolver } from 'node:dns/promises';
 import type { NameResolution } from '../../../machines/discovery/registry/gateway-name.machine.ts';
 import { messageOf } from '../../runtime/errors.ts';

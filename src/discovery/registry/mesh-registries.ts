@@ -1,4 +1,4 @@
-/** All registries of this control plane, and their merged content (spec/discovery.md §5.1, §5.7, §5.8). */
+/** All registries of this control plane, and their merged content. */
 import { isDeepStrictEqual } from 'node:util';
 import type { ListedRegistry } from '../../../machines/discovery/protocol.ts';
 import { type Config, configKeyOf, configKeyText } from '../../model/config/config.ts';
@@ -334,7 +334,7 @@ export class MeshRegistries {
   #objectRegistries(): [KubernetesRegistry, ServiceEntryRegistry] {
     const kubernetes = new KubernetesRegistry(this.#settings, this.updates);
     const entries = new ServiceEntryRegistry(this.#settings, this.updates);
-    // Each registry can select workloads of the other (§5.5).
+    // Each registry can select workloads of the other.
     kubernetes.appendWorkloadHandler((event) => this.#workloads.push({ to: 'entries', event }));
     entries.appendWorkloadHandler((event) => this.#workloads.push({ to: 'kubernetes', event }));
     for (const registry of [kubernetes, entries]) this.#aggregate.addRegistry(registry);

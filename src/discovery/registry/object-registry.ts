@@ -53,7 +53,7 @@ export abstract class ObjectRegistry extends ShardRegistry {
     else for (const change of changes) this.#queued.push(change);
   }
 
-  /** Applies workloads of other registries, which services of this registry can select (§5.5), in steps like {@link changingObjects}. */
+  /** Applies workloads of other registries, which services of this registry can select, in steps like {@link changingObjects}. */
   *changingWorkloads(events: readonly WorkloadEvent[]): Steps<void> {
     if (this.handlers.isRunning) yield* this.#applying([], events);
     else for (const event of events) this.#queuedWorkloads.push(event);

@@ -1,4 +1,4 @@
-/** Tests a registry that changes on its own, and completes its content later (spec/discovery.md §5.1). */
+/** Tests a registry that changes on its own, and completes its content later. */
 
 import { afterEach, expect, test } from 'vitest';
 import { givenMesh } from '../../../test/fixtures/given-mesh.ts';

@@ -1,4 +1,4 @@
-/** Names in `--registries` (spec/discovery.md §1.2). */
+/** Names in `--registries`. */
 import { ChartpilotError } from '../../runtime/errors.ts';
 import type { LogWarning } from '../../runtime/log-events/log-events.ts';
 import { listOf } from '../environment.ts';

@@ -1,4 +1,4 @@
-/** Receives metrics of registries (spec/discovery.md §9.2). All members are optional. */
+/** Receives metrics of registries. All members are optional. */
 export interface RegistryObserver {
   /** Called when an object is added, updated or deleted (`pilot_k8s_reg_events{type,event}`). */
   registryEvent?(kind: string, event: 'add' | 'update' | 'delete'): void;

@@ -1,5 +1,5 @@
 /**
- * Port of a service registry (spec/discovery.md §5.1), such as objects of a directory or cluster, or Consul. A registry supports lookups, reports
+ * Port of a service registry, such as objects of a directory or cluster, or Consul. A registry supports lookups, reports
  * changes, and delivers its endpoints as a shard.
  */
 import type { ConfigKey } from '../../model/config/config.ts';

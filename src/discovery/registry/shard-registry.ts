@@ -1,6 +1,5 @@
 /**
- * Registries that deliver services and endpoints as a shard (spec/discovery.md §5.4 "service update event", §5.5,
- * §5.8).
+ * Registries that deliver services and endpoints as a shard.
  */
 import { type ConfigKey, configKeyText } from '../../model/config/config.ts';
 import type { ShardKey } from '../../model/services/endpoint-shards.ts';

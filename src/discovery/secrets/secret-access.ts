@@ -1,6 +1,5 @@
 /**
- * Service accounts that may receive Secrets, according to the API server (spec/discovery.md §8.7,
- * SubjectAccessReview).
+ * Service accounts that may receive Secrets, according to the API server.
  */
 import type { AccessResult } from '../../../machines/discovery/secrets/access-review.machine.ts';
 import { messageOf } from '../../runtime/errors.ts';

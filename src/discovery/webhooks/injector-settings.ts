@@ -1,6 +1,5 @@
 /**
- * Injector settings in the ConfigMap `istio-sidecar-injector` of the control plane's namespace (spec/injection.md
- * §1.4).
+ * Injector settings in the ConfigMap `istio-sidecar-injector` of the control plane's namespace.
  */
 import * as E from 'fp-ts/lib/Either.js';
 import { decodeInjectionConfig, decodeWrittenValues } from '../../injection/settings.decode.ts';

@@ -1,5 +1,5 @@
 /**
- * HTTPS server of the webhooks (spec/injection.md §1.5). By default, the API server presents no client certificate, so every client gets a response.
+ * HTTPS server of the webhooks. By default, the API server presents no client certificate, so every client gets a response.
  * The response depends only on the request and mesh settings, and changes nothing.
  */
 import { once } from 'node:events';

@@ -1,4 +1,4 @@
-/** Tests authentication and authorization on each port (spec/discovery.md §7.2 #3 and #9, §7.6 #23 and #24, §7.7). */
+/** Tests authentication and authorization on each port. */
 
 import { createPublicKey, generateKeyPairSync } from 'node:crypto';
 import { credentials } from '@grpc/grpc-js';

@@ -1,4 +1,4 @@
-/** Definitions of the xDS services: ADS, and one for each type (spec/xds-conformance.md, "xDS services on the xDS port"). */
+/** Definitions of the xDS services: ADS, and one for each type. */
 import type { MethodDefinition, ServiceDefinition } from '@grpc/grpc-js';
 import {
   clusterType,

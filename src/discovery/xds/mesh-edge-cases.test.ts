@@ -1,4 +1,4 @@
-/** Tests the rows of spec/discovery.md §7.6 about mesh changes, with real generators and streams. */
+/** Tests edge cases of mesh changes, with real generators and streams. */
 
 import { test as base, describe, expect } from 'vitest';
 import { clusterType, endpointType, listenerType, routeType } from '../../../machines/discovery/xds/ads-types.ts';

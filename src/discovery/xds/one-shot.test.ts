@@ -1,4 +1,4 @@
-/** Sends debug commands as xDS requests (spec/discovery.md §7.1, debug). */
+/** Sends debug commands as xDS requests. */
 import { test as base, expect, vi } from 'vitest';
 import { clusterType } from '../../../machines/discovery/xds/ads-types.ts';
 import { AdsTestClient } from '../../../test/ads-client.ts';

@@ -1,4 +1,4 @@
-/** Debug commands as xDS requests with one response and no subscription (§7.1). */
+/** Debug commands as xDS requests with one response and no subscription. */
 import type { EndCode } from '../../../machines/discovery/xds/ads-protocol.ts';
 import type { EncodedResource, NodeIdentity } from './resource-source.ts';
 

@@ -26,7 +26,7 @@ export interface EncodedResource {
 export interface ResourceSet {
   /** `version_info` and `system_version_info` of the response. */
   readonly version: string;
-  /** Resources by name, in the order of sending. May include requested names that do not exist (§7.3). */
+  /** Resources by name, in the order of sending. May include requested names that do not exist. */
   readonly resources: ReadonlyMap<string, EncodedResource>;
 }
 
@@ -101,12 +101,12 @@ export interface NodeResources {
    * Current resources of a type. If it throws, nothing is sent and the client keeps its resources.
    *
    * @param names subscribed names; `'*'` for all (CDS and LDS without names).
-   * @returns `undefined` if the source has no such type; then there is no response (§7.1).
+   * @returns `undefined` if the source has no such type; then there is no response.
    */
   get(typeUrl: string, names: readonly string[] | '*'): ResourceSet | undefined;
   /** Builds in steps a set that {@link get} would build slowly. */
   prepare?(typeUrl: string, names: readonly string[] | '*'): ResourcePreparation | undefined;
-  /** Watched types that may differ for this node after the change. If empty, nothing is pushed (§6.5). */
+  /** Watched types that may differ for this node after the change. If empty, nothing is pushed. */
   typesToPush(change: ResourceChange, watched: readonly string[]): readonly string[];
   /** @param version version of the {@link ResourceSet} */
   sent?(typeUrl: string, version: string, cause: ResponseCause): void;

@@ -1,4 +1,4 @@
-/** Annotations that change the injection, with the accepted values (spec/injection.md §3.4, step 1). */
+/** Annotations that change the injection, with the accepted values. */
 import * as E from 'fp-ts/lib/Either.js';
 import { booleanOf } from '../../model/fields/go-boolean.ts';
 import { isCidr } from '../../model/fields/names.ts';

@@ -83,7 +83,7 @@ test('an ignored label or annotation value is reported', () => {
   expect(decideInjection(podOf({ [key]: 'flase' }), 'shop', policy).ignoredWord).toBe('flase');
 });
 
-/** Table of spec/injection.md §1.1: namespace labels, pod labels, and the webhook entries that the API server calls for the pod. */
+/** Namespace labels, pod labels, and the webhook entries that the API server calls for the pod. */
 test.each([
   [{ 'istio-injection': 'enabled', 'istio.io/rev': 'x' }, { 'istio.io/rev': 'x' }, ['default']],
   [{ 'istio-injection': 'enabled' }, { [key]: 'false' }, []],

@@ -1,4 +1,4 @@
-/** Decides whether to inject a pod (spec/injection.md §1.2). */
+/** Decides whether to inject a pod. */
 import type { LabelSelector } from '../../model/kinds/label-selector.ts';
 import { annotationOf, labelOf, type Pod } from '../pod/pod.ts';
 import { matchesPod } from './label-selection.ts';

@@ -1,4 +1,4 @@
-/** Detects whether kubelets support native sidecars: init containers with `restartPolicy: Always` (spec/injection.md §2.1). */
+/** Detects whether kubelets support native sidecars: init containers with `restartPolicy: Always`. */
 
 /** First version in which the feature is stable; earlier clusters may disable it. */
 const [minMajor, minMinor] = [1, 33];

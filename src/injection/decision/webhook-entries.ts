@@ -1,5 +1,5 @@
 /**
- * Entries of a revision's MutatingWebhookConfiguration, which select the pods that the API server sends to the injector (spec/injection.md §1.1). The
+ * Entries of a revision's MutatingWebhookConfiguration, which select the pods that the API server sends to the injector. The
  * chart renders the same table (`deploy/chart/templates/injection-webhook.yaml`).
  */
 

@@ -1,5 +1,5 @@
 /**
- * Removes an earlier injection from a pod, so that injecting it again returns the same result (spec/injection.md §4.5). The API server calls webhooks
+ * Removes an earlier injection from a pod, so that injecting it again returns the same result. The API server calls webhooks
  * again after other webhooks changed the pod, and a namespace may move to another revision.
  */
 import { defaultProxyConfig } from '../../model/mesh/proxy-config.ts';

@@ -1,4 +1,4 @@
-/** Selects the user and group of the proxy in OpenShift, which assigns ranges to each namespace (spec/injection.md §2.1). */
+/** Selects the user and group of the proxy in OpenShift, which assigns ranges to each namespace. */
 import type { Texts } from './pod.ts';
 
 export interface ProxyIdentity {

@@ -13,7 +13,7 @@ const scheduledJob = /^(.+)-\d{8,10}$/;
 
 /**
  * Returns the top-level controller: a Deployment instead of its ReplicaSet, a CronJob instead of its Job. Derived from the names that controllers
- * generate, without requests to the API server (spec/injection.md §2.1).
+ * generate, without requests to the API server.
  */
 export function workloadOf(pod: Pod): PodOwner {
   const { metadata } = pod;

@@ -1,5 +1,5 @@
 /**
- * Redirects probes and lifecycle hooks of application containers to the agent (spec/injection.md §4.1): the kubelet has no mesh certificate, so the
+ * Redirects probes and lifecycle hooks of application containers to the agent: the kubelet has no mesh certificate, so the
  * agent sends the request to the application from inside the pod.
  */
 import { isObject } from '../../runtime/json-object.ts';

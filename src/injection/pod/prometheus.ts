@@ -1,4 +1,4 @@
-/** Merges metrics of the application with those of Envoy and the agent on the status port (spec/injection.md §3.4). */
+/** Merges metrics of the application with those of Envoy and the agent on the status port. */
 import { booleanOf } from '../../model/fields/go-boolean.ts';
 import * as violation from '../../model/fields/violation.ts';
 import type { Pod, Texts } from './pod.ts';

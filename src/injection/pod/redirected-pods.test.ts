@@ -1,4 +1,4 @@
-/** Tests workloads, probes, metrics and earlier injections of pods (spec/injection.md §2.1, §3.4, §4). */
+/** Tests workloads, probes, metrics and earlier injections of pods. */
 import { expect, test } from 'vitest';
 import {
   appPod,

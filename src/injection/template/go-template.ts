@@ -1,4 +1,4 @@
-/** Inputs for templates of Go's text/template, and conversion of their output into a part of a pod (spec/injection.md §2). */
+/** Inputs for templates of Go's text/template, and conversion of their output into a part of a pod. */
 import * as E from 'fp-ts/lib/Either.js';
 import { type Decoded, fail } from '../../model/fields/decode.ts';
 import * as violation from '../../model/fields/violation.ts';

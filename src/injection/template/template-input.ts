@@ -60,7 +60,7 @@ export function imageReference({ hub, tag }: Pick<InjectionValues, 'hub' | 'tag'
   return `${hub}/${name}:${plain}${suffix}`;
 }
 
-/** Requests and limits of the proxy. Any of the four annotations replaces all values (spec/injection.md §3.2). */
+/** Requests and limits of the proxy. Any of the four annotations replaces all values. */
 export function resourcesOf({ pod, settings }: TemplateInput): Json {
   const value = (name: string): string | undefined => annotationOf(pod, `sidecar.istio.io/${name}`);
   const of = (cpu: string | undefined, memory: string | undefined): Json => ({

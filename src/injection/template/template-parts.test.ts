@@ -1,4 +1,4 @@
-/** Tests the output of the built-in templates (spec/injection.md §2.1, §3). */
+/** Tests the output of the built-in templates. */
 import { expect, test } from 'vitest';
 import {
   appPod,

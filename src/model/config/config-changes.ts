@@ -1,9 +1,9 @@
-/** Decides which updates of an object affect proxies (spec/discovery.md §4.1). */
+/** Decides which updates of an object affect proxies. */
 import { isDeepStrictEqual } from 'node:util';
 import type { Config } from './config.ts';
 
 /**
- * Whether an update may change what proxies receive (§4.1, last row). An Istio object needs no push if spec, status and age are unchanged and neither
+ * Whether an update may change what proxies receive. An Istio object needs no push if spec, status and age are unchanged and neither
  * version has Istio labels or annotations. The age decides conflicts, and `resourceVersion` does not cover it. For a WorkloadEntry, all labels (of
  * the workload) also count; for other API groups, every new version.
  */

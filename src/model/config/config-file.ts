@@ -61,7 +61,7 @@ export interface ConfigReadOptions {
   readonly previous?: ConfigFile;
 }
 
-/** Reads a file's text (spec/discovery.md §4.3). Invalid objects are omitted and reported as problems. */
+/** Reads a file's text. Invalid objects are omitted and reported as problems. */
 export function readConfigFile(file: string, text: string, options: ConfigReadOptions): ConfigFile {
   return atOnce(readingConfigFile(file, text, options));
 }

@@ -9,7 +9,7 @@ export interface Config<Spec = unknown> {
   readonly annotations: Readonly<Record<string, string>>;
   /** Changes with the content; assigned by the store. */
   readonly resourceVersion: string;
-  /** Milliseconds since the Unix epoch. Older objects win conflicts (spec/discovery.md §4.1). */
+  /** Milliseconds since the Unix epoch. Older objects win conflicts. */
   readonly creationTimestamp: number;
   /** Revision of the spec, assigned by the API server; absent for other sources. */
   readonly generation?: number;
@@ -79,7 +79,7 @@ export function parseConfigKey(text: string): ConfigKey {
   return { kind, namespace, name: name.join('/') };
 }
 
-/** Sorts by age, oldest first, then by name, then by namespace: the order of everything derived from configuration (§4.1). */
+/** Sorts by age, oldest first, then by name, then by namespace: the order of everything derived from configuration. */
 export function byAge(a: Config, b: Config): number {
   return (
     a.creationTimestamp - b.creationTimestamp || compareText(a.name, b.name) || compareText(a.namespace, b.namespace)

@@ -1,4 +1,4 @@
-/** Reads an object's envelope: kind, name, labels and annotations (spec/discovery.md §4.1, §4.2). */
+/** Reads an object's envelope: kind, name, labels and annotations. */
 
 import { isObject, ownValue } from '../../runtime/json-object.ts';
 import { type FieldError, fieldPath } from '../fields/decode.ts';
@@ -293,7 +293,7 @@ function texts(value: unknown, path: string, errors: FieldError[]): Readonly<Rec
   return value as Readonly<Record<string, string>>;
 }
 
-/** Rejects annotations that are reserved for the control plane or not allowed on the kind (§4.5). */
+/** Rejects annotations that are reserved for the control plane or not allowed on the kind. */
 function annotationErrors(annotations: Readonly<Record<string, string>>, kind: string): FieldError[] {
   if (annotations === none) return [];
   return Object.entries(annotations).flatMap(([key, value]) => {

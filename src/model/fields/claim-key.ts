@@ -1,4 +1,4 @@
-/** Parses claims of verified JWTs in header matches, such as `@request.auth.claims.groups` and `@request.auth.claims[a.b][c]` (§8.6). */
+/** Parses claims of verified JWTs in header matches, such as `@request.auth.claims.groups` and `@request.auth.claims[a.b][c]`. */
 
 export const claimPrefix = '@request.auth.claims';
 

@@ -1,6 +1,6 @@
 /** Locality of a workload: `region/zone/subzone`, truncated from the right. */
 
-/** Reads the workload's topology labels, else its `istio-locality` label (dots for slashes), else uses the default (§7.2). */
+/** Reads the workload's topology labels, else its `istio-locality` label (dots for slashes), else uses the default. */
 export function localityOf(labels: Readonly<Record<string, string>>, otherwise = ''): string {
   const region = labels['topology.kubernetes.io/region'];
   if (region) {

@@ -1,4 +1,4 @@
-/** Application protocols of a port, derived from its name or number (spec/discovery.md §5.3). */
+/** Application protocols of a port, derived from its name or number. */
 export type ApplicationProtocol =
   | 'GRPC'
   | 'GRPC-Web'

@@ -1,4 +1,4 @@
-/** Tests the path and code of each error in invalid objects (spec/discovery.md §4.5). */
+/** Tests the path and code of each error in invalid objects. */
 
 import * as E from 'fp-ts/lib/Either.js';
 import { describe, expect, it } from 'vitest';

@@ -1,4 +1,4 @@
-/** Validation rules of several kinds (§4.5). */
+/** Validation rules of several kinds. */
 
 import {
   type Decoder,
@@ -98,7 +98,7 @@ function labelViolation(key: string, value: string): violation.FieldViolation | 
 
 const withoutWildcard = inSchema(text, { pattern: '^[^*]*$' });
 
-/** Decodes labels of a selector, without empty keys or wildcards (§4.5). */
+/** Decodes labels of a selector, without empty keys or wildcards. */
 export const selectorLabels: Decoder<Readonly<Record<string, string>>> = refine(
   dictionary(withoutWildcard),
   (map, path) => {

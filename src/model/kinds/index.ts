@@ -1,4 +1,4 @@
-/** Table of known kinds, with their recognition and decoding (spec/discovery.md §4.2). */
+/** Table of known kinds, with their recognition and decoding. */
 
 import { ownValue } from '../../runtime/json-object.ts';
 import { decodeWith } from '../fields/decode.ts';

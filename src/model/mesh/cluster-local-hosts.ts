@@ -1,4 +1,4 @@
-/** Hosts whose clients use only endpoints of their own cluster (spec/discovery.md §5.7). */
+/** Hosts whose clients use only endpoints of their own cluster. */
 import { mostSpecific } from '../fields/hostname.ts';
 import type { MeshConfig } from './mesh-config.ts';
 

@@ -1,4 +1,4 @@
-/** Decodes extension providers for external authorization, `envoyExtAuthzHttp` and `envoyExtAuthzGrpc` (spec/discovery.md §8.10, CUSTOM). */
+/** Decodes extension providers for external authorization, `envoyExtAuthzHttp` and `envoyExtAuthzGrpc`. */
 
 import * as E from 'fp-ts/lib/Either.js';
 import {

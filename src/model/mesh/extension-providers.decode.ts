@@ -1,4 +1,4 @@
-/** Decodes settings of telemetry providers. Unknown fields are reported and ignored (§3.3). */
+/** Decodes settings of telemetry providers. Unknown fields are reported and ignored. */
 
 import * as E from 'fp-ts/lib/Either.js';
 import {

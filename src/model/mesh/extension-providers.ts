@@ -1,4 +1,4 @@
-/** Extension providers for access logs and traces (spec/discovery.md §8.11), with durations in milliseconds. */
+/** Extension providers for access logs and traces, with durations in milliseconds. */
 
 /** A service of the mesh, as `host` or `namespace/host`. */
 export interface ProviderAddress {

@@ -1,5 +1,5 @@
 /**
- * Feature flags from the environment that affect generated configuration (spec/discovery.md §1.4, groups A and C). Constant, so cache keys need not
+ * Feature flags from the environment that affect generated configuration. Constant, so cache keys need not
  * include them.
  */
 

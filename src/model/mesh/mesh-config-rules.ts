@@ -1,4 +1,4 @@
-/** Validates rules across fields of the merged mesh configuration (§3.3). */
+/** Validates rules across fields of the merged mesh configuration. */
 
 import * as E from 'fp-ts/lib/Either.js';
 import { isObject, ownValue } from '../../runtime/json-object.ts';

@@ -1,4 +1,4 @@
-/** Decodes and validates the mesh configuration (spec/discovery.md §3.1, §3.3). */
+/** Decodes and validates the mesh configuration. */
 
 import * as E from 'fp-ts/lib/Either.js';
 import { certificatesIn } from '../../identity/pem.ts';
@@ -71,7 +71,7 @@ const wholeMs = refine(durationMs, (ms, path) =>
   ),
 );
 
-/** Accepts DNS-1123 labels separated by dots, at most 255 characters (§3.3). */
+/** Accepts DNS-1123 labels separated by dots, at most 255 characters. */
 export const trustDomain: Decoder<string> = refine(name, (value, path) => {
   const fits = value.length <= 255 && value.split('.').every(isDnsLabel);
   return violation.errorsAt(path, fits ? undefined : violation.mustBe('a domain name', value));
@@ -329,7 +329,7 @@ function withJsonNamesWithin(value: unknown): unknown {
     : value;
 }
 
-/** Fields of earlier Istio versions (§3.2). */
+/** Fields of earlier Istio versions. */
 const retired: ReadonlySet<string> = new Set([
   'mixerCheckServer',
   'mixerReportServer',

@@ -100,7 +100,7 @@ defaultConfig: {proxyAdminPort: x}
     ]);
   });
 
-  /** Text and path of its error (§3.3); valid texts have no path. */
+  /** Text and path of its error; valid texts have no path. */
   it.each([
     ['proxyListenPort: 0', 'proxyListenPort'],
     ['proxyInboundListenPort: 65536', 'proxyInboundListenPort'],

@@ -1,4 +1,4 @@
-/** Mesh-wide settings (spec/discovery.md §3.2), with durations in milliseconds. */
+/** Mesh-wide settings, with durations in milliseconds. */
 
 import { compareText } from '../config/config.ts';
 import type {
@@ -154,7 +154,7 @@ export const defaultMeshConfig: MeshConfig = {
   defaultConfig: defaultProxyConfig,
 };
 
-/** Applies `over` to `base` (§3.1): most fields replace, some are merged as commented. */
+/** Applies `over` to `base`: most fields replace, some are merged as commented. */
 export function mergeMeshConfig(base: MeshConfig, over: MeshConfigPart): MeshConfig {
   const { defaultConfig, defaultProviders, extensionProviders, trustDomainAliases, ...replacing } = over;
   const given = new Map((extensionProviders ?? []).map((provider) => [provider.name, provider]));

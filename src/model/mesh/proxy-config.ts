@@ -1,5 +1,5 @@
 /**
- * Configuration of a proxy (spec/agent.md §1.5) from `defaultConfig` in the mesh file, the `PROXY_CONFIG` variable or the annotation
+ * Configuration of a proxy from `defaultConfig` in the mesh file, the `PROXY_CONFIG` variable or the annotation
  * `proxy.istio.io/config`, with durations in milliseconds.
  */
 
@@ -94,7 +94,7 @@ export interface StatsMatcher {
 
 type Message = Readonly<Record<string, unknown>>;
 
-/** Defaults of spec/agent.md §1.5, without a tracer, as in current Istio versions. */
+/** Defaults of the agent, without a tracer, as in current Istio versions. */
 export const defaultProxyConfig: ProxyConfig = {
   configPath: defaultConfigPath,
   binaryPath: '/usr/local/bin/envoy',
@@ -271,7 +271,7 @@ const alternatives: Readonly<Record<string, readonly string[]>> = {
 };
 
 /**
- * Applies `over` to `base` field by field: lists are replaced, messages are merged per field, `proxyMetadata` per key (spec/agent.md §1.5).
+ * Applies `over` to `base` field by field: lists are replaced, messages are merged per field, `proxyMetadata` per key.
  */
 export function mergeProxyConfig<T extends Partial<ProxyConfig>>(base: T, over: Partial<ProxyConfig>): T {
   const merged: Record<string, unknown> = { ...base };

@@ -1,5 +1,5 @@
 /**
- * Settings of a proxy's configuration (spec/agent.md §1.5 ProxyConfig) that the control plane uses. The node's metadata PROXY_CONFIG overrides the
+ * Settings of a proxy's configuration that the control plane uses. The node's metadata PROXY_CONFIG overrides the
  * mesh's `defaultConfig`.
  */
 import * as E from 'fp-ts/lib/Either.js';

@@ -1,4 +1,4 @@
-/** Converts xDS's `Node` to a {@link Proxy} (spec/discovery.md §7.2, rows 5 to 7). */
+/** Converts xDS's `Node` to a {@link Proxy}. */
 
 import * as E from 'fp-ts/lib/Either.js';
 import { isObject } from '../../runtime/json-object.ts';

@@ -1,4 +1,4 @@
-/** A connected proxy: its identity and reported properties (spec/discovery.md §7.2). */
+/** A connected proxy: its identity and reported properties. */
 import type { EnvoyBuild } from './envoy-build.ts';
 
 /** First part of the node ID, such as `sidecar~10.1.2.3~web-0.shop~shop.svc.cluster.local`. Waypoints and ztunnels are not supported. */

@@ -12,13 +12,13 @@
  * | `nodeName` | endpoints of node-local services |
  * | `dnsDomain` | short names of services in virtual hosts |
  * | `locality` | priority and weight of endpoints |
- * | `network`, `clusterId` | endpoints reached directly or through a gateway (spec/discovery.md §5.7) |
+ * | `network`, `clusterId` | endpoints reached directly or through a gateway |
  * | `interceptionMode` | whether listeners bind their ports, and are transparent |
  * | `runsWasm` | whether Wasm code of WasmPlugins and EnvoyFilters is sent, or its replacement |
  * | `metadata` | see {@link shapeMetadata} |
  * | `matchedMetadata` | which EnvoyFilter patches apply |
  * | `pullSecrets` | whether pull secrets for WasmPlugin images are sent |
- * | `proxyless` | everything: gRPC clients and servers receive other resources than Envoys |
+ * | `proxyless` | everything, as gRPC clients and servers receive other resources than Envoys |
  * | `serviceTargets` | inbound listeners and clusters, ports of a gateway |
  * Node ID, name, cluster name, service account, other uses of addresses and all other metadata have no effect.
  */
@@ -113,7 +113,7 @@ export function shapeOf(proxy: Proxy, context: ShapeContext): ProxyShape {
 const knownProxies = new WeakMap<Proxy, Proxy>();
 
 /**
- * Returns the proxy with its registry's labels and locality, which override those of the node (§7.2 row 10); the same object while they are
+ * Returns the proxy with its registry's labels and locality, which override those of the node; the same object while they are
  * unchanged.
  */
 export function knownProxy(proxy: Proxy, context: Pick<PushContext, 'workloadOf'>): Proxy {

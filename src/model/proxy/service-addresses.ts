@@ -1,4 +1,4 @@
-/** Virtual addresses of a service for the clients of one proxy (spec/discovery.md §5.2). */
+/** Virtual addresses of a service for the clients of one proxy. */
 
 import { isIPv6 } from 'node:net';
 import { isUnspecified } from '../../runtime/addresses/unspecified-address.ts';

@@ -1,4 +1,4 @@
-/** Determines which resource types of a proxy a change may affect (spec/discovery.md §6.5). */
+/** Determines which resource types of a proxy a change may affect. */
 import {
   bootstrapType,
   clusterType,
@@ -93,7 +93,7 @@ const onlyBy: Readonly<Record<'SDS' | 'ECDS' | 'PCDS' | 'BDS', ReadonlySet<strin
 };
 
 /**
- * Kinds from which services, endpoints and rules are derived; changes are notified for the derived objects (§6.1). Effects on a proxy's own workload
+ * Kinds from which services, endpoints and rules are derived; changes are notified for the derived objects. Effects on a proxy's own workload
  * are visible in its shape.
  */
 const namedOtherwise: ReadonlySet<string> = new Set([

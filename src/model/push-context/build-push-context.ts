@@ -1,4 +1,4 @@
-/** Builds the push context from the previous one, indexing only changed objects again (spec/discovery.md §6.3). */
+/** Builds the push context from the previous one, indexing only changed objects again. */
 
 import { isDeepStrictEqual } from 'node:util';
 import { atOnce, type Steps } from '../../runtime/turns.ts';

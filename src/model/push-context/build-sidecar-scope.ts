@@ -31,7 +31,7 @@ function importsEverything({ hosts, port }: EgressListener, namespace: string): 
 }
 
 /**
- * Builds the scope of a Sidecar object, or the default scope (spec/discovery.md §8.8).
+ * Builds the scope of a Sidecar object, or the default scope.
  * @param namespace of the proxies, even if the Sidecar is in the root namespace
  * @param sidecar if absent, imports everything exported to the namespace
  * @param previous returned if nothing changed, else its unchanged lists are reused
@@ -145,7 +145,7 @@ function importedServices(index: ServiceIndex, imports: HostImports, namespace: 
   return [...found].sort(byServiceAge);
 }
 
-/** Selects one service per host if several namespaces define the host (§8.8). */
+/** Selects one service per host if several namespaces define the host. */
 function onePerHost(services: readonly Service[], namespace: string): readonly Service[] {
   const chosen = new Map<string, Service>();
   for (const service of services) {

@@ -1,4 +1,4 @@
-/** Secrets and ConfigMaps by name, for gateway credentials (spec/discovery.md §4.2, §8.7). */
+/** Secrets and ConfigMaps by name, for gateway credentials. */
 import type { RevocationLists } from '../../identity/revocation-list.ts';
 import type { Config } from '../config/config.ts';
 import { objectsByName } from '../config/config-set.ts';

@@ -1,4 +1,4 @@
-/** Selects the DestinationRule of a service for clients of a namespace (spec/discovery.md §8.2 "selection"). */
+/** Selects the DestinationRule of a service for clients of a namespace. */
 
 import type { Steps } from '../../runtime/turns.ts';
 import { changedList, listDiff } from '../collections/list-diff.ts';

@@ -1,4 +1,4 @@
-/** Selects the Gateway objects of a proxy (spec/discovery.md §8.7 "selection"). */
+/** Selects the Gateway objects of a proxy. */
 
 import { memoizeByObject } from '../collections/memoize-by-object.ts';
 import type { Config } from '../config/config.ts';

@@ -1,4 +1,4 @@
-/** Matches hosts against `hosts` of a Sidecar's egress listener (spec/discovery.md §8.8). */
+/** Matches hosts against `hosts` of a Sidecar's egress listener. */
 import { isHostWithin, isWildcard, mostSpecific } from '../fields/hostname.ts';
 
 export class HostImports {

@@ -1,4 +1,4 @@
-/** Merges a root VirtualService's route with the routes of its delegate (spec/discovery.md §8.6 "delegate"), whose names are already resolved. */
+/** Merges a root VirtualService's route with the routes of its delegate, whose names are already resolved. */
 
 import { memoizeByObject } from '../collections/memoize-by-object.ts';
 import type { StringMatch, ValueMatch } from '../kinds/virtual-service/string-match.ts';

@@ -1,4 +1,4 @@
-/** Derives the mTLS mode of a workload's inbound connections from PeerAuthentications (spec/discovery.md §8.10). */
+/** Derives the mTLS mode of a workload's inbound connections from PeerAuthentications. */
 
 import { sameItems } from '../collections/same-items.ts';
 import type { Config } from '../config/config.ts';

@@ -1,5 +1,5 @@
 /**
- * Selects the policies of a workload (spec/discovery.md §4.1 "typed views", §8.9 to §8.11). The push context contains the other typed views.
+ * Selects the policies of a workload. The push context contains the other typed views.
  */
 import { WeakValues } from '../collections/weak-values.ts';
 import type { Config } from '../config/config.ts';
@@ -182,8 +182,7 @@ function textOf({ group, kind, namespace, name }: TargetableObject): string {
 }
 
 /**
- * Returns a workload's EnvoyFilters in the order in which their patches apply: by priority, then the root namespace's first, then by age
- * (spec/discovery.md §8.9, corrected by istio issue 49555).
+ * Returns a workload's EnvoyFilters in the order in which their patches apply: by priority, then the root namespace's first, then by age.
  */
 export function envoyFilterIndex(
   filters: readonly Config<EnvoyFilter>[],

@@ -1,4 +1,4 @@
-/** An indexed snapshot of the mesh for the generators (spec/discovery.md §6.3). Immutable, but some indexes are built on first use. */
+/** An indexed snapshot of the mesh for the generators. Immutable, but some indexes are built on first use. */
 import type { Config, ConfigKey } from '../config/config.ts';
 import type { HostNames } from '../fields/hostname.ts';
 import type { Gateway } from '../kinds/gateway/gateway.ts';
@@ -28,7 +28,7 @@ export interface PushContext {
   readonly hostNames: HostNames;
   /** Unchanged objects whose short names resolve to other hosts than before, because services were added or removed. They are treated as changed. */
   readonly renamed: readonly ConfigKey[];
-  /** Oldest first. A ServiceEntry with several addresses produces one service per address (§5.5), so a host and namespace may occur several times. */
+  /** Oldest first. A ServiceEntry with several addresses produces one service per address, so a host and namespace may occur several times. */
   readonly services: readonly Service[];
   /** Oldest first. */
   servicesVisibleTo(namespace: string): readonly Service[];
@@ -45,7 +45,7 @@ export interface PushContext {
    */
   virtualServicesFor(gateway: string, namespace: string): readonly ResolvedVirtualService[];
   /**
-   * The rule for a service and clients of a namespace (§8.2: client namespace, service namespace, root namespace).
+   * The rule for a service and clients of a namespace (client namespace, service namespace, root namespace).
    *
    * @param labels of the client's workload, for rules with a `workloadSelector`
    */
@@ -67,9 +67,9 @@ export interface PushContext {
   hostOfRule(key: ConfigKey): string | undefined;
   /** Whether the order of any service's endpoints depends on the labels of the client's workload. */
   readonly ordersEndpointsByLabels: boolean;
-  /** Gateways of the proxy, oldest first (§8.7). */
+  /** Gateways of the proxy, oldest first. */
   gatewaysFor(proxy: GatewaySubject): readonly Config<Gateway>[];
-  /** Certificates and keys that Gateways reference by name (§8.7). */
+  /** Certificates and keys that Gateways reference by name. */
   readonly credentials: CredentialIndex;
   readonly backendTls: BackendTlsIndex;
   readonly referenceGrants: ReferenceGrants;
@@ -84,10 +84,10 @@ export interface PushContext {
   readonly disablesMutualTls: boolean;
   /** The same object as in the previous context if its services and virtual services are unchanged. */
   sidecarScopeFor(proxy: Pick<Proxy, 'type' | 'configNamespace' | 'labels'>): SidecarScope;
-  /** Whether the resources of a proxy with this scope may depend on the object (§6.5 rule 4). */
+  /** Whether the resources of a proxy with this scope may depend on the object. */
   scopeDependsOn(scope: SidecarScope, key: ConfigKey): boolean;
   serviceTargetsOf(proxy: LookupSubject): readonly ServiceTarget[];
-  /** Workload in its registry; `undefined` if no registry knows it (§6.5). */
+  /** Workload in its registry; `undefined` if no registry knows it. */
   workloadOf(proxy: LookupSubject): KnownWorkload | undefined;
   readonly networkGateways: NetworkGateways;
   isClusterLocal(hostname: string): boolean;

@@ -18,7 +18,7 @@ export interface ResolvedVirtualService {
   readonly httpOrigins?: readonly (readonly Origin[])[];
 }
 
-/** The merged rules of one host (§8.2: the oldest is the base; later ones add subsets). */
+/** The merged rules of one host (the oldest is the base; later ones add subsets). */
 export interface MergedDestinationRule {
   /** The base rule's envelope with the merged spec; the host is fully qualified. */
   readonly config: Config<DestinationRule>;

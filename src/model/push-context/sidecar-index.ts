@@ -1,4 +1,4 @@
-/** Selects the Sidecar object of a proxy and its scope (spec/discovery.md §8.8). */
+/** Selects the Sidecar object of a proxy and its scope. */
 
 import type { Config } from '../config/config.ts';
 import type { Sidecar } from '../kinds/workloads/sidecar.ts';

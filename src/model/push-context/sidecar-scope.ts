@@ -1,4 +1,4 @@
-/** The part of the mesh that is visible to a sidecar (spec/discovery.md §8.8). Immutable; all proxies with this scope share it. */
+/** The part of the mesh that is visible to a sidecar. Immutable; all proxies with this scope share it. */
 import type { Config, ConfigKey } from '../config/config.ts';
 import type { ConnectionPoolSettings } from '../kinds/destinations/traffic-policy.ts';
 import type {
@@ -24,12 +24,12 @@ export interface SidecarScope {
   readonly outboundTrafficPolicy: OutboundTrafficPolicy;
   /**
    * Services for which clusters are built: those of all egress listeners, and destinations of their virtual services. Oldest first. A host and
-   * namespace may occur several times (one per address, §5.5).
+   * namespace may occur several times (one per address).
    */
   readonly services: readonly Service[];
-  /** The service that a host name resolves to in this scope (§8.8: that of the namespace, else of Kubernetes, else the oldest). */
+  /** The service that a host name resolves to in this scope (that of the namespace, else of Kubernetes, else the oldest). */
   serviceByHostname(hostname: string): Service | undefined;
-  /** Whether resources of a proxy with this scope may depend on the object (§6.5 rule 4). Not for destination rules. */
+  /** Whether resources of a proxy with this scope may depend on the object. Not for destination rules. */
   dependsOn(key: ConfigKey): boolean;
 }
 

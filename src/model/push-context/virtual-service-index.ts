@@ -1,5 +1,5 @@
 /**
- * Indexes virtual services by gateway and visibility, with merged delegates (spec/discovery.md §6.3). Immutable; unchanged parts of the previous
+ * Indexes virtual services by gateway and visibility, with merged delegates. Immutable; unchanged parts of the previous
  * index keep their identity.
  */
 

@@ -1,4 +1,4 @@
-/** Collects all policies of a workload (spec/discovery.md §8.9 to §8.11). */
+/** Collects all policies of a workload. */
 
 import { identityText, WeakValues } from '../collections/weak-values.ts';
 import type { Config } from '../config/config.ts';

@@ -1,5 +1,5 @@
 /**
- * Allocates virtual IPs for services without one (spec/discovery.md §1.4 PILOT_ENABLE_IP_AUTOALLOCATE). Uses a hash of the name like Istio, so
+ * Allocates virtual IPs for services without one. Uses a hash of the name like Istio, so
  * proxies keep their addresses when they switch control planes.
  */
 

@@ -1,4 +1,4 @@
-/** Endpoints of all services, in one shard per registry (spec/discovery.md §5.8). */
+/** Endpoints of all services, in one shard per registry. */
 
 import { PersistentMap } from '../collections/persistent-map.ts';
 import { compareText } from '../config/config.ts';

@@ -6,7 +6,7 @@ export interface RegistryServices {
 }
 
 /**
- * Merges services of several registries (spec/discovery.md §5.7), Kubernetes services first, in registry order. The same host in several clusters
+ * Merges services of several registries, Kubernetes services first, in registry order. The same host in several clusters
  * becomes one service: the first cluster determines ports and attributes, and each adds its virtual IPs. Other services are unchanged.
  */
 export function mergeServices(registries: readonly RegistryServices[]): readonly Service[] {

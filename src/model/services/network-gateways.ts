@@ -1,4 +1,4 @@
-/** Gateways through which clients of other networks reach a network (spec/discovery.md §5.7). */
+/** Gateways through which clients of other networks reach a network. */
 import { ownValue } from '../../runtime/json-object.ts';
 import { compareText } from '../config/config.ts';
 import { isIpAddress } from '../fields/names.ts';

@@ -1,4 +1,4 @@
-/** Finds a proxy's own workload and services in the registries (spec/discovery.md §5.1, §5.4 "proxy → services"). */
+/** Finds a proxy's own workload and services in the registries. */
 
 import { atOnce, type Steps } from '../../runtime/turns.ts';
 import { PersistentMap } from '../collections/persistent-map.ts';

@@ -1,4 +1,4 @@
-/** Computes differences between two states of a registry (spec/discovery.md §5.4, §5.5, §5.8). */
+/** Computes differences between two states of a registry. */
 import { isDeepStrictEqual } from 'node:util';
 import { isHttp } from '../fields/protocol.ts';
 import type { ServiceName } from './endpoint-shards.ts';

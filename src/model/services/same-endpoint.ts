@@ -50,7 +50,7 @@ export function keptEndpoints(list: readonly Endpoint[], previous: readonly Endp
   return sameItems(kept, list) ? list : kept;
 }
 
-/** Identifies an endpoint, independent of its other properties (§5.2). */
+/** Identifies an endpoint, independent of its other properties. */
 export function endpointId(endpoint: EndpointId): string {
   return `${endpoint.address}|${endpoint.servicePortName}|${endpoint.port}`;
 }

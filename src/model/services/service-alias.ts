@@ -1,4 +1,4 @@
-/** Resolves aliases of services: ExternalName services of Kubernetes (spec/discovery.md §5.2, §5.4). */
+/** Resolves aliases of services: ExternalName services of Kubernetes. */
 import type { Service } from './service.ts';
 
 export type FindService = (hostname: string) => Service | undefined;

@@ -1,4 +1,4 @@
-/** Converts a ServiceEntry and its selected workloads to services and endpoints (spec/discovery.md §5.5). Pure. */
+/** Converts a ServiceEntry and its selected workloads to services and endpoints. Pure. */
 
 import { isObject } from '../../runtime/json-object.ts';
 import { scalarText } from '../../runtime/scalar-text.ts';
@@ -138,7 +138,7 @@ function workloadOf(
   };
 }
 
-/** A workload is unhealthy if its condition `Healthy` is false (§5.5), or if it must report health but has not yet. */
+/** A workload is unhealthy if its condition `Healthy` is false, or if it must report health but has not yet. */
 function isHealthy({ status, annotations }: Pick<Config, 'status' | 'annotations'>): boolean {
   const conditions = isObject(status) && Array.isArray(status.conditions) ? status.conditions : [];
   const reported = conditions

@@ -1,5 +1,5 @@
 /**
- * Services by visibility and name (spec/discovery.md §6.3, §8.8). Immutable. Lists are built on first use; namespaces with the same view share them.
+ * Services by visibility and name. Immutable. Lists are built on first use; namespaces with the same view share them.
  */
 import type { Steps } from '../../runtime/turns.ts';
 import { changedList, listDiff } from '../collections/list-diff.ts';
@@ -80,7 +80,7 @@ export class ServiceIndex {
     );
   }
 
-  /** The services that visible hosts resolve to: one namespace's for a host that several define (§8.8). */
+  /** The services that visible hosts resolve to: one namespace's for a host that several define. */
   resolvedFor(namespace: string): readonly Service[] {
     return this.resolved.of(
       this.viewOf(namespace),

@@ -19,7 +19,7 @@ export type { EndpointIndex } from './endpoint-shards.ts';
 
 /** An immutable snapshot of the registries. */
 export interface ServiceRegistry {
-  /** Oldest first (§4.1). Remains the same list if only endpoints changed. */
+  /** Oldest first. Remains the same list if only endpoints changed. */
   readonly services: readonly Service[];
   /** Unchanged lists keep their identity. */
   readonly endpoints: EndpointIndex;

@@ -1,4 +1,4 @@
-/** Service ports of a proxy's own workload (spec/discovery.md §5.4 "proxy → services"). */
+/** Service ports of a proxy's own workload. */
 import { compareText } from '../config/config.ts';
 import type { TargetRef } from './proxy-lookup.ts';
 import type { Service, ServiceTarget } from './service.ts';

@@ -1,4 +1,4 @@
-/** Services and endpoints as registries provide them (spec/discovery.md §5.2). Immutable. */
+/** Services and endpoints as registries provide them. Immutable. */
 import type { ConfigKey } from '../config/config.ts';
 import type { ApplicationProtocol } from '../fields/protocol.ts';
 
@@ -20,7 +20,7 @@ export interface Service {
   readonly defaultAddress: string;
   /** Virtual IPs by cluster, for services of clusters. Other services have the same virtual IP in every cluster. */
   readonly clusterVIPs?: Readonly<Record<string, readonly string[]>>;
-  /** Addresses that proxies with a DNS proxy use if a ServiceEntry has no addresses (§1.4). */
+  /** Addresses that proxies with a DNS proxy use if a ServiceEntry has no addresses. */
   readonly autoAllocated?: { readonly ipv4: string; readonly ipv6: string };
   readonly addresses: readonly string[];
   readonly ports: readonly Port[];
@@ -62,7 +62,7 @@ export interface Endpoint {
   readonly address: string;
   /** 0 for a Unix socket. */
   readonly port: number;
-  /** Matches endpoints to service ports by name (§8.3). */
+  /** Matches endpoints to service ports by name. */
   readonly servicePortName: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly serviceAccount: string;
@@ -90,22 +90,22 @@ export interface ServiceTarget {
   readonly targetPort: number;
 }
 
-/** Key of a service in a push, for any registry: kind ServiceEntry, with the host as name (§6.1). */
+/** Key of a service in a push, for any registry: kind ServiceEntry, with the host as name. */
 export function serviceKey(service: Pick<Service, 'hostname' | 'namespace'>): ConfigKey {
   return { kind: 'ServiceEntry', namespace: service.namespace, name: service.hostname };
 }
 
-/** Key of a push to the proxies at one address, whose workload's labels or locality changed (§5.4). */
+/** Key of a push to the proxies at one address, whose workload's labels or locality changed. */
 export function proxyKey(clusterId: string, address: string): ConfigKey {
   return { kind: 'Proxy', namespace: clusterId, name: address };
 }
 
-/** Key of a push that changes only a service's DNS responses (§5.4 "headless"). */
+/** Key of a push that changes only a service's DNS responses. */
 export function dnsNameKey(service: Pick<Service, 'hostname' | 'namespace'>): ConfigKey {
   return { kind: 'DNSName', namespace: service.namespace, name: service.hostname };
 }
 
-/** Key of a push that changes only a service's endpoints (§6.5). */
+/** Key of a push that changes only a service's endpoints. */
 export function endpointsKey(service: Pick<Service, 'hostname' | 'namespace'>): ConfigKey {
   return { kind: 'Endpoints', namespace: service.namespace, name: service.hostname };
 }

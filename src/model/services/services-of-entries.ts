@@ -1,4 +1,4 @@
-/** Services and endpoints of ServiceEntries and their selected workloads, updated incrementally (spec/discovery.md §5.5). No I/O. */
+/** Services and endpoints of ServiceEntries and their selected workloads, updated incrementally. No I/O. */
 
 import { isLoopback } from '../../runtime/addresses/loopback.ts';
 import { atOnce, type Steps } from '../../runtime/turns.ts';

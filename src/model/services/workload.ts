@@ -1,4 +1,4 @@
-/** A workload that may serve a service: a pod, or a WorkloadEntry (spec/discovery.md §5.4, §5.5). */
+/** A workload that may serve a service: a pod, or a WorkloadEntry. */
 import { compareText } from '../config/config.ts';
 import { sameEndpoint, sameLabels } from './same-endpoint.ts';
 import type { Endpoint } from './service.ts';

@@ -1,4 +1,4 @@
-/** Finds the routes of Ingresses by host (spec/discovery.md §4.4). */
+/** Finds the routes of Ingresses by host. */
 import type { Steps } from '../../runtime/turns.ts';
 import { type Config, configKeyOf, type Origin } from '../config/config.ts';
 import type { Ingress, IngressBackend, IngressPath } from '../kinds/kubernetes/ingress.ts';

@@ -37,7 +37,7 @@ export function ingressesMayDiffer(previous: Sources, after: Sources): boolean {
 }
 
 /**
- * Translates Ingresses of this control plane's class to Gateways and VirtualServices (spec/discovery.md §4.4).
+ * Translates Ingresses of this control plane's class to Gateways and VirtualServices.
  * @param previous the last result, whose unchanged objects keep their identity
  * @returns Gateways and VirtualServices by key
  */

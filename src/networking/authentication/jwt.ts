@@ -1,4 +1,4 @@
-/** Translates a workload's RequestAuthentications to Envoy's jwt_authn filter (spec/discovery.md §8.10). */
+/** Translates a workload's RequestAuthentications to Envoy's jwt_authn filter. */
 import type {
   JwtAuthenticationSchema,
   JwtProviderSchema,

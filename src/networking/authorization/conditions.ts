@@ -1,4 +1,4 @@
-/** Converts the `when` conditions of a rule to permissions and principals (spec/discovery.md §8.10). */
+/** Converts the `when` conditions of a rule to permissions and principals. */
 
 import type { AuthorizationCondition } from '../../model/kinds/policies/authorization-policy.ts';
 import { ownValue } from '../../runtime/json-object.ts';

@@ -1,4 +1,4 @@
-/** Converts AuthorizationPolicies with the action CUSTOM, which call an external authorizer (spec/discovery.md §8.10, CUSTOM). */
+/** Converts AuthorizationPolicies with the action CUSTOM, which call an external authorizer. */
 import * as E from 'fp-ts/lib/Either.js';
 import { RBAC_Action } from '../../gen/envoy/config/rbac/v3/rbac_pb.ts';
 import type { MetadataMatcherSchema } from '../../gen/envoy/type/matcher/v3/metadata_pb.ts';

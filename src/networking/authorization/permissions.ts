@@ -1,4 +1,4 @@
-/** Converts operations of rules to permissions of Envoy's RBAC filters (spec/discovery.md §8.10, matchers). */
+/** Converts operations of rules to permissions of Envoy's RBAC filters. */
 import type { PermissionSchema } from '../../gen/envoy/config/rbac/v3/rbac_pb.ts';
 import { UriTemplateMatchConfigSchema } from '../../gen/envoy/extensions/path/match/uri_template/v3/uri_template_match_pb.ts';
 import type { AuthorizationOperation } from '../../model/kinds/policies/authorization-policy.ts';

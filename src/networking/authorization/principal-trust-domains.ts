@@ -1,4 +1,4 @@
-/** Expands trust domains in the principals of policies (spec/discovery.md §8.10). */
+/** Expands trust domains in the principals of policies. */
 
 /** In policies, this name stands for the mesh's own trust domain. */
 const localTrustDomain = 'cluster.local';

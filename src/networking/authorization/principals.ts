@@ -1,4 +1,4 @@
-/** Converts sources of rules to principals of Envoy's RBAC filters (spec/discovery.md §8.10, matchers). */
+/** Converts sources of rules to principals of Envoy's RBAC filters. */
 import type { PrincipalSchema } from '../../gen/envoy/config/rbac/v3/rbac_pb.ts';
 import type { AuthorizationSource } from '../../model/kinds/policies/authorization-policy.ts';
 import { cidrRange } from '../messages/address.ts';

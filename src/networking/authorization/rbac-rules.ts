@@ -1,4 +1,4 @@
-/** Converts AuthorizationPolicies of a workload to rules of Envoy's RBAC filters (spec/discovery.md §8.10). */
+/** Converts AuthorizationPolicies of a workload to rules of Envoy's RBAC filters. */
 import { type PolicySchema, RBAC_Action, type RBACSchema } from '../../gen/envoy/config/rbac/v3/rbac_pb.ts';
 import type { Config } from '../../model/config/config.ts';
 import type { AuthorizationPolicy, AuthorizationRule } from '../../model/kinds/policies/authorization-policy.ts';

@@ -1,4 +1,4 @@
-/** Builds all clusters of a proxy for CDS (spec/discovery.md §8.2). */
+/** Builds all clusters of a proxy for CDS. */
 
 import { type Cluster, ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';

@@ -1,4 +1,4 @@
-/** Selects how Envoy discovers the endpoints of an outbound cluster (spec/discovery.md §8.2, type and DNS rows). */
+/** Selects how Envoy discovers the endpoints of an outbound cluster. */
 
 import {
   Cluster_DiscoveryType,

@@ -1,4 +1,4 @@
-/** DNS settings of clusters (spec/discovery.md §8.2, DNS row). */
+/** DNS settings of clusters. */
 import { create, toBinary, type UnknownField } from '@bufbuild/protobuf';
 import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
 import { DurationSchema } from '@bufbuild/protobuf/wkt';

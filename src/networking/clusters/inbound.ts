@@ -1,4 +1,4 @@
-/** Clusters for traffic from a sidecar to its application (spec/discovery.md §8.2, inbound row). */
+/** Clusters for traffic from a sidecar to its application. */
 
 import { create } from '@bufbuild/protobuf';
 import { DurationSchema } from '@bufbuild/protobuf/wkt';

@@ -1,4 +1,4 @@
-/** Load balancing policy of an outbound cluster (spec/discovery.md §8.2: simple, consistentHash, warmup, locality). */
+/** Load balancing policy of an outbound cluster (simple, consistentHash, warmup, locality). */
 
 import {
   Cluster_LbPolicy,

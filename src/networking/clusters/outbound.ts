@@ -1,4 +1,4 @@
-/** Clusters for outbound traffic: one for each service port and for each of its subsets (spec/discovery.md §8.2). */
+/** Clusters for outbound traffic: one for each service port and for each of its subsets. */
 
 import { create } from '@bufbuild/protobuf';
 import { type Cluster, ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';

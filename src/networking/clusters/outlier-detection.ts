@@ -1,4 +1,4 @@
-/** Configures when Envoy ejects a failing endpoint (spec/discovery.md §8.2, outlierDetection). */
+/** Configures when Envoy ejects a failing endpoint. */
 import { create } from '@bufbuild/protobuf';
 import {
   type OutlierDetection,

@@ -1,4 +1,4 @@
-/** Sends the client's address to an upstream before TLS begins (spec/discovery.md §8.2, proxyProtocol). */
+/** Sends the client's address to an upstream before TLS begins. */
 import { create } from '@bufbuild/protobuf';
 import { type TransportSocket, TransportSocketSchema } from '../../gen/envoy/config/core/v3/base_pb.ts';
 import { ProxyProtocolConfig_Version } from '../../gen/envoy/config/core/v3/proxy_protocol_pb.ts';

@@ -1,4 +1,4 @@
-/** TLS to servers outside the mesh (spec/discovery.md §8.2, tls SIMPLE/MUTUAL). */
+/** TLS to servers outside the mesh (modes SIMPLE and MUTUAL). */
 import type { SdsSecretConfig } from '../../gen/envoy/extensions/transport_sockets/tls/v3/secret_pb.ts';
 import type { ClientTlsSettings } from '../../model/kinds/destinations/traffic-policy.ts';
 import type { MeshConfig } from '../../model/mesh/mesh-config.ts';

@@ -1,4 +1,4 @@
-/** Clusters without a service: the black hole, passthrough and dynamic DNS (spec/discovery.md §8.1, §8.2). */
+/** Clusters without a service: the black hole, passthrough and dynamic DNS. */
 import { create } from '@bufbuild/protobuf';
 import { type Cluster, Cluster_DiscoveryType, ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import { HttpProtocolOptionsSchema } from '../../gen/envoy/extensions/upstreams/http/v3/http_protocol_options_pb.ts';

@@ -1,4 +1,4 @@
-/** Builds cluster names for statistics (spec/discovery.md §8.1, stat names). */
+/** Builds cluster names for statistics. */
 
 import type { Port, Service } from '../../model/services/service.ts';
 import { ownValue } from '../../runtime/json-object.ts';

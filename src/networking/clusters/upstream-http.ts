@@ -1,4 +1,4 @@
-/** Sets HTTP version and connection limits of a cluster (spec/discovery.md §8.2, http2). */
+/** Sets HTTP version and connection limits of a cluster. */
 
 import type { Any } from '@bufbuild/protobuf/wkt';
 import type { KeepaliveSettingsSchema } from '../../gen/envoy/config/core/v3/protocol_pb.ts';

@@ -1,4 +1,4 @@
-/** Transport security of connections to a cluster (spec/discovery.md §8.2, tls and auto mTLS rows). */
+/** Transport security of connections to a cluster. */
 
 import type { ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import { RawBufferSchema } from '../../gen/envoy/extensions/transport_sockets/raw_buffer/v3/raw_buffer_pb.ts';

@@ -1,4 +1,4 @@
-/** Builds the endpoints of the requested clusters for EDS (spec/discovery.md §7.3, §8.3). */
+/** Builds the endpoints of the requested clusters for EDS. */
 import { create } from '@bufbuild/protobuf';
 import { ClusterLoadAssignmentSchema } from '../../gen/envoy/config/endpoint/v3/endpoint_pb.ts';
 import { memoizeByObject } from '../../model/collections/memoize-by-object.ts';

@@ -1,4 +1,4 @@
-/** Orders endpoints by a service's `trafficDistribution` (spec/discovery.md §5.2). */
+/** Orders endpoints by a service's `trafficDistribution`. */
 import type { Endpoint, TrafficDistribution } from '../../model/services/service.ts';
 
 export interface ClientLocation {

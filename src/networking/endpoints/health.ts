@@ -1,4 +1,4 @@
-/** Selects the endpoints that Envoy receives, by their health (spec/discovery.md §8.3, "excluded" and `health_status`; §1.4). */
+/** Selects the endpoints that Envoy receives, by their health, and their `health_status`. */
 
 import type { OutlierDetection } from '../../model/kinds/destinations/traffic-policy.ts';
 import type { Features } from '../../model/mesh/features.ts';

@@ -1,4 +1,4 @@
-/** Orders and weights endpoints by locality (spec/discovery.md §8.2, localityLbSetting). */
+/** Orders and weights endpoints by locality. */
 
 import type { LocalityLoadBalancerSetting } from '../../model/kinds/destinations/traffic-policy.ts';
 import type { Endpoint, TrafficDistribution } from '../../model/services/service.ts';

@@ -1,4 +1,4 @@
-/** Converts endpoints to the form in which a proxy of a network and cluster reaches them (spec/discovery.md §5.7). */
+/** Converts endpoints to the form in which a proxy of a network and cluster reaches them. */
 
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { NetworkGateway, NetworkGateways } from '../../model/services/network-gateways.ts';

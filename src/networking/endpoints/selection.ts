@@ -1,4 +1,4 @@
-/** Selects the endpoints of a service that belong to a cluster (spec/discovery.md §8.3). */
+/** Selects the endpoints of a service that belong to a cluster. */
 import { isIP } from 'node:net';
 import { memoizeByObject } from '../../model/collections/memoize-by-object.ts';
 import { isSelected } from '../../model/services/label-match.ts';

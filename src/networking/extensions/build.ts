@@ -1,5 +1,5 @@
 /**
- * Builds WasmPlugin configurations of a proxy (spec/discovery.md §8.12). Filters request them by name over ECDS, so that a changed plugin neither
+ * Builds WasmPlugin configurations of a proxy. Filters request them by name over ECDS, so that a changed plugin neither
  * changes its listener nor drains connections. If Envoy itself fetches the code, the listener contains the plugin instead: Envoy fetches the code
  * while the listener warms, and the previous listener serves until then. An active listener of Envoy 1.40 never fetches code of a plugin received by
  * ECDS (measured: each request gets 503).

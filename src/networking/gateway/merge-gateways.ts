@@ -1,5 +1,5 @@
 /**
- * Merges all Gateway objects of a proxy into a list of ports (spec/discovery.md §8.7), from which listeners, routes
+ * Merges all Gateway objects of a proxy into a list of ports, from which listeners, routes
  * and clusters are built.
  */
 import { memoizeByObject, memoizeByPair } from '../../model/collections/memoize-by-object.ts';

@@ -1,7 +1,4 @@
-/**
- * Limits the clusters of a gateway to referenced services (PILOT_FILTER_GATEWAY_CLUSTER_CONFIG, spec/discovery.md
- * §1.4).
- */
+/** Limits the clusters of a gateway to referenced services (PILOT_FILTER_GATEWAY_CLUSTER_CONFIG). */
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import { destinationHosts } from '../../model/push-context/resolve-virtual-service.ts';

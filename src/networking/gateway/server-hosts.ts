@@ -1,4 +1,4 @@
-/** Determines the hosts of VirtualServices that a gateway server serves (spec/discovery.md §8.7, virtual hosts). */
+/** Determines the hosts of VirtualServices that a gateway server serves. */
 import { memoizeByObject } from '../../model/collections/memoize-by-object.ts';
 import { HostIndex } from '../../model/fields/host-index.ts';
 import { hostIntersection } from '../../model/fields/hostname.ts';

@@ -1,4 +1,4 @@
-/** Parses listener names of proxyless gRPC: a client requests its target, a server its own address (spec/proxyless.md §2). */
+/** Parses listener names of proxyless gRPC: a client requests its target, a server its own address. */
 import { isIP } from 'node:net';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { Port, Service } from '../../model/services/service.ts';

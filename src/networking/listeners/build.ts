@@ -1,4 +1,4 @@
-/** Builds all listeners of a proxy for LDS, in the order of spec/discovery.md §8.4. */
+/** Builds all listeners of a proxy for LDS, in Istio's order. */
 import { isIPv6, SocketAddress } from 'node:net';
 import { ListenerSchema } from '../../gen/envoy/config/listener/v3/listener_pb.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';

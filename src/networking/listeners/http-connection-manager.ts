@@ -1,4 +1,4 @@
-/** The HTTP connection manager (spec/discovery.md §8.4, HCM). */
+/** The HTTP connection manager. */
 
 import type { RouteConfiguration } from '../../gen/envoy/config/route/v3/route_pb.ts';
 import {

@@ -1,4 +1,4 @@
-/** Configures the request headers that a connection manager trusts and sets (spec/discovery.md §8.4). */
+/** Configures the request headers that a connection manager trusts and sets. */
 import {
   HttpConnectionManager_ForwardClientCertDetails as ForwardClientCert,
   type HttpConnectionManagerSchema,

@@ -1,4 +1,4 @@
-/** Builds TLS contexts for termination in gateways, in ingress listeners of sidecars and for workloads (spec/discovery.md §8.4, §8.7). */
+/** Builds TLS contexts for termination in gateways, in ingress listeners of sidecars and for workloads. */
 import { create } from '@bufbuild/protobuf';
 import { type TransportSocket, TransportSocketSchema } from '../../gen/envoy/config/core/v3/base_pb.ts';
 import { QuicDownstreamTransportSchema } from '../../gen/envoy/extensions/transport_sockets/quic/v3/quic_transport_pb.ts';

@@ -1,4 +1,4 @@
-/** The two listeners that receive redirected connections (spec/discovery.md §8.4). */
+/** The two listeners that receive redirected connections. */
 import { create } from '@bufbuild/protobuf';
 import {
   type FilterChain,

@@ -1,4 +1,4 @@
-/** Restricts DNS queries to the proxy's address families (spec/discovery.md §8.2, DNS). */
+/** Restricts DNS queries to the proxy's address families. */
 import { Cluster_DnsLookupFamily } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import type { ProxyIpFamily } from '../../model/proxy/proxy-shape.ts';
 

@@ -1,4 +1,4 @@
-/** Sets TLS versions, cipher suites and curves, with mesh defaults (spec/discovery.md §3.2, §8.4). */
+/** Sets TLS versions, cipher suites and curves, with mesh defaults. */
 import {
   type TlsParametersSchema,
   TlsParameters_TlsProtocol as TlsVersion,

@@ -1,5 +1,5 @@
 /**
- * Builds the name table (NDS) for the DNS server of a sidecar's agent (spec/discovery.md §8.12), with virtual, allocated or pod addresses of the
+ * Builds the name table (NDS) for the DNS server of a sidecar's agent, with virtual, allocated or pod addresses of the
  * services in scope.
  */
 

@@ -1,4 +1,4 @@
-/** Adds resources that patches define (spec/discovery.md §8.9). */
+/** Adds resources that patches define. */
 import type { DescMessage, Message, MessageShape } from '@bufbuild/protobuf';
 import { configKeyOf } from '../../model/config/config.ts';
 import { withOrigins } from '../inputs/message-origin.ts';

@@ -1,5 +1,5 @@
 /**
- * Merges EnvoyFilters with `applyTo: BOOTSTRAP` (spec/discovery.md §8.9) into one message, which the agent merges into its bootstrap, because merging
+ * Merges EnvoyFilters with `applyTo: BOOTSTRAP` into one message, which the agent merges into its bootstrap, because merging
  * is associative.
  */
 import { create, type DescMessage, type Message } from '@bufbuild/protobuf';

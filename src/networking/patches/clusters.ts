@@ -1,4 +1,4 @@
-/** Patches clusters (spec/discovery.md §8.9), matched by the parts of cluster names. */
+/** Patches clusters, matched by the parts of cluster names. */
 import { type Cluster, ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import { type TransportSocket, TransportSocketSchema } from '../../gen/envoy/config/core/v3/base_pb.ts';
 import { configKeyOf } from '../../model/config/config.ts';

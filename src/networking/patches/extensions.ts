@@ -1,4 +1,4 @@
-/** Adds extension configurations that patches define for ECDS (spec/discovery.md §8.9, ECDS). */
+/** Adds extension configurations that patches define for ECDS. */
 import { TypedExtensionConfigSchema } from '../../gen/envoy/config/core/v3/extension_pb.ts';
 import type { EnvoyResource } from '../messages/resource.ts';
 import { withAdded } from './additions.ts';

@@ -1,4 +1,4 @@
-/** Patches filter chains and their filters (spec/discovery.md §8.9). */
+/** Patches filter chains and their filters. */
 
 import {
   type Filter,

@@ -1,5 +1,5 @@
 /**
- * Patches filter lists (spec/discovery.md §8.9). Filters are removed and merged first, then replaced, then added; each patch sees the results of
+ * Patches filter lists. Filters are removed and merged first, then replaced, then added; each patch sees the results of
  * earlier ones. A namespace therefore cannot remove or change a filter that the root namespace inserts. Filters after a terminal filter are removed,
  * because Envoy rejects them.
  */

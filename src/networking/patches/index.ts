@@ -1,5 +1,5 @@
 /**
- * Applies EnvoyFilter patches, the last step of every generator (spec/discovery.md §8.9). Returns the same array without patches, and the same
+ * Applies EnvoyFilter patches, the last step of every generator. Returns the same array without patches, and the same
  * resource if no patch changes it.
  */
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';

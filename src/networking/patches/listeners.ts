@@ -1,4 +1,4 @@
-/** Patches listeners and their parts (spec/discovery.md §8.9). */
+/** Patches listeners and their parts. */
 import { TrafficDirection } from '../../gen/envoy/config/core/v3/base_pb.ts';
 import {
   type FilterChain,

@@ -1,5 +1,5 @@
 /**
- * Merges messages with the rules of EnvoyFilters (spec/discovery.md §8.9): set fields override, messages merge field by field, lists append. Packed
+ * Merges messages with the rules of EnvoyFilters: set fields override, messages merge field by field, lists append. Packed
  * messages of one type merge, too. Durations, wrappers and similar values override. Inputs are not modified; the result shares their unchanged parts.
  */
 import { type DescField, type DescMessage, fromBinary, isFieldSet, type Message } from '@bufbuild/protobuf';

@@ -1,4 +1,4 @@
-/** Selects the patches that apply to a proxy, in order (spec/discovery.md §8.9). */
+/** Selects the patches that apply to a proxy, in order. */
 import { type DescMessage, fromBinary, type Message, type MessageShape, toBinary } from '@bufbuild/protobuf';
 import * as E from 'fp-ts/lib/Either.js';
 import { memoizeByObject } from '../../model/collections/memoize-by-object.ts';

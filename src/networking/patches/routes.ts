@@ -1,4 +1,4 @@
-/** Patches route configurations (spec/discovery.md §8.9), both requested by name and inline. */
+/** Patches route configurations, both requested by name and inline. */
 
 import { type VirtualHost, VirtualHostSchema } from '../../gen/envoy/config/route/v3/route_components_pb.ts';
 import { type RouteConfiguration, RouteConfigurationSchema } from '../../gen/envoy/config/route/v3/route_pb.ts';

@@ -1,4 +1,4 @@
-/** Patches virtual hosts and their routes (spec/discovery.md §8.9). */
+/** Patches virtual hosts and their routes. */
 
 import {
   type Route,

@@ -1,4 +1,4 @@
-/** Builds the route configurations that a proxy requests by name for RDS (spec/discovery.md §7.3, §8.5, §8.7). */
+/** Builds the route configurations that a proxy requests by name for RDS. */
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import { atOnce } from '../../runtime/turns.ts';

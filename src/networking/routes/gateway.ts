@@ -1,4 +1,4 @@
-/** Route configurations of a gateway (spec/discovery.md §8.7, virtual hosts). */
+/** Route configurations of a gateway. */
 import { create } from '@bufbuild/protobuf';
 import { HeaderValueOptionSchema } from '../../gen/envoy/config/core/v3/base_pb.ts';
 import {

@@ -1,4 +1,4 @@
-/** Route configurations of a sidecar's outbound listeners (spec/discovery.md §8.5). */
+/** Route configurations of a sidecar's outbound listeners. */
 import { RouteConfigurationSchema } from '../../gen/envoy/config/route/v3/route_pb.ts';
 import { memoizeByObject } from '../../model/collections/memoize-by-object.ts';
 import { setBounded } from '../../model/collections/set-bounded.ts';

@@ -1,5 +1,5 @@
 /**
- * Builds certificates and keys that gateways request by name over SDS (spec/discovery.md §8.7, credentialName). The server authorizes clients
+ * Builds certificates and keys that gateways request by name over SDS. The server authorizes clients
  * beforehand, because generators do not know identities.
  */
 import { create } from '@bufbuild/protobuf';

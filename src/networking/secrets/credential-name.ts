@@ -1,4 +1,4 @@
-/** Resource names of credentials (spec/discovery.md §8.1, §8.7). */
+/** Resource names of credentials. */
 
 import { checksClients, clientAuthority } from '../../model/kinds/destinations/client-authority.ts';
 import type { ServerTlsSettings } from '../../model/kinds/gateway/gateway.ts';

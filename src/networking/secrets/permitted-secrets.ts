@@ -1,5 +1,5 @@
 /**
- * Filters the Secrets that a client may receive (spec/discovery.md §8.7, credentialName): those of its verified namespace, and those that a
+ * Filters the Secrets that a client may receive: those of its verified namespace, and those that a
  * ReferenceGrant grants to the Gateways of that namespace. Runs before caches are read, because their keys contain no identities.
  */
 import { memoizeByObject } from '../../model/collections/memoize-by-object.ts';

@@ -1,6 +1,6 @@
 /**
  * Access logs, tracing and metrics of a connection, from mesh configuration, active Telemetry objects, proxy settings
- * and reachable services (spec/discovery.md §8.11).
+ * and reachable services.
  */
 import type { ConfigKey } from '../../model/config/config.ts';
 import { telemetryProvidersOf } from '../../model/mesh/extension-providers.decode.ts';

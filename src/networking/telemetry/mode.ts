@@ -1,4 +1,4 @@
-/** The side of a connection to which a telemetry rule applies (spec/discovery.md §8.11). */
+/** The side of a connection to which a telemetry rule applies. */
 import type { TelemetryMode } from '../../model/kinds/extensions/telemetry.ts';
 import type { ConnectionContext } from '../inputs/connection-context.ts';
 

@@ -1,4 +1,4 @@
-/** Standard metrics of a connection, with overrides of Telemetry objects (spec/standard-metrics.md §6). */
+/** Standard metrics of a connection, with overrides of Telemetry objects. */
 import type { Config } from '../../model/config/config.ts';
 import { withoutStringConversion } from '../../model/fields/cel/conversion.ts';
 import type { MetricOverride, Telemetry } from '../../model/kinds/extensions/telemetry.ts';

@@ -1,4 +1,4 @@
-/** Selects tracing by `tracing` of active Telemetry objects (spec/discovery.md §8.11). */
+/** Selects tracing by `tracing` of active Telemetry objects. */
 import type { Config } from '../../model/config/config.ts';
 import type { CustomTag, Telemetry } from '../../model/kinds/extensions/telemetry.ts';
 import type { MeshConfig } from '../../model/mesh/mesh-config.ts';

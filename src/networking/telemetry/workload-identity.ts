@@ -1,4 +1,4 @@
-/** Name and tags of the workload in traces, from labels and node metadata (spec/discovery.md §8.11). */
+/** Name and tags of the workload in traces, from labels and node metadata. */
 import type { ProxySettings } from '../../model/mesh/proxy-settings.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 

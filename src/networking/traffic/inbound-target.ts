@@ -1,5 +1,5 @@
 /**
- * Ports on which a sidecar receives traffic, from its services or its Sidecar object (spec/discovery.md §8.4, §8.8).
+ * Ports on which a sidecar receives traffic, from its services or its Sidecar object.
  * Clusters and listeners are built from this list.
  */
 

@@ -1,4 +1,4 @@
-/** Selects clusters for outbound traffic to unknown destinations (spec/discovery.md §8.4, §8.5). */
+/** Selects clusters for outbound traffic to unknown destinations. */
 import type { OutboundTrafficPolicy } from '../../model/kinds/workloads/sidecar.ts';
 import { resolveDestination } from './destination.ts';
 import type { ProxyReach } from './reach.ts';

@@ -1,4 +1,4 @@
-/** Mutual TLS modes of inbound traffic, and the objects that set them (spec/discovery.md §8.10, PeerAuthentication). */
+/** Mutual TLS modes of inbound traffic, and the objects that set them. */
 import { configKeyOf } from '../../model/config/config.ts';
 import type { MutualTlsMode } from '../../model/kinds/policies/peer-authentication.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';

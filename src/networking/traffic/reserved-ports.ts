@@ -1,4 +1,4 @@
-/** Ports that generated listeners must not bind (spec/discovery.md §8.4, reserved). */
+/** Ports that generated listeners must not bind. */
 import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 

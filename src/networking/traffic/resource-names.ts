@@ -1,4 +1,4 @@
-/** Names of generated resources (spec/discovery.md §8.1). Dashboards, EnvoyFilters and `istioctl` depend on them. */
+/** Names of generated resources. Dashboards, EnvoyFilters and `istioctl` depend on them. */
 
 export const blackHoleCluster = 'BlackHoleCluster';
 export const passthroughCluster = 'PassthroughCluster';

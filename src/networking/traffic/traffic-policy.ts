@@ -1,4 +1,4 @@
-/** Traffic policy of one port and subset (spec/discovery.md §8.2, DestinationRule). */
+/** Traffic policy of one port and subset. */
 import { memoizeByObject } from '../../model/collections/memoize-by-object.ts';
 import type { DestinationRule, Subset } from '../../model/kinds/destinations/destination-rule.ts';
 import type {

@@ -1,4 +1,4 @@
-/** Detects TLS servers that cannot verify clients as configured, and therefore reject all connections (spec/discovery.md §8.7). */
+/** Detects TLS servers that cannot verify clients as configured, and therefore reject all connections. */
 import { checksClients, clientAuthority } from '../../model/kinds/destinations/client-authority.ts';
 import type { ServerTlsSettings } from '../../model/kinds/gateway/gateway.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';

@@ -1,6 +1,5 @@
 /**
- * Determines endpoints and services for which clients use mutual TLS, from the servers' PeerAuthentication objects (spec/discovery.md §8.10, "auto
- * mTLS inference for clients"; §8.3, metadata of endpoints).
+ * Determines endpoints and services for which clients use mutual TLS, from the servers' PeerAuthentication objects (auto mTLS).
  */
 import { peerModeOf } from '../../model/push-context/mutual-tls-mode.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';

@@ -1,4 +1,4 @@
-/** Names of spec/agent.md §9, with its test table: namespace ns1, domain and search ns1.svc.cluster.local. */
+/** Search domains and names: namespace ns1, domain and search ns1.svc.cluster.local. */
 import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
 import { describe, expect, test } from 'vitest';
 import { type NameTable_NameInfoSchema, NameTableSchema } from '../../gen/istio/networking/nds/v1/nds_pb.ts';

@@ -1,6 +1,5 @@
 /**
- * The names that the DNS server resolves itself: those of the control plane's table, and the names derived from them
- * (spec/agent.md §9).
+ * The names that the DNS server resolves itself: those of the control plane's table, and the names derived from them.
  */
 import { isIP, SocketAddress } from 'node:net';
 import { encode } from 'dns-packet';

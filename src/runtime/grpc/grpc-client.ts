@@ -45,7 +45,6 @@ export interface GrpcConnectionLimits {
   readonly windowBytes: number;
 }
 
-/** spec/agent.md §8.1. */
 export const defaultGrpcLimits: GrpcConnectionLimits = {
   dialMs: 5_000,
   keepAliveMs: 30_000,

@@ -1,4 +1,4 @@
-/** Each number of spec/agent.md §2.6 and §2.8 is at the end of a test title in one file, so it is easy to find. */
+/** Each number of a fault (F1 to F13) and of a scenario is at the end of a test title in one file, so it is easy to find. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';

@@ -1,4 +1,4 @@
-/** Builds a bootstrap from a custom template (spec/agent.md §4.2). */
+/** Builds a bootstrap from a custom template. */
 
 import { type FieldViolation, malformed, wrongType } from '../../../model/fields/violation.ts';
 import { parseYamlDocument } from '../../../model/yaml/yaml-document.ts';

@@ -1,4 +1,4 @@
-/** Values of a bootstrap template, with the names of Istio's template (spec/agent.md §4.2, §5). */
+/** Values of a bootstrap template, with the names of Istio's template. */
 import { parseHostAndPort, proxyConfigNames, proxyConfigToJson } from '../../../model/mesh/proxy-config.ts';
 import type { Position } from '../../../runtime/go-template/template-error.ts';
 import { GoMap, GoStruct, type GoValue, goValueOf } from '../../../runtime/go-template/values.ts';

@@ -1,6 +1,6 @@
 /**
  * Envoy base IDs of this host. Envoy derives the names of its shared memory and sockets from its base ID, so each agent needs its own, and
- * removes what a killed agent left (spec/envoy-hot-restart.md §1 "Left-overs").
+ * removes what a killed agent left.
  *
  * The owner of a base ID is the process that holds its abstract socket: names are unique in a network namespace, as those of Envoy's own sockets,
  * and the kernel closes the socket when the owner exits. After that, the lock file shows that an agent created the shared memory.

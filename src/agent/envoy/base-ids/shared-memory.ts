@@ -11,7 +11,7 @@ export interface RepairEnvironment {
   readonly sharedMemoryDir?: string;
 }
 
-// The layout was measured only with this version and CPU (spec/envoy-hot-restart.md fact 2).
+// The layout was measured only with this version and CPU (docs/hot-restart-reference.md, fact 2).
 const knownVersion = '11.104';
 const knownArch = 'x64';
 const knownBytes = 104;
@@ -57,7 +57,7 @@ export function repairSharedMemory(environment: RepairEnvironment) {
 const versionLimitMs = 20_000;
 
 async function requireKnownLayout(binary: string): Promise<void> {
-  // Envoy prints the version to stderr (spec/envoy-hot-restart.md §8).
+  // Envoy prints the version to stderr.
   const { all, timedOut } = await runForOutput(binary, ['--hot-restart-version'], {
     all: true,
     timeout: versionLimitMs,

@@ -77,7 +77,7 @@ export class EnvoyOutput {
     this.#now = now;
   }
 
-  /** Envoy did not attach because its parent refused it (spec/envoy-hot-restart.md fact 1). */
+  /** Envoy did not attach because its parent refused it (docs/hot-restart-reference.md, fact 1). */
   get refusedByParent(): boolean {
     return this.#refusedByParent;
   }

@@ -1,4 +1,4 @@
-/** `istio.v1.auth.IstioCertificateService/CreateCertificate` (spec/discovery.md §11). */
+/** `istio.v1.auth.IstioCertificateService/CreateCertificate`. */
 import { fromBinary, toBinary } from '@bufbuild/protobuf';
 import { Metadata, type MethodDefinition, type ServerUnaryCall, type sendUnaryData, status } from '@grpc/grpc-js';
 import { IstioCertificateRequestSchema, IstioCertificateResponseSchema } from '../../../gen/istio/v1/auth/ca_pb.ts';

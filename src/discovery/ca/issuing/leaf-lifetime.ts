@@ -1,4 +1,4 @@
-/** Lifetime of workload certificates (spec/discovery.md §11, TTL). */
+/** Lifetime of workload certificates. */
 import { backdatedMs, type Lifetime } from '../../../identity/issue.ts';
 
 export interface LifetimeLimits {

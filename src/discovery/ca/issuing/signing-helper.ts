@@ -1,4 +1,4 @@
-/** Worker thread that verifies CSRs and signs certificates: 2 to 5 ms each would delay pushes (spec/identity.md §7). */
+/** Worker thread that verifies CSRs and signs certificates: 2 to 5 ms each would delay pushes. */
 import { constants, getPriority, setPriority } from 'node:os';
 import { parentPort } from 'node:worker_threads';
 import { readCertificate } from '../../../identity/certificate.ts';

@@ -1,6 +1,6 @@
 /**
- * Certificates of this control plane that workloads may use, and the roots that each workload trusts. A rotation waits for both (spec/identity.md
- * §8). A workload is identified by SPIFFE ID and node ID. Without a node ID it cannot report, so its certificates count until they expire.
+ * Certificates of this control plane that workloads may use, and the roots that each workload trusts. A rotation waits for both. A workload
+ * is identified by SPIFFE ID and node ID. Without a node ID it cannot report, so its certificates count until they expire.
  */
 import type { AuthorityId } from '../../../../machines/discovery/ca/authority-protocol.ts';
 import { workloadIdentityOf } from '../../../identity/spiffe-id.ts';
@@ -61,7 +61,7 @@ export interface WorkloadLedgerOptions {
   readonly now?: () => number;
 }
 
-/** Added to the maximum lifetime for workloads that do not report (spec/identity.md §8). */
+/** Added to the maximum lifetime for workloads that do not report. */
 const unconfirmedGraceMs = 24 * 3_600_000;
 const maxListedNames = 10;
 /** Maximum number of certificates per workload. Only the expiry of older ones is kept. */

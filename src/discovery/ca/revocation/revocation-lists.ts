@@ -1,6 +1,5 @@
 /**
- * Creates a CRL, possibly empty, for each authority with a distributed root. If Envoy has any CRL, it rejects certificates of roots without one
- * (spec/identity.md §1 fact 5).
+ * Creates a CRL, possibly empty, for each authority with a distributed root. If Envoy has any CRL, it rejects certificates of roots without one.
  */
 import { backdatedMs, issueRevocationList } from '../../../identity/issue.ts';
 import type { AuthorityMaterial } from '../authority-material.ts';

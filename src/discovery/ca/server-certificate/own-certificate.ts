@@ -1,4 +1,4 @@
-/** Certificate of the secure port, signed by the authority (spec/discovery.md §11, "istiod's own certificate"). */
+/** Certificate of the secure port, signed by the authority. */
 import { createPublicKey, generateKeyPairSync } from 'node:crypto';
 import type { AuthorityId } from '../../../../machines/discovery/ca/authority-protocol.ts';
 import { readCertificate } from '../../../identity/certificate.ts';

@@ -1,4 +1,4 @@
-/** A directory of YAML and JSON files as a source of configuration (spec/discovery.md §4.3). */
+/** A directory of YAML and JSON files as a source of configuration. */
 import { lstatSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import type { ConfigReading } from '../../../../machines/discovery/config/config-controller.machine.ts';

@@ -1,4 +1,4 @@
-/** Finds the YAML and JSON files below a directory (spec/discovery.md §4.3). */
+/** Finds the YAML and JSON files below a directory. */
 import { type Dirent, lstatSync, opendirSync, type Stats, statSync } from 'node:fs';
 import { dirname, extname, join } from 'node:path';
 import { compareText } from '../../../model/config/config.ts';

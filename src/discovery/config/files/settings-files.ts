@@ -1,4 +1,4 @@
-/** Files with mesh-wide settings: MeshConfig and MeshNetworks (spec/discovery.md §3.1). */
+/** Files with mesh-wide settings: MeshConfig and MeshNetworks. */
 import { createHash } from 'node:crypto';
 import * as E from 'fp-ts/lib/Either.js';
 import type { SettingsReading } from '../../../../machines/discovery/config/mesh-config.machine.ts';

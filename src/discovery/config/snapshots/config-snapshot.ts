@@ -77,7 +77,7 @@ export class ConfigSnapshot {
     return this.#objects.differingKeys(other.#objects);
   }
 
-  /** Changes since another snapshot, deletions first (spec/discovery.md §4.3). */
+  /** Changes since another snapshot, deletions first. */
   changesSince(previous: ConfigSnapshot, keys?: Iterable<string>): ConfigChange[] {
     return atOnce(this.comparing(previous, keys));
   }

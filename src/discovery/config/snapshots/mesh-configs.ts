@@ -1,6 +1,5 @@
 /**
- * All active configuration: objects of all sources, and objects generated from Ingresses and Gateway API objects
- * (spec/discovery.md §4.3, §4.4).
+ * All active configuration: objects of all sources, and objects generated from Ingresses and Gateway API objects.
  */
 import { resolve } from 'node:path';
 import type { ConfigReading } from '../../../../machines/discovery/config/config-controller.machine.ts';

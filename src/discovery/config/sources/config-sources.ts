@@ -1,4 +1,4 @@
-/** Selects configuration sources by `--configDir` and `configSources` of the mesh (spec/discovery.md §4.3). */
+/** Selects configuration sources by `--configDir` and `configSources` of the mesh. */
 import type { MeshConfig } from '../../../model/mesh/mesh-config.ts';
 import { ChartpilotError } from '../../../runtime/errors.ts';
 import { sourceAddressProblem } from '../xds/source-address.ts';

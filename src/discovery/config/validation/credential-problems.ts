@@ -1,4 +1,4 @@
-/** Finds credentials in a set of files that Gateway objects refer to but servers cannot use (spec/discovery.md §8.7). */
+/** Finds credentials in a set of files that Gateway objects refer to but servers cannot use. */
 import type { Config } from '../../../model/config/config.ts';
 import { type Problem, violationIn } from '../../../model/config/problem.ts';
 import { isHostWithin } from '../../../model/fields/hostname.ts';

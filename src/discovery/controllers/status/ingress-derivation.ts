@@ -1,4 +1,4 @@
-/** Derives statuses of Ingresses of this class, which contain the external addresses of the gateway (spec/discovery.md §12). */
+/** Derives statuses of Ingresses of this class, which contain the external addresses of the gateway. */
 import type { Config } from '../../../model/config/config.ts';
 import type { ConfigSet } from '../../../model/config/config-set.ts';
 import type { LoadBalancerIngress } from '../../../model/kinds/kubernetes/service.ts';

@@ -1,4 +1,4 @@
-/** Updates status conditions by the rules of `metav1.Condition` (spec/kubernetes.md §5), and keeps conditions of other writers. Pure. */
+/** Updates status conditions by the rules of `metav1.Condition`, and keeps conditions of other writers. Pure. */
 import { isDeepStrictEqual } from 'node:util';
 import { isObject } from '../../../runtime/json-object.ts';
 import { visibleLine } from '../../../runtime/visible-text.ts';

@@ -1,4 +1,4 @@
-/** Reads mesh settings from ConfigMaps of a cluster: MeshConfig and MeshNetworks (spec/discovery.md §3.1). */
+/** Reads mesh settings from ConfigMaps of a cluster: MeshConfig and MeshNetworks. */
 import { resourceOf } from '../api-resource.ts';
 import type { FollowedKind, InformerEffects } from '../api-server.effects.ts';
 import { isRecord } from '../store/trim.ts';

@@ -1,4 +1,4 @@
-/** Selects the objects of a kind that are used, as Istio does (spec/kubernetes.md §1). */
+/** Selects the objects of a kind that are used, as Istio does. */
 import type { ApiResource } from '../api-resource.ts';
 import type { Selection } from '../api-server.ts';
 

@@ -1,4 +1,4 @@
-/** Resources of a proxy in the format of Envoy's `/config_dump` (spec/discovery.md §9.1). */
+/** Resources of a proxy in the format of Envoy's `/config_dump`. */
 
 import { create, toJson } from '@bufbuild/protobuf';
 import { type Any, AnySchema, anyPack, anyUnpack, type Timestamp, timestampFromMs } from '@bufbuild/protobuf/wkt';

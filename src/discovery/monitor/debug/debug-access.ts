@@ -1,4 +1,4 @@
-/** Access to debug pages (spec/discovery.md §9.1), for local users and authenticated remote callers. */
+/** Access to debug pages, for local users and authenticated remote callers. */
 import { type DebuggerAccess, whyForeign } from '../../../runtime/trace/debugger-access.ts';
 import type { HttpReply, HttpRequest } from '../http/http-server.ts';
 import { type DebugPage, type PageCaller, tokenRequired } from './debug-page.ts';

@@ -1,4 +1,4 @@
-/** Serves `/debug/…`, pages about the state of the control plane (spec/discovery.md §9.1). */
+/** Serves `/debug/…`, pages about the state of the control plane. */
 
 import type { HttpReply, HttpRequest } from '../http/http-server.ts';
 import { authorityPages } from './authority-pages.ts';

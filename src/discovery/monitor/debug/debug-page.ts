@@ -1,4 +1,4 @@
-/** Debug pages and their inputs (spec/discovery.md §9.1). */
+/** Debug pages and their inputs. */
 import type { OperatorOrder } from '../../../../machines/discovery/ca/authority-protocol.ts';
 import { tokenChallenge } from '../../../runtime/trace/debugger-access.ts';
 import type { MissingWorkloads } from '../../ca/ledger/workload-ledger.ts';
@@ -73,7 +73,7 @@ export interface DebugPage {
   /** Path relative to `/debug/`. */
   readonly path: string;
   readonly description: string;
-  /** Whether callers of other namespaces may request it for their own proxies (§9.1). */
+  /** Whether callers of other namespaces may request it for their own proxies. */
   readonly forEveryNamespace?: boolean;
   /** Whether this query changes something and so requires POST. A GET can come from any link or prefetch. */
   readonly changes?: (query: URLSearchParams) => boolean;

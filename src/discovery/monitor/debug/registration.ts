@@ -1,4 +1,4 @@
-/** Serves `/v1/registration`: services and their endpoints in the format of the first Pilots (spec/discovery.md §9.1, G1). */
+/** Serves `/v1/registration`: services and their endpoints in the format of the first Pilots. */
 import { compareText } from '../../../model/config/config.ts';
 import type { MeshState } from '../../push/contexts/mesh-state.ts';
 import type { HttpReply } from '../http/http-server.ts';

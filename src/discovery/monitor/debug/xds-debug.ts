@@ -1,5 +1,5 @@
 /**
- * Serves debug pages over xDS (spec/discovery.md §7.1, §9.1), which `istioctl proxy-status` and `istioctl proxy-config` request. Each request has one
+ * Serves debug pages over xDS, which `istioctl proxy-status` and `istioctl proxy-config` request. Each request has one
  * response, without a subscription.
  */
 

@@ -1,4 +1,4 @@
-/** Healthy endpoints that are withheld from proxies (spec/discovery.md §5.7, §8.3). */
+/** Healthy endpoints that are withheld from proxies. */
 import { configKeyText } from '../../../model/config/config.ts';
 import { isHostWithin, isWildcard } from '../../../model/fields/hostname.ts';
 import type { PushContext } from '../../../model/push-context/push-context.ts';

@@ -1,4 +1,4 @@
-/** Parts of Gateways without effect at connected proxies, with the reason (spec/discovery.md §8.7, §9.2). */
+/** Parts of Gateways without effect at connected proxies, with the reason. */
 import { type Config, configKeyText } from '../../../model/config/config.ts';
 import type { Gateway } from '../../../model/kinds/gateway/gateway.ts';
 import { crlKeyOf, listWarnings } from '../../../model/kinds/kubernetes/credential.ts';

@@ -1,4 +1,4 @@
-/** Results of EnvoyFilter patches (spec/discovery.md §8.9, §9.2). */
+/** Results of EnvoyFilter patches. */
 import type { Config } from '../../../model/config/config.ts';
 import type { EnvoyFilter } from '../../../model/kinds/envoy-filter/envoy-filter.ts';
 import { patchStatus } from '../../../networking/index.ts';

@@ -1,4 +1,4 @@
-/** Computes diagnostics of the pushed configuration (spec/discovery.md §9.1 `push_status`, §9.2) object by object, so that the caller can pause. */
+/** Computes diagnostics of the pushed configuration (`/debug/push_status`) object by object, so that the caller can pause. */
 
 import { configKeyText } from '../../../model/config/config.ts';
 import { standInText } from '../../../model/config/refused.ts';

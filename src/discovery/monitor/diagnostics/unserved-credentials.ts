@@ -1,4 +1,4 @@
-/** Secrets and ConfigMaps that connected gateways request and do not receive (spec/discovery.md §8.7). */
+/** Secrets and ConfigMaps that connected gateways request and do not receive. */
 import type { Config } from '../../../model/config/config.ts';
 import type { Gateway } from '../../../model/kinds/gateway/gateway.ts';
 import type { ProxyShape } from '../../../model/proxy/proxy-shape.ts';

@@ -1,4 +1,4 @@
-/** HTTP servers of the control plane: one handler on several ports (spec/discovery.md §1.3, §9.1). */
+/** HTTP servers of the control plane: one handler on several ports. */
 import type { IncomingHttpHeaders, IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { AddressInfo, Server as NetServer, Socket } from 'node:net';
 import { isLoopback } from '../../../runtime/addresses/loopback.ts';

@@ -1,4 +1,4 @@
-/** Metrics of the control plane with the names of Istio's dashboards (spec/discovery.md §9.2). */
+/** Metrics of the control plane with the names of Istio's dashboards. */
 import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import type { ConfigChange } from '../../../../machines/discovery/protocol.ts';
 import type { UncaughtOrigin } from '../../../runtime/fences/uncaught.ts';

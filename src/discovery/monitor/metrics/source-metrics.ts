@@ -1,4 +1,4 @@
-/** Metrics of sources: objects, services and triggers of pushes (spec/discovery.md §9.2). */
+/** Metrics of sources: objects, services and triggers of pushes. */
 import type { Registry } from 'prom-client';
 import type { ConfigChange, ConfigKeyText, ConfigProblem, PushOrder } from '../../../../machines/discovery/protocol.ts';
 import { parseConfigKey } from '../../../model/config/config.ts';

@@ -1,4 +1,4 @@
-/** Metrics of xDS streams and pushes (spec/discovery.md §9.2). */
+/** Metrics of xDS streams and pushes. */
 
 import { status } from '@grpc/grpc-js';
 import { Gauge, type Registry } from 'prom-client';

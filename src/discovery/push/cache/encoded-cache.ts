@@ -1,5 +1,5 @@
 /**
- * Encoded resources, built once and shared by all proxies that receive the same ones (spec/discovery.md §6.7).
+ * Encoded resources, built once and shared by all proxies that receive the same ones.
  *
  * There are two layers. A {@link ResourceMemory} caches single values (a service's clusters, an assignment, a virtual host) across push contexts.
  * Above it are complete lists by context, type and shape. The next context reuses a list if the change cannot affect it; otherwise the list is the

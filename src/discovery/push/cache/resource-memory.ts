@@ -1,4 +1,4 @@
-/** Caches generated values across push contexts (spec/discovery.md §6.7). */
+/** Caches generated values across push contexts. */
 
 import { type LinkedItem, LinkedQueue } from '../../../model/collections/linked-queue.ts';
 import { hashOf } from '../../../model/collections/persistent-map.ts';
@@ -62,7 +62,7 @@ interface SharedBytes {
 
 /**
  * Returns an entry only for the inputs that it was built from, so that an old context that is still served neither receives newer values nor leaves
- * outdated ones (§6.7, token rule). A published change removes entries that depend on changed objects. If the cache is full, the least recently used
+ * outdated ones. A published change removes entries that depend on changed objects. If the cache is full, the least recently used
  * entry is evicted.
  */
 export class ResourceMemory implements Memory {

@@ -1,5 +1,5 @@
 /**
- * Reports Secrets and ConfigMaps in TLS settings that the files do not contain (spec/discovery.md §8.7). A control plane reads only objects that
+ * Reports Secrets and ConfigMaps in TLS settings that the files do not contain. A control plane reads only objects that
  * proxies request, see `src/discovery/monitor/diagnostics/proxy-warnings.ts`.
  */
 import { memoizeByObject } from '../../../model/collections/memoize-by-object.ts';

@@ -1,4 +1,4 @@
-/** Reports Gateways of VirtualServices that do not exist or do not serve their hosts (spec/discovery.md §8.7). */
+/** Reports Gateways of VirtualServices that do not exist or do not serve their hosts. */
 import type { Config } from '../../../model/config/config.ts';
 import { objectsByName } from '../../../model/config/config-set.ts';
 import { hostsOverlap } from '../../../model/fields/hostname.ts';

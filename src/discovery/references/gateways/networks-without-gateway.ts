@@ -1,4 +1,4 @@
-/** Reports networks of endpoints that have no gateway (spec/discovery.md §5.7). */
+/** Reports networks of endpoints that have no gateway. */
 import type { Config } from '../../../model/config/config.ts';
 import type { ServiceEntry } from '../../../model/kinds/workloads/service-entry.ts';
 import type { Service } from '../../../model/services/service.ts';

@@ -1,4 +1,4 @@
-/** Reports namespaces and labels of clients in VirtualServices and AuthorizationPolicies that no workload has (spec/discovery.md §8.6, §8.10). */
+/** Reports namespaces and labels of clients in VirtualServices and AuthorizationPolicies that no workload has. */
 import type { Config } from '../../../model/config/config.ts';
 import { nearestName } from '../../../model/fields/nearest-name.ts';
 import type { AuthorizationPolicy } from '../../../model/kinds/policies/authorization-policy.ts';

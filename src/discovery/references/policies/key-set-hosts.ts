@@ -1,4 +1,4 @@
-/** Reports hosts of `jwksUri` that belong to missing Kubernetes Services or ports (spec/discovery.md §8.10). */
+/** Reports hosts of `jwksUri` that belong to missing Kubernetes Services or ports. */
 import { type CheckSources, type ConfigCheck, type ConfigWarning, isWritten } from '../config-warning.ts';
 
 export const checkKeySetHosts: ConfigCheck = function* (sources) {

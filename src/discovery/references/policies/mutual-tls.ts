@@ -1,4 +1,4 @@
-/** Reports DestinationRules with a TLS mode that a PeerAuthentication of the workloads rejects (spec/discovery.md §8.10). */
+/** Reports DestinationRules with a TLS mode that a PeerAuthentication of the workloads rejects. */
 import type { Config } from '../../../model/config/config.ts';
 import { isWildcard, mostSpecific } from '../../../model/fields/hostname.ts';
 import type { DestinationRule } from '../../../model/kinds/destinations/destination-rule.ts';

@@ -1,6 +1,5 @@
 /**
- * Reports missing default extension providers of the mesh configuration, and providers without their service or port (spec/discovery.md §8.10,
- * §8.11).
+ * Reports missing default extension providers of the mesh configuration, and providers without their service or port.
  */
 import type { Config } from '../../../model/config/config.ts';
 import type { DefaultProviders, ExtensionProvider } from '../../../model/mesh/mesh-config.ts';

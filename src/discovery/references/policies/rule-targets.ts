@@ -1,4 +1,4 @@
-/** Reports DestinationRules without effect: the host, port or subset is missing, or no client receives the rule (spec/discovery.md §8.2). */
+/** Reports DestinationRules without effect: the host, port or subset is missing, or no client receives the rule. */
 import type { Config } from '../../../model/config/config.ts';
 import { isWildcard } from '../../../model/fields/hostname.ts';
 import type { DestinationRule } from '../../../model/kinds/destinations/destination-rule.ts';

@@ -1,4 +1,4 @@
-/** Reports AuthorizationPolicies with request fields for workloads without an HTTP port (spec/discovery.md §8.10). */
+/** Reports AuthorizationPolicies with request fields for workloads without an HTTP port. */
 import type { Config } from '../../../model/config/config.ts';
 import { isTcp, protocolOf } from '../../../model/fields/protocol.ts';
 import type { KubernetesService } from '../../../model/kinds/kubernetes/service.ts';

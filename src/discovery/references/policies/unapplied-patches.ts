@@ -1,5 +1,5 @@
 /**
- * Reports patches of EnvoyFilters that match nothing at the gateways and sidecars in files (spec/discovery.md §8.9), by generating their resources.
+ * Reports patches of EnvoyFilters that match nothing at the gateways and sidecars in files, by generating their resources.
  * Only `validate` uses this; a control plane knows the results of patches at its proxies (`src/discovery/monitor/diagnostics/proxy-warnings.ts`).
  */
 import * as E from 'fp-ts/lib/Either.js';

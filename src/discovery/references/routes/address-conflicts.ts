@@ -1,4 +1,4 @@
-/** Reports services with the same address and port, because connections reach only one of them (spec/discovery.md §8.4). */
+/** Reports services with the same address and port, because connections reach only one of them. */
 import type { Config } from '../../../model/config/config.ts';
 import { type ApplicationProtocol, isHttp, isTls } from '../../../model/fields/protocol.ts';
 import { isHeadless } from '../../../model/proxy/proxy-shape.ts';

@@ -1,4 +1,4 @@
-/** Reports destinations of VirtualServices and egress proxies of Sidecars whose host, port or subset is missing (spec/discovery.md §8.6, §8.8). */
+/** Reports destinations of VirtualServices and egress proxies of Sidecars whose host, port or subset is missing. */
 import type { Config } from '../../../model/config/config.ts';
 import type { Destination, VirtualService } from '../../../model/kinds/virtual-service/virtual-service.ts';
 import type { Service } from '../../../model/services/service.ts';

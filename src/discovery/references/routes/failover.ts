@@ -1,4 +1,4 @@
-/** Reports failover that Envoy's ejection limit prevents (spec/discovery.md §8.2, outlierDetection). */
+/** Reports failover that Envoy's ejection limit prevents. */
 import type { Config } from '../../../model/config/config.ts';
 import { isWildcard } from '../../../model/fields/hostname.ts';
 import type { DestinationRule } from '../../../model/kinds/destinations/destination-rule.ts';

@@ -1,6 +1,5 @@
 /**
- * Reports WorkloadEntries with host names that are selected by a service that requires IP addresses, so that proxies do not receive them
- * (spec/discovery.md §5.7).
+ * Reports WorkloadEntries with host names that are selected by a service that requires IP addresses, so that proxies do not receive them.
  */
 import { objectsByName } from '../../../model/config/config-set.ts';
 import type { Service } from '../../../model/services/service.ts';

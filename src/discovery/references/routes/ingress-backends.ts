@@ -1,4 +1,4 @@
-/** Reports backends of Ingresses with a missing service or port (spec/discovery.md §4.4). `credentials.ts` checks their Secrets. */
+/** Reports backends of Ingresses with a missing service or port. `credentials.ts` checks their Secrets. */
 import type { Config } from '../../../model/config/config.ts';
 import type { Ingress, IngressBackend } from '../../../model/kinds/kubernetes/ingress.ts';
 import type { Service } from '../../../model/services/service.ts';

@@ -1,4 +1,4 @@
-/** Reports hosts of mesh VirtualServices that belong to missing Kubernetes Services, so that clients cannot resolve them (spec/discovery.md §8.6). */
+/** Reports hosts of mesh VirtualServices that belong to missing Kubernetes Services, so that clients cannot resolve them. */
 import { type ConfigCheck, isWritten } from '../config-warning.ts';
 
 export const checkRoutedHosts: ConfigCheck = function* ({ context, configs, hosts }) {

@@ -1,4 +1,4 @@
-/** Reports mesh VirtualServices with the same host: for a client that receives both, one has no effect (spec/discovery.md §8.6). */
+/** Reports mesh VirtualServices with the same host: for a client that receives both, one has no effect. */
 import { memoizeByObject } from '../../../model/collections/memoize-by-object.ts';
 import type { Config } from '../../../model/config/config.ts';
 import type { VirtualService } from '../../../model/kinds/virtual-service/virtual-service.ts';

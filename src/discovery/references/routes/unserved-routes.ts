@@ -1,6 +1,5 @@
 /**
- * Reports `http`, `tls` or `tcp` lists of VirtualServices that no port uses. The protocol of a server or service determines which list applies
- * (spec/discovery.md §8.4, §8.7).
+ * Reports `http`, `tls` or `tcp` lists of VirtualServices that no port uses. The protocol of a server or service determines which list applies.
  */
 import type { Config } from '../../../model/config/config.ts';
 import { type ConfigSet, objectsByName } from '../../../model/config/config-set.ts';

@@ -1,4 +1,4 @@
-/** Reports ports of Services in policies and in ingress listeners of Sidecars, which require workload ports (spec/discovery.md §8.8, §8.10). */
+/** Reports ports of Services in policies and in ingress listeners of Sidecars, which require workload ports. */
 import type { Config } from '../../../model/config/config.ts';
 import type { AuthorizationPolicy } from '../../../model/kinds/policies/authorization-policy.ts';
 import type { PeerAuthentication } from '../../../model/kinds/policies/peer-authentication.ts';

@@ -1,5 +1,5 @@
 /**
- * Reports ports that ServiceEntries of one host declare differently (spec/discovery.md §8.3): endpoints reference ports by name, clients by number.
+ * Reports ports that ServiceEntries of one host declare differently: endpoints reference ports by name, clients by number.
  */
 import type { Config } from '../../../model/config/config.ts';
 import type { ServiceEntry } from '../../../model/kinds/workloads/service-entry.ts';

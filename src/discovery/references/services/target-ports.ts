@@ -1,4 +1,4 @@
-/** Reports named target ports of Services that no container of the selected Pods has (spec/discovery.md §5.4). */
+/** Reports named target ports of Services that no container of the selected Pods has. */
 import type { Config } from '../../../model/config/config.ts';
 import type { KubernetesContainerPort, KubernetesPod } from '../../../model/kinds/kubernetes/pod.ts';
 import type { KubernetesServicePort } from '../../../model/kinds/kubernetes/service.ts';

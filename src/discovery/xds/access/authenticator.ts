@@ -1,4 +1,4 @@
-/** Authenticates the client of a stream on a TLS port (spec/discovery.md §7.2 #3, §7.7). */
+/** Authenticates the client of a stream on a TLS port. */
 import { messageOf } from '../../../runtime/errors.ts';
 
 export interface CallPeer {

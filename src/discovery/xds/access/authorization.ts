@@ -1,4 +1,4 @@
-/** Determines whether a client may use a node ID (spec/discovery.md §7.2 #9). */
+/** Determines whether a client may use a node ID. */
 
 import * as E from 'fp-ts/lib/Either.js';
 import { workloadIdentityOf } from '../../../identity/spiffe-id.ts';

@@ -1,4 +1,4 @@
-/** Authenticates service accounts by bearer tokens of a trusted issuer (spec/discovery.md §7.7, JWT). */
+/** Authenticates service accounts by bearer tokens of a trusted issuer. */
 import {
   decodeProtectedHeader,
   errors,

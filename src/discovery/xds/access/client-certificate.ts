@@ -1,4 +1,4 @@
-/** Identity from a client certificate that TLS verified. It must be an X.509-SVID (spec/identity.md §3). */
+/** Identity from a client certificate that TLS verified. It must be an X.509-SVID. */
 import { hash } from 'node:crypto';
 import { readCertificate } from '../../../identity/certificate.ts';
 import { problemTexts } from '../../../identity/certificate-problem.ts';

@@ -36,7 +36,7 @@ export interface FetchedKeysOptions {
 const timeoutMs = 5_000;
 /** Older keys are fetched again, but used until the issuer responds. */
 const maxKeyAgeMs = 10 * 60_000;
-/** Minimum interval between fetches, also for unknown key IDs (spec/identity.md §7, jose). */
+/** Minimum interval between fetches, also for unknown key IDs. */
 const minFetchIntervalMs = 30_000;
 
 /** Fetches keys from the issuer, and uses the last response until a newer one arrives. */

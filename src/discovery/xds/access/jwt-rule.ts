@@ -1,4 +1,4 @@
-/** Parses JWT_RULE: `{"issuer", "jwks_uri" | "jwks", "audiences"}` (spec/discovery.md §1.4). */
+/** Parses JWT_RULE: `{"issuer", "jwks_uri" | "jwks", "audiences"}`. */
 import type { JSONWebKeySet } from 'jose';
 import { ChartpilotError, messageOf } from '../../../runtime/errors.ts';
 import { isObject } from '../../../runtime/json-object.ts';

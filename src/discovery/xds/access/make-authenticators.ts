@@ -36,7 +36,7 @@ export interface AccessParts {
 }
 
 /**
- * Returns authenticators in the order in which they are tried (spec/discovery.md §2.1 G4 step 18).
+ * Returns authenticators in the order in which they are tried.
  *
  * @throws ChartpilotError if configured tokens cannot be verified, which would reject all clients
  */

@@ -1,4 +1,4 @@
-/** Authenticates bearer tokens by a TokenReview of the API server that signed them (spec/discovery.md §7.7, Kubernetes). */
+/** Authenticates bearer tokens by a TokenReview of the API server that signed them. */
 
 import { decodeJwt } from 'jose';
 import type { ShareKey } from '../../../model/collections/fair-queue.ts';

@@ -2,7 +2,7 @@
  * Fair queue of new streams: round-robin over addresses, and over the nodes and connections of each address.
  *
  * A stream occupies a slot until its first response is written, for at most one second. The number of slots depends on the load
- * (machines/discovery/xds/stream-admission.machine.ts). With a rate (`PILOT_MAX_REQUESTS_PER_SECOND`, spec/discovery.md §6.4), streams are also
+ * (machines/discovery/xds/stream-admission.machine.ts). With a rate (`PILOT_MAX_REQUESTS_PER_SECOND`), streams are also
  * spaced evenly. A stream waits for a slot for at most 30 s, or 1 s with a rate, and is then rejected. Known nodes (see KnownNodes) are admitted
  * first, then addresses with known nodes, then all others, which come first in every fourth round.
  *

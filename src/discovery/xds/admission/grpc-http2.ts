@@ -87,7 +87,7 @@ interface SecureSocket {
   destroy(): void;
 }
 
-/** Closes a connection with an invalid client certificate before its first request. A connection without one is accepted (spec/discovery.md §7.7). */
+/** Closes a connection with an invalid client certificate before its first request. A connection without one is accepted. */
 function rejectInvalidCertificates(http2: EventEmitter, check: CertificateCheck): void {
   const handlers = http2.listeners('secureConnection') as ((socket: SecureSocket) => void)[];
   http2.removeAllListeners('secureConnection');

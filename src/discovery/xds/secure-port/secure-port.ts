@@ -1,4 +1,4 @@
-/** The flags of the TLS port (spec/discovery.md §1.2): `--secureGRPCAddr`, `--tls*`, `--caCertFile`. */
+/** The flags of the TLS port: `--secureGRPCAddr`, `--tls*`, `--caCertFile`. */
 
 import { ChartpilotError } from '../../../runtime/errors.ts';
 import type { LogEntry, LogWarning } from '../../../runtime/log-events/log-events.ts';

@@ -1,4 +1,4 @@
-/** Certificate of the TLS port (spec/discovery.md §1.2, §1.3) from three PEM files. */
+/** Certificate of the TLS port from three PEM files. */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import type { SecureServerOptions } from 'node:http2';
 import type { SecureContextOptions, TlsOptions } from 'node:tls';

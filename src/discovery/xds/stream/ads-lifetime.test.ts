@@ -1,4 +1,4 @@
-/** Tests the lifetime of connections (spec/discovery.md §7.5, §2.3) with Node's HTTP/2 client. */
+/** Tests the lifetime of connections with Node's HTTP/2 client. */
 
 import { connect } from 'node:http2';
 import { createConnection } from 'node:net';

@@ -1,5 +1,5 @@
 /**
- * Tests rows of spec/discovery.md §7.6 in both protocols with a source that the test controls. Rows 15 to 20 (mesh changes) are in
+ * Tests edge cases of both protocols, by number, with a source that the test controls. Numbers 15 to 20 (mesh changes) are in
  * mesh-edge-cases.test.ts, and 22 to 24 (authentication) in ads-server.test.ts and ads-security.test.ts.
  */
 

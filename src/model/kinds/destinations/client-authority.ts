@@ -1,4 +1,4 @@
-/** Finds the CA for client certificates in a server's TLS settings (spec/discovery.md §8.7). */
+/** Finds the CA for client certificates in a server's TLS settings. */
 import type { ServerTlsSettings } from '../gateway/gateway.ts';
 
 export type ClientAuthority =

@@ -1,4 +1,4 @@
-/** Rules of locality load balancing (§3.3). A locality is `region[/zone[/subzone]]`; each part may be `*`. */
+/** Rules of locality load balancing. A locality is `region[/zone[/subzone]]`; each part may be `*`. */
 
 import { type FieldError, fieldPath } from '../../fields/decode.ts';
 import * as violation from '../../fields/violation.ts';

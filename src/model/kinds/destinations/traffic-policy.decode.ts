@@ -1,4 +1,4 @@
-/** Decodes and validates traffic policies (§4.5 DestinationRule; §3.3 locality). */
+/** Decodes and validates traffic policies (DestinationRule, locality of the mesh). */
 
 import { isObject } from '../../../runtime/json-object.ts';
 import {
@@ -42,7 +42,7 @@ const maxMaglevTableSize = 5_000_011;
 
 const portSelector: Decoder<PortSelector> = struct<PortSelector>({ number: required(port) });
 
-/** Integer milliseconds up to an hour (§3.3). */
+/** Integer milliseconds up to an hour. */
 export const connectTimeoutMs: Decoder<number> = refine(durationAtLeast(1), (ms, path) => {
   return ms <= 3_600_000 ? [] : [violation.fieldError(path, violation.outOfRange('at most 1h', `${ms}ms`))];
 });

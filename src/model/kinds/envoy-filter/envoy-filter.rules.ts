@@ -1,4 +1,4 @@
-/** Validates patches and their matches (spec/discovery.md §4.5, §8.9). */
+/** Validates patches and their matches. */
 
 import * as E from 'fp-ts/lib/Either.js';
 import { type FieldError, fieldPath } from '../../fields/decode.ts';

@@ -1,4 +1,4 @@
-/** Decodes patch values to messages of Envoy's API (spec/discovery.md §4.5, §8.9). */
+/** Decodes patch values to messages of Envoy's API. */
 import { isFieldSet, type JsonValue } from '@bufbuild/protobuf';
 import type * as E from 'fp-ts/lib/Either.js';
 import { decodeLenient, type LenientMessage } from '../../envoy-api/envoy-api.ts';

@@ -1,4 +1,4 @@
-/** Decodes TLS settings of a Gateway server, or of a Sidecar's ingress listener (§4.5 Gateway). */
+/** Decodes TLS settings of a Gateway server, or of a Sidecar's ingress listener. */
 
 import {
   boolean,

@@ -1,5 +1,5 @@
 /**
- * Reads certificates and keys from Secrets and ConfigMaps (spec/discovery.md §8.7, credentialName). Rejects certificates that Envoy would reject, so
+ * Reads certificates and keys from Secrets and ConfigMaps. Rejects certificates that Envoy would reject, so
  * that an invalid Secret never replaces a valid one. Messages contain no secret values.
  */
 

@@ -1,4 +1,4 @@
-/** Kubernetes' EndpointSlice (spec/discovery.md §5.4). */
+/** Kubernetes' EndpointSlice. */
 import {
   boolean,
   type Decoder,

@@ -1,4 +1,4 @@
-/** Kubernetes' own kinds (spec/discovery.md §4.3, §5.4). */
+/** Kubernetes' own kinds. */
 import { type Decoder, decodeWith } from '../../fields/decode.ts';
 import type { Kind } from '../kind.ts';
 import { type ConfigMap, configMap } from './config-map.ts';

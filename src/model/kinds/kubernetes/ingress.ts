@@ -1,4 +1,4 @@
-/** Kubernetes' Ingress and IngressClass, translated to Istio's kinds (spec/discovery.md §4.4). */
+/** Kubernetes' Ingress and IngressClass, translated to Istio's kinds. */
 
 import {
   anything,

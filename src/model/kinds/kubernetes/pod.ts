@@ -1,4 +1,4 @@
-/** Kubernetes' Pod (spec/discovery.md §5.4): address, locality and ports of a workload. */
+/** Kubernetes' Pod: address, locality and ports of a workload. */
 import { type Decoder, integer, list, required, text, withDefault } from '../../fields/decode.ts';
 import { maxPodContainers } from '../object-limits.ts';
 import { partialStruct } from './lenient.ts';

@@ -1,4 +1,4 @@
-/** Gateway credentials (spec/discovery.md §4.2). Values must never be shown or logged. */
+/** Gateway credentials. Values must never be shown or logged. */
 
 import { type Decoder, dictionary, type FieldError, refine, text, withDefault } from '../../fields/decode.ts';
 import { describedAs } from '../../fields/description.ts';

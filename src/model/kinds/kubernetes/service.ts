@@ -1,4 +1,4 @@
-/** Kubernetes' Service (spec/discovery.md §5.4). */
+/** Kubernetes' Service. */
 import * as E from 'fp-ts/lib/Either.js';
 import {
   boolean,

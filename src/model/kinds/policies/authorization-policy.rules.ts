@@ -1,4 +1,4 @@
-/** Validates string values of an AuthorizationPolicy (§4.5). */
+/** Validates string values of an AuthorizationPolicy. */
 
 import type { FieldError } from '../../fields/decode.ts';
 import { isCidr, isDnsLabel, isIpAddress } from '../../fields/names.ts';
@@ -160,7 +160,7 @@ const ofMethod: Suspicion = (value) =>
     ? violation.doubtful(`matches no method: write ${value.toUpperCase()}`, value)
     : undefined;
 
-/** Paths are compared without query and fragment (spec/discovery.md §8.10). */
+/** Paths are compared without query and fragment. */
 const ofPath: Suspicion = (value) => {
   if (!value.startsWith('/') && !value.startsWith('*')) {
     return violation.doubtful(

@@ -1,4 +1,4 @@
-/** Dry-run policies, which have no effect (spec/discovery.md §8.10). */
+/** Dry-run policies, which have no effect. */
 
 import type { FieldError } from '../../fields/decode.ts';
 import { booleanOf } from '../../fields/go-boolean.ts';

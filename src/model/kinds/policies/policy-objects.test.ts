@@ -1,4 +1,4 @@
-/** Tests valid, invalid and questionable policies, patches and extensions (spec/discovery.md §4.5). */
+/** Tests valid, invalid and questionable policies, patches and extensions. */
 
 import * as E from 'fp-ts/lib/Either.js';
 import { describe, expect, it } from 'vitest';

@@ -1,4 +1,4 @@
-/** Decodes `selector` and `targetRef(s)` of policies (§4.5 "workload selectors"). */
+/** Decodes `selector` and `targetRef(s)` of policies. */
 
 import { isObject } from '../../../runtime/json-object.ts';
 import {

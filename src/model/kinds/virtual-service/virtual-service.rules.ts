@@ -1,4 +1,4 @@
-/** Validates rules across fields of a VirtualService (spec/discovery.md §4.5). */
+/** Validates rules across fields of a VirtualService. */
 
 import { claimPath, claimPrefix, isClaimKey } from '../../fields/claim-key.ts';
 import { type FieldError, fieldPath } from '../../fields/decode.ts';

@@ -1,4 +1,4 @@
-/** Warns of settings of a VirtualService that are valid but probably unintended (spec/discovery.md §4.5). */
+/** Warns of settings of a VirtualService that are valid but probably unintended. */
 
 import type { FieldError } from '../../fields/decode.ts';
 import { literalStarInPath } from '../../fields/literal-star.ts';

@@ -1,4 +1,4 @@
-/** Converts a Kubernetes Service to a {@link Service} (spec/discovery.md §5.4). Pure. */
+/** Converts a Kubernetes Service to a {@link Service}. Pure. */
 import type { Config } from '../../config/config.ts';
 import { protocolOf } from '../../fields/protocol.ts';
 import type { KubernetesNode } from '../../kinds/kubernetes/node.ts';

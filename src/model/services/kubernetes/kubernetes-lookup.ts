@@ -1,4 +1,4 @@
-/** Finds a proxy's workload and services in one cluster (spec/discovery.md §5.4 "proxy → services"). Immutable. */
+/** Finds a proxy's workload and services in one cluster. Immutable. */
 import { isObject } from '../../../runtime/json-object.ts';
 import { scalarText } from '../../../runtime/scalar-text.ts';
 import type { KubernetesServicePort } from '../../kinds/kubernetes/service.ts';

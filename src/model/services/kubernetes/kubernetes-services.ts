@@ -1,5 +1,5 @@
 /**
- * Services and endpoints of one Kubernetes cluster, updated incrementally (spec/discovery.md §5.4). No I/O: objects come from a directory
+ * Services and endpoints of one Kubernetes cluster, updated incrementally. No I/O: objects come from a directory
  * of files or a live cluster.
  */
 import { atOnce, type Steps } from '../../../runtime/turns.ts';

@@ -1,5 +1,5 @@
 /**
- * Determines the network of an address in a cluster (spec/discovery.md §5.4 "network of endpoint"). As in Istio, the label of the system namespace
+ * Determines the network of an address in a cluster. As in Istio, the label of the system namespace
  * has priority over the mesh's networks.
  */
 import { BlockList, isIPv6 } from 'node:net';

@@ -1,4 +1,4 @@
-/** Converts a Pod and its node to a workload (spec/discovery.md §5.4). Pure. */
+/** Converts a Pod and its node to a workload. Pure. */
 import type { Config } from '../../config/config.ts';
 import { joinLocality } from '../../fields/locality.ts';
 import type { KubernetesNode } from '../../kinds/kubernetes/node.ts';

@@ -1,4 +1,4 @@
-/** Pods and nodes of one cluster, updated incrementally (spec/discovery.md §5.4). */
+/** Pods and nodes of one cluster, updated incrementally. */
 
 import { PersistentMap } from '../../collections/persistent-map.ts';
 import { type Config, compareText } from '../../config/config.ts';

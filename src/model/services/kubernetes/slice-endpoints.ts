@@ -1,4 +1,4 @@
-/** Converts the EndpointSlices of a service to endpoints (spec/discovery.md §5.4). Pure. */
+/** Converts the EndpointSlices of a service to endpoints. Pure. */
 import type { EndpointSlice, SliceConditions, SliceEndpoint } from '../../kinds/kubernetes/endpoint-slice.ts';
 import { endpointId } from '../same-endpoint.ts';
 import type { Endpoint } from '../service.ts';

@@ -1,4 +1,4 @@
-/** Translates listeners of the Gateway API's Gateways to servers of Istio's Gateways (spec/discovery.md §4.2, §8.12). */
+/** Translates listeners of the Gateway API's Gateways to servers of Istio's Gateways. */
 import type { Config } from '../../config/config.ts';
 import { coveringKeys, isHostWithin, isShortName } from '../../fields/hostname.ts';
 import type { Gateway, Server } from '../../kinds/gateway/gateway.ts';

@@ -1,4 +1,4 @@
-/** Translates the rules of an HTTPRoute to VirtualService routes, one per match (spec/discovery.md §8.6, §8.12). */
+/** Translates the rules of an HTTPRoute to VirtualService routes, one per match. */
 import type { Config, Origin } from '../../config/config.ts';
 import type {
   BackendRef,

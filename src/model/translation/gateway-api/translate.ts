@@ -43,7 +43,7 @@ export function translationMayDiffer(previous: GatewayApiTranslation, touched: I
 }
 
 /**
- * Translates Gateways of this control plane's classes, and the routes attached to them or to Services (spec/discovery.md §4.2, §8.12).
+ * Translates Gateways of this control plane's classes, and the routes attached to them or to Services.
  * @param previous the last translation, whose unchanged objects keep their identity
  */
 export function translateGatewayApi(

@@ -1,4 +1,4 @@
-/** Listeners of a gateway: one for each port of its merged servers (spec/discovery.md §8.7). */
+/** Listeners of a gateway: one for each port of its merged servers. */
 import { create } from '@bufbuild/protobuf';
 import {
   type Filter,

@@ -1,4 +1,4 @@
-/** The HTTP filters of every connection manager (spec/discovery.md §8.4). */
+/** The HTTP filters of every connection manager. */
 import type { ConnectionContext } from '../../inputs/connection-context.ts';
 import type { HttpConnectionManagerOptions, HttpFilterContributor, HttpFilterInit } from './contributor.ts';
 import { cors } from './cors.ts';

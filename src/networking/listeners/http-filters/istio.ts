@@ -1,4 +1,4 @@
-/** Filters of Istio's Envoy builds (spec/discovery.md §8.4), see `istio-extensions.ts`. */
+/** Filters of Istio's Envoy builds, see `istio-extensions.ts`. */
 import { hasIstioExtensions, istioExtension, istioStats } from '../../messages/istio-extensions.ts';
 import { telemetryOf } from '../../telemetry/connection-telemetry.ts';
 import { sideOf } from '../../telemetry/mode.ts';

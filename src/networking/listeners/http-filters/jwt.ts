@@ -1,4 +1,4 @@
-/** Verifies tokens of requests (spec/discovery.md §8.10, RequestAuthentication). */
+/** Verifies tokens of requests. */
 import { JwtAuthenticationSchema } from '../../../gen/envoy/extensions/filters/http/jwt_authn/v3/config_pb.ts';
 import { jwtAuthentication } from '../../authentication/jwt.ts';
 import { tokenMetadata } from '../../authentication/token-metadata.ts';

@@ -1,4 +1,4 @@
-/** Builds filters for AuthorizationPolicies without external authorization (spec/discovery.md §8.10). */
+/** Builds filters for AuthorizationPolicies without external authorization. */
 import { RBACSchema } from '../../../gen/envoy/extensions/filters/http/rbac/v3/rbac_pb.ts';
 import { actionRules } from '../../authorization/rbac-rules.ts';
 import { sharedByPolicies } from '../../authorization/shared-filters.ts';

@@ -1,4 +1,4 @@
-/** Builds the filter chains of one inbound port (spec/discovery.md §8.4) from the table for its mode and protocol. */
+/** Builds the filter chains of one inbound port from the table for its mode and protocol. */
 import { create } from '@bufbuild/protobuf';
 import type { TransportSocket } from '../../../gen/envoy/config/core/v3/base_pb.ts';
 import {

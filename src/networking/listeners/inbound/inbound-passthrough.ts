@@ -1,5 +1,5 @@
 /**
- * Builds filter chains for ports that no service defines (spec/discovery.md §8.4, "passthrough set"), whose protocol is unknown. Ports with their own
+ * Builds filter chains for ports that no service defines, whose protocol is unknown. Ports with their own
  * PeerAuthentication mode have separate chains.
  */
 import { create } from '@bufbuild/protobuf';

@@ -1,5 +1,5 @@
 /**
- * Decides which connections an inbound port accepts, and how it handles them (spec/discovery.md §8.4, table of inbound chain matches). Other
+ * Decides which connections an inbound port accepts, and how it handles them. Other
  * connections are rejected.
  */
 

@@ -1,4 +1,4 @@
-/** Builds filters for AuthorizationPolicies of TCP connections (spec/discovery.md §8.10). */
+/** Builds filters for AuthorizationPolicies of TCP connections. */
 import { RBACSchema } from '../../../gen/envoy/extensions/filters/network/rbac/v3/rbac_pb.ts';
 import { actionRules } from '../../authorization/rbac-rules.ts';
 import { sharedByPolicies } from '../../authorization/shared-filters.ts';

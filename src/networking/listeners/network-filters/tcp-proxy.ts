@@ -1,4 +1,4 @@
-/** Forwards a TCP connection to a cluster (spec/discovery.md §8.4). */
+/** Forwards a TCP connection to a cluster. */
 
 import { TcpProxySchema } from '../../../gen/envoy/extensions/filters/network/tcp_proxy/v3/tcp_proxy_pb.ts';
 import type { ConnectionContext } from '../../inputs/connection-context.ts';

@@ -1,4 +1,4 @@
-/** Configures access logs that are sent to a service with Envoy's gRPC protocol or OpenTelemetry (spec/discovery.md §8.11). */
+/** Configures access logs that are sent to a service with Envoy's gRPC protocol or OpenTelemetry. */
 import type { JsonValue } from '@bufbuild/protobuf';
 import { ApiVersion } from '../../../gen/envoy/config/core/v3/config_source_pb.ts';
 import type { GrpcServiceSchema } from '../../../gen/envoy/config/core/v3/grpc_service_pb.ts';

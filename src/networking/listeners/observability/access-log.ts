@@ -1,4 +1,4 @@
-/** Configures access logs of connections (spec/discovery.md §8.11). */
+/** Configures access logs of connections. */
 
 import { create } from '@bufbuild/protobuf';
 import {
@@ -30,7 +30,7 @@ import { countsOpenConnections, metricsLogs } from './metrics-log.ts';
 
 type FilterInit = Init<typeof AccessLogFilterSchema>;
 
-/** Provider that every mesh defines by default (§3.2). */
+/** Provider that every mesh defines by default. */
 const builtInProvider = 'envoy';
 
 export function accessLogs(context: ConnectionContext, by: LoggedBy): AccessLog[] {

@@ -1,4 +1,4 @@
-/** Configures the access log from which the agent computes standard metrics (spec/standard-metrics.md §7). */
+/** Configures the access log from which the agent computes standard metrics. */
 
 import { ApiVersion } from '../../../gen/envoy/config/core/v3/config_source_pb.ts';
 import {

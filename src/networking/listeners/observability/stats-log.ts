@@ -1,5 +1,5 @@
 /**
- * Configures standard metrics that Envoy computes itself, for proxies without chartpilot's agent (spec/standard-metrics.md §2). Their names begin
+ * Configures standard metrics that Envoy computes itself, for proxies without chartpilot's agent. Their names begin
  * with `envoy_`. Labels that require the peer's claim or additional endpoint metadata are `unknown`.
  */
 import type { JsonObject } from '@bufbuild/protobuf';

@@ -1,4 +1,4 @@
-/** Evaluates `tls` and `tcp` routes of VirtualServices (spec/discovery.md §8.4, §8.7). */
+/** Evaluates `tls` and `tcp` routes of VirtualServices. */
 import type { ConfigKey, Origin } from '../../../model/config/config.ts';
 import { isHostWithin } from '../../../model/fields/hostname.ts';
 import type {

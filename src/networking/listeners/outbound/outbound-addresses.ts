@@ -1,4 +1,4 @@
-/** The addresses on which a sidecar receives outbound connections to a service (spec/discovery.md §8.4). */
+/** The addresses on which a sidecar receives outbound connections to a service. */
 
 import { type ApplicationProtocol, isHttp } from '../../../model/fields/protocol.ts';
 import { isHeadless, type ProxyShape } from '../../../model/proxy/proxy-shape.ts';

@@ -1,5 +1,5 @@
 /**
- * Determines the outbound listeners of a sidecar and their matches (spec/discovery.md §8.4). Services are added to addresses and ports, oldest first,
+ * Determines the outbound listeners of a sidecar and their matches. Services are added to addresses and ports, oldest first,
  * and merged per address. `outbound.ts` converts the plan to Envoy's messages.
  */
 import type { ConfigKey, Origin } from '../../../model/config/config.ts';

@@ -1,4 +1,4 @@
-/** Adds the services of egress listeners to the outbound plan (spec/discovery.md §8.4). */
+/** Adds the services of egress listeners to the outbound plan. */
 import { memoizeByObject } from '../../../model/collections/memoize-by-object.ts';
 import { type ConfigKey, configKeyOf, type Origin } from '../../../model/config/config.ts';
 import { type ApplicationProtocol, isHttp, isTls } from '../../../model/fields/protocol.ts';

@@ -1,5 +1,5 @@
 /**
- * Plans the virtual hosts of a sidecar's route configuration, in order (§8.5). A plan reuses unchanged virtual hosts of the previous one, so that the
+ * Plans the virtual hosts of a sidecar's route configuration, in order. A plan reuses unchanged virtual hosts of the previous one, so that the
  * cost of a change is proportional to its effects.
  */
 

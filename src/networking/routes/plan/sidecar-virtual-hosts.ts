@@ -1,4 +1,4 @@
-/** Builds a sidecar's virtual host for a service or VirtualService (§8.5). Clients with equal inputs share it. */
+/** Builds a sidecar's virtual host for a service or VirtualService. Clients with equal inputs share it. */
 import { memoizeByObject } from '../../../model/collections/memoize-by-object.ts';
 import { setBounded } from '../../../model/collections/set-bounded.ts';
 import type { ConfigKey } from '../../../model/config/config.ts';

@@ -21,7 +21,7 @@ export interface ClientVirtualServices {
 }
 
 /**
- * Selects the first VirtualService of a host with a route for the client (§8.5). Others are skipped, so that matches for other clients do not leave
+ * Selects the first VirtualService of a host with a route for the client. Others are skipped, so that matches for other clients do not leave
  * requests without a route.
  */
 export function virtualServicesForClient(

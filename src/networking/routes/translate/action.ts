@@ -1,4 +1,4 @@
-/** Forwarding action of a route (spec/discovery.md §8.6, route, timeout, mirror, rewrite). */
+/** Forwarding action of a route (route, timeout, mirror, rewrite). */
 
 import { create, equals } from '@bufbuild/protobuf';
 import {

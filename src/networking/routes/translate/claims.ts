@@ -1,4 +1,4 @@
-/** Matches claims of verified tokens (spec/discovery.md §8.6, `@request.auth.claims`). */
+/** Matches claims of verified tokens (`@request.auth.claims`). */
 import { create } from '@bufbuild/protobuf';
 import { type MetadataMatcher, MetadataMatcherSchema } from '../../../gen/envoy/type/matcher/v3/metadata_pb.ts';
 import { compareText } from '../../../model/config/config.ts';

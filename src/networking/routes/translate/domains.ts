@@ -1,4 +1,4 @@
-/** Domains under which clients request a service (spec/discovery.md §8.5, domains). */
+/** Domains under which clients request a service. */
 import { isIPv6 } from 'node:net';
 import { isWildcard } from '../../../model/fields/hostname.ts';
 import { isUnspecified } from '../../../runtime/addresses/unspecified-address.ts';

@@ -1,4 +1,4 @@
-/** Virtual host for requests to unknown hosts (spec/discovery.md §8.5). */
+/** Virtual host for requests to unknown hosts. */
 import { create } from '@bufbuild/protobuf';
 import { RouteSchema, type VirtualHost } from '../../../gen/envoy/config/route/v3/route_components_pb.ts';
 import type { SidecarScope } from '../../../model/push-context/sidecar-scope.ts';

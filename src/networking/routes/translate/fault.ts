@@ -1,4 +1,4 @@
-/** Configures injected delays and aborts (spec/discovery.md §8.6, fault). */
+/** Configures injected delays and aborts. */
 import type { Any } from '@bufbuild/protobuf/wkt';
 import {
   type FaultAbortSchema,

@@ -1,4 +1,4 @@
-/** Hash policies for session affinity, from the destination's traffic policy (spec/discovery.md §8.6, hash policy). */
+/** Hash policies for session affinity, from the destination's traffic policy. */
 import { create } from '@bufbuild/protobuf';
 import {
   type RouteAction_HashPolicy,

@@ -1,4 +1,4 @@
-/** Translates header operations (spec/discovery.md §8.6, headers ops). */
+/** Translates header operations. */
 import { create } from '@bufbuild/protobuf';
 import {
   HeaderValueOption_HeaderAppendAction as Append,

@@ -1,4 +1,4 @@
-/** Inline route configurations of inbound listeners (spec/discovery.md §8.5, inbound route). */
+/** Inline route configurations of inbound listeners. */
 import { create } from '@bufbuild/protobuf';
 import { type RouteConfiguration, RouteConfigurationSchema } from '../../../gen/envoy/config/route/v3/route_pb.ts';
 import { duration } from '../../messages/protobuf-duration.ts';

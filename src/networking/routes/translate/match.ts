@@ -1,4 +1,4 @@
-/** Translates conditions of a route (spec/discovery.md §8.6, match rows). */
+/** Translates conditions of a route. */
 import { create } from '@bufbuild/protobuf';
 import {
   type HeaderMatcher,

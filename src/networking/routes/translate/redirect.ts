@@ -1,4 +1,4 @@
-/** Translates redirects and direct responses (spec/discovery.md §8.6). */
+/** Translates redirects and direct responses. */
 import { create } from '@bufbuild/protobuf';
 import {
   RedirectAction_RedirectResponseCode as Code,

@@ -1,4 +1,4 @@
-/** Common parts of RDS route configurations (spec/discovery.md §8.5). */
+/** Common parts of RDS route configurations. */
 import { create } from '@bufbuild/protobuf';
 import type {
   Route,

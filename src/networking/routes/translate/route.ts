@@ -1,4 +1,4 @@
-/** Translates routes of a VirtualService (spec/discovery.md §8.6). */
+/** Translates routes of a VirtualService. */
 import { create } from '@bufbuild/protobuf';
 import type { Any } from '@bufbuild/protobuf/wkt';
 import { type Route, type RouteMatch, RouteSchema } from '../../../gen/envoy/config/route/v3/route_components_pb.ts';

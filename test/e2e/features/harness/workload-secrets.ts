@@ -75,7 +75,7 @@ export async function startWorkloadSecrets(
   return { port, close: () => server.forceShutdown() };
 }
 
-/** `default`, `ROOTCA`, `file-cert:CERT~KEY`, `file-root:CA` (spec/discovery.md §8.2). */
+/** `default`, `ROOTCA`, `file-cert:CERT~KEY`, `file-root:CA`. */
 function secretOf(name: string, ownCertificate: IssuedCertificate, authority: CertificateAuthority): Secret {
   const [kind, files = ''] = [name.slice(0, name.indexOf(':')), name.slice(name.indexOf(':') + 1)];
   if (name === 'ROOTCA') return root(name, authority.certificate);
