@@ -222,6 +222,32 @@ describe('roots from the control plane', () => {
     expect(world.of(stream).bundleResponses).toEqual([{ hash: 'a', refusal }]);
   });
 
+  test('are acknowledged once after the rejection if Envoy acknowledges them after the limit', () => {
+    const { world, stream } = joined();
+    world.pass(60_000);
+    for (const hash of ['another', 'a', 'a']) world.order({ type: 'trust-bundle.served', hash });
+    const refusals = world.of(stream).bundleResponses.map(({ refusal }) => refusal !== '');
+    expect(refusals).toEqual([true, false]);
+    world.upstream(stream, arrived('b'));
+    world.order({ type: 'trust-bundle.served', hash: 'b' });
+    expect(world.of(stream).bundleResponses.at(-1)).toEqual({ hash: 'b', refusal: '' });
+  });
+
+  test('are not acknowledged if newer ones replace them after the limit', () => {
+    const { world, stream } = joined();
+    world.pass(60_000);
+    world.upstream(stream, arrived('b'));
+    world.order({ type: 'trust-bundle.served', hash: 'a' });
+    expect(world.of(stream).bundleResponses).toHaveLength(1);
+    world.pass(30_000);
+    world.order({ type: 'trust-bundle.served', hash: 'b' });
+    expect(world.of(stream).bundleResponses.map(({ hash, refusal }) => [hash, refusal !== ''])).toEqual([
+      ['a', true],
+      ['b', true],
+      ['b', false],
+    ]);
+  });
+
   test('are not acknowledged if newer ones replace them', () => {
     const { world, stream } = joined();
     world.pass(20_000);

@@ -259,14 +259,11 @@ export const xdsStreamMachine = xdsStreamSetup.createMachine({
                     'The agent acknowledges the roots once Envoy trusts them; a rotation of the root waits for this.',
                   after: {
                     bundleLimit: {
-                      target: 'acknowledged',
-                      actions: [
-                        {
-                          type: 'rejectBundle',
-                          params: { reason: `Envoy did not acknowledge the trust bundle within ${bundleLimitMs} ms` },
-                        },
-                        'clearBundle',
-                      ],
+                      target: 'acknowledgement overdue',
+                      actions: {
+                        type: 'rejectBundle',
+                        params: { reason: `Envoy did not acknowledge the trust bundle within ${bundleLimitMs} ms` },
+                      },
                     },
                   },
                   on: {
@@ -287,6 +284,27 @@ export const xdsStreamMachine = xdsStreamSetup.createMachine({
                       target: 'awaiting acknowledgement',
                       reenter: true,
                       description: 'Newer roots: the previous ones are not acknowledged.',
+                      actions: [
+                        { type: 'recordBundle', params: ({ event }) => event },
+                        { type: 'forwardBundle', params: ({ event }) => event },
+                      ],
+                    },
+                  },
+                },
+                'acknowledgement overdue': {
+                  description:
+                    'The roots were rejected, because Envoy had not acknowledged them. If it does, the agent acknowledges them after all.',
+                  meta: {
+                    waitsFor: 'Envoy to acknowledge the roots, or newer roots; the control plane has the rejection',
+                  },
+                  on: {
+                    'trust-bundle.served': {
+                      guard: 'isPendingBundle',
+                      target: 'acknowledged',
+                      actions: ['acknowledgeBundle', 'clearBundle'],
+                    },
+                    'bundle.received': {
+                      target: 'awaiting acknowledgement',
                       actions: [
                         { type: 'recordBundle', params: ({ event }) => event },
                         { type: 'forwardBundle', params: ({ event }) => event },

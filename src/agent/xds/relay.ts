@@ -34,7 +34,8 @@ export interface InternalSubscription {
   /**
    * Receives the first resource of a response.
    *
-   * @param acknowledge must be called once; a reason rejects the response
+   * @param acknowledge must be called once; a reason rejects the response. A rejected response may be acknowledged later, unless another one
+   *   was received
    */
   take(value: Uint8Array, acknowledge: (refusal?: string) => void): void;
   /** Node metadata for each acknowledgement; `undefined` for none. */

@@ -252,6 +252,7 @@ class UpstreamStream {
   }
 
   readonly #takeBundle: InternalSubscription['take'] = (value, acknowledge) => {
+    this.#bundle = undefined;
     if (rootsIn(value).length === 0) {
       acknowledge();
       return;
@@ -292,7 +293,6 @@ class UpstreamStream {
   respondToBundle(hash: string, refusal: string | undefined): void {
     if (this.#bundle?.hash !== hash) return;
     const { acknowledge } = this.#bundle;
-    this.#bundle = undefined;
     if (refusal === undefined) acknowledge();
     else this.#refuseBundle(acknowledge, refusal);
   }

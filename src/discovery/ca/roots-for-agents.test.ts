@@ -192,6 +192,21 @@ describe('the distributed roots', () => {
     expect((await page(plane)).signer.id).toBe(previousSigner);
   });
 
+  it('complete a rotation step when an agent acknowledges roots that it rejected before', async () => {
+    const plane = await serving();
+    const agent = new Agent(plane);
+    await agent.renew();
+    const stream = agent.sotw();
+    acknowledge(stream, await next(stream, 1));
+    await rotate(plane);
+    const both = await next(stream, 2);
+    acknowledge(stream, both, { errorDetail: { code: 13, message: 'Envoy did not acknowledge the trust bundle' } });
+    await settled();
+    expect((await page(plane)).stage).toBe('trusting');
+    acknowledge(stream, both);
+    await stage(plane, 'signing');
+  });
+
   it('complete a rotation step when every agent has acknowledged them', async () => {
     const plane = await serving();
     const agents = [new Agent(plane, 'a'), new Agent(plane, 'b')];
