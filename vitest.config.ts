@@ -33,7 +33,7 @@ const closingLine: Reporter = {
  * A long file that starts last keeps the whole run waiting, and a clone has no timings of earlier runs. Ordered by
  * wall-clock seconds, during which a file occupies a process.
  */
-const longest = [
+const slowFiles = [
   'test/node/mesh/mesh',
   'test/node/node',
   'test/node/image',
@@ -135,11 +135,11 @@ const longest = [
  */
 const inOrder = ['lint', 'cluster', 'e2e', 'alone', 'unit', 'timed', 'measured'];
 
-class LongestFirst extends BaseSequencer {
+class SlowFilesFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const place = ({ moduleId }: TestSpecification): number => {
-      const found = longest.findIndex((name) => moduleId.includes(`/${name}.`));
-      return found < 0 ? longest.length : found;
+      const found = slowFiles.findIndex((name) => moduleId.includes(`/${name}.`));
+      return found < 0 ? slowFiles.length : found;
     };
     // Files of a project are adjacent, because a process continues only with files of its own project.
     const sorted = await super.sort(files);
@@ -178,7 +178,7 @@ export default defineConfig({
     setupFiles: ['test/harness/setup-cpu.ts'],
     // Hundreds of programs run from source. Without this cache half of their time is type stripping and compilation.
     env: { NODE_COMPILE_CACHE: join(import.meta.dirname, 'node_modules/.cache/node') },
-    sequence: { sequencer: LongestFirst },
+    sequence: { sequencer: SlowFilesFirst },
     projects: [
       { extends: true, test: { name: 'lint', include: [lint], ...beside } },
       {

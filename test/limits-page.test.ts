@@ -41,7 +41,7 @@ const controlPlane: readonly Row[] = [
   [
     'xDS connections',
     'PILOT_XDS_MAX_CONNECTIONS',
-    number(unidentifiedLimits.maxInWhole),
+    number(unidentifiedLimits.maxConnections),
     'new ones are refused, those without an identified client first',
   ],
   [

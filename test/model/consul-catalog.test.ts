@@ -5,11 +5,11 @@ import { alarmOf, type CatalogReading, needsWholeRead } from '../../machines/dis
 import { consulMachine } from '../../machines/discovery/consul/consul.machine.ts';
 import {
   type ConsulCatalogInput,
+  type ConsulWatchOrder,
   consulCatalogMachine,
   type ReadOrder,
   type ReadOutcome,
   type SurveyOutcome,
-  type WatchOrder,
 } from '../../machines/discovery/consul/consul-catalog.machine.ts';
 import type {
   DatacentersListed,
@@ -46,7 +46,7 @@ class CatalogWorld {
   readonly actor: Actor<typeof consulMachine>;
   readonly reads: (ReadOrder & { at: number })[] = [];
   readonly surveys: number[] = [];
-  readonly watches: WatchOrder[] = [];
+  readonly watches: ConsulWatchOrder[] = [];
   failed: unknown;
   applied = 0;
   condition = '';
@@ -86,7 +86,7 @@ class CatalogWorld {
               const { response } = this;
               return typeof response === 'number' ? failure(response) : { outcome: 'read', reading: response };
             }),
-            watchCatalog: fromCallback<{ type: never }, WatchOrder>(({ input, sendBack }) => {
+            watchCatalog: fromCallback<{ type: never }, ConsulWatchOrder>(({ input, sendBack }) => {
               this.watches.push(input);
               this.report = sendBack as never;
             }),

@@ -86,8 +86,8 @@ describe('trace findings', () => {
       steps: [at(20_000, { kind: 'certificate half written' }), later],
       findings: [begins, 'bad: new configuration rejected, old one kept: tls.crt: not a certificate', ends],
     },
-  ])('describe $of', ({ steps, findings: says }) => {
-    expect(findingsOf(recordedLife(steps))).toEqual(says);
+  ])('describe $of', ({ steps, findings: expected }) => {
+    expect(findingsOf(recordedLife(steps))).toEqual(expected);
   });
 
   test('describe a trace that is cut off', () => {

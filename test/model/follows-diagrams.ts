@@ -32,18 +32,18 @@ interface Worlds {
 export function eachWorldFollowsTheDiagrams(
   diagrams: readonly string[],
   broken: readonly string[],
-  { created: made, machine }: Worlds = { created: DiscoveryWorld.created, machine: discoveryMachine },
+  { created, machine }: Worlds = { created: DiscoveryWorld.created, machine: discoveryMachine },
 ): void {
   beforeAll(() => {
     // Worlds of another file are checked there.
-    made.splice(0);
+    created.splice(0);
   });
 
   afterAll(() => {
     const all = loadDiagrams(join(packageRoot(), 'machines/discovery/sequences'));
     const bugs = new Set(broken.map((actor) => `xstate.error.actor.${actor}`));
     const begun = new Set<string>();
-    for (const world of made.splice(0)) {
+    for (const world of created.splice(0)) {
       expect(world.failed).toBeUndefined();
       const checker = new TraceChecker(all);
       for (const record of world.records) checker.feed(record);

@@ -124,14 +124,14 @@ describe('the informer', () => {
   it('requests only one streaming list from a server that does not support them', async () => {
     await given({ prepare: ({ server }) => (server.faults.withoutStreams = true) });
     expect(world.names(services)).toEqual(['a', 'b']);
-    const refused = world.server.requests.filter(({ operation: what, initial }) => what === 'watch' && initial);
+    const refused = world.server.requests.filter(({ operation, initial }) => operation === 'watch' && initial);
     expect(refused).toHaveLength(1);
     forget();
     world.server.compact();
     world.server.put(services, 'c');
     world.server.cut(0, 'closed');
     await world.pass(3_000);
-    expect(world.server.requests.filter(({ operation: what, initial }) => what === 'watch' && initial)).toEqual([]);
+    expect(world.server.requests.filter(({ operation, initial }) => operation === 'watch' && initial)).toEqual([]);
   });
 
   it('requests a newer list if the resource version has expired, and keeps the objects of the kind', async () => {
@@ -298,7 +298,7 @@ describe('an unresponsive server', () => {
     forget();
     world.server.start();
     await world.pass(2_000);
-    const checks = world.server.requests.filter(({ operation: what }) => what === 'check').map(({ at }) => at);
+    const checks = world.server.requests.filter(({ operation }) => operation === 'check').map(({ at }) => at);
     expect(checks).toHaveLength(21);
     expect(new Set(checks).size).toBe(21);
     expect(Math.max(...checks) - Math.min(...checks)).toBeLessThan(500);

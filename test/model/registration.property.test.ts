@@ -42,13 +42,10 @@ const schedule: fc.Arbitrary<Schedule> = fc.record({
 const longMs = 120_000;
 
 /** @returns violations */
-async function play(
-  { actions: deeds, fates, isKilled }: Schedule,
-  machineOf = registrationsWithEffects,
-): Promise<string[]> {
+async function play({ actions, fates, isKilled }: Schedule, machineOf = registrationsWithEffects): Promise<string[]> {
   const world = new RegistrationReplicas(machineOf);
   world.fates = [...fates];
-  for (const one of deeds) {
+  for (const one of actions) {
     if (one.kind === 'connect') world.connect(one.replica);
     else if (one.kind === 'disconnect') world.disconnect(one.replica);
     else if (one.kind === 'healthy') world.reportHealth(one.replica, undefined);

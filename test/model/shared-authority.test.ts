@@ -314,8 +314,12 @@ describe('the rotation stages', () => {
   it('an unknown root in the Secret becomes the next root of a rotation', () => {
     expect(rotationTo('x', journalOf(), 7)).toMatchObject({ stage: 'trusting', signer: 'a', other: 'x', since: 7 });
     // No workload has a certificate of the root that it replaces.
-    for (const before of [trusting, dropping]) {
-      expect(rotationTo('x', before, 7)).toMatchObject({ stage: 'trusting', signer: before.signer, other: 'x' });
+    for (const stageAtRestart of [trusting, dropping]) {
+      expect(rotationTo('x', stageAtRestart, 7)).toMatchObject({
+        stage: 'trusting',
+        signer: stageAtRestart.signer,
+        other: 'x',
+      });
     }
   });
 

@@ -408,10 +408,10 @@ function wrongIn(world: XdsWorld, served: ReadonlySet<string>): string[] {
   );
   if (new Set(active.map(({ envoy }) => envoy)).size < active.length) wrong.push('two streams of one Envoy');
   if (active.length > 8) wrong.push(`${active.length} streams`);
-  for (const { stream, downstream, upstream, bundleResponses: bundleAnswers } of world.streams) {
+  for (const { stream, downstream, upstream, bundleResponses } of world.streams) {
     if (world.state(stream) === undefined && upstream) wrong.push('a connection without a stream');
     if (world.state(stream) === undefined && downstream) wrong.push('a stream of nobody');
-    if (bundleAnswers.some(({ hash, refusal }) => refusal === '' && !served.has(hash)))
+    if (bundleResponses.some(({ hash, refusal }) => refusal === '' && !served.has(hash)))
       wrong.push('acknowledged too early');
   }
   // The control plane is never dialed without a pause, whatever fails and connects.

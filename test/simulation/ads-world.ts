@@ -172,7 +172,7 @@ export class AdsWorld {
     const { delta = false, onlyType = null, resendsEndpoints = true, acceptsLateNames = true } = options;
     this.source = options.source ?? new ScriptedSource();
     this.clock = options.clock ?? new VirtualClock();
-    const { node = 'sidecar~10.0.0.1~a.b~b.svc', recordsRoutine: tellsRoutine = true } = options;
+    const { node = 'sidecar~10.0.0.1~a.b~b.svc', recordsRoutine = true } = options;
     this.#delta = delta;
     this.#node = node;
     this.#metadata = options.metadata;
@@ -199,7 +199,7 @@ export class AdsWorld {
         turns: atOnce,
         closingTurns: atOnce,
         rules: { resendsEndpoints, acceptsLateNames, ...nameLimits(options.limits ?? {}) },
-        reportsRoutine: tellsRoutine,
+        reportsRoutine: recordsRoutine,
         ...(options.hasMakeBeforeBreak === true && {
           makeBeforeBreak: {
             references: this.source.references,
@@ -213,7 +213,7 @@ export class AdsWorld {
         now: this.clock.now,
       },
     );
-    const omits = tellsRoutine ? [] : routineMessages;
+    const omits = recordsRoutine ? [] : routineMessages;
     const recorder = createRecorder({ program: 'test', now: this.clock.now, omits });
     recorder.observe((record) => this.records.push(record));
     const server = createActor(

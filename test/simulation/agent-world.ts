@@ -6,7 +6,10 @@
 import { type Actor, type AnyEventObject, type AnyStateMachine, fromCallback, fromPromise } from 'xstate';
 import { type AgentOutput, agentMachine } from '../../machines/agent/agent.machine.ts';
 import { bootstrapPatchesMachine } from '../../machines/agent/bootstrap/bootstrap-patches.machine.ts';
-import { grpcBootstrapMachine, type WriteOutcome } from '../../machines/agent/bootstrap/grpc-bootstrap.machine.ts';
+import {
+  type BootstrapWriteOutcome,
+  grpcBootstrapMachine,
+} from '../../machines/agent/bootstrap/grpc-bootstrap.machine.ts';
 import { dnsMachine } from '../../machines/agent/dns/dns.machine.ts';
 import {
   type DrainListenersOrder,
@@ -559,16 +562,16 @@ export class AgentWorld {
             server: fromCallback<{ type: never }, undefined>(({ sendBack }) => {
               this.dnsOpened++;
               this.sendFromDns = sendBack;
-              const { dnsResult: dnsAnswer } = this;
-              if (dnsAnswer === 'listening')
+              const { dnsResult } = this;
+              if (dnsResult === 'listening')
                 sendBack({ type: 'dns-port.listening', addresses: ['127.0.0.1'], port: 15053 });
-              if (dnsAnswer === 'failed') sendBack({ type: 'dns-port.failed', reason: 'EADDRINUSE' });
+              if (dnsResult === 'failed') sendBack({ type: 'dns-port.failed', reason: 'EADDRINUSE' });
             }),
           },
         }),
         grpcBootstrap: grpcBootstrapMachine.provide({
           actors: {
-            writeGrpcBootstrap: fromPromise<WriteOutcome, undefined>(async () => {
+            writeGrpcBootstrap: fromPromise<BootstrapWriteOutcome, undefined>(async () => {
               this.grpcBootstrapWrites++;
               if (this.grpcBootstrapResult === 'hangs') await new Promise(() => {});
               if (this.grpcBootstrapResult !== undefined) return { reason: this.grpcBootstrapResult };

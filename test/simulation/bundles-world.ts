@@ -132,21 +132,21 @@ export class BundlesWorld implements World {
   /** The bundle of each listed publisher is active and reported, and unlisted ones are removed. */
   get reached(): boolean {
     const { isUp, held, endpoints } = this.#state;
-    const isDone = ({ isNamed, published, notified: told }: Endpoint, index: number): boolean =>
+    const isDone = ({ isNamed, published, notified }: Endpoint, index: number): boolean =>
       isNamed
-        ? told === published && held.inForce(nameOf(index))?.version === `${published}`
+        ? notified === published && held.inForce(nameOf(index))?.version === `${published}`
         : !held.isFollowed(nameOf(index));
     return isUp && endpoints.every(isDone);
   }
 
   choices(): readonly WorldChoice[] {
-    const { isUp, isFull, pendingListing: look, held, endpoints, violations } = this.#state;
+    const { isUp, isFull, pendingListing, held, endpoints, violations } = this.#state;
     if (violations.length > 0) return [];
     const names: [name: string, isPossible: boolean][] = [
       ['kill', isUp],
       ['start', !isUp],
       ['full', !isFull],
-      ['look', look !== undefined],
+      ['look', pendingListing !== undefined],
       ...endpoints.flatMap(({ isNamed, published, kept, call }, index): [string, boolean][] => [
         [`publish:${index}`, true],
         [`name:${index}`, !isNamed],
@@ -224,9 +224,9 @@ export class BundlesWorld implements World {
   }
 
   key(): string {
-    const { endpoints, held, pendingListing: look, ...state } = this.#state;
+    const { endpoints, held, pendingListing, ...state } = this.#state;
     const known = endpoints.map(({ call, ...rest }, index) => [rest, call?.kind, this.#heldOf(held, index)]);
-    let key = JSON.stringify([state, known, look?.found]) + this.#system.zone.orderKey();
+    let key = JSON.stringify([state, known, pendingListing?.found]) + this.#system.zone.orderKey();
     for (const actor of this.#system.actors()) {
       const { value, context } = actor.getSnapshot() as { value?: unknown; context?: object };
       if (value !== undefined) key += `${actor.id} ${JSON.stringify([value, context], withBounds)}\n`;

@@ -12,11 +12,11 @@ import type { CatalogReading } from '../../machines/discovery/consul/catalog-cha
 import { consulMachine } from '../../machines/discovery/consul/consul.machine.ts';
 import {
   type ConsulCatalogInput,
+  type ConsulWatchOrder,
   consulCatalogMachine,
   type ReadOrder,
   type ReadOutcome,
   type SurveyOutcome,
-  type WatchOrder,
 } from '../../machines/discovery/consul/consul-catalog.machine.ts';
 import type { IndexRegressed, QueryFailed } from '../../machines/discovery/consul/consul-protocol.ts';
 import { report, scriptedCallback, scriptedPromise, settle } from '../../src/debugger/explore/scripted-effect.ts';
@@ -278,7 +278,7 @@ export class ConsulWorld implements World {
                 if (name === 'verifying') this.#set({ repeated: 0 });
               },
             ),
-            watchCatalog: scriptedCallback<{ type: never }, WatchOrder>({
+            watchCatalog: scriptedCallback<{ type: never }, ConsulWatchOrder>({
               start: ({ self }) => {
                 const { version, history } = this.#state;
                 this.#set({ watch: { actor: self, version, history }, burst: 0 });

@@ -186,10 +186,10 @@ export class KubernetesWorld {
       this.violations.push(`asks ${recent.length} times a second: ${JSON.stringify(recent.slice(-3))}`);
     if (this.failed !== undefined) this.violations.push(`a chart failed: ${this.failed}`);
     for (const followed of this.#followed) {
-      const { resource, received: told } = followed;
+      const { resource, received } = followed;
       const known = contentOf(this.effects.storeOf(resource).entries());
-      if (!isDeepStrictEqual(contentOf(told.entries()), known))
-        this.violations.push(`${nameOf(resource)}: was told ${contentOf(told.entries())}, and there are ${known}`);
+      if (!isDeepStrictEqual(contentOf(received.entries()), known))
+        this.violations.push(`${nameOf(resource)}: was told ${contentOf(received.entries())}, and there are ${known}`);
       const { version, handed } = this.recordOf(resource);
       const at = version === '' || handed === 'nothing' ? 0 : Number(version);
       const eras = Array.from({ length: this.server.era + 1 }, (_, era) => era).filter((era) =>

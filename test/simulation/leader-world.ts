@@ -62,7 +62,7 @@ class SimulatedLeaseServer {
       fail('aborted');
       return promise;
     }
-    const { lost, takenAfterMs = 2, respondsAfterMs: toldAfterMs = 3 } = this.fate(request, name);
+    const { lost, takenAfterMs = 2, respondsAfterMs = 3 } = this.fate(request, name);
     const respond = (work: () => KubernetesObject): void => {
       let timer: () => void;
       try {
@@ -71,9 +71,9 @@ class SimulatedLeaseServer {
       } catch (error) {
         timer = () => reject(error);
       }
-      if (lost !== 'answer') this.#clock.setTimeout(() => of.whenAwake(timer), toldAfterMs);
+      if (lost !== 'answer') this.#clock.setTimeout(() => of.whenAwake(timer), respondsAfterMs);
     };
-    if (!this.isUp) this.#clock.setTimeout(() => of.whenAwake(() => fail('unreachable')), toldAfterMs);
+    if (!this.isUp) this.#clock.setTimeout(() => of.whenAwake(() => fail('unreachable')), respondsAfterMs);
     else if (lost !== 'request')
       this.#clock.setTimeout(() => this.isUp && respond(() => this.#take(request)), takenAfterMs);
     return promise;

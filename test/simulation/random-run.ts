@@ -97,8 +97,8 @@ function faultsBefore<Fault extends SinkFault | WatchStep>(
 }
 
 function beginWatchFaults(step: number, schedule: Schedule, world: RandomWorld): void {
-  for (const { kind: what, forMs } of faultsBefore(step, schedule.watchFaults, schedule)) {
-    if (!world.isOver) world.act(() => world.beginWatchFault(what, forMs));
+  for (const { kind, forMs } of faultsBefore(step, schedule.watchFaults, schedule)) {
+    if (!world.isOver) world.act(() => world.beginWatchFault(kind, forMs));
   }
 }
 

@@ -10,9 +10,9 @@ import type { AgentSettings } from '../../machines/agent/settings.ts';
 import type { EnvoyProbe } from '../../machines/agent/status-protocol.ts';
 import { type Running, report, settle } from '../../src/debugger/explore/scripted-effect.ts';
 import {
+  type DirectoryWatchInput,
   noPendingFiles,
   type ScriptedAgent,
-  type WatchOrder,
   worldOf,
 } from '../../src/simulation/agent/exploration-effects.ts';
 import type { Invariant } from '../../src/simulation/agent/invariants/invariant.ts';
@@ -240,7 +240,7 @@ export class RandomWorld implements RandomEffectWorld {
     this.#signals = self;
   }
 
-  setWatch({ self, input }: Running<WatchOrder>, on: boolean): void {
+  setWatch({ self, input }: Running<DirectoryWatchInput>, on: boolean): void {
     if (!on) {
       this.#calls.forget(self);
       this.#watch.stop(self);

@@ -320,14 +320,14 @@ export class SuccessionWorld implements World {
 
   /** An agent that has given up the right to decide also responds to earlier requests. */
   get #canReply(): boolean {
-    const { requestedAt: askedAt } = this.#state;
-    return askedAt !== undefined && this.#isRunning(askedAt);
+    const { requestedAt } = this.#state;
+    return requestedAt !== undefined && this.#isRunning(requestedAt);
   }
 
   /** The agent whose port has a pending request has ended: the stand-in on its port has the request. */
   get #standsIn(): boolean {
-    const { requestedAt: askedAt = noOne } = this.#state;
-    return askedAt !== noOne && ['ended', 'reaped'].includes(this.#process(askedAt).life);
+    const { requestedAt = noOne } = this.#state;
+    return requestedAt !== noOne && ['ended', 'reaped'].includes(this.#process(requestedAt).life);
   }
 
   /** Its supervisor runs. */

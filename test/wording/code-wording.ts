@@ -1,14 +1,13 @@
 /** Checks comments, declared names and test titles of the sources by the rules of this folder. */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { load } from 'js-yaml';
 import { packageRoot } from '../../src/runtime/package-root.ts';
 import { type CodeTexts, codeTextsOf, wordsOfName } from './code-texts.ts';
 import { type WordingFinding, wordingPatterns, wordingRules } from './wording.ts';
 
 export type CodePart = keyof CodeTexts;
-export const codeParts: readonly CodePart[] = ['comments', 'identifiers', 'titles'];
 
 export interface IdentifierRule {
   /** In lower case, separated by spaces. */
@@ -26,14 +25,8 @@ export interface IdentifierRules {
   readonly allowed: readonly { readonly name: string; readonly files?: string; readonly reason: string }[];
 }
 
-/** Unchecked folders (without their subfolders) by part, and type names that several files export. */
-export type Pending = Readonly<Record<CodePart | 'types', readonly string[]>>;
-
-const readYaml = (file: string): unknown => load(readFileSync(join(packageRoot(), 'test/wording', file), 'utf8'));
-
-export const identifierRules = (): IdentifierRules => readYaml('identifiers.yaml') as IdentifierRules;
-
-export const pendingFolders = (): Pending => readYaml('pending.yaml') as Pending;
+export const identifierRules = (): IdentifierRules =>
+  load(readFileSync(join(packageRoot(), 'test/wording/identifiers.yaml'), 'utf8')) as IdentifierRules;
 
 const source = /^(?!src\/gen\/|.*\.d\.ts$|src\/debugger\/trace\/versions\/names-of-version-).*\.tsx?$/;
 
@@ -108,9 +101,6 @@ const kindOf = { comments: 'comment', identifiers: 'name', titles: 'test title' 
 export const codeFindingsOf = (wording: CodeWording, files: readonly string[]): readonly CodeFinding[] =>
   files.flatMap((file) => wording(file, readFileSync(join(packageRoot(), file), 'utf8')));
 
-export const isPending = (pending: Pending, { part, file }: CodeFinding): boolean =>
-  pending[part].includes(dirname(file));
-
 const exportedType = /^export (?:declare )?(?:abstract )?(?:type|interface|class|enum) (\w+)/gm;
 
 /** @returns the files that export each type name, for names of the product that more than one file exports */
@@ -122,19 +112,4 @@ export function repeatedTypeNames(files: readonly string[]): ReadonlyMap<string,
     }
   }
   return new Map([...filesOf].filter(([, exporters]) => new Set(exporters).size > 1));
-}
-
-/** @returns folders of `pending` that still have findings, and type names that are still repeated */
-export function stillPending(pending: Pending, findings: readonly CodeFinding[], files: readonly string[]): Pending {
-  const foldersOf = (part: CodePart): readonly string[] => {
-    const folders = new Set(findings.filter((finding) => finding.part === part).map(({ file }) => dirname(file)));
-    return pending[part].filter((folder) => folders.has(folder));
-  };
-  const repeated = repeatedTypeNames(files);
-  return {
-    comments: foldersOf('comments'),
-    identifiers: foldersOf('identifiers'),
-    titles: foldersOf('titles'),
-    types: pending.types.filter((name) => repeated.has(name)),
-  };
 }

@@ -1,14 +1,6 @@
 /** The wording rules of user-facing texts. `npm run lint` applies them to the files of this package. */
 import { describe, expect, test } from 'vitest';
-import {
-  codeWordingOf,
-  identifierRules,
-  isPending,
-  namesFinderOf,
-  pendingFolders,
-  repeatedTypeNames,
-  sourceFiles,
-} from './code-wording.ts';
+import { codeWordingOf, identifierRules, namesFinderOf, repeatedTypeNames, sourceFiles } from './code-wording.ts';
 import { textFiles, wordingOf, wordingRules } from './wording.ts';
 
 const wording = await wordingOf();
@@ -160,16 +152,7 @@ describe('the lint of code', () => {
     expect(check('src/a.ts', lines)).toEqual([]);
   });
 
-  test('pending folders have no findings', () => {
-    const [finding] = codeWordingOf()('src/a/a.ts', '// told\n');
-    const none = { comments: [], identifiers: [], titles: [], types: [] };
-    expect(isPending({ ...none, comments: ['src/a'] }, finding!)).toBe(true);
-    expect(isPending({ ...none, comments: ['src'], titles: ['src/a'] }, finding!)).toBe(false);
-  });
-
-  test('a type name is exported from one file only, except pending names', () => {
-    const { types } = pendingFolders();
-    const repeated = [...repeatedTypeNames(sourceFiles())].filter(([name]) => !types.includes(name));
-    expect(Object.fromEntries(repeated)).toEqual({});
+  test('a type name is exported from one file only', () => {
+    expect(Object.fromEntries(repeatedTypeNames(sourceFiles()))).toEqual({});
   });
 });

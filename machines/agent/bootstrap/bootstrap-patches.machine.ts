@@ -38,9 +38,9 @@ export const bootstrapPatchesMachine = setup({
   },
   actions: {
     recordReason: assign({
-      unusable: (_, { result: answer }: PatchesCompleted) => (answer.is === 'unusable' ? answer.reason : ''),
+      unusable: (_, { result }: PatchesCompleted) => (result.is === 'unusable' ? result.reason : ''),
     }),
-    countFailure: assign(({ context }, { result: answer }: Partial<PatchesCompleted>) => waitAfter(context, answer)),
+    countFailure: assign(({ context }, { result }: Partial<PatchesCompleted>) => waitAfter(context, result)),
     cancelRequest: sendTo('request', (): PatchesCancel => ({ type: 'patches.cancel', waitedMs: responseLimitMs })),
   },
 }).createMachine({

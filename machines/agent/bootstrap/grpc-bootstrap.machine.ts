@@ -9,7 +9,7 @@ interface GrpcBootstrapContext {
   pauseMs: number;
 }
 
-export type WriteOutcome = { file: string } | { reason: string };
+export type BootstrapWriteOutcome = { file: string } | { reason: string };
 
 /** A hanging file system responds later or never. */
 const writeLimitMs = 10_000;
@@ -28,17 +28,17 @@ export const grpcBootstrapMachine = setup({
   },
   actors: {
     /** Replaces the file atomically. */
-    writeGrpcBootstrap: promiseEffect<WriteOutcome, undefined>('writeGrpcBootstrap'),
+    writeGrpcBootstrap: promiseEffect<BootstrapWriteOutcome, undefined>('writeGrpcBootstrap'),
   },
   delays: { writeLimit: writeLimitMs, pause: ({ context }) => context.pauseMs },
-  guards: { isWritten: (_, outcome: WriteOutcome) => 'file' in outcome },
+  guards: { isWritten: (_, outcome: BootstrapWriteOutcome) => 'file' in outcome },
   actions: {
     lengthenPause: assign({
       pauseMs: ({ context }) => Math.min(maxPauseMs, Math.max(minPauseMs, context.pauseMs * 2)),
     }),
     notifyStatus: sendTo(
       peer('status'),
-      (_, outcome: WriteOutcome): GrpcBootstrapWritten => ({
+      (_, outcome: BootstrapWriteOutcome): GrpcBootstrapWritten => ({
         type: 'grpc-bootstrap.written',
         file: 'file' in outcome ? outcome.file : '',
       }),

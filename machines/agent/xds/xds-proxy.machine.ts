@@ -22,7 +22,7 @@ import type {
 import { type ProbeTimes, workloadHealthMachine } from './workload-health.machine.ts';
 import { noFailures, type UpstreamFailures, withFailure, withoutFailures } from './xds-pause.ts';
 import { xdsStreamMachine } from './xds-stream.machine.ts';
-import type { WorkloadHealth } from './xds-stream.setup.ts';
+import type { ProbedHealth } from './xds-stream.setup.ts';
 
 export interface XdsProxyInput {
   /** Path of the socket; empty: no proxy. */
@@ -49,7 +49,7 @@ interface XdsProxyContext extends XdsProxyInput {
   /** Serial number of the certificate that every Envoy has; empty if unknown. */
   certificate: string;
   /** `null` if unknown. */
-  health: WorkloadHealth | null;
+  health: ProbedHealth | null;
   /** Number of streams that may be opened without a pause. */
   tokens: number;
   /** Wasm modules that are not fetched yet. */

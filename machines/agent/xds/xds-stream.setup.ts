@@ -31,11 +31,11 @@ export interface XdsStreamInput {
   /** Serial number of the certificate that every Envoy of the workload has; empty if unknown. */
   certificate: string;
   /** `null` if unknown. */
-  health: WorkloadHealth | null;
+  health: ProbedHealth | null;
 }
 
 /** Health of the workload, as reported to the control plane. */
-export interface WorkloadHealth {
+export interface ProbedHealth {
   healthy: boolean;
   /** Reason if it is unhealthy; otherwise empty. */
   message: string;

@@ -225,8 +225,8 @@ export const sharedAuthorityMachine = setup({
   },
 });
 
-function stageOf({ stage, signer, other, tainted, previousSigners: before }: SharedStage): SharedStage {
-  return { stage, signer, other, tainted, previousSigners: before };
+function stageOf({ stage, signer, other, tainted, previousSigners }: SharedStage): SharedStage {
+  return { stage, signer, other, tainted, previousSigners };
 }
 
 function changed({ known }: SharedAuthorityContext): AuthorityChanged {

@@ -88,12 +88,12 @@ function stepOf(journal: SharedJournal, facts: RotationFacts): RotationStep | un
 
 /** The other authority signs, and both are trusted. */
 function changedOver(journal: SharedJournal): Partial<SharedJournal> {
-  const { signer, other, previousSigners: before } = journal;
+  const { signer, other, previousSigners } = journal;
   return {
     stage: 'signing',
     signer: other ?? signer,
     other: signer,
-    previousSigners: [signer, ...before.filter((id) => id !== signer)].slice(0, maxPrevious),
+    previousSigners: [signer, ...previousSigners.filter((id) => id !== signer)].slice(0, maxPrevious),
   };
 }
 
@@ -126,7 +126,7 @@ export function mayFollow(known: SharedStage | null, read: SharedStage & { isCom
  */
 export function rotationTo(newRoot: AuthorityId, known: SharedJournal, now: number): SharedJournal {
   if (known.stage === 'signing') return known;
-  const { signer, previousSigners: before, maxLeafMs } = known;
+  const { signer, previousSigners, maxLeafMs } = known;
   return {
     stage: 'trusting',
     signer,
@@ -134,6 +134,6 @@ export function rotationTo(newRoot: AuthorityId, known: SharedJournal, now: numb
     tainted: null,
     since: now,
     maxLeafMs,
-    previousSigners: before,
+    previousSigners,
   };
 }

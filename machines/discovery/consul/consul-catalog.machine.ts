@@ -3,21 +3,21 @@ import { noLane } from '../timeline.ts';
 import {
   alarmIn,
   type ConsulCatalogContext,
+  type ConsulRequestFailure,
+  type ConsulWatchOrder,
   consulCatalogSetup,
   initialContext,
   type ReadOutcome,
-  type RequestFailure,
   type SurveyOutcome,
-  type WatchOrder,
 } from './consul-catalog.setup.ts';
 import type { QueryFailed } from './consul-protocol.ts';
 
 export type {
   ConsulCatalogInput,
+  ConsulWatchOrder,
   ReadOrder,
   ReadOutcome,
   SurveyOutcome,
-  WatchOrder,
 } from './consul-catalog.setup.ts';
 
 type Surveyed = { event: { output: SurveyOutcome } };
@@ -30,7 +30,7 @@ const readingOf = ({ event: { output } }: Read) => {
   if (output.outcome === 'failed') throw new Error('a failed read has no content');
   return { reading: output.reading };
 };
-const failureOf = ({ event: { output } }: Ended): Pick<RequestFailure, 'failure' | 'draw'> =>
+const failureOf = ({ event: { output } }: Ended): Pick<ConsulRequestFailure, 'failure' | 'draw'> =>
   output.outcome === 'failed' ? output : { failure: { reason: '', status: 0 }, draw: 0.5 };
 const faultOf = ({ event }: Broken) => ({ failure: { reason: reasonOf(event.error), status: 0 }, draw: 0.5 });
 const late = {
@@ -38,7 +38,7 @@ const late = {
   draw: 0.5,
 };
 
-type Failure = Pick<RequestFailure, 'failure' | 'draw'>;
+type Failure = Pick<ConsulRequestFailure, 'failure' | 'draw'>;
 type Actual = { context: ConsulCatalogContext };
 
 /** Records and shows the failure. The last catalog is served. */
@@ -232,6 +232,6 @@ export const consulCatalogMachine = consulCatalogSetup.createMachine({
   },
 });
 
-function orderOf({ datacenter, chosen, maxConnections }: ConsulCatalogContext): WatchOrder {
+function orderOf({ datacenter, chosen, maxConnections }: ConsulCatalogContext): ConsulWatchOrder {
   return { datacenter, strategy: chosen.strategy, maxConnections };
 }

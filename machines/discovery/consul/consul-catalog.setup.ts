@@ -32,17 +32,17 @@ export interface ConsulCatalogInput {
 }
 
 /** `draw`: random, from 0 to 1. */
-export type RequestFailure = { outcome: 'failed'; failure: ConsulFailure; draw: number };
-export type SurveyOutcome = { outcome: 'read'; survey: CatalogSurvey } | RequestFailure;
-export type ReadOutcome = { outcome: 'read'; reading: CatalogReading } | RequestFailure;
+export type ConsulRequestFailure = { outcome: 'failed'; failure: ConsulFailure; draw: number };
+export type SurveyOutcome = { outcome: 'read'; survey: CatalogSurvey } | ConsulRequestFailure;
+export type ReadOutcome = { outcome: 'read'; reading: CatalogReading } | ConsulRequestFailure;
 
-export interface WatchOrder {
+export interface ConsulWatchOrder {
   datacenter: string;
   strategy: WatchStrategy;
   maxConnections: number;
 }
 
-export interface ReadOrder extends WatchOrder {
+export interface ReadOrder extends ConsulWatchOrder {
   /** The leader confirms its leadership before it responds. */
   consistent: boolean;
 }
@@ -99,7 +99,7 @@ export const consulCatalogSetup = setup({
      * Runs blocking queries from the indexes of the last read. Reports each change with a catalog that is stored until it is applied. Ends
      * after its first failure.
      */
-    watchCatalog: callbackEffect<{ type: never }, WatchOrder>('watchCatalog'),
+    watchCatalog: callbackEffect<{ type: never }, ConsulWatchOrder>('watchCatalog'),
   },
   delays: {
     /** A server without a leader does not respond. A catalog of 2,000 services takes half a second. */
@@ -128,11 +128,13 @@ export const consulCatalogSetup = setup({
       params.outcome === 'read' ? { chosen: chooseStrategy(params.survey, context.maxConnections) } : {},
     ),
     /** The next read begins from index 0. A 429 lowers the number of connections at once. */
-    recordFailure: assign(({ context }, { failure: { status }, draw }: Pick<RequestFailure, 'failure' | 'draw'>) => ({
-      ...{ failures: Math.min(context.failures + 1, maxFailures), draw },
-      ...(context.applied !== null && { cause: 'reconnect' as const }),
-      ...(status === 429 && { maxConnections: fewerConnections(context.chosen.connections, context.maxConnections) }),
-    })),
+    recordFailure: assign(
+      ({ context }, { failure: { status }, draw }: Pick<ConsulRequestFailure, 'failure' | 'draw'>) => ({
+        ...{ failures: Math.min(context.failures + 1, maxFailures), draw },
+        ...(context.applied !== null && { cause: 'reconnect' as const }),
+        ...(status === 429 && { maxConnections: fewerConnections(context.chosen.connections, context.maxConnections) }),
+      }),
+    ),
     resetFailures: assign({ failures: 0 }),
     countRepetition: assign({
       repetitions: ({ context }, outcome: ReadOutcome) => (isRestricted(outcome) ? 0 : context.repetitions + 1),

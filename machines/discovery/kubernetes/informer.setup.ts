@@ -12,7 +12,7 @@ import type {
   ResourceVersion,
   ServerUnresponsive,
   StreamingListsUnsupported,
-  StreamReport,
+  WatchStreamReport,
 } from './kubernetes-protocol.ts';
 
 export interface InformerInput {
@@ -34,7 +34,7 @@ export const informerSetup = setup({
   types: {
     context: {} as rules.InformerRecord,
     input: {} as InformerInput,
-    events: {} as InformerOrder | StreamReport | ListReport | CheckReport,
+    events: {} as InformerOrder | WatchStreamReport | ListReport | CheckReport,
     children: {} as { stream: 'watchKind'; list: 'listKind'; check: 'checkHistory'; 'hand-over': 'handOver' },
   },
   actors: {

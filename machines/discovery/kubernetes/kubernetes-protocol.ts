@@ -93,7 +93,7 @@ export type ClusterSynced = { type: 'cluster.synced'; cluster: string; revision:
 
 export type InformerOrder = ServerReachable | ServerLost | StreamingListsDisabled | KindDefined | KindRemoved;
 export type InformerReport = ServerUnresponsive | StreamingListsUnsupported | KindSynced | KindFailed;
-export type StreamReport =
+export type WatchStreamReport =
   | InitialListProgressed
   | InitialListEnded
   | ObjectsChanged
@@ -117,7 +117,7 @@ const reports: readonly InformerReport['type'][] = [
   'kind.synced',
   'kind.failed',
 ];
-const ofStream: readonly StreamReport['type'][] = [
+const ofStream: readonly WatchStreamReport['type'][] = [
   ...(['initial-list.progressed', 'initial-list.ended', 'objects.changed', 'bookmark.received'] as const),
   ...(['watch.ended', 'request.failed'] as const),
 ];

@@ -13,7 +13,7 @@ import {
   unauthenticated,
   unreadable,
 } from './ads-connection-context.ts';
-import type { AdsRequest, ConnectionDrain, ConnectionPush, StreamOrder, StreamReport } from './ads-protocol.ts';
+import type { AdsRequest, AdsStreamReport, ConnectionDrain, ConnectionPush, StreamOrder } from './ads-protocol.ts';
 import { adsConnectionTimeline } from './ads-timeline.ts';
 import { healthType, isOneTimeType } from './ads-types.ts';
 import type { Watch } from './ads-watch.ts';
@@ -21,7 +21,7 @@ import { stepsOfLimit } from './cluster-rollout.ts';
 import { noNames } from './name-lists.ts';
 import { isNonceOf } from './stream-nonce.ts';
 
-type AdsConnectionEvent = StreamReport | ConnectionPush | ConnectionDrain;
+type AdsConnectionEvent = AdsStreamReport | ConnectionPush | ConnectionDrain;
 
 const flushLimitMs = 5_000;
 /** Includes the time for fetching the keys of a token's issuer. */

@@ -208,7 +208,7 @@ export type ConnectionPush = { type: 'connection.push'; version: string; types: 
 /** End the stream: at once if no response is pending, otherwise after that or after the limit. */
 export type ConnectionDrain = { type: 'connection.drain'; withinMs: number };
 
-export type StreamReport =
+export type AdsStreamReport =
   | PeerAuthenticated
   | PeerUnauthenticated
   | NodeAccepted
@@ -394,4 +394,4 @@ export const routineMessages = [
   'response.sent',
   'response.skipped',
   'watch.changed',
-] as const satisfies readonly (StreamReport | StreamOrder | ConnectionPush)['type'][];
+] as const satisfies readonly (AdsStreamReport | StreamOrder | ConnectionPush)['type'][];

@@ -1,6 +1,9 @@
 import { dirname } from 'node:path';
 import { fromPromise } from 'xstate';
-import { grpcBootstrapMachine, type WriteOutcome } from '../../../machines/agent/bootstrap/grpc-bootstrap.machine.ts';
+import {
+  type BootstrapWriteOutcome,
+  grpcBootstrapMachine,
+} from '../../../machines/agent/bootstrap/grpc-bootstrap.machine.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import { makeFolder } from '../../runtime/files/make-folder.ts';
 import type { Logger } from '../../runtime/output/log.ts';
@@ -22,7 +25,7 @@ const folderMode = 0o700;
 export function grpcBootstrapWithEffects({ options, hasCredentialServer, log }: GrpcBootstrapEnvironment) {
   return grpcBootstrapMachine.provide({
     actors: {
-      writeGrpcBootstrap: fromPromise<WriteOutcome, undefined>(async () => {
+      writeGrpcBootstrap: fromPromise<BootstrapWriteOutcome, undefined>(async () => {
         const file = grpcBootstrapPath(options);
         const { bootstrap, warnings } = grpcBootstrap(options, { hasCredentialServer });
         for (const warning of warnings) log.write(warning);

@@ -135,14 +135,10 @@ export class GrpcSocketServer {
   #forgetOwnership: (() => void) | undefined;
 
   private constructor(path: string, { methods, limits, ownership }: GrpcServerOptions) {
-    const {
-      connections,
-      streams,
-      callRate: begun,
-      totalCallRate: begunInWhole,
-      windowBytes,
-      lingerMs,
-    } = { ...defaultServerLimits, ...limits };
+    const { connections, streams, callRate, totalCallRate, windowBytes, lingerMs } = {
+      ...defaultServerLimits,
+      ...limits,
+    };
     this.#path = path;
     this.#ownership = ownership;
     this.#server = createServer({
@@ -153,11 +149,11 @@ export class GrpcSocketServer {
     this.#server.maxConnections = connections;
     this.#server.on('sessionError', () => {});
     const allowances = new WeakMap<object, Allowance>();
-    const inWhole = new Allowance(begunInWhole);
+    const totalAllowance = new Allowance(totalCallRate);
     const mayBegin = (session: object | undefined): boolean =>
-      session !== undefined && allowances.get(session)?.take() !== false && inWhole.take();
+      session !== undefined && allowances.get(session)?.take() !== false && totalAllowance.take();
     this.#server.on('session', (session) => {
-      allowances.set(session, new Allowance(begun));
+      allowances.set(session, new Allowance(callRate));
       this.#sessions.add(session);
       session.on('error', () => {});
       session.once('close', () => this.#sessions.delete(session));

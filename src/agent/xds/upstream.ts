@@ -3,7 +3,7 @@
 import { fromCallback } from 'xstate';
 import type { ModuleFailed, ModuleFetched } from '../../../machines/agent/wasm-protocol.ts';
 import type { UpstreamCredential } from '../../../machines/agent/xds/xds-pause.ts';
-import type { WorkloadHealth } from '../../../machines/agent/xds/xds-stream.setup.ts';
+import type { ProbedHealth } from '../../../machines/agent/xds/xds-stream.setup.ts';
 import type {
   BundleRespond,
   CertificateReport,
@@ -64,7 +64,7 @@ interface UpstreamInput {
   /** Serial number of the certificate to report. */
   readonly certificate: string;
   /** `null` if unknown. */
-  readonly health: WorkloadHealth | null;
+  readonly health: ProbedHealth | null;
 }
 
 type UpstreamOrder = BundleRespond | CertificateReport | HealthReport | ModuleFetched | ModuleFailed;
@@ -99,7 +99,7 @@ class UpstreamStream {
   readonly #report: (event: StreamReport) => void;
   readonly #stopped: AbortSignal;
   #certificate: string;
-  #health: WorkloadHealth | null;
+  #health: ProbedHealth | null;
   #connection: GrpcConnection | undefined;
   /** Fetches of this stream with a pull secret. */
   readonly #pullSecrets = new Set<number>();
@@ -275,7 +275,7 @@ class UpstreamStream {
   }
 
   /** Sent after Envoy's first request for listeners, which identifies the workload. */
-  reportHealth({ healthy, message }: WorkloadHealth): void {
+  reportHealth({ healthy, message }: ProbedHealth): void {
     this.#health = { healthy, message };
     if (this.#relay?.hasSubscribed === true) this.#sendHealth();
   }

@@ -3,7 +3,7 @@
  * serve them. The watch ends at the first failure or lower index.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { WatchOrder } from '../../../machines/discovery/consul/consul-catalog.machine.ts';
+import type { ConsulWatchOrder } from '../../../machines/discovery/consul/consul-catalog.machine.ts';
 import type {
   CatalogChanged,
   IndexRegressed,
@@ -29,7 +29,7 @@ import { failureIn } from './consul-error.ts';
 export interface CatalogWatchOptions {
   readonly client: ConsulClient;
   readonly store: CatalogStore;
-  readonly order: WatchOrder;
+  readonly order: ConsulWatchOrder;
   readonly from: ReadCatalog;
   /** Rate limit of all responses. Default: {@link responsePace}. */
   readonly pace?: Pace;

@@ -2,11 +2,11 @@
 import { fromCallback, fromPromise } from 'xstate';
 import {
   type ConsulCatalogInput,
+  type ConsulWatchOrder,
   consulCatalogMachine,
   type ReadOrder,
   type ReadOutcome,
   type SurveyOutcome,
-  type WatchOrder,
 } from '../../../machines/discovery/consul/consul-catalog.machine.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import { faultLog } from '../../runtime/fences/uncaught.ts';
@@ -27,7 +27,7 @@ export function consulCatalogWithEffects(datacenterOf: (name: string) => ConsulD
       readCatalog: fromPromise<ReadOutcome, ReadOrder>(({ input, signal }) =>
         datacenterOf(input.datacenter).read(input, signal),
       ),
-      watchCatalog: fromCallback<{ type: never }, WatchOrder>(({ input, sendBack }) =>
+      watchCatalog: fromCallback<{ type: never }, ConsulWatchOrder>(({ input, sendBack }) =>
         datacenterOf(input.datacenter).watch(input, sendBack),
       ),
     },

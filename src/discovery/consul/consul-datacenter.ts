@@ -1,10 +1,10 @@
 /** A Consul datacenter: client, content, and the registries that serve it. */
 import { createHash } from 'node:crypto';
 import type {
+  ConsulWatchOrder,
   ReadOrder,
   ReadOutcome,
   SurveyOutcome,
-  WatchOrder,
 } from '../../../machines/discovery/consul/consul-catalog.machine.ts';
 import type {
   CatalogChanged,
@@ -119,7 +119,7 @@ export class ConsulDatacenter {
     }
   }
 
-  watch(order: WatchOrder, report: (event: CatalogChanged | IndexRegressed | QueryFailed) => void): () => void {
+  watch(order: ConsulWatchOrder, report: (event: CatalogChanged | IndexRegressed | QueryFailed) => void): () => void {
     if (this.#last === undefined) throw new Error('the catalog was not read');
     const watch = new CatalogWatch({ client: this.#client, store: this.#store, order, from: this.#last, report });
     return () => watch.stop();

@@ -10,7 +10,7 @@ import type {
   ListReport,
   RequestFailure,
   ResourceName,
-  StreamReport,
+  WatchStreamReport,
 } from '../../../machines/discovery/kubernetes/kubernetes-protocol.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import { ApiError, statusOf } from './api-failure.ts';
@@ -208,7 +208,10 @@ export class InformerEffects {
     });
   }
 
-  #watch({ resource: name, initial, basis, version }: SetOrder, notify: (report: StreamReport) => void): () => void {
+  #watch(
+    { resource: name, initial, basis, version }: SetOrder,
+    notify: (report: WatchStreamReport) => void,
+  ): () => void {
     const kind = this.#kindOf(name);
     const options = {
       ...kind.selection,

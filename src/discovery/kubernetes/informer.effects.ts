@@ -4,11 +4,11 @@ import type {
   CheckReport,
   ListReport,
   ResourceName,
-  StreamReport,
+  WatchStreamReport,
 } from '../../../machines/discovery/kubernetes/kubernetes-protocol.ts';
 
 export interface InformerRequests {
-  watch(order: SetOrder, report: (event: StreamReport) => void): () => void;
+  watch(order: SetOrder, report: (event: WatchStreamReport) => void): () => void;
   list(order: SetOrder, report: (event: ListReport) => void): () => void;
   check(resource: ResourceName, report: (event: CheckReport) => void): () => void;
   handOver(resource: ResourceName, absent: boolean): Promise<{ objects: number }>;

@@ -74,7 +74,7 @@ export class NameServer {
     this.#limits = { ...defaultLimits, ...options.limits };
     const { maxConnections, maxConnectionsPerAddress } = this.#limits;
     this.#bounds = new ConnectionBounds({
-      ...{ maxPerAddress: maxConnectionsPerAddress, maxInWhole: maxConnections, isIdleReplaced: true },
+      ...{ maxPerAddress: maxConnectionsPerAddress, maxConnections, isIdleReplaced: true },
     });
   }
 

@@ -12,19 +12,19 @@ export function clientLimitsOf(
   note: (entry: LogEntry) => void,
 ): Pick<AdsLimits, 'maxNames' | 'maxServedStreams' | 'unidentified' | 'addressPace'> {
   const { maxPerAddress, maxIdlePerAddress } = unidentifiedLimits;
-  const requestedConnections = from.number('PILOT_XDS_MAX_CONNECTIONS', unidentifiedLimits.maxInWhole, 1);
-  const maxInWhole = Math.min(requestedConnections, connectionsWithin(openFiles));
-  if (maxInWhole < requestedConnections) {
-    note({ event: 'option.connectionsLimited', connections: maxInWhole, wanted: requestedConnections, openFiles });
+  const requestedConnections = from.number('PILOT_XDS_MAX_CONNECTIONS', unidentifiedLimits.maxConnections, 1);
+  const maxConnections = Math.min(requestedConnections, connectionsWithin(openFiles));
+  if (maxConnections < requestedConnections) {
+    note({ event: 'option.connectionsLimited', connections: maxConnections, wanted: requestedConnections, openFiles });
   }
   const perSecond = from.number('PILOT_XDS_UNIDENTIFIED_RATE_PER_ADDRESS', addressPaceLimits.perSecond, 1);
   return {
     maxServedStreams: from.number('PILOT_XDS_MAX_STREAMS', maxServedStreamsWithin(), 1),
     maxNames: from.number('PILOT_XDS_MAX_NAMES_PER_STREAM', defaultMaxNames, 1),
     unidentified: {
-      maxInWhole,
+      maxConnections,
       // Half of the connections are reserved for clients that send requests.
-      maxIdleInWhole: Math.min(unidentifiedLimits.maxIdleInWhole, Math.ceil(maxInWhole / 2)),
+      maxIdleConnections: Math.min(unidentifiedLimits.maxIdleConnections, Math.ceil(maxConnections / 2)),
       maxPerAddress: from.number('PILOT_XDS_MAX_CONNECTIONS_PER_ADDRESS', maxPerAddress, 1),
       maxIdlePerAddress: from.number('PILOT_XDS_MAX_UNIDENTIFIED_PER_ADDRESS', maxIdlePerAddress, 1),
     },

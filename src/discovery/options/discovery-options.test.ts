@@ -78,7 +78,12 @@ describe('resolveDiscoveryOptions', () => {
     expect(resolve().clientLimits).toEqual({
       maxServedStreams: maxServedStreamsWithin(),
       maxNames: 200_000,
-      unidentified: { maxInWhole: 60_000, maxIdleInWhole: 4_096, maxPerAddress: 10_000, maxIdlePerAddress: 512 },
+      unidentified: {
+        maxConnections: 60_000,
+        maxIdleConnections: 4_096,
+        maxPerAddress: 10_000,
+        maxIdlePerAddress: 512,
+      },
       addressPace: { perSecond: 200, burst: 2_000 },
     });
     const configured = resolve(
@@ -95,7 +100,7 @@ describe('resolveDiscoveryOptions', () => {
     expect(configured.clientLimits).toMatchObject({
       maxServedStreams: 2_000,
       maxNames: 200_000,
-      unidentified: { maxInWhole: 60_000, maxPerAddress: 20_000, maxIdlePerAddress: 512 },
+      unidentified: { maxConnections: 60_000, maxPerAddress: 20_000, maxIdlePerAddress: 512 },
       addressPace: { perSecond: 500, burst: 5_000 },
     });
     expect(configured.warnings).toHaveLength(3);
@@ -104,8 +109,12 @@ describe('resolveDiscoveryOptions', () => {
   it('limits connections to the number of open files minus a reserve, and logs this', () => {
     const within = (openFiles: number, env: NodeJS.ProcessEnv = {}) => {
       const { clientLimits, notes } = resolve({}, env, openFiles);
-      const { maxInWhole, maxIdleInWhole } = clientLimits.unidentified ?? {};
-      return [maxInWhole, maxIdleInWhole, notes.filter(({ event }) => event === 'option.connectionsLimited').length];
+      const { maxConnections, maxIdleConnections } = clientLimits.unidentified ?? {};
+      return [
+        maxConnections,
+        maxIdleConnections,
+        notes.filter(({ event }) => event === 'option.connectionsLimited').length,
+      ];
     };
     expect(within(1_048_576)).toEqual([60_000, 4_096, 0]);
     expect(within(20_000)).toEqual([18_976, 4_096, 1]);

@@ -60,7 +60,7 @@ export const defaultWebhookLimits: WebhookServerLimits = {
   requestMs: 10_000,
   // An API server opens a connection for each concurrent review.
   maxPerAddress: 256,
-  maxInWhole: 512,
+  maxConnections: 512,
 };
 
 /** Maximum depth of an object. Pods and Istio objects have fewer levels, and more could exhaust the stack. */

@@ -11,8 +11,8 @@ class Connection extends EventEmitter {
   }
 }
 
-function given(maxPerAddress: number, maxInWhole: number, options: { isIdleReplaced?: boolean } = {}) {
-  const bounds = new ConnectionBounds<Connection>({ maxPerAddress, maxInWhole, ...options });
+function given(maxPerAddress: number, maxConnections: number, options: { isIdleReplaced?: boolean } = {}) {
+  const bounds = new ConnectionBounds<Connection>({ maxPerAddress, maxConnections, ...options });
   const admit = (address: string): Connection => {
     const connection = new Connection();
     bounds.admit(connection, address);

@@ -7,10 +7,10 @@
 
 export interface ConnectionBoundsOptions {
   readonly maxPerAddress: number;
-  readonly maxInWhole: number;
+  readonly maxConnections: number;
   /** Limit of idle connections (default: the limit of all). */
   readonly maxIdlePerAddress?: number;
-  readonly maxIdleInWhole?: number;
+  readonly maxIdleConnections?: number;
   /**
    * Whether an address without a connection may replace an idle one if all connections are idle and of different
    * addresses. For ports whose clients send a request at once, because silent clients would otherwise block all others.
@@ -86,10 +86,15 @@ export class ConnectionBounds<C extends BoundConnection> {
   }
 
   #makeSpace(ofAddress: OfAddress<C>): boolean {
-    const { maxPerAddress, maxInWhole, maxIdlePerAddress = maxPerAddress, maxIdleInWhole = maxInWhole } = this.#options;
+    const {
+      maxPerAddress,
+      maxConnections,
+      maxIdlePerAddress = maxPerAddress,
+      maxIdleConnections = maxConnections,
+    } = this.#options;
     if (countOf(ofAddress) >= maxPerAddress || ofAddress.idle.size >= maxIdlePerAddress)
       return this.#closeIdle(ofAddress);
-    if (this.#of.size < maxInWhole && this.#idle < maxIdleInWhole) return true;
+    if (this.#of.size < maxConnections && this.#idle < maxIdleConnections) return true;
     const largest = this.#addressWithMost();
     if (largest === undefined) return false;
     const isFair =

@@ -42,7 +42,7 @@ export const defaultHttpLimits: HttpLimits = {
   checkMs: 1_000,
   maxPerAddress: 256,
   /** Reduced if the limit of open files is low. */
-  maxInWhole: 1_024,
+  maxConnections: 1_024,
 };
 
 export interface HttpFenceOptions {
@@ -64,7 +64,7 @@ export function createFencedServer(serve: HttpServe, options: HttpFenceOptions =
 }
 
 export function httpLimitsOf({ limits }: HttpFenceOptions): HttpLimits {
-  return { ...defaultHttpLimits, maxInWhole: connectionsOfPort(openFilesLimit()), ...limits };
+  return { ...defaultHttpLimits, maxConnections: connectionsOfPort(openFilesLimit()), ...limits };
 }
 
 export function serverOptionsOf(limits: HttpLimits): ServerOptions {
@@ -143,7 +143,7 @@ function visibleChunk<T>(chunk: T): T | string {
  * An HTTP port uses at most an eighth of the open files, because without free ones the program cannot serve any client.
  */
 export function connectionsOfPort(openFiles = Number.POSITIVE_INFINITY): number {
-  return Math.min(defaultHttpLimits.maxInWhole, Math.max(minConnections, Math.floor(openFiles / 8)));
+  return Math.min(defaultHttpLimits.maxConnections, Math.max(minConnections, Math.floor(openFiles / 8)));
 }
 
 const minConnections = 4;

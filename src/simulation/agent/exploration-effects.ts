@@ -35,7 +35,7 @@ import {
 
 type EpochRun = { epoch: number; baseId: number };
 /** `seen`: hash of the content at the last watch. */
-export type WatchOrder = { directory: string; knownHash: string | null };
+export type DirectoryWatchInput = { directory: string; knownHash: string | null };
 
 /** Calls of the effects to the simulation. */
 export interface EffectWorld {
@@ -49,7 +49,7 @@ export interface EffectWorld {
   beginHandOver?(): void;
   /** No newer agent takes over: the agent keeps its Envoys. */
   cancelHandOver?(): void;
-  setWatch(watch: Running<WatchOrder>, on: boolean): void;
+  setWatch(watch: Running<DirectoryWatchInput>, on: boolean): void;
   /** The wait for files that the first start requires starts or stops. Absent: the files exist. */
   setFileWait?(call: AnyActorRef, on: boolean): void;
   /** A read of the files starts or stops. Absent: it finishes at once. */
@@ -194,7 +194,7 @@ export function readingOf(effects: EffectWorld): { digest: string; files: string
 export function scriptedWatch(directoryWatch: typeof directoryWatchMachine): typeof directoryWatchMachine {
   return directoryWatch.provide({
     actors: {
-      watchDirectory: scriptedCallback<{ type: never }, WatchOrder>({
+      watchDirectory: scriptedCallback<{ type: never }, DirectoryWatchInput>({
         start: (watch) => world(watch).setWatch(watch, true),
         stop: (watch) => world(watch).setWatch(watch, false),
       }),
@@ -207,7 +207,7 @@ function scriptedBinaryWatcher({ binaryWatcher, directoryWatch }: AgentMachines)
     actors: {
       directory: directoryWatch.provide({
         actors: {
-          watchDirectory: scriptedCallback<{ type: never }, WatchOrder>({
+          watchDirectory: scriptedCallback<{ type: never }, DirectoryWatchInput>({
             start: (watch) => {
               world(watch).setBinaryWatch?.(watch.self);
               report(watch.self, { type: 'watch.began' });

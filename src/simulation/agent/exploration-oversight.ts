@@ -122,8 +122,8 @@ export class Oversight {
 
   /** The desired configuration, or a newer one that was desired only briefly, prevents any Envoy from becoming live. */
   get #mayWaitForEver(): boolean {
-    const { unfit, desired: wanted } = this.#watched.state;
-    return unfit !== undefined && unfit.files >= wanted.files && unfit.orders === wanted.orders;
+    const { unfit, desired } = this.#watched.state;
+    return unfit !== undefined && unfit.files >= desired.files && unfit.orders === desired.orders;
   }
 
   /** A process that cannot be killed occupies the names of this base ID. */
@@ -226,8 +226,8 @@ export class Oversight {
 
   /** It kept serving while newer epochs were tried. Their failures do not affect it, so its loss starts a new count. */
   #isOutdated({ seen, generation }: SimulatedProcess): boolean {
-    const { filesRead, desired: wanted } = this.#watched.state;
-    return seen && (generation.files < filesRead || generation.orders < wanted.orders);
+    const { filesRead, desired } = this.#watched.state;
+    return seen && (generation.files < filesRead || generation.orders < desired.orders);
   }
 
   #isIdle(): boolean {

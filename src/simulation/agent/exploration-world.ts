@@ -40,11 +40,11 @@ import {
   natureNames,
 } from './exploration-choices.ts';
 import {
+  type DirectoryWatchInput,
   type EffectWorld,
   noPendingFiles,
   readingOf,
   type ScriptedAgent,
-  type WatchOrder,
   worldOf,
 } from './exploration-effects.ts';
 import { type AgentSnapshot, Oversight } from './exploration-oversight.ts';
@@ -222,7 +222,7 @@ export class ExplorationWorld implements World, EffectWorld {
     this.#set({ signals: self });
   }
 
-  setWatch({ self, input: { knownHash: seen } }: Running<WatchOrder>, on: boolean): void {
+  setWatch({ self, input: { knownHash: seen } }: Running<DirectoryWatchInput>, on: boolean): void {
     this.#set({ watch: on ? self : undefined, hung: false });
     if (!on) return;
     if (this.#state.away) {
@@ -569,8 +569,8 @@ export class ExplorationWorld implements World, EffectWorld {
 
   /** The agent has released control, and does not know the result yet. */
   get #standsBy(): boolean {
-    const { stoppedAgent: gone, link } = this.#state;
-    return gone !== undefined && link !== undefined && this.#agent.getSnapshot().status === 'active';
+    const { stoppedAgent, link } = this.#state;
+    return stoppedAgent !== undefined && link !== undefined && this.#agent.getSnapshot().status === 'active';
   }
 
   /** The launcher starts another agent, and repeats the order to stop if there was one. */
@@ -597,21 +597,22 @@ export class ExplorationWorld implements World, EffectWorld {
   }
 
   #noteUnseen(process: SimulatedProcess, end: ProcessEnd): void {
-    const { stoppedAgent: gone } = this.#state;
-    if (gone === undefined) return;
+    const { stoppedAgent } = this.#state;
+    if (stoppedAgent === undefined) return;
     const left = { process, end: { ...end, ...takeOverOf(process) } };
-    const ends = new Map(gone.ends).set(this.#nameOf(process), left);
-    this.#set({ stoppedAgent: { ...gone, ends } });
+    const ends = new Map(stoppedAgent.ends).set(this.#nameOf(process), left);
+    this.#set({ stoppedAgent: { ...stoppedAgent, ends } });
   }
 
   #adoption(): Adoption | undefined {
-    const { stoppedAgent: gone } = this.#state;
-    if (gone === undefined) return undefined;
-    const isThere = (run: Run): boolean => this.#processOf(run) !== undefined || gone.ends.has(this.#nameOf(run));
-    const epochs = gone.knowledge.epochs.filter(isThere).map((epoch) => {
-      return { ...epoch, configFile: 'envoy.json', ...this.#timesOf(epoch, gone) };
+    const { stoppedAgent } = this.#state;
+    if (stoppedAgent === undefined) return undefined;
+    const isThere = (run: Run): boolean =>
+      this.#processOf(run) !== undefined || stoppedAgent.ends.has(this.#nameOf(run));
+    const epochs = stoppedAgent.knowledge.epochs.filter(isThere).map((epoch) => {
+      return { ...epoch, configFile: 'envoy.json', ...this.#timesOf(epoch, stoppedAgent) };
     });
-    return epochs.length === 0 ? undefined : { ...gone.knowledge, epochs };
+    return epochs.length === 0 ? undefined : { ...stoppedAgent.knowledge, epochs };
   }
 
   /** Lower and upper bounds of the times: the next agent treats the range between them as unobserved. */
@@ -641,11 +642,14 @@ export class ExplorationWorld implements World, EffectWorld {
     const process = this.#processOf(run);
     if (process !== undefined) this.#host.adopt(process, effect);
     report(effect, { type: 'process.spawned', pid: process?.pid ?? 0, startedAtMs: run.adopted?.startedAtMs ?? 0 });
-    const { stoppedAgent: gone } = this.#state;
-    const left = gone?.ends.get(this.#nameOf(run));
+    const { stoppedAgent } = this.#state;
+    const left = stoppedAgent?.ends.get(this.#nameOf(run));
     if (process !== undefined || left === undefined) return;
     // Exits of Envoys that have been live are reported first.
-    const awaits = gone?.knowledge.restart !== undefined && left.process.seen && [...gone.ends.values()].some(isUnseen);
+    const awaits =
+      stoppedAgent?.knowledge.restart !== undefined &&
+      left.process.seen &&
+      [...stoppedAgent.ends.values()].some(isUnseen);
     this.#host.reportLater(() => {
       this.#oversight.recordObservedExit(left.process, awaits);
       report(effect, { type: 'process.exited', ...left.end });
@@ -686,10 +690,10 @@ export class ExplorationWorld implements World, EffectWorld {
 
   /** Unusable files cancel a change that was not read before; the contents that were read last stay desired. */
   #changeFiles(spoiled: boolean): void {
-    const { desired: wanted } = this.#state;
+    const { desired } = this.#state;
     if (spoiled) {
       this.#spendFault();
-      this.#set({ spoiled, desired: { ...wanted, files: this.#state.filesRead } });
+      this.#set({ spoiled, desired: { ...desired, files: this.#state.filesRead } });
     } else {
       this.#set({ triggers: this.#state.triggers - 1 });
       this.#putOtherFiles();
@@ -712,12 +716,12 @@ export class ExplorationWorld implements World, EffectWorld {
    * replaces it, reported or not. `away`: the directory is removed. `back`: a directory with other files reappears.
    */
   #changeDirectory(how: 'unwatch' | 'unseen' | 'replace' | 'away' | 'back', hangs: boolean): void {
-    const { watch, filesRead, desired: wanted } = this.#state;
+    const { watch, filesRead, desired } = this.#state;
     const seen = this.#contents;
     if (how !== 'back') this.#spendFault();
     const hung = how === 'replace' || hangs;
     this.#set({ hung, away: how === 'away' });
-    if (how === 'away') this.#set({ spoiled: true, desired: { ...wanted, files: filesRead } });
+    if (how === 'away') this.#set({ spoiled: true, desired: { ...desired, files: filesRead } });
     else if (how !== 'unwatch') this.#putOtherFiles();
     if (watch === undefined) return;
     if (how === 'unwatch' || how === 'unseen') report(watch, { type: 'watch.failed', reason: 'EIO', knownHash: seen });
@@ -728,9 +732,9 @@ export class ExplorationWorld implements World, EffectWorld {
   }
 
   #putOtherFiles(): void {
-    const { desired: wanted } = this.#state;
+    const { desired } = this.#state;
     const files = this.#state.files + 1;
-    this.#set({ files, spoiled: false, desired: { ...wanted, files } });
+    this.#set({ files, spoiled: false, desired: { ...desired, files } });
   }
 
   /** An incompatible binary has no effect; a compatible one becomes desired. */
@@ -743,8 +747,8 @@ export class ExplorationWorld implements World, EffectWorld {
   }
 
   #demandRestart(): void {
-    const { triggers, desired: wanted } = this.#state;
-    this.#set({ triggers: triggers - 1, desired: { ...wanted, orders: wanted.orders + 1 }, failures: 0 });
+    const { triggers, desired } = this.#state;
+    this.#set({ triggers: triggers - 1, desired: { ...desired, orders: desired.orders + 1 }, failures: 0 });
     this.#raise('SIGHUP');
   }
 

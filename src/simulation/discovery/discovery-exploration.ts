@@ -76,8 +76,8 @@ export class PushWorld implements World, PushEffectWorld {
 
   /** All clients have the contents of the sources, as far as that is possible. */
   get reached(): boolean {
-    const { isListed, contents, computed: made } = this.#moment.state;
-    const published = isListed ? contents : made;
+    const { isListed, contents, computed } = this.#moment.state;
+    const published = isListed ? contents : computed;
     return (
       stalledDelaysNoClient.whenIdleExceptStalled!({ ...this.#moment.observed(), published }) === undefined &&
       this.#moment.state.clients.every((client) => !client.stalled || this.#isSentAll(client, published))
@@ -89,9 +89,9 @@ export class PushWorld implements World, PushEffectWorld {
     const { orders, end } = this.#moment.state.streams.get(connection!)!;
     if (orders.length > 0 || end !== undefined) return false;
     return types.every((type) => {
-      const { subscribed: heard, sent } = this.#moment.state.wires.get(connection!)![type] ?? noWire;
+      const { subscribed, sent } = this.#moment.state.wires.get(connection!)![type] ?? noWire;
       const all = contents[type];
-      const names = isByName(type) ? heard.split(',').filter((name) => name in all) : Object.keys(all);
+      const names = isByName(type) ? subscribed.split(',').filter((name) => name in all) : Object.keys(all);
       return names.every((name) => sent[name] === all[name]);
     });
   }

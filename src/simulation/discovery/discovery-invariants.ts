@@ -79,9 +79,9 @@ export interface PushInvariant {
 export const oneOutstanding: PushInvariant = {
   name: 'one response of a type is outstanding on a stream',
   sending({ typeUrl, nonce }, wire) {
-    const { unacknowledged: unanswered, pendingRequests: asks, overdue } = wire[typeUrl] ?? noWire;
-    if (unanswered.length === 0 || asks.length > 0 || overdue) return undefined;
-    return `${nonce} follows ${unanswered.at(-1)!.nonce}, which the client has not acknowledged`;
+    const { unacknowledged, pendingRequests, overdue } = wire[typeUrl] ?? noWire;
+    if (unacknowledged.length === 0 || pendingRequests.length > 0 || overdue) return undefined;
+    return `${nonce} follows ${unacknowledged.at(-1)!.nonce}, which the client has not acknowledged`;
   },
 };
 
@@ -109,11 +109,11 @@ export const clustersFirst: PushInvariant = {
       const sent = wire[earlier]?.sent;
       if (sent === undefined) continue;
       // Only subscribed endpoints are sent; endpoints that were just requested are a response, not a push.
-      const { subscribed: heard, pendingRequests: asks } = wire[earlier]!;
+      const { subscribed, pendingRequests } = wire[earlier]!;
       const names =
         earlier === clusterType
           ? Object.keys(contents[earlier])
-          : heard.split(',').filter((name) => !asks.includes(name));
+          : subscribed.split(',').filter((name) => !pendingRequests.includes(name));
       for (const name of names) {
         const content = contents[earlier][name];
         // Resources that are sent again may belong to an earlier context than the client's clusters.

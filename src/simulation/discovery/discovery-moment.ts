@@ -1,7 +1,7 @@
 /** A state of the simulated push path with its actors, shared by the parts of the simulation. */
 import type { AnyActorRef } from 'xstate';
 import type { ProxyReport } from '../../../machines/discovery/protocol.ts';
-import type { ConnectionPush, StreamReport } from '../../../machines/discovery/xds/ads-protocol.ts';
+import type { AdsStreamReport, ConnectionPush } from '../../../machines/discovery/xds/ads-protocol.ts';
 import { report } from '../../debugger/explore/scripted-effect.ts';
 import { SymbolicSystem } from '../../debugger/explore/symbolic-system.ts';
 import { relay } from '../../runtime/actors/relay-event.ts';
@@ -68,7 +68,7 @@ export class PushMoment {
     relay(this.state.server, this.actor('push-queue'), event);
   }
 
-  send(connection: number, event: StreamReport | ConnectionPush): void {
+  send(connection: number, event: AdsStreamReport | ConnectionPush): void {
     if (event.type !== 'connection.push') report(this.state.effects.get(connection)!, event);
     else relay(this.state.server, this.state.connections.get(connection)!, event);
   }

@@ -43,12 +43,12 @@ export class PushSources {
   }
 
   change(event: MeshEvent): void {
-    const { changes, changed, contents, computed: made } = this.#state;
+    const { changes, changed, contents, computed } = this.#state;
     this.#moment.set({
       changes: changes - 1,
       changed: changed + 1,
       contents: changedContents(contents, event, changed + 1),
-      computed: changedContents(made, event, changed + 1),
+      computed: changedContents(computed, event, changed + 1),
     });
     this.#moment.actor('push').send({
       type: 'push.request',

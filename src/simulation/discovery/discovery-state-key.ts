@@ -26,7 +26,7 @@ export function keyOfWorld(state: PushWorldState, system: SymbolicSystem): strin
     changes,
     faults,
     contents,
-    computed: made,
+    computed,
     moved,
     isListed,
     isInStep,
@@ -42,7 +42,7 @@ export function keyOfWorld(state: PushWorldState, system: SymbolicSystem): strin
     owed,
   } = state;
   let key = `${changes} ${faults} ${JSON.stringify(contents)}|`;
-  if (moved.length > 0 || !isInStep) key += JSON.stringify(made);
+  if (moved.length > 0 || !isInStep) key += JSON.stringify(computed);
   key += `${moved.join()} ${isListed} ${isInStep} ${feed !== undefined} ${isLate} ${computing !== undefined}|`;
   const oldest = Math.min(contexts.length, ...[...streams.values()].map(({ context }) => context));
   key += contexts

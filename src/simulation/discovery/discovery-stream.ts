@@ -73,16 +73,16 @@ export function executeOrder(
   const typeUrl = order.typeUrl as MeshType;
   const all = contents[typeUrl];
   const now = order.names === '*' ? all : pick(all, order.names);
-  const before = stream.sent[typeUrl] ?? {};
-  const names = namesToSend(stream, order, before, now);
-  const missing = [...order.requested, ...Object.keys(before), ...(order.has?.names ?? [])].filter(
+  const sentBefore = stream.sent[typeUrl] ?? {};
+  const names = namesToSend(stream, order, sentBefore, now);
+  const missing = [...order.requested, ...Object.keys(sentBefore), ...(order.has?.names ?? [])].filter(
     (name) => now[name] === undefined,
   );
   const removed =
     stream.delta && (order.all || order.changed || order.requested.length > 0) ? [...new Set(missing)].sort() : [];
   const isResponse = order.all || order.requested.length > 0;
   const isWholeChanged = !stream.delta && !isByName(typeUrl) && missing.length > 0;
-  const sent = order.all || order.changed ? now : { ...before, ...pick(now, order.requested) };
+  const sent = order.all || order.changed ? now : { ...sentBefore, ...pick(now, order.requested) };
   const remembered: StreamState = { ...stream, sent: { ...stream.sent, [typeUrl]: sent } };
   if (!isResponse && names.length === 0 && removed.length === 0 && !isWholeChanged) {
     return { stream: remembered, response: undefined };
@@ -98,11 +98,11 @@ export function executeOrder(
 function namesToSend(
   { forgotten }: StreamState,
   order: ResponseOrder,
-  before: Resources,
+  sentBefore: Resources,
   now: Resources,
 ): readonly string[] {
   if (order.all) return Object.keys(now).filter((name) => forgotten.includes(name) || !hasAlready(order, name, now));
-  const changed = Object.keys(now).filter((name) => before[name] !== now[name]);
+  const changed = Object.keys(now).filter((name) => sentBefore[name] !== now[name]);
   const again = order.typeUrl === endpointType ? forgotten : [];
   const due = order.changed ? [...changed, ...again] : [];
   return [...new Set([...order.requested, ...due])].filter((name) => now[name] !== undefined);

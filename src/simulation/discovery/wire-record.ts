@@ -21,13 +21,13 @@ export function afterResponse(record: WireRecord, response: WireResponse, conten
 
 export function afterRequest(record: WireRecord, request: AdsRequest): WireRecord {
   const { nonce, rejection } = request;
-  const { unacknowledged: unanswered } = record;
-  const acknowledged = unanswered.find((response) => response.nonce === nonce);
+  const { unacknowledged } = record;
+  const acknowledged = unacknowledged.find((response) => response.nonce === nonce);
   const isCurrent = nonce === '' || nonce === record.lastNonce;
   // The names of a state-of-the-world request count if it refers to the last response (§7.3 S4), and does not reject it (S1).
   const counts = request.protocol === 'delta' || (isCurrent && rejection === null);
-  const isLast = acknowledged !== undefined && acknowledged === unanswered.at(-1);
-  const left = unanswered.filter((response) => response !== acknowledged);
+  const isLast = acknowledged !== undefined && acknowledged === unacknowledged.at(-1);
+  const left = unacknowledged.filter((response) => response !== acknowledged);
   return {
     ...record,
     unacknowledged: left,

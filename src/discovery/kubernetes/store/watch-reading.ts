@@ -1,4 +1,4 @@
-import type { StreamReport } from '../../../../machines/discovery/kubernetes/kubernetes-protocol.ts';
+import type { WatchStreamReport } from '../../../../machines/discovery/kubernetes/kubernetes-protocol.ts';
 import { type ApiFailure, failureOfStatus } from '../api-failure.ts';
 import { endsInitialEvents, type WatchEvent } from '../api-server.ts';
 import type { ObjectChange, ObjectStore } from './object-store.ts';
@@ -13,7 +13,7 @@ const progressMs = 250;
 export class WatchReading {
   readonly #store: ObjectStore;
   readonly #now: () => number;
-  readonly #report: (report: StreamReport, changes: readonly ObjectChange[]) => void;
+  readonly #report: (report: WatchStreamReport, changes: readonly ObjectChange[]) => void;
   #isInitial: boolean;
   #lastReportedAt: number;
   #changes: ObjectChange[] = [];
@@ -26,7 +26,7 @@ export class WatchReading {
     store: ObjectStore,
     initial: boolean,
     now: () => number,
-    report: (report: StreamReport, changes: readonly ObjectChange[]) => void,
+    report: (report: WatchStreamReport, changes: readonly ObjectChange[]) => void,
   ) {
     this.#store = store;
     this.#isInitial = initial;

@@ -88,7 +88,7 @@ export class HttpServers {
 
   #open(address: ListenAddress): Promise<ListenAddress> {
     const { grpc, connections, ...fence } = this.#options;
-    const limits = connections === undefined ? {} : { limits: { maxInWhole: connections } };
+    const limits = connections === undefined ? {} : { limits: { maxConnections: connections } };
     const server = createFencedServer((...exchange) => this.#respond(...exchange), { ...fence, ...limits });
     const claim = (socket: Socket): boolean => {
       this.#release(socket);

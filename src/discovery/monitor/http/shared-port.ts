@@ -42,6 +42,6 @@ const maxSilent = 4_096;
 const minSilent = 4;
 
 function silentConnections(openFiles = openFilesLimit() ?? Number.POSITIVE_INFINITY): ConnectionBoundsOptions {
-  const maxInWhole = Math.min(maxSilent, Math.max(minSilent, Math.floor(openFiles / 16)));
-  return { maxPerAddress: 512, maxInWhole };
+  const maxConnections = Math.min(maxSilent, Math.max(minSilent, Math.floor(openFiles / 16)));
+  return { maxPerAddress: 512, maxConnections };
 }

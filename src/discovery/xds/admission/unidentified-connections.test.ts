@@ -100,7 +100,7 @@ test('The xDS server keeps a connection with an identified node', async ({ start
 test('The xDS server limits unidentified connections of one address, and accepts another address', async ({
   start,
 }) => {
-  const { port, client } = await start({ limits: { unidentified: { maxIdlePerAddress: 20, maxIdleInWhole: 30 } } });
+  const { port, client } = await start({ limits: { unidentified: { maxIdlePerAddress: 20, maxIdleConnections: 30 } } });
   const crowd: Socket[] = [];
   for (let i = 0; i < 100; i++) crowd.push(await reading(port, '127.0.0.9'));
   const left = (): Socket[] => crowd.filter(({ destroyed }) => !destroyed);

@@ -21,19 +21,19 @@ export interface UnidentifiedLimits {
   readonly maxSilentBytes: number;
   /** Maximum number of unidentified connections per address and in total. Default 512 and 4096. */
   readonly maxIdlePerAddress: number;
-  readonly maxIdleInWhole: number;
+  readonly maxIdleConnections: number;
   /** Maximum number of connections per address and in total, including those of served clients. Default 10 000 and 60 000. */
   readonly maxPerAddress: number;
-  readonly maxInWhole: number;
+  readonly maxConnections: number;
 }
 
 export const unidentifiedLimits: UnidentifiedLimits = {
   silentMs: 30_000,
   maxSilentBytes: 16 * 1024 * 1024,
   maxIdlePerAddress: 512,
-  maxIdleInWhole: 4_096,
+  maxIdleConnections: 4_096,
   maxPerAddress: 10_000,
-  maxInWhole: 60_000,
+  maxConnections: 60_000,
 };
 
 const sweepMs = 1_000;
@@ -254,7 +254,7 @@ export class UnidentifiedConnections {
   #enqueue(socket: Socket, group: string, take: () => void): void {
     const { bounds, limits, refused } = this.#options;
     // If the limit is reached, `bounds` closes another connection or rejects this one.
-    if (bounds.size + this.queue.size >= limits.maxInWhole) take();
+    if (bounds.size + this.queue.size >= limits.maxConnections) take();
     else if (!this.queue.add(group, socket, take)) refused('too many connections');
   }
 

@@ -1,5 +1,9 @@
 /** Sending side of a stream, which builds ordered responses and writes each after earlier ones were sent. */
-import type { ResponseOrder, ResponseSkipped, StreamReport } from '../../../../machines/discovery/xds/ads-protocol.ts';
+import type {
+  AdsStreamReport,
+  ResponseOrder,
+  ResponseSkipped,
+} from '../../../../machines/discovery/xds/ads-protocol.ts';
 import { clusterType, endpointType, isOneTimeType, secretType } from '../../../../machines/discovery/xds/ads-types.ts';
 import { type RolloutRules, rolloutRules } from '../../../../machines/discovery/xds/rollout-rules.ts';
 import { nonceOf } from '../../../../machines/discovery/xds/stream-nonce.ts';
@@ -128,7 +132,7 @@ export class AdsResponder implements GatedStream {
     while (this.#tryGet(typeUrl, () => preparation.piece()) === true) yield;
   }
 
-  onReport(report: StreamReport): void {
+  onReport(report: AdsStreamReport): void {
     this.#options.onReport(report);
   }
 

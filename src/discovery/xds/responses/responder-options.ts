@@ -1,4 +1,4 @@
-import type { StreamReport } from '../../../../machines/discovery/xds/ads-protocol.ts';
+import type { AdsStreamReport } from '../../../../machines/discovery/xds/ads-protocol.ts';
 import type { Watch } from '../../../../machines/discovery/xds/watch-record.ts';
 import type { NodeIdentity, NodeResources } from '../resource-source.ts';
 import type { RolloutEvent } from '../rollout/rollout-events.ts';
@@ -23,7 +23,7 @@ export interface AdsResponderOptions {
   readonly peer: string;
   readonly transport: AdsTransport;
   readonly context: StreamContext;
-  readonly onReport: (report: StreamReport) => void;
+  readonly onReport: (report: AdsStreamReport) => void;
   /** Runs a task. Its error closes the stream. */
   readonly runGuarded: (task: () => void) => void;
   /** Called when orders start or stop waiting for earlier responses. */

@@ -7,9 +7,9 @@ import type {
   ResourcesReady,
 } from '../../../../machines/discovery/xds/ads-exchange.ts';
 import type {
+  AdsStreamReport,
   ClustersRetained,
   RetentionState,
-  StreamReport,
 } from '../../../../machines/discovery/xds/ads-protocol.ts';
 import { isRemovalPending } from '../../../../machines/discovery/xds/cluster-removal.ts';
 import {
@@ -31,7 +31,7 @@ export type RolloutEvent =
   | ClustersUnrequested;
 
 export interface ReportedStream {
-  onReport(report: StreamReport): void;
+  onReport(report: AdsStreamReport): void;
   readonly observer: Pick<AdsObserver, 'clustersAwaited' | 'clustersRetained' | 'clustersGivenUp'>;
 }
 

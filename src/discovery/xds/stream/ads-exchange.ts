@@ -8,7 +8,11 @@ import {
   routineBefore,
   stepOf,
 } from '../../../../machines/discovery/xds/ads-exchange.ts';
-import type { ConnectionPush, ResponseOrder, StreamReport } from '../../../../machines/discovery/xds/ads-protocol.ts';
+import type {
+  AdsStreamReport,
+  ConnectionPush,
+  ResponseOrder,
+} from '../../../../machines/discovery/xds/ads-protocol.ts';
 import type { Watches } from '../../../../machines/discovery/xds/ads-watch.ts';
 import { OneAtATime } from '../../../runtime/one-at-a-time.ts';
 
@@ -16,7 +20,7 @@ export interface AdsExchangeOptions {
   /** Rules, which may change when the node becomes known. */
   readonly rules: () => ExchangeRules;
   /** Reports events to the chart of the stream. */
-  readonly report: (report: StreamReport) => void;
+  readonly report: (report: AdsStreamReport) => void;
   /** Sends responses. The outcome of each order must be reported to the exchange. */
   readonly send: (orders: readonly ResponseOrder[]) => void;
   readonly routine: RoutineListener | undefined;
@@ -24,7 +28,7 @@ export interface AdsExchangeOptions {
 
 /** Listener for events that are traced only at level full. */
 export interface RoutineListener {
-  reported(report: StreamReport): void;
+  reported(report: AdsStreamReport): void;
   pushed(order: ConnectionPush): void;
 }
 

@@ -1,7 +1,7 @@
 /** Effects of the chart `ads-connection`: a gRPC stream and the resources of its node. */
 
 import { type ExchangeRules, isOfExchange, tooManyNames } from '../../../../machines/discovery/xds/ads-exchange.ts';
-import type { AdsRequest, StreamOrder, StreamReport } from '../../../../machines/discovery/xds/ads-protocol.ts';
+import type { AdsRequest, AdsStreamReport, StreamOrder } from '../../../../machines/discovery/xds/ads-protocol.ts';
 import { healthType, proxyConfigType } from '../../../../machines/discovery/xds/ads-types.ts';
 import { isSubscribed, type Watches } from '../../../../machines/discovery/xds/ads-watch.ts';
 import { isProxyless } from '../../../model/node/parse-node.ts';
@@ -365,7 +365,7 @@ export class AdsStream {
     }
   }
 
-  #reportOutcome(report: StreamReport): void {
+  #reportOutcome(report: AdsStreamReport): void {
     this.#log.outcome(report);
     if (report.type === 'response.sent' || report.type === 'response.skipped') {
       this.#listener.responded();
@@ -373,7 +373,7 @@ export class AdsStream {
     } else this.#report(report);
   }
 
-  #reportExchange(report: StreamReport): void {
+  #reportExchange(report: AdsStreamReport): void {
     if (report.type === 'request.classified') this.#log.judged(report.typeUrl, report.requestClass, report.reason);
     this.#report(report);
   }
@@ -420,7 +420,7 @@ export class AdsStream {
     this.#listener.report({ type: 'stream.closed', reason });
   }
 
-  #report(report: StreamReport): void {
+  #report(report: AdsStreamReport): void {
     if (!this.#isOver) this.#listener.report(report);
   }
 

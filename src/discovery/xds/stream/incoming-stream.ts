@@ -1,4 +1,4 @@
-import type { ConnectionPush, StreamReport } from '../../../../machines/discovery/xds/ads-protocol.ts';
+import type { AdsStreamReport, ConnectionPush } from '../../../../machines/discovery/xds/ads-protocol.ts';
 import type { Authenticator } from '../access/authenticator.ts';
 import type { RequestIntake } from '../requests/request-intake.ts';
 import type { AdsCall } from './ads-transport.ts';
@@ -30,7 +30,7 @@ export interface IncomingStream {
 
 export interface StreamListener {
   /** Reports to the stream's chart. */
-  report(report: StreamReport): void;
+  report(report: AdsStreamReport): void;
   /** Reports pushes to the stream's chart if routine events are traced. */
   pushed(order: ConnectionPush): void;
   /** Called when a response was written or the client has all requested resources. */

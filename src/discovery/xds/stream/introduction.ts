@@ -1,5 +1,5 @@
 /** Validates the node in a client's first message. */
-import type { StreamReport } from '../../../../machines/discovery/xds/ads-protocol.ts';
+import type { AdsStreamReport } from '../../../../machines/discovery/xds/ads-protocol.ts';
 import { messageOf } from '../../../runtime/errors.ts';
 import { maxNodeBytes, maxNodeIdLength } from '../ads-limits.ts';
 import { readNode } from '../requests/ads-request.ts';
@@ -9,7 +9,7 @@ import { shortened } from './client-text.ts';
 export type Introduction =
   | { readonly identity: NodeIdentity }
   | { readonly refusal: string }
-  | { readonly report: StreamReport };
+  | { readonly report: AdsStreamReport };
 
 export function introductionOf(node: Uint8Array | undefined): Introduction {
   let identity: NodeIdentity | undefined;

@@ -1,9 +1,9 @@
 /** Writes log lines and calls the observer for one stream. */
 import type {
   AdsRequest,
+  AdsStreamReport,
   ResponseSent,
   ResponseSkipped,
-  StreamReport,
 } from '../../../../machines/discovery/xds/ads-protocol.ts';
 import { maxRetainedClusters } from '../../../../machines/discovery/xds/cluster-removal.ts';
 import { messageOf } from '../../../runtime/errors.ts';
@@ -46,7 +46,7 @@ export class StreamLog {
     });
   }
 
-  outcome(report: StreamReport): void {
+  outcome(report: AdsStreamReport): void {
     if (report.type === 'response.sent' || report.type === 'response.skipped') this.#responded(report);
     else this.#rollout(report);
   }
@@ -76,7 +76,7 @@ export class StreamLog {
     this.#logger.debug('node.unreadable', { peer: this.#peer, reason: shortened(messageOf(error)) });
   }
 
-  #rollout(report: StreamReport): void {
+  #rollout(report: AdsStreamReport): void {
     const { observer } = this.#context;
     if (report.type === 'clusters.abandoned') {
       observer.clustersAbandoned?.(report.clusters.length);

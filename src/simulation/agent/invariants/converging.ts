@@ -10,15 +10,15 @@ export const noChartFails: Invariant = {
 /** When idle, the desired configuration serves, or all retries were used. */
 export const triggersAreApplied: Invariant = {
   name: 'every trigger is applied or superseded',
-  whenIdle({ host, desired: wanted, triesSinceTrigger, retryBudget, stopOrdered, agentExitCode, mayWaitForEver }) {
+  whenIdle({ host, desired, triesSinceTrigger, retryBudget, stopOrdered, agentExitCode, mayWaitForEver }) {
     if (stopOrdered || agentExitCode !== undefined || triesSinceTrigger > retryBudget) return undefined;
     if (mayWaitForEver === true || host.processes.some(({ isUnkillable: undying }) => undying)) return undefined;
     const serving = host.processes.filter((process) => host.isServing(process));
     const applied = serving.some(
-      ({ generation }) => generation.files >= wanted.files && generation.orders === wanted.orders,
+      ({ generation }) => generation.files >= desired.files && generation.orders === desired.orders,
     );
     if (applied) return undefined;
-    return `certificate ${wanted.files} and restart order ${wanted.orders} are not applied; serving: ${listOf(serving)}`;
+    return `certificate ${desired.files} and restart order ${desired.orders} are not applied; serving: ${listOf(serving)}`;
   },
 };
 
