@@ -1,4 +1,4 @@
-/** The ads-connection chart with its real stream effect, without a network. Rows are those of spec/discovery.md §7.6. */
+/** The ads-connection chart with its real stream effect, without a network. Rows are numbers of edge cases (edge-cases.test.ts). */
 import { join } from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
 import type { AnyStateNode } from 'xstate';

@@ -1,4 +1,4 @@
-/** The rules of spec/discovery.md §7.3 (S), §7.4 (D) and the rows of §7.6 that are about one type of one stream. */
+/** The rules of SotW (S), of delta (D), and the edge cases of one type of one stream. */
 import { describe, expect, test } from 'vitest';
 import type {
   AdsRequest,

@@ -1,4 +1,4 @@
-/** The control plane's statecharts, with scripted effects under a virtual clock (spec/discovery.md §2, §3.1, §4.3, §5.5). */
+/** The control plane's statecharts, with scripted effects under a virtual clock. */
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest';
 import type { AnyStateMachine, AnyStateNode } from 'xstate';

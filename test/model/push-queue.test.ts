@@ -1,4 +1,4 @@
-/** The push queue: spec/discovery.md §6.4, with a scripted ADS server that completes pushes when the test orders it. */
+/** The push queue, with a scripted ADS server that completes pushes when the test orders it. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type Actor, createActor, fromCallback, setup } from 'xstate';

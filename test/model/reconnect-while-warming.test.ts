@@ -1,5 +1,5 @@
 /**
- * An Envoy of which a cluster warms requests no clusters on a new stream (spec/make-before-break.md §9). If the cluster warms without
+ * An Envoy of which a cluster warms requests no clusters on a new stream. If the cluster warms without
  * end, clusters are sent without a request, and those that may be the reason have a time limit.
  */
 import { afterEach, describe, expect, test } from 'vitest';

@@ -1,6 +1,6 @@
 /**
  * A rotation of the root beside workloads that receive roots late, renew late, exit and restart, and a control plane that is killed in
- * any step: every workload trusts the certificate that every other workload presents at that time (spec/identity.md §8).
+ * any step: every workload trusts the certificate that every other workload presents at that time.
  */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';

@@ -1,4 +1,4 @@
-/** Services and endpoints: when they are computed again, and what the start waits for (spec/discovery.md §5.1, §5.5). */
+/** Services and endpoints: when they are computed again, and what the start waits for. */
 import { describe, expect, it } from 'vitest';
 import type { ServicesReading } from '../../machines/discovery/registry/service-registry.setup.ts';
 import { DiscoveryWorld } from '../simulation/discovery-world.ts';

@@ -5,7 +5,7 @@ import type { SimulatedHost, SimulatedProcess } from '../../src/simulation/agent
 import type { Nature } from './nature.ts';
 import type { VirtualClock } from './virtual-clock.ts';
 
-/** Measured maximums (spec/envoy-hot-restart.md §1), and the interval of probes (src/agent/admin/live-probe.ts). */
+/** Measured maximums, and the interval of probes (src/agent/admin/live-probe.ts). */
 const maxDurations = { adminMs: 400, liveMs: 2_500, probeMs: 300 };
 
 export interface EnvoyTimesOptions {

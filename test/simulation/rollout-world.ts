@@ -1,6 +1,6 @@
 /**
  * Make before break for the explorer: the real stream with its chart, and a model of Envoy that warms clusters and acknowledges
- * CDS when none warms any more (spec/make-before-break.md §1). Requests and responses may be late, in both directions.
+ * CDS when none warms any more. Requests and responses may be late, in both directions.
  */
 import { clusterType, endpointType, routeType } from '../../machines/discovery/xds/ads-types.ts';
 import type { RolloutRules } from '../../machines/discovery/xds/rollout-rules.ts';

@@ -1,6 +1,5 @@
 /**
- * An API server of Kubernetes behind the port, in virtual time, as far as informers can distinguish it from a real one
- * (spec/kubernetes.md §1); a test orders its faults. It keeps all earlier states, so that
+ * An API server of Kubernetes behind the port, in virtual time, as far as informers can distinguish it from a real one; a test orders its faults. It keeps all earlier states, so that
  * the state of a client can be checked against them.
  */
 import { ApiError, type ApiFailure } from '../../src/discovery/kubernetes/api-failure.ts';

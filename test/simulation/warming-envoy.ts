@@ -1,6 +1,6 @@
 /**
  * A model of Envoy for explorations of make before break: it warms clusters, uses one when it has its assignment or its name is resolved,
- * and acknowledges CDS when none warms any more (spec/make-before-break.md §1).
+ * and acknowledges CDS when none warms any more.
  */
 import { clusterType, endpointType, routeType } from '../../machines/discovery/xds/ads-types.ts';
 import { defaultRemovalDelayMs } from '../../src/discovery/xds/ads-limits.ts';

@@ -15,7 +15,7 @@ interface PatchesContext extends PatchesWait {
   unusable: string;
 }
 
-/** Requests patches of Envoy's bootstrap from the control plane (spec/discovery.md §8.9 BOOTSTRAP). */
+/** Requests patches of Envoy's bootstrap from the control plane. */
 export const bootstrapPatchesMachine = setup({
   types: {
     context: {} as PatchesContext,

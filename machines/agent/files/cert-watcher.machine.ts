@@ -52,7 +52,7 @@ const maxReadPauseMs = 60_000;
 
 /**
  * Sends the configuration of certificate files to the supervisor: at once for the first start, later a fixed delay after the first change
- * of a batch (spec/agent.md §3.2).
+ * of a batch.
  */
 export const certWatcherMachine = setup({
   types: {

@@ -1,4 +1,4 @@
-/** Names of a workload's secrets, and the state of each (spec/agent.md §7.1). */
+/** Names of a workload's secrets, and the state of each. */
 import type { RootParts } from '../secrets-protocol.ts';
 
 /** The workload's certificate with its key. */

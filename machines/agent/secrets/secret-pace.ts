@@ -1,4 +1,4 @@
-/** Times of renewals and retries (spec/agent.md §7.1, §7.4; spec/identity.md §8). */
+/** Times of renewals and retries. */
 
 /** The clock is checked at least this often: Node limits a timer to 24.8 days, and a timer stops while the machine sleeps. */
 export const maxTimerMs = 3_600_000;
@@ -29,7 +29,7 @@ export interface RenewalGrace {
 
 /**
  * Time of the renewal. The random number is drawn once per certificate: drawn at each check, most workloads would renew at the beginning of
- * the window (spec/identity.md §2).
+ * the window.
  *
  * @param draw from 0 to 1
  */
@@ -84,7 +84,7 @@ export function pauseMs({ failures, draw, leftMs, pushbackMs }: ObtainFailure): 
   return Math.round(Math.max(minPauseMs, jitteredMs, requestedMs * (1 + draw / 2)));
 }
 
-/** Until unusable files are read again: 50 ms, doubling up to one minute (spec/agent.md §7.6). */
+/** Until unusable files are read again: 50 ms, doubling up to one minute. */
 export function filesPauseMs(failures: number): number {
   return Math.min(60_000, 50 * 2 ** (Math.min(failures, maxFailures) - 1));
 }

@@ -68,7 +68,7 @@ export type ServerFound = 'nobody' | 'a server' | 'another agent';
 
 const probeLimitMs = 3_000;
 const openLimitMs = 10_000;
-/** Pauses of 1, 2, 4, 8 and 16 s (spec/agent.md §7.1). */
+/** Pauses of 1, 2, 4, 8 and 16 s. */
 const maxOpenFailures = 5;
 const firstPauseMs = 1_000;
 /** As for the gRPC bootstrap file. */
@@ -94,7 +94,7 @@ export const secretsSetup = setup({
   actors: {
     probeServer: promiseEffect<ServerFound, { socket: string }>('probeServer'),
     serveSecrets: callbackEffect<SdsOrder, { socket: string }>('serveSecrets'),
-    /** Writes issued certificates to files (spec/agent.md §7.7). */
+    /** Writes issued certificates to files. */
     writeOutput: callbackEffect<OutputWrite, undefined>('writeOutput'),
     secret: secretMachine,
   },

@@ -47,9 +47,8 @@ const notReady = {
 const rejectReadiness = { 'readiness.requested': notReady, 'envoy.responded': [alreadyResponded, notReady] } as const;
 
 /**
- * Readiness of this proxy (spec/agent.md §6): an epoch serves everything it was started for, as reported by its admin interface, not by
- * statistics. While a child takes over the admin port, that port reports the state of the child, and may be closed if the child fails
- * (spec/envoy-hot-restart.md §9 step 7). Then one of the serving Envoy's ports is probed.
+ * Readiness of this proxy: an epoch serves everything it was started for, as reported by its admin interface, not by
+ * statistics. While a child takes over the admin port, that port reports the state of the child, and may be closed if the child fails. Then one of the serving Envoy's ports is probed.
  */
 export const statusMachine = statusSetup.createMachine({
   id: 'status',

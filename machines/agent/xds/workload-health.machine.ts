@@ -3,7 +3,7 @@ import { promiseEffect, reasonOf } from '../../effect.ts';
 import { noLane } from '../timeline.ts';
 import type { HealthChanged } from '../xds-protocol.ts';
 
-/** Probe of the workload (spec/agent.md §8.4). Times in milliseconds. */
+/** Probe of the workload. Times in milliseconds. */
 export interface ProbeTimes {
   initialDelayMs: number;
   periodMs: number;

@@ -9,7 +9,7 @@ import {
 } from './xds-stream.setup.ts';
 
 /**
- * One xDS stream of Envoy, and its connection to the control plane (spec/agent.md §8.1).
+ * One xDS stream of Envoy, and its connection to the control plane.
  *
  * Envoy's stream is accepted, but not read, before the control plane is connected: its first requests, which list its resources, wait in
  * its buffers. When the control plane ends its stream, the agent ends Envoy's stream too, and accepts the next one in the same way. Keeping

@@ -18,7 +18,7 @@ import { meshConfigTimeline } from '../timeline.ts';
 export interface MeshConfigInput {
   name: SettingsName;
   file: string;
-  /** From the first event of a batch to the read (spec/discovery.md §3.1: 100 ms, not re-armed). */
+  /** From the first event of a batch to the read (100 ms, not re-armed). */
   settleMs: number;
 }
 
@@ -163,7 +163,7 @@ export const meshConfigMachine = setup({
                 ],
               },
               {
-                description: 'The defaults apply, and the errors are reported (§2.1, G4 step 6).',
+                description: 'The defaults apply, and the errors are reported.',
                 target: 'unchanged',
                 actions: [
                   { type: 'reportRejected', params: ({ event }) => ({ problems: problemsOf(event.output) }) },

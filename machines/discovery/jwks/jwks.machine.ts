@@ -67,7 +67,7 @@ interface JwksContext extends JwksInput {
 }
 
 /**
- * Keys of the issuers that RequestAuthentications name by address (spec/discovery.md §8.10). A new or changed object is pushed when its
+ * Keys of the issuers that RequestAuthentications name by address. A new or changed object is pushed when its
  * issuers have responded or exceeded the limit, so that tokens are not rejected for lack of keys. It does not wait for issuers of other
  * objects.
  */

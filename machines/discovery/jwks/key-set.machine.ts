@@ -43,7 +43,7 @@ const minBackoffMs = 60_000;
 const maxBackoffMs = 3_600_000;
 
 /**
- * Keeps the keys of one issuer up to date (spec/discovery.md §8.10: refreshed every 20 minutes, retried after a second, then after one
+ * Keeps the keys of one issuer up to date (refreshed every 20 minutes, retried after a second, then after one
  * minute to an hour). The last keys apply however long the issuer fails.
  */
 export const keySetMachine = setup({

@@ -35,7 +35,7 @@ const maxRetryMs = 60_000;
 const maxFailures = 7;
 
 /**
- * Keeps one host name of network gateways resolved (spec/discovery.md §3.3). The last addresses apply however long DNS fails, so that an
+ * Keeps one host name of network gateways resolved. The last addresses apply however long DNS fails, so that an
  * outage of DNS does not separate networks.
  */
 export const gatewayNameMachine = setup({

@@ -17,7 +17,7 @@ interface AccessReviewContext extends AccessReviewInput {
 
 export type AccessResult = { outcome: 'answered'; allowed: boolean } | { outcome: 'failed'; reason: string };
 
-/** How long a result applies (spec/discovery.md §8.7: one minute, as in Istio). */
+/** How long a result applies (one minute, as in Istio). */
 const refreshMs = 60_000;
 const minRetryMs = 1_000;
 const maxRetryMs = 60_000;

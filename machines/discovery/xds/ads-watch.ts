@@ -1,6 +1,6 @@
 /**
  * The subscription of a client to one type: a plain record, and the rules by which requests, responses and pushes change it
- * (spec/discovery.md §7.3 S1–S9, §7.4 D1–D5; deviations: spec/xds-conformance.md).
+ * (rules S1 to S9 of SotW and D1 to D5 of delta: test/model/ads-watch.test.ts).
  *
  * A record is never changed in place. One response of a type is pending at a time: a push waits for its acknowledgement, with a limit. New
  * subscriptions do not wait.
@@ -74,7 +74,7 @@ export function isSettled(watch: Watch): boolean {
 export type Rules = {
   /**
    * Whether a delta client's names in a late acknowledgement count. They state its subscription, which it will not repeat. (A plain cache
-   * must ignore them: spec/xds-conformance.md.)
+   * must ignore them.)
    */
   acceptsLateNames: boolean;
 };
@@ -248,7 +248,7 @@ export function withChange(watch: Watch): Watch {
 }
 
 /**
- * Clusters were sent. Envoy waits for the endpoints of a changed cluster even if it has them, so they are sent again (§7.4), unless a
+ * Clusters were sent. Envoy waits for the endpoints of a changed cluster even if it has them, so they are sent again, unless a
  * pending order includes them.
  */
 export function withNewClusters(watch: Watch): Watch {

@@ -3,7 +3,7 @@
  * listeners that name a cluster which the client cannot use yet are held until it can, or until a limit. When idle, the record is empty. A
  * record is never changed in place.
  *
- * Envoy acknowledges CDS when no cluster is warming, and reads one stream in order (spec/make-before-break.md §1).
+ * Envoy acknowledges CDS when no cluster is warming, and reads one stream in order.
  */
 import type { AdsRequest, RetentionState } from './ads-protocol.ts';
 import { extensionType, listenerType, routeType } from './ads-types.ts';

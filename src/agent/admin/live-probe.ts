@@ -28,7 +28,7 @@ export interface ProbeEnvironment {
   readonly isMarkedInitializing?: (baseId: number) => boolean | undefined;
 }
 
-/** Most epochs become live within this time (spec/envoy-hot-restart.md §1), in which frequent probes detect that early. */
+/** Most epochs become live within this time, in which frequent probes detect that early. */
 const eagerMs = 1_000;
 const eagerPauseMs = 25;
 const pauseMs = 250;
@@ -159,7 +159,7 @@ class Probe {
   }
 
   /**
-   * A child sets the flag when it attaches to the shared memory, and clears it when it becomes live (spec/envoy-hot-restart.md facts 1 and 2). Only a
+   * A child sets the flag when it attaches to the shared memory, and clears it when it becomes live (docs/hot-restart-reference.md, facts 1 and 2). Only a
    * flag that appeared during this probe counts: an earlier one may be of another child or the parent.
    */
   #isLiveByMark(): boolean {
@@ -181,7 +181,7 @@ class Probe {
 }
 
 /**
- * Status 200 of `/ready` alone may come from the parent or another program (spec/agent.md §2.6 F13), and the port may move to the child before the
+ * Status 200 of `/ready` alone may come from the parent or another program, and the port may move to the child before the
  * next request. Only `/server_info` contains epoch and state in one response; it is large, so it is requested only after `/ready` succeeds.
  */
 async function probeAdmin(admin: AdminClient, { epoch }: Pick<ProbeOrder, 'epoch'>): Promise<Finding> {

@@ -1,4 +1,4 @@
-/** Patches of the bootstrap by the control plane (spec/discovery.md §8.9 BOOTSTRAP). */
+/** Patches of the bootstrap by the control plane. */
 
 import { once } from 'node:events';
 import { createServer, type ServerHttp2Session, type ServerHttp2Stream } from 'node:http2';

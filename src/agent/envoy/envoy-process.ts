@@ -122,7 +122,7 @@ function runEnvoy(
     hasEnded = true;
     records.end();
     const { refusedByParent } = output;
-    // A killed process reports no reason (spec/agent.md §2.6 F12).
+    // A killed process reports no reason.
     const killed = signal === 'SIGKILL' && !killedByAgent ? causeOfKill(killsBefore, outOfMemoryKills()) : undefined;
     const { lastOutput, outOfMemory } = killed ?? { lastOutput: output.exitReason(), outOfMemory: false };
     const takeOver = tookOver ? { tookOverWithinMs: livedMs } : {};

@@ -1,4 +1,4 @@
-/** Reads certificate directories, and waits for files (spec/agent.md §3.2, §3.5). */
+/** Reads certificate directories, and waits for files. */
 import { createHash } from 'node:crypto';
 import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';

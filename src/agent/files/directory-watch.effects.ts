@@ -1,5 +1,5 @@
 /**
- * Effects of the chart `directory-watch` (spec/agent.md §3.2–3.4). Watches directories rather than files: Kubernetes replaces files by renaming a
+ * Effects of the chart `directory-watch`. Watches directories rather than files: Kubernetes replaces files by renaming a
  * symbolic link beside them, and a watch of a file ends with the file.
  *
  * Uses Node's watch rather than chokidar's: for one directory the kernel reports all that is needed, the watch is established synchronously, and only

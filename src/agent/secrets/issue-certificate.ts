@@ -1,4 +1,4 @@
-/** Requests a certificate of the authority for a new key, verifies and stores it (spec/agent.md §7.3). */
+/** Requests a certificate of the authority for a new key, verifies and stores it. */
 import { once } from 'node:events';
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';

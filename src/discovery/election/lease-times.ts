@@ -1,4 +1,4 @@
-/** Duration of a Lease and derived times (spec/kubernetes.md §2). */
+/** Duration of a Lease and derived times. */
 import type { LeaseTimes } from '../../../machines/discovery/election/leader.machine.ts';
 
 /** As in client-go: the holder uses 10 of these 15 s, and renews every 2 s. */

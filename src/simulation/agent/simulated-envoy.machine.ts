@@ -1,10 +1,10 @@
 /**
- * One Envoy process as its supervisor observes it, from measurements of Envoy (spec/envoy-hot-restart.md; "fact N" is in §0). Events by
+ * One Envoy process as its supervisor observes it, from measurements of Envoy (docs/hot-restart-reference.md, facts 1 to 10). Events by
  * Envoy's own clock are delays here. Events that depend on the host are listed in the `meta` of states, with their latest times.
  */
 import { raise, setup } from 'xstate';
 
-/** How the host's state affects a new process (§2). */
+/** How the host's state affects a new process. */
 export type Reception =
   | 'accepted'
   /** The INITIALIZING bit is set, or the shared memory of running processes was recreated: exit 1 (fact 1). */
@@ -72,7 +72,7 @@ export interface SimulatedEnvoyMeta {
   mayHang?: boolean;
 }
 
-/** Measured upper bounds, loaded machine (§1, §2, §4). */
+/** Measured upper bounds, loaded machine. */
 const exitMs = 200;
 const killMs = 50;
 const refusalMs = 1_500;

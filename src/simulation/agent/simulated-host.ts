@@ -190,7 +190,7 @@ export class SimulatedHost {
     return metaOf(process).mayHang === true;
   }
 
-  /** `POST /drain_listeners`: its listeners close at once, or gradually in its drain time; the process keeps running (§4). */
+  /** `POST /drain_listeners`: its listeners close at once, or gradually in its drain time; the process keeps running. */
   drainListeners(process: SimulatedProcess, { gradually = false } = {}): void {
     process.envoy.send({ type: gradually ? 'listeners.drain' : 'listeners.close' });
   }
@@ -452,7 +452,7 @@ export class SimulatedHost {
     return this.isOrphaned(parent) || this.isHanging(parent) ? 'no response' : 'accepted';
   }
 
-  /** Envoy names its sockets after its epoch modulo 3 (§2). */
+  /** Envoy names its sockets after its epoch modulo 3. */
   #isSocketTaken({ epoch, baseId }: { epoch: number; baseId: number }): boolean {
     return this.#peers(baseId).some((peer) => peer.epoch % 3 === epoch % 3);
   }

@@ -78,7 +78,7 @@ export interface HostWatch {
 /** It has no parent, so its epoch may wait for the rejected listener. A child has already replaced its parent. */
 export const mayBeHeldBack = ({ lacksListener: lacks, epoch }: SimulatedProcess): boolean => lacks && epoch === 0;
 
-/** By the names of their sockets: 4 is a child of 0, too (§2 "Gap +4"). */
+/** By the names of their sockets: 4 is a child of 0, too. */
 export function isChildOf(child: SimulatedProcess, parent: SimulatedProcess): boolean {
   return child.epoch > 0 && child.pid > parent.pid && (child.epoch - 1) % 3 === parent.epoch % 3;
 }

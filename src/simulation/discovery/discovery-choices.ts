@@ -49,7 +49,7 @@ function* choicesOf(
 }
 
 /**
- * The names in a rejection do not count (§7.3 S1). A state-of-the-world client whose names change while a response is on its way sends the
+ * The names in a rejection do not count. A state-of-the-world client whose names change while a response is on its way sends the
  * new names only with its ACK of that response. If it rejects the response, the server does not receive them until the next one.
  */
 function mayReject(moment: PushMoment, index: number): boolean {

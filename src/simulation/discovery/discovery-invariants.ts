@@ -74,7 +74,7 @@ export interface PushInvariant {
 
 /**
  * A pushed response waits until the client has acknowledged or rejected the previous one of its type, unless the client was silent for the
- * server's ackTimeout. A client's request is served at once (§7.3 S3, S8; §7.4 D2, D4).
+ * server's ackTimeout. A client's request is served at once.
  */
 export const oneOutstanding: PushInvariant = {
   name: 'one response of a type is outstanding on a stream',
@@ -100,7 +100,7 @@ export const acknowledgedWasSent: PushInvariant = {
   },
 };
 
-/** Make before break (§6.6): resources that a pushed response refers to, in the same context, were sent on the stream before. */
+/** Make before break: resources that a pushed response refers to, in the same context, were sent on the stream before. */
 export const clustersFirst: PushInvariant = {
   name: 'clusters are sent before the endpoints and routes of their context',
   sending({ typeUrl }, wire, contents) {
@@ -158,7 +158,7 @@ export const readersStay: PushInvariant = {
   },
 };
 
-/** A proxy would treat resources missing from a first list as removed (§5.1). */
+/** A proxy would treat resources missing from a first list as removed. */
 export const listsFirst: PushInvariant = {
   name: 'no proxy is served before the first lists are complete',
   always({ mayServe, streams }) {

@@ -24,7 +24,7 @@ export function afterRequest(record: WireRecord, request: AdsRequest): WireRecor
   const { unacknowledged } = record;
   const acknowledged = unacknowledged.find((response) => response.nonce === nonce);
   const isCurrent = nonce === '' || nonce === record.lastNonce;
-  // The names of a state-of-the-world request count if it refers to the last response (§7.3 S4), and does not reject it (S1).
+  // The names of a state-of-the-world request count if it refers to the last response, and does not reject it (S1).
   const counts = request.protocol === 'delta' || (isCurrent && rejection === null);
   const isLast = acknowledged !== undefined && acknowledged === unacknowledged.at(-1);
   const left = unacknowledged.filter((response) => response !== acknowledged);

@@ -1,4 +1,4 @@
-/** Another Envoy at the path of its binary: checked, started by a hot restart, reverted if it does not become live (spec/in-place.md §1). */
+/** Another Envoy at the path of its binary: checked, started by a hot restart, reverted if it does not become live. */
 import { describe, expect, test } from 'vitest';
 import { type AgentSettings, defaultSettings } from '../../../machines/agent/settings.ts';
 import { AgentWorld, oneDirectory } from '../../simulation/agent-world.ts';

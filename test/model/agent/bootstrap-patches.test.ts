@@ -1,4 +1,4 @@
-/** The control plane's patches of the bootstrap (spec/discovery.md §8.9 BOOTSTRAP) are known before an Envoy starts. */
+/** The control plane's patches of the bootstrap are known before an Envoy starts. */
 import { expect, test } from 'vitest';
 import { AgentWorld } from '../../simulation/agent-world.ts';
 import { checkEveryWorld, epochsStarted } from './scenes.ts';

@@ -1,5 +1,5 @@
 /**
- * The faults of the reference, spec/agent.md §2.6, by their numbers: each test fails when the code that prevents the fault is
+ * The faults of Istio's agent, by their numbers (F1 to F13): each test fails when the code that prevents the fault is
  * removed (docs/mutation-testing.md).
  */
 import { EventEmitter, once } from 'node:events';

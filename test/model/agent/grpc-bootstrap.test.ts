@@ -1,4 +1,4 @@
-/** The bootstrap file of gRPC programs without a proxy: after the certificates, before the workload is ready (spec/proxyless.md §4). */
+/** The bootstrap file of gRPC programs without a proxy: after the certificates, before the workload is ready. */
 import { expect, test } from 'vitest';
 import { type AgentSettings, defaultSettings } from '../../../machines/agent/settings.ts';
 import { AgentWorld } from '../../simulation/agent-world.ts';

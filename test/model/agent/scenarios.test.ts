@@ -1,5 +1,5 @@
 /**
- * The scenarios of spec/agent.md §2.8, by their numbers. A comment at a test states where this agent differs from the reference on
+ * The scenarios of the supervisor, by their numbers. A comment at a test states where this agent differs from the reference on
  * purpose; without a comment, both behave the same.
  */
 import { expect, test } from 'vitest';

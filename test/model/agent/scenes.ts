@@ -1,7 +1,7 @@
 /**
  * Start states of the agent's model tests. They run the real statecharts with scripted effects under virtual time; a
- * scenario or fault is named by its number in spec/agent.md §2.8 and §2.6, a rule of Envoy's by its fact in
- * spec/envoy-hot-restart.md §0.
+ * scenario or fault is named by its number (scenarios.test.ts, faults.test.ts), a rule of Envoy's by its fact in
+ * docs/hot-restart-reference.md.
  */
 import { join } from 'node:path';
 import { afterEach, expect } from 'vitest';

@@ -140,7 +140,7 @@ describe('renewal', () => {
     ['all', 1, 0, 0],
     ['nothing', 0, 0, 60],
     ['a quarter, from a later beginning', 0.25, 30, 75],
-  ])('starts when %s remains (spec/agent.md §7.4)', (_, ratio, from, minutes) => {
+  ])('starts when %s remains', (_, ratio, from, minutes) => {
     const life = { fromMs: from * minuteMs, endsAtMs: (from + 60) * minuteMs };
     expect(renewalAtMs(life, { ratio, jitter: 0 }, 0.3)).toBe(minutes * minuteMs);
   });

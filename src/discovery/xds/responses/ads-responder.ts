@@ -344,7 +344,7 @@ export class AdsResponder implements GatedStream {
     return 'failed';
   }
 
-  /** Only identified clients receive Secrets (§7.6 #24), unless the port requires no authentication. */
+  /** Only identified clients receive Secrets, unless the port requires no authentication. */
   #refusesSecrets(): boolean {
     if (this.#client === undefined || this.#client.identities.length > 0) return false;
     if (this.#client.node.secretsUnverified === true) return false;

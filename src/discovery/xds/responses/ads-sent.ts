@@ -110,7 +110,7 @@ export class SentResources {
   /**
    * Selects resources to send, and records them as sent. Returns `undefined` if there is nothing to send.
    *
-   * A subscription always gets a response, even if none of its resources exist: an empty list (§7.3), or in delta the removed names.
+   * A subscription always gets a response, even if none of its resources exist: an empty list, or in delta the removed names.
    */
   take(order: ResponseOrder, set: ResourceSet): ResponseSelection | undefined {
     this.#last =

@@ -14,7 +14,7 @@ export const noSignalToDrainingParent: Invariant = {
   },
 };
 
-/** A child that is not live needs its parent: without it, the child calls ten times and aborts (§2). */
+/** A child that is not live needs its parent: without it, the child calls ten times and aborts. */
 export const noSignalToNeededParent: Invariant = {
   name: 'never a termination signal to the parent of a starting epoch',
   signalling(process, signal, { host, stopOrdered, isOverdue }) {

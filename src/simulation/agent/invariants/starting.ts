@@ -1,6 +1,6 @@
 import { type Invariant, listOf } from './invariant.ts';
 
-/** Envoy accepts one new process at a time (spec/envoy-hot-restart.md §2); and one is enough, whatever its base ID. */
+/** Envoy accepts one new process at a time; and one is enough, whatever its base ID. */
 export const oneNotLive: Invariant = {
   name: 'never two epochs that are not live',
   spawning({ epoch }, { host }) {
@@ -9,7 +9,7 @@ export const oneNotLive: Invariant = {
   },
 };
 
-/** A gap of two aborts the child and leaves the INITIALIZING bit set (§2; F1, F3). */
+/** A gap of two aborts the child and leaves the INITIALIZING bit set. */
 export const noGap: Invariant = {
   name: 'never an epoch gap',
   spawning({ epoch, baseId }, { host }) {
@@ -19,7 +19,7 @@ export const noGap: Invariant = {
   },
 };
 
-/** Another epoch 0 would unlink the shared memory of running Envoys (§2). */
+/** Another epoch 0 would unlink the shared memory of running Envoys. */
 export const noSecondEpochZero: Invariant = {
   name: 'never epoch 0 beside another epoch',
   spawning({ epoch, baseId }, { host }) {
@@ -39,7 +39,7 @@ export const noDrainCutByStart: Invariant = {
   },
 };
 
-/** Each process costs 65 MB (§1), and Envoy has names only for a parent and its child per base ID (fact 5). */
+/** Each process costs 65 MB, and Envoy has names only for a parent and its child per base ID (fact 5). */
 export const fewProcesses: Invariant = {
   name: 'never more than three processes, nor more than two of one base id',
   always({ host }) {
