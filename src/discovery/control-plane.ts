@@ -58,7 +58,7 @@ export function makeControlPlane(program: DiscoveryProgram) {
   });
   const changes = makeChanges(cluster?.workloads);
   const push = makePush({
-    ...{ options, settings, directory: configs, cluster: cluster?.workloads, log: log.scope('ads') },
+    ...{ options, settings, meshConfigs: configs, cluster: cluster?.workloads, log: log.scope('ads') },
     ...{ keySets: jwks.keySets, responses: changes.history },
     ...(cluster && {
       secretAccess: cluster.secretAccess,

@@ -254,7 +254,11 @@ const broken: Record<string, Broken> = {
     machines: {
       push: pushMachine.provide({
         actions: {
-          claimCollected: assign({ underWay: ({ context }) => context.gathered, gathered: nothing, unbuilt: nothing }),
+          claimCollected: assign({
+            buildingRequests: ({ context }) => context.pendingRequests,
+            pendingRequests: nothing,
+            failedRequests: nothing,
+          }),
         },
       }),
     },

@@ -21,7 +21,7 @@ beforeEach(() => {
   root = mkdtempSync(join(tmpdir(), 'chartpilot-closed-'));
   const settings = new SettingsFiles(() => {});
   directory = new MeshConfigs({ mesh: () => settings.mesh, domain: 'cluster.local' });
-  state = new MeshState({ settings, directory, domain: 'cluster.local', clusterId: 'Kubernetes' });
+  state = new MeshState({ settings, meshConfigs: directory, domain: 'cluster.local', clusterId: 'Kubernetes' });
 });
 
 afterEach(() => rmSync(root, { recursive: true }));

@@ -74,7 +74,7 @@ export interface SupervisorContext extends Omit<SupervisorInput, 'adoption'> {
   /** How this agent got the Envoys of another one; `undefined` if that agent was killed or left no Envoy. */
   handOver: HandOver | undefined;
   /** Starts cancelled for a newer desired state since an epoch was live. */
-  calledOff: number;
+  cancelledStarts: number;
   /** Digest of the last configuration with which an epoch became live: a cold start does not validate it again. */
   provenDigest: string;
   /** Newest binary that served for the healthy time, or the first one: it replaces a withdrawn binary. */
@@ -172,14 +172,14 @@ export const isOutdated = (context: SupervisorContext): boolean => {
 };
 
 export const restartInputOf = (context: SupervisorContext): RestartInput => {
-  const { epochs, settings, calledOff } = context;
+  const { epochs, settings, cancelledStarts } = context;
   return {
     isBesideServing: servingOf(epochs) !== undefined,
     hasNoParent: newestOf(epochs)?.epoch === 0,
     isOutdated: isOutdated(context),
     startLimitMs: settings.startLimitMs,
     // Doubles with each cancellation, so that an Envoy that starts slowly becomes live although changes continue.
-    outdatedLimitMs: Math.min(settings.retry.maxDelayMs, firstOutdatedLimitMs * 2 ** calledOff),
+    outdatedLimitMs: Math.min(settings.retry.maxDelayMs, firstOutdatedLimitMs * 2 ** cancelledStarts),
   };
 };
 

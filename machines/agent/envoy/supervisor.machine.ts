@@ -48,7 +48,7 @@ export const supervisorMachine = supervisorSetup.createMachine({
     restart: adoption && ongoingRestartOf(adoption),
     adopted: adoption?.epochs ?? [],
     handOver: adoption?.handOver,
-    calledOff: 0,
+    cancelledStarts: 0,
   }),
   invoke: { id: 'start-limiter', src: 'startLimiter', input: ({ context }) => context.settings.starts },
   initial: 'idle',

@@ -251,7 +251,7 @@ export const supervisorSetup = setup({
     clearLastFailure: assign({ lastFailure: 'none' }),
     countAbort: assign(({ context, event }) => {
       if (event.type !== 'child.abort') return {};
-      if (event.reason === 'something newer is wanted') return { calledOff: context.calledOff + 1 };
+      if (event.reason === 'something newer is wanted') return { cancelledStarts: context.cancelledStarts + 1 };
       if (event.reason !== 'not live in time') return {};
       const attempt = `${newestOf(context.epochs)?.name}: not live within ${context.settings.startLimitMs} ms`;
       return { failures: context.failures + 1, attempts: [...context.attempts, attempt].slice(-maxAttemptsKept) };
@@ -342,7 +342,7 @@ export const supervisorSetup = setup({
     }),
     markLive: assign({
       recovery: 'none',
-      calledOff: 0,
+      cancelledStarts: 0,
       epochs: ({ context, event }) => (isNamed(event) ? withPhase(context.epochs, event, 'live') : context.epochs),
       provenBinary: ({ context, event }) =>
         provenBinaryAfterLive(

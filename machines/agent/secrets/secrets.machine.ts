@@ -23,7 +23,7 @@ export const secretsMachine = secretsSetup.createMachine({
     parts: noRootParts,
     root: '',
     tainted: [],
-    heldBack: null,
+    deferredCertificate: null,
     reportedCertificate: '',
     reportedBundle: '',
     failures: 0,

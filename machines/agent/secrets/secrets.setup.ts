@@ -52,7 +52,7 @@ export interface SecretsContext extends SecretsInput {
   /** Hashes of roots that certificates must not have. */
   tainted: readonly string[];
   /** A certificate that is not served until Envoy trusts its authorities; `null`: none. */
-  heldBack: Pick<HeldSecret, 'version' | 'serialNumber'> | null;
+  deferredCertificate: Pick<HeldSecret, 'version' | 'serialNumber'> | null;
   /** Serial number of the last certificate reported as served; empty: none. */
   reportedCertificate: string;
   /** Version of the control plane's last roots if reported as served; otherwise empty. */
@@ -213,16 +213,16 @@ export const secretsSetup = setup({
     deferCertificate: enqueueActions(
       ({ context, enqueue }, { version, serialNumber, authorities, root }: SecretObtained) => {
         const parts = { ...context.parts, authorities };
-        enqueue.assign({ heldBack: { version, serialNumber }, parts, root });
+        enqueue.assign({ deferredCertificate: { version, serialNumber }, parts, root });
         if (authorities === context.parts.authorities) return;
         enqueue.sendTo(rootsInForce(context).actor, { type: 'secret.refresh', parts });
       },
     ),
-    serveDeferredCertificate: enqueueActions(({ context: { held, heldBack }, enqueue }) => {
-      if (heldBack === null) return;
-      enqueue.sendTo('server', { type: 'sds.serve', name: identityName, version: heldBack.version });
-      const change = { name: identityName, ...heldBack, acknowledged: '', lacking: '' };
-      enqueue.assign({ held: withChange(held, change), heldBack: null });
+    serveDeferredCertificate: enqueueActions(({ context: { held, deferredCertificate }, enqueue }) => {
+      if (deferredCertificate === null) return;
+      enqueue.sendTo('server', { type: 'sds.serve', name: identityName, version: deferredCertificate.version });
+      const change = { name: identityName, ...deferredCertificate, acknowledged: '', lacking: '' };
+      enqueue.assign({ held: withChange(held, change), deferredCertificate: null });
     }),
     refreshRoots: sendTo(
       ({ context }) => rootsInForce(context).actor,

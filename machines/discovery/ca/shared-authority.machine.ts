@@ -11,7 +11,7 @@ import type {
   SharedAuthorityPending,
 } from './authority-protocol.ts';
 import type { SharedAuthorityRead, SharedAuthorityReport, SharedStage } from './shared-authority-protocol.ts';
-import { mayFollow, minStageMs } from './shared-rotation.ts';
+import { maySucceed, minStageMs } from './shared-rotation.ts';
 
 export interface SharedAuthorityInput {
   /** Interval of checks of the age of root and stage (CITADEL_SELF_SIGNED_ROOT_CERT_CHECK_INTERVAL). */
@@ -60,7 +60,7 @@ export const sharedAuthorityMachine = setup({
   },
   guards: {
     hasFailed: (_, params: Creation) => params.outcome === 'failed',
-    canAdopt: ({ context }, params: SharedAuthorityRead) => mayFollow(context.known, params),
+    canAdopt: ({ context }, params: SharedAuthorityRead) => maySucceed(context.known, params),
   },
   actions: {
     recordStage: assign({ known: (_, params: SharedAuthorityRead) => stageOf(params), failures: 0 }),

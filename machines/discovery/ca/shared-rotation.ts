@@ -75,9 +75,9 @@ function stepOf(journal: SharedJournal, facts: RotationFacts): RotationStep | un
       if (order === 'revert') return at({ stage: 'steady', other: null, tainted: null });
       // The taint applies in the next stage; this one continues.
       if (order === 'taint' && tainted === null) return at({ tainted: signer, since: journal.since });
-      return isOver ? at(changedOver(journal)) : undefined;
+      return isOver ? at(withSignersSwapped(journal)) : undefined;
     case 'signing':
-      if (order === 'revert' && isOtherSound) return at(changedOver(journal));
+      if (order === 'revert' && isOtherSound) return at(withSignersSwapped(journal));
       if (order === 'taint' && tainted === null) return at({ tainted: other, since: journal.since });
       return isOver ? at({ stage: 'dropping' }) : undefined;
     case 'dropping':
@@ -87,7 +87,7 @@ function stepOf(journal: SharedJournal, facts: RotationFacts): RotationStep | un
 }
 
 /** The other authority signs, and both are trusted. */
-function changedOver(journal: SharedJournal): Partial<SharedJournal> {
+function withSignersSwapped(journal: SharedJournal): Partial<SharedJournal> {
   const { signer, other, previousSigners } = journal;
   return {
     stage: 'signing',
@@ -115,7 +115,7 @@ export function stageEnd({ stage, since, maxLeafMs }: SharedJournal, { endsAt, o
  * Whether the read stage may replace the applied one: all workloads trust it and still trust earlier certificates, or it follows from this
  * authority while this replica was down. Workloads that know only the current root would reject any other.
  */
-export function mayFollow(known: SharedStage | null, read: SharedStage & { isCompatible: boolean }): boolean {
+export function maySucceed(known: SharedStage | null, read: SharedStage & { isCompatible: boolean }): boolean {
   if (known === null || read.isCompatible) return true;
   return rootsIn(read.stage, read).includes(known.signer) || read.previousSigners.includes(known.signer);
 }

@@ -39,8 +39,8 @@ interface KnownSource {
   name: string;
   /** The whole source was read once. */
   read: boolean;
-  /** Still configured (unrelated to LIST of Kubernetes). A removed source applies, after these, until all new ones have been read. */
-  listed: boolean;
+  /** A removed source applies, after these, until all new ones have been read. */
+  isConfigured: boolean;
 }
 
 interface ConfigControllerContext extends ConfigControllerInput {
@@ -127,14 +127,14 @@ export const configControllerMachine = setup({
       let { started } = context;
       const configured = params.sources.map((source): KnownSource => {
         const known = context.sources.find((one) => one.source === source);
-        if (known !== undefined) return { ...known, listed: true };
+        if (known !== undefined) return { ...known, isConfigured: true };
         const name = `config-source-${++started}` as const;
         const { quietMs, coalesceMs } = context;
         enqueue.spawnChild('configSource', { id: name, input: { source, quietMs, coalesceMs } });
-        return { source, name, read: false, listed: true };
+        return { source, name, read: false, isConfigured: true };
       });
       const removed = context.sources.filter(({ source, read }) => read && !params.sources.includes(source));
-      const sources = neededSources([...configured, ...removed.map((one) => ({ ...one, listed: false }))]);
+      const sources = neededSources([...configured, ...removed.map((one) => ({ ...one, isConfigured: false }))]);
       for (const { name } of without(context.sources, sources)) enqueue.stopChild(name);
       enqueue.assign({ sources, started, outdated: true });
     }),
@@ -397,7 +397,9 @@ export const configControllerMachine = setup({
 
 /** Removed sources are needed until all new ones have been read. */
 function neededSources(sources: KnownSource[]): KnownSource[] {
-  return sources.some(({ listed, read }) => listed && !read) ? sources : sources.filter(({ listed }) => listed);
+  return sources.some(({ isConfigured, read }) => isConfigured && !read)
+    ? sources
+    : sources.filter(({ isConfigured }) => isConfigured);
 }
 
 function without(sources: readonly KnownSource[], kept: readonly KnownSource[]): KnownSource[] {
@@ -416,7 +418,7 @@ function aboutList(message: string): ConfigProblem {
 }
 
 function unreadOf({ sources }: ConfigControllerContext): string[] {
-  return sources.filter(({ listed, read }) => listed && !read).map(({ source }) => source);
+  return sources.filter(({ isConfigured, read }) => isConfigured && !read).map(({ source }) => source);
 }
 
 function namesOf({ sources }: ConfigControllerContext): string {

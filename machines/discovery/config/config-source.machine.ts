@@ -17,7 +17,7 @@ interface ConfigSourceContext extends ConfigSourceInput {
   /** Changed places of the source, such as paths, since the start of the last read, without duplicates. */
   places: string[];
   /** Read the whole source: there were too many events, or some may be missing. */
-  everywhere: boolean;
+  isFullRead: boolean;
   /** A burst began before the next read, or during the current one. */
   isBurst: boolean;
   /** The last read overlapped a burst and was not reported, although it had changes. */
@@ -95,16 +95,16 @@ export const configSourceMachine = setup({
       isBurst: ({ context }, { isBurst }: { place: string; isBurst: boolean }) => context.isBurst || isBurst,
       places: ({ context: { places } }, { place }: { place: string; isBurst: boolean }) =>
         places.includes(place) || places.length >= maxPlaces ? places : [...places, place],
-      everywhere: ({ context: { places, everywhere } }, { place }: { place: string; isBurst: boolean }) =>
-        everywhere || (places.length >= maxPlaces && !places.includes(place)),
+      isFullRead: ({ context: { places, isFullRead } }, { place }: { place: string; isBurst: boolean }) =>
+        isFullRead || (places.length >= maxPlaces && !places.includes(place)),
     }),
-    clearPlaces: assign({ places: [], everywhere: false, isBurst: false }),
+    clearPlaces: assign({ places: [], isFullRead: false, isBurst: false }),
     /** The next read is compared with this one, and reported even without further changes. */
     deferReport: assign({ isUnreported: true }),
     endBurst: assign({ isUnreported: false, isOverdue: false }),
     markOverdue: assign({ isOverdue: true }),
     /** The failure may have affected more than the changed paths. */
-    markAllChanged: assign({ everywhere: true }),
+    markAllChanged: assign({ isFullRead: true }),
     countFailure: assign({ failures: ({ context }) => incrementFailures(context.failures) }),
     resetFailures: assign({ failures: 0 }),
     /** Handles changes during a read. */
@@ -134,7 +134,7 @@ export const configSourceMachine = setup({
   meta: { timeline: noLane },
   context: ({ input }) => ({
     ...input,
-    ...{ places: [], everywhere: true, failures: 0 },
+    ...{ places: [], isFullRead: true, failures: 0 },
     ...{ isBurst: false, isUnreported: false, isOverdue: false },
   }),
   invoke: {
@@ -154,7 +154,7 @@ export const configSourceMachine = setup({
       invoke: {
         id: 'reading',
         src: 'readSource',
-        input: ({ context: { source, places, everywhere } }) => ({ source, places: everywhere ? [] : places }),
+        input: ({ context: { source, places, isFullRead } }) => ({ source, places: isFullRead ? [] : places }),
         onDone: [
           {
             guard: { type: 'hasFailed', params: ({ event }) => ({ summary: event.output }) },

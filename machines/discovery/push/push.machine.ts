@@ -33,16 +33,16 @@ interface MergedRequest extends PushOrder {
   updates: number;
 }
 
-interface PushContext extends PushInput {
-  gathered: MergedRequest;
+interface PushMachineContext extends PushInput {
+  pendingRequests: MergedRequest;
   /** Requests of the context that is being built. */
-  underWay: MergedRequest;
+  buildingRequests: MergedRequest;
   /** Endpoint changes that are not debounced and not being built yet. */
-  urgent: MergedRequest;
+  pendingEndpoints: MergedRequest;
   /** Endpoint changes that are not debounced and are being built. */
-  urgentUnderWay: MergedRequest;
+  buildingEndpoints: MergedRequest;
   /** Requests of failed contexts, which the next context includes. */
-  unbuilt: MergedRequest;
+  failedRequests: MergedRequest;
   /** Consecutive failed contexts. */
   failures: number;
 }
@@ -68,7 +68,7 @@ const everything: PushOrder = { configs: [], forced: true, reasons: { global: 1 
  */
 export const pushMachine = setup({
   types: {
-    context: {} as PushContext,
+    context: {} as PushMachineContext,
     input: {} as PushInput,
     events: {} as PushStart | PushRequest | ClientsServed,
     children: {} as { context: 'buildContext'; endpoints: 'buildContext' },
@@ -93,35 +93,41 @@ export const pushMachine = setup({
       event.configs.length > 0 &&
       event.configs.every((key) => key.startsWith('Endpoints/')),
     /** With the collected requests, more than one namespace is affected. */
-    spansNamespaces: ({ context, event }) => isOfSeveralNamespaces(merged(context.gathered, event)),
-    hasCollected: ({ context }) => context.gathered.updates > 0,
-    hasUrgent: ({ context }) => context.urgent.updates > 0,
-    hasUnbuilt: ({ context }) => context.unbuilt.updates > 0,
+    spansNamespaces: ({ context, event }) => isOfSeveralNamespaces(merged(context.pendingRequests, event)),
+    hasCollected: ({ context }) => context.pendingRequests.updates > 0,
+    hasUrgent: ({ context }) => context.pendingEndpoints.updates > 0,
+    hasUnbuilt: ({ context }) => context.failedRequests.updates > 0,
     isPushDue: or([
       stateIn({ pushing: { requests: { collecting: 'due' } } }),
       stateIn({ pushing: { requests: { collecting: 'overdue' } } }),
     ]),
   },
   actions: {
-    collect: assign({ gathered: ({ context, event }) => merged(context.gathered, event) }),
-    collectUrgent: assign({ urgent: ({ context, event }) => merged(context.urgent, event) }),
+    collect: assign({ pendingRequests: ({ context, event }) => merged(context.pendingRequests, event) }),
+    collectUrgent: assign({ pendingEndpoints: ({ context, event }) => merged(context.pendingEndpoints, event) }),
     claimAll: assign({
-      underWay: ({ context }) => ({ ...everything, updates: context.gathered.updates }),
-      gathered: nothing,
+      buildingRequests: ({ context }) => ({ ...everything, updates: context.pendingRequests.updates }),
+      pendingRequests: nothing,
     }),
     claimCollected: assign({
-      underWay: ({ context }) => together(context.unbuilt, context.gathered),
-      gathered: nothing,
-      unbuilt: nothing,
+      buildingRequests: ({ context }) => together(context.failedRequests, context.pendingRequests),
+      pendingRequests: nothing,
+      failedRequests: nothing,
     }),
-    claimUrgent: assign({ urgentUnderWay: ({ context }) => context.urgent, urgent: nothing }),
+    claimUrgent: assign({ buildingEndpoints: ({ context }) => context.pendingEndpoints, pendingEndpoints: nothing }),
     /** The next context includes the failed one and is complete. */
     recordUnbuilt: assign({
-      unbuilt: ({ context }) => ({ ...together(context.unbuilt, context.underWay), forced: true }),
+      failedRequests: ({ context }) => ({
+        ...together(context.failedRequests, context.buildingRequests),
+        forced: true,
+      }),
       failures: ({ context }) => incrementFailures(context.failures),
     }),
     recordUrgentUnbuilt: assign({
-      unbuilt: ({ context }) => ({ ...together(context.unbuilt, context.urgentUnderWay), forced: true }),
+      failedRequests: ({ context }) => ({
+        ...together(context.failedRequests, context.buildingEndpoints),
+        forced: true,
+      }),
       failures: ({ context }) => incrementFailures(context.failures),
     }),
     resetFailures: assign({ failures: 0 }),
@@ -131,8 +137,8 @@ export const pushMachine = setup({
         type: 'clients.push',
         version,
         startedAt: publishedAt,
-        forced: context.underWay.forced,
-        configs: context.underWay.configs,
+        forced: context.buildingRequests.forced,
+        configs: context.buildingRequests.configs,
       }),
     ),
     pushUrgentToClients: sendTo(
@@ -142,21 +148,21 @@ export const pushMachine = setup({
         version,
         startedAt: publishedAt,
         forced: false,
-        configs: context.urgentUnderWay.configs,
+        configs: context.buildingEndpoints.configs,
       }),
     ),
     reportBuilt: sendParent(
       ({ context }, params: { version: string }): ContextBuilt => ({
         type: 'context.built',
         version: params.version,
-        updates: context.underWay.updates,
+        updates: context.buildingRequests.updates,
       }),
     ),
     reportUrgentBuilt: sendParent(
       ({ context }, params: { version: string }): ContextBuilt => ({
         type: 'context.built',
         version: params.version,
-        updates: context.urgentUnderWay.updates,
+        updates: context.buildingEndpoints.updates,
       }),
     ),
     reportFailed: sendParent(
@@ -169,11 +175,11 @@ export const pushMachine = setup({
   meta: { timeline: pushTimeline },
   context: ({ input }) => ({
     ...input,
-    gathered: nothing,
-    underWay: nothing,
-    urgent: nothing,
-    urgentUnderWay: nothing,
-    unbuilt: nothing,
+    pendingRequests: nothing,
+    buildingRequests: nothing,
+    pendingEndpoints: nothing,
+    buildingEndpoints: nothing,
+    failedRequests: nothing,
     failures: 0,
   }),
   on: {
@@ -196,7 +202,7 @@ export const pushMachine = setup({
       invoke: {
         id: 'context',
         src: 'buildContext',
-        input: ({ context }) => ({ forced: true, configs: context.underWay.configs }),
+        input: ({ context }) => ({ forced: true, configs: context.buildingRequests.configs }),
         onDone: { target: 'pushing', actions: { type: 'reportBuilt', params: ({ event }) => event.output } },
         onError: {
           target: 'waiting for sources',
@@ -318,7 +324,10 @@ export const pushMachine = setup({
               invoke: {
                 id: 'context',
                 src: 'buildContext',
-                input: ({ context }) => ({ forced: context.underWay.forced, configs: context.underWay.configs }),
+                input: ({ context }) => ({
+                  forced: context.buildingRequests.forced,
+                  configs: context.buildingRequests.configs,
+                }),
                 onDone: {
                   target: 'distributing',
                   actions: [
@@ -369,7 +378,7 @@ export const pushMachine = setup({
               invoke: {
                 id: 'endpoints',
                 src: 'buildContext',
-                input: ({ context }) => ({ forced: false, configs: context.urgentUnderWay.configs }),
+                input: ({ context }) => ({ forced: false, configs: context.buildingEndpoints.configs }),
                 onDone: {
                   target: 'none',
                   actions: [

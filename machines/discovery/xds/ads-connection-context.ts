@@ -31,34 +31,37 @@ export interface AdsConnectionContext extends AdsConnectionInput {
 /** Status of a stream that the server ends. `cut`: at once, without pending data; the client does not receive the status. */
 export type End = { code: EndCode; reason: string; cut?: true };
 
-export const unauthenticated: End = {
+export const unauthenticatedEnd: End = {
   code: 'UNAUTHENTICATED',
   reason: 'authentication failed [CLIENT_UNAUTHENTICATED]',
 };
-export const shuttingDown: End = { code: 'UNAVAILABLE', reason: 'the server is shutting down [SERVER_SHUTTING_DOWN]' };
-export const notReading: End = {
+export const shuttingDownEnd: End = {
+  code: 'UNAVAILABLE',
+  reason: 'the server is shutting down [SERVER_SHUTTING_DOWN]',
+};
+export const notReadingEnd: End = {
   code: 'RESOURCE_EXHAUSTED',
   reason: 'the client does not read responses [STREAM_TIMEOUT]',
   cut: true,
 };
-export const silent: End = {
+export const nodeTimeoutEnd: End = {
   code: 'UNAVAILABLE',
   reason: 'the client sent no request with a node in time [STREAM_TIMEOUT]',
 };
-export const missingNode: End = {
+export const missingNodeEnd: End = {
   code: 'INVALID_ARGUMENT',
   reason: 'missing node information: the first request must have a node with an id [NODE_INVALID]',
 };
-export const missingType: End = {
+export const missingTypeEnd: End = {
   code: 'INVALID_ARGUMENT',
   reason: 'missing type_url: a request on an aggregated stream must have one [XDS_REQUEST_INVALID]',
 };
 
-export function unreadable(reason: string): End {
+export function unreadableRequestEnd(reason: string): End {
   return { code: 'INVALID_ARGUMENT', reason: `invalid discovery request: ${reason} [XDS_REQUEST_INVALID]` };
 }
 
-export function otherType(onlyType: string | null, typeUrl: string): End {
+export function otherTypeEnd(onlyType: string | null, typeUrl: string): End {
   return {
     code: 'INVALID_ARGUMENT',
     reason: `type_url must be ${onlyType} for this service, got ${typeUrl} [XDS_REQUEST_INVALID]`,

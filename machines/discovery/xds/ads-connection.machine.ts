@@ -4,14 +4,14 @@ import {
   type AdsConnectionContext,
   type AdsConnectionInput,
   type End,
-  missingNode,
-  missingType,
-  notReading,
-  otherType,
-  shuttingDown,
-  silent,
-  unauthenticated,
-  unreadable,
+  missingNodeEnd,
+  missingTypeEnd,
+  nodeTimeoutEnd,
+  notReadingEnd,
+  otherTypeEnd,
+  shuttingDownEnd,
+  unauthenticatedEnd,
+  unreadableRequestEnd,
 } from './ads-connection-context.ts';
 import type { AdsRequest, AdsStreamReport, ConnectionDrain, ConnectionPush, StreamOrder } from './ads-protocol.ts';
 import { adsConnectionTimeline } from './ads-timeline.ts';
@@ -23,11 +23,11 @@ import { isNonceOf } from './stream-nonce.ts';
 
 type AdsConnectionEvent = AdsStreamReport | ConnectionPush | ConnectionDrain;
 
-const flushLimitMs = 5_000;
+const closeLimitMs = 5_000;
 /** Includes the time for fetching the keys of a token's issuer. */
 const authenticationLimitMs = 10_000;
 /** Clients send their node right after connecting. */
-const introductionLimitMs = 10_000;
+const nodeLimitMs = 10_000;
 
 /**
  * One xDS stream, from its first message to its end: its phase, and the limit of each wait. The stream keeps a plain record of
@@ -54,8 +54,8 @@ export const adsConnectionMachine = setup({
     congestionLimit: ({ context }) => context.congestionMs,
     drainTime: ({ context }) => context.drainMs,
     authenticationLimit: authenticationLimitMs,
-    nodeLimit: introductionLimitMs,
-    closeLimit: flushLimitMs,
+    nodeLimit: nodeLimitMs,
+    closeLimit: closeLimitMs,
   },
   guards: {
     isOneTimeRequest: ({ event }) => event.type === 'request.received' && isOneTimeType(event.request.typeUrl),
@@ -137,7 +137,7 @@ export const adsConnectionMachine = setup({
     authenticating: {
       description: 'Authenticates the client. No request is processed before.',
       after: {
-        authenticationLimit: { target: 'closing', actions: { type: 'recordEnd', params: unauthenticated } },
+        authenticationLimit: { target: 'closing', actions: { type: 'recordEnd', params: unauthenticatedEnd } },
       },
       on: {
         'peer.authenticated': {
@@ -146,11 +146,11 @@ export const adsConnectionMachine = setup({
         },
         'peer.unauthenticated': {
           target: 'closing',
-          actions: { type: 'recordEnd', params: unauthenticated },
+          actions: { type: 'recordEnd', params: unauthenticatedEnd },
         },
         'connection.drain': {
           target: 'closing',
-          actions: { type: 'recordEnd', params: shuttingDown },
+          actions: { type: 'recordEnd', params: shuttingDownEnd },
         },
         'request.received': {},
         'request.invalid': {},
@@ -159,7 +159,7 @@ export const adsConnectionMachine = setup({
     },
     'awaiting node': {
       description: 'Waits for the first request, which must name the node.',
-      after: { nodeLimit: { target: 'closing', actions: { type: 'recordEnd', params: silent } } },
+      after: { nodeLimit: { target: 'closing', actions: { type: 'recordEnd', params: nodeTimeoutEnd } } },
       on: {
         'node.accepted': {
           target: 'streaming',
@@ -190,18 +190,18 @@ export const adsConnectionMachine = setup({
           target: 'closing',
           actions: {
             type: 'recordEnd',
-            params: missingNode,
+            params: missingNodeEnd,
           },
         },
         'request.received': { description: 'A health report may come first; it gets no response.' },
         'request.invalid': {
           target: 'closing',
-          actions: { type: 'recordEnd', params: ({ event }) => unreadable(event.reason) },
+          actions: { type: 'recordEnd', params: ({ event }) => unreadableRequestEnd(event.reason) },
         },
         'peer.half-closed': 'closing',
         'connection.drain': {
           target: 'closing',
-          actions: { type: 'recordEnd', params: shuttingDown },
+          actions: { type: 'recordEnd', params: shuttingDownEnd },
         },
       },
     },
@@ -244,7 +244,7 @@ export const adsConnectionMachine = setup({
               after: {
                 congestionLimit: {
                   target: '#ads-connection.closing',
-                  actions: { type: 'recordEnd', params: notReading },
+                  actions: { type: 'recordEnd', params: notReadingEnd },
                   description: 'The stream of a client that reads nothing is closed.',
                 },
               },
@@ -311,7 +311,7 @@ export const adsConnectionMachine = setup({
             target: 'closing',
             actions: {
               type: 'recordEnd',
-              params: missingType,
+              params: missingTypeEnd,
             },
           },
           {
@@ -319,7 +319,7 @@ export const adsConnectionMachine = setup({
             target: 'closing',
             actions: {
               type: 'recordEnd',
-              params: ({ context, event }) => otherType(context.onlyType, event.request.typeUrl),
+              params: ({ context, event }) => otherTypeEnd(context.onlyType, event.request.typeUrl),
             },
           },
           {
@@ -345,7 +345,7 @@ export const adsConnectionMachine = setup({
         },
         'request.invalid': {
           target: 'closing',
-          actions: { type: 'recordEnd', params: ({ event }) => unreadable(event.reason) },
+          actions: { type: 'recordEnd', params: ({ event }) => unreadableRequestEnd(event.reason) },
         },
         'peer.half-closed': 'closing',
         'connection.drain': {
@@ -372,7 +372,7 @@ export const adsConnectionMachine = setup({
         'client.idle': 'closing',
         'request.invalid': {
           target: 'closing',
-          actions: { type: 'recordEnd', params: ({ event }) => unreadable(event.reason) },
+          actions: { type: 'recordEnd', params: ({ event }) => unreadableRequestEnd(event.reason) },
         },
         'peer.half-closed': 'closing',
         'connection.drain': { description: 'Draining is in progress.' },

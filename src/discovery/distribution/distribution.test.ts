@@ -111,7 +111,7 @@ class World {
   readonly cache = new EncodedCache({ maxEntries: 1_000 });
   readonly directory = { snapshot: ConfigSnapshot.empty };
   readonly state = new MeshState({
-    ...{ settings: new SettingsFiles(() => {}), directory: this.directory as never },
+    ...{ settings: new SettingsFiles(() => {}), meshConfigs: this.directory as never },
     ...{ domain: 'cluster.local', clusterId: 'Kubernetes' },
   });
   readonly resources: MeshResources = new MeshResources({

@@ -47,7 +47,15 @@ export async function readOfflineMesh(files: MeshFiles): Promise<OfflineMesh> {
   }
   warnings.push(...reading.problems.map(fullProblemText));
   const { domain, clusterId, registries, registryOptions, features } = files;
-  const state = new MeshState({ settings, directory, domain, clusterId, registries, registryOptions, features });
+  const state = new MeshState({
+    settings,
+    meshConfigs: directory,
+    domain,
+    clusterId,
+    registries,
+    registryOptions,
+    features,
+  });
   state.computeServices();
   const context = state.publishContext({ forced: true, changed: [] });
   const { byKey, placeholders } = directory.snapshot;

@@ -14,16 +14,16 @@ export interface PushParts
   extends Pick<MeshStateOptions, 'settings'>,
     Pick<MeshResourcesOptions, 'secretAccess' | 'onCredentialsNeeded' | 'readingOf' | 'rejections' | 'responses'> {
   readonly options: DiscoveryOptions;
-  readonly directory: MeshConfigs;
+  readonly meshConfigs: MeshConfigs;
   readonly cluster: MeshStateOptions['cluster'];
   readonly keySets: KeySets;
   readonly log: Logger;
 }
 
-export function makePush({ options, settings, directory, cluster, keySets, log, ...ofResources }: PushParts) {
+export function makePush({ options, settings, meshConfigs, cluster, keySets, log, ...ofResources }: PushParts) {
   const { domain, clusterId, registries, registryOptions, features, clusterAliases } = options;
   const state = new MeshState({
-    ...{ settings, domain, clusterId, directory, registries, registryOptions, features, keySets },
+    ...{ settings, domain, clusterId, meshConfigs, registries, registryOptions, features, keySets },
     ...(cluster && { cluster }),
     maxEndpointsPerNamespace: options.configLimits.maxEndpointsPerNamespace,
   });
@@ -53,10 +53,10 @@ export function makePush({ options, settings, directory, cluster, keySets, log, 
     onLimited: (listener: LimitListener): void => {
       const { objects } = state.registries;
       const report = (key: string): void => {
-        const [reduced, last] = [directory.limitOf(key), objects.limitOf(key)];
+        const [reduced, last] = [meshConfigs.limitOf(key), objects.limitOf(key)];
         listener(key, reduced && last ? combinedLimit(reduced, last) : (last ?? reduced));
       };
-      directory.onLimited(report);
+      meshConfigs.onLimited(report);
       state.onReported(({ limits }) => {
         for (const [key] of limits) report(key);
       });

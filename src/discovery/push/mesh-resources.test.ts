@@ -38,7 +38,7 @@ class Mesh {
   readonly directory = { snapshot: ConfigSnapshot.empty };
   readonly state = new MeshState({
     settings: new SettingsFiles(() => {}),
-    directory: this.directory as never,
+    meshConfigs: this.directory as never,
     domain: 'cluster.local',
     clusterId: 'Kubernetes',
   });

@@ -71,7 +71,7 @@ for (const protocol of ['state of the world', 'delta'] as const) {
       const directory = { snapshot: ConfigSnapshot.empty };
       const state = new MeshState({
         settings: new SettingsFiles(() => {}),
-        directory,
+        meshConfigs: directory,
         domain: 'cluster.local',
         clusterId: 'Kubernetes',
       });

@@ -88,7 +88,9 @@ function keyOfActor(actor: AnyActorRef): string {
  */
 function futureOf(context: object, value: string): object {
   if ('queue' in context) return relativeTo(context.queue as PushQueue);
-  return 'underWay' in context && !value.includes('building') ? { ...context, underWay: undefined } : context;
+  if (value.includes('building')) return context;
+  if ('underWay' in context) return { ...context, underWay: undefined };
+  return 'buildingRequests' in context ? { ...context, buildingRequests: undefined } : context;
 }
 
 function relativeTo({ first, ...queue }: PushQueue): object {

@@ -30,9 +30,9 @@ export const secretsSamples: Samples = {
     probe: [{ output: 'nobody' }, { output: 'a server' }, { output: 'another agent' }, { error: 'a fault' }],
   },
   // Of the secrets, only the roots, which certificates wait for.
-  relevant: ({ held, parts: secretParts, heldBack, failures }) => [
+  relevant: ({ held, parts: secretParts, deferredCertificate, failures }) => [
     failures,
-    heldBack,
+    deferredCertificate,
     (secretParts as typeof parts).authorities,
     (held as HeldSecret[])
       .filter(({ name }) => name === 'ROOTCA')

@@ -19,7 +19,7 @@ it('push_status contains restrictions that deny all requests, and unreadable fil
   onTestFinished(() => rmSync(root, { recursive: true }));
   const settings = new SettingsFiles(() => {});
   const directory = new MeshConfigs({ mesh: () => settings.mesh, domain: 'cluster.local' });
-  const state = new MeshState({ settings, directory, domain: 'cluster.local', clusterId: 'c' });
+  const state = new MeshState({ settings, meshConfigs: directory, domain: 'cluster.local', clusterId: 'c' });
   writeFileSync(join(root, 'a.yaml'), refused);
   writeFileSync(join(root, 'b.yaml'), '{{ .Values.policy }');
   await directory.read([root]);

@@ -26,7 +26,7 @@ it.each([
     onTestFinished(() => rmSync(root, { recursive: true }));
     const settings = new SettingsFiles(() => {});
     const directory = new MeshConfigs({ mesh: () => settings.mesh, domain: 'cluster.local' });
-    const state = new MeshState({ settings, directory, domain: 'cluster.local', clusterId: 'c' });
+    const state = new MeshState({ settings, meshConfigs: directory, domain: 'cluster.local', clusterId: 'c' });
     writeFileSync(join(root, 'a.yaml'), virtualService('first', 1) + virtualService('second', 2, exportTo));
     await directory.read([root]);
     state.computeServices();

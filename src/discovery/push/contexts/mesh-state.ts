@@ -29,7 +29,7 @@ import { ServiceComputations } from './service-computations.ts';
 
 export interface MeshStateOptions {
   readonly settings: SettingsFiles;
-  readonly directory?: {
+  readonly meshConfigs?: {
     readonly snapshot: ConfigSnapshot;
     readonly unreadable?: ReadonlyMap<string, string>;
     readonly limitedCount?: number;
@@ -119,7 +119,7 @@ export class MeshState {
   }
 
   get configs(): ConfigSnapshot {
-    return this.#options.directory?.snapshot ?? ConfigSnapshot.empty;
+    return this.#options.meshConfigs?.snapshot ?? ConfigSnapshot.empty;
   }
 
   /** All objects, including Pods and Nodes that only the registry reads. The set is the same object until a change. */
@@ -138,16 +138,16 @@ export class MeshState {
   }
 
   get limitedCount(): number {
-    return (this.#options.directory?.limitedCount ?? 0) + this.registries.objects.limitedCount;
+    return (this.#options.meshConfigs?.limitedCount ?? 0) + this.registries.objects.limitedCount;
   }
 
   /** Gateway API fields that have no effect. */
   get translationProblems(): Iterable<Problem> {
-    return this.#options.directory?.translationProblems ?? [];
+    return this.#options.meshConfigs?.translationProblems ?? [];
   }
 
   get unreadable(): ReadonlyMap<string, string> {
-    return this.#options.directory?.unreadable ?? new Map();
+    return this.#options.meshConfigs?.unreadable ?? new Map();
   }
 
   get registry(): ServiceRegistry {
