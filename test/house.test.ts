@@ -216,7 +216,7 @@ const unpaired: ReadonlyMap<string, string> = new Map([
   ['src/agent/health', 'probes of the workload; the chart workload-health of xds/ orders them'],
   ['src/agent/identity', 'values: credentials and roots'],
   ['src/agent/options', 'flags and environment, read once'],
-  ['src/agent/ports', 'ports that outlive an agent; the charts of replacement/ are written for it'],
+  ['src/agent/ports', 'ports that outlive an agent; the charts of agent-upgrade/ are written for it'],
   ['src/discovery/cluster', 'composition: an API server of kubernetes/ with the readers of other folders'],
   ['src/discovery/config-server', 'objects as resources; the chart ads-connection of xds/ serves them'],
   ['src/discovery/conformance', 'adapter for tests'],

@@ -1,7 +1,7 @@
 import { and } from 'xstate';
 import { reasonOf } from '../effect.ts';
 import { agentSetup, claimLimitMs, openLimitMs, releaseLimitMs, secretsLimitMs } from './agent.setup.ts';
-import { successionExitCodeOf } from './replacement/due-orders.ts';
+import { successionExitCodeOf } from './agent-upgrade/due-orders.ts';
 import { provesIdentity } from './settings.ts';
 import type { SuccessionFailed, SuccessionTaken } from './succession-protocol.ts';
 import { agentTimeline } from './timeline.ts';

@@ -2,6 +2,9 @@ import { assign, enqueueActions, sendTo, setup, spawnChild, stopChild } from 'xs
 import { callbackEffect, promiseEffect } from '../effect.ts';
 import type { AccessLogsFailed } from './access-log-protocol.ts';
 import { accessLogsMachine } from './access-logs/access-logs.machine.ts';
+import { type DueOrder, isDueOrder, withOrder } from './agent-upgrade/due-orders.ts';
+import { predecessorMachine } from './agent-upgrade/predecessor.machine.ts';
+import { successorMachine } from './agent-upgrade/successor.machine.ts';
 import { bootstrapPatchesMachine } from './bootstrap/bootstrap-patches.machine.ts';
 import { grpcBootstrapMachine } from './bootstrap/grpc-bootstrap.machine.ts';
 import { dnsMachine } from './dns/dns.machine.ts';
@@ -25,9 +28,6 @@ import type {
   StatusListening,
   UpgradeRequested,
 } from './protocol.ts';
-import { type DueOrder, isDueOrder, withOrder } from './replacement/due-orders.ts';
-import { predecessorMachine } from './replacement/predecessor.machine.ts';
-import { successorMachine } from './replacement/successor.machine.ts';
 import { secretsMachine } from './secrets/secrets.machine.ts';
 import type { SecretsFailed, SecretsReady } from './secrets-protocol.ts';
 import { type AgentSettings, provesIdentity } from './settings.ts';

@@ -5,10 +5,10 @@ import type { DebuggerAccess } from '../runtime/trace/debugger-access.ts';
 import type { Recorder } from '../runtime/trace/recorder.ts';
 import type { TraceLevel } from '../runtime/trace/trace.ts';
 import type { TraceEndpoint } from '../runtime/trace/trace-endpoint.ts';
+import { patchesBootstrap } from './agent-upgrade/agent-replacement.ts';
 import { firstBinary } from './envoy/envoy-binaries.ts';
 import type { ProxyOptions } from './options/options.ts';
 import { servesProxyless } from './options/proxyless.ts';
-import { patchesBootstrap } from './replacement/agent-replacement.ts';
 import type { UnwrittenLines } from './status/agent-metrics.ts';
 import { accessLogSocketPath, xdsSocketPath } from './xds/xds-streams.ts';
 

@@ -3,14 +3,14 @@
 import { resolve } from 'node:path';
 import type { ActorRefFrom, AnyActorRef, SnapshotFrom } from 'xstate';
 import type { AgentOutput } from '../../machines/agent/agent.machine.ts';
-import { persistedStateOf } from '../../machines/agent/envoy/adoption.ts';
-import type { supervisorMachine } from '../../machines/agent/envoy/supervisor.machine.ts';
 import {
   dueOrdersOf,
   isDueOrder,
   successionExitCode,
   successionExitCodeOf,
-} from '../../machines/agent/replacement/due-orders.ts';
+} from '../../machines/agent/agent-upgrade/due-orders.ts';
+import { persistedStateOf } from '../../machines/agent/envoy/adoption.ts';
+import type { supervisorMachine } from '../../machines/agent/envoy/supervisor.machine.ts';
 import { startRoot, whenDone } from '../runtime/actors/actor-system.ts';
 import { logRecords } from '../runtime/actors/log-records.ts';
 import { catchUncaught, faultLog } from '../runtime/fences/uncaught.ts';

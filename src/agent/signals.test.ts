@@ -1,8 +1,8 @@
 import { EventEmitter } from 'node:events';
 import { expect, test } from 'vitest';
 import { createActor, setup } from 'xstate';
+import { type DueOrder, dueOrdersOf, successionExitCodeOf } from '../../machines/agent/agent-upgrade/due-orders.ts';
 import type { Signal } from '../../machines/agent/protocol.ts';
-import { type DueOrder, dueOrdersOf, successionExitCodeOf } from '../../machines/agent/replacement/due-orders.ts';
 import { handledSignals, SignalInbox, type SignalSource, signals, startedByLauncher } from './signals.ts';
 
 const emitter = (): EventEmitter & SignalSource => new EventEmitter() as EventEmitter & SignalSource;

@@ -1,6 +1,7 @@
 /** Composes the supervisor and the watchers of configuration and binary. */
 import { adminsAt } from './admin/admin-client.ts';
 import type { AgentProgram } from './agent-program.ts';
+import { patchesBootstrap } from './agent-upgrade/agent-replacement.ts';
 import type { FirstValidation } from './bootstrap/first-validation.ts';
 import { envoyFlags } from './bootstrap/preparation.ts';
 import { type PrepareEnvironment, prepareEpoch, validateBootstrapWith } from './bootstrap/prepare-epoch.ts';
@@ -10,7 +11,6 @@ import { shutdownWithEffects } from './envoy/shutdown.effects.ts';
 import { supervisorWithEffects } from './envoy/supervisor.effects.ts';
 import { binaryWatcherWithEffects } from './files/binary-watcher.effects.ts';
 import { certWatcherWithEffects } from './files/cert-watcher.effects.ts';
-import { patchesBootstrap } from './replacement/agent-replacement.ts';
 import type { SafetyNet } from './safety-net.ts';
 import type { XdsActivity } from './xds/xds-activity.ts';
 

@@ -1,5 +1,5 @@
 /** `pilot-agent`: the sidecar's entrypoint. */
-import { successionExitCode } from '../../machines/agent/replacement/due-orders.ts';
+import { successionExitCode } from '../../machines/agent/agent-upgrade/due-orders.ts';
 import { endProgram } from '../runtime/output/standard-streams.ts';
 import { proxyCommand } from './commands/proxy.ts';
 import { commandFirst, pilotAgent } from './pilot-agent-commands.ts';

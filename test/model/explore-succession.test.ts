@@ -4,8 +4,8 @@
  * Conversely, errors that are built in on purpose are found.
  */
 import { describe, expect, test } from 'vitest';
-import { predecessorMachine } from '../../machines/agent/replacement/predecessor.machine.ts';
-import { successorMachine } from '../../machines/agent/replacement/successor.machine.ts';
+import { predecessorMachine } from '../../machines/agent/agent-upgrade/predecessor.machine.ts';
+import { successorMachine } from '../../machines/agent/agent-upgrade/successor.machine.ts';
 import { explore, goalIsReached } from '../../src/debugger/explore/explorer.ts';
 import { sized } from '../harness/size-of-run.ts';
 import { type SuccessionBounds, type SuccessionMachines, SuccessionWorld } from '../simulation/succession-world.ts';

@@ -7,13 +7,13 @@
  */
 import { type AnyActorRef, type AnyEventObject, assign, sendParent, setup } from 'xstate';
 import { agentMachine } from '../../machines/agent/agent.machine.ts';
+import { dueOrdersOf } from '../../machines/agent/agent-upgrade/due-orders.ts';
+import { type AgentEnd, launcherMachine } from '../../machines/agent/agent-upgrade/launcher.machine.ts';
+import { predecessorMachine } from '../../machines/agent/agent-upgrade/predecessor.machine.ts';
+import { type SuccessorClaim, successorMachine } from '../../machines/agent/agent-upgrade/successor.machine.ts';
 import type { Adoption, ClaimedIds } from '../../machines/agent/envoy/adoption.ts';
 import type { supervisorMachine } from '../../machines/agent/envoy/supervisor.machine.ts';
 import { certWatcherMachine } from '../../machines/agent/files/cert-watcher.machine.ts';
-import { dueOrdersOf } from '../../machines/agent/replacement/due-orders.ts';
-import { type AgentEnd, launcherMachine } from '../../machines/agent/replacement/launcher.machine.ts';
-import { predecessorMachine } from '../../machines/agent/replacement/predecessor.machine.ts';
-import { type SuccessorClaim, successorMachine } from '../../machines/agent/replacement/successor.machine.ts';
 import { defaultSettings } from '../../machines/agent/settings.ts';
 import type { LinkOrder, TakeoverConfirm } from '../../machines/agent/succession-protocol.ts';
 import { promiseEffect } from '../../machines/effect.ts';

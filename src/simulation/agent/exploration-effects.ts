@@ -1,6 +1,7 @@
 /** The agent's machines with scripted effects. Built once per set of machines, because `provide` drops what XState has memoized. */
 import type { AnyActorRef } from 'xstate';
 import { agentMachine } from '../../../machines/agent/agent.machine.ts';
+import { predecessorMachine } from '../../../machines/agent/agent-upgrade/predecessor.machine.ts';
 import type { ClaimedIds } from '../../../machines/agent/envoy/adoption.ts';
 import {
   type DrainListenersOrder,
@@ -21,7 +22,6 @@ import {
 import { certWatcherMachine } from '../../../machines/agent/files/cert-watcher.machine.ts';
 import { directoryWatchMachine } from '../../../machines/agent/files/directory-watch.machine.ts';
 import type { FilesPending, ProbeExplain, ProbeRun, ProcessSignal } from '../../../machines/agent/protocol.ts';
-import { predecessorMachine } from '../../../machines/agent/replacement/predecessor.machine.ts';
 import { statusMachine } from '../../../machines/agent/status/status.machine.ts';
 import type { AdminUse, EnvoyProbe, ReadinessRespond } from '../../../machines/agent/status-protocol.ts';
 import type { LinkOrder } from '../../../machines/agent/succession-protocol.ts';

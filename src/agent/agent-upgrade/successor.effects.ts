@@ -1,7 +1,7 @@
 /** Effects of the chart `successor`, in the newer agent. */
 import { fromPromise } from 'xstate';
+import { type SuccessorClaim, successorMachine } from '../../../machines/agent/agent-upgrade/successor.machine.ts';
 import type { ClaimedIds } from '../../../machines/agent/envoy/adoption.ts';
-import { type SuccessorClaim, successorMachine } from '../../../machines/agent/replacement/successor.machine.ts';
 import { inOneLine } from '../../runtime/errors.ts';
 import { successorLink } from '../envoy/record/succession.ts';
 import { type Inheritance, takeOver } from './agent-replacement.ts';

@@ -1,7 +1,7 @@
 /** Effects of the chart `predecessor`, in the older agent. */
 import { fromPromise } from 'xstate';
+import { predecessorMachine } from '../../../machines/agent/agent-upgrade/predecessor.machine.ts';
 import type { ClaimedIds } from '../../../machines/agent/envoy/adoption.ts';
-import { predecessorMachine } from '../../../machines/agent/replacement/predecessor.machine.ts';
 import { SuccessionServer } from '../envoy/record/succession.ts';
 import { type Inheritance, takeBackLimitMs, takeOver } from './agent-replacement.ts';
 
