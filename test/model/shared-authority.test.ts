@@ -11,9 +11,11 @@ import type { SharedAuthorityReport, SharedStage } from '../../machines/discover
 import {
   minStageMs,
   nextStep,
+  orderRejection,
   type RotationFacts,
   rotationTo,
   type SharedJournal,
+  sharedOrders,
 } from '../../machines/discovery/ca/shared-rotation.ts';
 import { startRoot } from '../../src/runtime/actors/actor-system.ts';
 import { createRecorder } from '../../src/runtime/trace/recorder.ts';
@@ -286,6 +288,24 @@ describe('the rotation stages', () => {
       factsAt(5, { order: 'taint' }),
       { tainted: 'a', since: 0 },
     ],
+    [
+      'a taint in stage dropping concerns the signing root',
+      dropping,
+      factsAt(2 * dayMs, { order: 'taint' }),
+      { stage: 'dropping', tainted: 'b', since: 0 },
+    ],
+    [
+      'a taint of the signing root remains when a rotation ends',
+      { ...dropping, tainted: 'b' },
+      factsAt(2 * dayMs),
+      { stage: 'steady', signer: 'b', other: null, tainted: 'b' },
+    ],
+    [
+      'a tainted root starts the next rotation',
+      { ...journalOf(), tainted: 'a' },
+      factsAt(5),
+      { stage: 'trusting', signer: 'a', tainted: 'a' },
+    ],
     ['a rotation ends in stage steady', dropping, factsAt(2 * dayMs), { stage: 'steady', signer: 'b', other: null }],
     [
       'a dropped root is trusted again after a revert',
@@ -321,6 +341,33 @@ describe('the rotation stages', () => {
         other: 'x',
       });
     }
+  });
+
+  it('a tainted root stays tainted when an operator puts its successor into the Secret', () => {
+    expect(rotationTo('x', { ...trusting, tainted: 'a' }, 7)).toMatchObject({ other: 'x', tainted: 'a' });
+    expect(rotationTo('x', { ...dropping, tainted: 'a' }, 7)).toMatchObject({ signer: 'b', tainted: null });
+  });
+
+  const stages = [journalOf(), trusting, signing, dropping];
+  const all = stages.flatMap((journal) => [null, 'a', 'b'].map((tainted) => ({ ...journal, tainted })));
+  it.each(sharedOrders)('the order %s has an effect in each stage, or is rejected with a reason', (order) => {
+    for (const journal of all.filter(({ signer, other, tainted }) => [null, signer, other].includes(tainted))) {
+      const rejection = orderRejection(order, journal);
+      const step = nextStep(journal, factsAt(2 * 60_000, { order }));
+      if (rejection === undefined) expect(step?.journal, JSON.stringify(journal)).not.toEqual(journal);
+      if (rejection === undefined) expect(step, JSON.stringify(journal)).toBeDefined();
+    }
+  });
+
+  it.each([
+    ['rotate', trusting, 'in progress'],
+    ['revert', journalOf(), 'no step'],
+    ['revert', { ...signing, tainted: 'a' }, 'must not sign again'],
+    ['taint', { ...dropping, tainted: 'a' }, 'repeat the order in stage steady'],
+    ['proceed', journalOf(), 'no stage'],
+  ] as const)('the order %s is rejected in a stage that cannot execute it', (order, journal, reason) => {
+    expect(orderRejection(order, journal)).toContain(reason);
+    expect(orderRejection('taint', { ...journal, tainted: null })).toBeUndefined();
   });
 
   it('the active roots are restored while workloads have certificates of both, because a third root would disconnect them', () => {

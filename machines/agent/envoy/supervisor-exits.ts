@@ -12,6 +12,8 @@ export const recordExitOutcome = {
   params: ({ event }: { event: ClassifiedExit }) => ({ lastFailure: event.lastFailure }),
 } as const;
 
+export const reportEnvoyEnded = [{ type: 'reportNotServing', params: { reason: 'Envoy ended' } }] as const;
+
 /** The serving epoch failed: `deciding` decides which epoch to start and why. */
 export const onServingFailure = [
   'markOrphaned',
@@ -19,7 +21,7 @@ export const onServingFailure = [
   'clearFailedAttempts',
   'countFailure',
   'recordExitReason',
-  { type: 'reportNotServing', params: { reason: 'Envoy ended' } },
+  ...reportEnvoyEnded,
 ] as const;
 
 const onCandidateFailure = ['reportRestartEnded', 'withdrawBinary', 'countFailure'] as const;

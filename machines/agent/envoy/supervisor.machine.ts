@@ -12,6 +12,7 @@ import {
   onExitWhileStopping,
   onServingFailure,
   recordExitOutcome,
+  reportEnvoyEnded,
 } from './supervisor-exits.ts';
 
 export type { SupervisorContext, SupervisorInput, SupervisorOutput } from './supervisor-context.ts';
@@ -347,6 +348,7 @@ export const supervisorMachine = supervisorSetup.createMachine({
               description: 'The serving epoch finishes its requests.',
               entry: 'drainServing',
               after: { fullRestartDrain: 'killing' },
+              on: { 'epoch.failed': { guard: 'isServingEpoch', actions: [...reportEnvoyEnded, 'removeEpoch'] } },
             },
             killing: {
               tags: 'killing',

@@ -67,8 +67,8 @@ function stepOf(journal: SharedJournal, facts: RotationFacts): RotationStep | un
   });
   switch (stage) {
     case 'steady': {
-      if (order !== 'rotate' && order !== 'taint' && !facts.isRootDue) return undefined;
-      const next = at({ stage: 'trusting', tainted: order === 'taint' ? signer : null });
+      if (order !== 'rotate' && order !== 'taint' && !facts.isRootDue && tainted === null) return undefined;
+      const next = at({ stage: 'trusting', tainted: order === 'taint' ? signer : tainted });
       return { ...next, createsRoot: true };
     }
     case 'trusting':
@@ -82,7 +82,30 @@ function stepOf(journal: SharedJournal, facts: RotationFacts): RotationStep | un
       return isOver ? at({ stage: 'dropping' }) : undefined;
     case 'dropping':
       if (order === 'revert' && isOtherSound) return at({ stage: 'trusting' });
-      return isOver ? at({ stage: 'steady', other: null, tainted: null }) : undefined;
+      // The next rotation starts when this one has ended.
+      if (order === 'taint' && tainted === null) return at({ tainted: signer, since: journal.since });
+      return isOver ? at({ stage: 'steady', other: null, tainted: tainted === signer ? tainted : null }) : undefined;
+  }
+}
+
+/** Why an order has no effect in this stage; `undefined` if it has one, at once or at the minimum length of the stage. */
+export function orderRejection(order: SharedOrder, { stage, signer, other, tainted }: SharedStage): string | undefined {
+  const isSteady = stage === 'steady';
+  switch (order) {
+    case 'rotate':
+      return isSteady ? undefined : 'a rotation is in progress: wait for its end, or revert it';
+    case 'revert':
+      if (isSteady) return 'there is no step to revert';
+      return stage !== 'trusting' && tainted !== null && tainted === other
+        ? 'the previous root is tainted and must not sign again'
+        : undefined;
+    case 'taint':
+      if (isSteady || tainted === null) return undefined;
+      return stage === 'dropping' && tainted !== signer
+        ? 'the previous root is tainted already: to taint the signing root, repeat the order in stage steady'
+        : `the root ${tainted} is tainted already`;
+    case 'proceed':
+      return isSteady ? 'no stage is in progress' : undefined;
   }
 }
 
@@ -131,7 +154,7 @@ export function rotationTo(newRoot: AuthorityId, known: SharedJournal, now: numb
     stage: 'trusting',
     signer,
     other: newRoot,
-    tainted: null,
+    tainted: known.tainted === signer ? signer : null,
     since: now,
     maxLeafMs,
     previousSigners,

@@ -5,7 +5,7 @@ import { rootsIn } from '../../../machines/discovery/ca/authority.setup.ts';
 import type { AuthorityId, RotationStage } from '../../../machines/discovery/ca/authority-protocol.ts';
 import { type Creation, sharedAuthorityMachine } from '../../../machines/discovery/ca/shared-authority.machine.ts';
 import type { SharedAuthorityReport } from '../../../machines/discovery/ca/shared-authority-protocol.ts';
-import type { SharedJournal } from '../../../machines/discovery/ca/shared-rotation.ts';
+import { orderRejection, type SharedJournal } from '../../../machines/discovery/ca/shared-rotation.ts';
 import { type Certificate, rootKeyOf } from '../../identity/certificate.ts';
 import { TrustBundle } from '../../identity/trust-bundle.ts';
 import { explainInOneLine, messageOf } from '../../runtime/errors.ts';
@@ -184,6 +184,8 @@ export class SharedAuthority implements SigningAuthority {
       this.#last = { read, reading };
       this.unavailableReason = '';
       if (read.unknownOrder !== '') log.warn('authority.orderUnknown', { order: read.unknownOrder });
+      const rejection = read.order === null ? undefined : orderRejection(read.order, read.journal);
+      if (rejection !== undefined) log.warn('authority.orderRejected', { order: read.order, reason: rejection });
       const { stage, signer, other, tainted, previousSigners } = read.journal;
       return {
         type: 'shared-authority.read',

@@ -5,6 +5,7 @@
 import { rootsIn } from '../../../machines/discovery/ca/authority.setup.ts';
 import {
   nextStep,
+  orderRejection,
   type RotationStep,
   rotationTo,
   type SharedJournal,
@@ -37,6 +38,8 @@ export interface RootRotationOptions {
 /** A write that is due: a new stage, or the removal of a completed order. */
 interface Due {
   readonly step: RotationStep | undefined;
+  /** The write removes the order. */
+  readonly completesOrder: boolean;
   readonly materials: ReadonlyMap<string, AuthorityMaterial>;
   readonly read: ReadAuthority;
 }
@@ -92,13 +95,13 @@ export class RootRotation implements Duty {
       const materials = isPutBack
         ? current.materials
         : new Map([knownJournal, unknownAuthority].map((one) => [one.id, one]));
-      return { step: { journal, createsRoot: false }, materials, read: last };
+      return { step: { journal, createsRoot: false }, completesOrder: false, materials, read: last };
     }
     const step = nextStep(last.journal, this.#factsOf(last, now));
-    // Removes an order without effect. Keeps `proceed` in a stage that may complete within a minute.
-    const isWithoutEffect = last.order !== null && !(last.order === 'proceed' && last.journal.stage !== 'steady');
-    if (step === undefined && !isWithoutEffect) return undefined;
-    return { step, materials: last.materials, read: last };
+    // Each replica logs the reason when it reads the order.
+    const isRejected = last.order !== null && orderRejection(last.order, last.journal) !== undefined;
+    if (step === undefined && !isRejected) return undefined;
+    return { step, completesOrder: true, materials: last.materials, read: last };
   }
 
   #factsOf({ journal, materials, order }: ReadAuthority, now: Date) {
@@ -113,9 +116,9 @@ export class RootRotation implements Duty {
     };
   }
 
-  async #write({ step, materials, read }: Due, gate: WriteGate): Promise<void> {
+  async #write({ step, completesOrder, materials, read }: Due, gate: WriteGate): Promise<void> {
     const { namespace, name } = this.#options;
-    const annotations: Record<string, string | null> = { [orderAnnotation]: null };
+    const annotations: Record<string, string | null> = completesOrder ? { [orderAnnotation]: null } : {};
     const written = step && (await this.#written(step, materials));
     if (written !== undefined) annotations[rotationAnnotation] = annotationOf(written.journal);
     await gate.write({

@@ -93,6 +93,12 @@ export const authorityEvents = {
     meaning: 'The annotation `chartpilot/order` has no valid command; it has no effect.',
     action: 'Use rotate, revert, taint or proceed.',
   },
+  'authority.orderRejected': {
+    level: 'warn',
+    message: 'command in the annotation of the authority Secret rejected',
+    meaning: 'The current stage of the rotation cannot execute `order`, so the leader removes it.',
+    action: 'Follow `reason`.',
+  },
   'authority.rootsUnwritable': {
     level: 'warn',
     message: 'file with root certificates not written',

@@ -126,6 +126,15 @@ describe('the decided start', () => {
     await ends(world, world.process('epoch-0'), killed);
     expect(lastDecided(world)).toMatchObject({ reason: 'configuration changed', how: 'cold start' });
   });
+
+  test('follows a report that no Envoy serves, if the serving Envoy exits while it drains before a full restart', async () => {
+    const world = await AgentWorld.serving({ hotRestart: false });
+    await world.certificate('digest-1');
+    expect(world.events('serving.ended')).toEqual([]);
+    await ends(world, world.process('epoch-0'), killed);
+    expect(world.events('serving.ended')).toEqual([{ type: 'serving.ended', reason: 'Envoy ended' }]);
+    expect(lastDecided(world)).toMatchObject({ reason: 'configuration changed', how: 'cold start' });
+  });
 });
 
 describe('the outcome of a start', () => {
