@@ -280,7 +280,7 @@ export const discoveryMachine = discoverySetup.createMachine({
             },
             'building first push context': {
               description: 'The first context includes all updates so far. No proxy is served before it is built.',
-              meta: { waitsFor: 'a context, repeated while it cannot be built; /ready reports it' },
+              meta: { waitsFor: 'a context; if it cannot be built, the program ends with exit code 1' },
               entry: 'startPush',
               on: {
                 'context.built': [

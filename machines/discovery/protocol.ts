@@ -262,7 +262,7 @@ export type ClientsPush = {
 };
 /** push-queue → push. All streams were ordered to push. Their responses may not be sent or acknowledged yet. */
 export type ClientsServed = { type: 'clients.served' };
-/** discovery → push-queue. Ignore new pushes; serve the queued proxies. */
+/** discovery → push-queue. Ignore new pushes. Queued proxies get the changes from the server to which they connect next. */
 export type QueueDrain = { type: 'queue.drain' };
 
 /**

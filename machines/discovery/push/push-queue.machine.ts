@@ -135,8 +135,9 @@ export const pushQueueMachine = setup({
       },
     },
     draining: {
-      description: 'The control plane stops. Queued proxies are served; new pushes are ignored.',
-      meta: { waitsFor: 'queued clients; the shutdown time is the limit' },
+      description:
+        'The control plane stops. New pushes are ignored, and the xDS server sends no pushes to queued proxies: the server to which they connect next has the changes.',
+      meta: { waitsFor: 'the xDS server, which skips queued proxies; the shutdown time is the limit' },
       always: { guard: 'isIdle', target: 'drained' },
       on: {
         'clients.push': { description: 'The next server has the change.' },

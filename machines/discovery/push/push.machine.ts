@@ -197,7 +197,7 @@ export const pushMachine = setup({
     },
     'building first context': {
       description: 'There is no context yet, so no proxy is served.',
-      meta: { waitsFor: 'a computation, repeated while it fails' },
+      meta: { waitsFor: 'a computation; if it fails, the program ends' },
       entry: 'claimAll',
       invoke: {
         id: 'context',
@@ -206,6 +206,7 @@ export const pushMachine = setup({
         onDone: { target: 'pushing', actions: { type: 'reportBuilt', params: ({ event }) => event.output } },
         onError: {
           target: 'waiting for sources',
+          description: 'The program ends, and this chart with it.',
           actions: { type: 'reportFailed', params: ({ event }) => ({ error: event.error }) },
         },
       },

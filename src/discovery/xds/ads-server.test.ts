@@ -259,6 +259,20 @@ describe('closing xDS streams', () => {
     expect(await msWithoutQueueing([process.pid], () => world.server.drain(300))).toBeLessThan(600);
   });
 
+  test('a drain sends no changes, also not to streams that await an acknowledgement', async ({ serve }) => {
+    const world = await serve();
+    const stream = world.client().sotw();
+    stream.send({ node, typeUrl: clusterType });
+    await stream.next();
+    world.source.set(clusterType, 'b');
+    const change = world.source.change();
+    expect(world.server.serve([1], change)).toBe(1);
+    const drained = world.server.drain(1_000);
+    expect(world.server.serve([1], change)).toBe(0);
+    await drained;
+    expect(stream.responses).toHaveLength(1);
+  });
+
   test('a stream that is being closed is not closed again', async ({ serve }) => {
     const records: TraceRecord[] = [];
     const recorder = createRecorder({ program: 'test' });
