@@ -14,11 +14,14 @@ import {
 import { checkTrace } from '../../src/debugger/check/check.ts';
 import { formatReport } from '../../src/debugger/check/check-report-text.ts';
 import { loadDiagrams } from '../../src/debugger/diagram/load.ts';
+import type { OneShotResponse } from '../../src/discovery/xds/one-shot.ts';
 import { packageRoot } from '../../src/runtime/package-root.ts';
 import { AdsWorld, type AdsWorldOptions, type Seen } from '../simulation/ads-world.ts';
 import { replayDifference } from '../simulation/replayed.ts';
 
-const diagrams = loadDiagrams(join(packageRoot(), 'machines/discovery/sequences/ads.mmd'));
+const diagrams = ['ads', 'make-before-break'].flatMap((name) =>
+  loadDiagrams(join(packageRoot(), `machines/discovery/sequences/${name}.mmd`)),
+);
 
 /** After each test: its trace conforms to the diagram and can be replayed, no chart failed, and the context is plain data. */
 afterEach(() => {
@@ -32,6 +35,7 @@ afterEach(() => {
   }
 });
 
+const debugType = 'istio.io/debug/syncz';
 const namesOf = (seen: Seen | undefined): string[] => [...(seen?.resources.keys() ?? [])].sort();
 const brief = (seen: Seen): string => `${seen.typeUrl.split('.').at(-1)} ${namesOf(seen).join(' ')}`.trim();
 
@@ -456,6 +460,81 @@ describe('the end of a stream', () => {
     expect(world.call.status).toEqual({ code: 0, details: '' });
     expect(world.state()).toBe('closed');
     expect(world.source.nodes).toEqual([]);
+  });
+
+  test('waits after a half-close for a one-time response, and is UNAVAILABLE if it is not complete within 5 s', () => {
+    const world = meshWorld({ oneShot: () => new Promise(() => {}) });
+    world.sotw({ typeUrl: debugType });
+    world.call.emit('end');
+    expect(world.state()).toBe('half-closed');
+    world.drain(10_000);
+    world.clock.advance(4_999);
+    expect(world.call.status).toBeUndefined();
+    world.clock.advance(1);
+    expect(world.call.status).toEqual({ code: 14, details: 'a response was not complete in time [STREAM_TIMEOUT]' });
+  });
+
+  test('waits after a half-close for responses that wait until earlier ones are written', () => {
+    const world = meshWorld();
+    world.source.set(clusterType, 'big', 100_000);
+    world.sotw({ typeUrl: clusterType });
+    world.sotw({ typeUrl: endpointType, resourceNames: ['a'] });
+    world.call.emit('end');
+    expect(world.state()).toBe('half-closed');
+    expect(world.readAll().map(({ typeUrl }) => typeUrl)).toEqual([clusterType, endpointType]);
+    expect(world.call.status).toEqual({ code: 0, details: '' });
+  });
+
+  test('waits after a half-close for resources that wait for the ACK of a cluster', () => {
+    const world = meshWorld({ hasMakeBeforeBreak: true });
+    world.source.usability.set('new', { after: 'warming', assignment: 'new', secrets: new Set() });
+    world.source.setNaming(listenerType, 'l', 'a');
+    for (const typeUrl of [clusterType, listenerType]) {
+      world.sotw({ typeUrl });
+      for (const seen of world.readAll()) ackSotw(world, seen, []);
+    }
+    world.source.set(clusterType, 'new');
+    world.source.setNaming(listenerType, 'l', 'new');
+    world.push();
+    expect(world.readAll().map(brief)).toEqual(['Cluster a b new']);
+    expect(world.awaitsClusters).toBe(true);
+    world.call.emit('end');
+    expect(world.readAll().map(brief)).toEqual(['Listener l']);
+    expect(world.call.status).toEqual({ code: 0, details: '' });
+  });
+
+  test('waits in a drain for one-time responses, and reports their denial', async () => {
+    const results: ((result: OneShotResponse) => void)[] = [];
+    const oneShot = () => new Promise<OneShotResponse>((resolve) => results.push(resolve));
+    const worlds = ['responds', 'is denied', 'has half-closed'].map(() => meshWorld({ oneShot }));
+    for (const [index, world] of worlds.entries()) {
+      world.sotw({ typeUrl: debugType });
+      world.drain(10_000);
+      if (index === 2) world.call.emit('end');
+      expect(world.state()).toBe('draining');
+    }
+    const response = { version: 'v', resources: [] };
+    const outcomes = [response, { code: 'PERMISSION_DENIED', reason: 'not for you' } as const, response];
+    for (const [index, resolve] of results.entries()) resolve(outcomes[index]!);
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(worlds.map(({ waiting }) => waiting)).toEqual([1, 0, 1]);
+    expect(worlds.map(({ call }) => call.status?.code)).toEqual([0, 7, 0]);
+  });
+
+  test.each<[string, (world: AdsWorld) => void, number]>([
+    ['without a type', (world) => world.sotw({}), 3],
+    ['that is malformed', (world) => world.raw(Buffer.from([0xff, 0xff])), 3],
+    ['for too many names', (world) => world.sotw({ typeUrl: endpointType, resourceNames: ['a', 'b', 'c'] }), 8],
+  ])('is the same with and without a drain after a request %s', (_, act, code) => {
+    const statuses = [0, 1].map((isDraining) => {
+      const world = meshWorld({ limits: { maxNames: 2 } });
+      world.sotw({ typeUrl: clusterType });
+      if (isDraining === 1) world.drain(10_000);
+      act(world);
+      return world.call.status;
+    });
+    expect(statuses[1]).toEqual(statuses[0]);
+    expect(statuses[1]).toMatchObject({ code });
   });
 
   test('has status OK if the client half-closes before any message', () => {

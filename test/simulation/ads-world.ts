@@ -18,6 +18,7 @@ import {
   nameLimits,
   streamLimits,
 } from '../../src/discovery/xds/ads-limits.ts';
+import type { OneShot } from '../../src/discovery/xds/one-shot.ts';
 import { RequestIntake } from '../../src/discovery/xds/requests/request-intake.ts';
 import { RequestNameLists } from '../../src/discovery/xds/requests/request-names.ts';
 import { atOnce } from '../../src/discovery/xds/requests/request-turns.ts';
@@ -140,6 +141,7 @@ export interface AdsWorldOptions {
   /** As at the trace level full (default: true). */
   recordsRoutine?: boolean;
   logger?: Logger;
+  oneShot?: OneShot;
   /** Records a trace (default: true). Explorations build thousands of worlds and read no trace. */
   isRecorded?: boolean;
 }
@@ -210,6 +212,7 @@ export class AdsWorld {
           },
         }),
         secretsOnPlaintext: options.servesSecrets === true,
+        ...(options.oneShot !== undefined && { oneShot: options.oneShot }),
         now: this.clock.now,
       },
     );

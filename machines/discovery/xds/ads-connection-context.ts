@@ -44,6 +44,12 @@ export const notReadingEnd: End = {
   reason: 'the client does not read responses [STREAM_TIMEOUT]',
   cut: true,
 };
+export const internalErrorEnd: End = { code: 'UNAVAILABLE', reason: 'internal error [INTERNAL_ERROR]' };
+/** After the client has half-closed the stream. */
+export const unfinishedEnd: End = {
+  code: 'UNAVAILABLE',
+  reason: 'a response was not complete in time [STREAM_TIMEOUT]',
+};
 export const nodeTimeoutEnd: End = {
   code: 'UNAVAILABLE',
   reason: 'the client sent no request with a node in time [STREAM_TIMEOUT]',

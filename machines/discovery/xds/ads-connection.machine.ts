@@ -4,6 +4,7 @@ import {
   type AdsConnectionContext,
   type AdsConnectionInput,
   type End,
+  internalErrorEnd,
   missingNodeEnd,
   missingTypeEnd,
   nodeTimeoutEnd,
@@ -11,9 +12,21 @@ import {
   otherTypeEnd,
   shuttingDownEnd,
   unauthenticatedEnd,
+  unfinishedEnd,
   unreadableRequestEnd,
 } from './ads-connection-context.ts';
-import type { AdsRequest, AdsStreamReport, ConnectionDrain, ConnectionPush, StreamOrder } from './ads-protocol.ts';
+import type {
+  AdsRequest,
+  AdsStreamReport,
+  ConnectionDrain,
+  ConnectionPush,
+  RequestDenied,
+  RequestInvalid,
+  RequestReceived,
+  StreamOrder,
+  SubscriptionLimitExceeded,
+  WorkloadRejected,
+} from './ads-protocol.ts';
 import { adsConnectionTimeline } from './ads-timeline.ts';
 import { healthType, isOneTimeType } from './ads-types.ts';
 import type { Watch } from './ads-watch.ts';
@@ -28,6 +41,63 @@ const closeLimitMs = 5_000;
 const authenticationLimitMs = 10_000;
 /** Clients send their node right after connecting. */
 const nodeLimitMs = 10_000;
+
+/** A request of a served client. */
+const onRequest = [
+  { guard: 'isHealthReport', description: 'Health reports get no response.' },
+  { guard: 'hasNoType', target: 'closing', actions: { type: 'recordEnd', params: missingTypeEnd } },
+  {
+    guard: 'hasOtherType',
+    target: 'closing',
+    actions: {
+      type: 'recordEnd',
+      params: ({ context, event }: { context: AdsConnectionContext; event: RequestReceived }) =>
+        otherTypeEnd(context.onlyType, event.request.typeUrl),
+    },
+  },
+  {
+    guard: 'isOneTimeRequest',
+    actions: {
+      type: 'respondOnce',
+      params: ({ event }: { event: RequestReceived }) => ({ request: event.request }),
+    },
+  },
+  { description: 'Watched types are handled by the rules in the stream; recorded at trace level `full`.' },
+] as const;
+
+const onRejection = {
+  target: 'closing',
+  actions: {
+    type: 'recordEnd',
+    params: ({ event }: { event: RequestDenied | WorkloadRejected }): End => ({
+      code: event.code,
+      reason: event.reason,
+    }),
+  },
+} as const;
+
+/** The client violates the protocol or a limit, or is denied: the stream ends with this status. */
+const onViolation = {
+  'subscription-limit.exceeded': {
+    target: 'closing',
+    actions: {
+      type: 'recordEnd',
+      params: ({ event }: { event: SubscriptionLimitExceeded }): End => ({
+        code: 'RESOURCE_EXHAUSTED',
+        reason: event.reason,
+      }),
+    },
+  },
+  'request.denied': onRejection,
+  'workload.rejected': onRejection,
+  'request.invalid': {
+    target: 'closing',
+    actions: {
+      type: 'recordEnd',
+      params: ({ event }: { event: RequestInvalid }) => unreadableRequestEnd(event.reason),
+    },
+  },
+} as const;
 
 /**
  * One xDS stream, from its first message to its end: its phase, and the limit of each wait. The stream keeps a plain record of
@@ -55,6 +125,7 @@ export const adsConnectionMachine = setup({
     drainTime: ({ context }) => context.drainMs,
     authenticationLimit: authenticationLimitMs,
     nodeLimit: nodeLimitMs,
+    responseLimit: closeLimitMs,
     closeLimit: closeLimitMs,
   },
   guards: {
@@ -105,6 +176,7 @@ export const adsConnectionMachine = setup({
   invoke: { id: 'stream', src: 'stream', input: ({ context }) => ({ connection: context.connection }) },
   on: {
     'stream.closed': { target: '.closed', description: 'The stream has closed.' },
+    'stream.failed': { target: '.closing', actions: { type: 'recordEnd', params: internalErrorEnd } },
     // For one-time requests that arrived before the end was ordered.
     'request.denied': {},
     'workload.rejected': { description: 'The stream is ending already.' },
@@ -304,54 +376,26 @@ export const adsConnectionMachine = setup({
         },
       },
       on: {
-        'request.received': [
-          { guard: 'isHealthReport', description: 'Health reports get no response.' },
-          {
-            guard: 'hasNoType',
-            target: 'closing',
-            actions: {
-              type: 'recordEnd',
-              params: missingTypeEnd,
-            },
-          },
-          {
-            guard: 'hasOtherType',
-            target: 'closing',
-            actions: {
-              type: 'recordEnd',
-              params: ({ context, event }) => otherTypeEnd(context.onlyType, event.request.typeUrl),
-            },
-          },
-          {
-            guard: 'isOneTimeRequest',
-            actions: { type: 'respondOnce', params: ({ event }) => ({ request: event.request }) },
-          },
-          { description: 'Watched types are handled by the rules in the stream; recorded at trace level `full`.' },
-        ],
-        'subscription-limit.exceeded': {
-          target: 'closing',
-          actions: {
-            type: 'recordEnd',
-            params: ({ event }) => ({ code: 'RESOURCE_EXHAUSTED', reason: event.reason }),
-          },
-        },
-        'request.denied': {
-          target: 'closing',
-          actions: { type: 'recordEnd', params: ({ event }) => ({ code: event.code, reason: event.reason }) },
-        },
-        'workload.rejected': {
-          target: 'closing',
-          actions: { type: 'recordEnd', params: ({ event }) => ({ code: event.code, reason: event.reason }) },
-        },
-        'request.invalid': {
-          target: 'closing',
-          actions: { type: 'recordEnd', params: ({ event }) => unreadableRequestEnd(event.reason) },
-        },
-        'peer.half-closed': 'closing',
+        'request.received': onRequest,
+        ...onViolation,
+        'peer.half-closed': 'half-closed',
         'connection.drain': {
           target: 'draining',
           actions: { type: 'recordDrainTime', params: ({ event }) => ({ withinMs: event.withinMs }) },
         },
+      },
+    },
+    'half-closed': {
+      tags: 'leaving',
+      description:
+        'The client sends no more requests. Pending responses are sent without waiting for acknowledgements.',
+      after: { responseLimit: { target: 'closing', actions: { type: 'recordEnd', params: unfinishedEnd } } },
+      on: {
+        'client.idle': 'closing',
+        ...onViolation,
+        'request.received': {},
+        'peer.half-closed': {},
+        'connection.drain': { description: 'The stream ends after pending responses.' },
       },
     },
     draining: {
@@ -361,26 +405,18 @@ export const adsConnectionMachine = setup({
       entry: 'drainStream',
       after: { drainTime: 'closing' },
       on: {
-        'request.received': [
-          { guard: 'isHealthReport' },
-          { guard: 'hasNoType', target: 'closing' },
-          { guard: 'hasOtherType', target: 'closing' },
-          { guard: 'isOneTimeRequest', description: 'A one-time request can go to the next server.' },
-          { description: 'Watched types are handled by the rules in the stream.' },
-        ],
-        'subscription-limit.exceeded': 'closing',
+        'request.received': onRequest,
+        ...onViolation,
         'client.idle': 'closing',
-        'request.invalid': {
-          target: 'closing',
-          actions: { type: 'recordEnd', params: ({ event }) => unreadableRequestEnd(event.reason) },
+        'peer.half-closed': {
+          description: 'The client acknowledges nothing: the stream is idle after pending responses.',
         },
-        'peer.half-closed': 'closing',
         'connection.drain': { description: 'Draining is in progress.' },
       },
     },
     closing: {
       tags: 'leaving',
-      description: 'The status is sent after pending responses. The stream closes once the client has received both.',
+      description: 'The status is sent after written responses. The stream closes once the client has received both.',
       entry: 'endStream',
       after: { closeLimit: { target: 'closed', description: 'A client that does not read does not delay the close.' } },
       on: {
@@ -388,6 +424,7 @@ export const adsConnectionMachine = setup({
         'request.invalid': {},
         'peer.half-closed': {},
         'connection.drain': {},
+        'stream.failed': { description: 'The stream is ending already.' },
         // These may arrive after the limit or after the shutdown began. Elsewhere they occur once, where they are expected.
         'peer.authenticated': {},
         'peer.unauthenticated': {},

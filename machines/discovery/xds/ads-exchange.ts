@@ -10,12 +10,14 @@ import type {
   ChangesReleased,
   ClientIdle,
   ConnectionPush,
+  PeerHalfClosed,
   RequestClassified,
   RequestReceived,
   ResponseOrder,
   ResponseSent,
   ResponseSkipped,
   ResponsesScheduled,
+  ResponsesSend,
   StreamCongested,
   StreamDrain,
   StreamResumed,
@@ -38,6 +40,7 @@ import {
   withoutAcknowledgement,
   withoutAckTimeout,
   withoutResponse,
+  withoutWaits,
   withReady,
   withResponse,
 } from './ads-watch.ts';
@@ -47,9 +50,13 @@ export type Exchange = {
   watches: Watches;
   /** Last report to the chart. */
   standing: 'caught up' | 'changes held' | 'draining' | 'settled';
+  /** Number of one-time responses that were ordered and whose outcome is not reported yet. */
+  oneTimeOrders: number;
+  /** The client sends no more requests, so it acknowledges no response. */
+  isHalfClosed: boolean;
 };
 
-export const newExchange: Exchange = { watches: {}, standing: 'caught up' };
+export const newExchange: Exchange = { watches: {}, standing: 'caught up', oneTimeOrders: 0, isHalfClosed: false };
 
 /** Differences between servers, and limits of a stream. */
 export type ExchangeRules = Rules & {
@@ -75,6 +82,8 @@ export type ExchangeEvent =
   | AcknowledgementOverdue
   | ClustersDue
   | ClustersUnrequested
+  | ResponsesSend
+  | PeerHalfClosed
   | StreamDrain;
 
 /** Held resources can be sent. `changed`: later changes of their type have not been processed. */
@@ -98,6 +107,7 @@ export type ExchangeReport =
   | SubscriptionLimitExceeded
   | StreamCongested
   | StreamResumed
+  | PeerHalfClosed
   | ChangesHeld
   | ChangesReleased
   | ClientIdle;
@@ -132,7 +142,17 @@ export const stepOf: ExchangeStepper = (exchange, event, rules) => {
       return takePush(exchange, event.types);
     case 'response.sent':
     case 'response.skipped':
-      return stepTo(exchange, afterOutcome(exchange.watches, event, rules));
+      return isOneTimeType(event.typeUrl)
+        ? stepTo({ ...exchange, oneTimeOrders: exchange.oneTimeOrders - 1 }, exchange.watches)
+        : stepTo(exchange, afterOutcome(exchange.watches, event, rules));
+    case 'responses.send': {
+      const { orders } = event;
+      return {
+        exchange: { ...exchange, oneTimeOrders: exchange.oneTimeOrders + orders.length },
+        orders,
+        reports: noReports,
+      };
+    }
     case 'stream.congested':
       return { exchange, orders: [], reports: [event] };
     case 'stream.resumed':
@@ -157,6 +177,12 @@ export const stepOf: ExchangeStepper = (exchange, event, rules) => {
       return stepTo(exchange, withUnrequested(exchange, event.typeUrl));
     case 'stream.drain':
       return stepTo({ ...exchange, standing: 'draining' }, exchange.watches);
+    case 'peer.half-closed':
+      return stepTo(
+        { ...exchange, standing: 'draining', isHalfClosed: true },
+        eachWatch(exchange.watches, withoutWaits),
+        [event],
+      );
   }
 };
 
@@ -180,7 +206,9 @@ export function routineAfter(
 ): (WatchChanged | ResponsesScheduled)[] {
   const changed = Object.entries(exchange.watches).filter(([typeUrl, watch]) => previous.watches[typeUrl] !== watch);
   const watches = changed.map(([typeUrl, watch]): WatchChanged => ({ type: 'watch.changed', typeUrl, watch }));
-  return orders.length === 0 ? watches : [...watches, { type: 'responses.scheduled', orders }];
+  // The chart ordered one-time responses.
+  if (orders.length === 0 || exchange.oneTimeOrders > previous.oneTimeOrders) return watches;
+  return [...watches, { type: 'responses.scheduled', orders }];
 }
 
 function changedWatch(watches: Watches, typeUrl: string, change: (watch: Watches[string]) => Watches[string]): Watches {
@@ -197,24 +225,26 @@ function withUnrequested({ watches, standing }: Exchange, typeUrl: string): Watc
 
 /** The record with these subscriptions, and the resulting orders and reports. */
 export function stepTo(
-  { standing: previous }: Exchange,
+  exchange: Exchange,
   changed: Watches,
   reports: readonly ExchangeReport[] = noReports,
 ): ExchangeStep {
-  const { watches, orders } = nextOrders(changed);
-  const standing = standingAfter(previous, watches);
+  const { standing: previous, isHalfClosed } = exchange;
+  const { watches, orders } = nextOrders(isHalfClosed ? eachWatch(changed, withoutAcknowledgement) : changed);
+  const standing = standingAfter(exchange, watches);
   const allReports = standing === previous ? reports : [...reports, reportOf(standing)];
-  return { exchange: { watches, standing }, orders, reports: allReports };
+  return { exchange: { ...exchange, watches, standing }, orders, reports: allReports };
 }
 
 /** Repeats the current reports after an event that returns `delivery` of the chart to 'up to date'. */
-function repeatedReports({ standing }: Exchange, changed: Watches, reports: readonly ExchangeReport[]): ExchangeStep {
-  return stepTo({ watches: changed, standing: standing === 'changes held' ? 'caught up' : standing }, changed, reports);
+function repeatedReports(exchange: Exchange, changed: Watches, reports: readonly ExchangeReport[]): ExchangeStep {
+  const { standing } = exchange;
+  return stepTo({ ...exchange, standing: standing === 'changes held' ? 'caught up' : standing }, changed, reports);
 }
 
-function standingAfter(previous: Exchange['standing'], watches: Watches): Exchange['standing'] {
+function standingAfter({ standing: previous, oneTimeOrders }: Exchange, watches: Watches): Exchange['standing'] {
   if (previous === 'settled') return previous;
-  if (previous === 'draining') return everyWatch(watches, isSettled) ? 'settled' : previous;
+  if (previous === 'draining') return oneTimeOrders === 0 && everyWatch(watches, isSettled) ? 'settled' : previous;
   return everyWatch(watches, isNotBehind) ? 'caught up' : 'changes held';
 }
 
@@ -229,6 +259,10 @@ const isNotBehind = (watch: Watches[string]): boolean => !isBehind(watch);
 function everyWatch(watches: Watches, holds: (watch: Watches[string]) => boolean): boolean {
   for (const typeUrl in watches) if (!holds(watches[typeUrl]!)) return false;
   return true;
+}
+
+function eachWatch(watches: Watches, change: (watch: Watches[string]) => Watches[string]): Watches {
+  return Object.fromEntries(Object.entries(watches).map(([typeUrl, watch]) => [typeUrl, change(watch)]));
 }
 
 // ---- requests of the client
@@ -329,5 +363,5 @@ function afterOutcome(watches: Watches, outcome: ResponseSent | ResponseSkipped,
 }
 
 function afterSilence(watches: Watches): Watches {
-  return Object.fromEntries(Object.entries(watches).map(([type, watch]) => [type, withoutAckTimeout(watch)]));
+  return eachWatch(watches, withoutAckTimeout);
 }

@@ -104,6 +104,8 @@ export type PeerHalfClosed = { type: 'peer.half-closed' };
 export type StreamCongested = { type: 'stream.congested' };
 /** No response waits: the client is read again. */
 export type StreamResumed = { type: 'stream.resumed' };
+/** An error of this program in the work of the stream; `reason` is logged and not sent to the client. */
+export type StreamFailed = { type: 'stream.failed'; reason: string };
 /** The stream has closed. */
 export type StreamClosed = { type: 'stream.closed'; reason: string };
 
@@ -126,7 +128,10 @@ export type SubscriptionLimitExceeded = { type: 'subscription-limit.exceeded'; r
 export type ChangesHeld = { type: 'changes.held' };
 /** No change is held. */
 export type ChangesReleased = { type: 'changes.released' };
-/** On a draining stream: no response is pending, and the client has acknowledged or rejected all of them. */
+/**
+ * On a draining or half-closed stream: no response is pending, and the client has acknowledged or rejected all of them, unless it has
+ * half-closed the stream.
+ */
 export type ClientIdle = { type: 'client.idle' };
 /** The rules order these responses, each sent after the previous one was acknowledged or rejected. */
 export type ResponsesScheduled = { type: 'responses.scheduled'; orders: readonly ResponseOrder[] };
@@ -198,7 +203,7 @@ export type WaitsExpire = { type: 'waits.expire' };
 export type RemovalsExpire = { type: 'removals.expire' };
 /** Take no more changes, and report when the client has acknowledged or rejected all responses. */
 export type StreamDrain = { type: 'stream.drain' };
-/** End the stream: after its responses, or at once (`cut`). */
+/** End the stream after written responses, or at once. */
 export type StreamEnd = { type: 'stream.end'; code: EndCode; reason: string; cut?: true };
 
 // ---- discovery/ads-server → ads-connection
@@ -224,6 +229,7 @@ export type AdsStreamReport =
   | PeerHalfClosed
   | StreamCongested
   | StreamResumed
+  | StreamFailed
   | StreamClosed
   | ChangesHeld
   | ChangesReleased
@@ -378,6 +384,8 @@ export const adsCatalogue = [
   { type: 'stream.congested', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
   { type: 'stream.resumed', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
   { type: 'timer congestionLimit', from: 'ads-connection-N', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
+  { type: 'timer responseLimit', from: 'ads-connection-N', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
+  { type: 'stream.failed', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
   { type: 'stream.end', from: 'ads-connection-N', to: 'ads-connection-N/stream', diagram: 'ads', seeds: [] },
   { type: 'timer closeLimit', from: 'ads-connection-N', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
   { type: 'stream.closed', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },

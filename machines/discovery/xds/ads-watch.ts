@@ -269,6 +269,11 @@ export function withoutAcknowledgement(watch: Watch): Watch {
   return isOutstanding(watch) ? { ...watch, nonceOverdue: watch.nonceSent } : watch;
 }
 
+/** The client acknowledges nothing any more: resources that wait for clusters are sent like a change. */
+export function withoutWaits(watch: Watch): Watch {
+  return watch.awaits === undefined ? watch : withChange(withAwaited(watch));
+}
+
 /** The acknowledgement of the last response is no longer awaited. */
 export function withoutAckTimeout(watch: Watch): Watch {
   return isBehind(watch) && isOutstanding(watch) ? { ...watch, nonceOverdue: watch.nonceSent } : watch;

@@ -3,6 +3,7 @@ import type { Socket } from 'node:net';
 import { type ServerCredentials, status } from '@grpc/grpc-js';
 import type { Actor, AnyActorRef } from 'xstate';
 import type { adsConnectionMachine } from '../../../machines/discovery/xds/ads-connection.machine.ts';
+import { internalErrorEnd } from '../../../machines/discovery/xds/ads-connection-context.ts';
 import { type ConnectionDrain, routineMessages } from '../../../machines/discovery/xds/ads-protocol.ts';
 import { startRoot } from '../../runtime/actors/actor-system.ts';
 import { messageOf, withCode } from '../../runtime/errors.ts';
@@ -53,7 +54,7 @@ export interface AdsServer {
   serveSocket(socket: Socket): boolean;
   /**
    * Updates connections synchronously and in order. Affected resources are generated and written, or wait for an ACK. The caller limits the number of
-   * connections per iteration of the event loop.
+   * connections per iteration of the event loop. A server that drains sends no changes: the next server of each client has them.
    *
    * @returns the number of affected connections
    */
@@ -190,6 +191,7 @@ class GrpcAdsServer implements AdsServer {
   }
 
   serve(connections: readonly number[], change: ResourceChange): number {
+    if (this.#isDraining) return 0;
     let concerned = 0;
     for (const number of connections) {
       const connection = this.#connections.get(number);
@@ -298,7 +300,7 @@ class GrpcAdsServer implements AdsServer {
       ...(this.#recorder !== undefined && { recorder: this.#recorder }),
       onError: (error) => {
         this.#options.logger.error('connection.failed', { peer: stream.peer, error: messageOf(error) });
-        stream.dispose();
+        stream.dispose(internalErrorEnd);
         this.#remove(number);
       },
     });

@@ -85,7 +85,7 @@ export const discoveryTable = {
   },
   STREAM_TIMEOUT: {
     meaning:
-      'the client did not send a request in time, or did not read a response. In the second case the connection is closed without a status, so only log and metrics have this code',
+      'the client did not send a request in time or did not read a response, or a response to a half-closed stream was not complete within 5 s. The stream of a client that does not read is reset without a status, so only log and metrics have this code',
     action: 'check the client and the network; it reconnects',
   },
   CLIENT_UNAUTHENTICATED: {

@@ -49,6 +49,7 @@ export class AdsResponder implements GatedStream {
   #unflushedBytes = 0;
   #isCongested = false;
   #responses = 0;
+  #awaitsNothing = false;
   #wasRefusedSecrets = false;
   /** Removal times, computed on first use. */
   #removal: RemovalTimes | undefined;
@@ -106,6 +107,15 @@ export class AdsResponder implements GatedStream {
 
   get isDelta(): boolean {
     return this.#options.delta;
+  }
+
+  /** The client sends no more ACKs, so no response waits for one. */
+  awaitNothing(): void {
+    this.#awaitsNothing = true;
+  }
+
+  get awaitsNothing(): boolean {
+    return this.#awaitsNothing;
   }
 
   watchOf(typeUrl: string): Watch | undefined {

@@ -1,5 +1,6 @@
 /** Effects of the chart `ads-connection`: a gRPC stream and the resources of its node. */
 
+import type { End } from '../../../../machines/discovery/xds/ads-connection-context.ts';
 import { type ExchangeRules, isOfExchange, tooManyNames } from '../../../../machines/discovery/xds/ads-exchange.ts';
 import type { AdsRequest, AdsStreamReport, StreamOrder } from '../../../../machines/discovery/xds/ads-protocol.ts';
 import { healthType, proxyConfigType } from '../../../../machines/discovery/xds/ads-types.ts';
@@ -90,7 +91,7 @@ export class AdsStream {
       onReport: (report) => this.#reportOutcome(report),
       runGuarded: (task) => this.#runGuarded(task),
       onCongestionChange: (isCongested) => this.#congested(isCongested),
-      onBroken: (error) => this.#close(`sending a response failed: ${messageOf(error)}`),
+      onBroken: (error) => this.#fail(error),
       onRolloutEvent: (event) => this.#exchange.take(event),
       watchOf: (typeUrl) => ownValue(this.watches, typeUrl),
     });
@@ -149,8 +150,6 @@ export class AdsStream {
     this.#runGuarded(() => {
       switch (order.type) {
         case 'responses.send':
-          if (!this.#isOver) this.responder.send(order.orders);
-          break;
         case 'changes.release':
         case 'stream.drain':
           this.#exchange.take(order);
@@ -184,12 +183,15 @@ export class AdsStream {
     return true;
   }
 
-  dispose(): void {
+  /** @param failure status if the chart has failed */
+  dispose(failure?: End): void {
     const life = this.#life;
     if (life.is === 'disposed') return;
     const code = codeOf(life);
+    if (failure !== undefined && code === undefined) this.#transport.end(failure.code, failure.reason);
     const client = clientOf(life);
-    this.#context.observer.streamClosed?.(this.kind.path, code ?? (this.#call.cancelled ? 'CANCELLED' : 'OK'));
+    const { sentCode = this.#call.cancelled ? 'CANCELLED' : 'OK' } = this.#transport;
+    this.#context.observer.streamClosed?.(this.kind.path, code ?? failure?.code ?? sentCode);
     this.#life = { is: 'disposed', node: client?.node };
     this.#exchange.stop();
     this.responder.stop();
@@ -219,7 +221,14 @@ export class AdsStream {
     this.#life = { is: 'admitted', identities };
     this.#report({ type: 'peer.authenticated', identities });
     this.#intake.begin((bytes) => this.#runGuarded(() => this.#take(bytes)));
-    this.#call.on('end', () => this.#report({ type: 'peer.half-closed' }));
+    this.#call.on('end', () => this.#runGuarded(() => this.#onHalfClosed()));
+  }
+
+  #onHalfClosed(): void {
+    // A lost connection ends the requests too.
+    if (this.#transport.isDone) return;
+    this.responder.awaitNothing();
+    this.#exchange.take({ type: 'peer.half-closed' });
   }
 
   #acceptNode(node: Uint8Array | undefined, identities: readonly string[]): boolean {
@@ -433,10 +442,8 @@ export class AdsStream {
     }
   }
 
-  /** With this status, the client reconnects. */
   #fail(error: unknown): void {
-    if (this.#isOver) return;
-    this.#transport.end('UNAVAILABLE', withCode('internal error', 'INTERNAL_ERROR'));
-    this.#close(messageOf(error));
+    if (codeOf(this.#life) === undefined) this.#report({ type: 'stream.failed', reason: messageOf(error) });
+    else this.#close(messageOf(error));
   }
 }

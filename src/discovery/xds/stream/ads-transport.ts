@@ -2,7 +2,7 @@
  * Writes responses to a stream, either through grpc-js' writer, which copies them for each client, or directly to its HTTP/2 stream without a copy.
  * Bytes on the wire are the same.
  */
-import { constants } from 'node:http2';
+import { constants, type OutgoingHttpHeaders } from 'node:http2';
 import type { Writable } from 'node:stream';
 import { Metadata, type ServerDuplexStream, status } from '@grpc/grpc-js';
 import type { EndCode } from '../../../../machines/discovery/xds/ads-protocol.ts';
@@ -28,6 +28,8 @@ export interface AdsTransport {
   finish(): void;
   /** Discards unsent data. */
   cut(): void;
+  /** Code in the sent status, such as one of grpc-js; `undefined` if no status was sent or it is unknown. */
+  readonly sentCode: string | undefined;
   /** Whether everything including the status was sent or can never be sent. */
   readonly isDone: boolean;
   onDone(done: () => void): void;
@@ -50,6 +52,7 @@ export function copyingTransport(call: AdsCall): AdsTransport {
     end: (code, reason) => endCall(call, code, reason),
     finish: () => {},
     cut: () => void call.end(),
+    sentCode: undefined,
     get isDone() {
       return isDone(call);
     },
@@ -104,6 +107,10 @@ function sharingTransport(call: AdsCall, stream: Http2Stream): AdsTransport {
     // Node sends RST_STREAM after queued data, without an error code, as RFC 9113 §8.1 requires.
     finish: () => stream.close(constants.NGHTTP2_NO_ERROR),
     cut: () => stream.close(constants.NGHTTP2_CANCEL),
+    get sentCode() {
+      const code = stream.sentTrailers?.['grpc-status'] ?? stream.sentHeaders?.['grpc-status'];
+      return code === undefined ? undefined : status[Number(code)];
+    },
     // The call itself finishes as soon as it is ended, because it does not know of data that bypasses it.
     get isDone() {
       return isDone(stream);
@@ -182,6 +189,8 @@ function endCall(call: AdsCall, code: EndCode, reason: string): void {
 interface Http2Stream extends Ending {
   readonly writable: boolean;
   readonly session?: { readonly encrypted?: boolean };
+  readonly sentHeaders?: OutgoingHttpHeaders;
+  readonly sentTrailers?: OutgoingHttpHeaders;
   close(code: number): void;
   write(bytes: Uint8Array, flushed?: (error?: Error | null) => void): boolean;
   cork(): void;
