@@ -98,8 +98,8 @@ export async function runAgent(program: AgentProgram): Promise<AgentOutput> {
   } finally {
     stopLogging();
     stopFollowing();
-    const left = await net.cleanUp();
-    for (const { pid, epoch } of left) log.error('envoy.leftover', { pid, epoch });
+    const leftoverProcesses = await net.cleanUp();
+    for (const { pid, epoch } of leftoverProcesses) log.error('envoy.leftover', { pid, epoch });
     if (ending.sentence !== undefined) {
       const result = redactor()(ending.sentence);
       if (ending.isFailure) log.error('agent.failed', { result });
@@ -123,15 +123,15 @@ function exitCodeWith(exitCode: number, { counts, waiting }: SignalInbox): numbe
 function recordChanges(agent: AnyActorRef, record: AgentRecord): () => void {
   let supervisor: AnyActorRef | undefined;
   const follow = (): void => {
-    const found = agent.system.get('supervisor') as ActorRefFrom<typeof supervisorMachine> | undefined;
-    if (found === undefined || found === supervisor) return;
-    supervisor = found;
+    const nextSupervisor = agent.system.get('supervisor') as ActorRefFrom<typeof supervisorMachine> | undefined;
+    if (nextSupervisor === undefined || nextSupervisor === supervisor) return;
+    supervisor = nextSupervisor;
     const write = (snapshot: SnapshotFrom<typeof supervisorMachine>): void => {
       // During an adoption the existing record stays.
       if (snapshot.context.adopted.length === 0) record.recordState(persistedStateOf(snapshot.context));
     };
-    write(found.getSnapshot());
-    found.subscribe(write);
+    write(nextSupervisor.getSnapshot());
+    nextSupervisor.subscribe(write);
   };
   follow();
   const { unsubscribe } = agent.subscribe(follow);

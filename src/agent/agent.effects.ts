@@ -72,8 +72,8 @@ export async function agentWithEffects(
   metrics.withWasm(wasmCounts);
   const distributedRoots = new DistributedRoots();
   const { table, baseIds, binaries, record } = net;
-  const kept = record && new StoredFiles(record.directory);
-  const patches = new BootstrapPatches(kept);
+  const storedFiles = record && new StoredFiles(record.directory);
+  const patches = new BootstrapPatches(storedFiles);
   const credentialTurns = new FileTurns();
   const connections = controlPlaneConnections(program, { vault, distributedRoots, turns: credentialTurns });
   const prepared = options.runsEnvoy
@@ -94,8 +94,8 @@ export async function agentWithEffects(
   const ownership = new Ownership(program.succeeds !== true);
   const needed = patchesBootstrap(options) ? (['bootstrap-patches'] as const) : [];
   const passedOn = { table, baseIds, binaries, runDir, ownership, needed, log: log.scope('agent') };
-  const inheritance = record && kept && { ...passedOn, record, storedFiles: kept };
-  await restoreNames(names, kept);
+  const inheritance = record && storedFiles && { ...passedOn, record, storedFiles: storedFiles };
+  await restoreNames(names, storedFiles);
   if (prepared && patchesBootstrap(options)) await restorePatches(patches, prepared, program);
   const { ports } = net;
   ownership.onAcquired(async () => ports?.listen());
@@ -181,7 +181,7 @@ export async function agentWithEffects(
         way: connections,
         wasmCounts,
         ...shared,
-        ...(kept && { kept }),
+        ...(storedFiles && { kept: storedFiles }),
       }),
       ...(preparation && supervision(program, net, { preparation, firstValidation, xds })),
     },
@@ -210,8 +210,10 @@ function meshMetricsOf({ options, log }: AgentProgram, hasCredentialServer: bool
 function applicationProber({ status }: ProxyOptions, log: Logger): ApplicationProber {
   const { probes, destination, source, http2Probes: http2, keepsProbeConnections } = status;
   // A separate connection pool, so that connections kept open by probes do not block others.
-  const kept = keepsProbeConnections ? { keepAliveAgent: new Agent({ keepAlive: true, maxFreeSockets: 1 }) } : {};
-  return new ApplicationProber(probes, { destination, source, http2, ...kept }, log.scope('probe'));
+  const agentOption = keepsProbeConnections
+    ? { keepAliveAgent: new Agent({ keepAlive: true, maxFreeSockets: 1 }) }
+    : {};
+  return new ApplicationProber(probes, { destination, source, http2, ...agentOption }, log.scope('probe'));
 }
 
 function dnsOf(
@@ -229,8 +231,8 @@ function dnsOf(
 }
 
 /** Uses the name table of the previous agent; without it, queries for mesh names would be forwarded. */
-async function restoreNames(names: DnsTables | undefined, kept: StoredFiles | undefined): Promise<void> {
-  const table = names && kept?.read('name-table');
+async function restoreNames(names: DnsTables | undefined, storedFiles: StoredFiles | undefined): Promise<void> {
+  const table = names && storedFiles?.read('name-table');
   // Ignores an invalid table.
   if (table !== undefined) await names?.take(table).catch(() => {});
 }
@@ -252,6 +254,6 @@ async function restorePatches(
 function servingPorts({ config, addresses, ...options }: ProxyOptions): ServingPorts {
   const { envoyStatusPort, envoyPrometheusPort } = options;
   const ownPorts = config.statusPort === 0 ? [envoyPrometheusPort] : [envoyStatusPort, envoyPrometheusPort];
-  const port = config.customConfigFile ? undefined : ownPorts.find((one) => one !== 0);
+  const port = config.customConfigFile ? undefined : ownPorts.find((ownPort) => ownPort !== 0);
   return { host: localAddresses(addresses).localhost, port };
 }

@@ -99,7 +99,7 @@ function wasmModules({ config, env, wasm }: AgentProgram['options'], counts: Was
   const networks = (name: string): string[] =>
     (env[name] ?? '')
       .split(',')
-      .map((one) => one.trim())
+      .map((item) => item.trim())
       .filter(Boolean);
   const { blocked, allowed } = wasmVariables;
   const addresses = new BlockedAddresses({ blocked: networks(blocked), allowed: networks(allowed) }, wasmVariables);

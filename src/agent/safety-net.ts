@@ -52,7 +52,7 @@ export class SafetyNet {
       return [];
     }
     // The charts have already waited for their exit.
-    const left = await this.table.endAll(lastLimitMs);
+    const leftoverProcesses = await this.table.endAll(lastLimitMs);
     // After two signals, the agent does not wait for a pending claim, whose result is released anyway.
     await Promise.race([this.baseIds.settled(), sleep(maxClaimWaitMs, undefined, { ref: false })]);
     this.ports?.end();
@@ -60,7 +60,7 @@ export class SafetyNet {
     this.baseIds.releaseAll();
     this.binaries.close();
     process.off('exit', this.#onExit);
-    return left;
+    return leftoverProcesses;
   }
 }
 

@@ -44,22 +44,22 @@ export function isBuilt(root: string): boolean {
   return true;
 }
 
-function digestOf(root: string, places: readonly string[]): string {
+function digestOf(root: string, paths: readonly string[]): string {
   const digest = createHash('sha256');
-  for (const file of places.flatMap((place) => filesAt(join(root, place)))) {
+  for (const file of paths.flatMap((path) => filesAt(join(root, path)))) {
     const content = readFileSync(file);
     digest.update(`${relative(root, file)}\0${content.length}\0`).update(content);
   }
   return digest.digest('hex');
 }
 
-function filesAt(place: string): string[] {
+function filesAt(path: string): string[] {
   try {
-    return readdirSync(place, { withFileTypes: true, recursive: true })
+    return readdirSync(path, { withFileTypes: true, recursive: true })
       .filter((entry) => entry.isFile() && !entry.parentPath.includes('compile-cache'))
       .map((entry) => join(entry.parentPath, entry.name))
       .sort();
   } catch {
-    return [place];
+    return [path];
   }
 }

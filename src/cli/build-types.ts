@@ -44,12 +44,12 @@ try {
 }
 
 function reachable(files: readonly string[]): Set<string> {
-  const found = new Set(files);
-  for (const file of found) {
+  const foundFiles = new Set(files);
+  for (const file of foundFiles) {
     if (!existsSync(file)) continue;
     for (const [, specifier] of readFileSync(file, 'utf8').matchAll(/(?:from|import\()\s*['"](\.[^'"]+)\.ts['"]/g)) {
-      found.add(join(dirname(file), `${specifier}.d.ts`));
+      foundFiles.add(join(dirname(file), `${specifier}.d.ts`));
     }
   }
-  return found;
+  return foundFiles;
 }

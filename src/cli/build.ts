@@ -115,12 +115,12 @@ function laterModule(path: string): string {
     names.split(' ').flatMap((name) => (name === '' ? [] : `export const ${name} = ${stub(`${loaded}.${name}`)};`));
   const isOne = 'key === Symbol.hasInstance ? (value) => value instanceof';
   return [
-    ...each(functions, (one) => `(...args) => ${one}(...args)`),
-    ...each(objects, (one) => `new Proxy({}, { get: (_, key) => ${one}[key] })`),
+    ...each(functions, (name) => `(...args) => ${name}(...args)`),
+    ...each(objects, (name) => `new Proxy({}, { get: (_, key) => ${name}[key] })`),
     ...each(
       classes,
-      (one) =>
-        `new Proxy(class {}, { get: (_, key) => ${isOne} ${one} : ${one}[key], construct: (_, args) => new (${one})(...args) })`,
+      (name) =>
+        `new Proxy(class {}, { get: (_, key) => ${isOne} ${name} : ${name}[key], construct: (_, args) => new (${name})(...args) })`,
     ),
   ].join('\n');
 }

@@ -32,9 +32,9 @@ export function chartpilot(): Command {
     )
     .version(packageVersion(), '-V, --version', 'Print the version')
     .exitOverride();
-  for (const make of commands) {
+  for (const buildCommand of commands) {
     // Unlike `command()`, `addCommand` does not copy settings, and a wrong flag would exit with another code.
-    program.addCommand(make(output).copyInheritedSettings(program));
+    program.addCommand(buildCommand(output).copyInheritedSettings(program));
   }
   return program;
 }

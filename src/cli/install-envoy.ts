@@ -5,8 +5,8 @@ import { endProgram, standardError } from '../runtime/output/standard-streams.ts
 const print = (line: string): void => standardError.write(`${line}\n`);
 
 try {
-  const found = findEnvoy({ env: process.env });
-  if (found !== undefined) print(`Envoy: ${found.path} (found.source ${found.source})`);
+  const foundEnvoy = findEnvoy({ env: process.env });
+  if (foundEnvoy !== undefined) print(`Envoy: ${foundEnvoy.path} (found.source ${foundEnvoy.source})`);
   else await installEnvoy({ env: process.env, progress: print });
 } catch (error) {
   print(explainError(error));

@@ -44,10 +44,14 @@ export function pilotAgent(proxy: Command): Command {
  */
 export function commandFirst(program: Command, args: readonly string[]): readonly string[] {
   const names = new Set(program.commands.map((command) => command.name()));
-  const at = args.findIndex((arg) => names.has(arg));
-  if (at <= 0 || !args[0]!.startsWith('-') || args.slice(0, at).some((arg) => arg === '-h' || arg === '--help'))
+  const commandIndex = args.findIndex((arg) => names.has(arg));
+  if (
+    commandIndex <= 0 ||
+    !args[0]!.startsWith('-') ||
+    args.slice(0, commandIndex).some((arg) => arg === '-h' || arg === '--help')
+  )
     return args;
-  const [argsBefore, command, after] = [args.slice(0, at), args[at]!, args.slice(at + 1)];
+  const [argsBefore, command, after] = [args.slice(0, commandIndex), args[commandIndex]!, args.slice(commandIndex + 1)];
   if (command === 'proxy') return [command, ...after, ...argsBefore];
   standardError.write(`pilot-agent: ignoring flags that ${command} does not have: ${argsBefore.join(' ')}\n`);
   return [command, ...after];

@@ -13,8 +13,8 @@ const setUpFailed = 255;
  * variable, because a program that does not know it exits instead of stopping a running agent.
  */
 const successionWord = 'succeed';
-const words = process.argv.slice(2);
-const succeeds = words[0] === successionWord;
+const commandArgs = process.argv.slice(2);
+const succeeds = commandArgs[0] === successionWord;
 function giveUpBooting(): void {
   process.exitCode = successionExitCode;
   void endProgram();
@@ -29,4 +29,4 @@ const bootLimit = succeeds ? setTimeout(giveUpBooting, 30_000) : undefined;
 const succession = succeeds ? { booted: () => clearTimeout(bootLimit) } : undefined;
 const program = pilotAgent(proxyCommand(succession));
 const codes = { misused: setUpFailed, failed: () => setUpFailed };
-await runProgram(program, codes, commandFirst(program, succeeds ? words.slice(1) : words));
+await runProgram(program, codes, commandFirst(program, succeeds ? commandArgs.slice(1) : commandArgs));

@@ -12,10 +12,12 @@ export function plainSwitches(program: Command, args: readonly string[]): string
   const end = args.includes('--') ? args.indexOf('--') : args.length;
   const plain: string[] = [];
   for (const arg of args.slice(0, end)) {
-    const [, name = '', word = ''] = /^(--[^=]+)=(.*)$/s.exec(arg) ?? [];
-    const isOn = switches.has(name) ? booleanOf(word) : undefined;
+    const [, name = '', valueText = ''] = /^(--[^=]+)=(.*)$/s.exec(arg) ?? [];
+    const isOn = switches.has(name) ? booleanOf(valueText) : undefined;
     if (isOn !== false) plain.push(isOn === undefined ? arg : name);
-    else for (let at = plain.indexOf(name); at !== -1; at = plain.indexOf(name)) plain.splice(at, 1);
+    else
+      for (let switchIndex = plain.indexOf(name); switchIndex !== -1; switchIndex = plain.indexOf(name))
+        plain.splice(switchIndex, 1);
   }
   return [...plain, ...args.slice(end)];
 }

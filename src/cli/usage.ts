@@ -24,11 +24,11 @@ export function configureUsage(program: Command): Command {
 
 /** Unknown flags of a command, each with the most similar known one: `--conection (did you mean --connection?)`. */
 export function unknownFlagsOf(command: Command, args: readonly string[]): string[] {
-  const known = command.options.flatMap(({ long }) => long ?? []);
+  const knownFlags = command.options.flatMap(({ long }) => long ?? []);
   return args
     .filter((arg) => arg.startsWith('-'))
     .map((arg) => {
-      const near = nearestName(arg.split('=', 1)[0]!, known);
+      const near = nearestName(arg.split('=', 1)[0]!, knownFlags);
       return near === undefined ? arg : `${arg} (did you mean ${near}?)`;
     });
 }

@@ -45,13 +45,13 @@ function withStyles(head: string, styles: string, hash: string): string {
   // No `connect-src`: the page sends no requests.
   const policy = `default-src 'none'; script-src 'sha256-${hash}'; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'`;
   const [textBefore, after] = split(head, '<link rel="stylesheet" href="page.css">');
-  const [top, rest] = split(textBefore, '<meta charset="utf-8">');
+  const [top, afterCharset] = split(textBefore, '<meta charset="utf-8">');
   const css = styles.replace(/\n?\/\*# sourceMappingURL=.*\s*$/, '').replaceAll('</style', '<\\/style');
-  return `${top}<meta charset="utf-8">\n    <meta http-equiv="Content-Security-Policy" content="${policy}">${rest}<style>${css}</style>${after}`;
+  return `${top}<meta charset="utf-8">\n    <meta http-equiv="Content-Security-Policy" content="${policy}">${afterCharset}<style>${css}</style>${after}`;
 }
 
-function split(html: string, at: string): [string, string] {
-  const place = html.indexOf(at);
-  if (place === -1) throw new Error(`visualize/index.html does not contain ${at}`);
-  return [html.slice(0, place), html.slice(place + at.length)];
+function split(html: string, separator: string): [string, string] {
+  const index = html.indexOf(separator);
+  if (index === -1) throw new Error(`visualize/index.html does not contain ${separator}`);
+  return [html.slice(0, index), html.slice(index + separator.length)];
 }

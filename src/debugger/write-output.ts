@@ -40,8 +40,8 @@ export function refuseInput(flag: string, path: string, inputs: readonly string[
 /** Device and inode of a regular file; pipes and devices lose no data when written. */
 function fileAt(path: string): string | undefined {
   try {
-    const found = statSync(path, { bigint: true });
-    return found.isFile() ? `${found.dev} ${found.ino}` : undefined;
+    const fileStat = statSync(path, { bigint: true });
+    return fileStat.isFile() ? `${fileStat.dev} ${fileStat.ino}` : undefined;
   } catch {
     return undefined;
   }

@@ -44,7 +44,7 @@ export function makeControlPlane(program: DiscoveryProgram) {
     adapters: { ...(cluster && { k8s: cluster.open }), ...program.sources },
     cluster: cluster && {
       read: (settingsKind) => cluster.settings.read(settingsKind),
-      watch: (changed) => cluster.watchSettings(changed),
+      watch: (onChanged) => cluster.watchSettings(onChanged),
     },
     mesh: () => mesh(),
     ownIdentity: () => ca?.signing?.identityOf(options.namespace),
@@ -154,9 +154,9 @@ export function makeControlPlane(program: DiscoveryProgram) {
   });
   state.onPublished(inputsChanged);
   configs.onChanges(inputsChanged);
-  configs.onChanges((changed, touched) => {
-    metrics.configsChanged(changed);
-    distribution?.objects.objectsComposed(touched, new Set(changed.map(({ key }) => key)));
+  configs.onChanges((changedObjects, touched) => {
+    metrics.configsChanged(changedObjects);
+    distribution?.objects.objectsComposed(touched, new Set(changedObjects.map(({ key }) => key)));
   });
   state.onReported(({ events }) => {
     if (events.length === 0) return;
@@ -171,7 +171,7 @@ export function makeControlPlane(program: DiscoveryProgram) {
       limits: push,
       isWhole: () => state.context !== undefined,
       objects: () => state.objects,
-      onMesh: (changed) => state.onPublished(changed),
+      onMesh: (changedObjects) => state.onPublished(changedObjects),
       ...(webhooks && { injection: webhooks }),
     });
   state.onPublished(ca.meshChanged);

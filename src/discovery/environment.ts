@@ -47,8 +47,8 @@ export class Environment {
   }
 
   #duration(name: string, byDefault: number, maxMs: number): number {
-    const found = durationMsOf(this.#env[name] ?? '');
-    const value = found !== undefined && found >= 0 ? found : undefined;
+    const parsedMs = durationMsOf(this.#env[name] ?? '');
+    const value = parsedMs !== undefined && parsedMs >= 0 ? parsedMs : undefined;
     const form = 'a duration such as 300ms, 30s or 1h30m';
     const ms = this.#orDefault(name, { value, byDefault, form, shown: `${byDefault}ms` });
     if (ms <= maxMs) return ms;

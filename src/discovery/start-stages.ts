@@ -26,8 +26,8 @@ export interface StageParts {
   readonly log: Logger;
 }
 
-export function makeStages(parts: StageParts): StartStages {
-  const { options, cluster, problem, config, ca, remotes, mesh, authenticators, log } = parts;
+export function makeStages(sources: StageParts): StartStages {
+  const { options, cluster, problem, config, ca, remotes, mesh, authenticators, log } = sources;
   return {
     environment: () => {
       if (problem !== undefined) throw problem;

@@ -11,8 +11,8 @@ export function cachedFunction<Result>(
 ): (text: string) => Result {
   const results = new Map<string, Result>();
   return (text) => {
-    const remembered = results.get(text);
-    if (remembered !== undefined || results.has(text)) return remembered as Result;
+    const cachedResult = results.get(text);
+    if (cachedResult !== undefined || results.has(text)) return cachedResult as Result;
     if (results.size >= maxResults) results.clear();
     const result = compute(text);
     results.set(text, result);

@@ -196,7 +196,7 @@ function networkErrorIn(error: unknown, causes = 0): Error | undefined {
 export function messageOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if (!(error instanceof AggregateError) || error.message !== '') return error.message;
-  return error.errors.map((one) => messageOf(one)).join('; ');
+  return error.errors.map((cause) => messageOf(cause)).join('; ');
 }
 
 const fileErrors: Readonly<Record<string, string>> = {

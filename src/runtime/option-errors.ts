@@ -22,10 +22,11 @@ interface OptionError {
   readonly fields: ErrorFields;
 }
 
-function errorAt(place: OptionPlace, { code, message, expected, got }: OptionViolation): OptionError {
-  const at: Exclude<OptionPlace, string> = typeof place === 'string' ? { source: place } : place;
-  const { source, line, column, field } = at;
-  const position = [source, line, column].filter((part) => part !== undefined).join(':');
+function errorAt(optionPlace: OptionPlace, { code, message, expected, got }: OptionViolation): OptionError {
+  const location: Exclude<OptionPlace, string> =
+    typeof optionPlace === 'string' ? { source: optionPlace } : optionPlace;
+  const { source, line, column, field } = location;
+  const position = [source, line, column].filter((segment) => segment !== undefined).join(':');
   return {
     text: [position, ...(field ? [field] : []), message].join(': '),
     fields: {
@@ -41,32 +42,32 @@ function errorAt(place: OptionPlace, { code, message, expected, got }: OptionVio
 
 /** @param options `hint`: what to do */
 export function optionError(
-  place: OptionPlace,
+  optionPlace: OptionPlace,
   violation: OptionViolation,
   options: { readonly hint?: string; readonly cause?: unknown } = {},
 ): ChartpilotError {
-  const { text, fields } = errorAt(place, violation);
+  const { text, fields } = errorAt(optionPlace, violation);
   return new ChartpilotError('FLAG_INVALID', text, { ...options, fields });
 }
 
 /** Collects the errors of flags and environment variables, so that all of them can be fixed at once. */
 export class OptionErrors {
-  readonly #found: OptionError[] = [];
+  readonly #optionErrors: OptionError[] = [];
   #worst: 'FLAG_INVALID' | 'CONFIG_INVALID' = 'FLAG_INVALID';
 
-  flag(place: OptionPlace, violation: OptionViolation): void {
-    this.#found.push(errorAt(place, violation));
+  flag(optionPlace: OptionPlace, violation: OptionViolation): void {
+    this.#optionErrors.push(errorAt(optionPlace, violation));
   }
 
-  config(place: OptionPlace, violation: OptionViolation): void {
-    this.flag(place, violation);
+  config(optionPlace: OptionPlace, violation: OptionViolation): void {
+    this.flag(optionPlace, violation);
     this.#worst = 'CONFIG_INVALID';
   }
 
   /** @throws ChartpilotError with the fields of each error */
   throwIfAny(): void {
-    if (this.#found.length === 0) return;
-    const text = this.#found.map((one) => one.text).join('; ');
-    throw new ChartpilotError(this.#worst, text, { fields: this.#found.map(({ fields }) => fields) });
+    if (this.#optionErrors.length === 0) return;
+    const text = this.#optionErrors.map((optionError) => optionError.text).join('; ');
+    throw new ChartpilotError(this.#worst, text, { fields: this.#optionErrors.map(({ fields }) => fields) });
   }
 }

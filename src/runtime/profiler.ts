@@ -98,7 +98,7 @@ export class Profiler {
 
   #alone(
     file: string,
-    make: (response: ServerResponse, signal: AbortSignal) => Promise<void>,
+    writeProfile: (response: ServerResponse, signal: AbortSignal) => Promise<void>,
   ): ProfileResponse | StreamResponse {
     if (this.#running !== undefined) return { status: 503, body: 'another profile is in progress\n' };
     const running = new AbortController();
@@ -114,7 +114,7 @@ export class Profiler {
         });
         // Notifies the caller that the recording has started.
         response.flushHeaders();
-        make(response, running.signal)
+        writeProfile(response, running.signal)
           .catch(() => response.destroy())
           .finally(() => {
             this.#running = undefined;

@@ -6,8 +6,12 @@ import { endGroupWith } from './process-group.ts';
  * killed when it exits, times out, or this process ends. execa installs no signal handlers for it, because the launcher
  * would take execa's SIGHUP handler for the agent's.
  */
-export function runForOutput<const Chosen extends Options>(file: string, words: readonly string[], options: Chosen) {
-  const subprocess = execa(file, words, { ...options, reject: false, detached: true, killSignal: 'SIGKILL' });
+export function runForOutput<const Chosen extends Options>(
+  file: string,
+  commandArgs: readonly string[],
+  options: Chosen,
+) {
+  const subprocess = execa(file, commandArgs, { ...options, reject: false, detached: true, killSignal: 'SIGKILL' });
   endGroupWith(subprocess.nodeChildProcess);
   return subprocess;
 }

@@ -21,9 +21,9 @@ class LoopTurn {
 
   /** The task that has waited longest gets the next turn. */
   next(): Promise<void> {
-    const turn = new Promise<void>((resolve) => this.#waiting.push(resolve));
+    const slotFreed = new Promise<void>((resolve) => this.#waiting.push(resolve));
     if (!this.#isRunning) this.#begin();
-    return turn;
+    return slotFreed;
   }
 
   #begin(): void {

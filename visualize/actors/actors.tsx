@@ -34,15 +34,16 @@ const filters = signal<Readonly<Record<string, string>>>({});
 
 /** Living actors at the current place, with their states. */
 export function Actors(): JSX.Element {
-  const open = recording.value;
+  const openRecording = recording.value;
   const living = state.value?.actors ?? new Map<string, ActorSnapshot>();
-  const whole = actorTree(living);
-  const isCut = whole.omittedActors > 0 || whole.rows.some((row) => !isGroup(row) && row.effects.length > maxMarks);
+  const wholeTree = actorTree(living);
+  const isCut =
+    wholeTree.omittedActors > 0 || wholeTree.rows.some((row) => !isGroup(row) && row.effects.length > maxMarks);
   // The filter applies only while actors are left out.
   const text = isCut ? filterText.value : '';
-  const { rows, omittedActors } = text.trim() === '' ? whole : findActors(living.values(), text);
+  const { rows, omittedActors } = text.trim() === '' ? wholeTree : findActors(living.values(), text);
   const chosen = isCut ? chosenIfOmitted(rows, living.get(chosenActor.value ?? '')) : undefined;
-  const ended = open === undefined ? [] : recentlyEnded(open, place.value);
+  const ended = openRecording === undefined ? [] : recentlyEnded(openRecording, place.value);
   return (
     <section class="pane actors" aria-labelledby="actors-heading">
       <header class="pane-head">
@@ -71,7 +72,7 @@ export function Actors(): JSX.Element {
         </ul>
         {omittedActors > 0 && <p class="muted actors-more">{moreText(omittedActors, 'use the filter')}</p>}
         {rows.length === 0 && text !== '' && <p class="empty">No actor matches the filter.</p>}
-        {living.size === 0 && ended.length === 0 && open !== undefined && (
+        {living.size === 0 && ended.length === 0 && openRecording !== undefined && (
           <p class="empty">{place.value < 0 ? 'No events yet.' : 'No active actors.'}</p>
         )}
       </div>
@@ -186,19 +187,19 @@ function State({ of }: { readonly of: ActorSnapshot }): JSX.Element {
 }
 
 function Timer({ timer: { timer, ms, startedAt } }: { readonly timer: RunningTimer }): JSX.Element {
-  const left = Math.max(0, startedAt + ms - now.value);
+  const remainingMs = Math.max(0, startedAt + ms - now.value);
   return (
     <div
       class="actor-timer"
       data-timer={timer}
-      title={`Timer ${timer}: ${durationText(left)} of ${durationText(ms)} left`}
+      title={`Timer ${timer}: ${durationText(remainingMs)} of ${durationText(ms)} left`}
     >
       <Icon name="timer" />
       <span class="timer-name">{timer}</span>
       <span class="timer-bar">
-        <span style={{ transform: `scaleX(${ms === 0 ? 0 : left / ms})` }} />
+        <span style={{ transform: `scaleX(${ms === 0 ? 0 : remainingMs / ms})` }} />
       </span>
-      <span class="timer-left">{durationText(left)}</span>
+      <span class="timer-left">{durationText(remainingMs)}</span>
     </div>
   );
 }
@@ -235,10 +236,10 @@ function Group({ group }: { readonly group: ActorGroup }): JSX.Element {
 
 function Members({ group }: { readonly group: ActorGroup }): JSX.Element {
   const filter = ownValue(filters.value, group.name) ?? '';
-  const found = filterGroup(group, filter);
-  const shown = found.slice(0, maxListedMembers);
+  const matchingMembers = filterGroup(group, filter);
+  const shownMembers = matchingMembers.slice(0, maxListedMembers);
   // The chosen actor stays in the list at any position.
-  const chosen = found.slice(maxListedMembers).find(({ actor }) => actor === chosenActor.value);
+  const chosen = matchingMembers.slice(maxListedMembers).find(({ actor }) => actor === chosenActor.value);
   return (
     <div class="members">
       <input
@@ -251,16 +252,16 @@ function Members({ group }: { readonly group: ActorGroup }): JSX.Element {
         }}
       />
       <ul>
-        {[...shown, ...(chosen === undefined ? [] : [chosen])].map((actor) => (
+        {[...shownMembers, ...(chosen === undefined ? [] : [chosen])].map((actor) => (
           <li key={`${actor.actor} ${actor.spawned}`}>
             <ActorButton actor={actor} />
           </li>
         ))}
       </ul>
-      {found.length > maxListedMembers && (
-        <p class="muted">{moreText(found.length - maxListedMembers, 'use the filter')}</p>
+      {matchingMembers.length > maxListedMembers && (
+        <p class="muted">{moreText(matchingMembers.length - maxListedMembers, 'use the filter')}</p>
       )}
-      {found.length === 0 && <p class="muted">No match.</p>}
+      {matchingMembers.length === 0 && <p class="muted">No match.</p>}
     </div>
   );
 }

@@ -32,8 +32,8 @@ export function zoomed(scale: number, factor: number): number {
 }
 
 /** Scroll position on one axis that keeps the point at `at` (distance from the viewport's edge) in place while the scale changes. */
-export function scrollToKeep(scroll: number, at: number, oldScale: number, newScale: number): number {
-  return ((scroll + at) * newScale) / oldScale - at;
+export function scrollToKeep(scroll: number, viewOffset: number, oldScale: number, newScale: number): number {
+  return ((scroll + viewOffset) * newScale) / oldScale - viewOffset;
 }
 
 /**
@@ -41,13 +41,13 @@ export function scrollToKeep(scroll: number, at: number, oldScale: number, newSc
  * larger than the viewport is shown from its beginning.
  */
 export function scrollToShow(
-  part: { readonly from: number; readonly length: number },
+  visiblePart: { readonly from: number; readonly length: number },
   scale: number,
   scroll: number,
   viewport: number,
 ): number | undefined {
-  const from = part.from * scale;
-  const length = part.length * scale;
+  const from = visiblePart.from * scale;
+  const length = visiblePart.length * scale;
   const margin = Math.min(24, Math.max(0, (viewport - length) / 2));
   if (from - margin >= scroll && from + length + margin <= scroll + viewport) return undefined;
   return Math.max(0, length > viewport ? from - 24 : from + length / 2 - viewport / 2);

@@ -12,9 +12,9 @@ export const shownActor = computed<string | undefined>(() => {
 });
 
 function endedLast(): string | undefined {
-  const open = recording.value;
-  for (let index = Math.min(place.value, (open?.length ?? 0) - 1); index >= 0; index--) {
-    const record = open!.kindAt(index) === 'transition' ? open!.recordAt(index) : undefined;
+  const openRecording = recording.value;
+  for (let index = Math.min(place.value, (openRecording?.length ?? 0) - 1); index >= 0; index--) {
+    const record = openRecording!.kindAt(index) === 'transition' ? openRecording!.recordAt(index) : undefined;
     if (record?.kind === 'transition' && record.from !== '') return record.actor;
   }
   return undefined;
@@ -50,7 +50,7 @@ export function currentTransitions({ actor, spawned }: ActorSnapshot): TakenTran
 
 /** Index of the record with which an actor entered its state; -1 if the actor entered it before the trace began. */
 export function stateEntryIndex({ actor, spawned }: ActorSnapshot): number {
-  const open = recording.value;
-  const index = open?.lastIndexAbout(actor, ['transition'], place.value + 1) ?? -1;
-  return (open?.seqAt(index) ?? 0) >= spawned ? index : -1;
+  const openRecording = recording.value;
+  const index = openRecording?.lastIndexAbout(actor, ['transition'], place.value + 1) ?? -1;
+  return (openRecording?.seqAt(index) ?? 0) >= spawned ? index : -1;
 }

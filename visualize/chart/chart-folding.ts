@@ -30,13 +30,13 @@ export function toggleCompleteCharts(): void {
 export function shownPicture(machine: string, state: string): string | undefined {
   const chart = definitionOf(machine);
   const brief = ownValue(session.value?.briefCharts, machine) ?? [];
-  const found =
+  const foldedPicture =
     showsCompleteCharts.value || chart === undefined
       ? undefined
       : briefFor(chart, brief, activeLeaves(chart, state), ownValue(openedStates.value, machine) ?? []);
-  const whole = ownValue(session.value?.charts, machine);
-  if (whole !== undefined && found !== undefined) adoptStyleOf(whole);
-  return found?.text ?? whole;
+  const wholePicture = ownValue(session.value?.charts, machine);
+  if (wholePicture !== undefined && foldedPicture !== undefined) adoptStyleOf(wholePicture);
+  return foldedPicture?.text ?? wholePicture;
 }
 
 export function missingPictureReason(machine: string): string {
@@ -48,10 +48,10 @@ export function toggleState(machine: string, number: number | undefined): void {
   const chart = definitionOf(machine);
   if (chart === undefined) return;
   const openedNumbers = ownValue(openedStates.value, machine) ?? [];
-  const at = number ?? wholeRows;
-  const after = openedNumbers.includes(at)
-    ? openedNumbers.filter((one) => one !== at)
-    : [...openedNumbers, at, ...(number === undefined ? [] : openFor(chart, [number]))];
+  const row = number ?? wholeRows;
+  const after = openedNumbers.includes(row)
+    ? openedNumbers.filter((openedRow) => openedRow !== row)
+    : [...openedNumbers, row, ...(number === undefined ? [] : openFor(chart, [number]))];
   openedStates.value = { ...openedStates.value, [machine]: [...new Set(after)] };
   storeValue('opened-states', JSON.stringify(openedStates.value));
 }

@@ -51,15 +51,15 @@ function membersBy(
   keyOf: (actor: ActorSnapshot) => string,
   maxKeys = Number.POSITIVE_INFINITY,
 ): ActorSnapshot[][] | undefined {
-  const found = new Map<string, ActorSnapshot[]>();
+  const membersByKey = new Map<string, ActorSnapshot[]>();
   for (const actor of actors) {
     const key = keyOf(actor);
-    const members = found.get(key);
+    const members = membersByKey.get(key);
     if (members !== undefined) members.push(actor);
-    else if (found.size === maxKeys) return undefined;
-    else found.set(key, [actor]);
+    else if (membersByKey.size === maxKeys) return undefined;
+    else membersByKey.set(key, [actor]);
   }
-  return [...found.values()];
+  return [...membersByKey.values()];
 }
 
 /** Number of actors in each state by path; includes actors in child states. */

@@ -46,10 +46,10 @@ export function remainingTimeText(leftMs: number): string {
 
 export function nextTransitionTexts(chart: Statechart, state: string): string[] {
   const active = activeStates(chart, state);
-  const words = chart.transitions
+  const labelTexts = chart.transitions
     .filter(({ source, targets, actions }) => active.has(source) && (targets.length > 0 || actions !== undefined))
     .map((transition) => transitionText(chart, transition));
-  return [...new Set(words)];
+  return [...new Set(labelTexts)];
 }
 
 /** Possible next transitions. Those of the innermost state are first, because an operator rarely waits for a transition of the root state. */
@@ -59,11 +59,11 @@ export function sortedTransitionTexts(chart: Statechart, state: string): string[
     const { parent } = chart.states[number]!;
     return parent === undefined ? 0 : 1 + depth(parent);
   };
-  const words = chart.transitions
+  const labelTexts = chart.transitions
     .filter(({ source, targets }) => active.has(source) && targets.length > 0)
     .sort((a, b) => depth(b.source) - depth(a.source))
     .map((transition) => transitionText(chart, transition));
-  return [...new Set(words)];
+  return [...new Set(labelTexts)];
 }
 
 export function transitionText(chart: Statechart, { kind, on, guard, targets }: StatechartTransition): string {

@@ -31,7 +31,7 @@ export function Minimap({ machine, picture, scale, seen, goTo }: Props): JSX.Ele
   const small = Math.min(available.width / picture.width, available.height / picture.height);
   const go = (event: TargetedPointerEvent<SVGSVGElement>): void => {
     const box = event.currentTarget.getBoundingClientRect();
-    const to = (at: number, viewLength: number): number => (at / small) * scale - viewLength / 2;
+    const to = (clickOffset: number, viewLength: number): number => (clickOffset / small) * scale - viewLength / 2;
     goTo(to(event.clientX - box.left, width), to(event.clientY - box.top, height));
   };
   return (

@@ -19,8 +19,8 @@ const adopted = new Set<string>();
 
 /** Parses an SVG text. Its style is added to the page, because the content security policy may block `<style>` elements in a picture. */
 export function pictureOf(text: string): Picture {
-  const known = pictures.get(text);
-  if (known !== undefined) return known;
+  const cachedPicture = pictures.get(text);
+  if (cachedPicture !== undefined) return cachedPicture;
   const svg = document.importNode(
     new DOMParser().parseFromString(text, 'image/svg+xml').documentElement as unknown as SVGSVGElement,
     true,

@@ -12,7 +12,7 @@ export class ChartScene {
   readonly #states = new Map<number, SVGGElement>();
   readonly #transitions = new Map<number, SVGGElement[]>();
   #lit: SVGGElement[] = [];
-  #taken: SVGGElement[] = [];
+  #takenArrows: SVGGElement[] = [];
   #chainElements: SVGGElement[] = [];
   #moving: { drawing: Animation; dot: SVGCircleElement }[] = [];
   #counting = new Map<SVGGElement, { bar: SVGRectElement; text: SVGTextElement; isOwnBar: boolean }>();
@@ -37,13 +37,13 @@ export class ChartScene {
     );
   }
 
-  highlight(active: Iterable<number>, taken: TakenTransitions): void {
+  highlight(active: Iterable<number>, takenTransitions: TakenTransitions): void {
     const states = [...active].flatMap((number) => this.#states.get(number) ?? []);
     swapClass(this.#lit, states, 'active');
     this.#lit = states;
-    for (const transition of this.#taken) transition.classList.remove('taken', 'last');
-    const now = this.#drawn(taken.now);
-    const last = now.length > 0 ? [] : this.#drawn(taken.last);
+    for (const transition of this.#takenArrows) transition.classList.remove('taken', 'last');
+    const now = this.#arrowsOf(takenTransitions.now);
+    const last = now.length > 0 ? [] : this.#arrowsOf(takenTransitions.last);
     for (const transition of now) transition.classList.add('taken');
     for (const transition of last) transition.classList.add('last');
     // Later elements are drawn on top.
@@ -51,11 +51,11 @@ export class ChartScene {
       const way = transition.closest('.way') ?? transition;
       if (transition.matches('.transition')) way.parentNode?.append(way);
     }
-    this.#taken = [...now, ...last];
+    this.#takenArrows = [...now, ...last];
   }
 
   markChain(numbers: readonly number[]): void {
-    const ways = this.#drawn(numbers);
+    const ways = this.#arrowsOf(numbers);
     swapClass(this.#chainElements, ways, 'story');
     this.#chainElements = ways;
   }
@@ -63,7 +63,7 @@ export class ChartScene {
   showCountdowns(countdowns: readonly Countdown[]): void {
     const running = new Map<SVGGElement, Countdown>();
     for (const countdown of countdowns) {
-      for (const group of this.#drawn(countdown.transitions)) running.set(group, countdown);
+      for (const group of this.#arrowsOf(countdown.transitions)) running.set(group, countdown);
     }
     for (const [group, { bar, text, isOwnBar }] of this.#counting) {
       if (running.has(group)) continue;
@@ -77,14 +77,14 @@ export class ChartScene {
       const counting = this.#counting.get(group) ?? beginCounting(group);
       this.#counting.set(group, counting);
       counting.bar.style.transform = `scaleX(${remainingShare.toFixed(4)})`;
-      const words = remainingTimeText(leftMs);
-      if (counting.text.textContent !== words) counting.text.textContent = words;
+      const timeText = remainingTimeText(leftMs);
+      if (counting.text.textContent !== timeText) counting.text.textContent = timeText;
     }
   }
 
   animate(transitions: readonly number[]): void {
     this.#stopAnimation();
-    for (const group of this.#drawn(transitions)) {
+    for (const group of this.#arrowsOf(transitions)) {
       const arrow = group.querySelector<SVGPathElement>('path.arrow');
       if (arrow === null) continue;
       const length = arrow.getTotalLength();
@@ -121,7 +121,7 @@ export class ChartScene {
     }
   }
 
-  #drawn(numbers: readonly number[]): SVGGElement[] {
+  #arrowsOf(numbers: readonly number[]): SVGGElement[] {
     return numbers.flatMap((number) => this.#transitions.get(number) ?? []);
   }
 }
@@ -133,16 +133,16 @@ function swapClass(previous: readonly Element[], next: readonly Element[], name:
 }
 
 function beginCounting(group: SVGGElement): { bar: SVGRectElement; text: SVGTextElement; isOwnBar: boolean } {
-  const drawn = group.querySelector<SVGRectElement>('rect.countdown');
-  const bar = drawn ?? createTimerBar(group);
+  const existingBar = group.querySelector<SVGRectElement>('rect.countdown');
+  const bar = existingBar ?? createTimerBar(group);
   const box = bar.getBBox();
   const text = document.createElementNS(svgNamespace, 'text');
   text.setAttribute('class', 'time-left');
-  text.setAttribute('x', String(drawn === null ? rightOfState(group) : box.x + box.width + 5));
+  text.setAttribute('x', String(existingBar === null ? rightOfState(group) : box.x + box.width + 5));
   text.setAttribute('y', String(box.y + box.height - 4));
   group.append(text);
   group.classList.add('counting');
-  return { bar, text, isOwnBar: drawn === null };
+  return { bar, text, isOwnBar: existingBar === null };
 }
 
 function rightOfState(group: SVGGElement): number {
@@ -165,11 +165,11 @@ function createTimerBar(group: SVGGElement): SVGRectElement {
 function runAlong(dot: SVGCircleElement, path: SVGPathElement, length: number): void {
   const begin = performance.now();
   const step = (now: number): void => {
-    const part = Math.min(1, Math.max(0, (now - begin) / animationMs));
-    const { x, y } = path.getPointAtLength(length * (part * part * (3 - 2 * part)));
+    const share = Math.min(1, Math.max(0, (now - begin) / animationMs));
+    const { x, y } = path.getPointAtLength(length * (share * share * (3 - 2 * share)));
     dot.setAttribute('cx', String(x));
     dot.setAttribute('cy', String(y));
-    if (part < 1 && dot.isConnected) requestAnimationFrame(step);
+    if (share < 1 && dot.isConnected) requestAnimationFrame(step);
     else dot.remove();
   };
   step(begin);

@@ -22,8 +22,8 @@ export function useNamedStates({ svg }: ChartScene, machine: string): void {
       const [title = '', ...description] = (state.querySelector(':scope > title')?.textContent ?? '').split('\n');
       const path = state.dataset.path || machine;
       const name = isFoldable(state) ? `${actionText(state)} ${path}, ${textOf(state)}` : title;
-      const words = [isActive ? `${name}, active` : name, description.join(' ')].filter(Boolean).join(': ');
-      if (state.getAttribute('aria-label') !== words) state.setAttribute('aria-label', words);
+      const label = [isActive ? `${name}, active` : name, description.join(' ')].filter(Boolean).join(': ');
+      if (state.getAttribute('aria-label') !== label) state.setAttribute('aria-label', label);
     }
   });
 }
@@ -32,8 +32,9 @@ export function useNamedStates({ svg }: ChartScene, machine: string): void {
 export function goToState(viewport: HTMLElement, key: string): boolean {
   if (key !== 'ArrowUp' && key !== 'ArrowDown') return false;
   const states = statesOf(viewport);
-  const at = states.indexOf(document.activeElement as SVGGElement);
-  const next = at === -1 && key === 'ArrowUp' ? states.length - 1 : at + (key === 'ArrowUp' ? -1 : 1);
+  const focusedIndex = states.indexOf(document.activeElement as SVGGElement);
+  const next =
+    focusedIndex === -1 && key === 'ArrowUp' ? states.length - 1 : focusedIndex + (key === 'ArrowUp' ? -1 : 1);
   const state = states[next];
   state?.focus({ preventScroll: true });
   state?.scrollIntoView({ block: 'nearest', inline: 'nearest' });

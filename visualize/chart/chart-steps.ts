@@ -9,9 +9,9 @@ const stepKinds = ['transition', 'step'] as const;
 export function* stepsBefore(
   recording: PageRecording,
   actor: string,
-  place: number,
+  recordIndex: number,
 ): Generator<{ index: number; record: StepRecord }> {
-  let index = recording.lastIndexAbout(actor, stepKinds, place + 1);
+  let index = recording.lastIndexAbout(actor, stepKinds, recordIndex + 1);
   while (index !== undefined) {
     yield { index, record: recording.recordAt(index) as StepRecord };
     index = recording.lastIndexAbout(actor, stepKinds, index);
@@ -19,8 +19,8 @@ export function* stepsBefore(
 }
 
 /** Whether an actor took a step after the place `after`, up to and including `upTo`. */
-export function hasStepped(recording: PageRecording, actor: string, after: number, upTo: number): boolean {
-  return recording.lastIndexAbout(actor, stepKinds, upTo + 1, after + 1) !== undefined;
+export function hasStepped(recording: PageRecording, actor: string, after: number, lastIndex: number): boolean {
+  return recording.lastIndexAbout(actor, stepKinds, lastIndex + 1, after + 1) !== undefined;
 }
 
 /** Numbers of taken transitions. */
@@ -34,14 +34,20 @@ export interface TakenTransitions {
 const noTransitions: TakenTransitions = { now: [], last: [] };
 
 /** The transitions of an actor at a place. `spawned` is the `seq` of its spawn. */
-export function takenAt(recording: PageRecording, actor: string, spawned: number, place: number): TakenTransitions {
-  const at = recording.recordAt(place);
-  for (const { index, record } of stepsBefore(recording, actor, place)) {
+export function takenAt(
+  recording: PageRecording,
+  actor: string,
+  spawned: number,
+  recordIndex: number,
+): TakenTransitions {
+  const currentRecord = recording.recordAt(recordIndex);
+  for (const { index, record } of stepsBefore(recording, actor, recordIndex)) {
     if (record.seq < spawned) return noTransitions;
-    const taken = record.taken ?? [];
-    if (index === place) return { now: taken, last: taken };
-    const sameCause = at !== undefined && causeOf(at) !== undefined && causeOf(at) === record.cause;
-    return { now: sameCause && !isStep(at) ? taken : [], last: taken };
+    const takenNumbers = record.taken ?? [];
+    if (index === recordIndex) return { now: takenNumbers, last: takenNumbers };
+    const sameCause =
+      currentRecord !== undefined && causeOf(currentRecord) !== undefined && causeOf(currentRecord) === record.cause;
+    return { now: sameCause && !isStep(currentRecord) ? takenNumbers : [], last: takenNumbers };
   }
   return noTransitions;
 }

@@ -43,7 +43,7 @@ function Chip({
   const isShown = !all.value && actors.some(({ actor }) => actor === shownActor.value);
   const isInShownChain = chainAnchor.value !== undefined && actors.some(({ actor }) => chainActors.value.has(actor));
   const isMoved = actors.some(({ actor }) => actor === moved);
-  const open = (): void => {
+  const openChart = (): void => {
     if (together) all.value = true;
     else show(actors[0]!.actor);
   };
@@ -53,7 +53,7 @@ function Chip({
       class={`chart-chip${isMoved ? ' moved' : ''}${isInShownChain ? ' story' : ''}`}
       aria-current={isShown ? 'true' : undefined}
       data-actor={name}
-      onClick={open}
+      onClick={openChart}
     >
       <span class="chart-chip-name">{together ? `${name} × ${actors.length}` : name}</span>
       <span class="chart-chip-state">{together ? frequentStatesText(group) : stateText(actors[0]!.state) || '…'}</span>

@@ -106,8 +106,8 @@ function Since({ snapshot }: { snapshot: ActorSnapshot }): JSX.Element {
 function LastAndNextTransitions({ snapshot }: { snapshot: ActorSnapshot }): JSX.Element | null {
   const chart = definitionOf(snapshot.machine);
   if (chart === undefined || showsCompleteCharts.value) return null;
-  const { now: taken, last } = currentTransitions(snapshot);
-  const [number] = taken.length > 0 ? taken : last;
+  const { now: takenNow, last } = currentTransitions(snapshot);
+  const [number] = takenNow.length > 0 ? takenNow : last;
   const transition = number === undefined ? undefined : chart.transitions[number];
   const next = sortedTransitionTexts(chart, snapshot.state);
   return (
@@ -173,9 +173,9 @@ function NoPicture({ actor, machine }: { actor: string; machine: string | undefi
 }
 
 function* take<Item>(items: Iterable<Item>, count: number): Generator<Item> {
-  let left = count;
+  let remainingCount = count;
   for (const item of items) {
-    if (left-- <= 0) return;
+    if (remainingCount-- <= 0) return;
     yield item;
   }
 }

@@ -37,13 +37,13 @@ export function ChartViewport({ machine, text }: { machine: string; text: string
   const viewport = useRef<HTMLDivElement>(null);
   const scene = useMemo(() => new ChartScene(pictureOf(text)), [text]);
   const zoom = useSignal<Zoom>(zooms.get(zoomKey(machine)) ?? 'readable');
-  const seen = useSignal<VisiblePart>({ left: 0, top: 0, width: 0, height: 0 });
-  const scale = useComputed(() => scaleOf(scene, zoom.value, seen.value));
+  const visiblePart = useSignal<VisiblePart>({ left: 0, top: 0, width: 0, height: 0 });
+  const scale = useComputed(() => scaleOf(scene, zoom.value, visiblePart.value));
   useScene(viewport, scene, scale);
-  useSeen(viewport, seen);
+  useSeen(viewport, visiblePart);
   useNamedStates(scene, machine);
   useFolding(viewport, scene, machine);
-  useHighlights(viewport, scene, machine, scale, seen);
+  useHighlights(viewport, scene, machine, scale, visiblePart);
   useSignalEffect(() => {
     zooms.set(zoomKey(machine), zoom.value);
   });
@@ -77,7 +77,7 @@ export function ChartViewport({ machine, text }: { machine: string; text: string
           machine={machine}
           picture={scene.picture}
           scale={scale.value}
-          seen={seen}
+          seen={visiblePart}
           goTo={(left, top) => viewport.current?.scrollTo({ left, top, behavior: 'instant' })}
         />
         <fieldset class="chart-zoom" aria-label="Zoom">
@@ -138,14 +138,14 @@ function useScene(viewport: Viewport, scene: ChartScene, scale: Scale): void {
   useLayoutEffect(() => applyScale(scene, scale.value), [scene, scale.value]);
 }
 
-function useSeen(viewport: Viewport, seen: Signal<VisiblePart>): void {
+function useSeen(viewport: Viewport, visiblePart: Signal<VisiblePart>): void {
   useLayoutEffect(() => {
     const element = viewport.current!;
     const updateSeen = (): void => {
       const { scrollLeft: left, scrollTop: top, clientWidth: width, clientHeight: height } = element;
-      const previous = seen.peek();
+      const previous = visiblePart.peek();
       if (left !== previous.left || top !== previous.top || width !== previous.width || height !== previous.height)
-        seen.value = { left, top, width, height };
+        visiblePart.value = { left, top, width, height };
     };
     const observer = new ResizeObserver(updateSeen);
     observer.observe(element);
@@ -193,29 +193,30 @@ function useHighlights(
   scene: ChartScene,
   machine: string,
   scale: Scale,
-  seen: Signal<VisiblePart>,
+  visiblePart: Signal<VisiblePart>,
 ): void {
-  const shown = useRef({ place: -1, leaves: '', at: 0 });
+  const lastShown = useRef({ place: -1, leaves: '', at: 0 });
   // Scrolling to the active state requires the size of the picture.
-  const isMeasured = useComputed(() => seen.value.width > 0);
+  const isMeasured = useComputed(() => visiblePart.value.width > 0);
   useSignalEffect(() => {
-    const at = place.value;
+    const currentIndex = place.value;
     const snapshot = shownSnapshot.value;
     const chart = definitionOf(machine);
     if (chart === undefined) return;
-    const taken = snapshot === undefined ? nothingTaken : currentTransitions(snapshot);
-    scene.highlight(activeStates(chart, snapshot?.state ?? ''), taken);
-    const forward = at - shown.current.place;
-    const isCalm = performance.now() - shown.current.at > minAnimationIntervalMs;
+    const takenTransitions = snapshot === undefined ? nothingTaken : currentTransitions(snapshot);
+    scene.highlight(activeStates(chart, snapshot?.state ?? ''), takenTransitions);
+    const forward = currentIndex - lastShown.current.place;
+    const isCalm = performance.now() - lastShown.current.at > minAnimationIntervalMs;
     if (snapshot !== undefined && forward > 0 && forward <= maxAnimated && isCalm && !reducedMotion()) {
-      if (steppedSince(snapshot, shown.current.place)) scene.animate(taken.now.length > 0 ? taken.now : taken.last);
+      if (steppedSince(snapshot, lastShown.current.place))
+        scene.animate(takenTransitions.now.length > 0 ? takenTransitions.now : takenTransitions.last);
     }
     const leaves = `${shownActor.value} ${snapshot?.state} ${isMeasured.value}`;
-    if (leaves !== shown.current.leaves) {
+    if (leaves !== lastShown.current.leaves) {
       applyScale(scene, scale.peek());
       showActive(viewport.current, scene, activeLeaves(chart, snapshot?.state ?? ''), scale.peek());
     }
-    shown.current = { place: at, leaves, at: performance.now() };
+    lastShown.current = { place: currentIndex, leaves, at: performance.now() };
   });
   useSignalEffect(() => scene.markChain(chainTransitions(shownActor.value)));
   useSignalEffect(() => {
@@ -227,7 +228,7 @@ function useHighlights(
   useLayoutEffect(() => {
     const chart = definitionOf(machine);
     const snapshot = shownSnapshot.peek();
-    shown.current = { ...shown.current, place: place.peek() };
+    lastShown.current = { ...lastShown.current, place: place.peek() };
     if (chart === undefined) return;
     scene.highlight(
       activeStates(chart, snapshot?.state ?? ''),
@@ -238,29 +239,29 @@ function useHighlights(
 }
 
 function chainTransitions(actor: string | undefined): number[] {
-  const open = recording.value;
+  const openRecording = recording.value;
   if (chainAnchor.value === undefined) return [];
   return (causalChain.value?.indexes ?? []).flatMap((index) => {
-    const record = open?.recordAt(index);
+    const record = openRecording?.recordAt(index);
     const isStep = record?.kind === 'transition' || record?.kind === 'step';
     return isStep && record.actor === actor ? (record.taken ?? []) : [];
   });
 }
 
 function steppedSince({ actor }: ActorSnapshot, previousPlace: number): boolean {
-  const open = recording.peek();
-  return open !== undefined && hasStepped(open, actor, previousPlace, place.peek());
+  const openRecording = recording.peek();
+  return openRecording !== undefined && hasStepped(openRecording, actor, previousPlace, place.peek());
 }
 
 function showActive(element: HTMLDivElement | null, scene: ChartScene, leaves: readonly number[], scale: number): void {
   const box = boundingBoxOf(leaves.flatMap((number) => scene.picture.boxes.get(number) ?? []));
   if (element === null || box === undefined) return;
   const { scrollLeft, scrollTop, clientWidth, clientHeight } = element;
-  const left = scrollToShow({ from: box.x, length: box.width }, scale, scrollLeft, clientWidth);
+  const scrollTarget = scrollToShow({ from: box.x, length: box.width }, scale, scrollLeft, clientWidth);
   const top = scrollToShow({ from: box.y, length: box.height }, scale, scrollTop, clientHeight);
-  if (left === undefined && top === undefined) return;
+  if (scrollTarget === undefined && top === undefined) return;
   element.scrollTo({
-    left: left ?? scrollLeft,
+    left: scrollTarget ?? scrollLeft,
     top: top ?? scrollTop,
     behavior: reducedMotion() ? 'instant' : 'smooth',
   });
@@ -276,12 +277,12 @@ function zoomAtPoint(
   zoom: Signal<Zoom>,
   scale: Scale,
   next: number,
-  at?: { readonly x: number; readonly y: number },
+  anchor?: { readonly x: number; readonly y: number },
 ): void {
   if (element === null) return;
   const { scrollLeft, scrollTop, clientWidth, clientHeight } = element;
   const previousScale = scale.peek();
-  const { x, y } = at ?? { x: clientWidth / 2, y: clientHeight / 2 };
+  const { x, y } = anchor ?? { x: clientWidth / 2, y: clientHeight / 2 };
   zoom.value = next;
   // Sets the size now instead of in the next frame, because scrolling needs it.
   element

@@ -41,12 +41,14 @@ export function Causes({ open, index }: { readonly open: PageRecording; readonly
         <ChainButton open={open} />
       </h3>
       <ol class="chain" aria-label="Causes, nearest first">
-        {foldChain(links).map((part) => (
+        {foldChain(links).map((chainPart) => (
           <>
-            <Links open={open} links={part.links} from={record.t} />
-            {part.times > 1 && (
-              <li key={`others ${part.repetitions[0]!.index}`}>
-                <Fold {...foldLabel(part)}>{() => <Repetitions open={open} part={part} from={record.t} />}</Fold>
+            <Links open={open} links={chainPart.links} from={record.t} />
+            {chainPart.times > 1 && (
+              <li key={`others ${chainPart.repetitions[0]!.index}`}>
+                <Fold {...foldLabel(chainPart)}>
+                  {() => <Repetitions open={open} part={chainPart} from={record.t} />}
+                </Fold>
               </li>
             )}
           </>
@@ -73,17 +75,17 @@ export function Causes({ open, index }: { readonly open: PageRecording; readonly
 }
 
 /** Whether the program ended an actor, because no other actor in the trace spawned it. */
-function isEndedByProgram(open: PageRecording, record: TraceRecord): boolean {
+function isEndedByProgram(openRecording: PageRecording, record: TraceRecord): boolean {
   if (record.kind !== 'stop' || record.status !== 'stopped') return false;
-  const spawned = open.lastIndexAbout(record.actor, ['spawn'], open.indexOf(record.seq) ?? 0);
-  const spawn = spawned === undefined ? undefined : open.recordAt(spawned);
+  const spawned = openRecording.lastIndexAbout(record.actor, ['spawn'], openRecording.indexOf(record.seq) ?? 0);
+  const spawn = spawned === undefined ? undefined : openRecording.recordAt(spawned);
   return spawn?.kind === 'spawn' && spawn.parent === undefined;
 }
 
 /** Label such as `9 × the same before it: SIGKILL while initializing`. */
-function foldLabel(part: ChainPart): { readonly label: string; readonly isBad: boolean } {
-  const worst = describeFailures(part);
-  const times = `${part.times - 1} × the same before`;
+function foldLabel(chainPart: ChainPart): { readonly label: string; readonly isBad: boolean } {
+  const worst = describeFailures(chainPart);
+  const times = `${chainPart.times - 1} × the same before`;
   return { label: worst === undefined ? times : `${times}: ${worst}`, isBad: worst !== undefined };
 }
 
@@ -151,9 +153,9 @@ function Links({ open, links, from }: Listed & { readonly links: readonly CauseL
 function Consequences({ open, led, from }: Listed & { readonly led: readonly number[] }): JSX.Element {
   return (
     <>
-      {led.map((at) => (
-        <li key={at}>
-          <Link open={open} index={at} from={from} />
+      {led.map((ledIndex) => (
+        <li key={ledIndex}>
+          <Link open={open} index={ledIndex} from={from} />
         </li>
       ))}
     </>

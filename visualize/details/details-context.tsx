@@ -45,13 +45,13 @@ function Changes({
   return (
     <ul class="changes" aria-label="Changes">
       {changes.slice(0, maxChanges).map((change) => {
-        const [old, now] = shortPair(valueAt(previous, change.path) ?? 'nothing', change.value);
+        const [oldText, now] = shortPair(valueAt(previous, change.path) ?? 'nothing', change.value);
         return (
           <li key={change.path} data-path={change.path}>
             <span class="key">
               {change.path === '' ? 'whole context' : change.path.slice(1).replaceAll('/', ' › ')}
             </span>
-            <del>{old}</del>
+            <del>{oldText}</del>
             <span class="step">→</span>
             {'value' in change ? <ins>{now}</ins> : <ins class="muted">removed</ins>}
           </li>

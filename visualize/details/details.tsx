@@ -24,7 +24,7 @@ import { Lines } from './details-lines.tsx';
 import { Json } from './json.tsx';
 
 /** The place whose details are shown; follows the current place with a delay. */
-const shown = signal(-1);
+const shownIndex = signal(-1);
 /** Drawing more updates than a user can read would slow the steps down. */
 const minUpdateIntervalMs = 140;
 
@@ -36,7 +36,7 @@ export function startDetails(): void {
   const show = (): void => {
     timer = undefined;
     shownAt = performance.now();
-    shown.value = place.peek();
+    shownIndex.value = place.peek();
   };
   effect(() => {
     place.value;
@@ -48,30 +48,32 @@ export function startDetails(): void {
 }
 
 export function Details(): JSX.Element {
-  const open = recording.value;
+  const openRecording = recording.value;
   // Subscribes to the size, because consequences may be appended later.
   if (!playing.value) size.value;
-  const moment = open === undefined ? undefined : momentAt(open, shown.value);
+  const moment = openRecording === undefined ? undefined : momentAt(openRecording, shownIndex.value);
   return (
     <section class="pane details" aria-labelledby="details-heading">
       <h2 id="details-heading" class="hidden">
         Details
       </h2>
-      {open === undefined || moment === undefined ? (
-        <p class="empty">{open === undefined ? '' : 'Before the first record. Step forward (→) or play (Space).'}</p>
+      {openRecording === undefined || moment === undefined ? (
+        <p class="empty">
+          {openRecording === undefined ? '' : 'Before the first record. Step forward (→) or play (Space).'}
+        </p>
       ) : (
         <>
           <Column label="Record" class="record-column">
-            <RecordHead moment={moment} startedAt={open.header.startedAt} />
-            <RecordDeviations open={open} index={moment.index} />
+            <RecordHead moment={moment} startedAt={openRecording.header.startedAt} />
+            <RecordDeviations open={openRecording} index={moment.index} />
             <Payload moment={moment} />
           </Column>
           <Context moment={moment} />
-          <Causes open={open} index={moment.index} />
+          <Causes open={openRecording} index={moment.index} />
           <Column label="Definition">
             <Definition moment={moment} />
           </Column>
-          <Lines open={open} t={moment.record.t} />
+          <Lines open={openRecording} t={moment.record.t} />
           <LargeButton pane="details" />
         </>
       )}
@@ -121,11 +123,11 @@ function ActorLink({ actor }: { readonly actor: string }): JSX.Element {
 }
 
 function Payload({ moment: { record, steps } }: { readonly moment: Moment }): JSX.Element {
-  const open = recording.value!;
+  const openRecording = recording.value!;
   const resultingSteps =
     record.kind === 'transition' || record.kind === 'step'
       ? []
-      : steps.slice(0, maxResultingSteps).map((index) => open.recordAt(index)!);
+      : steps.slice(0, maxResultingSteps).map((index) => openRecording.recordAt(index)!);
   const { title, value } = payloadOf(record);
   return (
     <>

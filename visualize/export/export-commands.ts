@@ -29,27 +29,30 @@ export const exportCommands: readonly ExportCommand[] = [
   {
     name: 'Copy as Mermaid',
     group: 'Sequence',
-    run: async (open, exported) => {
-      await copyText(rangeMermaid(open, exported));
+    run: async (openRecording, exported) => {
+      await copyText(rangeMermaid(openRecording, exported));
       return 'Copied the sequence diagram.';
     },
   },
   {
     name: 'Download as Mermaid',
     group: 'Sequence',
-    run: (open, exported) => save(fileName(open, exported, '.mmd'), rangeMermaid(open, exported)),
+    run: (openRecording, exported) =>
+      save(fileName(openRecording, exported, '.mmd'), rangeMermaid(openRecording, exported)),
   },
   {
     name: 'Download as SVG',
     group: 'Sequence',
     unavailableReason: sequenceErrorText,
-    run: (open, exported) => save(fileName(open, exported, '.svg'), drawnSequence(exported).text, svgType),
+    run: (openRecording, exported) =>
+      save(fileName(openRecording, exported, '.svg'), drawnSequence(exported).text, svgType),
   },
   {
     name: 'Download as PNG',
     group: 'Sequence',
     unavailableReason: sequenceErrorText,
-    run: async (open, exported) => save(fileName(open, exported, '.png'), await pngOf(drawnSequence(exported))),
+    run: async (openRecording, exported) =>
+      save(fileName(openRecording, exported, '.png'), await pngOf(drawnSequence(exported))),
   },
   {
     name: 'Download as SVG',
@@ -66,19 +69,20 @@ export const exportCommands: readonly ExportCommand[] = [
   {
     name: 'Download as trace',
     group: 'Trace',
-    run: (open, exported) =>
-      save(fileName(open, exported, '.trace'), minimalTrace(open, exported), 'application/x-ndjson'),
+    run: (openRecording, exported) =>
+      save(fileName(openRecording, exported, '.trace'), minimalTrace(openRecording, exported), 'application/x-ndjson'),
   },
   {
     name: 'Download as HTML page',
     group: 'Trace',
-    run: async (open, exported) => {
-      const part = range.value === undefined ? relevantPart(open, place.value, findingsOfTrace()) : exported;
-      const name = fileName(open, part, '.html');
+    run: async (openRecording, exported) => {
+      const exportedPart =
+        range.value === undefined ? relevantPart(openRecording, place.value, findingsOfTrace()) : exported;
+      const name = fileName(openRecording, exportedPart, '.html');
       const file = await pageFile({
-        name: fileName(open, part, '.trace'),
-        trace: minimalTrace(open, part),
-        session: sessionOfPart(open, part),
+        name: fileName(openRecording, exportedPart, '.trace'),
+        trace: minimalTrace(openRecording, exportedPart),
+        session: sessionOfPart(openRecording, exportedPart),
         address: currentAddress(),
       });
       return save(name, file);
@@ -88,8 +92,8 @@ export const exportCommands: readonly ExportCommand[] = [
     name: 'Copy as test',
     group: 'Trace',
     unavailableReason: testErrorText,
-    run: async (open, exported) => {
-      const { source, trace } = rangeTest(open, exported);
+    run: async (openRecording, exported) => {
+      const { source, trace } = rangeTest(openRecording, exported);
       await copyText(source);
       if (trace === undefined) return 'Copied the test.';
       download(trace.name, trace.text);
@@ -100,10 +104,10 @@ export const exportCommands: readonly ExportCommand[] = [
     name: 'Download as test',
     group: 'Trace',
     unavailableReason: testErrorText,
-    run: (open, exported) => {
-      const { source, trace } = rangeTest(open, exported);
+    run: (openRecording, exported) => {
+      const { source, trace } = rangeTest(openRecording, exported);
       if (trace !== undefined) download(trace.name, trace.text);
-      return save(fileName(open, exported, '.test.ts'), source);
+      return save(fileName(openRecording, exported, '.test.ts'), source);
     },
   },
 ];
@@ -116,10 +120,10 @@ function findingsOfTrace(): Finding[] {
 }
 
 /** Session with only those pictures whose machines occur in the part. */
-function sessionOfPart(open: PageRecording, part: ExportedRange): Session {
+function sessionOfPart(openRecording: PageRecording, part: ExportedRange): Session {
   const { charts = {}, briefCharts = {}, notDrawn, diagrams = [], part: previousPart } = session.value ?? {};
-  const partInformation = partInformationOf(open, part, findings.value, previousPart);
-  const ids = new Set(machinesWithin(open, part).map(({ id }) => id));
+  const partInformation = partInformationOf(openRecording, part, findings.value, previousPart);
+  const ids = new Set(machinesWithin(openRecording, part).map(({ id }) => id));
   const picturesInPart = <Picture>(all: Readonly<Record<string, Picture>>): Readonly<Record<string, Picture>> =>
     Object.fromEntries(Object.entries(all).filter(([id]) => ids.has(id)));
   return {
@@ -132,9 +136,9 @@ function sessionOfPart(open: PageRecording, part: ExportedRange): Session {
 }
 
 export function currentRange(): { open: PageRecording; exported: ExportedRange } | undefined {
-  const open = recording.value;
-  const exported = open === undefined ? undefined : exportedRange(open, range.value);
-  return open === undefined || exported === undefined ? undefined : { open, exported };
+  const openRecording = recording.value;
+  const exported = openRecording === undefined ? undefined : exportedRange(openRecording, range.value);
+  return openRecording === undefined || exported === undefined ? undefined : { open: openRecording, exported };
 }
 
 function save(name: string, content: Blob | string, type?: string): string {

@@ -149,8 +149,8 @@ function rangeText(): string {
 
 function onKey(event: KeyboardEvent, menu: HTMLElement | null, close: (focusButton: boolean) => void): void {
   const items = itemsOf(menu);
-  const at = items.indexOf(document.activeElement as HTMLElement);
-  const next = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: items.length - 1 }[event.key];
+  const focusedIndex = items.indexOf(document.activeElement as HTMLElement);
+  const next = { ArrowDown: focusedIndex + 1, ArrowUp: focusedIndex - 1, Home: 0, End: items.length - 1 }[event.key];
   if (event.key === 'Escape') close(true);
   else if (event.key === 'Tab') close(false);
   else if (next !== undefined) items.at(next % items.length)?.focus();

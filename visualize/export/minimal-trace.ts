@@ -6,13 +6,13 @@ import type { ExportedRange } from './exported-range.ts';
  * Writes a part of a recording as a trace. The header lists the actors that lived before the part, so that it can be opened and checked like any
  * trace that begins late. It contains only machines that occur in the part.
  */
-export function minimalTrace(recording: PageRecording, part: ExportedRange): string {
-  const { first, last } = part;
+export function minimalTrace(recording: PageRecording, exportedRange: ExportedRange): string {
+  const { first, last } = exportedRange;
   const living = [...recording.stateAt(first - 1).actors.values()];
   const { actors: _, ...header } = recording.header;
   const partHeader: TraceHeader = {
     ...header,
-    machines: machinesWithin(recording, part),
+    machines: machinesWithin(recording, exportedRange),
     ...(living.length > 0 && { actors: living }),
   };
   return [partHeader, ...recording.recordsIn(first, last)].map(formatTraceLine).join('');

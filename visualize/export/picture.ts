@@ -27,9 +27,9 @@ const properties = [
 /** Maximum side length in pixels of a canvas that all browsers support. */
 const maxSide = 16_000;
 
-export function standalone(shown: SVGSVGElement): StandaloneSvg {
-  const copy = shown.cloneNode(true) as SVGSVGElement;
-  const originals = shown.querySelectorAll<SVGElement>('*');
+export function standalone(shownSvg: SVGSVGElement): StandaloneSvg {
+  const copy = shownSvg.cloneNode(true) as SVGSVGElement;
+  const originals = shownSvg.querySelectorAll<SVGElement>('*');
   const copies = copy.querySelectorAll<SVGElement>('*');
   for (const [i, original] of originals.entries()) inlineStyle(original, copies[i]!);
   const [, , width = 0, height = 0] = (copy.getAttribute('viewBox') ?? '').split(/[ ,]+/).map(Number);

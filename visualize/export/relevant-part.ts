@@ -14,19 +14,19 @@ const marginRecords = 20;
  * restart. The initial states of the actors replace earlier records.
  */
 export function relevantPart(
-  open: PageRecording,
+  openRecording: PageRecording,
   index: number,
   findings: readonly Pick<Finding, 'range' | 'root'>[],
 ): ExportedRange {
-  const record = open.recordAt(index);
-  const causes = record === undefined ? [] : causeChain(open, index).links.map((link) => link.index);
+  const record = openRecording.recordAt(index);
+  const causes = record === undefined ? [] : causeChain(openRecording, index).links.map((link) => link.index);
   const boundsOfFindings = findings
     .filter(({ range: [first, last] }) => first <= index && index <= last)
     .flatMap(({ range, root }) => [...range, ...(root === undefined ? [] : [root])]);
-  const led = record === undefined ? [] : open.ledTo(record.seq);
+  const led = record === undefined ? [] : openRecording.ledTo(record.seq);
   // The sorted list may have a million entries, so only its ends are used.
   const all = [index, ...causes, ...boundsOfFindings, ...led.slice(0, 1), ...led.slice(-1)];
-  const last = Math.min(Math.max(...all) + marginRecords, open.length - 1, index + maxRecordsAway);
+  const last = Math.min(Math.max(...all) + marginRecords, openRecording.length - 1, index + maxRecordsAway);
   const first = Math.max(0, Math.min(...all) - marginRecords, index - maxRecordsAway);
   return { first: Math.min(first, last), last };
 }
@@ -38,12 +38,12 @@ export function relevantPart(
  * @param openPart part information of the open trace, if it is a part itself
  */
 export function partInformationOf(
-  open: PageRecording,
+  openRecording: PageRecording,
   { first, last }: ExportedRange,
   findings: readonly Finding[],
   openPart: ExportedPart | undefined,
 ): ExportedPart | undefined {
-  const of = openPart?.of ?? open.length;
+  const of = openPart?.of ?? openRecording.length;
   if (last - first + 1 === of) return undefined;
   const within = (index: number): boolean => first <= index && index <= last;
   const moved = (index: number): number => Math.min(Math.max(index, first), last) - first;

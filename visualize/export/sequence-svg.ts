@@ -47,8 +47,8 @@ export function sequenceSvg(rows: SequenceRows, all: Columns, range: ExportedRan
   const width = layout.width;
   const height = head + Math.max(1, end - from) * rowHeight + foot;
   const body: string[] = [];
-  columns.list.forEach((column, at) => {
-    const x = xOf(at, layout);
+  columns.list.forEach((column, columnIndex) => {
+    const x = xOf(columnIndex, layout);
     body.push(nameBox(titleOf(column, range.last), x, 9, layout.columnWidth - 10, palette));
     for (const lifeline of column.lifelines) {
       for (const { begin, end: over } of livesWithin(lifeline, range.first, range.last)) {
@@ -58,8 +58,8 @@ export function sequenceSvg(rows: SequenceRows, all: Columns, range: ExportedRan
       }
     }
   });
-  for (let at = from; at < end; at++)
-    body.push(...rowSvg(rows, at, yOf(at - from), { columns, layout, palette, width }));
+  for (let rowIndex = from; rowIndex < end; rowIndex++)
+    body.push(...rowSvg(rows, rowIndex, yOf(rowIndex - from), { columns, layout, palette, width }));
   const text = [
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" font-family="${font}" font-size="12" fill="${palette.ink}">`,
     `<rect width="${width}" height="${height}" fill="${palette.paper}"/>`,
@@ -70,8 +70,8 @@ export function sequenceSvg(rows: SequenceRows, all: Columns, range: ExportedRan
 }
 
 function* touched(rows: SequenceRows, from: number, end: number): Generator<Lifeline> {
-  for (let at = from; at < end; at++) {
-    const { entry } = rows.row(at);
+  for (let rowIndex = from; rowIndex < end; rowIndex++) {
+    const { entry } = rows.row(rowIndex);
     yield entry.from;
     yield entry.to;
   }
@@ -84,8 +84,8 @@ interface Drawing {
   width: number;
 }
 
-function rowSvg(rows: SequenceRows, at: number, y: number, drawing: Drawing): string[] {
-  const { entry, line } = rows.row(at);
+function rowSvg(rows: SequenceRows, rowIndex: number, y: number, drawing: Drawing): string[] {
+  const { entry, line } = rows.row(rowIndex);
   const { recording } = rows.index;
   const record = recording.recordAt(entry.index)!;
   const deviations = recording.deviationsAt(entry.index);
@@ -95,9 +95,10 @@ function rowSvg(rows: SequenceRows, at: number, y: number, drawing: Drawing): st
       ? `<rect y="${y}" width="${width}" height="${rowHeight}" fill="${palette.bad}" opacity=".13"/>`
       : '';
   if (line > 0) {
-    const found = deviationOfLine(deviations, line);
-    const words = found === undefined ? '' : deviationLineText(found.deviation, found.part);
-    return [ground, text(28, y + 17, words, { fill: palette.bad })];
+    const lineDeviation = deviationOfLine(deviations, line);
+    const deviationText =
+      lineDeviation === undefined ? '' : deviationLineText(lineDeviation.deviation, lineDeviation.part);
+    return [ground, text(28, y + 17, deviationText, { fill: palette.bad })];
   }
   const alarm = deviations.length > 0 ? [text(4, y + 17, '⚠', { fill: palette.bad })] : [];
   return [
@@ -125,7 +126,7 @@ function arrowSvg(
   if (form.form === 'note') return [noteBox(note, noteMiddle(form.x, note, layout), y + 4, palette)];
   const actorPrefix = actorPrefixOf(entry, columns);
   const born = entry.kind === 'spawn' && hasLifeline(columns, entry.to);
-  const words = `<tspan fill="${palette.muted}">${markupText(actorPrefix)}</tspan><tspan font-weight="600">${markupText(label)}</tspan> <tspan fill="${palette.muted}">${born ? '' : markupText(payload)}</tspan>`;
+  const labelMarkup = `<tspan fill="${palette.muted}">${markupText(actorPrefix)}</tspan><tspan font-weight="600">${markupText(label)}</tspan> <tspan fill="${palette.muted}">${born ? '' : markupText(payload)}</tspan>`;
   // Keeps labels readable on top of lifelines.
   const halo = `stroke="${palette.paper}" stroke-width="4" stroke-linejoin="round" paint-order="stroke"`;
   const ends = [
@@ -142,7 +143,7 @@ function arrowSvg(
     return [
       `<path d="M${form.x + 1} ${y + 7}h17q5 0 5 6t-5 6h-10" fill="none" stroke="${colour}" stroke-width="1.5"/>`,
       `<path d="M${form.x + 1} ${y + 19}l8-3.5v7z" fill="${colour}"/>`,
-      `<text x="${form.x + 30}" y="${y + 17}" ${halo}>${words}</text>`,
+      `<text x="${form.x + 30}" y="${y + 17}" ${halo}>${labelMarkup}</text>`,
       ...ends,
     ];
   }
@@ -150,7 +151,7 @@ function arrowSvg(
   return [
     `<path d="M${form.x} ${y + 20}h${form.length}" stroke="${colour}" stroke-width="1.5"/>`,
     `<path d="M${tip} ${y + 20}l${back} -4v8z" fill="${colour}"/>`,
-    `<text x="${form.x + 10}" y="${y + 14}" ${halo}>${words}</text>`,
+    `<text x="${form.x + 10}" y="${y + 14}" ${halo}>${labelMarkup}</text>`,
     ...ends,
   ];
 }
@@ -175,9 +176,9 @@ function noteBox(name: string, x: number, y: number, { active, activeInk }: Pale
   );
 }
 
-function text(x: number, y: number, words: string, attributes: Readonly<Record<string, string>>): string {
+function text(x: number, y: number, content: string, attributes: Readonly<Record<string, string>>): string {
   const more = Object.entries(attributes).map(([name, value]) => ` ${name}="${value}"`);
-  return `<text x="${x}" y="${y}"${more.join('')}>${markupText(words)}</text>`;
+  return `<text x="${x}" y="${y}"${more.join('')}>${markupText(content)}</text>`;
 }
 
 function yOf(row: number): number {

@@ -9,13 +9,13 @@ const none: readonly Finding[] = [];
 
 /** Sorted by record. Includes findings about the end of the trace if no more records follow. */
 export const findings = computed<readonly Finding[]>(() => {
-  const open = recording.value;
-  if (open === undefined || size.value === 0 || connection.value.kind === 'opening') return none;
+  const openRecording = recording.value;
+  if (openRecording === undefined || size.value === 0 || connection.value.kind === 'opening') return none;
   // A part of a trace contains the findings of the complete trace, which depend on all records.
   if (session.value?.part !== undefined) return session.value.part.verdicts;
-  const { findings: follower } = open;
+  const { findings: follower } = openRecording;
   const isOver = connection.value.kind !== 'live' && connection.value.kind !== 'lost';
-  const departs = deviationsFinding(open.deviations);
+  const departs = deviationsFinding(openRecording.deviations);
   return [...follower.found, ...(isOver ? follower.atEnd() : []), ...(departs === undefined ? [] : [departs])].sort(
     (a, b) => a.index - b.index,
   );
@@ -33,15 +33,15 @@ export const currentFinding = computed(() => {
   const all = findings.value;
   const chosen = chosenFinding.value;
   if (chosen !== undefined && place.value >= chosen.from && place.value <= chosen.index) {
-    const at = all.findIndex(({ rule, index }) => rule === chosen.rule && index === chosen.index);
-    if (at !== -1) return at;
+    const chosenIndex = all.findIndex(({ rule, index }) => rule === chosen.rule && index === chosen.index);
+    if (chosenIndex !== -1) return chosenIndex;
   }
   const last = firstAfter(all, ({ index }) => index > place.value) - 1;
   const index = all[last]?.index;
   let current = last;
-  for (let at = last; at >= 0 && all[at]!.index === index; at--) {
-    const { weight } = all[at]!;
-    if (gravity.indexOf(weight) > gravity.indexOf(all[current]!.weight)) current = at;
+  for (let findingIndex = last; findingIndex >= 0 && all[findingIndex]!.index === index; findingIndex--) {
+    const { weight } = all[findingIndex]!;
+    if (gravity.indexOf(weight) > gravity.indexOf(all[current]!.weight)) current = findingIndex;
   }
   return current;
 });

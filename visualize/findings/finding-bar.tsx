@@ -18,13 +18,13 @@ const weights: Readonly<Record<Weight, string>> = { bad: 'Problem', note: 'Note'
 export function FindingBar(): JSX.Element | null {
   const all = findings.value;
   if (all.length === 0) return null;
-  const at = currentFinding.value;
-  const finding = all[at];
+  const currentIndex = currentFinding.value;
+  const finding = all[currentIndex];
   return (
     <section class="verdict-bar" aria-label="Findings">
       <span class="buttons">
-        <Step by={-1} at={at} />
-        <Step by={1} at={at} />
+        <Step by={-1} at={currentIndex} />
+        <Step by={1} at={currentIndex} />
       </span>
       {finding === undefined ? (
         <p class="verdict muted">No findings before this record.</p>
@@ -43,7 +43,7 @@ export function FindingBar(): JSX.Element | null {
           Root cause
         </button>
       )}
-      <All all={all} at={at} />
+      <All all={all} at={currentIndex} />
     </section>
   );
 }
@@ -74,11 +74,11 @@ function Sign({ weight }: { readonly weight: Weight }): JSX.Element {
 }
 
 function Time({ finding: { index } }: { readonly finding: Finding }): JSX.Element {
-  const open = recording.value!;
-  const t = open.timeAt(index);
+  const openRecording = recording.value!;
+  const t = openRecording.timeAt(index);
   return (
     <time class="muted" title={clockText(t)}>
-      {wallClockText(open.header.startedAt, t).replace(/\.\d+$/, '')}
+      {wallClockText(openRecording.header.startedAt, t).replace(/\.\d+$/, '')}
     </time>
   );
 }
@@ -92,7 +92,7 @@ function Spent({ finding: { spent = [] } }: { readonly finding: Finding }): JSX.
 }
 
 function All({ all, at }: { readonly all: readonly Finding[]; readonly at: number }): JSX.Element {
-  const bad = all.filter(({ weight }) => weight === 'bad').length;
+  const badCount = all.filter(({ weight }) => weight === 'bad').length;
   const first = Math.max(0, Math.min(at - maxListed / 2, all.length - maxListed));
   return (
     <details
@@ -110,9 +110,9 @@ function All({ all, at }: { readonly all: readonly Finding[]; readonly at: numbe
     >
       <summary>
         {all.length} {all.length === 1 ? 'finding' : 'findings'}
-        {bad > 0 && (
+        {badCount > 0 && (
           <span class="bad-count">
-            , {bad} {bad === 1 ? 'problem' : 'problems'}
+            , {badCount} {badCount === 1 ? 'problem' : 'problems'}
           </span>
         )}
       </summary>
@@ -151,13 +151,13 @@ function showRoot({ rule, index, root }: Finding): void {
 }
 
 function show({ rule, index, range: [first, last] }: Finding): void {
-  const open = recording.value;
-  if (open === undefined) return;
+  const openRecording = recording.value;
+  if (openRecording === undefined) return;
   chosenFinding.value = { rule, index, from: index };
   range.value = first < last ? [first, last] : undefined;
   jumpTo(index);
-  const from = open.timeAt(first);
-  const to = open.timeAt(last);
+  const from = openRecording.timeAt(first);
+  const to = openRecording.timeAt(last);
   const air = Math.max((to - from) * 0.15, 50);
   if (to > from) zoomTo(from - air, to + air);
 }

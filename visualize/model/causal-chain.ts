@@ -16,28 +16,28 @@ const settleMs = 120;
 export function startChain(): void {
   let timer: ReturnType<typeof setTimeout> | undefined;
   effect(() => {
-    const at = place.value;
+    const currentIndex = place.value;
     recording.value;
     clearTimeout(timer);
     timer = setTimeout(() => {
-      settled.value = at;
+      settled.value = currentIndex;
     }, settleMs);
   });
 }
 
 export const causalChain = computed<CausePath | undefined>(() => {
-  const open = recording.value;
+  const openRecording = recording.value;
   const anchor = chainAnchor.value;
-  if (open === undefined) return undefined;
+  if (openRecording === undefined) return undefined;
   // Subscribes to the size, because consequences may be appended later.
-  if (anchor !== undefined) return size.value > 0 ? causePathOf(open, anchor) : undefined;
-  return neighboursOf(open, settled.value);
+  if (anchor !== undefined) return size.value > 0 ? causePathOf(openRecording, anchor) : undefined;
+  return neighboursOf(openRecording, settled.value);
 });
 
-const places = computed<ReadonlySet<number>>(() => new Set(causalChain.value?.indexes));
+const chainIndexes = computed<ReadonlySet<number>>(() => new Set(causalChain.value?.indexes));
 
 export function isInChain(index: number): boolean {
-  return places.value.has(index);
+  return chainIndexes.value.has(index);
 }
 
 /** Number of the chain's records about each actor; those of effects count for their owners. */
@@ -53,15 +53,18 @@ export const chainActors = computed<ReadonlyMap<string, number>>(() => {
 });
 
 export function toggleChain(): void {
-  const open = recording.value;
-  chosen.value = chainAnchor.value === undefined && open !== undefined ? { of: open, index: place.value } : undefined;
+  const openRecording = recording.value;
+  chosen.value =
+    chainAnchor.value === undefined && openRecording !== undefined
+      ? { of: openRecording, index: place.value }
+      : undefined;
 }
 
 /** Goes to the cause (-1), or to a consequence (1). */
-export function stepAlongCause(by: 1 | -1): void {
-  const open = recording.value;
-  if (open === undefined) return;
-  const now = chainAnchor.value === undefined ? neighboursOf(open, place.value) : causalChain.value;
-  const next = now === undefined ? undefined : nextInPath(now, place.value, by);
+export function stepAlongCause(direction: 1 | -1): void {
+  const openRecording = recording.value;
+  if (openRecording === undefined) return;
+  const now = chainAnchor.value === undefined ? neighboursOf(openRecording, place.value) : causalChain.value;
+  const next = now === undefined ? undefined : nextInPath(now, place.value, direction);
   if (next !== undefined) goTo(next);
 }

@@ -16,10 +16,10 @@ export class Parents {
   readonly #parents = new Map<string, string>();
   #read = 0;
 
-  grow(open: PageRecording): void {
-    for (; this.#read < open.length; this.#read++) {
-      const parent = open.kindAt(this.#read) === 'spawn' ? open.otherAt(this.#read) : undefined;
-      if (parent !== undefined && parent !== outside) this.#parents.set(open.aboutAt(this.#read), parent);
+  grow(openRecording: PageRecording): void {
+    for (; this.#read < openRecording.length; this.#read++) {
+      const parent = openRecording.kindAt(this.#read) === 'spawn' ? openRecording.otherAt(this.#read) : undefined;
+      if (parent !== undefined && parent !== outside) this.#parents.set(openRecording.aboutAt(this.#read), parent);
     }
   }
 
@@ -30,20 +30,21 @@ export class Parents {
 }
 
 export function chainPoints(
-  places: readonly number[],
-  open: PageRecording,
+  recordIndexes: readonly number[],
+  openRecording: PageRecording,
   lanes: readonly Lane[],
   parents: Parents,
 ): ChainPoint[] {
   const rows = new Map(lanes.map(({ name }, row) => [name, row]));
-  return places.flatMap((index) => {
-    const record = open.recordAt(index);
+  return recordIndexes.flatMap((index) => {
+    const record = openRecording.recordAt(index);
     if (record === undefined) return [];
     // An event that names an epoch belongs to the lane of that epoch, whatever its sender and receiver are.
-    const named =
+    const namedRow =
       record.kind === 'event' && typeof record.event.name === 'string' ? rows.get(record.event.name) : undefined;
-    const found = named === undefined ? rowOf(actorOf(record), rows, parents) : { row: named, isFolded: false };
-    return [{ index, t: record.t, ...found }];
+    const actorRow =
+      namedRow === undefined ? rowOf(actorOf(record), rows, parents) : { row: namedRow, isFolded: false };
+    return [{ index, t: record.t, ...actorRow }];
   });
 }
 
@@ -52,11 +53,15 @@ function rowOf(
   rows: ReadonlyMap<string, number>,
   parents: Parents,
 ): { readonly row: number; readonly isFolded: boolean } {
-  const seen = new Set<string>();
-  for (let at: string | undefined = actor; at !== undefined && !seen.has(at); at = parents.of(at)) {
-    const row = rows.get(at);
-    if (row !== undefined) return { row, isFolded: at !== actor };
-    seen.add(at);
+  const visitedActors = new Set<string>();
+  for (
+    let currentActor: string | undefined = actor;
+    currentActor !== undefined && !visitedActors.has(currentActor);
+    currentActor = parents.of(currentActor)
+  ) {
+    const row = rows.get(currentActor);
+    if (row !== undefined) return { row, isFolded: currentActor !== actor };
+    visitedActors.add(currentActor);
   }
   return { row: -1, isFolded: true };
 }

@@ -18,11 +18,11 @@ function changesOfFields({ path, value }: ContextChange, previous: unknown): Con
   }
   if (isObject(value) && isObject(previous)) {
     return changesBetween(previous, value).flatMap((change) => {
-      const whole = { ...change, path: `${path}${change.path}` };
+      const fullChange = { ...change, path: `${path}${change.path}` };
       // Traces record lists completely, even if they are equal.
-      if (!('value' in change)) return [whole];
-      const old = valueAt(previous, change.path);
-      return isObject(old) || Array.isArray(old) ? changesOfFields(whole, old) : [whole];
+      if (!('value' in change)) return [fullChange];
+      const oldValue = valueAt(previous, change.path);
+      return isObject(oldValue) || Array.isArray(oldValue) ? changesOfFields(fullChange, oldValue) : [fullChange];
     });
   }
   return JSON.stringify(value) === JSON.stringify(previous) ? [] : [{ path, value }];
@@ -54,7 +54,7 @@ function textOf(value: unknown): string {
 
 function cut(text: string, from: number): string {
   const begin = from === 0 ? '' : '…';
-  const rest = text.slice(from);
+  const remainder = text.slice(from);
   const maxChars = shownChars - begin.length;
-  return `${begin}${rest.length > maxChars ? `${rest.slice(0, maxChars - 1)}…` : rest}`;
+  return `${begin}${remainder.length > maxChars ? `${remainder.slice(0, maxChars - 1)}…` : remainder}`;
 }

@@ -11,11 +11,11 @@ const settleMs = 250;
 
 /** Address of the current place; omits the place while the page follows the end of the trace. */
 export function currentAddress(): Address {
-  const open = recording.value;
-  const record = follows.value ? undefined : open?.seqAt(place.value);
+  const openRecording = recording.value;
+  const record = follows.value ? undefined : openRecording?.seqAt(place.value);
   const [first, last] = range.value ?? [];
-  const firstSeq = first === undefined ? undefined : open?.seqAt(first);
-  const lastSeq = last === undefined ? undefined : open?.seqAt(last);
+  const firstSeq = first === undefined ? undefined : openRecording?.seqAt(first);
+  const lastSeq = last === undefined ? undefined : openRecording?.seqAt(last);
   return {
     source: source.value,
     ...(record !== undefined && { record }),
@@ -47,15 +47,15 @@ export function startAddress(): void {
 }
 
 function visit(address: Address): void {
-  const open = recording.value;
-  if (open === undefined || (address.source !== undefined && address.source !== source.value)) {
+  const openRecording = recording.value;
+  if (openRecording === undefined || (address.source !== undefined && address.source !== source.value)) {
     void openSource(address.source ?? source.value, address);
     return;
   }
-  const index = address.record === undefined ? undefined : open.indexOf(address.record);
+  const index = address.record === undefined ? undefined : openRecording.indexOf(address.record);
   if (index !== undefined) goTo(index);
   chosenActor.value = address.actor;
   marks.value = address.marks ?? [];
-  const ends = address.range?.map((seq) => open.indexOf(seq)) ?? [];
+  const ends = address.range?.map((seq) => openRecording.indexOf(seq)) ?? [];
   range.value = ends[0] !== undefined && ends[1] !== undefined ? [ends[0], ends[1]] : undefined;
 }

@@ -70,7 +70,7 @@ function returnToCurrent(next: number): ((why: string) => void) | undefined {
   const [number, openRecording, how] = [source.value, recording.value, connection.value];
   const isReopened = number === next && sources.value[number]?.kind === 'live';
   if (openRecording === undefined || how.kind === 'opening' || isReopened) return undefined;
-  const kept = [
+  const restoreActions = [
     restoreSignal(session),
     restoreSignal(recording),
     restoreSignal(size),
@@ -84,22 +84,22 @@ function returnToCurrent(next: number): ((why: string) => void) | undefined {
   return (why) => {
     batch(() => {
       source.value = number;
-      for (const putBack of kept) putBack();
+      for (const putBack of restoreActions) putBack();
       connection.value = how;
       notice.value = why;
     });
-    const one = sources.value[number];
-    if (one === undefined || (how.kind !== 'live' && how.kind !== 'lost')) return;
+    const chosenSource = sources.value[number];
+    if (chosenSource === undefined || (how.kind !== 'live' && how.kind !== 'lost')) return;
     // The stream was closed in favour of the other source.
     connection.value = { kind: 'lost', reason: 'another source was opened', retryAt: performance.now() };
-    void new Reading(number, one, {}, opening.signal, undefined).run();
+    void new Reading(number, chosenSource, {}, opening.signal, undefined).run();
   };
 }
 
-function restoreSignal<Value>(one: Signal<Value>): () => void {
-  const value = one.peek();
+function restoreSignal<Value>(savedSignal: Signal<Value>): () => void {
+  const value = savedSignal.peek();
   return () => {
-    one.value = value;
+    savedSignal.value = value;
   };
 }
 
@@ -118,7 +118,7 @@ class Reading {
   #retryMs = firstRetryMs;
   #frame = 0;
   /** Opens the trace with the records that were read; called once. */
-  #shown: (() => void) | undefined;
+  #onShown: (() => void) | undefined;
   #drawnUpTo = 0;
   /** Set until a part of this source is shown. */
   #goBack: ((why: string) => void) | undefined;
@@ -148,7 +148,7 @@ class Reading {
         if (this.#signal.aborted) return;
         const reason =
           error instanceof TypeError ? `the server of this page does not respond (${error.message})` : messageOf(error);
-        if (this.#goBack !== undefined && this.#shown === undefined) {
+        if (this.#goBack !== undefined && this.#onShown === undefined) {
           this.#goBack(`${this.#source.name} cannot be opened: ${reason}. The previous trace is still shown.`);
           return;
         }
@@ -193,17 +193,17 @@ class Reading {
   async #begin(header: TraceHeader): Promise<PageRecording> {
     const loadedSession = await loadSession(this.#number, header, this.#signal);
     const begun = new PageRecording(header, diagramsOf(loadedSession));
-    this.#shown = () => this.#show(begun, loadedSession);
+    this.#onShown = () => this.#show(begun, loadedSession);
     // A file is shown when it is complete, because growing views would slow down reading.
     if (this.#source.kind === 'live') {
       setProgramClock(header.startedAt, loadedSession.now);
-      this.#shown();
+      this.#onShown();
     }
     return begun;
   }
 
   #show(begun: PageRecording, loadedSession: Session): void {
-    this.#shown = undefined;
+    this.#onShown = undefined;
     this.#goBack = undefined;
     const previousSeq = recording.value?.seqAt(place.value);
     if (this.#targetAddress === undefined && previousSeq !== undefined && !follows.value)
@@ -254,7 +254,7 @@ class Reading {
     how: { kind: 'complete'; cutOff: readonly number[] } | { kind: 'ended' } | { kind: 'failed'; reason: string },
   ): void {
     batch(() => {
-      this.#shown?.();
+      this.#onShown?.();
       const grown = recording.value;
       connection.value = how;
       if (grown === undefined) return;

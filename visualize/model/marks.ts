@@ -16,9 +16,9 @@ export function toggleMark(index: number): void {
 
 /** Goes to the next marked record; from the last to the first. */
 export function goToMark(): void {
-  const open = recording.value;
-  const here = open?.seqAt(place.value) ?? 0;
+  const openRecording = recording.value;
+  const here = openRecording?.seqAt(place.value) ?? 0;
   const next = marks.value[firstAfter(marks.value, (seq) => seq > here)] ?? marks.value[0];
-  const index = next === undefined ? undefined : open?.indexOf(next);
+  const index = next === undefined ? undefined : openRecording?.indexOf(next);
   if (index !== undefined) jumpTo(index);
 }

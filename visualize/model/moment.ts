@@ -35,7 +35,7 @@ export function momentAt(recording: PageRecording, index: number): Moment | unde
   const running = stateAfter ?? stateBefore;
   const machineId = running?.machine ?? recording.machineOf(actor);
   const machine = recording.header.machines.find(({ id }) => id === machineId);
-  const stepped = steps.map((at) => recording.recordAt(at)!).filter(isStep);
+  const stepped = steps.map((stepIndex) => recording.recordAt(stepIndex)!).filter(isStep);
   return {
     index,
     record,
@@ -80,8 +80,8 @@ export interface LoggedLine {
 
 /** Log lines around a time, nearest first, at most `limit`; `all` is their total number. */
 export function logsNear(recording: PageRecording, t: number, limit: number): { lines: LoggedLine[]; all: number } {
-  const places = recording.logsBetween(t - logWindowMs, t + logWindowMs);
-  const lines = places.map((index) => {
+  const logIndexes = recording.logsBetween(t - logWindowMs, t + logWindowMs);
+  const lines = logIndexes.map((index) => {
     const record = recording.recordAt(index) as TraceRecord & { kind: 'log' };
     return { index, record, awayMs: record.t - t };
   });
@@ -100,8 +100,8 @@ function stepsOf(recording: PageRecording, record: TraceRecord, index: number, a
   if (isStep(record)) return [index];
   if (record.kind !== 'event' && record.kind !== 'timer' && record.kind !== 'spawn') return [];
   // Reads columns only: one record may have a million consequences, which need not be parsed.
-  return recording.ledTo(record.seq).filter((at) => {
-    const kind = recording.kindAt(at);
-    return (kind === 'transition' || kind === 'step') && recording.aboutAt(at) === actor;
+  return recording.ledTo(record.seq).filter((ledIndex) => {
+    const kind = recording.kindAt(ledIndex);
+    return (kind === 'transition' || kind === 'step') && recording.aboutAt(ledIndex) === actor;
   });
 }

@@ -18,31 +18,31 @@ const maxHeaderChars = 32 * 1024 * 1024;
 /** Opens the first trace and adds the others to the list of sources. Reports files that are not traces with the reason. */
 export async function openFiles(files: readonly File[]): Promise<void> {
   const problems: string[] = [];
-  const good: File[] = [];
+  const validFiles: File[] = [];
   for (const file of files) {
     const errorText = await traceErrorOf(file);
-    if (errorText === undefined) good.push(file);
+    if (errorText === undefined) validFiles.push(file);
     else problems.push(`${file.name} cannot be opened: ${errorText}.`);
   }
   const first = sources.value.length;
   batch(() => {
-    for (const file of good) {
+    for (const file of validFiles) {
       add(unusedName(file.name), file.name, file);
     }
   });
-  if (good.length > 0) {
+  if (validFiles.length > 0) {
     jumps.value++;
     const opening = openSource(first);
     if (problems.length > 0) notice.value = problems.join(' ');
     await opening;
-    const together = await mergedTraceOf(good);
-    if (together !== undefined) add(unusedName(mergedName), good.map(({ name }) => name).join(', '), together);
+    const together = await mergedTraceOf(validFiles);
+    if (together !== undefined) add(unusedName(mergedName), validFiles.map(({ name }) => name).join(', '), together);
   } else if (problems.length > 0) notice.value = problems.join(' ');
 }
 
-function add(name: string, place: string, file: Blob): void {
+function add(name: string, location: string, file: Blob): void {
   addFile(sources.value.length, name, file);
-  sources.value = [...sources.value, { name, kind: 'file', place }];
+  sources.value = [...sources.value, { name, kind: 'file', place: location }];
 }
 
 const sliceMs = 25;
@@ -50,12 +50,12 @@ const sliceMs = 25;
 const maxMergedBytes = 64 * 1024 * 1024;
 
 /** Merges the traces of several programs on one time axis, as `chartpilot visualize` does; `undefined` if the programs exchanged no messages. */
-async function mergedTraceOf(given: readonly File[]): Promise<Blob | undefined> {
-  if (given.length < 2 || given.reduce((sum, { size }) => sum + size, 0) > maxMergedBytes) return undefined;
+async function mergedTraceOf(givenFiles: readonly File[]): Promise<Blob | undefined> {
+  if (givenFiles.length < 2 || givenFiles.reduce((sum, { size }) => sum + size, 0) > maxMergedBytes) return undefined;
   try {
-    const labels = labelsOf(given.map(({ name }) => name));
+    const labels = labelsOf(givenFiles.map(({ name }) => name));
     const programs: ProgramTrace[] = [];
-    for (const [i, file] of given.entries()) {
+    for (const [i, file] of givenFiles.entries()) {
       const stream = new TraceParser();
       stream.push(await file.text());
       const records: TraceRecord[] = [];
@@ -69,7 +69,8 @@ async function mergedTraceOf(given: readonly File[]): Promise<Blob | undefined> 
       records.push(...stream.end().records);
       const header = stream.header!;
       // Files of the same run cannot be merged; a merged trace has its axis already.
-      if (header.programs !== undefined || programs.some((one) => isSameRun(one.header, header))) return undefined;
+      if (header.programs !== undefined || programs.some((program) => isSameRun(program.header, header)))
+        return undefined;
       programs.push({ label: labels[i]!, header, records });
     }
     const { header, records, arrows } = mergeTraces(programs);
@@ -84,8 +85,8 @@ async function mergedTraceOf(given: readonly File[]): Promise<Blob | undefined> 
 async function traceErrorOf(file: File): Promise<string | undefined> {
   try {
     if (file.size === 0) return 'it is empty, or a directory';
-    const known = knownFileType(new Uint8Array(await file.slice(0, 512).arrayBuffer()));
-    if (known !== undefined) return known;
+    const knownType = knownFileType(new Uint8Array(await file.slice(0, 512).arrayBuffer()));
+    if (knownType !== undefined) return knownType;
     return await headerErrorOf(file);
   } catch (error) {
     // Browsers pass a folder as an unreadable file.
@@ -123,8 +124,8 @@ function knownFileType(bytes: Uint8Array): string | undefined {
 }
 
 function unusedName(name: string): string {
-  const taken = new Set(sources.value.map((source) => source.name));
+  const takenNames = new Set(sources.value.map((source) => source.name));
   let free = name;
-  for (let n = 2; taken.has(free); n++) free = `${name} (${n})`;
+  for (let n = 2; takenNames.has(free); n++) free = `${name} (${n})`;
   return free;
 }

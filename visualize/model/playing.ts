@@ -34,16 +34,16 @@ function play(): void {
   let shownMs = 0;
   let drawnAt = performance.now();
   let expected = place.peek();
-  const frame = (at: number): void => {
-    const open = recording.peek();
-    if (open === undefined) playing.value = false;
-    if (!playing.peek() || open === undefined) return;
+  const frame = (frameMs: number): void => {
+    const openRecording = recording.peek();
+    if (openRecording === undefined) playing.value = false;
+    if (!playing.peek() || openRecording === undefined) return;
     // The user moved to another place; playback continues there.
     if (place.peek() !== expected) shownMs = 0;
-    shownMs += Math.max(0, at - drawnAt);
-    drawnAt = at;
-    const last = open.length - 1;
-    const next = playedOn((index) => open.timeAt(index), last, { index: place.peek(), shownMs }, pace.peek());
+    shownMs += Math.max(0, frameMs - drawnAt);
+    drawnAt = frameMs;
+    const last = openRecording.length - 1;
+    const next = playedOn((index) => openRecording.timeAt(index), last, { index: place.peek(), shownMs }, pace.peek());
     shownMs = next.shownMs;
     expected = next.index;
     batch(() => {

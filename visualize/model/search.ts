@@ -44,23 +44,23 @@ export function parseQuery(text: string): TraceQuery {
   for (const [, minus, name, quoted, plain] of text.matchAll(/(-?)(?:(\w+):)?(?:"([^"]*)"?|(\S+))/g)) {
     const isField = name !== undefined && Object.hasOwn(fields, name.toLowerCase());
     // `xds:foo` contains no field name, so it is searched literally.
-    const words = `${isField || name === undefined ? '' : `${name}:`}${quoted ?? plain ?? ''}`.toLowerCase();
-    if (words === '') continue;
-    terms.push({ field: isField ? (name.toLowerCase() as Field) : undefined, text: words, not: minus === '-' });
+    const termText = `${isField || name === undefined ? '' : `${name}:`}${quoted ?? plain ?? ''}`.toLowerCase();
+    if (termText === '') continue;
+    terms.push({ field: isField ? (name.toLowerCase() as Field) : undefined, text: termText, not: minus === '-' });
   }
   return { text, terms };
 }
 
 export function matches({ terms }: TraceQuery, record: TraceRecord): boolean {
-  let whole: string | undefined;
+  let recordJson: string | undefined;
   for (const { field, text, not } of terms) {
     if (field !== undefined) {
       if (hasField(record, field, text) === not) return false;
       continue;
     }
     // Most terms are decided without the text of the payload, which is expensive.
-    whole ??= `${actionText(record)} ${JSON.stringify(record)}`.toLowerCase();
-    if (whole.includes(text) === not) return false;
+    recordJson ??= `${actionText(record)} ${JSON.stringify(record)}`.toLowerCase();
+    if (recordJson.includes(text) === not) return false;
   }
   return true;
 }
@@ -72,15 +72,15 @@ export function foundText({ terms }: TraceQuery, record: TraceRecord, sentence: 
   const sentenceText = sentence.toLowerCase();
   for (const { field, text, not } of terms) {
     if (not || field !== undefined || sentenceText.includes(text)) continue;
-    const whole = JSON.stringify(record);
-    const at = whole.toLowerCase().indexOf(text);
-    if (at < 0) continue;
-    const from = Math.max(0, at - contextChars);
-    const to = at + text.length;
+    const recordJson = JSON.stringify(record);
+    const matchOffset = recordJson.toLowerCase().indexOf(text);
+    if (matchOffset < 0) continue;
+    const from = Math.max(0, matchOffset - contextChars);
+    const to = matchOffset + text.length;
     return {
-      textBefore: `${from > 0 ? '…' : ''}${whole.slice(from, at)}`,
-      match: whole.slice(at, to),
-      textAfter: `${whole.slice(to, to + contextChars)}${to + contextChars < whole.length ? '…' : ''}`,
+      textBefore: `${from > 0 ? '…' : ''}${recordJson.slice(from, matchOffset)}`,
+      match: recordJson.slice(matchOffset, to),
+      textAfter: `${recordJson.slice(to, to + contextChars)}${to + contextChars < recordJson.length ? '…' : ''}`,
     };
   }
   return undefined;

@@ -40,9 +40,9 @@ export class AccessDenied extends Error {
 /** Address of a file below the secret path. @throws AccessDenied */
 function addressOf(path: string): string {
   if (location.pathname !== '/') return path;
-  const known = storedValue(keyName);
-  if (known === undefined) throw new AccessDenied();
-  return `/${known}/${path}`;
+  const token = storedValue(keyName);
+  if (token === undefined) throw new AccessDenied();
+  return `/${token}/${path}`;
 }
 
 const pieceChars = 512 * 1024;
@@ -95,15 +95,17 @@ export function addressInside(): string {
 export async function loadSession(source: number, header: TraceHeader, signal: AbortSignal): Promise<Session> {
   if (files.has(source)) return describe(header, signal);
   const inside = textInside(sessionElement(source));
-  const found = (inside === undefined ? await getJson(sessionPath(source), signal) : JSON.parse(inside)) as Session;
+  const sessionData = (
+    inside === undefined ? await getJson(sessionPath(source), signal) : JSON.parse(inside)
+  ) as Session;
   for (const machine of header.machines) {
-    const chart = ownValue(found.charts, machine.id);
+    const chart = ownValue(sessionData.charts, machine.id);
     // Servers of an earlier version send no brief pictures.
-    const brief = ownValue(found.briefCharts, machine.id) ?? [];
+    const brief = ownValue(sessionData.briefCharts, machine.id) ?? [];
     if (chart !== undefined) knownPictures.set(JSON.stringify(machine), { chart, brief });
   }
-  knownDiagrams.set(header.program, found.diagrams);
-  return found;
+  knownDiagrams.set(header.program, sessionData.diagrams);
+  return sessionData;
 }
 
 /** Pictures that the page has shown, by definition of the machine and name of the program. */
@@ -113,13 +115,13 @@ const knownDiagrams = new Map<string, Session['diagrams']>();
 /** Without a server, the page has only pictures that it has shown before, of machines with exactly the same definition. */
 async function describe({ program, machines }: TraceHeader, signal: AbortSignal): Promise<Session> {
   if (textInside(sourcesElement) !== undefined) {
-    const known = machines.flatMap((machine) => {
+    const drawnMachines = machines.flatMap((machine) => {
       const pictures = knownPictures.get(JSON.stringify(machine));
       return pictures === undefined ? [] : [[machine.id, pictures] as const];
     });
     return {
-      charts: Object.fromEntries(known.map(([id, { chart }]) => [id, chart])),
-      briefCharts: Object.fromEntries(known.map(([id, { brief }]) => [id, brief])),
+      charts: Object.fromEntries(drawnMachines.map(([id, { chart }]) => [id, chart])),
+      briefCharts: Object.fromEntries(drawnMachines.map(([id, { brief }]) => [id, brief])),
       diagrams: knownDiagrams.get(program) ?? [],
     };
   }
@@ -149,20 +151,20 @@ export async function loadOwnText(name: 'page.js' | 'page.css'): Promise<string>
 export async function* traceTexts(source: number, signal: AbortSignal): AsyncGenerator<string> {
   const file = files.get(source);
   if (file !== undefined) {
-    yield* pieces(file.stream());
+    yield* readChunks(file.stream());
     return;
   }
   const inside = textInside(traceElement(source));
   if (inside !== undefined) {
-    for (let at = 0; at < inside.length; at += pieceChars) yield inside.slice(at, at + pieceChars);
+    for (let offset = 0; offset < inside.length; offset += pieceChars) yield inside.slice(offset, offset + pieceChars);
     return;
   }
   const response = await fetch(addressOf(tracePath(source)), { signal, cache: 'no-store' });
   if (!response.ok) throw await errorOfResponse(response);
-  yield* pieces(response.body!);
+  yield* readChunks(response.body!);
 }
 
-async function* pieces(stream: ReadableStream<Uint8Array<ArrayBuffer>>): AsyncGenerator<string> {
+async function* readChunks(stream: ReadableStream<Uint8Array<ArrayBuffer>>): AsyncGenerator<string> {
   const reader = stream.pipeThrough(new TextDecoderStream()).getReader();
   try {
     for (;;) {

@@ -2,20 +2,20 @@ import { connection } from '../model/connection.ts';
 import { chosenActor, follows, goTo, jumpTo, place, recording } from '../model/place.ts';
 import { isAbout } from '../model/recording/words.ts';
 
-export function step(by: 1 | -1): void {
-  goTo(place.value + by);
+export function step(direction: 1 | -1): void {
+  goTo(place.value + direction);
 }
 
 /** Goes to the next record of the chosen actor, or to the next record if no actor is chosen. */
-export function stepOfActor(by: 1 | -1): void {
-  const open = recording.value;
+export function stepOfActor(direction: 1 | -1): void {
+  const openRecording = recording.value;
   const actor = chosenActor.value;
-  if (open === undefined || actor === undefined) {
-    step(by);
+  if (openRecording === undefined || actor === undefined) {
+    step(direction);
     return;
   }
-  for (let index = place.value + by; index >= 0 && index < open.length; index += by) {
-    if (isAbout(open.recordAt(index)!, actor)) {
+  for (let index = place.value + direction; index >= 0 && index < openRecording.length; index += direction) {
+    if (isAbout(openRecording.recordAt(index)!, actor)) {
       goTo(index);
       return;
     }
@@ -23,11 +23,11 @@ export function stepOfActor(by: 1 | -1): void {
 }
 
 export function goToDeviation(direction: 1 | -1): void {
-  const open = recording.value;
-  if (open === undefined) return;
+  const openRecording = recording.value;
+  if (openRecording === undefined) return;
   // After the last deviation follows the first one.
-  const wrapped = direction === 1 ? open.deviations[0]?.index : open.deviations.at(-1)?.index;
-  const index = open.nextDeviation(place.value, direction) ?? wrapped;
+  const wrapped = direction === 1 ? openRecording.deviations[0]?.index : openRecording.deviations.at(-1)?.index;
+  const index = openRecording.nextDeviation(place.value, direction) ?? wrapped;
   if (index !== undefined) jumpTo(index);
 }
 

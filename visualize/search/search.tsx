@@ -72,30 +72,30 @@ export function SearchBox(): JSX.Element {
 
 function Count(): JSX.Element | null {
   if (currentSearch.value === undefined) return <kbd class="hint">/</kbd>;
-  const places = matchIndexes.value;
-  const at = places.indexOf(place.value);
+  const matches = matchIndexes.value;
+  const matchIndex = matches.indexOf(place.value);
   return (
     <span class="search-count" role="status">
-      {at === -1 ? places.length : `${at + 1} / ${places.length}`}
+      {matchIndex === -1 ? matches.length : `${matchIndex + 1} / ${matches.length}`}
       {isComplete.value ? '' : '…'}
     </span>
   );
 }
 
 function Matches(): JSX.Element {
-  const open = recording.value;
-  const places = matchIndexes.value;
-  const near = firstAfter(places, (index) => index >= place.value);
-  const first = Math.max(0, Math.min(near - maxListed / 4, places.length - maxListed));
-  const shown = places.slice(first, first + maxListed);
+  const openRecording = recording.value;
+  const matches = matchIndexes.value;
+  const near = firstAfter(matches, (index) => index >= place.value);
+  const first = Math.max(0, Math.min(near - maxListed / 4, matches.length - maxListed));
+  const shownMatches = matches.slice(first, first + maxListed);
   return (
     <div class="found popup">
-      {places.length === 0 && <p class="muted">{isComplete.value ? 'No matches.' : 'Searching…'}</p>}
+      {matches.length === 0 && <p class="muted">{isComplete.value ? 'No matches.' : 'Searching…'}</p>}
       {first > 0 && <p class="muted">{first} earlier</p>}
       <ol>
-        {open !== undefined &&
-          shown.map((index) => {
-            const record = open.recordAt(index)!;
+        {openRecording !== undefined &&
+          shownMatches.map((index) => {
+            const record = openRecording.recordAt(index)!;
             return (
               <li key={index}>
                 <button
@@ -118,7 +118,7 @@ function Matches(): JSX.Element {
             );
           })}
       </ol>
-      {first + maxListed < places.length && <p class="muted">{places.length - first - maxListed} later</p>}
+      {first + maxListed < matches.length && <p class="muted">{matches.length - first - maxListed} later</p>}
     </div>
   );
 }
@@ -171,10 +171,11 @@ function Hints(): JSX.Element {
 /** Arrow keys move through the list, and back up into the search box. */
 function onFoundKey(event: KeyboardEvent): void {
   const links = [...document.querySelectorAll<HTMLElement>('.found .record-link')];
-  const at = links.indexOf(document.activeElement as HTMLElement);
+  const focusedIndex = links.indexOf(document.activeElement as HTMLElement);
   if (event.key === 'Escape') leaveSearch();
-  else if (event.key === 'ArrowDown') links[at + 1]?.focus();
-  else if (event.key === 'ArrowUp') (at <= 0 ? document.getElementById('search') : links[at - 1])?.focus();
+  else if (event.key === 'ArrowDown') links[focusedIndex + 1]?.focus();
+  else if (event.key === 'ArrowUp')
+    (focusedIndex <= 0 ? document.getElementById('search') : links[focusedIndex - 1])?.focus();
   else return;
   event.preventDefault();
   event.stopPropagation();

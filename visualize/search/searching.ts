@@ -23,9 +23,9 @@ export const matchIndexes = computed<readonly number[]>(() => {
 export function startSearching(): void {
   addIndicator('searching', () => !isComplete.value);
   effect(() => {
-    const open = recording.value;
+    const openRecording = recording.value;
     const query = parseQuery(queryText.value);
-    currentSearch.value = open === undefined || query.terms.length === 0 ? undefined : new TraceSearch(query);
+    currentSearch.value = openRecording === undefined || query.terms.length === 0 ? undefined : new TraceSearch(query);
   });
   effect(() => {
     size.value;
@@ -63,13 +63,13 @@ export function leaveSearch(): void {
 
 /** Goes to the next or previous match; wraps around. */
 export function goToMatch(direction: 1 | -1): void {
-  const places = matchIndexes.value;
-  if (places.length === 0) return;
+  const matches = matchIndexes.value;
+  if (matches.length === 0) return;
   const next =
     direction === 1
-      ? firstAfter(places, (index) => index > place.value)
-      : firstAfter(places, (index) => index >= place.value) - 1;
-  jumpTo(places[(next + places.length) % places.length]!);
+      ? firstAfter(matches, (index) => index > place.value)
+      : firstAfter(matches, (index) => index >= place.value) - 1;
+  jumpTo(matches[(next + matches.length) % matches.length]!);
 }
 
 export function closeSearchOutside(event: Event): void {

@@ -13,7 +13,7 @@ const maxRemembered = 20_000;
 
 export class ContractPlaces {
   readonly #symbols = new Map<string, { file: string; symbol: MessageSymbol }[]>();
-  readonly #known = new Map<string, readonly ContractPlace[]>();
+  readonly #cachedPlaces = new Map<string, readonly ContractPlace[]>();
 
   constructor(diagrams: readonly Diagram[]) {
     for (const diagram of diagrams) {
@@ -28,14 +28,16 @@ export class ContractPlaces {
   /** Matching arrows, the first of each diagram. */
   of(message: Pick<Message, 'from' | 'to' | 'type'>): readonly ContractPlace[] {
     const key = `${message.type} ${message.from} ${message.to}`;
-    const known = this.#known.get(key);
-    if (known !== undefined) return known;
-    const places = (this.#symbols.get(message.type) ?? [])
+    const cachedPlaces = this.#cachedPlaces.get(key);
+    if (cachedPlaces !== undefined) return cachedPlaces;
+    const contractPlaces = (this.#symbols.get(message.type) ?? [])
       .filter(({ symbol }) => bindEnds(symbol, { ...message, seq: 0, t: 0 }) !== undefined)
       .map(({ file, symbol }) => ({ file, line: symbol.lines[0]! }));
-    const first = [...new Map(places.toReversed().map((place) => [place.file, place])).values()].toReversed();
-    if (this.#known.size >= maxRemembered) this.#known.clear();
-    this.#known.set(key, first);
+    const first = [
+      ...new Map(contractPlaces.toReversed().map((contractPlace) => [contractPlace.file, contractPlace])).values(),
+    ].toReversed();
+    if (this.#cachedPlaces.size >= maxRemembered) this.#cachedPlaces.clear();
+    this.#cachedPlaces.set(key, first);
     return first;
   }
 }

@@ -18,16 +18,16 @@ interface Known {
   readonly places: ContractPlaces;
 }
 
-const known = new WeakMap<PageRecording, Known>();
+const cachedByRecording = new WeakMap<PageRecording, Known>();
 
-function knownOf(open: PageRecording): Known {
-  const found = known.get(open) ?? {
-    index: new SequenceIndex(open),
-    order: participantOrder(open.diagrams),
-    places: new ContractPlaces(open.diagrams),
+function knownOf(openRecording: PageRecording): Known {
+  const cached = cachedByRecording.get(openRecording) ?? {
+    index: new SequenceIndex(openRecording),
+    order: participantOrder(openRecording.diagrams),
+    places: new ContractPlaces(openRecording.diagrams),
   };
-  known.set(open, found);
-  return found;
+  cachedByRecording.set(openRecording, cached);
+  return cached;
 }
 
 const filter = computed<RowFilter>(() => ({
@@ -37,8 +37,8 @@ const filter = computed<RowFilter>(() => ({
 }));
 
 const rowsOfFilter = computed<SequenceRows | undefined>(() => {
-  const open = recording.value;
-  return open === undefined ? undefined : new SequenceRows(knownOf(open).index, filter.value);
+  const openRecording = recording.value;
+  return openRecording === undefined ? undefined : new SequenceRows(knownOf(openRecording).index, filter.value);
 });
 
 /** Rows and their current number; the object stays the same while it grows. */
@@ -56,9 +56,9 @@ let columns:
 
 /** Columns of all rows, rebuilt only after a lifeline was added. */
 const allColumns = computed<Columns>(() => {
-  const shown = shownRows.value;
-  if (shown === undefined) return { list: [], of: () => undefined };
-  const { rows } = shown;
+  const currentRows = shownRows.value;
+  if (currentRows === undefined) return { list: [], of: () => undefined };
+  const { rows } = currentRows;
   const folds = foldsEffects.value;
   // If there are at most as many lifelines as columns, all have one, whichever actor is chosen.
   const actor = rows.lifelines.size > maxColumns ? chosenActor.value : undefined;
@@ -89,6 +89,6 @@ export const shownColumns = computed<Columns>(() => {
   return within.list.length === 0 ? all : within;
 });
 
-export function contractPlaces(open: PageRecording): ContractPlaces {
-  return knownOf(open).places;
+export function contractPlaces(openRecording: PageRecording): ContractPlaces {
+  return knownOf(openRecording).places;
 }

@@ -77,8 +77,8 @@ export function labelAt(
   layout: Pick<Layout, 'gutter' | 'width' | 'hasNotes'>,
 ): { left: number; maxWidth: number } {
   const right = layout.width - edge - (layout.hasNotes ? placeWidth : 0);
-  const left = Math.max(layout.gutter + edge, Math.min(x, right - width));
-  return { left, maxWidth: right - left };
+  const labelLeft = Math.max(layout.gutter + edge, Math.min(x, right - width));
+  return { left: labelLeft, maxWidth: right - labelLeft };
 }
 
 /** Distance of a label right or left of an arrow to its own lifeline. */

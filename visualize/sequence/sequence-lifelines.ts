@@ -68,7 +68,7 @@ export class Lifelines {
 
   end(actor: string, index: number): void {
     const lifeline = this.#lifelineOf.get(actor);
-    const life = lifeline?.lives.findLast((one) => one.actor === actor);
+    const life = lifeline?.lives.findLast((candidate) => candidate.actor === actor);
     if (lifeline === undefined || life === undefined) return;
     life.end = index;
     if (this.#families.get(lifeline.family)!.length > maxLifelines) this.#endedOf(lifeline).push(lifeline);
@@ -85,7 +85,9 @@ export class Lifelines {
     const free =
       lifelines.length > maxLifelines
         ? this.#endedOf({ family, owner }).pop()
-        : lifelines.find((one) => one.owner === owner && one.isMachine === isMachine && isFree(one, index));
+        : lifelines.find(
+            (candidate) => candidate.owner === owner && candidate.isMachine === isMachine && isFree(candidate, index),
+          );
     if (free !== undefined && isFree(free, index)) return free;
     const lifeline: Lifeline = {
       id: this.#lifelines.length,
@@ -101,11 +103,11 @@ export class Lifelines {
   }
 
   #endedOf({ family, owner }: { readonly family: string; readonly owner?: Lifeline | undefined }): Lifeline[] {
-    const ofFamily = this.#ended.get(family) ?? new Map<Lifeline | undefined, Lifeline[]>();
-    this.#ended.set(family, ofFamily);
-    const found = ofFamily.get(owner) ?? [];
-    ofFamily.set(owner, found);
-    return found;
+    const endedByOwner = this.#ended.get(family) ?? new Map<Lifeline | undefined, Lifeline[]>();
+    this.#ended.set(family, endedByOwner);
+    const endedLifelines = endedByOwner.get(owner) ?? [];
+    endedByOwner.set(owner, endedLifelines);
+    return endedLifelines;
   }
 }
 
@@ -147,28 +149,28 @@ export function columnsOf(
   order: ReadonlyMap<string, number>,
   { foldEffects, actor }: ColumnOptions,
 ): Columns {
-  const shown = new Set<Lifeline>();
-  for (const lifeline of lifelines) shown.add(foldEffects ? rootOf(lifeline) : lifeline);
-  const families = Map.groupBy(shown, ({ family }) => family);
-  const rest = restOf(families, order, actor === undefined ? undefined : shownFamily(actor, families));
-  const sorted = [...shown]
-    .filter(({ family }) => !rest.has(family))
+  const shownLifelines = new Set<Lifeline>();
+  for (const lifeline of lifelines) shownLifelines.add(foldEffects ? rootOf(lifeline) : lifeline);
+  const families = Map.groupBy(shownLifelines, ({ family }) => family);
+  const foldedFamilies = restOf(families, order, actor === undefined ? undefined : shownFamily(actor, families));
+  const sorted = [...shownLifelines]
+    .filter(({ family }) => !foldedFamilies.has(family))
     .sort((a, b) => compareKeys(keyOf(a, order), keyOf(b, order)));
   const list: Column[] = [];
-  const place = new Map<Lifeline, number>();
+  const columnIndex = new Map<Lifeline, number>();
   for (const lifeline of sorted) {
-    if (place.has(lifeline)) continue;
+    if (columnIndex.has(lifeline)) continue;
     const family = families.get(lifeline.family)!;
     const together = family.length > maxLifelines ? family : [lifeline];
-    for (const one of together) place.set(one, list.length);
+    for (const member of together) columnIndex.set(member, list.length);
     list.push({ lifelines: together, family: lifeline.family });
   }
-  if (rest.size > 0) {
-    const together = [...rest].flatMap((family) => families.get(family)!);
-    for (const one of together) place.set(one, list.length);
+  if (foldedFamilies.size > 0) {
+    const together = [...foldedFamilies].flatMap((family) => families.get(family)!);
+    for (const one of together) columnIndex.set(one, list.length);
     list.push({ lifelines: together, family: 'others', isRest: true });
   }
-  return { list, of: (lifeline) => place.get(foldEffects ? rootOf(lifeline) : lifeline) };
+  return { list, of: (lifeline) => columnIndex.get(foldEffects ? rootOf(lifeline) : lifeline) };
 }
 
 /** Family whose column shows an actor or its nearest visible owner. */
@@ -192,32 +194,32 @@ function restOf(
     const lifelines = families.get(family)!.length;
     return lifelines > maxLifelines ? 1 : lifelines;
   };
-  const rest = new Set<string>();
+  const foldedFamilies = new Set<string>();
   let used = 0;
   for (const family of families.keys()) used += columns(family);
-  if (used <= maxColumns) return rest;
+  if (used <= maxColumns) return foldedFamilies;
   const isNamed = (family: string): boolean => family === outside || family === chosen || order.has(family);
   const all = [...families.keys()];
   // One column is for the remaining families.
   let freeColumns = maxColumns - 1;
-  for (const family of [...all.filter(isNamed), ...all.filter((one) => !isNamed(one))]) {
+  for (const family of [...all.filter(isNamed), ...all.filter((candidate) => !isNamed(candidate))]) {
     freeColumns -= columns(family);
-    if (freeColumns < 0) rest.add(family);
+    if (freeColumns < 0) foldedFamilies.add(family);
   }
-  return rest;
+  return foldedFamilies;
 }
 
 export function columnsWith(columns: Columns, lifelines: Iterable<Lifeline>): Columns {
   const used = new Set<number>();
   for (const lifeline of lifelines) {
-    const at = columns.of(lifeline);
-    if (at !== undefined) used.add(at);
+    const columnIndex = columns.of(lifeline);
+    if (columnIndex !== undefined) used.add(columnIndex);
   }
-  const kept = [...used].sort((a, b) => a - b);
-  const place = new Map(kept.map((old, at) => [old, at]));
+  const keptColumns = [...used].sort((a, b) => a - b);
+  const newIndexes = new Map(keptColumns.map((oldIndex, newIndex) => [oldIndex, newIndex]));
   return {
-    list: kept.map((old) => columns.list[old]!),
-    of: (lifeline) => place.get(columns.of(lifeline) ?? -1),
+    list: keptColumns.map((oldIndex) => columns.list[oldIndex]!),
+    of: (lifeline) => newIndexes.get(columns.of(lifeline) ?? -1),
   };
 }
 
@@ -241,10 +243,10 @@ export function lifeAt({ lives }: Lifeline, index: number): Life | undefined {
 }
 
 export function livesWithin({ lives }: Lifeline, first: number, last: number): Life[] {
-  const found: Life[] = [];
+  const livesFound: Life[] = [];
   for (let i = firstEndingAfter(lives, first - 1); i < lives.length && lives[i]!.begin <= last; i++)
-    found.push(lives[i]!);
-  return found;
+    livesFound.push(lives[i]!);
+  return livesFound;
 }
 
 function firstEndingAfter(lives: readonly Life[], index: number): number {

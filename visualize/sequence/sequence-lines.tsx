@@ -14,8 +14,13 @@ export function SequenceHead({ columns, layout }: { columns: Columns; layout: La
         <span>#</span>
         <span>time</span>
       </span>
-      {columns.list.map((column, at) => (
-        <HeadName key={column.lifelines[0]!.id} column={column} x={xOf(at, layout)} width={layout.columnWidth} />
+      {columns.list.map((column, columnIndex) => (
+        <HeadName
+          key={column.lifelines[0]!.id}
+          column={column}
+          x={xOf(columnIndex, layout)}
+          width={layout.columnWidth}
+        />
       ))}
     </div>
   );
@@ -68,13 +73,16 @@ export function SequenceLifelines({ rows, columns, layout, base, first, end }: L
   const lastIndex = rows.row(end - 1).entry.index;
   return (
     <>
-      {columns.list.map((column, at) => (
+      {columns.list.map((column, columnIndex) => (
         <div key={column.lifelines[0]!.id} aria-hidden="true">
           {livingRanges(column, rows, firstIndex, lastIndex).map(([from, to]) => (
             <div
               key={from}
               class="sequence-lifeline"
-              style={{ left: px(xOf(at, layout)), ...lineStyle(from - base, to - base, first - base, end - base) }}
+              style={{
+                left: px(xOf(columnIndex, layout)),
+                ...lineStyle(from - base, to - base, first - base, end - base),
+              }}
             />
           ))}
         </div>

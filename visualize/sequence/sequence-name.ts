@@ -7,10 +7,10 @@ const maxLines = 2;
 const maxChars = 120;
 
 /** Lines of a name for a box of a width in pixels. The start and the end of the name are always included. */
-export function nameLines(whole: string, width: number): string[] {
-  const name = shortened(whole, maxChars);
-  for (let kept = name.length; kept > 2; kept--) {
-    const lines = linesOf(shortened(name, kept), width);
+export function nameLines(fullName: string, width: number): string[] {
+  const name = shortened(fullName, maxChars);
+  for (let keptChars = name.length; keptChars > 2; keptChars--) {
+    const lines = linesOf(shortened(name, keptChars), width);
     if (lines !== undefined) return lines;
   }
   return [name];
@@ -23,8 +23,8 @@ export const namePadding = 12;
 /** Column width at which no name is shortened, up to a maximum. */
 export function columnFor(names: Iterable<string>): number {
   let { least: width } = widths;
-  for (const whole of names) {
-    const name = shortened(whole, maxChars);
+  for (const fullName of names) {
+    const name = shortened(fullName, maxChars);
     while (width < widths.most && linesOf(name, width - namePadding) === undefined) width += widths.step;
   }
   return width;
@@ -32,18 +32,18 @@ export function columnFor(names: Iterable<string>): number {
 
 /** The smallest number of lines; `undefined` if there are too many lines, or one is too long. */
 function linesOf(name: string, width: number): string[] | undefined {
-  const parts = name.match(/[^-/: ]*[-/: …]?/g)!.filter((part) => part !== '');
+  const segments = name.match(/[^-/: ]*[-/: …]?/g)!.filter((part) => part !== '');
   const lines: string[] = [];
-  for (const part of parts) {
-    const longer = (lines.at(-1) ?? '') + part;
+  for (const segment of segments) {
+    const longer = (lines.at(-1) ?? '') + segment;
     if (lines.length > 0 && textWidth(longer, font) <= width) lines[lines.length - 1] = longer;
-    else lines.push(part);
+    else lines.push(segment);
   }
   return lines.length <= maxLines && lines.every((line) => textWidth(line, font) <= width) ? lines : undefined;
 }
 
-function shortened(name: string, kept: number): string {
-  if (kept >= name.length) return name;
-  const startLength = Math.ceil(kept / 2);
-  return `${name.slice(0, startLength)}…${name.slice(name.length - (kept - startLength))}`;
+function shortened(name: string, keptChars: number): string {
+  if (keptChars >= name.length) return name;
+  const startLength = Math.ceil(keptChars / 2);
+  return `${name.slice(0, startLength)}…${name.slice(name.length - (keptChars - startLength))}`;
 }

@@ -50,10 +50,10 @@ export function SequenceRow({ at, base, rows, columns, layout, here, isInShownCh
   const deviations = recording.deviationsAt(entry.index);
   const style = { top: px(topOf(at, base)), height: px(rowHeight) };
   if (line > 0) {
-    const found = deviationOfLine(deviations, line);
+    const lineDeviation = deviationOfLine(deviations, line);
     return (
       <div class="sequence-expected" style={style} aria-hidden="true" onClick={() => goTo(entry.index)}>
-        {found !== undefined && deviationLineText(found.deviation, found.part)}
+        {lineDeviation !== undefined && deviationLineText(lineDeviation.deviation, lineDeviation.part)}
       </div>
     );
   }
@@ -164,12 +164,12 @@ function Arrow({ entry, record, drawn: form, columns, layout }: ArrowProps): JSX
   const born = entry.kind === 'spawn' && hasLifeline(columns, entry.to);
   const payload = born ? '' : payloadOf(record);
   const wide = textWidth(actorPrefix, noteFont) + textWidth(label, labelFont) + textWidth(payload, noteFont) + 16;
-  const words = form.form === 'self' ? labelBesideLoop(form.x, wide, layout) : labelAt(form.x + 8, wide, layout);
+  const labelBox = form.form === 'self' ? labelBesideLoop(form.x, wide, layout) : labelAt(form.x + 8, wide, layout);
   const text = (
     <StickyLabel
-      at={words.left}
+      at={labelBox.left}
       wide={wide}
-      maxWidth={words.maxWidth}
+      maxWidth={labelBox.maxWidth}
       isStill={born}
       of={[form.x, form.x + lengthOf(form)]}
       actorPrefix={arrowActorsText(entry, form.form, columns)}
@@ -280,14 +280,14 @@ function Place({
 }: Pick<ArrowProps, 'entry' | 'record'> & { rows: SequenceRows }): JSX.Element | null {
   const type = typeOf(entry, record);
   if (type === undefined) return null;
-  const places = contractPlaces(rows.index.recording).of({ from: entry.fromActor, to: entry.toActor, type });
-  if (places.length === 0) return null;
-  const [first] = places;
-  const all = places.map(({ file, line }) => `${file}:${line}`).join('\n');
+  const messagePlaces = contractPlaces(rows.index.recording).of({ from: entry.fromActor, to: entry.toActor, type });
+  if (messagePlaces.length === 0) return null;
+  const [first] = messagePlaces;
+  const all = messagePlaces.map(({ file, line }) => `${file}:${line}`).join('\n');
   return (
     <span class="sequence-place" title={`In sequence diagrams:\n${all}`}>
       {first!.file.slice(first!.file.lastIndexOf('/') + 1)}:{first!.line}
-      {places.length > 1 && ` +${places.length - 1}`}
+      {messagePlaces.length > 1 && ` +${messagePlaces.length - 1}`}
     </span>
   );
 }

@@ -26,9 +26,9 @@ export class SequenceIndex {
   readonly #lifelines: Lifelines;
   #length = 0;
   /** Index of the record, number of the kind, numbers of the lifelines. */
-  #places = new Int32Array(initialCapacity);
+  #recordIndexes = new Int32Array(initialCapacity);
   #kinds = new Uint8Array(initialCapacity);
-  #from = new Int32Array(initialCapacity);
+  #fromLifelines = new Int32Array(initialCapacity);
   #to = new Int32Array(initialCapacity);
   #read = 0;
 
@@ -47,9 +47,9 @@ export class SequenceIndex {
     return this.#lifelines.all;
   }
 
-  entry(at: number): Entry {
-    const index = this.#places[at]!;
-    const kind = kinds[this.#kinds[at]!]!;
+  entry(entryIndex: number): Entry {
+    const index = this.#recordIndexes[entryIndex]!;
+    const kind = kinds[this.#kinds[entryIndex]!]!;
     const about = this.recording.aboutAt(index);
     const other = this.recording.otherAt(index) ?? about;
     const isFromOther = kind === 'event' || kind === 'spawn';
@@ -58,25 +58,25 @@ export class SequenceIndex {
       kind,
       fromActor: isFromOther ? other : about,
       toActor: isFromOther ? about : other,
-      from: this.from(at),
-      to: this.to(at),
+      from: this.from(entryIndex),
+      to: this.to(entryIndex),
     };
   }
 
-  placeOf(at: number): number {
-    return this.#places[at]!;
+  placeOf(entryIndex: number): number {
+    return this.#recordIndexes[entryIndex]!;
   }
 
-  kindOf(at: number): EntryKind {
-    return kinds[this.#kinds[at]!]!;
+  kindOf(entryIndex: number): EntryKind {
+    return kinds[this.#kinds[entryIndex]!]!;
   }
 
-  from(at: number): Lifeline {
-    return this.#lifelines.all[this.#from[at]!]!;
+  from(entryIndex: number): Lifeline {
+    return this.#lifelines.all[this.#fromLifelines[entryIndex]!]!;
   }
 
-  to(at: number): Lifeline {
-    return this.#lifelines.all[this.#to[at]!]!;
+  to(entryIndex: number): Lifeline {
+    return this.#lifelines.all[this.#to[entryIndex]!]!;
   }
 
   grow(): void {
@@ -118,15 +118,15 @@ export class SequenceIndex {
   }
 
   #add(index: number, kind: EntryKind, from: Lifeline, to: Lifeline): void {
-    if (this.#length === this.#places.length) {
-      this.#places = withDoubledCapacity(this.#places);
+    if (this.#length === this.#recordIndexes.length) {
+      this.#recordIndexes = withDoubledCapacity(this.#recordIndexes);
       this.#kinds = withDoubledCapacity(this.#kinds);
-      this.#from = withDoubledCapacity(this.#from);
+      this.#fromLifelines = withDoubledCapacity(this.#fromLifelines);
       this.#to = withDoubledCapacity(this.#to);
     }
-    this.#places[this.#length] = index;
+    this.#recordIndexes[this.#length] = index;
     this.#kinds[this.#length] = kinds.indexOf(kind);
-    this.#from[this.#length] = from.id;
+    this.#fromLifelines[this.#length] = from.id;
     this.#to[this.#length] = to.id;
     this.#length++;
   }
@@ -155,7 +155,7 @@ export class SequenceRows {
   readonly filter: RowFilter;
   /** Entry and line of each row. */
   readonly #entries: number[] = [];
-  readonly #lines: number[] = [];
+  readonly #lineNumbers: number[] = [];
   readonly #used = new Set<Lifeline>();
   #read = 0;
   /** Index of the next deviation of the recording. */
@@ -175,8 +175,8 @@ export class SequenceRows {
     return this.#used;
   }
 
-  row(at: number): Row {
-    return { entry: this.index.entry(this.#entries[at]!), line: this.#lines[at]! };
+  row(rowIndex: number): Row {
+    return { entry: this.index.entry(this.#entries[rowIndex]!), line: this.#lineNumbers[rowIndex]! };
   }
 
   grow(): void {
@@ -187,7 +187,7 @@ export class SequenceRows {
       this.#used.add(index.from(this.#read)).add(index.to(this.#read));
       for (let line = 0; line <= lines; line++) {
         this.#entries.push(this.#read);
-        this.#lines.push(line);
+        this.#lineNumbers.push(line);
       }
     }
   }
@@ -204,19 +204,19 @@ export class SequenceRows {
   }
 
   lifelinesWithin(first: number, last: number): ReadonlySet<Lifeline> {
-    const found = new Set<Lifeline>();
+    const usedLifelines = new Set<Lifeline>();
     const end = this.rowsBefore(last + 1);
     for (let row = this.rowsBefore(first); row < end; row++) {
-      const at = this.#entries[row]!;
-      found.add(this.index.from(at)).add(this.index.to(at));
+      const entryIndex = this.#entries[row]!;
+      usedLifelines.add(this.index.from(entryIndex)).add(this.index.to(entryIndex));
     }
-    return found;
+    return usedLifelines;
   }
 
   /** Row of a record, or of the last one before it; -1 without such a row. */
   rowOf(index: number): number {
     const after = this.rowsBefore(index + 1);
-    return after === 0 ? -1 : after - 1 - this.#lines[after - 1]!;
+    return after === 0 ? -1 : after - 1 - this.#lineNumbers[after - 1]!;
   }
 
   /** Number of rows before a record, which is the index of its row if it has one. */
@@ -235,15 +235,15 @@ export class SequenceRows {
     return this.index.placeOf(this.#entries[row]!);
   }
 
-  #shows(at: number): boolean {
+  #shows(entryIndex: number): boolean {
     const { actor, states, internal } = this.filter;
-    const kind = this.index.kindOf(at);
+    const kind = this.index.kindOf(entryIndex);
     if (!states && (kind === 'state' || kind === 'effect')) return false;
     const { recording } = this.index;
-    const place = this.index.placeOf(at);
-    if (!internal && kind === 'event' && isInternal(recording.typeAt(place)!)) return false;
-    if (actor === undefined || belongsTo(recording.aboutAt(place), actor)) return true;
-    const other = recording.otherAt(place);
+    const recordIndex = this.index.placeOf(entryIndex);
+    if (!internal && kind === 'event' && isInternal(recording.typeAt(recordIndex)!)) return false;
+    if (actor === undefined || belongsTo(recording.aboutAt(recordIndex), actor)) return true;
+    const other = recording.otherAt(recordIndex);
     return other !== undefined && belongsTo(other, actor);
   }
 }
@@ -258,32 +258,32 @@ export function deviationOfLine(
   deviations: readonly Deviation[],
   line: number,
 ): { deviation: Deviation; part: number } | undefined {
-  let part = line - 1;
+  let partIndex = line - 1;
   for (const deviation of deviations) {
     const lines = expectedLines(deviation);
-    if (part < lines) return { deviation, part };
-    part -= lines;
+    if (partIndex < lines) return { deviation, part: partIndex };
+    partIndex -= lines;
   }
   return undefined;
 }
 
 /** Text of a line below a deviation: its kind, or an expected arrow. */
-export function deviationLineText(deviation: Deviation, part: number): string {
+export function deviationLineText(deviation: Deviation, partIndex: number): string {
   const { kind, diagram, expected } = deviation;
-  if (part === 0) {
+  if (partIndex === 0) {
     if (kind === 'undeclared') return 'undeclared: no diagram of these actors has this message';
     const kindText = kind === 'out-of-order' ? 'out of order' : 'unexpected';
     const activation = diagram?.n === undefined ? '' : `, N = ${diagram.n}`;
     const since = diagram?.startedAt === undefined ? '' : `, started at #${diagram.startedAt}`;
     return `${kindText}: ${fileNameOf(diagram?.file ?? '')}:${diagram?.line}${activation}${since}`;
   }
-  if (part > maxExpected) return `or ${expected.length - maxExpected} more`;
-  const { from, to, type, file, line } = expected[part - 1]!;
-  return `${part === 1 ? 'expected' : 'or'} ${from} → ${to}: ${type}  (${fileNameOf(file)}:${line})`;
+  if (partIndex > maxExpected) return `or ${expected.length - maxExpected} more`;
+  const { from, to, type, file, line } = expected[partIndex - 1]!;
+  return `${partIndex === 1 ? 'expected' : 'or'} ${from} → ${to}: ${type}  (${fileNameOf(file)}:${line})`;
 }
 
 export function deviationLineTexts(deviation: Deviation): string[] {
-  return Array.from({ length: expectedLines(deviation) }, (_, part) => deviationLineText(deviation, part));
+  return Array.from({ length: expectedLines(deviation) }, (_, partIndex) => deviationLineText(deviation, partIndex));
 }
 
 function isInternal(type: string): boolean {

@@ -55,8 +55,10 @@ export function payloadOf(record: TraceRecord, maxChars = maxPayload): string {
  */
 export function actorPrefixOf(entry: Entry, columns: Columns): string {
   const { from, to, fromActor, toActor, kind } = entry;
-  const one = [toActor, fromActor].find((actor, i) => isShared(columns, i === 0 ? to : from) && !actor.includes('/'));
-  const member = one === undefined || kind === 'spawn' ? '' : `${one}: `;
+  const sharedActor = [toActor, fromActor].find(
+    (actor, i) => isShared(columns, i === 0 ? to : from) && !actor.includes('/'),
+  );
+  const member = sharedActor === undefined || kind === 'spawn' ? '' : `${sharedActor}: `;
   if (from === to || kind === 'spawn') return member;
   if (!hasLifeline(columns, from)) return `${member}${lastName(fromActor)} → `;
   return hasLifeline(columns, to) ? member : `${member}→ ${lastName(toActor)} `;

@@ -55,17 +55,18 @@ function Check({ of, title, children }: { of: Signal<boolean>; title: string; ch
 
 /** Whether the messages conform to the diagrams, with buttons that step through deviations. */
 function DeviationButtons(): JSX.Element | null {
-  const open = recording.value;
-  if (open === undefined || open.diagrams.length === 0 || size.value < 0) return null;
-  const { deviations } = open;
+  const openRecording = recording.value;
+  if (openRecording === undefined || openRecording.diagrams.length === 0 || size.value < 0) return null;
+  const { deviations } = openRecording;
   if (deviations.length === 0) {
     return (
-      <span class="sequence-verdict" title={notCheckedText(open.notChecked)}>
-        ✓ matches the diagrams{open.notChecked.length > 0 && ` (${open.notChecked.length} not checked)`}
+      <span class="sequence-verdict" title={notCheckedText(openRecording.notChecked)}>
+        ✓ matches the diagrams
+        {openRecording.notChecked.length > 0 && ` (${openRecording.notChecked.length} not checked)`}
       </span>
     );
   }
-  const at = deviations.filter(({ index }) => index <= place.value).length;
+  const currentIndex = deviations.filter(({ index }) => index <= place.value).length;
   return (
     <span class="sequence-verdict departs" role="status">
       <button
@@ -78,7 +79,7 @@ function DeviationButtons(): JSX.Element | null {
       </button>
       <span>
         ⚠ {deviations.length === 1 ? '1 deviation' : `${deviations.length} deviations`}
-        {at > 0 && deviations.length > 1 && `, current: ${at}`}
+        {currentIndex > 0 && deviations.length > 1 && `, current: ${currentIndex}`}
       </span>
       <button type="button" aria-label="Next deviation" title="Next deviation" onClick={() => goToDeviation(1)}>
         ▼

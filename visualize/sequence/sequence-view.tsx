@@ -33,17 +33,23 @@ export function SequenceView(): JSX.Element {
   useSize(scroller, (width, height) => {
     box.value = { width, height };
   });
-  const shown = shownRows.value;
+  const currentRows = shownRows.value;
   const columns = shownColumns.value;
   const layout = shownLayout(columns, box.value.width);
-  const length = shown?.length ?? 0;
-  const here = shown?.rows.rowOf(place.value) ?? -1;
+  const length = currentRows?.length ?? 0;
+  const here = currentRows?.rows.rowOf(place.value) ?? -1;
   const base = useBase(length, here);
   const inPage = Math.min(length - base, maxBodyRows);
   const first = base + Math.max(0, Math.floor(top.value / rowHeight) - spareRows);
   const end = base + Math.min(inPage, Math.ceil((top.value + box.value.height) / rowHeight) + spareRows);
-  usePlaceInView(scroller, here, base, shown?.rows, `${box.value.width} ${box.value.height} ${columns.list.length}`);
-  const drawn = useDrawnRows(columns, layout, base)(shown?.rows, first, end, here);
+  usePlaceInView(
+    scroller,
+    here,
+    base,
+    currentRows?.rows,
+    `${box.value.width} ${box.value.height} ${columns.list.length}`,
+  );
+  const drawnRows = useDrawnRows(columns, layout, base)(currentRows?.rows, first, end, here);
   return (
     <section class="sequence-view" aria-label="Messages">
       <SequenceTools />
@@ -68,9 +74,9 @@ export function SequenceView(): JSX.Element {
             aria-activedescendant={here >= first && here < end ? `sequence-row-${here}` : undefined}
             onKeyDown={onKey}
           >
-            {shown !== undefined && (
+            {currentRows !== undefined && (
               <SequenceLifelines
-                rows={shown.rows}
+                rows={currentRows.rows}
                 columns={columns}
                 layout={layout}
                 base={base}
@@ -78,9 +84,9 @@ export function SequenceView(): JSX.Element {
                 end={end}
               />
             )}
-            {drawn.rows}
+            {drawnRows.rows}
             <div class="sequence-stamps" aria-hidden="true">
-              {drawn.stamps}
+              {drawnRows.stamps}
             </div>
           </div>
         </div>
@@ -116,25 +122,25 @@ function useDrawnRows(
   layout: Layout,
   base: number,
 ): (rows: SequenceRows | undefined, first: number, end: number, here: number) => DrawnRows {
-  const kept = useRef<{ by: unknown[]; nodes: Map<string, readonly [JSX.Element, JSX.Element]> }>({
+  const keptNodes = useRef<{ by: unknown[]; nodes: Map<string, readonly [JSX.Element, JSX.Element]> }>({
     by: [],
     nodes: new Map(),
   });
   return (rows, first, end, here) => {
     if (rows === undefined) return { rows: [], stamps: [] };
-    const by = [rows, columns, base, layout.columnWidth, layout.width, layout.hasNotes];
-    const isSame = by.every((value, i) => value === kept.current.by[i]);
-    const previousNodes: typeof kept.current.nodes = isSame ? kept.current.nodes : new Map();
+    const dependencies = [rows, columns, base, layout.columnWidth, layout.width, layout.hasNotes];
+    const isSame = dependencies.every((value, i) => value === keptNodes.current.by[i]);
+    const previousNodes: typeof keptNodes.current.nodes = isSame ? keptNodes.current.nodes : new Map();
     const nodes: typeof previousNodes = new Map();
-    for (let at = first; at < end; at++) {
-      const mark = at !== here ? undefined : rows.row(at).entry.index === place.value ? 'here' : 'near';
-      const { entry, line } = rows.row(at);
+    for (let rowIndex = first; rowIndex < end; rowIndex++) {
+      const mark = rowIndex !== here ? undefined : rows.row(rowIndex).entry.index === place.value ? 'here' : 'near';
+      const { entry, line } = rows.row(rowIndex);
       const isInShownChain = line === 0 && isInChain(entry.index);
-      const key = `${at} ${mark} ${isInShownChain}`;
+      const key = `${rowIndex} ${mark} ${isInShownChain}`;
       const node = previousNodes.get(key) ?? [
         <SequenceRow
-          key={at}
-          at={at}
+          key={rowIndex}
+          at={rowIndex}
           base={base}
           rows={rows}
           columns={columns}
@@ -142,40 +148,47 @@ function useDrawnRows(
           here={mark}
           isInShownChain={isInShownChain}
         />,
-        <SequenceStamp key={at} at={at} base={base} rows={rows} here={mark} isInShownChain={isInShownChain} />,
+        <SequenceStamp
+          key={rowIndex}
+          at={rowIndex}
+          base={base}
+          rows={rows}
+          here={mark}
+          isInShownChain={isInShownChain}
+        />,
       ];
       nodes.set(key, node);
     }
-    kept.current = { by, nodes };
-    const drawn = [...nodes.values()];
-    return { rows: drawn.map(([row]) => row), stamps: drawn.map(([, stamp]) => stamp) };
+    keptNodes.current = { by: dependencies, nodes };
+    const drawnNodes = [...nodes.values()];
+    return { rows: drawnNodes.map(([row]) => row), stamps: drawnNodes.map(([, stamp]) => stamp) };
   };
 }
 
 /** Up and down move between rows; the page handles other keys. */
 function onKey(event: KeyboardEvent): void {
   const rows = shownRows.peek()?.rows;
-  const by = ({ ArrowUp: -1, ArrowDown: 1, PageUp: -15, PageDown: 15 } as Record<string, number>)[event.key];
-  if (rows === undefined || by === undefined || event.altKey || event.ctrlKey || event.metaKey || event.shiftKey)
+  const offset = ({ ArrowUp: -1, ArrowDown: 1, PageUp: -15, PageDown: 15 } as Record<string, number>)[event.key];
+  if (rows === undefined || offset === undefined || event.altKey || event.ctrlKey || event.metaKey || event.shiftKey)
     return;
   event.preventDefault();
   event.stopPropagation();
-  const at = rows.rowOf(place.peek());
+  const currentRow = rows.rowOf(place.peek());
   // From a record between two rows, a step up leads to the row above it.
-  const isBetween = at !== -1 && rows.row(at).entry.index !== place.peek();
-  let next = isBetween && by < 0 ? at + by + 1 : at + by;
+  const isBetween = currentRow !== -1 && rows.row(currentRow).entry.index !== place.peek();
+  let next = isBetween && offset < 0 ? currentRow + offset + 1 : currentRow + offset;
   next = Math.max(0, Math.min(rows.length - 1, next));
-  while (next > 0 && next < rows.length - 1 && rows.row(next).line !== 0) next += Math.sign(by);
+  while (next > 0 && next < rows.length - 1 && rows.row(next).line !== 0) next += Math.sign(offset);
   if (rows.length > 0) goTo(rows.row(next).entry.index);
 }
 
 function shownLayout(columns: Columns, viewport: number): Layout {
-  const open = recording.peek();
+  const openRecording = recording.peek();
   const last = size.value - 1;
   return layoutFor(
     columns,
     viewport,
-    open && last >= 0 ? gutterFor(open.seqAt(last) ?? 0, open.timeAt(last) ?? 0) : undefined,
+    openRecording && last >= 0 ? gutterFor(openRecording.seqAt(last) ?? 0, openRecording.timeAt(last) ?? 0) : undefined,
   );
 }
 
@@ -190,20 +203,21 @@ function usePlaceInView(
   const previousRow = useRef(-1);
   useLayoutEffect(() => {
     const element = scroller.current;
-    const was = previousRow.current;
+    const previous = previousRow.current;
     previousRow.current = row;
     if (element === null || row === -1) return;
     const top = element.scrollTop;
-    const seen = element.clientHeight - headHeight;
-    const isSeen = (at: number): boolean => topOf(at, base) >= top && topOf(at + 1, base) <= top + seen;
-    if (follows.peek() && was !== -1 && was !== row && !isSeen(was)) return;
+    const visibleHeight = element.clientHeight - headHeight;
+    const isSeen = (rowIndex: number): boolean =>
+      topOf(rowIndex, base) >= top && topOf(rowIndex + 1, base) <= top + visibleHeight;
+    if (follows.peek() && previous !== -1 && previous !== row && !isSeen(previous)) return;
     scrollHorizontallyTo(element, row);
     if (isSeen(row)) return;
-    const isNear = Math.abs(topOf(row, base) - (top + seen / 2)) < seen;
+    const isNear = Math.abs(topOf(row, base) - (top + visibleHeight / 2)) < visibleHeight;
     const margin = 3 * rowHeight;
     const isBelow = topOf(row, base) >= top;
     // A distant row is scrolled near the top, where it is visible even if the window ends within the view.
-    element.scrollTop = isNear && isBelow ? topOf(row + 1, base) - seen + margin : topOf(row, base) - margin;
+    element.scrollTop = isNear && isBelow ? topOf(row + 1, base) - visibleHeight + margin : topOf(row, base) - margin;
   }, [row, base, rows, viewKey]);
 }
 
@@ -221,9 +235,9 @@ function scrollHorizontallyTo(element: HTMLElement, row: number): void {
   const [low, high] = [Math.min(minScroll, maxScroll), Math.max(minScroll, maxScroll)];
   if (scrollLeft >= low && scrollLeft <= high) return;
   const neighbourPositions = Array.from({ length: 2 * neighbours + 1 }, (_, i) => row - neighbours + i)
-    .filter((at) => at >= 0 && at < rows.length)
-    .flatMap((at) => drawnForm(rows.row(at).entry, columns, layout) ?? [])
-    .map((one) => one.x + (one.form === 'arrow' ? one.length / 2 : 0))
+    .filter((rowIndex) => rowIndex >= 0 && rowIndex < rows.length)
+    .flatMap((rowIndex) => drawnForm(rows.row(rowIndex).entry, columns, layout) ?? [])
+    .map((shape) => shape.x + (shape.form === 'arrow' ? shape.length / 2 : 0))
     .sort((a, b) => a - b);
   // If the row's arrow allows it, arrows of neighbouring rows become visible, too.
   const target =

@@ -87,14 +87,14 @@ function ConnectionBanner(): JSX.Element | null {
 /** An exported file usually contains only a part of a trace. */
 function PartBanner(): JSX.Element | null {
   size.value;
-  const open = recording.value;
+  const openRecording = recording.value;
   const of = session.value?.part?.of;
-  if (open === undefined || of === undefined || connection.value.kind === 'opening') return null;
+  if (openRecording === undefined || of === undefined || connection.value.kind === 'opening') return null;
   return (
     <p class="banner note" data-part-of={of}>
       <span>
         <b>
-          Part of a trace: records {open.seqAt(0)}–{open.seqAt(open.length - 1)} of {of}.
+          Part of a trace: records {openRecording.seqAt(0)}–{openRecording.seqAt(openRecording.length - 1)} of {of}.
         </b>{' '}
         The findings are those of the whole trace.
       </span>
@@ -105,19 +105,19 @@ function PartBanner(): JSX.Element | null {
 /** A ring buffer or rotated file drops its beginning by design, which is not a gap. */
 function GapBanner(): JSX.Element | null {
   size.value;
-  const open = recording.value;
-  const holes = open?.gaps.filter(({ index }) => index > 0 || open.header.actors === undefined) ?? [];
+  const openRecording = recording.value;
+  const holes = openRecording?.gaps.filter(({ index }) => index > 0 || openRecording.header.actors === undefined) ?? [];
   const [first] = holes;
-  if (open === undefined || first === undefined || connection.value.kind === 'opening') return null;
-  const missing = holes.reduce((sum, hole) => sum + hole.missing, 0);
+  if (openRecording === undefined || first === undefined || connection.value.kind === 'opening') return null;
+  const missingRecords = holes.reduce((sum, hole) => sum + hole.missing, 0);
   return (
     <p class="banner note" data-gaps={holes.length}>
       <span>
         <b>
-          {missing.toLocaleString('en')} {missing === 1 ? 'record is' : 'records are'} missing
+          {missingRecords.toLocaleString('en')} {missingRecords === 1 ? 'record is' : 'records are'} missing
         </b>{' '}
         {holes.length === 1 ? '' : `in ${holes.length} places, first `}
-        before record {open.seqAt(first.index)}. States shown after it may be outdated.
+        before record {openRecording.seqAt(first.index)}. States shown after it may be outdated.
       </span>
       <button type="button" onClick={() => jumpTo(first.index)}>
         Go to gap
@@ -135,10 +135,10 @@ function Lost({
   readonly reason: string;
   readonly retryAt: number;
 }): JSX.Element {
-  const left = useSignal(0);
+  const remainingSeconds = useSignal(0);
   useEffect(() => {
     const count = (): void => {
-      left.value = Math.max(0, Math.ceil((retryAt - performance.now()) / 1_000));
+      remainingSeconds.value = Math.max(0, Math.ceil((retryAt - performance.now()) / 1_000));
     };
     count();
     const timer = setInterval(count, 250);
@@ -148,7 +148,7 @@ function Lost({
     <p class="banner bad">
       <span>
         <b>Connection to {name} lost.</b> {sentence(reason)}{' '}
-        {left.value === 0 ? 'Reconnecting…' : `Next attempt in ${left.value} s.`}
+        {remainingSeconds.value === 0 ? 'Reconnecting…' : `Next attempt in ${remainingSeconds.value} s.`}
       </span>
       <button type="button" onClick={reopen}>
         Retry now

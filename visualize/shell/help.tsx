@@ -28,8 +28,8 @@ export function Help(): JSX.Element {
           {commands.map(({ id, description, shown, isCharacter = false }) => (
             <div key={id} class={isCharacter && !characterKeys.value ? 'off' : undefined}>
               <dt>
-                {shown.map((one) => (
-                  <kbd key={one}>{one}</kbd>
+                {shown.map((keyName) => (
+                  <kbd key={keyName}>{keyName}</kbd>
                 ))}
               </dt>
               <dd>{description}</dd>

@@ -174,8 +174,8 @@ export function onKey(event: KeyboardEvent): void {
   if (event.defaultPrevented || event.metaKey || isTyping(event.target) || isHelpOpen()) return;
   // The browser uses Alt and the arrow keys for back and forward.
   if (event.altKey) return;
-  const found = keyOf(event);
-  if (found === undefined) return;
+  const shortcut = keyOf(event);
+  if (shortcut === undefined) return;
   // The space bar presses the focused button, as usual.
   if (
     event.key === ' ' &&
@@ -184,7 +184,7 @@ export function onKey(event: KeyboardEvent): void {
   )
     return;
   event.preventDefault();
-  found.act();
+  shortcut.act();
 }
 
 function keyOf({ key, code, ctrlKey, shiftKey }: KeyboardEvent): Key | undefined {

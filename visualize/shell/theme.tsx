@@ -6,7 +6,7 @@ import { Icon } from '../parts/icon.tsx';
 type Choice = 'system' | 'light' | 'dark';
 
 const choices: readonly Choice[] = ['system', 'light', 'dark'];
-const choice = signal<Choice>(choices.find((known) => known === storedValue('theme')) ?? 'system');
+const choice = signal<Choice>(choices.find((candidate) => candidate === storedValue('theme')) ?? 'system');
 const names: Readonly<Record<Choice, string>> = { system: 'system', light: 'light', dark: 'dark' };
 
 /** Sets `data-theme` of the document to `light` or `dark`, as chosen by the user or the system. */

@@ -40,8 +40,8 @@ function Logo(): JSX.Element {
 
 function SourceSwitch(): JSX.Element | null {
   const all = sources.value;
-  const one = all[source.value];
-  if (one === undefined) return null;
+  const currentSource = all[source.value];
+  if (currentSource === undefined) return null;
   const status = (
     <span class="status" data-connection={connection.value.kind}>
       <span class="dot" />
@@ -50,8 +50,8 @@ function SourceSwitch(): JSX.Element | null {
   );
   if (all.length === 1) {
     return (
-      <span class="source" title={one.place}>
-        <b>{one.name}</b>
+      <span class="source" title={currentSource.place}>
+        <b>{currentSource.name}</b>
         {status}
       </span>
     );
@@ -61,7 +61,7 @@ function SourceSwitch(): JSX.Element | null {
       <select
         id="source"
         aria-label="Source"
-        title={one.place}
+        title={currentSource.place}
         value={String(source.value)}
         onChange={({ currentTarget }) => {
           jumps.value++;

@@ -33,6 +33,6 @@ function escapeNode(vnode: VNode<unknown>): void {
 
 export function drawnText(text: string): string {
   if (text.length <= maxDrawnChars) return visibleText(text);
-  const rest = text.length - maxDrawnChars;
-  return `${visibleText(text.slice(0, maxDrawnChars))}… (${rest.toLocaleString('en')} more characters)`;
+  const omittedChars = text.length - maxDrawnChars;
+  return `${visibleText(text.slice(0, maxDrawnChars))}… (${omittedChars.toLocaleString('en')} more characters)`;
 }

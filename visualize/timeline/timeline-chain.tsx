@@ -7,20 +7,20 @@ import type { PageRecording } from '../model/recording/recording.ts';
 import { axisHeight, laneHeight } from './timeline-scroll.tsx';
 import { axis, width } from './timeline-view.ts';
 
-const known = new WeakMap<PageRecording, Parents>();
+const parentsByRecording = new WeakMap<PageRecording, Parents>();
 /** Minimum distance in pixels of points on one lane; closer points are merged. */
 const minDistance = 5;
 
 /** The path of the causal chain through the lanes. A hollow point stands for an actor without a lane. */
 export function ChainPath({ lanes }: { readonly lanes: readonly Lane[] }): JSX.Element | null {
-  const open = recording.value;
-  const places = causalChain.value?.indexes ?? [];
-  if (open === undefined || places.length < 2 || size.value === 0) return null;
-  const parents = known.get(open) ?? new Parents();
-  known.set(open, parents);
-  parents.grow(open);
+  const openRecording = recording.value;
+  const chainIndexes = causalChain.value?.indexes ?? [];
+  if (openRecording === undefined || chainIndexes.length < 2 || size.value === 0) return null;
+  const parents = parentsByRecording.get(openRecording) ?? new Parents();
+  parentsByRecording.set(openRecording, parents);
+  parents.grow(openRecording);
   const points: { index: number; x: number; y: number; isFolded: boolean }[] = [];
-  for (const { index, t, row, isFolded } of chainPoints(places, open, lanes, parents)) {
+  for (const { index, t, row, isFolded } of chainPoints(chainIndexes, openRecording, lanes, parents)) {
     const x = axis.value.xOf(t);
     const y = row < 0 ? axisHeight : axisHeight + row * laneHeight + laneHeight / 2;
     const last = points.at(-1);

@@ -27,16 +27,16 @@ export function rangeOfChoice(): void {
 }
 
 function timesOfChoice(): { readonly from: number; readonly to: number } | undefined {
-  const open = recording.value;
+  const openRecording = recording.value;
   const records = range.value ?? recordsOfState();
-  return open === undefined || records === undefined
+  return openRecording === undefined || records === undefined
     ? undefined
-    : { from: open.timeAt(records[0]), to: open.timeAt(records[1]) };
+    : { from: openRecording.timeAt(records[0]), to: openRecording.timeAt(records[1]) };
 }
 
 function recordsOfState(): readonly [number, number] | undefined {
-  const open = recording.value;
-  const record = open?.recordAt(place.value);
-  if (open === undefined || record === undefined) return undefined;
-  return open.inStateWithin(chosenActor.value ?? actorOf(record), place.value);
+  const openRecording = recording.value;
+  const record = openRecording?.recordAt(place.value);
+  if (openRecording === undefined || record === undefined) return undefined;
+  return openRecording.inStateWithin(chosenActor.value ?? actorOf(record), place.value);
 }

@@ -6,23 +6,23 @@ import { width, xOf } from './timeline-view.ts';
 
 /** Flags on the axis for records that the user marked. */
 export function Flags(): JSX.Element {
-  const open = recording.value;
+  const openRecording = recording.value;
   size.value;
-  const placed = marks.value.flatMap((seq) => open?.indexOf(seq) ?? []);
+  const placed = marks.value.flatMap((seq) => openRecording?.indexOf(seq) ?? []);
   return (
     <>
       {placed.map((index) => {
-        const record = open!.recordAt(index)!;
+        const record = openRecording!.recordAt(index)!;
         const x = xOf(record.t);
-        const words = `Marked: record ${record.seq}, ${recordText(record)}`;
+        const markText = `Marked: record ${record.seq}, ${recordText(record)}`;
         return (
           <button
             key={record.seq}
             type="button"
             class="flag"
             data-flag={record.seq}
-            aria-label={words}
-            title={`${words}. Press M to remove the mark`}
+            aria-label={markText}
+            title={`${markText}. Press M to remove the mark`}
             hidden={x < 0 || x > width.value}
             style={{ transform: `translateX(${x}px)` }}
             onPointerDown={(event) => event.stopPropagation()}

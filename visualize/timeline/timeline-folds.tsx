@@ -10,17 +10,18 @@ export function Folds(): JSX.Element {
   return (
     <>
       {axis.value.folds.map(({ from, to, x, width }) => {
-        const words = durationText(to - from);
+        const lengthText = durationText(to - from);
         return (
           <div key={from} class="idle" data-idle={from} style={{ left: `${x}px`, width: `${width}px` }}>
             <button
               type="button"
-              title={`No changes for ${words}, from ${wallClockText(startedAt, from)} to ${wallClockText(startedAt, to)}. Click to expand`}
-              aria-label={`No changes for ${words}: expand`}
+              title={`No changes for ${lengthText}, from ${wallClockText(startedAt, from)} to ${wallClockText(startedAt, to)}. Click to expand`}
+              aria-label={`No changes for ${lengthText}: expand`}
               onPointerDown={(event) => event.stopPropagation()}
               onClick={() => unfold(from)}
             >
-              {[words, shortDuration(to - from)].find((one) => textWidth(one, { size: 10 }) + 4 <= width) ?? ''}
+              {[lengthText, shortDuration(to - from)].find((label) => textWidth(label, { size: 10 }) + 4 <= width) ??
+                ''}
             </button>
           </div>
         );

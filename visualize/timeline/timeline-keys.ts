@@ -15,15 +15,15 @@ export function onLaneKey(event: KeyboardEvent): void {
 }
 
 function nextItem(lanes: HTMLElement, here: SVGGElement | null, key: string): SVGGElement | undefined {
-  const rows = [...lanes.querySelectorAll('.lane')].map(itemsOf).filter((things) => things.length > 0);
+  const rows = [...lanes.querySelectorAll('.lane')].map(itemsOf).filter((rowItems) => rowItems.length > 0);
   // Moves from the lanes to the item nearest to the current place.
   if (here === null) return nearest(rows.flat(), xOf(recording.value?.timeAt(place.value) ?? 0));
-  const row = rows.findIndex((things) => things.includes(here));
+  const row = rows.findIndex((rowItems) => rowItems.includes(here));
   if (key === 'ArrowUp' || key === 'ArrowDown') {
     return nearest(rows[row + (key === 'ArrowUp' ? -1 : 1)] ?? [], xOfItem(here));
   }
-  const things = rows[row] ?? [];
-  return things[things.indexOf(here) + (key === 'ArrowLeft' ? -1 : 1)];
+  const currentItems = rows[row] ?? [];
+  return currentItems[currentItems.indexOf(here) + (key === 'ArrowLeft' ? -1 : 1)];
 }
 
 /** In display order: a mark follows the bar that begins with it. */
@@ -31,9 +31,9 @@ function itemsOf(lane: Element): SVGGElement[] {
   return [...lane.querySelectorAll<SVGGElement>('[data-index]')].sort((a, b) => xOfItem(a) - xOfItem(b));
 }
 
-function nearest(things: readonly SVGGElement[], x: number): SVGGElement | undefined {
-  const away = (thing: SVGGElement): number => Math.abs(xOfItem(thing) - x);
-  return things.toSorted((a, b) => away(a) - away(b))[0];
+function nearest(items: readonly SVGGElement[], x: number): SVGGElement | undefined {
+  const away = (item: SVGGElement): number => Math.abs(xOfItem(item) - x);
+  return items.toSorted((a, b) => away(a) - away(b))[0];
 }
 
 function xOfItem({ dataset }: SVGGElement): number {

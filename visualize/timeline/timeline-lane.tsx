@@ -83,8 +83,8 @@ export function EmptyLaneRow({ name }: { readonly name: string }): JSX.Element {
 function BarShape({ bar, lane }: { readonly bar: Bar; readonly lane: Lane }): JSX.Element {
   const { x, width: wide, phase, from, to, merged, index, text } = bar;
   const length = to === undefined ? 'ongoing' : durationText(to - from);
-  const named = text === undefined ? phase : `${phase}, ${text}`;
-  const words = `${merged > 1 ? `${merged} short phases (zoom in to see them)` : `${named}, ${length}`}, from ${clockText(from)}`;
+  const phaseText = text === undefined ? phase : `${phase}, ${text}`;
+  const description = `${merged > 1 ? `${merged} short phases (zoom in to see them)` : `${phaseText}, ${length}`}, from ${clockText(from)}`;
   return (
     // biome-ignore lint/a11y/noInteractiveElementToNoninteractiveRole: reached with the arrows of the lanes, which lead to its record; a press goes through time
     <g
@@ -97,7 +97,7 @@ function BarShape({ bar, lane }: { readonly bar: Bar; readonly lane: Lane }): JS
       data-x={x}
       tabindex={-1}
       role="img"
-      aria-label={`${lane.title}: ${words}`}
+      aria-label={`${lane.title}: ${description}`}
     >
       <rect x={x} y={(laneHeight - barHeight) / 2} width={wide} height={barHeight} rx={Math.min(3, wide / 3)} />
       {wide > phase.length * 6.2 + 10 && (
@@ -106,7 +106,7 @@ function BarShape({ bar, lane }: { readonly bar: Bar; readonly lane: Lane }): JS
         </text>
       )}
       <title>
-        {lane.title}: {words}
+        {lane.title}: {description}
       </title>
     </g>
   );
@@ -156,7 +156,7 @@ function Counts({ lane }: { readonly lane: Lane }): JSX.Element {
 }
 
 function laneText({ title, spans, marks, counts }: Lane): string {
-  const parts = [
+  const descriptions = [
     ...(spans.length > 0
       ? [
           `${spans.length} ${spans.length === 1 ? 'phase' : 'phases'}, now ${spans.at(-1)!.to === undefined ? spans.at(-1)!.phase : 'ended'}`,
@@ -167,5 +167,5 @@ function laneText({ title, spans, marks, counts }: Lane): string {
       : []),
     ...(counts.length > 0 ? [`${counts.at(-1)!.n} now`] : []),
   ];
-  return `${title}: ${parts.join('; ') || 'empty'}`;
+  return `${title}: ${descriptions.join('; ') || 'empty'}`;
 }

@@ -1,16 +1,16 @@
 import { goTo, range, recording, size } from '../model/place.ts';
 
 export function scrubTo(t: number): void {
-  const open = recording.value;
-  if (open !== undefined) goTo(open.placeAt(t));
+  const openRecording = recording.value;
+  if (openRecording !== undefined) goTo(openRecording.placeAt(t));
 }
 
 /** Sets the range to the records between two times in either order, if there are any. */
 export function selectBetween(a: number, b: number): void {
-  const open = recording.value;
-  if (open === undefined) return;
-  const first = open.placeAt(Math.min(a, b) - Number.EPSILON) + 1;
-  const last = open.placeAt(Math.max(a, b));
+  const openRecording = recording.value;
+  if (openRecording === undefined) return;
+  const first = openRecording.placeAt(Math.min(a, b) - Number.EPSILON) + 1;
+  const last = openRecording.placeAt(Math.max(a, b));
   range.value = first <= last ? [first, last] : undefined;
 }
 
@@ -19,6 +19,7 @@ export function setRangeEnd(which: 'first' | 'last', index: number): void {
   const lastIndex = size.value - 1;
   if (lastIndex < 0) return;
   const [first, last] = range.value ?? [0, lastIndex];
-  const at = Math.min(Math.max(index, 0), lastIndex);
-  range.value = which === 'first' ? [at, Math.max(at, last)] : [Math.min(first, at), at];
+  const clampedIndex = Math.min(Math.max(index, 0), lastIndex);
+  range.value =
+    which === 'first' ? [clampedIndex, Math.max(clampedIndex, last)] : [Math.min(first, clampedIndex), clampedIndex];
 }

@@ -6,24 +6,24 @@ import { timeOf, width, xOf } from './timeline-view.ts';
 
 /** The line at the current place. Separate, so that a step does not redraw the timeline. */
 export function Playhead(): JSX.Element | null {
-  const open = recording.value;
-  if (open === undefined) return null;
-  const x = xOf(open.timeAt(place.value));
+  const openRecording = recording.value;
+  if (openRecording === undefined) return null;
+  const x = xOf(openRecording.timeAt(place.value));
   return <div class="playhead" hidden={x < -1 || x > width.value + 1} style={{ transform: `translateX(${x}px)` }} />;
 }
 
 /** Dims the time outside of the chosen range. Its ends can be dragged, and moved with the arrow keys. */
 export function RangeShade(): JSX.Element | null {
-  const open = recording.value;
-  if (open === undefined || range.value === undefined) return null;
+  const openRecording = recording.value;
+  if (openRecording === undefined || range.value === undefined) return null;
   const [first, last] = range.value;
-  const left = Math.max(0, xOf(open.timeAt(first)));
-  const right = Math.min(width.value, xOf(open.timeAt(last)));
+  const leftX = Math.max(0, xOf(openRecording.timeAt(first)));
+  const right = Math.min(width.value, xOf(openRecording.timeAt(last)));
   return (
     <>
-      <div class="shade" style={{ left: 0, width: `${left}px` }} />
+      <div class="shade" style={{ left: 0, width: `${leftX}px` }} />
       <div class="shade" style={{ left: `${right}px`, right: 0 }} />
-      <RangeHandle which="first" index={first} x={left} />
+      <RangeHandle which="first" index={first} x={leftX} />
       <RangeHandle which="last" index={last} x={right} />
     </>
   );
@@ -38,16 +38,16 @@ function RangeHandle({
   readonly index: number;
   readonly x: number;
 }): JSX.Element {
-  const open = recording.value!;
-  const record = open.recordAt(index);
+  const openRecording = recording.value!;
+  const record = openRecording.recordAt(index);
   const move = (down: PointerEvent): void => {
     down.stopPropagation();
     const handle = down.currentTarget as HTMLElement;
-    const left = handle.parentElement!.getBoundingClientRect().left;
+    const leftX = handle.parentElement!.getBoundingClientRect().left;
     handle.setPointerCapture(down.pointerId);
     handle.onpointermove = (event) => {
-      const t = timeOf(event.clientX - left);
-      setRangeEnd(which, open.placeAt(t) + (which === 'first' ? 1 : 0));
+      const t = timeOf(event.clientX - leftX);
+      setRangeEnd(which, openRecording.placeAt(t) + (which === 'first' ? 1 : 0));
     };
     handle.onpointerup = () => {
       handle.onpointermove = null;
@@ -61,17 +61,17 @@ function RangeHandle({
       tabIndex={0}
       aria-label={which === 'first' ? 'First record of the range' : 'Last record of the range'}
       aria-valuemin={0}
-      aria-valuemax={open.length - 1}
+      aria-valuemax={openRecording.length - 1}
       aria-valuenow={index}
       aria-valuetext={record === undefined ? '' : `record ${record.seq}, ${recordText(record)}`}
       style={{ transform: `translateX(${x}px)` }}
       onPointerDown={move}
       onKeyDown={(event) => {
-        const by = event.key === 'ArrowLeft' ? -1 : event.key === 'ArrowRight' ? 1 : 0;
-        if (by === 0) return;
+        const offset = event.key === 'ArrowLeft' ? -1 : event.key === 'ArrowRight' ? 1 : 0;
+        if (offset === 0) return;
         event.preventDefault();
         event.stopPropagation();
-        setRangeEnd(which, index + by);
+        setRangeEnd(which, index + offset);
       }}
     />
   );

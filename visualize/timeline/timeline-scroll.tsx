@@ -11,7 +11,7 @@ export const laneHeight = 24;
 export const axisHeight = 30;
 
 /** The visible range in pixels from the top of the first lane. */
-const seen = signal({ top: 0, bottom: Number.POSITIVE_INFINITY });
+const openRecording = signal({ top: 0, bottom: Number.POSITIVE_INFINITY });
 
 /** Up to this number, all lanes have their bars and marks in the page. */
 const maxWholeLanes = 30;
@@ -23,7 +23,7 @@ const maxFirstSeen = 24;
 /** Range of rows with bars and marks in the page. */
 export function rowsInView(lanes: number): { readonly first: number; readonly end: number } {
   if (lanes <= maxWholeLanes) return { first: 0, end: lanes };
-  const { top, bottom } = seen.value;
+  const { top, bottom } = openRecording.value;
   const first = Math.floor(top / laneHeight) - spareLanes;
   const last = Number.isFinite(bottom) ? Math.ceil(bottom / laneHeight) : maxFirstSeen;
   return { first, end: last + spareLanes };
@@ -39,7 +39,8 @@ export function useLanesInView(scroller: Scroller, lanes: { readonly value: read
     if (element === null) return;
     const { scrollTop, clientHeight } = element;
     const next = { top: scrollTop, bottom: scrollTop + clientHeight - axisHeight };
-    if (next.top !== seen.peek().top || next.bottom !== seen.peek().bottom) seen.value = next;
+    if (next.top !== openRecording.peek().top || next.bottom !== openRecording.peek().bottom)
+      openRecording.value = next;
   };
   useLayoutEffect(() => {
     const observer = new ResizeObserver(updateSeen);
@@ -47,15 +48,18 @@ export function useLanesInView(scroller: Scroller, lanes: { readonly value: read
     return () => observer.disconnect();
   }, []);
   useSignalEffect(() => {
-    const at = place.value;
-    const shown = lanes.value;
-    const record = recording.value?.recordAt(at);
-    const isJump = Math.abs(at - previousPlace.current) > 1;
-    previousPlace.current = at;
+    const currentIndex = place.value;
+    const shownLanes = lanes.value;
+    const record = recording.value?.recordAt(currentIndex);
+    const isJump = Math.abs(currentIndex - previousPlace.current) > 1;
+    previousPlace.current = currentIndex;
     // A step shows the lane of its record; a jump also shows the lane of a bad mark there. The last one is shown even if both do not fit.
-    const lanesToShow = [laneOf(shown, record, at), ...(isJump ? [badLaneAt(shown, at)] : [])];
+    const lanesToShow = [
+      laneOf(shownLanes, record, currentIndex),
+      ...(isJump ? [badLaneAt(shownLanes, currentIndex)] : []),
+    ];
     for (const name of lanesToShow) {
-      const row = shown.findIndex((lane) => lane.name === name);
+      const row = shownLanes.findIndex((lane) => lane.name === name);
       if (row >= 0) showRow(scroller.current, row);
     }
     updateSeen();
@@ -80,7 +84,7 @@ export function HiddenLanes({
   readonly scroller: Scroller;
   readonly lanes: readonly Lane[];
 }): JSX.Element {
-  const { top, bottom } = seen.value;
+  const { top, bottom } = openRecording.value;
   const isAbove = (row: number): boolean => row * laneHeight + laneHeight / 2 < top;
   const isBelow = (row: number): boolean => row * laneHeight + laneHeight / 2 > bottom;
   return (
@@ -108,23 +112,23 @@ interface HintProps {
 function Hint({ way, rows, scroller }: HintProps): JSX.Element | null {
   const { from, to } = axis.value;
   const counted = rows.map(({ lane, row }) => ({ row, bad: badBetween(lane, from, to) }));
-  const bad = counted.reduce((sum, each) => sum + each.bad, 0);
+  const problemCount = counted.reduce((sum, each) => sum + each.bad, 0);
   if (rows.length === 0) return null;
   const targetRow =
     (way === 'above' ? counted.findLast((each) => each.bad > 0) : counted.find((each) => each.bad > 0)) ??
     (way === 'above' ? counted.at(-1) : counted[0]);
   const arrow = way === 'above' ? '↑' : '↓';
-  const words = `${rows.length} ${rows.length === 1 ? 'lane' : 'lanes'}`;
+  const laneCount = `${rows.length} ${rows.length === 1 ? 'lane' : 'lanes'}`;
   return (
     <button
       type="button"
       class={`lanes-hint ${way}`}
-      data-bad={bad || undefined}
-      aria-label={`${words} ${way}${bad > 0 ? `, with ${bad} ${bad === 1 ? 'problem' : 'problems'}` : ''}: scroll there`}
+      data-bad={problemCount || undefined}
+      aria-label={`${laneCount} ${way}${problemCount > 0 ? `, with ${problemCount} ${problemCount === 1 ? 'problem' : 'problems'}` : ''}: scroll there`}
       onClick={() => showRow(scroller.current, targetRow!.row)}
     >
-      {arrow} {words}
-      {bad > 0 && `, ✕ ${bad}`}
+      {arrow} {laneCount}
+      {problemCount > 0 && `, ✕ ${problemCount}`}
     </button>
   );
 }

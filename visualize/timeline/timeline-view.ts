@@ -40,28 +40,28 @@ const clock = computed(() => {
   return foldedClock(folded, pixels, { from: recording.value?.timeAt(0) ?? 0, to: end.value }, width.value);
 });
 
-const whole = computed<View>(() =>
+const wholeView = computed<View>(() =>
   completeView(clock.value.shown(recording.value?.timeAt(0) ?? 0), clock.value.shown(end.value)),
 );
 
-export const view = computed<View>(() => zoom.value ?? whole.value);
+export const view = computed<View>(() => zoom.value ?? wholeView.value);
 
 /** The visible range with positions in pixels. */
 export const axis = computed(() => new TimeAxis(clock.value, view.value, width.value));
 
 export const isZoomed = computed(() => zoom.value !== undefined);
 
-export function zoomBy(factor: number, at = (view.value.from + view.value.to) / 2): void {
-  set(zoomed(view.value, at, factor, whole.value));
+export function zoomBy(factor: number, centre = (view.value.from + view.value.to) / 2): void {
+  set(zoomed(view.value, centre, factor, wholeView.value));
 }
 
-export function pan(by: number): void {
-  if (zoom.value !== undefined) set(moved(view.value, by, whole.value));
+export function pan(offsetMs: number): void {
+  if (zoom.value !== undefined) set(moved(view.value, offsetMs, wholeView.value));
 }
 
 export function zoomTo(from: number, to: number): void {
   const next = { from: clock.value.shown(from), to: clock.value.shown(to) };
-  set(zoomed(next, (next.from + next.to) / 2, 1, whole.value));
+  set(zoomed(next, (next.from + next.to) / 2, 1, wholeView.value));
 }
 
 /** Zooms and keeps the time at a position in place. */
@@ -135,24 +135,24 @@ export function startKeepingPlaceInView(): void {
     opened.value = new Set();
   });
   effect(() => {
-    const open = recording.value;
-    const shown = zoom.peek();
-    if (open === undefined || shown === undefined || connection.peek().kind === 'opening') return;
-    zoom.value = viewShowing(shown, clock.peek().shown(open.timeAt(place.value)), whole.peek());
+    const openRecording = recording.value;
+    const shownView = zoom.peek();
+    if (openRecording === undefined || shownView === undefined || connection.peek().kind === 'opening') return;
+    zoom.value = viewShowing(shownView, clock.peek().shown(openRecording.timeAt(place.value)), wholeView.peek());
   });
 }
 
 /** Starts to extend the timeline of a live program. It is redrawn when it grows by a pixel. */
 export function startGrowing(): void {
   effect(() => {
-    const open = recording.value;
+    const openRecording = recording.value;
     reached.value = 0;
     if (connection.value.kind !== 'live') return undefined;
     const grow = (): void => {
       const now = programTime() ?? 0;
-      const { from, to } = whole.peek();
+      const { from, to } = wholeView.peek();
       const shownEnd = untracked(() => end.value);
-      const last = open?.timeAt(open.length - 1) ?? 0;
+      const last = openRecording?.timeAt(openRecording.length - 1) ?? 0;
       // Growth of a fold by less is invisible, because its label is exact only to 2 %.
       const minGrowth = hasIdle.peek()
         ? Math.max((to - from) / width.peek(), (shownEnd - last) / 50)
@@ -166,6 +166,6 @@ export function startGrowing(): void {
 }
 
 function set(next: View): void {
-  const { from, to } = whole.value;
+  const { from, to } = wholeView.value;
   zoom.value = next.to - next.from >= to - from ? undefined : next;
 }

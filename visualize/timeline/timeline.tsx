@@ -24,8 +24,8 @@ import { axis, end, fit, isZoomed, pan, pointerX, timeOf, view, width, zoomAt, z
 export function Timeline(): JSX.Element {
   const track = useRef<HTMLDivElement>(null);
   const scroller = useRef<HTMLDivElement>(null);
-  const drawn = useLanes();
-  const lanes = useComputed(() => drawn.value.lanes);
+  const drawnLanes = useLanes();
+  const lanes = useComputed(() => drawnLanes.value.lanes);
   const onScroll = useLanesInView(scroller, lanes);
   useLayoutEffect(() => {
     const observer = new ResizeObserver(([entry]) => {
@@ -47,7 +47,7 @@ export function Timeline(): JSX.Element {
         <LargeButton pane="timeline" />
       </header>
       <div class="lanes scroll" ref={scroller} onScroll={onScroll}>
-        <Names lanes={lanes.value} leftOut={drawn.value.leftOut} />
+        <Names lanes={lanes.value} leftOut={drawnLanes.value.leftOut} />
         <div class="track" ref={track} {...trackGestures()}>
           <Axis />
           <Folds />
@@ -163,8 +163,10 @@ function useLanes(): { readonly value: ReturnType<typeof drawnLanes> } {
 }
 
 function Length(): JSX.Element {
-  const open = recording.value;
-  return <span class="muted">{open === undefined ? '' : durationText(end.value - open.timeAt(0))}</span>;
+  const openRecording = recording.value;
+  return (
+    <span class="muted">{openRecording === undefined ? '' : durationText(end.value - openRecording.timeAt(0))}</span>
+  );
 }
 
 const phasesInOrder: readonly string[] = [...lifePhases, 'building'];
@@ -204,15 +206,16 @@ function Legend(): JSX.Element | null {
 }
 
 function RangeText(): JSX.Element {
-  const open = recording.value;
-  if (open === undefined || range.value === undefined) {
+  const openRecording = recording.value;
+  if (openRecording === undefined || range.value === undefined) {
     return <span class="muted hint">Shift + drag to select a range</span>;
   }
   const [first, last] = range.value;
   return (
     <span class="range-text">
       <span>
-        records {open.seqAt(first)}–{open.seqAt(last)}, {durationText(open.timeAt(last) - open.timeAt(first))}
+        records {openRecording.seqAt(first)}–{openRecording.seqAt(last)},{' '}
+        {durationText(openRecording.timeAt(last) - openRecording.timeAt(first))}
       </span>
       <button
         type="button"

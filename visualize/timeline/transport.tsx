@@ -96,16 +96,19 @@ function Slider(): JSX.Element {
 }
 
 function Where(): JSX.Element {
-  const open = recording.value;
-  const t = open === undefined ? 0 : open.timeAt(place.value);
+  const openRecording = recording.value;
+  const t = openRecording === undefined ? 0 : openRecording.timeAt(place.value);
   return (
     <div class="where">
       <span class="record-number">
         <b>{place.value + 1}</b> / {size.value}
       </span>
       <span title="Time since the program started">{clockText(t)}</span>
-      <span class="muted" title={open === undefined ? '' : new Date(Date.parse(open.header.startedAt) + t).toString()}>
-        {open === undefined ? '' : wallClockText(open.header.startedAt, t)}
+      <span
+        class="muted"
+        title={openRecording === undefined ? '' : new Date(Date.parse(openRecording.header.startedAt) + t).toString()}
+      >
+        {openRecording === undefined ? '' : wallClockText(openRecording.header.startedAt, t)}
       </span>
     </div>
   );
@@ -116,7 +119,7 @@ function DeviationCount(): JSX.Element | null {
   size.value;
   const count = recording.value?.deviations.length ?? 0;
   if (count === 0) return null;
-  const words = count === 1 ? '1 deviation' : `${count} deviations`;
+  const countText = count === 1 ? '1 deviation' : `${count} deviations`;
   return (
     <button
       type="button"
@@ -125,7 +128,7 @@ function DeviationCount(): JSX.Element | null {
       onClick={() => goToDeviation(1)}
     >
       <Icon name="departure" />
-      {words}
+      {countText}
     </button>
   );
 }

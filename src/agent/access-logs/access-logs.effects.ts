@@ -58,7 +58,7 @@ function accessLogServer({ metrics, ownership, budget = new ReadingBudget() }: A
   return fromCallback<{ type: never }, { socket: string }>(({ input, sendBack }) => {
     let server: GrpcSocketServer | undefined;
     let isStopped = false;
-    let open = 0;
+    let openStreams = 0;
     const report = (event: Report): void => {
       if (!isStopped) sendBack(event);
     };
@@ -66,11 +66,11 @@ function accessLogServer({ metrics, ownership, budget = new ReadingBudget() }: A
       report({ type: isCongested ? 'access-logs.congested' : 'access-logs.relieved' }),
     );
     const take = (call: ServerCall): void => {
-      open++;
-      report({ type: 'access-log-stream.opened', open });
+      openStreams++;
+      report({ type: 'access-log-stream.opened', open: openStreams });
       void receive(call, metrics, budget).then((reason) => {
-        open--;
-        report({ type: 'access-log-stream.closed', open, reason });
+        openStreams--;
+        report({ type: 'access-log-stream.closed', open: openStreams, reason });
       });
     };
     const options = { methods: new Map([[method, take]]), limits: serverLimits, ...(ownership && { ownership }) };

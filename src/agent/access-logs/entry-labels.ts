@@ -93,15 +93,15 @@ function peerOf(
 function endpointIn(text: string): WorkloadLabelValues {
   const [workload, namespace, service, revision, cluster] = text.split(';');
   if (cluster === undefined) return unknownWorkload;
-  const known = (value: string | undefined): string => value || unknownLabel;
+  const labelOf = (value: string | undefined): string => value || unknownLabel;
   return {
-    workload: known(workload),
-    namespace: known(namespace),
-    service: known(service),
-    revision: known(revision),
-    app: known(service),
-    version: known(revision),
-    cluster: known(cluster),
+    workload: labelOf(workload),
+    namespace: labelOf(namespace),
+    service: labelOf(service),
+    revision: labelOf(revision),
+    app: labelOf(service),
+    version: labelOf(revision),
+    cluster: labelOf(cluster),
   };
 }
 
@@ -185,8 +185,11 @@ function protocolLabels({ protocol, contentType, code, grpcStatus, flags }: Acce
 
 /** Labels of the overflow series. They have few values, but are sufficient for error rates. */
 export function overflowLabelsOf(labels: Labels): Labels {
-  const kept: readonly string[] = ['reporter', 'request_protocol', 'connection_security_policy'];
-  const folded = Object.entries(labels).map(([label, value]) => [label, kept.includes(label) ? value : unknownLabel]);
+  const keptLabels: readonly string[] = ['reporter', 'request_protocol', 'connection_security_policy'];
+  const folded = Object.entries(labels).map(([label, value]) => [
+    label,
+    keptLabels.includes(label) ? value : unknownLabel,
+  ]);
   const { response_code: code } = labels;
   return {
     ...Object.fromEntries(folded),
@@ -219,6 +222,6 @@ function labelName(label: string): string {
 const maxValueLength = 256;
 
 function escaped(value: string): string {
-  const short = value.length > maxValueLength ? value.slice(0, maxValueLength) : value;
-  return /["\\\n]/.test(short) ? short.replace(/[\\"]/g, '\\$&').replace(/\n/g, '\\n') : short;
+  const truncated = value.length > maxValueLength ? value.slice(0, maxValueLength) : value;
+  return /["\\\n]/.test(truncated) ? truncated.replace(/[\\"]/g, '\\$&').replace(/\n/g, '\\n') : truncated;
 }

@@ -3,13 +3,13 @@ import { setBounded } from '../../model/collections/set-bounded.ts';
 import { rulesIn, type StreamRules } from '../../model/standard-metrics/stream-rules.ts';
 
 const maxNames = 64;
-const known = new Map<string, StreamRules>();
+const rulesByLogName = new Map<string, StreamRules>();
 
 /** @returns `undefined` for an unknown log name */
 export function rulesOf(logName: string): StreamRules | undefined {
-  const cached = known.get(logName);
+  const cached = rulesByLogName.get(logName);
   if (cached !== undefined) return cached;
   const rules = rulesIn(logName);
-  if (rules !== undefined) setBounded(known, logName, rules, maxNames);
+  if (rules !== undefined) setBounded(rulesByLogName, logName, rules, maxNames);
   return rules;
 }

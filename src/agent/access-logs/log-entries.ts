@@ -171,12 +171,12 @@ function readTls(cursor: WireCursor, entry: AccessLogEntry): void {
 }
 
 function readCertificate(cursor: WireCursor): string {
-  let found = '';
+  let spiffeUri = '';
   const readName = (): void => {
     const field = cursor.tag();
     if (field === tag(1, 2)) {
       const uri = cursor.text();
-      if (found === '' && uri.startsWith('spiffe://')) found = uri;
+      if (spiffeUri === '' && uri.startsWith('spiffe://')) spiffeUri = uri;
     } else cursor.skip(field);
   };
   cursor.within(() => {
@@ -184,7 +184,7 @@ function readCertificate(cursor: WireCursor): string {
     if (field === tag(1, 2)) cursor.within(readName);
     else cursor.skip(field);
   });
-  return found;
+  return spiffeUri;
 }
 
 /** `Timestamp` or `Duration`, in milliseconds. */

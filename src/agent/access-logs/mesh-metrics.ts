@@ -116,32 +116,32 @@ export class MeshMetrics {
   }
 
   #count(series: Resolved['series'], id: StandardMetricId, amount: number): void {
-    const one = series.get(id);
-    if (one !== undefined) this.#table.count(standardMetrics[id].name, one, amount);
+    const counted = series.get(id);
+    if (counted !== undefined) this.#table.count(standardMetrics[id].name, counted, amount);
   }
 
   #observe(series: Resolved['series'], id: StandardMetricId, value: number): void {
-    const one = series.get(id);
-    if (one !== undefined) this.#table.observe(standardMetrics[id].name, one, value);
+    const observed = series.get(id);
+    if (observed !== undefined) this.#table.observe(standardMetrics[id].name, observed, value);
   }
 
   #resolve(entry: AccessLogEntry, rules: StreamRules): Resolved {
-    let known = this.#resolved.get(rules);
-    if (known === undefined) {
-      known = new Map();
-      this.#resolved.set(rules, known);
+    let resolvedSeries = this.#resolved.get(rules);
+    if (resolvedSeries === undefined) {
+      resolvedSeries = new Map();
+      this.#resolved.set(rules, resolvedSeries);
     }
     const key = keyOf(entry);
-    const cached = known.get(key);
+    const cached = resolvedSeries.get(key);
     if (cached !== undefined && this.#isCurrent(cached)) return cached;
     const resolved = this.#resolveUncached(entry, rules);
-    if (known.size >= this.#maxResolved) known.clear();
-    known.set(key, resolved);
+    if (resolvedSeries.size >= this.#maxResolved) resolvedSeries.clear();
+    resolvedSeries.set(key, resolved);
     return resolved;
   }
 
   #isCurrent({ series, untilMs }: Resolved): boolean {
-    for (const one of series.values()) if (one.isEvicted) return false;
+    for (const entry of series.values()) if (entry.isEvicted) return false;
     return untilMs === Number.POSITIVE_INFINITY || this.#now() < untilMs;
   }
 

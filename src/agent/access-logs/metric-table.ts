@@ -76,8 +76,8 @@ export class MetricTable {
     overflowLabels: () => string,
   ): Series {
     const family = this.#family(metric);
-    const known = family.series.get(labels);
-    if (known !== undefined) return known;
+    const existingSeries = family.series.get(labels);
+    if (existingSeries !== undefined) return existingSeries;
     const bytes = this.#bytesOf(family, labels);
     const reason = this.#overflowReason(family, bytes);
     if (reason !== undefined) {
@@ -162,8 +162,8 @@ export class MetricTable {
   }
 
   observe(family: string, series: Series, value: number): void {
-    const place = standardBuckets.findIndex((bound) => value <= bound);
-    series.buckets![place === -1 ? standardBuckets.length : place]!++;
+    const bucketIndex = standardBuckets.findIndex((bound) => value <= bound);
+    series.buckets![bucketIndex === -1 ? standardBuckets.length : bucketIndex]!++;
     series.sum += value;
     this.count(family, series, 1);
   }
@@ -193,8 +193,8 @@ function linesOf(name: string, { labels, value, buckets, sum }: Series): string 
   if (buckets === undefined) return `${name}{${labels}} ${value}\n`;
   let lines = '';
   let total = 0;
-  for (const [place, bound] of standardBuckets.entries()) {
-    total += buckets[place]!;
+  for (const [bucketIndex, bound] of standardBuckets.entries()) {
+    total += buckets[bucketIndex]!;
     lines += `${name}_bucket{${labels},le="${bound}"} ${total}\n`;
   }
   return `${lines}${name}_bucket{${labels},le="+Inf"} ${value}\n${name}_sum{${labels}} ${sum}\n${name}_count{${labels}} ${value}\n`;

@@ -19,7 +19,7 @@ interface Counted {
 export class TcpConnections {
   readonly #max: number;
   readonly #startedAtMs: number;
-  readonly #open = new Map<string, Counted>();
+  readonly #openConnections = new Map<string, Counted>();
 
   /**
    * @param max number of tracked connections; others are counted when they end
@@ -31,13 +31,13 @@ export class TcpConnections {
   }
 
   get size(): number {
-    return this.#open.size;
+    return this.#openConnections.size;
   }
 
   take({ streamId, type, sent, received, startMs }: AccessLogEntry): ConnectionChange {
     const isEnd = type !== logTypes.tcpUpstreamConnected && type !== logTypes.tcpPeriodic;
-    const previous = this.#open.get(streamId);
-    if (isEnd) this.#open.delete(streamId);
+    const previous = this.#openConnections.get(streamId);
+    if (isEnd) this.#openConnections.delete(streamId);
     if (previous !== undefined) {
       const change = {
         sent: Math.max(0, sent - previous.sent),
@@ -48,12 +48,12 @@ export class TcpConnections {
       return { opened: 0, closed: isEnd ? 1 : 0, ...change };
     }
     if (startMs !== 0 && startMs < this.#startedAtMs) {
-      if (!isEnd && this.#open.size < this.#max) this.#open.set(streamId, { sent, received });
+      if (!isEnd && this.#openConnections.size < this.#max) this.#openConnections.set(streamId, { sent, received });
       return { opened: 0, closed: isEnd ? 1 : 0, sent: 0, received: 0 };
     }
     if (isEnd) return { opened: 1, closed: 1, sent, received };
-    if (this.#open.size >= this.#max) return nothing;
-    this.#open.set(streamId, { sent, received });
+    if (this.#openConnections.size >= this.#max) return nothing;
+    this.#openConnections.set(streamId, { sent, received });
     return { opened: 1, closed: 0, sent, received };
   }
 }

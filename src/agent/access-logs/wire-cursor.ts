@@ -9,18 +9,18 @@ export class WireError extends Error {}
 
 export class WireCursor {
   readonly #bytes: Buffer;
-  #at: number;
+  #offset: number;
   /** End of the current message. */
   #end: number;
 
   constructor(bytes: Buffer) {
     this.#bytes = bytes;
-    this.#at = 0;
+    this.#offset = 0;
     this.#end = bytes.length;
   }
 
   get isAtEnd(): boolean {
-    return this.#at >= this.#end;
+    return this.#offset >= this.#end;
   }
 
   /** Field number times 8, plus its wire type. */
@@ -33,8 +33,8 @@ export class WireCursor {
     let value = 0;
     let scale = 1;
     for (;;) {
-      if (this.#at >= this.#end) throw new WireError('field exceeds its message');
-      const byte = this.#bytes[this.#at++]!;
+      if (this.#offset >= this.#end) throw new WireError('field exceeds its message');
+      const byte = this.#bytes[this.#offset++]!;
       value += (byte & 0x7f) * scale;
       if (byte < 0x80) return value;
       scale *= 128;
@@ -43,18 +43,18 @@ export class WireCursor {
   }
 
   text(): string {
-    const end = this.#length() + this.#at;
-    const text = this.#bytes.toString('utf8', this.#at, end);
-    this.#at = end;
+    const end = this.#length() + this.#offset;
+    const text = this.#bytes.toString('utf8', this.#offset, end);
+    this.#offset = end;
     return text;
   }
 
   /** Reads the fields of a nested message: calls `read` until its end. */
   within(read: (cursor: this) => void): void {
     const outer = this.#end;
-    const end = this.#length() + this.#at;
+    const end = this.#length() + this.#offset;
     this.#end = end;
-    while (this.#at < end) read(this);
+    while (this.#offset < end) read(this);
     this.#end = outer;
   }
 
@@ -81,12 +81,12 @@ export class WireCursor {
   /** Length of a string or message, after which its bytes follow. */
   #length(): number {
     const length = this.varint();
-    if (length > this.#end - this.#at) throw new WireError('field exceeds its message');
+    if (length > this.#end - this.#offset) throw new WireError('field exceeds its message');
     return length;
   }
 
   #leap(bytes: number): void {
-    if (bytes > this.#end - this.#at) throw new WireError('field exceeds its message');
-    this.#at += bytes;
+    if (bytes > this.#end - this.#offset) throw new WireError('field exceeds its message');
+    this.#offset += bytes;
   }
 }

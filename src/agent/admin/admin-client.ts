@@ -63,10 +63,10 @@ export function createAdminClient(host: string, port: number): AdminClient {
     new Promise((resolve, reject) => {
       const signal = AbortSignal.timeout(limitMs);
       const failure = (cause: Error): Error => {
-        const place = `Envoy admin ${method} http://${address}${path}`;
+        const request = `Envoy admin ${method} http://${address}${path}`;
         return signal.aborted
-          ? new AdminTimeoutError(`${place}: no response within ${limitMs} ms`, { cause })
-          : new Error(`${place}: ${connectionProblem(cause)}`, { cause });
+          ? new AdminTimeoutError(`${request}: no response within ${limitMs} ms`, { cause })
+          : new Error(`${request}: ${connectionProblem(cause)}`, { cause });
       };
       const outgoing = request({ host, port, method, path, agent: false, signal }, (response) => {
         const chunks: Buffer[] = [];

@@ -60,8 +60,8 @@ function anyOf(response: unknown, field: string, matches: (item: Record<string, 
 }
 
 function child(value: unknown, field: string): Record<string, unknown> {
-  const found = isObject(value) ? value[field] : undefined;
-  return isObject(found) ? found : {};
+  const fieldValue = isObject(value) ? value[field] : undefined;
+  return isObject(fieldValue) ? fieldValue : {};
 }
 
 function listOf(value: unknown): readonly unknown[] {

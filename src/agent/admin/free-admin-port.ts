@@ -14,17 +14,17 @@ const minSparePort = 16_000;
 const usualFirstOutgoingPort = 32_768;
 
 /**
- * @param taken port of the first base ID, which is never chosen
+ * @param takenPort port of the first base ID, which is never chosen
  * @throws Error if no port is free
  */
 export async function freeAdminPort(
   host: string,
-  taken: number,
+  takenPort: number,
   { first, end }: PortRange = quietPorts(),
 ): Promise<number> {
   for (let attempt = 0; attempt < attempts; attempt++) {
     const port = first + Math.floor(Math.random() * (end - first));
-    if (port !== taken && (await isFree(host, port))) return port;
+    if (port !== takenPort && (await isFree(host, port))) return port;
   }
   throw new Error(`no free port for the Envoy admin interface from ${first} to ${end - 1}: set --spareAdminPort`);
 }

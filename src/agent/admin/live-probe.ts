@@ -103,13 +103,14 @@ class Probe {
     let lastReported = '';
     while (!stopped.aborted) {
       const { live } = await this.#probe();
-      const lacking = live ? await this.#lacking() : '';
-      if (live && lacking === '') {
+      const missingListeners = live ? await this.#missingListeners() : '';
+      if (live && missingListeners === '') {
         this.#passed();
         return;
       }
-      if (lacking !== '' && lacking !== lastReported) this.#report({ type: 'probe.incomplete', reason: lacking });
-      lastReported = lacking;
+      if (missingListeners !== '' && missingListeners !== lastReported)
+        this.#report({ type: 'probe.incomplete', reason: missingListeners });
+      lastReported = missingListeners;
       const isEager = performance.now() - beganAt < eagerMs;
       await sleep(isEager ? eagerPauseMs : pauseMs, undefined, { signal: stopped }).catch(() => {});
     }
@@ -131,9 +132,9 @@ class Probe {
 
   async probeNow(asItIs: boolean): Promise<void> {
     const { live, detail } = await this.#probe();
-    const lacking = live && !asItIs ? await this.#lacking() : '';
-    if (live && lacking === '') this.#passed();
-    else this.#report({ type: 'probe.failed', reason: lacking || detail });
+    const missingListeners = live && !asItIs ? await this.#missingListeners() : '';
+    if (live && missingListeners === '') this.#passed();
+    else this.#report({ type: 'probe.failed', reason: missingListeners || detail });
   }
 
   /** Why Envoy is not live, if known. */
@@ -172,7 +173,7 @@ class Probe {
   }
 
   /** Rejected listeners that are missing; empty if unknown. */
-  async #lacking(): Promise<string> {
+  async #missingListeners(): Promise<string> {
     const refused = this.#input.listeners ? ((await getRejectedListeners(this.#admin)) ?? []) : [];
     if (refused.length === 0) return '';
     const [{ name, reason: why }] = refused as [RefusedListener];

@@ -37,7 +37,7 @@ function rejectedListenersIn(dump: unknown): RefusedListener[] | undefined {
     return serves ? [] : [{ name, reason: String(fieldOf(error, 'details') ?? '').slice(0, maxReasonLength) }];
   });
   return refused
-    .sort((one, other) => (one.name < other.name ? -1 : 1))
+    .sort((listener, other) => (listener.name < other.name ? -1 : 1))
     .slice(0, maxNames)
     .map(({ name, reason }, i) => ({ name, reason: i < maxReasons ? reason : '' }));
 }

@@ -172,9 +172,9 @@ function configuredPatterns(
   return patterns
     .flatMap((pattern) => expand(pattern, addresses))
     .filter((pattern) => {
-      const found = field === 'inclusionRegexps' ? re2Violation(pattern) : violationOf(pattern);
-      if (found !== undefined) errors.config(source, found);
-      return found === undefined;
+      const violation = field === 'inclusionRegexps' ? re2Violation(pattern) : violationOf(pattern);
+      if (violation !== undefined) errors.config(source, violation);
+      return violation === undefined;
     });
 }
 
@@ -183,7 +183,7 @@ function violationOf(pattern: string): violation.FieldViolation | undefined {
   return pattern.length > maxPatternLength ? violation.tooLarge(maxPatternLength, pattern.length) : undefined;
 }
 
-function shown(text: string): string {
+function quoted(text: string): string {
   return JSON.stringify(text.length > 100 ? `${text.slice(0, 100)}…` : text);
 }
 
@@ -264,7 +264,7 @@ function interval(
   if (text === undefined) return undefined;
   const ms = durationMsOf(text.trim());
   if (ms !== undefined && Number.isInteger(ms) && ms >= 1 && ms <= maxIntervalMs) return ms;
-  warnings.push(ignored(name, 'must be a duration from 1ms to 5m', shown(text)));
+  warnings.push(ignored(name, 'must be a duration from 1ms to 5m', quoted(text)));
   return undefined;
 }
 

@@ -233,8 +233,8 @@ const maxSniBytes = 255;
 function transportSocket(service: SecureService, needs: ClusterNeeds, facts: TelemetryFacts): Json | undefined {
   const { option, tls } = service;
   const files = tlsFiles(tls, facts.node.metadata);
-  const missing = missingFiles(tls.mode, files);
-  for (const field of missing)
+  const missingFields = missingFiles(tls.mode, files);
+  for (const field of missingFields)
     facts.errors.config(`${option}.tlsSettings.${field}`, missingField(`with mode ${tls.mode}`));
   if (tls.mode === 'ISTIO_MUTUAL' && !facts.hasSecrets) {
     const message = 'requires a workload certificate, which this agent does not obtain: use DISABLE, SIMPLE or MUTUAL';

@@ -297,7 +297,9 @@ function listeners(facts: BootstrapFacts, compressor: Json | undefined): Json[] 
     { ...metrics, port: envoySecureMetricsPort, statPrefix: 'stats', cluster: adminCluster, secure: true },
     { ...metrics, port: envoySecureMergedMetricsPort, statPrefix: 'agent', cluster: agentCluster, secure: true },
   ];
-  return forwarded.flatMap((one) => (one === false || one.port === 0 ? [] : [forwardingListener(facts, one)]));
+  return forwarded.flatMap((target) =>
+    target === false || target.port === 0 ? [] : [forwardingListener(facts, target)],
+  );
 }
 
 /** Envoy would wait for a missing certificate without limit, and the merged metrics require the status port. */

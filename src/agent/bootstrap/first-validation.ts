@@ -70,11 +70,11 @@ export class FirstValidation implements PriorValidation {
       return await this.#withConfigFile(async (configFile, text) => {
         const namesStandardError =
           'customConfigFile' in source || `${text}${flags.configOverride}`.includes('/dev/std');
-        const words = ['--mode', 'validate', ...envoyArguments(flags, { configFile, ...firstRun })];
+        const envoyArgs = ['--mode', 'validate', ...envoyArguments(flags, { configFile, ...firstRun })];
         const { signal } = this.#stopped;
         // Creating a named pipe starts a process.
         const options = { signal, ...(namesStandardError && { scratch }) };
-        return (await validateWithEnvoy({ binary, guard }, words, options)).is === 'taken';
+        return (await validateWithEnvoy({ binary, guard }, envoyArgs, options)).is === 'taken';
       });
     } catch {
       return false;
@@ -87,9 +87,9 @@ export class FirstValidation implements PriorValidation {
     const { signal } = this.#stopped;
     const attempt = this.#withConfigFile((configFile) =>
       requireUserFiles(files, ({ withOverride }) => {
-        const words = validationArguments(withOverride ? flags : { ...flags, configOverride: '' }, configFile);
+        const envoyArgs = validationArguments(withOverride ? flags : { ...flags, configOverride: '' }, configFile);
         // Without the guard, so that its failures are not attributed to the files.
-        return validateWithEnvoy({ binary, guard: [] }, words, { signal, scratch });
+        return validateWithEnvoy({ binary, guard: [] }, envoyArgs, { signal, scratch });
       }),
     );
     await attempt.catch((error: unknown) => {

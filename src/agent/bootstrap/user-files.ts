@@ -52,10 +52,10 @@ function requireAccepted({ setting, path, isTemplate }: UserFile, result: Valida
   if (result.is !== 'refused' || namesMissingFile(result.why)) return;
   const { field, reason } = rejectionIn(result.why);
   const position = field === undefined || isTemplate ? undefined : positionIn(path, field);
-  const place = position === undefined ? path : `${path}:${position.line}:${position.column}`;
+  const location = position === undefined ? path : `${path}:${position.line}:${position.column}`;
   throw new ChartpilotError(
     'BOOTSTRAP_INVALID',
-    `${setting} ${place}: ${field === undefined ? '' : `${field}: `}rejected by Envoy: ${reason}`,
+    `${setting} ${location}: ${field === undefined ? '' : `${field}: `}rejected by Envoy: ${reason}`,
     {
       hint: 'Correct the file, and start the agent again: it reads the file only once.',
       fields: { path: field === undefined ? `${setting}: ${path}` : `${setting}: ${path}: ${field}`, ...position },
@@ -84,10 +84,10 @@ function rejectionIn(why: string): { readonly field?: string; readonly reason: s
 
 /** Only for fields outside lists, because list indexes of the merged bootstrap differ from those of the file. */
 function violationIn(why: string): { readonly field: string; readonly reason: string } | undefined {
-  const parts = [...why.matchAll(/\w+ValidationError\.(\w+)(\[)?/g)];
+  const matches = [...why.matchAll(/\w+ValidationError\.(\w+)(\[)?/g)];
   const reason = /ValidationError\.\w+: ([^|]+)\)$/.exec(why)?.[1];
-  if (reason === undefined || parts.some(([, , index]) => index !== undefined)) return undefined;
-  const field = parts.map(([, name = '']) => name.replace(/(?<!^)[A-Z]/g, '_$&').toLowerCase()).join('.');
+  if (reason === undefined || matches.some(([, , index]) => index !== undefined)) return undefined;
+  const field = matches.map(([, name = '']) => name.replace(/(?<!^)[A-Z]/g, '_$&').toLowerCase()).join('.');
   return { field, reason };
 }
 

@@ -88,7 +88,7 @@ function addressesOf(host: string, servers: readonly string[]): string[] {
   if (host !== 'localhost') return [host];
   const families = [
     ...(servers.some(isIPv4) ? ['127.0.0.1'] : []),
-    ...(servers.some((one) => isIPv6(one)) ? ['::1'] : []),
+    ...(servers.some((server) => isIPv6(server)) ? ['::1'] : []),
   ];
   return families.length === 0 ? ['127.0.0.1'] : families;
 }
@@ -101,8 +101,8 @@ function withoutItself(
 ): string[] {
   // Compares numerically, because an IPv6 address has many notations.
   const itsAddresses = new BlockList();
-  const taken = addresses.flatMap((address) => [address, ...(isUnspecified(address) ? ownAddresses() : [])]);
-  for (const address of taken) itsAddresses.addAddress(withoutZone(address), familyOf(address));
+  const boundAddresses = addresses.flatMap((address) => [address, ...(isUnspecified(address) ? ownAddresses() : [])]);
+  for (const address of boundAddresses) itsAddresses.addAddress(withoutZone(address), familyOf(address));
   const isItself = (server: string): boolean =>
     itsAddresses.check(withoutZone(server), familyOf(server)) || (isLoopback(server) && addresses.some(isUnspecified));
   const remaining = servers.filter((server) => !isItself(server));

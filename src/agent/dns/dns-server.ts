@@ -70,7 +70,7 @@ export class DnsServer implements Taker {
 
   /** Handles a query that a previous agent received at the same address. */
   takeQuestion(question: Buffer, peer: { readonly address: string; readonly port: number }, local: string): void {
-    const socket = this.#udp.find((one) => one.address().address === local);
+    const socket = this.#udp.find((udpSocket) => udpSocket.address().address === local);
     if (socket !== undefined) this.#takeDatagram(socket, question, peer);
   }
 
@@ -153,9 +153,9 @@ export class DnsServer implements Taker {
       reply(failure(query.message, 'SERVFAIL', query.questionEnd));
       return;
     }
-    const found = query.addressType === undefined ? undefined : names?.find(query.name);
-    if (found === undefined) void this.#forward(query, transport, reply);
-    else reply(buildResponse(query, found, transport === 'udp' ? query.maxUdpBytes : maxTcpBytes));
+    const records = query.addressType === undefined ? undefined : names?.find(query.name);
+    if (records === undefined) void this.#forward(query, transport, reply);
+    else reply(buildResponse(query, records, transport === 'udp' ? query.maxUdpBytes : maxTcpBytes));
   }
 
   async #forward(query: DnsQuery, transport: DnsTransport, reply: (response: Buffer) => void): Promise<void> {

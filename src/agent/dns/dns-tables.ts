@@ -6,7 +6,7 @@ import { OneByOne, type Steps, Turns } from '../../runtime/turns.ts';
 
 export class DnsTables {
   readonly #workload: WorkloadNames;
-  readonly #reading = new OneByOne();
+  readonly #reads = new OneByOne();
   #names: DnsNames | undefined;
   #notify: ((names: DnsNames) => void) | undefined;
 
@@ -21,7 +21,7 @@ export class DnsTables {
 
   /** Decodes a `NameTable`. Rejects an invalid one and keeps the previous one. */
   take(table: Uint8Array): Promise<void> {
-    return this.#reading.do(async () => {
+    return this.#reads.do(async () => {
       this.#names = await new Turns().through(this.#namesIn(table));
       this.#notify?.(this.#names);
     });

@@ -52,23 +52,23 @@ export class DnsUpstream {
   /** @returns a server's response with the ID of the client's query; `undefined` without one. Never rejects */
   async forward(query: DnsQuery, transport: DnsTransport): Promise<Buffer | undefined> {
     const { servers, parallel, maxInFlight: inFlightLimit = defaultMaxInFlight } = this.#options;
-    const places = parallel ? servers.length : 1;
-    if (this.#inFlight + places > inFlightLimit || this.#stop.signal.aborted) {
+    const slots = parallel ? servers.length : 1;
+    if (this.#inFlight + slots > inFlightLimit || this.#stop.signal.aborted) {
       this.#counts.refused++;
       return undefined;
     }
-    this.#inFlight += places;
+    this.#inFlight += slots;
     this.#counts.requests++;
     const begin = performance.now();
     try {
-      const found = parallel ? await this.#queryAll(query, transport) : await this.#queryInTurn(query, transport);
+      const response = parallel ? await this.#queryAll(query, transport) : await this.#queryInTurn(query, transport);
       this.#counts.took((performance.now() - begin) / 1000);
-      return forwardedResponse(found, query);
+      return forwardedResponse(response, query);
     } catch {
       this.#counts.failures++;
       return undefined;
     } finally {
-      this.#inFlight -= places;
+      this.#inFlight -= slots;
     }
   }
 
@@ -92,12 +92,12 @@ export class DnsUpstream {
   }
 
   async #queryAll(query: DnsQuery, transport: DnsTransport): Promise<Buffer> {
-    const found = new AbortController();
-    const signal = AbortSignal.any([found.signal, this.#stop.signal]);
+    const cancellation = new AbortController();
+    const signal = AbortSignal.any([cancellation.signal, this.#stop.signal]);
     try {
       return await Promise.any(this.#options.servers.map((server) => this.#queryOne(server, query, transport, signal)));
     } finally {
-      found.abort();
+      cancellation.abort();
     }
   }
 

@@ -105,20 +105,24 @@ export class DetachedEnvoy extends EventEmitter<DetachedEnvoyEvents> {
   static start(folder: string, command: readonly string[], channels: DetachedChannels, living?: number): DetachedEnvoy {
     mkdirSync(folder, { mode: 0o700 });
     const { stdout, stderr, life } = channels;
-    const held = new DetachedEnvoy(folder, { stdout: stdout.stream ?? null, stderr: stderr.stream, life: life.stream });
+    const detached = new DetachedEnvoy(folder, {
+      stdout: stdout.stream ?? null,
+      stderr: stderr.stream,
+      life: life.stream,
+    });
     const ends = [stdout.childEnd, stderr.childEnd, life.childEnd, stdout.readEnd ?? 'ignore', stderr.readEnd] as const;
     // In its own session: no signal of a terminal reaches it, and killing the process group ends both the shell and Envoy.
     const child = spawn('/bin/sh', ['-c', wrapper, 'envoy-wrapper', folder, ...command], {
       stdio: ['ignore', ...ends, living ?? 'ignore'],
       detached: true,
     });
-    child.once('error', (error) => held.#fail(error));
+    child.once('error', (error) => detached.#fail(error));
     child.unref();
     if (child.pid !== undefined) {
-      held.#wrapper = { pid: child.pid, startTime: startTimeOf(child.pid) ?? '' };
-      void held.#awaitEnvoy();
+      detached.#wrapper = { pid: child.pid, startTime: startTimeOf(child.pid) ?? '' };
+      void detached.#awaitEnvoy();
     }
-    return held;
+    return detached;
   }
 
   /** Adopts the Envoy of another agent. `undefined` if it never started, or its exit cannot be observed. */
@@ -126,17 +130,17 @@ export class DetachedEnvoy extends EventEmitter<DetachedEnvoyEvents> {
     const envoy = identityIn(join(folder, 'envoy'));
     const shell = identityIn(join(folder, 'wrapper'));
     if (envoy === undefined || shell === undefined) return undefined;
-    const open = (fd: number) => (isAlive(shell) ? openPipeOf(shell.pid, fd) : undefined);
-    const life = open(lifeFd);
-    const [stdout, stderr] = [open(stdoutReaderFd), open(stderrReaderFd)];
-    const held = new DetachedEnvoy(folder, {
+    const openPipe = (fd: number) => (isAlive(shell) ? openPipeOf(shell.pid, fd) : undefined);
+    const life = openPipe(lifeFd);
+    const [stdout, stderr] = [openPipe(stdoutReaderFd), openPipe(stderrReaderFd)];
+    const detached = new DetachedEnvoy(folder, {
       stdout: stdout ?? null,
       stderr: stderr ?? null,
       life: life ?? closedStream(),
     });
-    held.#wrapper = shell;
-    held.#envoy = envoy;
-    return held;
+    detached.#wrapper = shell;
+    detached.#envoy = envoy;
+    return detached;
   }
 
   /** PID of Envoy, or of the shell until Envoy has started. */
@@ -232,8 +236,8 @@ export function withdrawStart(folder: string): boolean {
  * @returns the PIDs that had to be killed
  */
 export function killDetached(folder: string): number[] {
-  const found = ['envoy', 'wrapper'].flatMap((name) => identityIn(join(folder, name)) ?? []);
-  const living = found.filter(isAlive);
+  const recordedProcesses = ['envoy', 'wrapper'].flatMap((name) => identityIn(join(folder, name)) ?? []);
+  const living = recordedProcesses.filter(isAlive);
   for (const process of living) {
     if (!sendToGroup(process, 'SIGKILL')) send(process, 'SIGKILL');
   }

@@ -98,9 +98,9 @@ export function parseProxyLogLevel(spec: string, componentSpec: string): ProxyLo
   const components: string[] = [];
   const dropped: string[] = [];
   for (const item of spec.split(',').filter(Boolean)) {
-    const parts = item.split(':');
-    if (parts.length === 1) level = item;
-    else if (parts.length === 2) components.push(item);
+    const segments = item.split(':');
+    if (segments.length === 1) level = item;
+    else if (segments.length === 2) components.push(item);
     else dropped.push(item);
   }
   return { level, components: components.length > 0 ? components.join(',') : componentSpec, dropped };

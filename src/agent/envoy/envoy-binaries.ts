@@ -119,10 +119,10 @@ export class EnvoyBinaries implements BinaryPaths {
   }
 
   /** Pins a file. Replaces a file of the same name, which has the same content but may no longer have a path. */
-  pin(name: string, digest: string | undefined, found: OpenBinary): void {
+  pin(name: string, digest: string | undefined, openBinary: OpenBinary): void {
     const previous = this.#pinned.get(name);
     if (previous !== undefined) closeSync(previous.fd);
-    this.#pinned.set(name, { ...found, ...(digest !== undefined && { digest }) });
+    this.#pinned.set(name, { ...openBinary, ...(digest !== undefined && { digest }) });
   }
 
   /** Closes all files with other names. */
@@ -200,12 +200,12 @@ function requireUnchanged({ fd, realPath, stats }: PinnedBinary): void {
 }
 
 /** Compares times too, because the inode number of a removed file can be reused. */
-const isSameFile = (one: BigIntStats, other: BigIntStats): boolean =>
-  one.dev === other.dev &&
-  one.ino === other.ino &&
-  one.size === other.size &&
-  one.mtimeNs === other.mtimeNs &&
-  one.ctimeNs === other.ctimeNs;
+const isSameFile = (stats: BigIntStats, other: BigIntStats): boolean =>
+  stats.dev === other.dev &&
+  stats.ino === other.ino &&
+  stats.size === other.size &&
+  stats.mtimeNs === other.mtimeNs &&
+  stats.ctimeNs === other.ctimeNs;
 
 function isFileAt(path: string, { dev, ino }: BigIntStats): boolean {
   try {

@@ -166,7 +166,7 @@ function startEnvoy(environment: EnvoyProcessEnvironment, run: StartOrder): Star
 
 /** Starts Envoy under a shell that outlives this agent. `undefined` if no pipes are available that the next agent could open. */
 function startDetached(
-  held: NonNullable<EnvoyProcessEnvironment['held']>,
+  heldProcesses: NonNullable<EnvoyProcessEnvironment['held']>,
   { scratch }: EnvoyProcessEnvironment,
   run: StartOrder,
   command: readonly string[],
@@ -174,7 +174,7 @@ function startDetached(
   const channels = openDetachedChannels(scratch);
   if (channels === undefined) return undefined;
   try {
-    const child = DetachedEnvoy.start(held.recordStart(run), command, channels, held.living);
+    const child = DetachedEnvoy.start(heldProcesses.recordStart(run), command, channels, heldProcesses.living);
     return { child, stdout: child.stdout, stderr: child.stderr };
   } finally {
     channels.release();

@@ -42,10 +42,10 @@ export async function validateWithEnvoy(
   args: readonly string[],
   { signal, limitMs: timeout = limitMs, scratch }: ValidationOptions,
 ): Promise<ValidationResult> {
-  const [file, ...words] = [...guard, binary, ...args];
+  const [file, ...commandArgs] = [...guard, binary, ...args];
   const errors: OutputChannel & { release(): void } =
     scratch === undefined ? { childEnd: 'pipe', stream: undefined, release: () => {} } : openErrorChannel(scratch);
-  const subprocess = runForOutput(file!, words, {
+  const subprocess = runForOutput(file!, commandArgs, {
     stdin: 'ignore',
     stdout: 'ignore',
     stderr: errors.childEnd,
@@ -65,8 +65,8 @@ export async function validateWithEnvoy(
 }
 
 /** Removes the file name, which the caller knows, and the spaces and links by which Protobuf makes equal messages differ. */
-function withoutNoise(words: string): string {
-  return words
+function withoutNoise(output: string): string {
+  return output
     .replace(/^error initializing configuration '[^']*':? ?/, '')
     .replace(/ {2,}/g, ' ')
     .replace(/: goo\.gle\/debug\w+/g, '');

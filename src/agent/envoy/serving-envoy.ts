@@ -41,13 +41,13 @@ const portLimitMs = 1_000;
 
 /** Probes the admin interface, a worker's port, or both as `at` selects; with both, the admin interface wins if it responds. Never rejects. */
 export async function probeServingEnvoy(
-  at: EnvoyProbe['at'],
+  probeTarget: EnvoyProbe['at'],
   admin: AdminClient,
   process: Pick<ServingProcess, 'isAlive'> | undefined,
   ports: ServingPorts,
 ): Promise<ProbeResult> {
-  if (at === 'port') return probePort(process, ports);
-  if (at === 'admin') return { by: 'admin', ...(await admin.state(adminLimitMs)) };
+  if (probeTarget === 'port') return probePort(process, ports);
+  if (probeTarget === 'admin') return { by: 'admin', ...(await admin.state(adminLimitMs)) };
   const [state, port] = await Promise.all([admin.state(doubtfulAdminLimitMs), probePort(process, ports)]);
   return state.responded ? { by: 'admin', ...state } : port;
 }

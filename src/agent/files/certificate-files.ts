@@ -55,16 +55,16 @@ export async function digestDirectories(
   const problems: CertificateProblem[] = [];
   const sets: CertificateSet[] = [];
   for (const directory of new Set(directories)) {
-    const { contents, unreadable } = await readTogether((at) => readDirectory(directory, at, signal));
+    const { contents, unreadable } = await readTogether((locate) => readDirectory(directory, locate, signal));
     for (const [name, content] of contents) {
       hash.update(content);
       all.set(join(directory, name), content);
     }
-    const found = inspectCertificates(contents);
-    for (const problem of [...unreadable, ...found.problems]) {
+    const inspection = inspectCertificates(contents);
+    for (const problem of [...unreadable, ...inspection.problems]) {
       problems.push({ ...problem, message: `${directory}: ${problem.message}` });
     }
-    sets.push(...found.sets.map((set) => below(directory, set)));
+    sets.push(...inspection.sets.map((set) => below(directory, set)));
   }
   return {
     digest: hash.digest('hex'),
@@ -83,7 +83,7 @@ function below(directory: string, set: CertificateSet): CertificateSet {
 
 async function readDirectory(
   directory: string,
-  at: (path: string) => Promise<string>,
+  locate: (path: string) => Promise<string>,
   signal: AbortSignal | undefined,
 ): Promise<{ contents: Map<string, Buffer>; unreadable: readonly CertificateProblem[] }> {
   const contents = new Map<string, Buffer>();
@@ -93,7 +93,7 @@ async function readDirectory(
   let bytes = 0;
   for (const name of listed.names.slice(0, maxFiles)) {
     signal?.throwIfAborted();
-    const content = await readSmallFile(await at(join(directory, name)));
+    const content = await readSmallFile(await locate(join(directory, name)));
     if ('problem' in content) unreadable.push(problemOf(content.code, `${name} ${content.problem}`, { path: name }));
     else {
       contents.set(name, content);
@@ -133,7 +133,7 @@ async function certificateNames(directory: string): Promise<{ names: string[] } 
 }
 
 /** Files that are replaced one by one are inconsistent for a moment. */
-const readings = 3;
+const maxReadings = 3;
 
 /**
  * The digest actor of the cert-watcher. With `judge`, Envoy validates the files as they were read. Rejects only if aborted, which the chart does
@@ -151,7 +151,7 @@ export function readCertificates(validator: CertificateValidator, log: Logger, t
       }
       return outcome(read);
     }
-    for (let times = 1; times <= readings; times++) {
+    for (let times = 1; times <= maxReadings; times++) {
       const { problems, notValidated } = await validateSets(read, validator, signal);
       const after = await digest();
       if (after.digest === read.digest) return outcome(read, problems, notValidated);
@@ -220,9 +220,9 @@ async function reportMissingFiles(
   while (!stopped.aborted) {
     const event = await turns.run(() => missingFilesOf(files), stopped).catch(() => undefined);
     if (event === undefined || stopped.aborted) return;
-    const seen = JSON.stringify(event);
-    if (seen !== lastReport) report(event);
-    lastReport = seen;
+    const serializedEvent = JSON.stringify(event);
+    if (serializedEvent !== lastReport) report(event);
+    lastReport = serializedEvent;
     await sleep(pollMs, undefined, { signal: stopped }).catch(() => {});
   }
 }

@@ -60,8 +60,8 @@ function read(name: string, content: Buffer): ReadFile {
     name,
     certificates,
     keys,
-    first: parsed.find((one) => one instanceof X509Certificate),
-    key: parsed.find((one): one is KeyObject => one !== undefined && !(one instanceof X509Certificate)),
+    first: parsed.find((item) => item instanceof X509Certificate),
+    key: parsed.find((item): item is KeyObject => item !== undefined && !(item instanceof X509Certificate)),
     problems,
   };
 }
@@ -100,8 +100,8 @@ function pairProblem(files: ReadonlyMap<string, ReadFile>, certificate: string, 
   const chain = files.get(certificate);
   const secret = files.get(key);
   if (chain === undefined && secret === undefined) return [];
-  if (chain === undefined) return [missing('CERTIFICATE_MISSING', certificate, key)];
-  if (secret === undefined) return [missing('PRIVATE_KEY_INVALID', key, certificate)];
+  if (chain === undefined) return [missingFile('CERTIFICATE_MISSING', certificate, key)];
+  if (secret === undefined) return [missingFile('PRIVATE_KEY_INVALID', key, certificate)];
   const misplaced = [
     ...(chain.certificates.length > 0
       ? []
@@ -111,13 +111,13 @@ function pairProblem(files: ReadonlyMap<string, ReadFile>, certificate: string, 
   if (misplaced.length > 0) return misplaced;
   if (chain.first === undefined || secret.key === undefined || isKeyOf(secret.key, chain.first)) return [];
   const other = chain.certificates.findIndex(({ text }) => isKeyOf(secret.key!, text));
-  const place =
+  const location =
     other > 0 ? ` but of the certificate in block ${chain.certificates[other]!.number}, which must come first` : '';
-  const message = `${key} is not the private key of ${certificate}${place}`;
+  const message = `${key} is not the private key of ${certificate}${location}`;
   return [problemOf('PRIVATE_KEY_MISMATCH', message, { path: key })];
 }
 
-function missing(code: CertificateCode, file: string, other: string): CertificateProblem {
+function missingFile(code: CertificateCode, file: string, other: string): CertificateProblem {
   return problemOf(code, `${file} is missing beside ${other}`, { path: file });
 }
 
@@ -142,9 +142,10 @@ function isKeyOf(key: KeyObject, certificate: X509Certificate | string): boolean
 function setsOf(files: readonly ReadFile[]): CertificateSet[] {
   const paired = files.flatMap((file) => {
     if (file.keys.length === 0) return [];
-    const known = pairs.find(([, key]) => key === file.name)?.[0];
+    const pairedCertificate = pairs.find(([, key]) => key === file.name)?.[0];
     const key = file.key;
-    const of = known ?? (key && files.find(({ first }) => first !== undefined && isKeyOf(key, first))?.name);
+    const of =
+      pairedCertificate ?? (key && files.find(({ first }) => first !== undefined && isKeyOf(key, first))?.name);
     return of === undefined ? [] : [{ certificate: of, key: file.name }];
   });
   const chains = new Set(paired.map(({ certificate }) => certificate));

@@ -13,12 +13,12 @@ export async function readSmallFile(
 ): Promise<Buffer | { readonly problem: string; readonly code: CertificateCode }> {
   try {
     await using file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
-    const { size, ...found } = await file.stat().then((stat) => ({
+    const { size, ...fileFacts } = await file.stat().then((stat) => ({
       size: stat.size,
       isFile: stat.isFile(),
       kind: stat.isDirectory() ? 'a directory' : 'another kind of file',
     }));
-    if (!found.isFile) return unreadable(`must be a regular file, got ${found.kind}`);
+    if (!fileFacts.isFile) return unreadable(`must be a regular file, got ${fileFacts.kind}`);
     const content = Buffer.alloc(Math.min(size, largestFileBytes) + 1);
     let bytes = 0;
     // One byte more than the size, to detect a growing file.

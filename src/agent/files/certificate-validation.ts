@@ -43,9 +43,9 @@ export function certificateValidator(
       // If Envoy cannot run, further runs would fail as well.
       if (result.is === 'not known' || some.length === 1) return [...validated, { set: some[0]!, result }];
       for (const set of some) {
-        const ofOne = await validate([set], signal);
-        if (ofOne.is !== 'taken') validated.push({ set, result: ofOne });
-        if (ofOne.is === 'not known' || validated.length >= maxRejectedSets) return validated;
+        const setResult = await validate([set], signal);
+        if (setResult.is !== 'taken') validated.push({ set, result: setResult });
+        if (setResult.is === 'not known' || validated.length >= maxRejectedSets) return validated;
       }
       // If only all together are rejected, report that message.
       if (validated.length === 0) validated.push({ set: some[0]!, result });

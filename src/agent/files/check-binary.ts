@@ -37,26 +37,29 @@ async function check(
   signal: AbortSignal,
 ): Promise<BinaryCheckResult> {
   const { binaries, turns } = environment;
-  const found = await turns.run(async () => openedAt(path), signal);
-  if ('refused' in found) return found;
-  const pinnedName = binaries.nameOf(found.stats);
+  const openedBinary = await turns.run(async () => openedAt(path), signal);
+  if ('refused' in openedBinary) return openedBinary;
+  const pinnedName = binaries.nameOf(openedBinary.stats);
   // The binary was checked before, or is running.
   if (pinnedName !== undefined) {
-    closeSync(found.fd);
-    return { binary: pinnedName, description: found.realPath };
+    closeSync(openedBinary.fd);
+    return { binary: pinnedName, description: openedBinary.realPath };
   }
   let isPinned = false;
   try {
-    const digest = await turns.run(() => digestOf(found.fd, signal), signal);
-    if (hasChanged(found)) return { refused: `${found.realPath} is still being written` };
+    const digest = await turns.run(() => digestOf(openedBinary.fd, signal), signal);
+    if (hasChanged(openedBinary)) return { refused: `${openedBinary.realPath} is still being written` };
     const name = await turns.run(() => binaries.nameOfDigest(digest, signal), signal);
-    const checked = name === undefined ? await checkCompatibility(environment, found, signal) : { version: '' };
+    const checked = name === undefined ? await checkCompatibility(environment, openedBinary, signal) : { version: '' };
     if ('refused' in checked) return checked;
-    binaries.pin(name ?? digest, digest, found);
+    binaries.pin(name ?? digest, digest, openedBinary);
     isPinned = true;
-    return { binary: name ?? digest, description: `${checked.version} (sha256 ${digest}) ${found.realPath}`.trim() };
+    return {
+      binary: name ?? digest,
+      description: `${checked.version} (sha256 ${digest}) ${openedBinary.realPath}`.trim(),
+    };
   } finally {
-    if (!isPinned) closeSync(found.fd);
+    if (!isPinned) closeSync(openedBinary.fd);
   }
 }
 
@@ -131,6 +134,6 @@ async function runBinary(path: string, args: readonly string[], signal: AbortSig
 }
 
 function outputText({ output, problem, exitCode }: ProgramOutput): string {
-  const line = output.split('\n').findLast((one) => one.trim() !== '');
+  const line = output.split('\n').findLast((text) => text.trim() !== '');
   return line ?? (problem === '' ? `exit code ${exitCode} without output` : problem);
 }

@@ -37,7 +37,7 @@ export interface WatchedFiles {
   readonly stat: typeof stat;
 }
 
-const ofThisHost: WatchedFiles = { watch, readdir, stat };
+const hostFiles: WatchedFiles = { watch, readdir, stat };
 
 type Report = WatchedFilesChanged | WatchBegan | WatchFailed | DirectoryMissing | DirectoryFound;
 
@@ -67,7 +67,7 @@ export function watchDirectory(
       report,
       hanging,
       times: { ...defaultTimes, ...times },
-      files: { ...ofThisHost, ...files },
+      files: { ...hostFiles, ...files },
       isWatchedName: (name) => names(name) || kubernetesInternal.test(name),
     });
     return () => {
@@ -186,7 +186,7 @@ class DirectoryWatch {
     this.#identity = identity;
     if (identity === nothing) report({ type: 'directory.missing' });
     else if (!this.#isFirstCheck) report({ type: 'directory.found' });
-    if (!this.#isFirstCheck) this.#changed(this.#directory);
+    if (!this.#isFirstCheck) this.#reportChange(this.#directory);
   }
 
   async #watch(): Promise<void> {
@@ -212,8 +212,8 @@ class DirectoryWatch {
 
   #onEvent(event: string, name: string | null): void {
     const isItself = name === basename(this.#directory);
-    if (name === null || isItself) this.#changed(this.#directory);
-    else if (this.#environment.isWatchedName(name)) this.#changed(join(this.#directory, name));
+    if (name === null || isItself) this.#reportChange(this.#directory);
+    else if (this.#environment.isWatchedName(name)) this.#reportChange(join(this.#directory, name));
     // The directory was removed or moved together with its watch. The next one may have the same inode.
     if (!isItself || event !== 'rename') return;
     this.#unwatch();
@@ -221,7 +221,7 @@ class DirectoryWatch {
     void this.#check();
   }
 
-  #changed(path: string): void {
+  #reportChange(path: string): void {
     this.#environment.report({ type: 'files.changed', path });
   }
 
@@ -245,7 +245,7 @@ class DirectoryWatch {
     // have changed.
     const hasChanged = newestMs > this.#beganAtMs - clockTickMs;
     const hasTakenLong = Date.now() - this.#beganAtMs > this.#environment.times.identityMs;
-    if (hasChanged || hasTakenLong) this.#changed(this.#directory);
+    if (hasChanged || hasTakenLong) this.#reportChange(this.#directory);
   }
 
   /** @returns time of the last change, in milliseconds since 1970 */
@@ -255,7 +255,7 @@ class DirectoryWatch {
     const previous = this.#content;
     this.#content = seen;
     this.#comparedAt = performance.now();
-    if (previous !== null && previous !== seen) this.#changed(this.#directory);
+    if (previous !== null && previous !== seen) this.#reportChange(this.#directory);
     return newestMs;
   }
 }
@@ -268,8 +268,8 @@ const nothing = 'nothing';
 /** Device and inode of the directory. */
 async function identityOf(directory: string, files: WatchedFiles): Promise<string> {
   try {
-    const found = await files.stat(directory, { bigint: true });
-    return found.isDirectory() ? `${found.dev}:${found.ino}` : nothing;
+    const directoryStat = await files.stat(directory, { bigint: true });
+    return directoryStat.isDirectory() ? `${directoryStat.dev}:${directoryStat.ino}` : nothing;
   } catch (error) {
     if (isSystemError(error, 'ENOENT') || isSystemError(error, 'ENOTDIR')) return nothing;
     throw error;
@@ -294,11 +294,11 @@ async function contentsOf(
   for (const name of names.slice(0, maxFiles)) {
     const path = join(directory, name);
     const link = await lstat(path, { bigint: true }).catch(() => undefined);
-    const found = await files.stat(path, { bigint: true }).catch(() => undefined);
+    const targetStat = await files.stat(path, { bigint: true }).catch(() => undefined);
     hash.update(
-      `\n${name} ${link?.ino} ${link?.ctimeNs} ${found?.ino} ${found?.size} ${found?.mtimeNs} ${found?.ctimeNs}`,
+      `\n${name} ${link?.ino} ${link?.ctimeNs} ${targetStat?.ino} ${targetStat?.size} ${targetStat?.mtimeNs} ${targetStat?.ctimeNs}`,
     );
-    newestMs = Math.max(newestMs, Number(link?.ctimeMs ?? 0), Number(found?.ctimeMs ?? 0));
+    newestMs = Math.max(newestMs, Number(link?.ctimeMs ?? 0), Number(targetStat?.ctimeMs ?? 0));
   }
   return { seen: hash.digest('hex'), newestMs };
 }

@@ -8,7 +8,7 @@ import { readSmallFile } from './certificate-reading.ts';
  * @param mode of a new file
  */
 export async function writeIfDifferent(file: string, content: string | Buffer, mode: number): Promise<void> {
-  const found = await readSmallFile(file);
-  if (!('problem' in found) && found.equals(Buffer.from(content))) return;
+  const currentContent = await readSmallFile(file);
+  if (!('problem' in currentContent) && currentContent.equals(Buffer.from(content))) return;
   await replaceFile(file, content, { mode, draft: 'unique' });
 }

@@ -237,9 +237,9 @@ function putInPlace(ownPath: string, path: string): void {
   rmSync(next, { force: true });
 }
 
-function isSame(one: string, other: string): boolean {
+function isSame(path: string, other: string): boolean {
   try {
-    const [a, b] = [lstatSync(one), lstatSync(other)];
+    const [a, b] = [lstatSync(path), lstatSync(other)];
     return a.ino === b.ino && a.dev === b.dev;
   } catch {
     return false;
@@ -249,10 +249,10 @@ function isSame(one: string, other: string): boolean {
 /** Removes `PATH.PID` sockets of killed programs. */
 async function removeOwnNames(path: string): Promise<void> {
   const [directory, name] = [dirname(path), basename(path)];
-  const left = readdirSync(directory).filter(
+  const leftoverFiles = readdirSync(directory).filter(
     (other) => other.startsWith(`${name}.`) && /^\d+(\.next)?$/.test(other.slice(name.length + 1)),
   );
-  for (const other of left) {
+  for (const other of leftoverFiles) {
     const ownPath = join(directory, other);
     if (!(await isServed(ownPath))) rmSync(ownPath, { force: true });
   }

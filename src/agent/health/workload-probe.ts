@@ -77,11 +77,11 @@ function questionOf(fields: JsonFields, timeoutSeconds: number): Question {
     return { kind: 'application', probe, host: stringField(host, `${kind}.host`) };
   }
   if ([httpGet, tcpSocket, grpc].some((other) => other !== undefined && other !== null)) {
-    const given = methods.filter((method) => (fields[method] ?? undefined) !== undefined);
-    throw new VariableError('', choice(methods, given));
+    const givenMethods = methods.filter((method) => (fields[method] ?? undefined) !== undefined);
+    throw new VariableError('', choice(methods, givenMethods));
   }
   const { command } = objectField(exec, 'exec');
-  if (!Array.isArray(command) || command.length === 0 || command.some((word) => typeof word !== 'string')) {
+  if (!Array.isArray(command) || command.length === 0 || command.some((argument) => typeof argument !== 'string')) {
     throw new VariableError('exec.command', wrongType('a list of strings', command));
   }
   return { kind: 'exec', command: command as [string, ...string[]] };
@@ -130,10 +130,10 @@ function isReady({ localhost, statusPort: port }: ProbedHost, stopped: AbortSign
 
 async function runProbe(question: Question, host: ProbedHost, signal: AbortSignal): Promise<string> {
   if (question.kind === 'exec') return run(question.command, signal);
-  const { probe, host: named } = question;
+  const { probe, host: probeHost } = question;
   const transport = {
-    destination: named || host.destination,
-    source: named === '' ? host.source : undefined,
+    destination: probeHost || host.destination,
+    source: probeHost === '' ? host.source : undefined,
     http2: true,
   };
   const status = await probeApplication(probe, { rawHeaders: ['user-agent', userAgent], userAgent }, transport, signal);

@@ -79,7 +79,10 @@ export class ControlPlaneCredentials {
     if (isPlaintext(this.#sources.config, address)) {
       return { headers: {}, description: 'none (plaintext connection)' };
     }
-    return this.#turns.run(() => readTogether((at) => this.#readFiles(service, address, { preference, at })), signal);
+    return this.#turns.run(
+      () => readTogether((locate) => this.#readFiles(service, address, { preference, at: locate })),
+      signal,
+    );
   }
 
   /** Sequential, because each read occupies a thread. */
@@ -104,10 +107,10 @@ export class ControlPlaneCredentials {
   }
 
   /** The valid certificate of PROV_CERT, or of files in the proxy metadata. */
-  async #provided(at: Locate): Promise<{ pair: KeyPair; description: string } | undefined> {
+  async #provided(locate: Locate): Promise<{ pair: KeyPair; description: string } | undefined> {
     const files = this.#providedFiles();
     if (files === undefined) return undefined;
-    const pair = await readPair(files, at);
+    const pair = await readPair(files, locate);
     return pair !== undefined && this.#isGood(pair) ? { pair, description: `certificate ${files.chain}` } : undefined;
   }
 
@@ -136,11 +139,11 @@ export class ControlPlaneCredentials {
     }
   }
 
-  async #token(at: Locate): Promise<{ token?: string; description: string }> {
+  async #token(locate: Locate): Promise<{ token?: string; description: string }> {
     const file = tokenFile(this.#sources.env);
     if (file === undefined) return { description: 'none (JWT_POLICY names no token file)' };
     try {
-      const { text, modifiedMs } = await readWhole(await at(file), maxTokenBytes);
+      const { text, modifiedMs } = await readWhole(await locate(file), maxTokenBytes);
       const token = text.trim();
       if (!isToken(token)) return { description: `none (${file} contains no token)` };
       return { token, description: `token ${file}, ${describeToken(token, modifiedMs, this.#now())}` };
@@ -188,9 +191,9 @@ function describeToken(token: string, modifiedMs: number, now: number): string {
   }
 }
 
-async function readRoots(file: string, at: Locate): Promise<string> {
+async function readRoots(file: string, locate: Locate): Promise<string> {
   try {
-    const { text } = await readWhole(await at(file), maxFileBytes);
+    const { text } = await readWhole(await locate(file), maxFileBytes);
     if (text.includes('-----BEGIN CERTIFICATE-----')) return text;
     throw new Error('no PEM certificate found');
   } catch (error) {
@@ -206,10 +209,10 @@ async function readRoots(file: string, at: Locate): Promise<string> {
   }
 }
 
-async function readPair(files: { chain: string; key: string }, at: Locate): Promise<KeyPair | undefined> {
+async function readPair(files: { chain: string; key: string }, locate: Locate): Promise<KeyPair | undefined> {
   try {
-    const chain = await readWhole(await at(files.chain), maxFileBytes);
-    const key = await readWhole(await at(files.key), maxFileBytes);
+    const chain = await readWhole(await locate(files.chain), maxFileBytes);
+    const key = await readWhole(await locate(files.key), maxFileBytes);
     return { chain: chain.text, key: createPrivateKey(key.text) };
   } catch {
     return undefined;

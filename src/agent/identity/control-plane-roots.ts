@@ -80,8 +80,8 @@ function unmountedRoot(
 ): string {
   if (provider === 'custom') return service === 'ca' ? mountedRoot : defaultRoot;
   if (env.PROV_CERT) return join(env.PROV_CERT, 'root-cert.pem');
-  const ofClient = proxyMetadata.ISTIO_META_TLS_CLIENT_ROOT_CERT;
-  if (service === 'xds' && isOn(env.FILE_MOUNTED_CERTS) && ofClient) return ofClient;
+  const clientRootCert = proxyMetadata.ISTIO_META_TLS_CLIENT_ROOT_CERT;
+  if (service === 'xds' && isOn(env.FILE_MOUNTED_CERTS) && clientRootCert) return clientRootCert;
   if (provider === 'none') {
     throw new ChartpilotError(
       'CONFIG_INVALID',

@@ -27,16 +27,16 @@ export function proxyAddresses(
   excluded = '',
   interfaces: NodeJS.Dict<NetworkInterfaceInfo[]> = networkInterfaces(),
 ): string[] {
-  const found = new Set<string>();
+  const foundAddresses = new Set<string>();
   const excludedNames = new Set(excluded.split(',').map((name) => name.trim()));
   const included = Object.entries(interfaces).flatMap(([name, entries]) =>
     excludedNames.has(name) ? [] : (entries ?? []),
   );
-  if (instanceIp !== undefined && isIP(instanceIp) !== 0) found.add(instanceIp);
+  if (instanceIp !== undefined && isIP(instanceIp) !== 0) foundAddresses.add(instanceIp);
   for (const { address, internal } of included) {
-    if (!internal && !isLinkLocal(address) && !isUnspecified(address)) found.add(address);
+    if (!internal && !isLinkLocal(address) && !isUnspecified(address)) foundAddresses.add(address);
   }
-  return found.size > 0 ? [...found] : ['127.0.0.1', '::1'];
+  return foundAddresses.size > 0 ? [...foundAddresses] : ['127.0.0.1', '::1'];
 }
 
 export function localAddresses(addresses: readonly string[]): LocalAddresses {

@@ -90,12 +90,12 @@ const metadataReaders: Readonly<Record<Cloud, (query: MetadataQuery, signal: Abo
     const { projectId, numericProjectId } = objectOf(project);
     const { id, name, zone, attributes } = objectOf(instance);
     const clusterAttributes = objectOf(attributes);
-    const place =
+    const location =
       clusterAttributes['cluster-location'] ?? (typeof zone === 'string' ? zone.split('/').at(-1) : undefined);
     return texts({
       gcp_project: projectId,
       gcp_project_number: typeof numericProjectId === 'number' ? String(numericProjectId) : numericProjectId,
-      gcp_location: place,
+      gcp_location: location,
       gcp_gke_cluster_name: clusterAttributes['cluster-name'],
       gcp_gce_instance: name,
       gcp_gce_instance_id: id,

@@ -48,7 +48,7 @@ const inDirectory = (directory: string): MountedFiles => ({
   key: join(directory, 'key.pem'),
   roots: join(directory, 'root-cert.pem'),
 });
-const places: readonly MountedFiles[] = [
+const mountedPlaces: readonly MountedFiles[] = [
   inDirectory(byDefault),
   inDirectory(credentials),
   {
@@ -85,13 +85,13 @@ export function identityOptions({ config, env, assumesToken }: IdentitySources, 
 }
 
 function mountedFiles(env: NodeJS.ProcessEnv, outputDirectory: string): MountedFiles | undefined {
-  const found = places.find(
+  const matchingFiles = mountedPlaces.find(
     (files) =>
       Object.values(files).every(isThere) &&
       // The agent's own output is not a source.
       (outputDirectory === '' || resolve(outputDirectory) !== resolve(dirname(files.certificate))),
   );
-  return found ?? (isOn(env.FILE_MOUNTED_CERTS) ? places[0] : undefined);
+  return matchingFiles ?? (isOn(env.FILE_MOUNTED_CERTS) ? mountedPlaces[0] : undefined);
 }
 
 function isThere(file: string): boolean {

@@ -106,17 +106,17 @@ function decodeSource(
     errors.config({ source, line: broken.line }, { code: 'YAML_INVALID', message });
     return {};
   }
-  const decoded = ignoringUnknown((whole) => decodePart(whole, part))(namedPart(document.value, part));
+  const decoded = ignoringUnknown((document) => decodePart(document, part))(namedPart(document.value, part));
   const { value = {}, unknown = [] } = E.isRight(decoded) ? decoded.right : {};
-  const found = E.isLeft(decoded) ? decoded.left : [...unknown, ...proxyMessageErrors(value, part ?? '')];
-  if (E.isRight(decoded) && found.every((error) => error.unknown !== undefined)) {
-    for (const error of [...found, ...effectlessFields(document.value, part)]) {
+  const fieldErrors = E.isLeft(decoded) ? decoded.left : [...unknown, ...proxyMessageErrors(value, part ?? '')];
+  if (E.isRight(decoded) && fieldErrors.every((error) => error.unknown !== undefined)) {
+    for (const error of [...fieldErrors, ...effectlessFields(document.value, part)]) {
       const { line } = document.positionOf(error.path);
       warnings.push({ event: 'option.fieldIgnored', source, line, field: error.path, reason: error.message });
     }
     return value;
   }
-  for (const error of found) {
+  for (const error of fieldErrors) {
     errors.config({ source, line: document.positionOf(error.path).line, field: error.path }, error);
   }
   return {};
@@ -125,23 +125,25 @@ function decodeSource(
 /** Fields that injection has already applied. */
 const appliedByInjection: ReadonlySet<string> = new Set(['image', 'holdApplicationUntilProxyStarts']);
 
-function effectlessFields(whole: unknown, part: string | undefined): readonly FieldError[] {
+function effectlessFields(document: unknown, part: string | undefined): readonly FieldError[] {
   const path = part ?? '';
-  const value = part === undefined ? whole : isObject(whole) ? whole[part] : undefined;
+  const value = part === undefined ? document : isObject(document) ? document[part] : undefined;
   const names = new Set([...appliedByInjection].map((name) => fieldPath(path, name)));
   return proxyConfigWarnings(value, path).filter((warning) => !names.has(warning.path));
 }
 
-function namedPart(whole: unknown, part: string | undefined): unknown {
-  if (part === undefined) return withJsonNames(whole);
-  return isObject(whole) && isObject(whole[part]) ? { ...whole, [part]: withJsonNames(whole[part]) } : whole;
+function namedPart(document: unknown, part: string | undefined): unknown {
+  if (part === undefined) return withJsonNames(document);
+  return isObject(document) && isObject(document[part])
+    ? { ...document, [part]: withJsonNames(document[part]) }
+    : document;
 }
 
-function decodePart(whole: unknown, part: string | undefined): Decoded<Partial<ProxyConfig>> {
-  if (part === undefined) return decodeProxyConfig(whole, '');
-  if (whole === null || whole === undefined) return E.right({});
-  if (!isObject(whole)) return fail('', wrongType('an object', whole));
-  return decodeProxyConfig(whole[part], part);
+function decodePart(document: unknown, part: string | undefined): Decoded<Partial<ProxyConfig>> {
+  if (part === undefined) return decodeProxyConfig(document, '');
+  if (document === null || document === undefined) return E.right({});
+  if (!isObject(document)) return fail('', wrongType('an object', document));
+  return decodeProxyConfig(document[part], part);
 }
 
 function readText(path: string | undefined, absence: 'may be missing' | 'must be there', errors: OptionErrors): string {

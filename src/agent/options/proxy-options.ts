@@ -312,20 +312,20 @@ function duration(flag: string, text: string, errors: OptionErrors): number {
   return 0;
 }
 
-function mustBeAddress(place: string, text: string | undefined, errors: OptionErrors): void {
-  if (text && isIP(text) === 0) errors.flag(place, mustBe('an IP address', text));
+function mustBeAddress(optionName: string, text: string | undefined, errors: OptionErrors): void {
+  if (text && isIP(text) === 0) errors.flag(optionName, mustBe('an IP address', text));
 }
 
 /** @returns the value of an enumerated flag; the first allowed one by default */
 function choice<Word extends string>(
   flag: string,
-  words: readonly [Word, ...Word[]],
+  knownValues: readonly [Word, ...Word[]],
   configured: string | undefined,
   errors: OptionErrors,
 ): Word {
-  const word = words.find((known) => known === (configured ?? words[0]));
-  if (word === undefined) errors.flag(flag, unknownValue(words, configured));
-  return word ?? words[0];
+  const matchedValue = knownValues.find((candidate) => candidate === (configured ?? knownValues[0]));
+  if (matchedValue === undefined) errors.flag(flag, unknownValue(knownValues, configured));
+  return matchedValue ?? knownValues[0];
 }
 
 function spareAdminPort({ spareAdminPort: text }: ProxyFlags, errors: OptionErrors): number {

@@ -85,8 +85,8 @@ const maxFlagCheckMs = 10_000;
  * @throws ChartpilotError FLAG_INVALID with Envoy's message. A timeout, or output of another program, is not an error.
  */
 export async function requireFlags(binary: string, flags: EnvoyFlags, limitMs = maxFlagCheckMs): Promise<void> {
-  const words = envoyArguments(flags, { configFile: '/none', epoch: 0, baseId: 0 });
-  const { exitCode, stderr } = await runForOutput(binary, [...words, '--hot-restart-version'], {
+  const envoyArgs = envoyArguments(flags, { configFile: '/none', epoch: 0, baseId: 0 });
+  const { exitCode, stderr } = await runForOutput(binary, [...envoyArgs, '--hot-restart-version'], {
     stdin: 'ignore',
     stdout: 'ignore',
     timeout: limitMs,

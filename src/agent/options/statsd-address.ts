@@ -19,11 +19,11 @@ export async function withStatsdAddress(
   const target = statsdUdpAddress === undefined ? undefined : parseHostAndPort(statsdUdpAddress);
   if (target === undefined || isIP(target.host) !== 0) return options;
   const limit = new AbortController();
-  const late = sleep(limitMs, undefined, { signal: limit.signal }).then(() => {
+  const timeout = sleep(limitMs, undefined, { signal: limit.signal }).then(() => {
     throw new Error(`timed out after ${limitMs / 1000} s`);
   });
   try {
-    const { address } = await Promise.race([lookup(target.host), late]);
+    const { address } = await Promise.race([lookup(target.host), timeout]);
     const host = isIP(address) === 6 ? `[${address}]` : address;
     return { ...options, config: { ...config, statsdUdpAddress: `${host}:${target.port}` } };
   } catch (error) {
@@ -32,6 +32,6 @@ export async function withStatsdAddress(
     return { ...options, config, warnings: [...options.warnings, warning] };
   } finally {
     limit.abort();
-    late.catch(() => {});
+    timeout.catch(() => {});
   }
 }

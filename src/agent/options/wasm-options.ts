@@ -22,14 +22,14 @@ export function wasmOptions(env: NodeJS.ProcessEnv, warnings: LogWarning[]): Was
   const read = <T>(
     setting: string,
     otherwise: T,
-    shown: string,
+    shownValue: string,
     reason: string,
     parse: (text: string) => T | undefined,
   ) => {
     const value = env[setting];
     if (!value) return otherwise;
     const parsed = parse(value);
-    if (parsed === undefined) warnings.push({ event: 'option.defaulted', setting, value, default: shown, reason });
+    if (parsed === undefined) warnings.push({ event: 'option.defaulted', setting, value, default: shownValue, reason });
     return parsed ?? otherwise;
   };
   const within =
@@ -56,7 +56,7 @@ export function wasmOptions(env: NodeJS.ProcessEnv, warnings: LogWarning[]): Was
     insecureRegistries: new Set(
       (env.WASM_INSECURE_REGISTRIES ?? '')
         .split(',')
-        .map((one) => one.trim().toLowerCase())
+        .map((item) => item.trim().toLowerCase())
         .filter(Boolean),
     ),
     dockerConfig: env.DOCKER_CONFIG ?? '',

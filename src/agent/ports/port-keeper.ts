@@ -17,7 +17,7 @@ const script = 'read -r word && exit 0; exec "$@"';
 
 export class PortKeeper {
   readonly #directory: string;
-  readonly #kept = new Map<PassedPort, readonly KeptSocket[]>();
+  readonly #keptSockets = new Map<PassedPort, readonly KeptSocket[]>();
   #shell: ChildProcess | undefined;
   #due: NodeJS.Immediate | undefined;
   #isOver = false;
@@ -29,13 +29,13 @@ export class PortKeeper {
 
   /** Replaces the kept sockets of a port. */
   keep(port: PassedPort, sockets: readonly KeptSocket[]): void {
-    this.#kept.set(port, sockets);
+    this.#keptSockets.set(port, sockets);
     // Start the shell now, because the agent may be killed in its next turn.
     if (!this.#isOver) this.#start();
   }
 
   forget(port: PassedPort): void {
-    if (this.#kept.delete(port)) this.#settle();
+    if (this.#keptSockets.delete(port)) this.#settle();
   }
 
   /**
@@ -71,20 +71,20 @@ export class PortKeeper {
   }
 
   #spawnShell(): ChildProcess | undefined {
-    const open = [...this.#kept].flatMap(([port, sockets]) =>
+    const openSockets = [...this.#keptSockets].flatMap(([port, sockets]) =>
       sockets.flatMap(({ transport, address, fd }) => {
         const number = fd();
         return number === undefined ? [] : [{ port, transport, address, number }];
       }),
     );
-    if (open.length === 0) return undefined;
-    const descriptions = open.map(({ number: _, ...socket }, index) => ({ ...socket, fd: firstFd + index }));
+    if (openSockets.length === 0) return undefined;
+    const descriptions = openSockets.map(({ number: _, ...socket }, index) => ({ ...socket, fd: firstFd + index }));
     // Its SIGUSR1 opens no inspector, see bin/find-node.sh.
     const flags = ['--inspect-port=192.0.2.1:9229', '--max-semi-space-size=1'];
     const program = [process.execPath, ...flags, standIn, this.#directory];
     // In its own session, so that it receives no signals of the terminal.
     const shell = spawn('/bin/sh', ['-c', script, 'port-stand-in', ...program, JSON.stringify(descriptions)], {
-      stdio: ['pipe', 'ignore', 'ignore', ...open.map(({ number }) => number)],
+      stdio: ['pipe', 'ignore', 'ignore', ...openSockets.map(({ number }) => number)],
       detached: true,
     });
     // If no process can be started, the ports close with the agent.

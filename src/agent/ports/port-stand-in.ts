@@ -42,12 +42,14 @@ const maxConnections = 512;
 
 const [directory = '', sockets = '[]'] = process.argv.slice(2);
 process.title = 'port-stand-in';
-const held = JSON.parse(sockets) as HeldSocket[];
+const heldSockets = JSON.parse(sockets) as HeldSocket[];
 const deadline = performance.now() + standLimitMs;
 // Ends the process despite open connections. An earlier failure ends it as well, and the ports close as without a stand-in.
 setTimeout(() => process.kill(process.pid, 'SIGKILL'), lastLimitMs).unref();
 
-await Promise.all(held.map((one) => (one.transport === 'udp' ? passQuestions(one) : passConnections(one))));
+await Promise.all(
+  heldSockets.map((socket) => (socket.transport === 'udp' ? passQuestions(socket) : passConnections(socket))),
+);
 
 /** Connects to the other agent and sends the header; `undefined` if unavailable. */
 function dial(header: Omit<PassingHeader, 'format'>): Promise<Socket | undefined> {
@@ -84,12 +86,12 @@ async function nextAgent({ port, transport, address }: HeldSocket): Promise<Sock
   return undefined;
 }
 
-async function passQuestions(one: HeldSocket): Promise<void> {
-  const socket = createSocket(isIPv6(one.address) ? 'udp6' : 'udp4');
+async function passQuestions(heldSocket: HeldSocket): Promise<void> {
+  const socket = createSocket(isIPv6(heldSocket.address) ? 'udp6' : 'udp4');
   const questions = new BufferedQueries();
   socket.on('message', (message, { address, port }) => questions.add(message, address, port));
-  socket.bind({ fd: one.fd });
-  let agent = await nextAgent(one);
+  socket.bind({ fd: heldSocket.fd });
+  let agent = await nextAgent(heldSocket);
   if (agent === undefined) {
     socket.close();
     return;
@@ -99,7 +101,7 @@ async function passQuestions(one: HeldSocket): Promise<void> {
   socket.close();
   for (let time = 1; agent !== undefined && !(await hasTaken(agent, questions.lines)) && time < maxDeliveries; time++) {
     await sleep(redialMs);
-    agent = await nextAgent(one);
+    agent = await nextAgent(heldSocket);
   }
 }
 
@@ -122,18 +124,18 @@ async function refuseFurther(socket: UdpSocket): Promise<void> {
   });
 }
 
-async function passConnections(one: HeldSocket): Promise<void> {
-  const agent = await nextAgent(one);
+async function passConnections(heldSocket: HeldSocket): Promise<void> {
+  const agent = await nextAgent(heldSocket);
   if (agent === undefined) return;
   agent.destroy();
   const begun = performance.now();
   let lastMs = begun;
   const server = createServer({ allowHalfOpen: true, pauseOnConnect: true }, (connection) => {
     lastMs = performance.now();
-    void hand(connection, one);
+    void handOver(connection, heldSocket);
   });
   server.maxConnections = maxConnections;
-  server.listen({ fd: one.fd });
+  server.listen({ fd: heldSocket.fd });
   do await sleep(quietMs / 4);
   while (performance.now() - lastMs < quietMs && performance.now() - begun < acceptLimitMs);
   // The kernel resets connections that wait at a closing socket, so accept them first.
@@ -141,7 +143,7 @@ async function passConnections(one: HeldSocket): Promise<void> {
   server.close();
 }
 
-async function hand(connection: Socket, { port, transport, address }: HeldSocket): Promise<void> {
+async function handOver(connection: Socket, { port, transport, address }: HeldSocket): Promise<void> {
   connection.on('error', () => connection.destroy());
   const { remoteAddress, remotePort, localAddress = address } = connection;
   const peer =

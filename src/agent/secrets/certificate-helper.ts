@@ -41,7 +41,7 @@ function newKey(): KeyObject {
     : generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey;
 }
 
-function checked(response: Uint8Array, at: Date): HelperResult {
+function checked(response: Uint8Array, validateResponse: Date): HelperResult {
   const { certChain } = fromBinary(IstioCertificateResponseSchema, response);
   if (certChain.length < 2) {
     const problem = `CA response must contain a certificate and its roots, got ${certChain.length} PEM texts`;
@@ -56,9 +56,9 @@ function checked(response: Uint8Array, at: Date): HelperResult {
   if (!leaf.x509.checkPrivateKey(privateKey)) {
     return { problem: 'CA response: certificate is for another key', code: 'PRIVATE_KEY_MISMATCH' };
   }
-  const found = findPath({ certificate: leaf, intermediates, roots: roots.roots, at });
-  if ('problem' in found) {
-    return { problem: `CA response: no valid chain to its roots: ${found.problem}`, code: found.code };
+  const pathResult = findPath({ certificate: leaf, intermediates, roots: roots.roots, at: validateResponse });
+  if ('problem' in pathResult) {
+    return { problem: `CA response: no valid chain to its roots: ${pathResult.problem}`, code: pathResult.code };
   }
   return {
     pair: {
@@ -67,9 +67,9 @@ function checked(response: Uint8Array, at: Date): HelperResult {
     },
     roots: roots.roots.map(({ pem }) => pem),
     authorities: roots.hash,
-    root: found.path.at(-1)!.sha256,
+    root: pathResult.path.at(-1)!.sha256,
     serialNumber: leaf.serialNumber,
-    endsAtMs: earliestExpiryOf(found.path).getTime(),
+    endsAtMs: earliestExpiryOf(pathResult.path).getTime(),
   };
 }
 

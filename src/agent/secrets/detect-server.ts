@@ -14,8 +14,8 @@ export function detectServer(ownership?: Ownership) {
     try {
       const connection = await GrpcConnection.open({ address: { path: input.socket } }, limits, signal);
       try {
-        const found = await serverBehind(connection);
-        return found === 'another agent' && ownership?.isOurs === false ? 'nobody' : found;
+        const detected = await serverBehind(connection);
+        return detected === 'another agent' && ownership?.isOurs === false ? 'nobody' : detected;
       } finally {
         connection.close();
       }

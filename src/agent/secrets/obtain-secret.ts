@@ -62,10 +62,10 @@ export function obtainSecret(environment: ObtainEnvironment) {
   return fromPromise<ObtainResult, ObtainOrder>(async ({ input, signal }) => {
     const { now, draw } = environment;
     try {
-      const found = await counted(environment, input, signal);
-      const { version, authorities = '', root = '', serialNumber = '', endsAtMs = null } = found;
-      const drawn = { atMs: now(), draw: draw() };
-      return { outcome: 'obtained', version, authorities, root, serialNumber, endsAtMs, ...drawn };
+      const obtained = await counted(environment, input, signal);
+      const { version, authorities = '', root = '', serialNumber = '', endsAtMs = null } = obtained;
+      const renewalDraw = { atMs: now(), draw: draw() };
+      return { outcome: 'obtained', version, authorities, root, serialNumber, endsAtMs, ...renewalDraw };
     } catch (error) {
       const { unknown, pushbackMs } = error instanceof NotObtained ? error : new NotObtained('');
       const code = codeOf(error) ?? (error instanceof NotObtained ? 'CERTIFICATE_NOT_ISSUED' : undefined);
@@ -83,9 +83,9 @@ async function counted(
   const { counts } = environment;
   const begun = performance.now();
   try {
-    const found = await find(environment, order, signal);
+    const secret = await find(environment, order, signal);
     if (order.source === 'authority') counts?.countCall(performance.now() - begun, true);
-    return found;
+    return secret;
   } catch (error) {
     // An aborted call is not a failure.
     if (!signal.aborted && order.source === 'authority') counts?.countCall(performance.now() - begun, false);
@@ -106,11 +106,14 @@ async function find(environment: ObtainEnvironment, order: ObtainOrder, signal: 
   const files = filesNamed(name, environment.mounted);
   if ('crl' in files) {
     const previous = vault.newestLists(name);
-    const found = await environment.turns.run(() => readRootsWithLists(files, previous, environment.now()), signal);
+    const rootsWithLists = await environment.turns.run(
+      () => readRootsWithLists(files, previous, environment.now()),
+      signal,
+    );
     signal.throwIfAborted();
-    for (const warning of found.warnings) environment.warn?.(warning);
-    const version = vault.keepRoots(name, unionOf(found.roots), found.lists);
-    return { version, authorities: '', ...(found.endsAtMs !== null && { endsAtMs: found.endsAtMs }) };
+    for (const warning of rootsWithLists.warnings) environment.warn?.(warning);
+    const version = vault.keepRoots(name, unionOf(rootsWithLists.roots), rootsWithLists.lists);
+    return { version, authorities: '', ...(rootsWithLists.endsAtMs !== null && { endsAtMs: rootsWithLists.endsAtMs }) };
   }
   // A read that hung may complete later: discard its result.
   if ('roots' in files) {

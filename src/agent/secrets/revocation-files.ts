@@ -41,9 +41,9 @@ export function readRootsWithLists(
   previous: readonly RevocationList[],
   atMs: number,
 ): Promise<RootsWithLists> {
-  return readTogether(async (at) => {
-    const rootsContent = await contentOf(files.roots, await at(files.roots));
-    const listContent = await contentOf(files.crl, await at(files.crl));
+  return readTogether(async (locate) => {
+    const rootsContent = await contentOf(files.roots, await locate(files.roots));
+    const listContent = await contentOf(files.crl, await locate(files.crl));
     const roots = certificatesIn(rootsContent);
     if (roots.length === 0)
       throw new SecretFileError('CERTIFICATE_MISSING', files.roots, 'contains no valid PEM certificate');

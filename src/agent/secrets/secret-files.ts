@@ -23,9 +23,9 @@ export class SecretFileError extends CertificateError {
  * @throws SecretFileError if Envoy could not use it, such as a key of another certificate
  */
 export function readPair(files: { certificate: string; key: string }): Promise<KeyPair> {
-  return readTogether(async (at) => {
-    const chain = await contentOf(files.certificate, await at(files.certificate));
-    return pairOf(files, chain, await contentOf(files.key, await at(files.key)));
+  return readTogether(async (locate) => {
+    const chain = await contentOf(files.certificate, await locate(files.certificate));
+    return pairOf(files, chain, await contentOf(files.key, await locate(files.key)));
   });
 }
 
@@ -71,9 +71,9 @@ export async function readRoots(file: string): Promise<string[]> {
   return roots;
 }
 
-/** @param at path of the file with resolved links */
-export async function contentOf(file: string, at = file): Promise<Buffer> {
-  const content = await readSmallFile(at);
+/** @param path path of the file with resolved links */
+export async function contentOf(file: string, path = file): Promise<Buffer> {
+  const content = await readSmallFile(path);
   if ('problem' in content) throw new SecretFileError(content.code, file, content.problem);
   return content;
 }

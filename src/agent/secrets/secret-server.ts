@@ -177,8 +177,8 @@ export class SecretServer {
   }
 
   #subject(name: string): Subject {
-    const known = this.#subjects.get(name);
-    if (known !== undefined) return known;
+    const existingSubject = this.#subjects.get(name);
+    if (existingSubject !== undefined) return existingSubject;
     const created: Subject = {
       streams: new Set(),
       version: undefined,
@@ -315,17 +315,17 @@ class SecretStream {
     if (acknowledged !== undefined) this.#handleResponse(...acknowledged, error);
     // Responds to an acknowledgement only with new names: otherwise each response would cause the next one (istio#20951).
     const subscribed = new Set(names);
-    const left = [...this.#deliveries.keys()].filter((name) => !subscribed.has(name));
+    const unsubscribedNames = [...this.#deliveries.keys()].filter((name) => !subscribed.has(name));
     const added = [...subscribed].filter((name) => !this.#deliveries.has(name));
     // The first name was counted when the stream was opened.
     const isPaidFor = !this.#hasSubscribed && added.length > 0;
     this.#hasSubscribed = true;
-    const changes = left.length + added.length - (isPaidFor ? 1 : 0);
+    const changes = unsubscribedNames.length + added.length - (isPaidFor ? 1 : 0);
     if (changes > 0 && !this.#peer.mayChange(changes)) {
       this.#call.end('RESOURCE_EXHAUSTED', 'subscriptions change too often');
       return;
     }
-    for (const name of left) this.#leave(name);
+    for (const name of unsubscribedNames) this.#leave(name);
     for (const name of added) {
       this.#deliveries.set(name, { sent: undefined, nonce: '', acknowledged: undefined, isRefused: false });
     }

@@ -39,27 +39,29 @@ function targetsIn(targets: unknown, statusPort: number): MetricsTarget[] {
   if (!Array.isArray(targets)) throw new VariableError('targets', wrongType('a list', targets));
   if (targets.length > maxTargets) throw new VariableError('targets', tooLarge(maxTargets, targets.length, 'targets'));
   return targets.map((item, i) => {
-    const place = `targets[${i}]`;
-    const target = targetOf(objectField(item, place), `${place}.`, statusPort);
+    const targetPath = `targets[${i}]`;
+    const target = targetOf(objectField(item, targetPath), `${targetPath}.`, statusPort);
     if (reserved.has(target.port)) {
-      throw new VariableError(`${place}.port`, notAllowed('must not be a port of the proxy', target.port));
+      throw new VariableError(`${targetPath}.port`, notAllowed('must not be a port of the proxy', target.port));
     }
     return target;
   });
 }
 
-function targetOf(fields: JsonFields, place: string, statusPort: number): MetricsTarget {
+function targetOf(fields: JsonFields, fieldPrefix: string, statusPort: number): MetricsTarget {
   const portField = fields.port;
   const text =
-    typeof portField === 'number' && place !== '' ? String(portField) : stringField(portField, `${place}port`);
+    typeof portField === 'number' && fieldPrefix !== ''
+      ? String(portField)
+      : stringField(portField, `${fieldPrefix}port`);
   const port = portIn(text);
-  if (port === undefined) throw new VariableError(`${place}port`, portViolation(portField));
+  if (port === undefined) throw new VariableError(`${fieldPrefix}port`, portViolation(portField));
   if (port === statusPort) {
     const message = 'must not be the status port of this agent, which would scrape itself';
-    throw new VariableError(`${place}port`, notAllowed(message, port));
+    throw new VariableError(`${fieldPrefix}port`, notAllowed(message, port));
   }
-  const path = stringField(fields.path, `${place}path`) || '/metrics';
-  return { port, path: requestTarget(path, `${place}path`) };
+  const path = stringField(fields.path, `${fieldPrefix}path`) || '/metrics';
+  return { port, path: requestTarget(path, `${fieldPrefix}path`) };
 }
 
 /** Returns port 80 for an empty text, and `undefined` for an invalid one. */

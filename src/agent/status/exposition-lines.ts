@@ -97,30 +97,30 @@ const omitted = { text: '' };
  * @returns `text` is the same string as `lines` if all lines are kept
  */
 export function validLines(lines: string, to: ExpositionFormat, from: ExpositionFormat = to): ValidLines {
-  const kept: string[] = [];
+  const keptLines: string[] = [];
   const mayBeBroken = isBroken(lines);
   let dropped = 0;
   // Start of the unchanged lines that were not copied yet.
   let unchangedFrom = 0;
-  let at = 0;
+  let offset = 0;
   let hasEnded = false;
-  while (at < lines.length && !hasEnded) {
-    const newline = lines.indexOf('\n', at);
+  while (offset < lines.length && !hasEnded) {
+    const newline = lines.indexOf('\n', offset);
     const next = newline < 0 ? lines.length : newline + 1;
-    hasEnded = isAt(endOfBody, lines, at);
-    const isOmitted = hasEnded || isAt(empty, lines, at);
-    const isInvalid = !isOmitted && mayBeBroken && isBroken(lines.slice(at, next));
-    const result = isOmitted ? omitted : isInvalid ? undefined : checkLine(lines, at, { to, from });
+    hasEnded = isAt(endOfBody, lines, offset);
+    const isOmitted = hasEnded || isAt(empty, lines, offset);
+    const isInvalid = !isOmitted && mayBeBroken && isBroken(lines.slice(offset, next));
+    const result = isOmitted ? omitted : isInvalid ? undefined : checkLine(lines, offset, { to, from });
     if (result !== 'as it is') {
-      if (at > unchangedFrom) kept.push(lines.slice(unchangedFrom, at));
+      if (offset > unchangedFrom) keptLines.push(lines.slice(unchangedFrom, offset));
       if (result === undefined) dropped++;
-      else if (result.text !== '') kept.push(result.text);
+      else if (result.text !== '') keptLines.push(result.text);
       unchangedFrom = next;
     }
-    at = next;
+    offset = next;
   }
-  if (unchangedFrom < at) kept.push(unchangedFrom === 0 ? lines : lines.slice(unchangedFrom, at));
-  const text = kept.length === 1 ? kept[0]! : kept.join('');
+  if (unchangedFrom < offset) keptLines.push(unchangedFrom === 0 ? lines : lines.slice(unchangedFrom, offset));
+  const text = keptLines.length === 1 ? keptLines[0]! : keptLines.join('');
   return { text: text === '' || text.endsWith('\n') ? text : `${text}\n`, dropped, hasEnded };
 }
 
@@ -131,39 +131,39 @@ function isBroken(lines: string): boolean {
 
 function checkLine(
   lines: string,
-  at: number,
+  offset: number,
   { to, from }: { to: ExpositionFormat; from: ExpositionFormat },
 ): LineResult {
-  if (lines[at] === '#') return commentOf(lines, at, to);
+  if (lines[offset] === '#') return commentOf(lines, offset, to);
   const { bare, sample } = grammars[to];
-  if (isAt(to === from ? sample : bare, lines, at)) return 'as it is';
-  anySample.lastIndex = at;
+  if (isAt(to === from ? sample : bare, lines, offset)) return 'as it is';
+  anySample.lastIndex = offset;
   const [, series, value, time, exemplar] = anySample.exec(lines) ?? [];
   if (series === undefined) return undefined;
-  const rest = to === from ? timeOf(time) + exemplarOf(exemplar, to) : timeOf(time && `${Number(time) / 1_000}`);
-  const written = `${withoutBlanks(series)} ${value}${rest}\n`;
+  const suffix = to === from ? timeOf(time) + exemplarOf(exemplar, to) : timeOf(time && `${Number(time) / 1_000}`);
+  const written = `${withoutBlanks(series)} ${value}${suffix}\n`;
   return isAt(sample, written, 0) ? { text: written } : undefined;
 }
 
 /** Text format allows any comment, OpenMetrics none. Each format has types that the other does not know. */
-function commentOf(lines: string, at: number, to: ExpositionFormat): LineResult {
-  metadata.lastIndex = at;
-  const [found, isType, isHelp] = metadata.exec(lines) ?? [];
+function commentOf(lines: string, offset: number, to: ExpositionFormat): LineResult {
+  metadata.lastIndex = offset;
+  const [matched, isType, isHelp] = metadata.exec(lines) ?? [];
   const { type, help } = grammars[to];
-  if (isType !== undefined) return isAt(type, lines, at) ? 'as it is' : otherType(lines, at, type);
-  if (isHelp !== undefined) return isAt(help, lines, at) ? 'as it is' : omitted;
+  if (isType !== undefined) return isAt(type, lines, offset) ? 'as it is' : otherType(lines, offset, type);
+  if (isHelp !== undefined) return isAt(help, lines, offset) ? 'as it is' : omitted;
   if (to === 'text') return 'as it is';
-  if (found === undefined) return omitted;
-  unit.lastIndex = at;
-  const [, metric = '', word = ''] = unit.exec(lines) ?? [];
-  return word !== '' && metric.endsWith(`_${word}`) ? 'as it is' : omitted;
+  if (matched === undefined) return omitted;
+  unit.lastIndex = offset;
+  const [, metric = '', unitName = ''] = unit.exec(lines) ?? [];
+  return unitName !== '' && metric.endsWith(`_${unitName}`) ? 'as it is' : omitted;
 }
 
-function otherType(lines: string, at: number, type: RegExp): LineResult {
-  anyType.lastIndex = at;
-  const [, metric, word] = anyType.exec(lines) ?? [];
+function otherType(lines: string, offset: number, type: RegExp): LineResult {
+  anyType.lastIndex = offset;
+  const [, metric, typeName] = anyType.exec(lines) ?? [];
   if (metric === undefined) return undefined;
-  const written = `# TYPE ${metric} ${word}\n`;
+  const written = `# TYPE ${metric} ${typeName}\n`;
   return isAt(type, written, 0) ? { text: written } : omitted;
 }
 
@@ -175,8 +175,8 @@ function timeOf(time: string | undefined): string {
 /** Text format has no exemplars. */
 function exemplarOf(exemplar: string | undefined, to: ExpositionFormat): string {
   if (exemplar === undefined || to === 'text') return '';
-  const [, labels = '', rest = ''] = /^[ \t]+#[ \t]*(\{.*\})(.*)$/s.exec(exemplar) ?? [];
-  return ` # ${withoutBlanks(labels)}${rest.replace(/[ \t]+/g, ' ')}`;
+  const [, labels = '', valueAndTime = ''] = /^[ \t]+#[ \t]*(\{.*\})(.*)$/s.exec(exemplar) ?? [];
+  return ` # ${withoutBlanks(labels)}${valueAndTime.replace(/[ \t]+/g, ' ')}`;
 }
 
 /** Removes white space outside of quotation marks. */
@@ -184,7 +184,7 @@ function withoutBlanks(series: string): string {
   return series.replace(/("[^"\\]*(?:\\.[^"\\]*)*")|[ \t]+/g, '$1');
 }
 
-function isAt(expression: RegExp, text: string, at: number): boolean {
-  expression.lastIndex = at;
+function isAt(expression: RegExp, text: string, offset: number): boolean {
+  expression.lastIndex = offset;
   return expression.test(text);
 }

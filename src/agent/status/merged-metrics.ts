@@ -158,8 +158,8 @@ export class MergedMetrics {
       const text = isOpen ? validLines(bytes.toString('latin1'), 'OpenMetrics', 'text').text : undefined;
       await write(output, text === undefined ? bytes : Buffer.from(text, 'latin1'), disconnected);
     };
-    for (const piece of this.#environment.metrics.meshText()) {
-      waiting += piece;
+    for (const chunk of this.#environment.metrics.meshText()) {
+      waiting += chunk;
       if (waiting.length < minChunkCharacters) continue;
       await flush();
       await turns.rest();
@@ -199,7 +199,7 @@ export class MergedMetrics {
     const base = new URL(`http://${localhost.includes(':') ? `[${localhost}]` : localhost}:${target.port}`);
     let { path } = target;
     for (let redirects = 0; redirects <= maxRedirects; redirects++) {
-      const body = await open(
+      const body = await openBody(
         { host: localhost, port: target.port, path },
         headersFor(part, incoming),
         signal,
@@ -247,18 +247,18 @@ export class MergedMetrics {
     }
   }
 
-  #dropped(part: Part, count: number): void {
+  #dropped(countDropped: Part, count: number): void {
     const { metrics, log } = this.#environment;
     metrics.countDroppedLines(count);
-    if (this.#repeats.isDue(`${part} lines`, '')) log.warn('metrics.linesDropped', { part });
+    if (this.#repeats.isDue(`${countDropped} lines`, '')) log.warn('metrics.linesDropped', { part: countDropped });
   }
 
-  #failed(part: Part, error: unknown, signal: AbortSignal): void {
+  #failed(recordFailure: Part, error: unknown, signal: AbortSignal): void {
     if (errorNameOf(signal.reason) === 'AbortError') return;
     const { metrics, log } = this.#environment;
     const reason = errorNameOf(signal.reason) === 'TimeoutError' ? 'scrape timeout exceeded' : messageOf(error);
-    metrics.countScrapeFailure(part);
-    if (this.#repeats.isDue(part, reason)) log.warn('metrics.scrapeFailed', { part, reason });
+    metrics.countScrapeFailure(recordFailure);
+    if (this.#repeats.isDue(recordFailure, reason)) log.warn('metrics.scrapeFailed', { part: recordFailure, reason });
   }
 
   /**
@@ -328,7 +328,7 @@ function headersFor(part: Part, { headers }: IncomingMessage): Record<string, st
   };
 }
 
-function open(
+function openBody(
   target: { host: string; port: number; path: string },
   headers: Record<string, string>,
   signal: AbortSignal,
@@ -366,7 +366,7 @@ function outputFor({ headers }: IncomingMessage, response: ServerResponse): Outp
 /** Yields complete lines. Terminates the last line of a complete body; discards an interrupted line. */
 async function* completeLines(body: IncomingMessage, maxBytes: number, signal: AbortSignal): AsyncGenerator<Buffer> {
   // Chunks of an incomplete line, joined once at its end.
-  let rest: Buffer[] = [];
+  let buffered: Buffer[] = [];
   let restBytes = 0;
   let bytes = 0;
   const stop = (): void => void body.destroy(new Error('response not complete in time'));
@@ -377,15 +377,15 @@ async function* completeLines(body: IncomingMessage, maxBytes: number, signal: A
       if (bytes > maxBytes) throw new Error(`response exceeds ${maxBytes} bytes`);
       const end = chunk.lastIndexOf(10) + 1;
       if (end > 0) {
-        yield Buffer.concat([...rest, chunk.subarray(0, end)]);
-        rest = [];
+        yield Buffer.concat([...buffered, chunk.subarray(0, end)]);
+        buffered = [];
         restBytes = 0;
       }
       restBytes += chunk.length - end;
       if (restBytes > maxLineBytes) throw new Error(`line exceeds ${maxLineBytes} bytes`);
-      if (end < chunk.length) rest.push(Buffer.from(chunk.subarray(end)));
+      if (end < chunk.length) buffered.push(Buffer.from(chunk.subarray(end)));
     }
-    if (restBytes > 0) yield Buffer.concat([...rest, Buffer.from('\n')]);
+    if (restBytes > 0) yield Buffer.concat([...buffered, Buffer.from('\n')]);
   } finally {
     signal.removeEventListener('abort', stop);
   }

@@ -192,10 +192,12 @@ function getHttp2(
 }
 
 function http2Headers(headers: readonly Header[]): OutgoingHttpHeaders {
-  const found = new Map<string, string[]>();
+  const valuesByName = new Map<string, string[]>();
   for (const [name, value] of headers) {
     const key = name.toLowerCase() === 'host' ? ':authority' : name.toLowerCase();
-    if (!hopByHop.has(key)) found.set(key, [...(found.get(key) ?? []), value]);
+    if (!hopByHop.has(key)) valuesByName.set(key, [...(valuesByName.get(key) ?? []), value]);
   }
-  return Object.fromEntries([...found].map(([name, values]) => [name, values.length === 1 ? values[0] : values]));
+  return Object.fromEntries(
+    [...valuesByName].map(([name, values]) => [name, values.length === 1 ? values[0] : values]),
+  );
 }

@@ -40,9 +40,9 @@ type EnvoyState = Pick<EnvoyResponded, 'by' | 'live' | 'detail'>;
 
 export function statusServer(environment: StatusServerEnvironment) {
   return fromCallback<StatusHttpOrder, { port: number }>(({ input, sendBack, receive }) => {
-    let open = true;
+    let isOpen = true;
     const endpoint = new StatusEndpoint(environment, (event) => {
-      if (open) sendBack(event);
+      if (isOpen) sendBack(event);
     });
     endpoint.open(input.port);
     receive((order) => {
@@ -53,7 +53,7 @@ export function statusServer(environment: StatusServerEnvironment) {
       else endpoint.respond(order);
     });
     return () => {
-      open = false;
+      isOpen = false;
       endpoint.close();
     };
   });
@@ -239,9 +239,9 @@ class StatusEndpoint {
   }
 
   /** `undefined` if another Envoy serves since then. */
-  async #probeState(at: EnvoyProbe['at'], checksListeners = true): Promise<EnvoyState | undefined> {
+  async #probeState(probeTarget: EnvoyProbe['at'], checksListeners = true): Promise<EnvoyState | undefined> {
     const probed = this.#serving;
-    const { by, live, detail } = await probeServingEnvoy(at, this.#admin, probed, this.#environment.ports);
+    const { by, live, detail } = await probeServingEnvoy(probeTarget, this.#admin, probed, this.#environment.ports);
     await this.#firstListenerCheck;
     if (checksListeners && by === 'admin' && live) await this.#checkListeners();
     if (this.#serving !== probed) return undefined;

@@ -52,13 +52,13 @@ export function remoteCodeOf(extension: Uint8Array): RemoteCode | undefined {
   const typed = config && fieldIn(config, typedConfig);
   const type = typed && textIn(typed, 1);
   if (config === undefined || (type !== httpWasm && type !== networkWasm)) return undefined;
-  const plugin = at(extension, pathOfPlugin);
-  const remote = at(extension, [...pathOfCode, 2]);
+  const plugin = messageAt(extension, pathOfPlugin);
+  const remote = messageAt(extension, [...pathOfCode, 2]);
   const uri = remote && fieldIn(remote, 1);
   if (plugin === undefined || remote === undefined || uri === undefined || textIn(uri, 2) !== agentCluster)
     return undefined;
   const sha256 = textIn(remote, 2) ?? '';
-  const variables = variablesIn(at(extension, pathOfVariables));
+  const variables = variablesIn(messageAt(extension, pathOfVariables));
   const policy = variables.get(pullVariables.policy);
   return {
     extension: textIn(config, 1) ?? '',
@@ -74,12 +74,12 @@ export function remoteCodeOf(extension: Uint8Array): RemoteCode | undefined {
 
 /** Only the variables for the agent. */
 function variablesIn(variables: Uint8Array | undefined): ReadonlyMap<string, string> {
-  const found = new Map<string, string>();
+  const pullVariables = new Map<string, string>();
   for (const { field, content } of variables === undefined ? [] : wireFieldsOf(variables)) {
     const name = field === variableField && content !== undefined ? (textIn(content, 1) ?? '') : '';
-    if (content !== undefined && pullVariableNames.has(name)) found.set(name, textIn(content, 2) ?? '');
+    if (content !== undefined && pullVariableNames.has(name)) pullVariables.set(name, textIn(content, 2) ?? '');
   }
-  return found;
+  return pullVariables;
 }
 
 /** The extension with its code in a file, without the variables for the agent. */
@@ -95,7 +95,7 @@ export function withFile(extension: Uint8Array, file: string): Uint8Array {
 function withoutPullVariables(variables: Uint8Array): Uint8Array {
   const isForAgent = ({ field, content }: WireField): boolean =>
     field === variableField && content !== undefined && pullVariableNames.has(textIn(content, 1) ?? '');
-  return Buffer.concat(wireFieldsOf(variables).flatMap((one) => (isForAgent(one) ? [] : [one.raw])));
+  return Buffer.concat(wireFieldsOf(variables).flatMap((variable) => (isForAgent(variable) ? [] : [variable.raw])));
 }
 
 /** The extension, replaced by a filter that permits everything or nothing. */
@@ -144,10 +144,10 @@ export function wireFieldsOf(message: Uint8Array): WireField[] {
   return fields;
 }
 
-function at(message: Uint8Array, path: readonly number[]): Uint8Array | undefined {
-  let found: Uint8Array | undefined = message;
-  for (const field of path) found = found && fieldIn(found, field);
-  return found;
+function messageAt(message: Uint8Array, path: readonly number[]): Uint8Array | undefined {
+  let nested: Uint8Array | undefined = message;
+  for (const field of path) nested = nested && fieldIn(nested, field);
+  return nested;
 }
 
 /** The message with the first field at the path replaced. */

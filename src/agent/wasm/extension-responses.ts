@@ -102,9 +102,9 @@ export class ExtensionResponses {
 
   /** @param outcome path of the module's file, or why it is not available yet */
   settle(id: number, outcome: { readonly file: string } | { readonly reason: string }): void {
-    const found = this.#modules.get(id);
-    if (found === undefined) return;
-    const { response, extension } = found;
+    const pendingModule = this.#modules.get(id);
+    if (pendingModule === undefined) return;
+    const { response, extension } = pendingModule;
     const wasPending = extension.failure === undefined;
     if ('reason' in outcome) {
       if (!wasPending) return;
@@ -114,7 +114,7 @@ export class ExtensionResponses {
       this.#modules.delete(id);
       this.#fetches.counts?.converted('success');
       extension.failure = undefined;
-      extension.content = this.#changed(extension.content, (any) => withFile(any, outcome.file));
+      extension.content = this.#changeExtensions(extension.content, (any) => withFile(any, outcome.file));
       if (response.isForwarded) this.#send(response, this.#contentOf(extension));
     }
     if (wasPending) response.pending--;
@@ -123,7 +123,7 @@ export class ExtensionResponses {
 
   /** Why Envoy's acknowledgement of a response must become a rejection; returned once per response. */
   refusalOf(nonce: string): string | undefined {
-    const index = this.#forwarded.findIndex((one) => one.nonce === nonce);
+    const index = this.#forwarded.findIndex((sent) => sent.nonce === nonce);
     if (index < 0) return undefined;
     const { reason } = this.#forwarded[index]!;
     this.#forwarded = this.#forwarded.slice(index + 1);
@@ -139,7 +139,7 @@ export class ExtensionResponses {
     }
     if (code === undefined || (received.has(code.extension) && !code.failsOpen)) return [];
     received.delete(code.extension);
-    return [this.#changed(content, (any) => withoutCode(any, code.failsOpen ? 'everything' : 'nothing'))];
+    return [this.#changeExtensions(content, (any) => withoutCode(any, code.failsOpen ? 'everything' : 'nothing'))];
   }
 
   /** Records requested extensions. Envoy does not keep extensions that it does not request any more. */
@@ -206,7 +206,7 @@ export class ExtensionResponses {
     return textOf((config && fieldIn(config, 1)) ?? new Uint8Array());
   }
 
-  #changed(content: Uint8Array, change: (any: Uint8Array) => Uint8Array): Uint8Array {
+  #changeExtensions(content: Uint8Array, change: (any: Uint8Array) => Uint8Array): Uint8Array {
     return this.#protocol === 'sotw' ? change(content) : replaced(content, [2], change);
   }
 

@@ -158,19 +158,20 @@ export class ModuleCache {
       hash.update(chunk);
       await handle.writeFile(chunk);
     }
-    const found = hash.digest('hex');
-    if (sha256 !== '' && found !== sha256) throw new ChecksumError(`SHA-256 must be ${sha256}, got ${found}`);
+    const actualSha256 = hash.digest('hex');
+    if (sha256 !== '' && actualSha256 !== sha256)
+      throw new ChecksumError(`SHA-256 must be ${sha256}, got ${actualSha256}`);
     if (!beginning.equals(magic)) {
       throw new ModuleError(
         `not a Wasm module: must begin with ${magic.toString('hex')}, got "${beginning.toString('hex')}"`,
       );
     }
-    return { bytes, sha256: found };
+    return { bytes, sha256: actualSha256 };
   }
 
   #fileOf({ url, sha256, version = '' }: ModuleKey): string {
-    const named = version === '' ? url : `${url}\0${version}`;
-    const name = sha256 === '' ? `url-${createHash('sha256').update(named).digest('hex')}` : sha256;
+    const cacheKey = version === '' ? url : `${url}\0${version}`;
+    const name = sha256 === '' ? `url-${createHash('sha256').update(cacheKey).digest('hex')}` : sha256;
     return join(this.#folder, `${name}.wasm`);
   }
 
@@ -184,17 +185,19 @@ export class ModuleCache {
   }
 
   /** Removes modules that were unused for too long, then the least recently used until there is space. */
-  async #evict(neededBytes: number, kept?: string): Promise<void> {
+  async #evict(neededBytes: number, keptFile?: string): Promise<void> {
     const now = this.#now();
     const names = await readdir(this.#folder);
-    const found = await Promise.all(
+    const filesByDirectory = await Promise.all(
       names.map(async (name) => {
         const file = join(this.#folder, name);
         const status = await stat(file).catch(() => undefined);
-        return status?.isFile() && file !== kept ? [{ file, bytes: status.size, unusedMs: now - status.mtimeMs }] : [];
+        return status?.isFile() && file !== keptFile
+          ? [{ file, bytes: status.size, unusedMs: now - status.mtimeMs }]
+          : [];
       }),
     );
-    const files = found.flat().sort((a, b) => b.unusedMs - a.unusedMs);
+    const files = filesByDirectory.flat().sort((a, b) => b.unusedMs - a.unusedMs);
     let total = files.reduce((sum, { bytes }) => sum + bytes, neededBytes);
     let count = files.length;
     for (const { file, bytes, unusedMs } of files) {

@@ -120,8 +120,8 @@ async function pullModule(
   if (digest !== '' && !pulled.digests.includes(digest)) {
     throw new ChecksumError(`SHA-256 of the image must be ${digest}, got ${pulled.digests[0]}`);
   }
-  const known = await cache.lookupImage(imageNames.ofDigest(pulled.digest));
-  const stored = known ?? (await cache.storeImage(pulled.module()));
+  const cachedImage = await cache.lookupImage(imageNames.ofDigest(pulled.digest));
+  const stored = cachedImage ?? (await cache.storeImage(pulled.module()));
   await cache.nameImage(imageNames.ofDigest(pulled.digest), stored);
   await cache.nameImage(name, stored);
   return stored.file;

@@ -50,9 +50,11 @@ export function namesIn(
   message: Uint8Array,
   protocol: DiscoveryProtocol,
 ): { readonly names: ReadonlySet<string> | undefined; readonly removed: readonly string[] } {
-  const named = (fieldNumber: number): string[] =>
+  const namesInField = (fieldNumber: number): string[] =>
     [...fieldsOf(message)].filter(({ field }) => field === fieldNumber).map(({ bytes }) => textOf(bytes));
-  return protocol === 'sotw' ? { names: new Set(named(3)), removed: [] } : { names: undefined, removed: named(4) };
+  return protocol === 'sotw'
+    ? { names: new Set(namesInField(3)), removed: [] }
+    : { names: undefined, removed: namesInField(4) };
 }
 
 /**
@@ -183,13 +185,13 @@ export function rejectionOf(refusal: string, protocol: DiscoveryProtocol): Uint8
 
 /** An envoy.config.core.v3.Node with strings in its metadata, a google.protobuf.Struct. */
 function nodeOf(metadata: Readonly<Record<string, string>>): Uint8Array {
-  const part = (field: number, bytes: Uint8Array): Uint8Array =>
+  const encodeField = (field: number, bytes: Uint8Array): Uint8Array =>
     new BinaryWriter().tag(field, WireType.LengthDelimited).bytes(bytes).finish();
   const struct = new BinaryWriter();
   for (const [name, value] of Object.entries(metadata)) {
     const entry = new BinaryWriter().tag(1, WireType.LengthDelimited).string(name);
-    entry.tag(2, WireType.LengthDelimited).bytes(part(3, Buffer.from(value)));
+    entry.tag(2, WireType.LengthDelimited).bytes(encodeField(3, Buffer.from(value)));
     struct.tag(1, WireType.LengthDelimited).bytes(entry.finish());
   }
-  return part(3, struct.finish());
+  return encodeField(3, struct.finish());
 }

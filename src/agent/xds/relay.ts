@@ -109,7 +109,7 @@ export class Relay {
     this.#call = call;
     this.#upstream = upstream;
     this.#options = options;
-    this.#subscriptions = new Map(options.subscriptions.map((one) => [one.typeUrl, one]));
+    this.#subscriptions = new Map(options.subscriptions.map((subscription) => [subscription.typeUrl, subscription]));
     this.#extensions =
       options.extensionFetches &&
       new ExtensionResponses(options.protocol, options.extensionFetches, (message, nonce) =>
@@ -236,9 +236,9 @@ export class Relay {
     if (isFirst) this.#scanner = new FieldScanner(scanned);
     this.#scanner?.push(isFirst ? bytes.subarray(frameHeadBytes) : bytes);
     if (!isLast) return;
-    const found = this.#scanner?.found;
+    const foundFields = this.#scanner?.found;
     this.#scanner = undefined;
-    passed('downstream', found?.get(responseFields.typeUrl) ?? '', found?.get(responseFields.nonce) ?? '');
+    passed('downstream', foundFields?.get(responseFields.typeUrl) ?? '', foundFields?.get(responseFields.nonce) ?? '');
   }
 
   /** `undefined` for a response to Envoy. */
@@ -302,7 +302,7 @@ class CongestedSide {
   readonly #source: Duplex;
   readonly #target: Duplex;
   readonly #report: (on: boolean) => void;
-  #word: NodeJS.Timeout | undefined;
+  #writeTimer: NodeJS.Timeout | undefined;
   #isReported = false;
   #isStopped = false;
 
@@ -314,9 +314,9 @@ class CongestedSide {
 
   /** @param isWritable whether the receiver accepts more bytes */
   wrote(isWritable: boolean): void {
-    if (isWritable || this.#word !== undefined || this.#isStopped) return;
+    if (isWritable || this.#writeTimer !== undefined || this.#isStopped) return;
     this.#source.pause();
-    this.#word = setTimeout(() => {
+    this.#writeTimer = setTimeout(() => {
       this.#isReported = true;
       this.#report(true);
     }, minCongestionMs);
@@ -325,13 +325,13 @@ class CongestedSide {
 
   stop(): void {
     this.#isStopped = true;
-    clearTimeout(this.#word);
+    clearTimeout(this.#writeTimer);
   }
 
   #drained(): void {
     if (this.#isStopped) return;
-    clearTimeout(this.#word);
-    this.#word = undefined;
+    clearTimeout(this.#writeTimer);
+    this.#writeTimer = undefined;
     if (this.#isReported) this.#report(false);
     this.#isReported = false;
     this.#source.resume();

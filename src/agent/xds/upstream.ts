@@ -127,15 +127,15 @@ class UpstreamStream {
 
   async begin(): Promise<void> {
     const { credentials, random = Math.random } = this.#environment;
-    let shown = '';
+    let credentialsText = '';
     try {
       const read = await credentials(this.#credential, this.#stopped);
-      shown = read.description;
+      credentialsText = read.description;
       this.#stopped.throwIfAborted();
       this.#connection = await this.#dial(read);
       this.#isVerified = read.tls !== undefined;
-      this.#join(read.headers, shown);
-      this.#report({ type: 'upstream.opened', credential: shown });
+      this.#join(read.headers, credentialsText);
+      this.#report({ type: 'upstream.opened', credential: credentialsText });
     } catch (error) {
       if (this.#stopped.aborted) return;
       const reason = explainInOneLine(error);
@@ -156,7 +156,7 @@ class UpstreamStream {
     return connection;
   }
 
-  #join(headers: Readonly<Record<string, string>>, shown: string): void {
+  #join(headers: Readonly<Record<string, string>>, credentialsText: string): void {
     const connection = this.#connection!;
     const call = this.#environment.streams.get(this.#stream);
     // The call has ended, which the downstream effect reports.
@@ -167,7 +167,9 @@ class UpstreamStream {
       const { code, details, retryAfterMs } = status ?? new GrpcError('UNAVAILABLE', 'control plane closed the stream');
       // Describes the token with its age, to diagnose a rejection.
       const why =
-        code === 'UNAUTHENTICATED' || code === 'PERMISSION_DENIED' ? `${details} (credentials: ${shown})` : details;
+        code === 'UNAUTHENTICATED' || code === 'PERMISSION_DENIED'
+          ? `${details} (credentials: ${credentialsText})`
+          : details;
       this.#lost(code, why, retryAfterMs);
     });
     this.#relay = new Relay(call, stream, {

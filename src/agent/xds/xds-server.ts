@@ -37,10 +37,10 @@ export function xdsServer({ streams, ownership, storedBundle: kept, random = Mat
         const envoy = String(call.headers[envoyHeader] ?? '').slice(0, maxNameCharacters);
         report({ type: 'downstream.opened', stream: streams.add(call, envoy), envoy, protocol, chance: random() });
       };
-    const taken = new Map(
+    const streamMethods = new Map(
       (Object.entries(methods) as [DiscoveryProtocol, string][]).map(([protocol, method]) => [method, take(protocol)]),
     );
-    GrpcSocketServer.listen(input.socket, { methods: taken, ...(ownership && { ownership }) }).then(
+    GrpcSocketServer.listen(input.socket, { methods: streamMethods, ...(ownership && { ownership }) }).then(
       (listening) => {
         server = listening;
         if (isStopped) listening.close();

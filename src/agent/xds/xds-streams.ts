@@ -16,9 +16,9 @@ export function accessLogSocketPath(configPath: string): string {
 }
 
 function socketPath(configPath: string, name: string): string {
-  const whole = resolve(configPath, name);
-  const fromHere = `./${relative('.', whole)}`;
-  return fromHere.length < whole.length ? fromHere : whole;
+  const absolutePath = resolve(configPath, name);
+  const fromHere = `./${relative('.', absolutePath)}`;
+  return fromHere.length < absolutePath.length ? fromHere : absolutePath;
 }
 
 /** Several Envoys exist during hot restarts and replacements. */

@@ -89,14 +89,14 @@ async function bootstrapOf(options: ProxyOptions): Promise<{ text: string; warni
  */
 function writeOutput(file: string, text: string): void {
   try {
-    const found = statSync(file, { throwIfNoEntry: false });
-    if (found?.isFile() === false) {
+    const fileStat = statSync(file, { throwIfNoEntry: false });
+    if (fileStat?.isFile() === false) {
       writeFileSync(file, text);
       return;
     }
     // A symbolic link is not replaced.
-    const place = found === undefined ? file : realpathSync(file);
-    replaceFileSync(place, text);
+    const targetPath = fileStat === undefined ? file : realpathSync(file);
+    replaceFileSync(targetPath, text);
   } catch (error) {
     throw unwritableError(file, error, '--out');
   }

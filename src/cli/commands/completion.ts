@@ -41,16 +41,16 @@ function wordsOf(program: Command): CompletionWords {
   };
 }
 
-function completionScript(words: CompletionWords, shell: Shell): string {
+function completionScript(completionWords: CompletionWords, shell: Shell): string {
   switch (shell) {
     case 'bash':
-      return bash(words);
+      return bash(completionWords);
     case 'zsh':
-      return `autoload -U +X bashcompinit && bashcompinit\n${bash(words)}`;
+      return `autoload -U +X bashcompinit && bashcompinit\n${bash(completionWords)}`;
     case 'fish':
-      return fish(words);
+      return fish(completionWords);
     case 'powershell':
-      return powershell(words);
+      return powershell(completionWords);
   }
 }
 
@@ -78,11 +78,11 @@ function fish({ program, commands }: CompletionWords): string {
   return commands
     .flatMap(({ name, summary, words }) => [
       `complete -c ${program} -n __fish_use_subcommand -f -a ${name} -d ${quoted(summary)}`,
-      ...words.map((word) => {
-        const seen = `-n '__fish_seen_subcommand_from ${name}'`;
-        return word.startsWith('--')
-          ? `complete -c ${program} ${seen} -l ${word.slice(2)}`
-          : `complete -c ${program} ${seen} -f -a ${word}`;
+      ...words.map((candidate) => {
+        const condition = `-n '__fish_seen_subcommand_from ${name}'`;
+        return candidate.startsWith('--')
+          ? `complete -c ${program} ${condition} -l ${candidate.slice(2)}`
+          : `complete -c ${program} ${condition} -f -a ${candidate}`;
       }),
     ])
     .join('\n');

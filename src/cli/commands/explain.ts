@@ -84,8 +84,8 @@ export function explainCommand(print: (text: string) => void = (text) => standar
     ],
   }).action(async (flags: ExplainFlags) => {
     const query = queryOf(flags);
-    const { warnings: ofFlags = [], notes = [] } = query.files ?? {};
-    const ignored = [...ofFlags, ...notes].filter(({ event }) =>
+    const { warnings: flagWarnings = [], notes = [] } = query.files ?? {};
+    const ignored = [...flagWarnings, ...notes].filter(({ event }) =>
       ['option.ignored', 'option.fileMissing'].includes(event),
     );
     for (const entry of ignored) standardError.write(`pilot-discovery: ${entryText(entry)}\n`);

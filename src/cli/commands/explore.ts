@@ -104,6 +104,8 @@ function refuseFlagsWithoutEffect(command: Command, subject: Subject): void {
 
 /** Format: `MODULE#EXPORT`. */
 function moduleAndExport(request: string): { machine: string; export?: string } {
-  const at = request.lastIndexOf('#');
-  return at < 0 ? { machine: request } : { machine: request.slice(0, at), export: request.slice(at + 1) };
+  const separatorIndex = request.lastIndexOf('#');
+  return separatorIndex < 0
+    ? { machine: request }
+    : { machine: request.slice(0, separatorIndex), export: request.slice(separatorIndex + 1) };
 }

@@ -22,8 +22,8 @@ export function addHelpSections(
     ['Limits (environment):', ...columnsOf(limits)],
     ['Exit codes:', ...columnsOf(exitCodes)],
   ];
-  const shown = sections.filter((lines) => lines.length > 1).map((lines) => lines.join('\n'));
-  return command.addHelpText('after', `\n${shown.join('\n\n')}`);
+  const shownSections = sections.filter((lines) => lines.length > 1).map((lines) => lines.join('\n'));
+  return command.addHelpText('after', `\n${shownSections.join('\n\n')}`);
 }
 
 function columnsOf(rows: readonly Row[]): string[] {

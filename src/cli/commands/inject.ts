@@ -84,30 +84,31 @@ function collected(value: string, earlier: readonly string[] = []): readonly str
 async function injectFiles(flags: InjectFlags, { out, error }: CommandStreams): Promise<number> {
   const environment = new Environment(process.env, (warning) => error(`${entryText(warning)}\n`));
   const limits = configLimitsOf(environment);
-  const ofFile: ByteLimit = { bytes: limits.maxFileBytes, setting: 'PILOT_CONFIG_MAX_FILE_BYTES' };
-  const report = (place: string, message: string): void =>
-    error(`pilot-discovery: ${place}: ${visibleLine(message)}\n`);
+  const fileLimit: ByteLimit = { bytes: limits.maxFileBytes, setting: 'PILOT_CONFIG_MAX_FILE_BYTES' };
+  const report = (location: string, message: string): void =>
+    error(`pilot-discovery: ${location}: ${visibleLine(message)}\n`);
   const texts: { readonly file: string; readonly text: string }[] = [];
   for (const file of flags.filename) {
-    const text = await textOf(file, ofFile);
+    const text = await textOf(file, fileLimit);
     if (E.isLeft(text)) {
       report(file, text.left);
       return exitCodes.unreadable;
     }
     texts.push({ file, text: text.right });
   }
-  const injector = await injectorOf(flags, ofFile, report);
+  const injector = await injectorOf(flags, fileLimit, report);
   if (injector === undefined) return exitCodes.invalid;
   let failed = false;
   const all = await withGoTemplates(injector, (ready) =>
     texts.map(({ file, text }) => ({ file, manifests: injectManifests(text, ready, flags.namespace) })),
   );
-  const injected = all.map(({ file, manifests: { text: changed, errors, skipped } }) => {
-    const place = ({ line, object }: ManifestMessage): string => `${file}:${line}: ${object}`;
-    for (const one of errors) report(place(one), one.message);
-    for (const one of skipped) error(`note: ${visibleLine(`${place(one)}: not injected: ${one.message}`)}\n`);
+  const injected = all.map(({ file, manifests: { text: injectedText, errors, skipped } }) => {
+    const locationOf = ({ line, object }: ManifestMessage): string => `${file}:${line}: ${object}`;
+    for (const message of errors) report(locationOf(message), message.message);
+    for (const message of skipped)
+      error(`note: ${visibleLine(`${locationOf(message)}: not injected: ${message.message}`)}\n`);
     failed ||= errors.length > 0;
-    return changed;
+    return injectedText;
   });
   if (failed) return exitCodes.invalid;
   out(joined(injected));

@@ -64,8 +64,9 @@ function interceptionCommand(name: 'istio-iptables' | 'istio-clean-iptables', su
   const keys = new Map<string, FlagName>();
   for (const [key, flag] of Object.entries<InterceptionFlag>(interceptionFlags)) {
     const { syntax, byDefault, meaning, rare } = flag;
-    const shown = byDefault === '' || syntax.endsWith('[true|false]') ? meaning : `${meaning} (default ${byDefault})`;
-    const option = new Option(syntax, shown).hideHelp(rare === true);
+    const description =
+      byDefault === '' || syntax.endsWith('[true|false]') ? meaning : `${meaning} (default ${byDefault})`;
+    const option = new Option(syntax, description).hideHelp(rare === true);
     keys.set(option.attributeName(), key as FlagName);
     command.addOption(option);
   }
@@ -78,8 +79,8 @@ function interceptionCommand(name: 'istio-iptables' | 'istio-clean-iptables', su
 
 async function run(name: string, givenFlags: GivenFlags, flags: LogFlags): Promise<number> {
   try {
-    const found = resolveInterception(givenFlags, process.env, { addresses: outerAddresses, readFile });
-    const order = name === 'istio-clean-iptables' ? { ...found, cleanupOnly: true } : found;
+    const resolved = resolveInterception(givenFlags, process.env, { addresses: outerAddresses, readFile });
+    const order = name === 'istio-clean-iptables' ? { ...resolved, cleanupOnly: true } : resolved;
     for (const warning of order.warnings) standardError.write(`pilot-agent: ${warning}\n`);
     return await carryOut(order, terminal(name, flags));
   } catch (error) {
@@ -104,10 +105,10 @@ async function carryOut(order: InterceptionOrder, terminal: Terminal): Promise<n
   return 0;
 }
 
-function withoutPlace(words: readonly string[]): string[] {
-  return words.filter((word, index) => {
-    if (words[index - 1] === '--network-namespace') return false;
-    return !/^--(network-namespace|cni-mode|skip-rule-apply|force-ipv6)(=|$)/.test(word);
+function withoutPlace(commandArgs: readonly string[]): string[] {
+  return commandArgs.filter((argument, index) => {
+    if (commandArgs[index - 1] === '--network-namespace') return false;
+    return !/^--(network-namespace|cni-mode|skip-rule-apply|force-ipv6)(=|$)/.test(argument);
   });
 }
 

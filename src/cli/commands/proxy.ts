@@ -137,8 +137,8 @@ async function runWith(program: Parameters<typeof runAgent>[0], trace: string | 
   const { exitCode, trouble } = await runAgent(program);
   if (trouble.length === 0) return exitCode;
   const [headline, ...details] = trouble;
-  const place = trace === undefined ? '' : `\n  → what led to it: chartpilot trace ${trace}`;
-  standardError.write(`pilot-agent: ${[headline, ...details].join('\n  ')}${place}\n`);
+  const traceHint = trace === undefined ? '' : `\n  → what led to it: chartpilot trace ${trace}`;
+  standardError.write(`pilot-agent: ${[headline, ...details].join('\n  ')}${traceHint}\n`);
   return exitCode;
 }
 

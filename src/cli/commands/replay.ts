@@ -17,7 +17,7 @@ export function replayCommand(output: CommandOutput): Command {
       new Option(
         '--machine <module>',
         'MODULE#EXPORT: root machine, or replacement of a machine with the same id; repeatable',
-      ).argParser((value: string, given: readonly string[] = []) => [...given, value]),
+      ).argParser((value: string, previousValues: readonly string[] = []) => [...previousValues, value]),
     )
     .addOption(new Option('--format <format>', 'Output format').choices(['text', 'json']).default('text'));
   return addHelpSections(command, {

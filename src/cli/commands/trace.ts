@@ -137,9 +137,9 @@ function another(name: string, names: readonly string[] = []): readonly string[]
 
 function kindsIn(text: string, previousKinds: readonly TraceRecord['kind'][] = []): readonly TraceRecord['kind'][] {
   const kinds = text.split(',').map((kind) => {
-    const known = recordKinds.find((candidate) => candidate === kind.trim());
-    if (known === undefined) throw new InvalidArgumentError(`Unknown record kind '${kind}'.`);
-    return known;
+    const recordKind = recordKinds.find((candidate) => candidate === kind.trim());
+    if (recordKind === undefined) throw new InvalidArgumentError(`Unknown record kind '${kind}'.`);
+    return recordKind;
   });
   return [...previousKinds, ...kinds];
 }

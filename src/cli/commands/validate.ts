@@ -83,9 +83,10 @@ async function validate(
   const input = paths.includes(standardInput)
     ? await readInput({ bytes: limits.maxBytes, setting: 'PILOT_CONFIG_MAX_BYTES' })
     : { texts: [], unreadable: [] };
-  const ofFile: ByteLimit = { bytes: limits.maxFileBytes, setting: 'PILOT_CONFIG_MAX_FILE_BYTES' };
-  const mesh = flags.meshConfig === undefined ? noMeshConfig : await readMesh(flags.meshConfig, ofFile);
-  const networks = flags.networksConfig === undefined ? noNetworks : await readNetworks(flags.networksConfig, ofFile);
+  const fileLimit: ByteLimit = { bytes: limits.maxFileBytes, setting: 'PILOT_CONFIG_MAX_FILE_BYTES' };
+  const mesh = flags.meshConfig === undefined ? noMeshConfig : await readMesh(flags.meshConfig, fileLimit);
+  const networks =
+    flags.networksConfig === undefined ? noNetworks : await readNetworks(flags.networksConfig, fileLimit);
   const found = await validateFiles(
     paths.filter((path) => path !== standardInput),
     input.texts,
@@ -174,8 +175,8 @@ async function readNetworks(file: string, limit: ByteLimit): Promise<NetworksFil
 function summary({ objects, files }: Validation, problems: readonly Problem[]): string {
   const errors = problems.filter(({ severity }) => severity === 'error').length;
   const counted = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? '' : 's'}`;
-  const found = [counted(errors, 'error'), counted(problems.length - errors, 'warning')].join(', ');
-  return `${counted(objects, 'valid object')} in ${counted(files, 'file')}: ${found}`;
+  const problemCounts = [counted(errors, 'error'), counted(problems.length - errors, 'warning')].join(', ');
+  return `${counted(objects, 'valid object')} in ${counted(files, 'file')}: ${problemCounts}`;
 }
 
 export const processStreams: CommandStreams = {

@@ -55,10 +55,10 @@ export function versionCommand(
     });
 }
 
-export async function formatBuildInfo(info: BuildInfo, short: boolean, output?: 'json' | 'yaml'): Promise<string> {
+export async function formatBuildInfo(info: BuildInfo, isShort: boolean, output?: 'json' | 'yaml'): Promise<string> {
   const versionOutput = { clientVersion: { ...info } };
   if (output === 'json') return JSON.stringify(versionOutput, undefined, 2);
   if (output === 'yaml') return (await import('../../model/yaml/yaml-writing.ts')).stringify(versionOutput).trimEnd();
-  if (short) return `${info.version}-${info.revision}`;
+  if (isShort) return `${info.version}-${info.revision}`;
   return `version   ${info.version}\nrevision  ${info.revision}\nruntime   ${info.runtime}`;
 }

@@ -34,18 +34,22 @@ export function reportFlagValues(program: Command, report: (message: string) => 
         if (
           previousValue !== undefined &&
           previousValue.length < list.length &&
-          previousValue.every((item, at) => item === list[at])
+          previousValue.every((item, itemIndex) => item === list[itemIndex])
         ) {
           values.set(option, []);
         }
       });
     }
     command.hook('preAction', () => {
-      for (const [option, given] of values) {
+      for (const [option, givenValues] of values) {
         const name = option.long ?? option.flags;
-        if (new Set(given).size > 1) {
-          const shown = isSecret(name) ? '' : ` (${given.map((value) => JSON.stringify(value)).join(', ')})`;
-          report(`${name} is given ${given.length} times${shown}: only the last value is used. Give it once`);
+        if (new Set(givenValues).size > 1) {
+          const shownValues = isSecret(name)
+            ? ''
+            : ` (${givenValues.map((value) => JSON.stringify(value)).join(', ')})`;
+          report(
+            `${name} is given ${givenValues.length} times${shownValues}: only the last value is used. Give it once`,
+          );
         }
         const attribute = option.attributeName();
         const value: unknown = command.getOptionValue(attribute);

@@ -31,9 +31,9 @@ export function addLogFlags(command: Command): Command {
 
 /** Hidden flags of a command without a log, which every command accepts and checks. */
 export function acceptLogFlags(command: Command): void {
-  const has = new Set(command.options.map(({ long }) => long));
+  const existingFlags = new Set(command.options.map(({ long }) => long));
   for (const option of addLogFlags(new Command()).options)
-    if (!has.has(option.long)) command.addOption(option.hideHelp());
+    if (!existingFlags.has(option.long)) command.addOption(option.hideHelp());
   // `proxy` opens its log first.
   if (command.name() !== 'proxy') command.hook('preAction', () => checkLogFlags(command.opts<LogFlags>()));
 }
@@ -82,12 +82,12 @@ function reportUnknownScopes(
   log: Logger,
 ): void {
   const callers = log_caller.split(',').map((scope) => scope.trim());
-  const named = {
+  const scopesByFlag = {
     '--log_output_level': parseLogLevels(log_output_level).keys(),
     '--log_stacktrace_level': parseLogLevels(log_stacktrace_level).keys(),
     '--log_caller': callers.filter((scope) => scope !== '' && scope !== '*'),
   };
-  for (const [flag, scopes] of Object.entries(named)) {
+  for (const [flag, scopes] of Object.entries(scopesByFlag)) {
     const unknown = unknownScopes(scopes);
     if (unknown.length === 0) continue;
     log.warn('log.scopeUnknown', { flag, scopes: unknown.join(', '), known: scopesInWords() });

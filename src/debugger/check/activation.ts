@@ -42,14 +42,14 @@ export function isNumbered({ alphabet }: Contract): boolean {
 /** Possible positions of an activation after messages without a number, which leave N undetermined. */
 export function unnumberedCuts({ terms, start, alphabet }: Contract): readonly Cut[] {
   const plain = new Set(alphabet.flatMap(({ from, to }, symbol) => (from.numbered || to.numbered ? [] : [symbol])));
-  const open = new Set<Term>();
+  const openTerms = new Set<Term>();
   const visit = (term: Term): void => {
-    for (const left of terms.after(term, plain)) {
-      if (left === terms.empty || open.has(left)) continue;
-      open.add(left);
-      visit(left);
+    for (const derivedTerm of terms.after(term, plain)) {
+      if (derivedTerm === terms.empty || openTerms.has(derivedTerm)) continue;
+      openTerms.add(derivedTerm);
+      visit(derivedTerm);
     }
   };
   visit(start);
-  return [...open].map((term) => ({ n: 'free', term }));
+  return [...openTerms].map((term) => ({ n: 'free', term }));
 }

@@ -82,53 +82,54 @@ export async function checkTraces(
 }
 
 async function checkOne(path: string, options: CheckCommandOptions): Promise<{ result: CheckedTrace; text?: string }> {
-  const reading = await openTrace(path);
+  const openedTrace = await openTrace(path);
   try {
-    await requireOneProgram(path, reading);
-    const diagrams = diagramsFor(reading.header.program, path, options.diagrams);
-    if (options.format === 'mermaid') return await drawOne(path, reading, diagrams, options.around ?? defaultContext);
-    const checker = new TraceChecker(diagrams, reading.header);
-    for await (const record of reading.records) checker.feed(record);
-    const result = resultOf(path, reading, checker);
+    await requireOneProgram(path, openedTrace);
+    const diagrams = diagramsFor(openedTrace.header.program, path, options.diagrams);
+    if (options.format === 'mermaid')
+      return await drawOne(path, openedTrace, diagrams, options.around ?? defaultContext);
+    const checker = new TraceChecker(diagrams, openedTrace.header);
+    for await (const record of openedTrace.records) checker.feed(record);
+    const result = resultOf(path, openedTrace, checker);
     return { result, ...(options.format === 'text' && { text: `${formatResult(result, diagrams)}\n` }) };
   } finally {
-    await reading.close();
+    await openedTrace.close();
   }
 }
 
 async function drawOne(
   path: string,
-  reading: TraceReading,
+  openedTrace: TraceReading,
   diagrams: readonly Diagram[],
   around: number,
 ): Promise<{ result: CheckedTrace; text: string }> {
-  const checker = new TraceChecker(diagrams, reading.header);
-  const judged = new CheckedMessages(diagrams, reading.header);
+  const checker = new TraceChecker(diagrams, openedTrace.header);
+  const checkedMessages = new CheckedMessages(diagrams, openedTrace.header);
   const window = new MessageWindow(around);
-  for await (const record of reading.records) {
+  for await (const record of openedTrace.records) {
     const deviations = checker.feed(record);
-    const message = judged.read(record);
+    const message = checkedMessages.read(record);
     if (message !== undefined) window.add(message, deviations);
   }
-  const result = resultOf(path, reading, checker);
+  const result = resultOf(path, openedTrace, checker);
   return { result, text: formatDrawing(result, window) };
 }
 
-function resultOf(path: string, reading: TraceReading, checker: TraceChecker): CheckedTrace {
+function resultOf(path: string, openedTrace: TraceReading, checker: TraceChecker): CheckedTrace {
   const report = checker.report();
   return {
     trace: path,
     verdict: report.departures.length === 0 ? 'accepted' : 'departs',
-    files: reading.files,
-    program: reading.header.program,
-    startedAt: reading.header.startedAt,
-    cutOff: reading.cutOff(),
+    files: openedTrace.files,
+    program: openedTrace.header.program,
+    startedAt: openedTrace.header.startedAt,
+    cutOff: openedTrace.cutOff(),
     ...report,
   };
 }
 
-function diagramsFor(program: string, trace: string, given: string | undefined): Diagram[] {
-  if (given !== undefined) return loadDiagrams(given);
+function diagramsFor(program: string, trace: string, diagramsPath: string | undefined): Diagram[] {
+  if (diagramsPath !== undefined) return loadDiagrams(diagramsPath);
   const path = bundledDiagrams(program);
   if (path === undefined) {
     throw new ChartpilotError('FLAG_INVALID', `${trace}: no sequence diagrams are known for program '${program}'`, {
@@ -149,8 +150,8 @@ function formatResult(result: CheckedTrace, diagrams: readonly Diagram[]): strin
 }
 
 function inOneLine({ files, verdict, program, startedAt }: CheckedTrace): string {
-  const found = verdict === 'accepted' ? 'matches the sequence diagrams' : 'deviates from the sequence diagrams';
-  return visibleLine(`${files.join(' + ')}: ${found} (${program}, started ${startedAt})`);
+  const conclusion = verdict === 'accepted' ? 'matches the sequence diagrams' : 'deviates from the sequence diagrams';
+  return visibleLine(`${files.join(' + ')}: ${conclusion} (${program}, started ${startedAt})`);
 }
 
 function formatDrawing(result: CheckedTrace, window: MessageWindow): string {

@@ -27,13 +27,15 @@ export function describeDeviation(deviation: Deviation): { headline: string; exp
 
 export function formatReport(report: TraceCheckReport, diagrams: readonly Diagram[]): string {
   const { departures, counts } = report;
-  const shown = departures.slice(0, maxDeviations);
+  const shownDeviations = departures.slice(0, maxDeviations);
   const width = Math.max(0, ...report.diagrams.map(({ file }) => file.length));
   return [
-    ...shown.map(
+    ...shownDeviations.map(
       (deviation, i) => `deviation ${i + 1} of ${counts.departures}: ${formatDeviation(deviation, diagrams)}\n`,
     ),
-    ...(shown.length < counts.departures ? [`… and ${counts.departures - shown.length} more deviations\n`] : []),
+    ...(shownDeviations.length < counts.departures
+      ? [`… and ${counts.departures - shownDeviations.length} more deviations\n`]
+      : []),
     ...(counts.lost > 0
       ? [`${counts.lost} records are missing from the trace; activations that contain them are checked in part\n`]
       : []),
@@ -64,12 +66,12 @@ function ignored({ counts, ignoredActors }: TraceCheckReport): string {
 
 function headline({ kind, message, diagram }: Deviation): string {
   const record = `record ${message.seq}`;
-  const place = diagram === undefined ? '' : `${diagram.file}:${diagram.line}`;
+  const location = diagram === undefined ? '' : `${diagram.file}:${diagram.line}`;
   switch (kind) {
     case 'out-of-order':
-      return `${record} is out of order (${place})`;
+      return `${record} is out of order (${location})`;
     case 'unexpected':
-      return `${record} is not allowed here (${place})`;
+      return `${record} is not allowed here (${location})`;
     case 'undeclared':
       return `${record} is in no diagram, although both actors are`;
   }
@@ -83,14 +85,14 @@ function diagramSide({ kind, diagram, expected }: Deviation, diagrams: readonly 
     const source = lineOf(next.file, next.line);
     return `    ► ${next.file === diagram.file ? '' : `${next.file}:`}${next.line}: ${source}   (${formatEnds(next)})`;
   });
-  const rest = expected.length > maxExpected ? [`      … and ${expected.length - maxExpected} more`] : [];
+  const omittedText = expected.length > maxExpected ? [`      … and ${expected.length - maxExpected} more`] : [];
   const begun = diagram.startedAt === undefined ? '' : ` started by record ${diagram.startedAt}`;
   const n = diagram.n === undefined ? '' : `, N = ${diagram.n}`;
   const title =
     kind === 'out-of-order'
       ? `  ${diagram.file}, activation${begun}${n}, last step: record ${diagram.lastAccepted}; expected next:`
       : `  ${diagram.file}:${diagram.line} contains it; expected now:`;
-  return [title, ...marked, ...rest];
+  return [title, ...marked, ...omittedText];
 }
 
 function formatMessage(message: Message): string {

@@ -180,18 +180,18 @@ export class TraceChecker {
       this.#ignore(kind);
       return noDeviation;
     }
-    let places = 0;
+    let acceptedCount = 0;
     let confirm: (() => void) | undefined;
     const deviations: Deviation[] = [];
     for (const [monitor, occurrence] of occurrences) {
-      const taken = monitor.take(message, occurrence);
-      if (taken.accepted) places++;
-      confirm ??= taken.confirm;
-      for (const refusal of taken.refusals) deviations.push(this.#outOfOrder(message, monitor, refusal));
+      const result = monitor.take(message, occurrence);
+      if (result.accepted) acceptedCount++;
+      confirm ??= result.confirm;
+      for (const refusal of result.refusals) deviations.push(this.#outOfOrder(message, monitor, refusal));
     }
-    const accepted = places > 0;
+    const accepted = acceptedCount > 0;
     // Records were lost, and the message is a deviation unless this uncertain activation is live.
-    if (places === 1) confirm?.();
+    if (acceptedCount === 1) confirm?.();
     if (standing === 'undeclared')
       deviations.push({ kind: 'undeclared', message, expected: [], before: [...this.#previousMessages] });
     else if (accepted) this.#counts.accepted++;

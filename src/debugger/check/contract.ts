@@ -46,8 +46,8 @@ export function contractOf(diagram: Diagram): Contract {
   const alphabet: (MessageSymbol & { lines: number[] })[] = [];
   const start = terms.fromFragment(diagram.body, ({ from, to, type, line }) => {
     const key = `${from.text} ${to.text} ${type}`;
-    const known = indexOf.get(key);
-    const symbol = known ?? alphabet.push({ from, to, type, lines: [] }) - 1;
+    const knownSymbol = indexOf.get(key);
+    const symbol = knownSymbol ?? alphabet.push({ from, to, type, lines: [] }) - 1;
     indexOf.set(key, symbol);
     alphabet[symbol]!.lines.push(line);
     return symbol;
@@ -136,10 +136,10 @@ export function advance(
   let accepted = false;
   let died = false;
   const derive = (term: Term, n: Binding, symbols: ReadonlySet<number>): boolean => {
-    const left = skipping ? terms.afterSkipping(term, symbols) : terms.after(term, symbols);
-    for (const rest of left) next.push({ n, term: rest });
-    accepted ||= left.size > 0;
-    return left.size > 0;
+    const derivedTerms = skipping ? terms.afterSkipping(term, symbols) : terms.after(term, symbols);
+    for (const derivedTerm of derivedTerms) next.push({ n, term: derivedTerm });
+    accepted ||= derivedTerms.size > 0;
+    return derivedTerms.size > 0;
   };
   for (const cut of cuts) {
     // A completed activation has no alphabet.
@@ -147,13 +147,13 @@ export function advance(
       next.push(cut);
       continue;
     }
-    const known = cut.n === 'free' ? plain : (numbered.get(cut.n)?.all ?? plain);
-    let moved = known !== undefined && derive(cut.term, cut.n, known);
+    const matchingSymbols = cut.n === 'free' ? plain : (numbered.get(cut.n)?.all ?? plain);
+    let moved = matchingSymbols !== undefined && derive(cut.term, cut.n, matchingSymbols);
     if (cut.n === 'free' && mayBind) {
       for (const [n, { alone }] of numbered) if (derive(cut.term, n, alone)) moved = true;
     }
     if (moved) continue;
-    if (known === undefined) next.push(cut);
+    if (matchingSymbols === undefined) next.push(cut);
     else died = true;
   }
   const distinct = distinctCuts(next);

@@ -89,17 +89,17 @@ export class DiagramMonitor {
   /** Offers a message to the live activations, and begins one if none accepts it. */
   take(message: Message, occurrence: Occurrence): MessageResult {
     const refusals: RefusedMessage[] = [];
-    let taken = false;
+    let isTaken = false;
     let interrupted = false;
     const unseen = this.#uncertainty !== undefined && this.#takeUnseen(occurrence);
     const inDoubt: Activation[] = [];
     for (const activation of this.#affected(occurrence.numbers)) {
       // N of this activation is not determined by a number that another activation has.
-      const moved = advance(this.contract, activation.cuts, occurrence, { mayBind: !taken });
+      const moved = advance(this.contract, activation.cuts, occurrence, { mayBind: !isTaken });
       if (moved.outcome === 'accepted') {
         this.#accept(activation, moved.cuts, message);
         if (activation.isUncertain) inDoubt.push(activation);
-        else taken = true;
+        else isTaken = true;
       } else if (isInterrupted(activation, occurrence)) {
         this.#end(activation, 'interrupted');
         interrupted = true;
@@ -117,14 +117,14 @@ export class DiagramMonitor {
       }
     }
     const isUncertain = unseen || inDoubt.length > 0;
-    const begun = !taken && refusals.length === 0 ? this.#begin(occurrence, message, isUncertain) : undefined;
+    const begun = !isTaken && refusals.length === 0 ? this.#begin(occurrence, message, isUncertain) : undefined;
     if (begun !== undefined && isUncertain) inDoubt.push(begun);
-    const accepted = taken || interrupted || isUncertain || begun !== undefined;
-    if (taken || interrupted || unseen || inDoubt.length === 0) return { accepted, refusals };
+    const accepted = isTaken || interrupted || isUncertain || begun !== undefined;
+    if (isTaken || interrupted || unseen || inDoubt.length === 0) return { accepted, refusals };
     // Activations that ended with this message were possible positions for it, too.
-    const left = inDoubt.filter((activation) => this.#live.has(activation));
-    const distinct = this.#distinct(left);
-    if (distinct.length !== 1 || left.length < inDoubt.length) return { accepted, refusals };
+    const stillLive = inDoubt.filter((activation) => this.#live.has(activation));
+    const distinct = this.#distinct(stillLive);
+    if (distinct.length !== 1 || stillLive.length < inDoubt.length) return { accepted, refusals };
     return { accepted, refusals, confirm: () => this.#confirm(distinct[0]!) };
   }
 
@@ -180,23 +180,25 @@ export class DiagramMonitor {
   /** Activations that a message with these numbers may affect; those with a determined N precede the others. */
   #affected(numbers: readonly Binding[]): readonly Activation[] {
     if (this.#live.size === 0) return none;
-    const open = this.#open();
-    if (open.length === 0 && numbers.length === 1 && numbers[0] !== 'free') {
+    const openActivations = this.#openActivations();
+    if (openActivations.length === 0 && numbers.length === 1 && numbers[0] !== 'free') {
       const bound = this.#byNumber.get(numbers[0]!);
       return bound === undefined ? none : [...bound];
     }
     const bound = numbers.includes('free')
       ? [...this.#live]
       : numbers.flatMap((n) => [...(this.#byNumber.get(n) ?? [])]);
-    if (open.length === 0) return [...new Set(bound)];
-    return [...new Set(bound.filter((activation) => !open.includes(activation))), ...open];
+    if (openActivations.length === 0) return [...new Set(bound)];
+    return [...new Set(bound.filter((activation) => !openActivations.includes(activation))), ...openActivations];
   }
 
   /** Activations with an undetermined N, oldest first: a number determines N of only one of them. */
-  #open(): readonly Activation[] {
-    const open = this.#byNumber.get('free');
-    if (open === undefined) return none;
-    return open.size === 1 ? [...open] : [...open].sort((a, b) => a.startedAt - b.startedAt);
+  #openActivations(): readonly Activation[] {
+    const freeActivations = this.#byNumber.get('free');
+    if (freeActivations === undefined) return none;
+    return freeActivations.size === 1
+      ? [...freeActivations]
+      : [...freeActivations].sort((a, b) => a.startedAt - b.startedAt);
   }
 
   /** The cuts after a message that begins an activation; empty if it cannot. */
@@ -241,12 +243,12 @@ export class DiagramMonitor {
   #distinct(activations: readonly Activation[]): readonly Activation[] {
     const byPlace = new Map<string, Activation>();
     for (const activation of activations) {
-      const place = positionKey(activation);
-      const same = byPlace.get(place);
-      const kept = same === undefined || same.startedAt < activation.startedAt ? activation : same;
-      const left = kept === activation ? same : activation;
-      if (left !== undefined) this.#end(left, 'interrupted');
-      byPlace.set(place, kept);
+      const position = positionKey(activation);
+      const same = byPlace.get(position);
+      const keptActivation = same === undefined || same.startedAt < activation.startedAt ? activation : same;
+      const replacedActivation = keptActivation === activation ? same : activation;
+      if (replacedActivation !== undefined) this.#end(replacedActivation, 'interrupted');
+      byPlace.set(position, keptActivation);
     }
     return [...byPlace.values()];
   }

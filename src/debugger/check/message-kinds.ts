@@ -33,7 +33,7 @@ export class MessageKinds {
   readonly #unchecked: readonly Contract[];
   readonly #names: readonly NamePattern[];
   readonly #types = new Map<string, TypeKind>();
-  readonly #known = new Map<string, boolean>();
+  readonly #knownActors = new Map<string, boolean>();
   #cached = 0;
 
   /** @param unchecked contracts that are not checked because the trace omits some of their messages */
@@ -46,8 +46,8 @@ export class MessageKinds {
   of(message: Message): MessageKind {
     const type = this.#typeOf(message.type);
     const ends = `${message.from} ${message.to}`;
-    const known = type.byEnds.get(ends);
-    if (known !== undefined) return known;
+    const knownKind = type.byEnds.get(ends);
+    if (knownKind !== undefined) return knownKind;
     if (this.#cached++ >= maxCached) this.#forget();
     const kind = this.#classify(message, type);
     type.byEnds.set(ends, kind);
@@ -55,11 +55,11 @@ export class MessageKinds {
   }
 
   isKnown(actor: string): boolean {
-    let known = this.#known.get(actor);
+    let known = this.#knownActors.get(actor);
     if (known === undefined) {
       known = this.#names.some((name) => matchName(name, actor) !== undefined);
-      if (this.#known.size >= maxCached) this.#known.clear();
-      this.#known.set(actor, known);
+      if (this.#knownActors.size >= maxCached) this.#knownActors.clear();
+      this.#knownActors.set(actor, known);
     }
     return known;
   }
@@ -70,8 +70,8 @@ export class MessageKinds {
   }
 
   #typeOf(type: string): TypeKind {
-    const known = this.#types.get(type);
-    if (known !== undefined) return known;
+    const cachedType = this.#types.get(type);
+    if (cachedType !== undefined) return cachedType;
     const kind: TypeKind = {
       arrows: this.#monitors.flatMap((monitor) =>
         monitor.contract.alphabet.flatMap((arrow, symbol) => (arrow.type === type ? [{ monitor, symbol }] : [])),
@@ -88,11 +88,11 @@ export class MessageKinds {
   }
 
   #classify(message: Message, type: TypeKind): MessageKind {
-    const parts = new Map<DiagramMonitor, { steps: MessageMatch[]; interruptions: Binding[] }>();
+    const matchesByMonitor = new Map<DiagramMonitor, { steps: MessageMatch[]; interruptions: Binding[] }>();
     const partOf = (monitor: DiagramMonitor) => {
-      const found = parts.get(monitor) ?? { steps: [], interruptions: [] };
-      parts.set(monitor, found);
-      return found;
+      const matches = matchesByMonitor.get(monitor) ?? { steps: [], interruptions: [] };
+      matchesByMonitor.set(monitor, matches);
+      return matches;
     };
     let declared = false;
     for (const { monitor, symbol } of type.arrows) {
@@ -105,7 +105,7 @@ export class MessageKinds {
       const n = bindEnds(interruption, message);
       if (n !== undefined) partOf(monitor).interruptions.push(n);
     }
-    const occurrences = [...parts].map(
+    const occurrences = [...matchesByMonitor].map(
       ([monitor, { steps, interruptions }]) => [monitor, occurrenceOf(monitor.contract, steps, interruptions)] as const,
     );
     if (declared) return { occurrences, standing: 'declared', unknown: [] };

@@ -8,7 +8,7 @@ export class MessageWindow {
   readonly #contextSize: number;
   #messages: Message[] = [];
   readonly #deviations: Deviation[] = [];
-  #seen = 0;
+  #seenCount = 0;
   /** Removed messages before the first deviation. */
   #removed = 0;
   #remaining: number | undefined;
@@ -20,7 +20,7 @@ export class MessageWindow {
 
   /** Must be called for each message in order, with its deviations. */
   add(message: Message, deviations: readonly Deviation[]): void {
-    this.#seen++;
+    this.#seenCount++;
     if (this.#remaining === undefined && deviations.length === 0) this.#addBeforeDeviation(message);
     else this.#addFromDeviation(message, deviations);
   }
@@ -35,7 +35,7 @@ export class MessageWindow {
 
   get omittedCounts(): { readonly earlier: number; readonly later: number } {
     const earlier = this.#remaining === undefined ? 0 : this.#removed;
-    return { earlier, later: this.#seen - earlier - this.messages.length };
+    return { earlier, later: this.#seenCount - earlier - this.messages.length };
   }
 
   #addBeforeDeviation(message: Message): void {
@@ -48,7 +48,7 @@ export class MessageWindow {
   #addFromDeviation(message: Message, deviations: readonly Deviation[]): void {
     if (this.#remaining === undefined) {
       this.#messages = this.#contextSize === 0 ? [] : this.#messages.slice(-this.#contextSize);
-      this.#removed = this.#seen - 1 - this.#messages.length;
+      this.#removed = this.#seenCount - 1 - this.#messages.length;
       this.#remaining = this.#contextSize + 1;
     }
     if (this.#remaining === 0) return;

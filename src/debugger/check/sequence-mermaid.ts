@@ -58,11 +58,11 @@ function formatArrow(message: Message, deviations: readonly Deviation[], ids: Re
   if (deviations.length === 0) return [arrow];
   const notes = deviations.map((deviation) => {
     const { headline, expected } = describeDeviation(deviation);
-    const shown = expected.slice(0, maxExpected);
+    const shownMessages = expected.slice(0, maxExpected);
     const lines = [
       headline,
-      ...(shown.length === 0 ? [] : ['expected:', ...shown]),
-      ...(shown.length < expected.length ? [`… and ${expected.length - shown.length} more`] : []),
+      ...(shownMessages.length === 0 ? [] : ['expected:', ...shownMessages]),
+      ...(shownMessages.length < expected.length ? [`… and ${expected.length - shownMessages.length} more`] : []),
     ];
     return `  note over ${ends(ids, from, to)}: ${lines.map(escaped).join('<br/>')}`;
   });
@@ -76,14 +76,14 @@ function ends(ids: ReadonlyMap<string, string>, from: string, to: string): strin
 /** IDs of the actors that are not mermaid keywords, in order of occurrence. */
 function idsOf(messages: readonly Message[]): ReadonlyMap<string, string> {
   const ids = new Map<string, string>();
-  const taken = new Set<string>();
+  const takenIds = new Set<string>();
   for (const name of messages.flatMap(({ from, to }) => [from, to])) {
     if (ids.has(name)) continue;
-    const word = name.replaceAll(/[^A-Za-z0-9]+/g, '_') || '_';
-    const base = reserved.has(word.toLowerCase()) ? `${word}_` : word;
+    const identifier = name.replaceAll(/[^A-Za-z0-9]+/g, '_') || '_';
+    const base = reserved.has(identifier.toLowerCase()) ? `${identifier}_` : identifier;
     let id = base;
-    for (let n = 2; taken.has(id); n++) id = `${base}_${n}`;
-    taken.add(id);
+    for (let n = 2; takenIds.has(id); n++) id = `${base}_${n}`;
+    takenIds.add(id);
     ids.set(name, id);
   }
   // Mermaid rejects a diagram without participants.

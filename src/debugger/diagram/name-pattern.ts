@@ -34,8 +34,8 @@ export function namePattern(text: string): NamePattern | undefined {
   if (offsets.length === 0) return { text, numbered: false, regexp: undefined, offsets };
   const source = text
     .split(/(-N(?:\+\d+)?(?=\/|$))/)
-    .map((part) =>
-      /^-N(?:\+\d+)?$/.test(part) ? '-((?:0|[1-9]\\d*)[a-z]?)' : part.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&'),
+    .map((segment) =>
+      /^-N(?:\+\d+)?$/.test(segment) ? '-((?:0|[1-9]\\d*)[a-z]?)' : segment.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&'),
     )
     .join('');
   return { text, numbered: true, regexp: new RegExp(`^${source}$`), offsets };
@@ -46,9 +46,9 @@ export const anyName: NamePattern = { text: '*', numbered: false, regexp: /^/, o
 /** @returns the N for which the pattern matches this name; `undefined` if it cannot match. N is never negative. */
 export function matchName(pattern: NamePattern, name: string): Binding | undefined {
   if (pattern.regexp === undefined) return pattern.text === name ? 'free' : undefined;
-  const places = pattern.regexp.exec(name);
-  if (places === null) return undefined;
-  return pattern.offsets.map((offset, i) => shifted(places[i + 1]!, -offset)).reduce(joinBindings, 'free');
+  const placeholders = pattern.regexp.exec(name);
+  if (placeholders === null) return undefined;
+  return pattern.offsets.map((offset, i) => shifted(placeholders[i + 1]!, -offset)).reduce(joinBindings, 'free');
 }
 
 /** @returns the combined binding; `undefined` if the bindings contradict each other */
@@ -63,8 +63,8 @@ export function nameAt(pattern: NamePattern, n: Binding): string {
   return pattern.text.replaceAll(variable, (_, offset: string | undefined) => `-${shifted(n, Number(offset ?? 0))}`);
 }
 
-function shifted(place: string, by: number): Binding | undefined {
-  const [, number, series = ''] = numberAndSeries.exec(place) ?? [];
-  const n = Number(number) + by;
+function shifted(placeholder: string, offset: number): Binding | undefined {
+  const [, number, series = ''] = numberAndSeries.exec(placeholder) ?? [];
+  const n = Number(number) + offset;
   return n < 0 ? undefined : `${n}${series}`;
 }

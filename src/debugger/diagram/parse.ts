@@ -39,7 +39,7 @@ class DiagramParser {
   readonly #fields: ErrorFields[] = [];
   readonly #participants = new Map<string, Participant>();
   readonly #interruptions: { line: number; text: string }[] = [];
-  readonly #open: OpenBlock[] = [{ kind: 'diagram', line: 1, branches: [[]] }];
+  readonly #openBlocks: OpenBlock[] = [{ kind: 'diagram', line: 1, branches: [[]] }];
   #begun = false;
   #arrows = 0;
 
@@ -52,7 +52,7 @@ class DiagramParser {
     this.#source.forEach((text, i) => {
       this.#statement(text.trim(), i + 1);
     });
-    for (const block of this.#open.slice(1))
+    for (const block of this.#openBlocks.slice(1))
       this.#problem(block.line, `missing 'end' of ${block.kind}`, { expected: 'end' });
     if (!this.#begun) this.#problem(1, "missing first statement 'sequenceDiagram'", { expected: 'sequenceDiagram' });
     else if (this.#arrows === 0 && this.#problems.length === 0)
@@ -64,7 +64,7 @@ class DiagramParser {
       file: this.#file,
       source: this.#source,
       participants: [...this.#participants.values()],
-      body: sequence(this.#open[0]!.branches[0]!),
+      body: sequence(this.#openBlocks[0]!.branches[0]!),
       interruptions,
     };
   }
@@ -95,8 +95,8 @@ class DiagramParser {
   readonly #statements: readonly [RegExp, (match: RegExpExecArray, line: number) => void][] = [
     [/^autonumber(\s+\d+){0,2}$/, () => {}],
     [/^end$/, (_, line) => this.#end(line)],
-    [openingLine, ([, kind], line) => this.#open.push({ kind: kind as BlockKind, line, branches: [[]] })],
-    [dividerLine, ([, word], line) => this.#divide(word as 'else' | 'and', line)],
+    [openingLine, ([, kind], line) => this.#openBlocks.push({ kind: kind as BlockKind, line, branches: [[]] })],
+    [dividerLine, ([, keyword], line) => this.#divide(keyword as 'else' | 'and', line)],
     [participantLine, ([, idText, alias], line) => this.#participant(idText!, alias ?? idText!, line)],
     [noteLine, (match, line) => this.#note(match.slice(1), line)],
     [arrowLine, ([, from, to, text], line) => this.#arrow(from!, to!, text!.trim(), line)],
@@ -150,7 +150,7 @@ class DiagramParser {
     const type = this.#messageType(text, line, fromId === toId);
     if (from === undefined || to === undefined || type === undefined) return;
     const arrow: DiagramArrow = { kind: 'arrow', from, to, type, line };
-    this.#open.at(-1)!.branches.at(-1)!.push(arrow);
+    this.#openBlocks.at(-1)!.branches.at(-1)!.push(arrow);
   }
 
   /** Reads the type from the text of an arrow; further text has no meaning. */
@@ -183,23 +183,23 @@ class DiagramParser {
     return undefined;
   }
 
-  #divide(word: 'else' | 'and', line: number): void {
-    const block = this.#open.at(-1)!;
-    if (block.kind !== (word === 'else' ? 'alt' : 'par')) {
-      this.#problem(line, `'${word}' outside of ${word === 'else' ? 'alt' : 'par'}`, { got: word });
+  #divide(keyword: 'else' | 'and', line: number): void {
+    const block = this.#openBlocks.at(-1)!;
+    if (block.kind !== (keyword === 'else' ? 'alt' : 'par')) {
+      this.#problem(line, `'${keyword}' outside of ${keyword === 'else' ? 'alt' : 'par'}`, { got: keyword });
     } else block.branches.push([]);
   }
 
   #end(line: number): void {
-    if (this.#open.length === 1) {
+    if (this.#openBlocks.length === 1) {
       this.#problem(line, "'end' without alt, opt, loop or par", { got: 'end' });
       return;
     }
-    const block = this.#open.pop()!;
+    const block = this.#openBlocks.pop()!;
     if (block.kind === 'alt' && block.branches.length === 1) {
       this.#problem(block.line, 'alt without else; use opt for an optional part', { expected: 'else' });
     }
-    this.#open.at(-1)!.branches.at(-1)!.push(closed(block));
+    this.#openBlocks.at(-1)!.branches.at(-1)!.push(closed(block));
   }
 
   #interruption(text: string, line: number): Interruption | undefined {
@@ -213,8 +213,8 @@ class DiagramParser {
       });
       return undefined;
     }
-    const rest = match[3]!.trim();
-    const type = /^\*(\s|$)/.test(rest) ? '*' : this.#messageType(rest, line, match[1] === match[2]);
+    const messageText = match[3]!.trim();
+    const type = /^\*(\s|$)/.test(messageText) ? '*' : this.#messageType(messageText, line, match[1] === match[2]);
     return type === undefined ? undefined : { from, to, type, line };
   }
 

@@ -110,11 +110,11 @@ export class TermPool {
   /** The possible continuations after a message with one of these symbols; empty if it is not allowed next. */
   after(term: Term, symbols: ReadonlySet<number>): ReadonlySet<Term> {
     const derived = this.#derived.get(symbols) ?? new Map<Term, ReadonlySet<Term>>();
-    const known = derived.get(term);
-    if (known !== undefined) return known;
-    const left = this.#derive(term, symbols);
-    this.#derived.set(symbols, derived.set(term, left));
-    return left;
+    const cachedTerms = derived.get(term);
+    if (cachedTerms !== undefined) return cachedTerms;
+    const derivedTerms = this.#derive(term, symbols);
+    this.#derived.set(symbols, derived.set(term, derivedTerms));
+    return derivedTerms;
   }
 
   #derive(term: Term, symbols: ReadonlySet<number>): ReadonlySet<Term> {
@@ -124,13 +124,15 @@ export class TermPool {
       case 'message':
         return new Set(symbols.has(term.symbol) ? [this.empty] : []);
       case 'sequence': {
-        const rest = this.#each(this.after(term.first, symbols), (left) => this.sequence(left, term.then));
-        return term.first.optional ? union([rest, this.after(term.then, symbols)]) : rest;
+        const firstDerivatives = this.#each(this.after(term.first, symbols), (remainder) =>
+          this.sequence(remainder, term.then),
+        );
+        return term.first.optional ? union([firstDerivatives, this.after(term.then, symbols)]) : firstDerivatives;
       }
       case 'alt':
         return union(term.branches.map((branch) => this.after(branch, symbols)));
       case 'loop':
-        return this.#each(this.after(term.body, symbols), (left) => this.sequence(left, term));
+        return this.#each(this.after(term.body, symbols), (remainder) => this.sequence(remainder, term));
       case 'par':
         return this.#afterPar(term.branches, (branch) => this.after(branch, symbols));
     }
@@ -144,13 +146,13 @@ export class TermPool {
         return this.after(term, symbols);
       case 'sequence':
         return union([
-          this.#each(this.afterSkipping(term.first, symbols), (left) => this.sequence(left, term.then)),
+          this.#each(this.afterSkipping(term.first, symbols), (remainder) => this.sequence(remainder, term.then)),
           this.afterSkipping(term.then, symbols),
         ]);
       case 'alt':
         return union(term.branches.map((branch) => this.afterSkipping(branch, symbols)));
       case 'loop':
-        return this.#each(this.afterSkipping(term.body, symbols), (left) => this.sequence(left, term));
+        return this.#each(this.afterSkipping(term.body, symbols), (remainder) => this.sequence(remainder, term));
       case 'par':
         return this.#afterPar(term.branches, (branch) => this.afterSkipping(branch, symbols));
     }
@@ -158,7 +160,9 @@ export class TermPool {
 
   #afterPar(branches: readonly Term[], derive: (branch: Term) => ReadonlySet<Term>): ReadonlySet<Term> {
     return union(
-      branches.map((branch, i) => this.#each(derive(branch), (left) => this.par([...branches.toSpliced(i, 1), left]))),
+      branches.map((branch, i) =>
+        this.#each(derive(branch), (remainder) => this.par([...branches.toSpliced(i, 1), remainder])),
+      ),
     );
   }
 
@@ -167,8 +171,8 @@ export class TermPool {
   }
 
   #intern(key: string, shape: TermShape, optional: boolean): Term {
-    const known = this.#interned.get(key);
-    if (known !== undefined) return known;
+    const internedTerm = this.#interned.get(key);
+    if (internedTerm !== undefined) return internedTerm;
     const term: Term = { ...shape, id: this.#interned.size, optional };
     this.#interned.set(key, term);
     return term;

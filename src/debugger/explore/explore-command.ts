@@ -47,11 +47,11 @@ export function exploreWithin(
   if (path !== undefined && statSync(dirname(resolve(path)), { throwIfNoEntry: false })?.isDirectory() !== true) {
     throw optionError('--trace', mustBe('a file in a directory that exists', path));
   }
-  const given = {
+  const givenLimits = {
     ...(limit !== undefined && { states: limit }),
     ...(minutes !== undefined && { ms: minutes * 60_000 }),
   };
-  const limits = limit === undefined && minutes === undefined ? (subject.defaultLimits ?? {}) : given;
+  const limits = limit === undefined && minutes === undefined ? (subject.defaultLimits ?? {}) : givenLimits;
   const begin = (): World => subject.begin();
   const reportProgress = (progress: Progress): void => output.error(`${formatProgress(progress)}\n`);
   const { helper } = subject;
@@ -73,8 +73,8 @@ export function exploreWithin(
 }
 
 export function formatProgress({ states, edges, open, ms }: Progress): string {
-  const [seen, followed, left] = [states, edges, open].map((n) => n.toLocaleString('en'));
-  return `explore: ${seen} states, ${followed} edges, ${left} choices left, ${Math.round(ms / 1_000)} s`;
+  const [stateCount, followed, openCount] = [states, edges, open].map((n) => n.toLocaleString('en'));
+  return `explore: ${stateCount} states, ${followed} edges, ${openCount} choices left, ${Math.round(ms / 1_000)} s`;
 }
 
 /** The last line contains the figures. */

@@ -118,18 +118,23 @@ export class StateSearch {
   readonly #limits: Limits;
   readonly #startedAt = performance.now();
   readonly #graph = new StateGraph();
-  readonly #seen: StateTable;
+  readonly #seenStates: StateTable;
   readonly #backToRoot: () => void;
   readonly #report: ReportProgress | undefined;
   #lastReportAt = this.#startedAt;
   #definesGoal = false;
   found: Counterexample | undefined;
 
-  constructor(world: World, limits: Limits, seen: StateTable = new LocalStateTable(), reportProgress?: ReportProgress) {
+  constructor(
+    world: World,
+    limits: Limits,
+    seenStates: StateTable = new LocalStateTable(),
+    reportProgress?: ReportProgress,
+  ) {
     this.#report = reportProgress;
     this.#world = world;
     this.#limits = limits;
-    this.#seen = seen;
+    this.#seenStates = seenStates;
     this.#backToRoot = world.save();
   }
 
@@ -137,9 +142,9 @@ export class StateSearch {
     return this.#graph.toEdges();
   }
 
-  join(edges: EdgeList, found: Counterexample | undefined): void {
+  join(edges: EdgeList, counterexample: Counterexample | undefined): void {
     this.#graph.addEdges(edges);
-    this.found ??= found;
+    this.found ??= counterexample;
   }
 
   *depthFirst(): Steps<Exploration['outcome']> {
@@ -165,7 +170,7 @@ export class StateSearch {
   ): Steps<Exploration['outcome']> {
     const nodePath = start === undefined ? [] : [start];
     /** The node of the current state of the world. */
-    let at = start;
+    let currentNode = start;
     while (nodePath.length > 0) {
       if (company?.isDone === true) return 'complete';
       if (company?.isIdle === true) shareWork(nodePath, pathBefore, company);
@@ -176,8 +181,8 @@ export class StateSearch {
       }
       if (this.#exhausted()) return 'limit';
       this.#progress(nodePath);
-      if (at !== node) node.restore();
-      at = undefined;
+      if (currentNode !== node) node.restore();
+      currentNode = undefined;
       const child = this.#follow(node);
       yield;
       if (this.found !== undefined) {
@@ -186,7 +191,7 @@ export class StateSearch {
       }
       if (child === undefined) continue;
       nodePath.push(child);
-      at = child;
+      currentNode = child;
     }
     return this.found === undefined ? 'complete' : 'violation';
   }
@@ -204,7 +209,7 @@ export class StateSearch {
           const child = this.#follow(node);
           yield;
           if (this.found !== undefined) {
-            this.#graph.states = this.#seen.size;
+            this.#graph.states = this.#seenStates.size;
             const path = [...this.#graph.pathTo(node.state), node.choices[node.next - 1]!.name];
             this.found = { ...this.found, path, isShortest: true };
             return 'violation';
@@ -219,10 +224,10 @@ export class StateSearch {
   }
 
   report(outcome: Exploration['outcome']): Exploration {
-    this.#graph.states = this.#seen.size;
+    this.#graph.states = this.#seenStates.size;
     return {
       outcome,
-      states: this.#seen.size,
+      states: this.#seenStates.size,
       edges: this.#graph.edges,
       depth: this.#graph.depth(),
       ms: Math.round(performance.now() - this.#startedAt),
@@ -237,7 +242,7 @@ export class StateSearch {
       this.found = { path: [], isShortest: true, violations };
       return undefined;
     }
-    return this.#newNode(this.#seen.claim(this.#world.key()).state);
+    return this.#newNode(this.#seenStates.claim(this.#world.key()).state);
   }
 
   #newNode(state: number): Node {
@@ -262,7 +267,7 @@ export class StateSearch {
       this.found = { path: [], isShortest: false, violations: this.#world.violations };
       return undefined;
     }
-    const { state, isNew } = this.#seen.claim(this.#world.key());
+    const { state, isNew } = this.#seenStates.claim(this.#world.key());
     const spawns = this.#world.spawned > node.spawned;
     this.#graph.addEdge(node.state, state, { choice, spawns, ending: this.#world.ending });
     return isNew ? this.#newNode(state) : undefined;
@@ -273,18 +278,23 @@ export class StateSearch {
     const now = performance.now();
     if (now - this.#lastReportAt < progressMs) return;
     this.#lastReportAt = now;
-    const open = nodes.flat().reduce((sum, { choices, next }) => sum + choices.length - next, 0);
-    this.#report({ states: this.#seen.size, edges: this.#graph.edges, open, ms: Math.round(now - this.#startedAt) });
+    const openChoices = nodes.flat().reduce((sum, { choices, next }) => sum + choices.length - next, 0);
+    this.#report({
+      states: this.#seenStates.size,
+      edges: this.#graph.edges,
+      open: openChoices,
+      ms: Math.round(now - this.#startedAt),
+    });
   }
 
   #exhausted(): boolean {
     const { states = Number.POSITIVE_INFINITY, ms = Number.POSITIVE_INFINITY } = this.#limits;
-    return this.#seen.size >= states || performance.now() - this.#startedAt > ms;
+    return this.#seenStates.size >= states || performance.now() - this.#startedAt > ms;
   }
 
   /** All states are visited: searches for a livelock and for a state from which the goal is unreachable. */
   conclude(): Exploration['outcome'] {
-    this.#graph.states = this.#seen.size;
+    this.#graph.states = this.#seenStates.size;
     if (this.found !== undefined) return 'violation';
     const livelock = this.#graph.findLivelock();
     if (livelock !== undefined) {
@@ -308,11 +318,11 @@ function shareWork(nodePath: readonly Node[], pathBefore: readonly string[], com
   const node = nodePath[depth];
   // A single choice at a single node is the current work of this thread and cannot be shared.
   if (node === undefined || (depth === nodePath.length - 1 && node.choices.length - node.next < 2)) return;
-  const kept = depth === nodePath.length - 1 ? node.next + 1 : node.next;
+  const keptCount = depth === nodePath.length - 1 ? node.next + 1 : node.next;
   company.give({
     path: [...pathBefore, ...choicesOn(nodePath.slice(0, depth))],
     state: node.state,
-    choices: node.choices.slice(kept),
+    choices: node.choices.slice(keptCount),
   });
-  node.choices = node.choices.slice(0, kept);
+  node.choices = node.choices.slice(0, keptCount);
 }

@@ -48,7 +48,7 @@ const both = free | restless;
 export class StateGraph {
   readonly #names: string[] = [];
   readonly #numberOf = new Map<string, number>();
-  readonly #from = new Numbers();
+  readonly #sources = new Numbers();
   readonly #to = new Numbers();
   readonly #choice = new Numbers();
   readonly #facts = new Numbers();
@@ -57,7 +57,7 @@ export class StateGraph {
   #index: { edges: number; first: Int32Array; byState: Int32Array } | undefined;
 
   get edges(): number {
-    return this.#from.length;
+    return this.#sources.length;
   }
 
   /** The number of states; the root is 0. */
@@ -66,8 +66,8 @@ export class StateGraph {
   }
 
   toEdges(): EdgeList {
-    const [from, to, choice, facts, reached] = [this.#from, this.#to, this.#choice, this.#facts, this.#reached].map(
-      (part) => part.toArray(),
+    const [from, to, choice, facts, reached] = [this.#sources, this.#to, this.#choice, this.#facts, this.#reached].map(
+      (column) => column.toArray(),
     );
     return { names: this.#names, from: from!, to: to!, choice: choice!, facts: facts!, reached: reached! };
   }
@@ -75,7 +75,7 @@ export class StateGraph {
   addEdges({ names, from, to, choice, facts, reached }: EdgeList): void {
     const numbers = names.map((name) => this.#name(name));
     for (let edge = 0; edge < from.length; edge++) {
-      this.#from.push(from[edge]!);
+      this.#sources.push(from[edge]!);
       this.#to.push(to[edge]!);
       this.#choice.push(numbers[choice[edge]!]!);
       this.#facts.push(facts[edge]!);
@@ -84,7 +84,7 @@ export class StateGraph {
   }
 
   addEdge(from: number, to: number, { choice, spawns, ending }: EdgeFacts): void {
-    this.#from.push(from);
+    this.#sources.push(from);
     this.#to.push(to);
     this.#choice.push(this.#name(choice.name));
     const isFair = choice.fair ?? choice.free;
@@ -98,12 +98,12 @@ export class StateGraph {
   /** Choices on the shortest path to the state that is farthest from the root. */
   depth(): number {
     const { distance } = this.#searchPaths();
-    return distance.reduce((farthest, one) => Math.max(farthest, one), 0);
+    return distance.reduce((farthest, steps) => Math.max(farthest, steps), 0);
   }
 
   coveringPaths(): string[][] {
     const { edgeTo } = this.#searchPaths();
-    const passed = new Set(Array.from(edgeTo.subarray(1), (edge) => this.#from.at(edge)));
+    const passed = new Set(Array.from(edgeTo.subarray(1), (edge) => this.#sources.at(edge)));
     const paths: string[][] = [];
     for (let state = 0; state < this.#states; state++) {
       if (!passed.has(state)) paths.push(this.#pathBack(edgeTo, state));
@@ -123,7 +123,7 @@ export class StateGraph {
   findLivelock(): { path: string[]; cycle: string[] } | undefined {
     const component = this.#components();
     for (let edge = 0; edge < this.edges; edge++) {
-      const from = this.#from.at(edge);
+      const from = this.#sources.at(edge);
       const to = this.#to.at(edge);
       if ((this.#facts.at(edge) & both) !== both || component[from] !== component[to]) continue;
       const name = this.#names[this.#choice.at(edge)]!;
@@ -153,25 +153,25 @@ export class StateGraph {
   #statesLeadingToGoal(): Uint8Array {
     const { first, byState } = this.#edgesByState('to');
     const within = new Uint8Array(this.#states);
-    const open: number[] = [];
+    const openStates: number[] = [];
     const add = (state: number): void => {
       if (within[state] !== 0) return;
       within[state] = 1;
-      open.push(state);
+      openStates.push(state);
     };
     for (let i = 0; i < this.#reached.length; i++) add(this.#reached.at(i));
-    for (let state = open.pop(); state !== undefined; state = open.pop()) {
+    for (let state = openStates.pop(); state !== undefined; state = openStates.pop()) {
       for (let i = first[state]!; i < first[state + 1]!; i++) {
         const edge = byState[i]!;
-        if ((this.#facts.at(edge) & fair) !== 0) add(this.#from.at(edge));
+        if ((this.#facts.at(edge) & fair) !== 0) add(this.#sources.at(edge));
       }
     }
     return within;
   }
 
   #name(choice: string): number {
-    const known = this.#numberOf.get(choice);
-    if (known !== undefined) return known;
+    const knownNumber = this.#numberOf.get(choice);
+    if (knownNumber !== undefined) return knownNumber;
     const number = this.#names.push(choice) - 1;
     this.#numberOf.set(choice, number);
     return number;
@@ -188,8 +188,8 @@ export class StateGraph {
       distance[start] = 0;
       queue[end++] = start;
     }
-    for (let at = 0; at < end; at++) {
-      const state = queue[at]!;
+    for (let queueIndex = 0; queueIndex < end; queueIndex++) {
+      const state = queue[queueIndex]!;
       for (let i = first[state]!; i < first[state + 1]!; i++) {
         const edge = byState[i]!;
         const to = this.#to.at(edge);
@@ -205,7 +205,7 @@ export class StateGraph {
 
   #pathBack(edgeTo: Int32Array, state: number): string[] {
     const path: string[] = [];
-    for (let edge = edgeTo[state]!; edge !== none; edge = edgeTo[this.#from.at(edge)]!) {
+    for (let edge = edgeTo[state]!; edge !== none; edge = edgeTo[this.#sources.at(edge)]!) {
       path.push(this.#names[this.#choice.at(edge)]!);
     }
     return path.reverse();
@@ -213,7 +213,7 @@ export class StateGraph {
 
   #edgesByState(end: 'from' | 'to' = 'from'): { first: Int32Array; byState: Int32Array } {
     if (end === 'from' && this.#index?.edges === this.edges) return this.#index;
-    const states = end === 'from' ? this.#from : this.#to;
+    const states = end === 'from' ? this.#sources : this.#to;
     const first = new Int32Array(this.#states + 1);
     for (let edge = 0; edge < this.edges; edge++) first[states.at(edge) + 1]!++;
     for (let state = 0; state < this.#states; state++) first[state + 1]! += first[state]!;
@@ -236,7 +236,7 @@ export class StateGraph {
     const index = new Int32Array(size).fill(none);
     const low = new Int32Array(size);
     const nextEdge = first.slice(0, size);
-    const open: number[] = [];
+    const openStates: number[] = [];
     let counter = 0;
     for (let root = 0; root < size; root++) {
       if (index[root] !== none) continue;
@@ -245,7 +245,7 @@ export class StateGraph {
         const state = calls.at(-1)!;
         if (index[state] === none) {
           index[state] = low[state] = counter++;
-          open.push(state);
+          openStates.push(state);
         }
         const edge = nextEdge[state]!;
         if (edge < first[state + 1]!) {
@@ -260,7 +260,7 @@ export class StateGraph {
         const caller = calls.at(-1);
         if (caller !== undefined) low[caller] = Math.min(low[caller]!, low[state]!);
         if (low[state] !== index[state]) continue;
-        for (let member = open.pop()!; ; member = open.pop()!) {
+        for (let member = openStates.pop()!; ; member = openStates.pop()!) {
           component[member] = state;
           if (member === state) break;
         }

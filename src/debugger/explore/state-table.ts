@@ -16,8 +16,8 @@ export class LocalStateTable implements StateTable {
 
   claim(key: string): { state: number; isNew: boolean } {
     const digest = hash('md5', key, 'base64');
-    const known = this.#numbers.get(digest);
-    if (known !== undefined) return { state: known, isNew: false };
+    const knownState = this.#numbers.get(digest);
+    if (knownState !== undefined) return { state: knownState, isNew: false };
     const state = this.#numbers.size;
     this.#numbers.set(digest, state);
     return { state, isNew: true };
@@ -60,18 +60,18 @@ export class SharedStateTable implements StateTable {
     // Half of the slots stay empty, so that searches are short, and threads that claim at the same time find a slot.
     if (this.size > this.#slots / 2) throw new RangeError(`more than ${this.size} states do not fit in memory`);
     const digest = hash('md5', key, 'buffer');
-    const words = [0, 4, 8, 12].map((at) => digest.readInt32LE(at));
-    for (let slot = words[0]! & (this.#slots - 1); ; slot = (slot + 1) & (this.#slots - 1)) {
-      const was = Atomics.compareExchange(this.#numbers, slot, empty, beingWritten);
-      if (was === empty) return { state: this.#write(slot, words), isNew: true };
-      const number = was === beingWritten ? this.#awaitNumber(slot) : was;
-      if (words.every((word, i) => this.#keys[slot * wordsOfKey + i] === word))
+    const digestWords = [0, 4, 8, 12].map((offset) => digest.readInt32LE(offset));
+    for (let slot = digestWords[0]! & (this.#slots - 1); ; slot = (slot + 1) & (this.#slots - 1)) {
+      const previousNumber = Atomics.compareExchange(this.#numbers, slot, empty, beingWritten);
+      if (previousNumber === empty) return { state: this.#write(slot, digestWords), isNew: true };
+      const number = previousNumber === beingWritten ? this.#awaitNumber(slot) : previousNumber;
+      if (digestWords.every((word, i) => this.#keys[slot * wordsOfKey + i] === word))
         return { state: number - 1, isNew: false };
     }
   }
 
-  #write(slot: number, words: readonly number[]): number {
-    this.#keys.set(words, slot * wordsOfKey);
+  #write(slot: number, digestWords: readonly number[]): number {
+    this.#keys.set(digestWords, slot * wordsOfKey);
     const state = Atomics.add(this.#count, 0, 1);
     Atomics.store(this.#numbers, slot, state + 1);
     return state;

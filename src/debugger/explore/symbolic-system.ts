@@ -87,7 +87,7 @@ export class SymbolicSystem implements ActorHome {
   #timers: ReadonlyMap<string, Timer> = new Map();
   #roots: readonly AnyActorRef[] = [];
   #silences: (timer: string) => boolean = () => false;
-  #kept: ReadonlySet<string> = new Set();
+  #keptActors: ReadonlySet<string> = new Set();
   #failures: readonly string[] = [];
 
   /** Starts a root actor; all roots share one time. */
@@ -132,7 +132,7 @@ export class SymbolicSystem implements ActorHome {
 
   /** Keeps the elapsed time of these timers, which are about to be cancelled, as for a killed root. */
   keepCancelled(names: readonly string[]): void {
-    this.#kept = new Set(names);
+    this.#keptActors = new Set(names);
   }
 
   timersOf(root: AnyActorRef): string[] {
@@ -206,21 +206,21 @@ export class SymbolicSystem implements ActorHome {
   #bringBack(notes: ReadonlyMap<AnyActorRef, Note>): void {
     for (const actor of this.actors()) if (!notes.has(actor)) retire(actor);
     for (const [actor, { snapshot, status }] of notes) {
-      const was = inside(actor);
-      const revived = was._processingStatus !== status;
-      was._snapshot = snapshot;
+      const internals = inside(actor);
+      const revived = internals._processingStatus !== status;
+      internals._snapshot = snapshot;
       if (!revived) continue;
-      was._processingStatus = status;
+      internals._processingStatus = status;
       if (status !== running) {
         systemOf(actor)._unregister(actor);
         continue;
       }
       // An actor that ends drops its observers and its mailbox.
-      if (actor._parent === undefined && was.observers.size === 0) onRootFailure(actor, this.#fail);
-      was.mailbox.start();
+      if (actor._parent === undefined && internals.observers.size === 0) onRootFailure(actor, this.#fail);
+      internals.mailbox.start();
       const system = systemOf(actor);
-      system._register(was.sessionId, actor);
-      if (was.systemId !== undefined) system._set(was.systemId, actor);
+      system._register(internals.sessionId, actor);
+      if (internals.systemId !== undefined) system._set(internals.systemId, actor);
     }
   }
 
@@ -244,14 +244,14 @@ export class SymbolicSystem implements ActorHome {
 
   #drop(name: string): void {
     this.#timers = without(this.#timers, name);
-    this.#zone = this.#kept.has(name) ? this.#zone.as(name, 'mark') : this.#zone.cancel(name);
+    this.#zone = this.#keptActors.has(name) ? this.#zone.as(name, 'mark') : this.#zone.cancel(name);
   }
 
   /** `epoch-1.healthy`: the name of the delay in the machine, if that is unique. */
   #nameOf({ target, event, id }: Timer): string {
     const [, after, delay] = event.type.split('.');
-    const short = `${target.id}.${after === 'after' ? delay : event.type}`;
-    return this.#timers.has(short) ? `${target.id}.${id}` : short;
+    const shortName = `${target.id}.${after === 'after' ? delay : event.type}`;
+    return this.#timers.has(shortName) ? `${target.id}.${id}` : shortName;
   }
 }
 
@@ -266,10 +266,10 @@ const stopped = 2;
 
 /** Stops an actor that does not exist in the restored state, so that it receives no events. */
 function retire(actor: AnyActorRef): void {
-  const was = inside(actor);
-  if (was._processingStatus !== stopped) systemOf(actor)._unregister(actor);
-  was._processingStatus = stopped;
-  was._snapshot = { ...(was._snapshot as object), status: 'stopped' };
+  const internals = inside(actor);
+  if (internals._processingStatus !== stopped) systemOf(actor)._unregister(actor);
+  internals._processingStatus = stopped;
+  internals._snapshot = { ...(internals._snapshot as object), status: 'stopped' };
 }
 
 function isMachine(actor: AnyActorRef): boolean {
@@ -284,7 +284,7 @@ function* family(actor: AnyActorRef): Generator<AnyActorRef> {
 }
 
 function without(timers: ReadonlyMap<string, Timer>, name: string): ReadonlyMap<string, Timer> {
-  const rest = new Map(timers);
-  rest.delete(name);
-  return rest;
+  const remainingTimers = new Map(timers);
+  remainingTimers.delete(name);
+  return remainingTimers;
 }

@@ -55,11 +55,11 @@ export function exploreWithHelper(
   report?: ReportProgress,
 ): Exploration {
   const limits = { ...givenLimits, states: Math.min(maxStates, givenLimits.states ?? maxStates) };
-  const seen = new SharedStateTable(limits.states);
-  const control = new SharedArrayBuffer(4 * words);
+  const sharedStates = new SharedStateTable(limits.states);
+  const control = new SharedArrayBuffer(4 * controlWords);
   const { port1, port2 } = new MessageChannel();
-  const search = new StateSearch(begin(), limits, seen, report);
-  const needed: HelperData = { world: helper.world, limits, states: seen.buffer, control, port: port2 };
+  const search = new StateSearch(begin(), limits, sharedStates, report);
+  const needed: HelperData = { world: helper.world, limits, states: sharedStates.buffer, control, port: port2 };
   const worker = new Worker(helper.module, { workerData: needed, transferList: [port2] });
   // The helper is idle until it receives a task.
   const company = new PeerThreadChannel(control, port1);
@@ -93,7 +93,7 @@ const idle = 0;
 const done = 1;
 /** Slot for the state of the helper. The main thread does not wait for a helper that has not joined. */
 const joined = 2;
-const words = 3;
+const controlWords = 3;
 const yes = 1;
 const tooLate = 2;
 const threads = 2;

@@ -59,10 +59,10 @@ export class Zone {
     if (removed === -1) return this;
     const size = this.#size;
     const next = new Float64Array((size - 1) ** 2);
-    let at = 0;
+    let writeIndex = 0;
     for (let i = 0; i < size; i++) {
       if (i === removed) continue;
-      for (let j = 0; j < size; j++) if (j !== removed) next[at++] = this.#bound(i, j);
+      for (let j = 0; j < size; j++) if (j !== removed) next[writeIndex++] = this.#bound(i, j);
     }
     return new Zone(this.#deadlines.toSpliced(removed - 1, 1), next);
   }

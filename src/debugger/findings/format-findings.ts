@@ -13,14 +13,14 @@ export function formatFindings(
   findings: readonly Finding[],
   broken: readonly BrokenRule[],
   records: readonly TraceRecord[],
-  place: (record: TraceRecord) => string,
+  prefixOf: (record: TraceRecord) => string,
 ): string[] {
   const lines = findings.flatMap((finding) => {
     const record = records[finding.index]!;
-    const margin = ' '.repeat(place(record).length + 2);
+    const margin = ' '.repeat(prefixOf(record).length + 2);
     const spent = spentText(finding.spent ?? []);
     return [
-      `${place(record)}  ${signs[finding.weight]} ${visibleLine(finding.sentence)}`,
+      `${prefixOf(record)}  ${signs[finding.weight]} ${visibleLine(finding.sentence)}`,
       ...(spent === '' ? [] : [`${margin}  ${visibleLine(spent)}`]),
     ];
   });
@@ -34,6 +34,6 @@ export function formatFindings(
 export function spentText(spent: readonly TimePart[]): string {
   if (spent.length === 0) return '';
   const all = spent.reduce((sum, { ms }) => sum + ms, 0);
-  const parts = spent.slice(0, maxParts).map(({ what, ms }) => `${span(ms)} ${what}`);
-  return `${span(all)}: ${parts.join(', ')}${spent.length > maxParts ? ', …' : ''}`;
+  const durations = spent.slice(0, maxParts).map(({ what, ms }) => `${span(ms)} ${what}`);
+  return `${span(all)}: ${durations.join(', ')}${spent.length > maxParts ? ', …' : ''}`;
 }

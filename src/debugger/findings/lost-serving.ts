@@ -24,13 +24,13 @@ class LostServingRun implements RuleRun {
     if (during !== 'serving' && during !== 'draining') return undefined;
     const epochName = actorText(text(name));
     const failureText = `${epochName} failed while ${during}`;
-    const rest =
+    const suffix =
       during === 'draining' && serving !== undefined ? `; ${actorText(serving)} still serves and will be replaced` : '';
     return [
       {
         rule: 'lost serving',
         weight: 'bad',
-        sentence: `${failureText}: ${text(reason)}${rest}`,
+        sentence: `${failureText}: ${text(reason)}${suffix}`,
         index,
         range: [index, index],
         root: index,

@@ -46,7 +46,7 @@ class EndingRun implements RuleRun {
   }
 
   #inTrouble(record: TraceRecord & { kind: 'stop' }, index: number, run: Run): Finding {
-    const trouble = troubleOf(record.output);
+    const problems = troubleOf(record.output);
     const root = causeChain(run, index, ({ how }) => how === 'cause').links.at(-1)?.index;
     return {
       rule: 'ending',
@@ -54,7 +54,7 @@ class EndingRun implements RuleRun {
       sentence:
         run.header.foreign === true
           ? `${record.actor} failed: ${text(record.error)}`
-          : errorEndSentence(trouble.length > 0 ? trouble : [text(record.error)]),
+          : errorEndSentence(problems.length > 0 ? problems : [text(record.error)]),
       index,
       range: [root ?? index, index],
       ...(root !== undefined && { root }),

@@ -44,11 +44,11 @@ class RejectionRun implements RuleRun {
 }
 
 function refusal(event: { readonly [field: string]: unknown }): string {
-  const kept = 'new configuration rejected, old one kept';
-  if (typeof event.reason === 'string') return `${kept}: ${text(event.reason)}`;
+  const summary = 'new configuration rejected, old one kept';
+  if (typeof event.reason === 'string') return `${summary}: ${text(event.reason)}`;
   const problems: readonly unknown[] = Array.isArray(event.problems) ? event.problems : [];
   const more = problems.length > 1 ? ` (and ${count(problems.length - 1, 'more error')})` : '';
-  return `${kept}: ${describeProblem(problems[0])}${more}`;
+  return `${summary}: ${describeProblem(problems[0])}${more}`;
 }
 
 /** `routes.yaml:4: spec.hosts: must be a list, got 5`. */

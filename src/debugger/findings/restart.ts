@@ -107,15 +107,15 @@ function filesChanged({ to }: TraceRecord & { kind: 'event' }, links: readonly C
     ({ record }) => record.kind === 'event' && record.event.type === 'config.changed',
   )?.index;
   const names = new Set<string>();
-  let at = changedAt ?? links.at(-1)!.index + 1;
+  let endIndex = changedAt ?? links.at(-1)!.index + 1;
   for (let inspected = 0; inspected < maxChanges; inspected++) {
-    const found = run.lastIndexAbout(to, ['event'], at);
-    const record = found === undefined ? undefined : run.recordAt(found);
-    if (found === undefined || record?.kind !== 'event' || isEarlier(record, links)) break;
+    const eventIndex = run.lastIndexAbout(to, ['event'], endIndex);
+    const record = eventIndex === undefined ? undefined : run.recordAt(eventIndex);
+    if (eventIndex === undefined || record?.kind !== 'event' || isEarlier(record, links)) break;
     if (record.event.type === 'files.changed') {
       names.add(typeof record.event.path === 'string' ? changedName(record.event.path) : 'a watched file');
     }
-    at = found;
+    endIndex = eventIndex;
   }
   const all = [...names].reverse();
   return all.length <= maxNamedFiles ? all : [...all.slice(0, maxNamedFiles), `${all.length - maxNamedFiles} more`];

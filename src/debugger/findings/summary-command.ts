@@ -16,9 +16,9 @@ export async function printSummary(
   { format, clock = false }: Pick<TraceCommandOptions, 'format' | 'clock'>,
   { out, error }: TraceOutput,
 ): Promise<void> {
-  const reading = await openTrace(path);
-  const { header } = reading;
-  const { records } = await readRecords(reading.records);
+  const openedTrace = await openTrace(path);
+  const { header } = openedTrace;
+  const { records } = await readRecords(openedTrace.records);
   const traceFindings = new TraceFindings(new RecordedRun(header, records));
   traceFindings.grow();
   const all = [...traceFindings.found, ...traceFindings.atEnd()].sort((a, b) => a.index - b.index);
@@ -38,5 +38,5 @@ export async function printSummary(
     await out(`${JSON.stringify({ verdicts: entries, broken: traceFindings.broken }, undefined, 2)}\n`);
   }
   for (const gap of describeGaps(records)) error(`${path}: ${gap}: findings may be wrong\n`);
-  for (const line of incompleteLineWarnings(reading)) error(`${line}\n`);
+  for (const line of incompleteLineWarnings(openedTrace)) error(`${line}\n`);
 }

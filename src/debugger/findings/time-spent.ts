@@ -26,7 +26,7 @@ export function timeSpent(from: TraceRecord, links: readonly CauseLink[]): TimeP
     later = record;
   }
   return [...spent]
-    .map(([what, ms]) => ({ what, ms }))
+    .map(([activity, ms]) => ({ what: activity, ms }))
     .filter(({ ms }) => ms >= minMs)
     .sort((a, b) => b.ms - a.ms);
 }

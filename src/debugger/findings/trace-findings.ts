@@ -33,13 +33,13 @@ interface Programs {
 }
 
 function inMergedTrace({ sentence, index, range, root, ...finding }: Finding, { label, indexes }: ProgramRun): Finding {
-  const at = (ownIndex: number): number => indexes[ownIndex]!;
+  const traceIndex = (ownIndex: number): number => indexes[ownIndex]!;
   return {
     ...finding,
     sentence: `${label}: ${sentence}`,
-    index: at(index),
-    range: [at(range[0]), at(range[1])],
-    ...(root !== undefined && { root: at(root) }),
+    index: traceIndex(index),
+    range: [traceIndex(range[0]), traceIndex(range[1])],
+    ...(root !== undefined && { root: traceIndex(root) }),
   };
 }
 
@@ -58,7 +58,7 @@ export class TraceFindings {
   /** Rules by the event types and by the kinds of other records that they need. */
   readonly #byEvent = new Map<string, ActiveRule[]>();
   readonly #byKind = new Map<TraceRecord['kind'], ActiveRule[]>();
-  readonly #found: Finding[] = [];
+  readonly #findings: Finding[] = [];
   readonly #broken: BrokenRule[] = [];
   #read = 0;
 
@@ -68,22 +68,23 @@ export class TraceFindings {
     if (programs !== undefined) {
       const runs = new ProgramRuns(run.header, programs);
       const programFindings = runs.all.map(
-        (one) => [one.label, { ...one, findings: new TraceFindings(one.run, use) }] as const,
+        (programRun) =>
+          [programRun.label, { ...programRun, findings: new TraceFindings(programRun.run, use) }] as const,
       );
       this.#programs = { runs, findings: new Map(programFindings) };
       this.#rules = [];
       return;
     }
     this.#rules = use.map(({ name, begin }) => ({ name, run: begin(), found: 0 }));
-    for (const [at, { reads }] of use.entries()) {
-      for (const type of new Set(reads.events)) listOf(this.#byEvent, type).push(this.#rules[at]!);
-      for (const kind of new Set(reads.kinds)) listOf(this.#byKind, kind).push(this.#rules[at]!);
+    for (const [ruleIndex, { reads }] of use.entries()) {
+      for (const type of new Set(reads.events)) listOf(this.#byEvent, type).push(this.#rules[ruleIndex]!);
+      for (const kind of new Set(reads.kinds)) listOf(this.#byKind, kind).push(this.#rules[ruleIndex]!);
     }
   }
 
   /** In the order of their records. */
   get found(): readonly Finding[] {
-    return this.#found;
+    return this.#findings;
   }
 
   get broken(): readonly BrokenRule[] {
@@ -104,7 +105,7 @@ export class TraceFindings {
     }
     const activeRules = record.kind === 'event' ? this.#byEvent.get(record.event.type) : this.#byKind.get(record.kind);
     if (activeRules !== undefined)
-      this.#found.push(...this.#applyRules(activeRules, (rule) => rule.take(record, index, this.#run)));
+      this.#findings.push(...this.#applyRules(activeRules, (rule) => rule.take(record, index, this.#run)));
   }
 
   /** Additional findings if the trace ends here. */
@@ -122,12 +123,14 @@ export class TraceFindings {
   }
 
   #takeProgramRecord({ runs, findings }: Programs, record: TraceRecord, index: number): void {
-    const found = runs.add(record, index);
-    if (found === undefined) return;
-    const program = findings.get(found.label)!;
+    const labelledRecord = runs.add(record, index);
+    if (labelledRecord === undefined) return;
+    const program = findings.get(labelledRecord.label)!;
     const previousCount = program.findings.found.length;
-    program.findings.take(found.record);
-    this.#found.push(...program.findings.found.slice(previousCount).map((finding) => inMergedTrace(finding, program)));
+    program.findings.take(labelledRecord.record);
+    this.#findings.push(
+      ...program.findings.found.slice(previousCount).map((finding) => inMergedTrace(finding, program)),
+    );
   }
 
   #applyRules(
@@ -139,13 +142,13 @@ export class TraceFindings {
       // Further findings are dropped, so the rule need not follow the trace unless it reports at the end.
       if (rule.found >= maxPerRule && rule.run.end === undefined) continue;
       try {
-        const found = question(rule.run) ?? [];
-        rule.found += found.length;
-        if (rule.found <= maxPerRule) all.push(...found);
+        const newFindings = question(rule.run) ?? [];
+        rule.found += newFindings.length;
+        if (rule.found <= maxPerRule) all.push(...newFindings);
       } catch (error) {
         for (const list of [this.#rules, ...this.#byEvent.values(), ...this.#byKind.values()]) {
-          const at = list.indexOf(rule);
-          if (at >= 0) list.splice(at, 1);
+          const ruleIndex = list.indexOf(rule);
+          if (ruleIndex >= 0) list.splice(ruleIndex, 1);
         }
         this.#broken.push({ rule: rule.name, reason: messageOf(error) });
       }

@@ -37,7 +37,7 @@ export function selectRuns(walked: Walk, targets: Targets, cover: Cover, limit: 
   if (cover === 'transitions') {
     for (const refusal of walked.edges.flatMap((edge) => refusals(edge, names))) uncovered.set(refusal, refusal);
   }
-  for (const seen of coveredByStart(walked)) uncovered.delete(seen);
+  for (const item of coveredByStart(walked)) uncovered.delete(item);
   return { chosen: minimalRuns(shortRuns(walked, uncovered, coveredBy), uncovered, coveredBy), bounds: [] };
 }
 
@@ -50,10 +50,10 @@ function shortRuns(
   uncovered: ReadonlyMap<Covered, string>,
   coveredBy: (edge: Edge) => readonly Covered[],
 ): Edge[][] {
-  const found = new Set<Covered>();
+  const newlyCovered = new Set<Covered>();
   return walked.edges.flatMap((edge) => {
-    const news = coveredBy(edge).filter((covered) => uncovered.has(covered) && !found.has(covered));
-    for (const covered of news) found.add(covered);
+    const news = coveredBy(edge).filter((covered) => uncovered.has(covered) && !newlyCovered.has(covered));
+    for (const covered of news) newlyCovered.add(covered);
     return news.length === 0 ? [] : [[...edgesTo(edge.from), edge]];
   });
 }
@@ -64,13 +64,13 @@ function minimalRuns(
   uncovered: ReadonlyMap<Covered, string>,
   coveredBy: (edge: Edge) => readonly Covered[],
 ): SelectedRun[] {
-  const open = new Set(uncovered.keys());
+  const stillOpen = new Set(uncovered.keys());
   const chosen = runs
     .toSorted((a, b) => b.length - a.length)
     .flatMap((edges): SelectedRun[] => {
       // The targets of the last edge are the purpose of the run and are listed first.
-      const news = [...new Set(edges.toReversed().flatMap(coveredBy))].filter((covered) => open.has(covered));
-      for (const covered of news) open.delete(covered);
+      const news = [...new Set(edges.toReversed().flatMap(coveredBy))].filter((covered) => stillOpen.has(covered));
+      for (const covered of news) stillOpen.delete(covered);
       return news.length === 0 ? [] : [{ edges, covers: news.map((covered) => uncovered.get(covered)!) }];
     });
   return chosen.toReversed();
@@ -81,8 +81,8 @@ function simplePaths(walked: Walk, limit: number): RunSelection {
   const chosen: SelectedRun[] = [];
   let more = 0;
   // An edge back to the same configuration is in no path. Each is chosen once, after the path to its configuration.
-  const extend = (at: Configuration, edges: readonly Edge[], visited: ReadonlySet<Configuration>): void => {
-    const onward = at.edges.filter(({ to }) => !visited.has(to));
+  const extend = (configuration: Configuration, edges: readonly Edge[], visited: ReadonlySet<Configuration>): void => {
+    const onward = configuration.edges.filter(({ to }) => !visited.has(to));
     if (onward.length === 0 && edges.length > 0) {
       if (chosen.length >= limit) more++;
       else chosen.push({ edges, covers: [edges.map(({ step }) => stepLabel(step)).join(', ')] });
@@ -94,8 +94,8 @@ function simplePaths(walked: Walk, limit: number): RunSelection {
     }
   };
   for (const { first } of walked.starts) extend(first, [], new Set([first]));
-  const left = more >= limit ? `at least ${more} paths` : `${more} paths`;
-  return { chosen, bounds: more === 0 ? [] : [`${left} after the first ${limit} are omitted (--limit)`] };
+  const omittedPaths = more >= limit ? `at least ${more} paths` : `${more} paths`;
+  return { chosen, bounds: more === 0 ? [] : [`${omittedPaths} after the first ${limit} are omitted (--limit)`] };
 }
 
 export function whyMissing(walked: Walk, target: TransitionTarget): string {

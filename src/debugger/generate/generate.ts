@@ -65,10 +65,10 @@ function isRepeatable(machine: AnyStateMachine, { starts }: Walk, { edges }: Sel
 }
 
 function untilEntered({ states }: Targets): (edge: Edge) => boolean {
-  const open = new Set(states);
+  const unvisited = new Set(states);
   return ({ active }) => {
-    for (const node of active) open.delete(node);
-    return open.size === 0;
+    for (const node of active) unvisited.delete(node);
+    return unvisited.size === 0;
   };
 }
 

@@ -56,8 +56,8 @@ export async function loadMachine(request: MachineRequest): Promise<LoadedMachin
   }
   const file = resolve(request.machine);
   if (!existsSync(file)) throw new ChartpilotError('FLAG_INVALID', `no such file: ${file}`, { fields: { path: file } });
-  const found = pickMachine(await importModule(file), file, request.export);
-  return { ...found, file, samples: await samplesFor(file, request.samples), isOwn: false };
+  const pickedMachine = pickMachine(await importModule(file), file, request.export);
+  return { ...pickedMachine, file, samples: await samplesFor(file, request.samples), isOwn: false };
 }
 
 /** @throws ChartpilotError FLAG_INVALID if an export is given for a machine of chartpilot */
@@ -133,8 +133,8 @@ function whyNoMachine(value: unknown): string {
   return 'initialState' in value ? 'is a machine of XState 4, expected version 5' : 'is not an XState machine';
 }
 
-async function samplesFor(machineFile: string, given: string | undefined): Promise<Samples> {
-  if (given !== undefined) return loadSamples(resolve(given));
+async function samplesFor(machineFile: string, samplesFile: string | undefined): Promise<Samples> {
+  if (samplesFile !== undefined) return loadSamples(resolve(samplesFile));
   const stem = machineFile.replace(/(\.machine)?\.[cm]?[jt]s$/, '');
   const beside = extensions.map((extension) => `${stem}.samples${extension}`).find((file) => existsSync(file));
   return beside === undefined ? {} : loadSamples(beside);

@@ -28,7 +28,7 @@ export class MachineRun {
   readonly #machine: AnyActorRef;
   readonly #id: string;
   #sent: string[] = [];
-  #taken: AnyTransitionDefinition[] = [];
+  #takenTransitions: AnyTransitionDefinition[] = [];
   #passed = new Set<AnyStateNode>();
   #failure: unknown;
 
@@ -66,7 +66,7 @@ export class MachineRun {
 
   /** The transitions of the last step, in order. */
   get taken(): readonly AnyTransitionDefinition[] {
-    return this.#taken;
+    return this.#takenTransitions;
   }
 
   get activeNodes(): readonly AnyStateNode[] {
@@ -107,7 +107,7 @@ export class MachineRun {
   /** @throws Error if the step is impossible: no such effect runs, or another timer fires first */
   take(step: Step): void {
     this.#sent = [];
-    this.#taken = [];
+    this.#takenTransitions = [];
     this.#passed = new Set();
     switch (step.kind) {
       case 'event':
@@ -130,7 +130,7 @@ export class MachineRun {
     const previousState = stateName(this.snapshot.value);
     const lastMs = Math.min(1, ms);
     this.#timers.pass(ms - lastMs);
-    if (this.#taken.length > 0) {
+    if (this.#takenTransitions.length > 0) {
       const now = stateName(this.snapshot.value);
       throw new Error(`${this.#id}: a timer elapsed before ${ms} ms (${previousState} → ${now})`);
     }
@@ -166,7 +166,7 @@ export class MachineRun {
       }
       case '@xstate.microstep':
         if (isSubject(event.actorRef as AnyActorRef)) {
-          this.#taken.push(...event._transitions);
+          this.#takenTransitions.push(...event._transitions);
           for (const node of nodesOf(event.snapshot as AnyMachineSnapshot)) this.#passed.add(node);
         }
         break;

@@ -79,14 +79,14 @@ export function departureOf(
   return undefined;
 }
 
-function difference(expected: Expectation, seen: Expectation): string | undefined {
+function difference(expected: Expectation, actual: Expectation): string | undefined {
   for (const field of ['state', 'done', 'sent', 'running'] as const) {
-    const [expectedText, got] = [JSON.stringify(expected[field]), JSON.stringify(seen[field])];
+    const [expectedText, got] = [JSON.stringify(expected[field]), JSON.stringify(actual[field])];
     if (expectedText !== got) return `${field}: expected ${expectedText}, got ${got}`;
   }
   return undefined;
 }
 
-function expectSame(field: string, expected: string, seen: string): void {
-  if (expected !== seen) throw new Error(`${field}: expected '${expected}', got '${seen}'`);
+function expectSame(field: string, expected: string, actual: string): void {
+  if (expected !== actual) throw new Error(`${field}: expected '${expected}', got '${actual}'`);
 }

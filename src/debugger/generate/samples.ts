@@ -51,13 +51,13 @@ export function inputsOf({ input, inputs }: Samples): readonly unknown[] {
 }
 
 export function payloadsOf(samples: Samples, type: string, state: SampledState): readonly Payload[] {
-  const given = ownValue(samples.events, type);
-  return typeof given === 'function' ? given(state) : (given ?? bare);
+  const sample = ownValue(samples.events, type);
+  return typeof sample === 'function' ? sample(state) : (sample ?? bare);
 }
 
 export function outcomesOf(samples: Samples, effect: string, state: SampledState): readonly Outcome[] {
-  const given = ownValue(samples.outcomes, effect);
-  return typeof given === 'function' ? given(state) : (given ?? endsEitherWay(effect));
+  const sample = ownValue(samples.outcomes, effect);
+  return typeof sample === 'function' ? sample(state) : (sample ?? endsEitherWay(effect));
 }
 
 const names = ['input', 'inputs', 'events', 'outcomes', 'relevant', 'invariants'] as const;

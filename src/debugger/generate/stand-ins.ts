@@ -39,11 +39,11 @@ export function isStandIn(actor: unknown): boolean {
   return (actor as { logic?: unknown }).logic === standIn;
 }
 
-function nameSources(config: StateConfig, place: string, named: Record<string, AnyActorLogic>): StateConfig {
+function nameSources(config: StateConfig, statePath: string, namedLogics: Record<string, AnyActorLogic>): StateConfig {
   const nameSource = (invoke: Invoke, index: number): Invoke => {
     if (typeof invoke.src === 'string') return invoke;
-    const name = `in place ${index} ${place}`;
-    named[name] = standIn;
+    const name = `in place ${index} ${statePath}`;
+    namedLogics[name] = standIn;
     // XState derives the ID of the invocation from its position, which is unchanged.
     return { ...invoke, src: name };
   };
@@ -52,7 +52,10 @@ function nameSources(config: StateConfig, place: string, named: Record<string, A
     ...(config.invoke !== undefined && { invoke: [config.invoke].flat().map(nameSource) }),
     ...(config.states !== undefined && {
       states: Object.fromEntries(
-        Object.entries(config.states).map(([key, state]) => [key, nameSources(state, `${place}.${key}`, named)]),
+        Object.entries(config.states).map(([key, state]) => [
+          key,
+          nameSources(state, `${statePath}.${key}`, namedLogics),
+        ]),
       ),
     }),
   };

@@ -48,13 +48,13 @@ function transitionsOf(source: AnyStateNode): TransitionTarget[] {
     ...[...source.transitions.values()].flat(),
     ...(source.always ?? []),
   ] as AnyTransitionDefinition[];
-  const taken = new Map<string, number>();
+  const countByName = new Map<string, number>();
   return definitions.map((definition) => {
     const guard = definition.guard === undefined ? undefined : guardName(definition.guard);
     const to = definition.target?.map((node) => nodeName(node)).join(' and ') ?? 'stays';
     const plain = `${nodeName(source)}: ${descriptorName(definition.eventType)}${guard === undefined ? '' : ` [${guard}]`} → ${to}`;
-    const count = (taken.get(plain) ?? 0) + 1;
-    taken.set(plain, count);
+    const count = (countByName.get(plain) ?? 0) + 1;
+    countByName.set(plain, count);
     const name = count === 1 ? plain : `${plain} (${count})`;
     return { name, source, descriptor: definition.eventType, guard, definition };
   });

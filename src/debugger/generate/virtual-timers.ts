@@ -24,9 +24,9 @@ export class VirtualTimers {
   /** The timers that fire next, and the time until then. */
   soonest(): { timers: string[]; ms: number } | undefined {
     if (this.#armed.length === 0) return undefined;
-    const at = Math.min(...this.#armed.map((timer) => timer.at));
-    const due = this.#armed.filter((timer) => timer.at === at);
-    return { timers: due.map(({ event }) => timerName(event.type) ?? event.type), ms: at - this.#now };
+    const dueAt = Math.min(...this.#armed.map((timer) => timer.at));
+    const due = this.#armed.filter((timer) => timer.at === dueAt);
+    return { timers: due.map(({ event }) => timerName(event.type) ?? event.type), ms: dueAt - this.#now };
   }
 
   /** Every timer with its remaining time, for the configuration key. */

@@ -109,8 +109,8 @@ class Walker {
   #start(input: unknown, start: number): Beginning {
     const run = new MachineRun(this.#machine, input);
     if (run.failure !== undefined) throw new Error(run.failure);
-    const seen = { active: run.visitedNodes, taken: [...run.taken], expect: run.outcome() };
-    return { input, first: this.#enter(configurationKey(run, this.#samples, start), start, undefined), ...seen };
+    const entry = { active: run.visitedNodes, taken: [...run.taken], expect: run.outcome() };
+    return { input, first: this.#enter(configurationKey(run, this.#samples, start), start, undefined), ...entry };
   }
 
   #reach(configuration: Configuration): MachineRun {
@@ -153,29 +153,29 @@ class Walker {
       return;
     }
     const key = configurationKey(run, this.#samples, from.start);
-    const known = this.#byKey.get(key);
-    if (known === undefined && this.#byKey.size >= this.#limits.configurations) {
+    const knownConfiguration = this.#byKey.get(key);
+    if (knownConfiguration === undefined && this.#byKey.size >= this.#limits.configurations) {
       this.#tooMany = true;
       return;
     }
-    const taken = [...run.taken];
-    const refused = taken.length > 0 ? [] : guardedAt(run.activeNodes, type);
+    const takenTransitions = [...run.taken];
+    const refused = takenTransitions.length > 0 ? [] : guardedAt(run.activeNodes, type);
     // No transition uses the event, so a test of it has no value.
-    if (taken.length === 0 && refused.length === 0) return;
-    const seen = { from, step, expect: run.outcome(), taken, refused, active: run.visitedNodes };
-    const edge: { -readonly [field in keyof Edge]: Edge[field] } = { ...seen, to: from };
-    edge.to = known ?? this.#enter(key, from.start, edge);
+    if (takenTransitions.length === 0 && refused.length === 0) return;
+    const observed = { from, step, expect: run.outcome(), taken: takenTransitions, refused, active: run.visitedNodes };
+    const edge: { -readonly [field in keyof Edge]: Edge[field] } = { ...observed, to: from };
+    edge.to = knownConfiguration ?? this.#enter(key, from.start, edge);
     from.edges.push(edge);
     this.#edges.push(edge);
     this.#enough ||= this.#limits.enough?.(edge as Edge) === true;
   }
 
-  #enter(key: string, start: number, found: Edge | undefined): Mutable {
+  #enter(key: string, start: number, foundBy: Edge | undefined): Mutable {
     const configuration: Mutable = {
       start,
-      depth: found === undefined ? 0 : found.from.depth + 1,
+      depth: foundBy === undefined ? 0 : foundBy.from.depth + 1,
       edges: [],
-      foundBy: found,
+      foundBy: foundBy,
     };
     this.#byKey.set(key, configuration);
     return configuration;

@@ -29,25 +29,25 @@ export async function merge(traces: readonly string[], error: (text: string) => 
   const labels = labelsOf(traces);
   const programs: ProgramTrace[] = [];
   for (const [i, path] of traces.entries()) {
-    const reading = await openTrace(path);
-    if (reading.header.programs !== undefined) {
-      await reading.close();
+    const openedTrace = await openTrace(path);
+    if (openedTrace.header.programs !== undefined) {
+      await openedTrace.close();
       throw new ChartpilotError('FLAG_INVALID', `${path}: expected the trace of one program, got a merged trace`, {
         hint: 'merge the traces that the programs wrote',
         fields: { path },
       });
     }
-    const same = programs.find(({ header }) => isSameRun(header, reading.header));
+    const same = programs.find(({ header }) => isSameRun(header, openedTrace.header));
     if (same !== undefined) {
-      await reading.close();
+      await openedTrace.close();
       throw new ChartpilotError('FLAG_INVALID', `${path}: same run as ${same.label}; merge each run once`, {
         fields: { path, got: `the run of ${same.label}` },
       });
     }
-    const { records } = await readRecords(reading.records);
+    const { records } = await readRecords(openedTrace.records);
     for (const gap of describeGaps(records)) error(`${path}: ${gap}\n`);
-    for (const line of incompleteLineWarnings(reading)) error(`${line}\n`);
-    programs.push({ label: labels[i]!, header: reading.header, records });
+    for (const line of incompleteLineWarnings(openedTrace)) error(`${line}\n`);
+    programs.push({ label: labels[i]!, header: openedTrace.header, records });
   }
   return mergeTraces(programs);
 }

@@ -42,14 +42,14 @@ const trustedMs = 2_000;
 export function mergeTraces(programs: readonly ProgramTrace[]): MergedTrace {
   const ends = programs.map(({ header, records }) => linkEnds(header, records));
   const arrows = arrowsBetween(programs, ends);
-  const placements = place(programs, arrows);
+  const placements = placePrograms(programs, arrows);
   const wall = (program: number, t: number): number => startOf(programs[program]!) + t + placements[program]!.offset.ms;
-  const at = ({ program, end }: ProgramArrow['from']): number =>
+  const wallTimeOf = ({ program, end }: ProgramArrow['from']): number =>
     wall(program, programs[program]!.records[end.index]!.t);
-  const drawn = arrows.filter(({ from, to }) => at(from) <= at(to));
+  const usableArrows = arrows.filter(({ from, to }) => wallTimeOf(from) <= wallTimeOf(to));
   const all = ends.reduce((sum, each) => sum + each.length, 0);
-  const { header, records } = weave(programs, drawn, wall, placements);
-  return { header, records, placements, arrows: drawn.length, unplaced: all - 2 * drawn.length };
+  const { header, records } = weave(programs, usableArrows, wall, placements);
+  return { header, records, placements, arrows: usableArrows.length, unplaced: all - 2 * usableArrows.length };
 }
 
 /**
@@ -75,14 +75,14 @@ function arrowsBetween(programs: readonly ProgramTrace[], ends: readonly (readon
       const until = from![i + 1] === undefined ? Number.POSITIVE_INFINITY : time(from![i + 1]!) - trustedMs / 2;
       // Equal numbers of both are matched in their order, independent of clocks. Otherwise clocks are compared, within
       // the trusted difference.
-      const found = isSure
+      const receiveIndex = isSure
         ? i
         : to!.findIndex(
             (end, j) => j >= next && time(end) >= time(send) - trustedMs && time(end) <= Math.max(until, time(send)),
           );
-      const receive = to![found];
+      const receive = to![receiveIndex];
       if (receive === undefined || receive.program === send.program) continue;
-      next = found + 1;
+      next = receiveIndex + 1;
       arrows.push({ from: send, to: receive });
     }
     return arrows;
@@ -90,7 +90,7 @@ function arrowsBetween(programs: readonly ProgramTrace[], ends: readonly (readon
 }
 
 /** The program with the most arrows is the reference; each other program is aligned with one that is already placed. */
-function place(programs: readonly ProgramTrace[], arrows: readonly ProgramArrow[]): Placement[] {
+function placePrograms(programs: readonly ProgramTrace[], arrows: readonly ProgramArrow[]): Placement[] {
   const between = (a: number, b: number): ProgramArrow[] =>
     arrows.filter(
       ({ from, to }) => (from.program === a && to.program === b) || (from.program === b && to.program === a),
@@ -104,7 +104,7 @@ function place(programs: readonly ProgramTrace[], arrows: readonly ProgramArrow[
     grew = false;
     for (const [i, { label }] of programs.entries()) {
       if (placed.has(i)) continue;
-      const other = [...placed.keys()].find((known) => between(i, known).length > 0);
+      const other = [...placed.keys()].find((placedProgram) => between(i, placedProgram).length > 0);
       if (other === undefined) continue;
       const shift = placed.get(other)!.offset.ms;
       const time = (end: ProgramArrow['from']): number =>
@@ -132,8 +132,8 @@ function weave(
   const machines = new Machines(programs);
   const incoming = new Map<string, ProgramArrow[]>();
   for (const arrow of arrows) {
-    const place = `${arrow.to.program} ${arrow.to.end.index}`;
-    incoming.set(place, [...(incoming.get(place) ?? []), arrow]);
+    const receiveKey = `${arrow.to.program} ${arrow.to.end.index}`;
+    incoming.set(receiveKey, [...(incoming.get(receiveKey) ?? []), arrow]);
   }
   const numbers = programs.map(() => new Map<number, number>());
   const records: TraceRecord[] = [];
@@ -231,8 +231,8 @@ function renamed(
     else copy[field] = number;
   }
   // In a transition, `from` and `to` are states.
-  const named = record.kind === 'event' ? ['from', 'to'] : ['actor', 'parent'];
-  for (const field of named) if (typeof copy[field] === 'string') copy[field] = name(copy[field]);
+  const actorFields = record.kind === 'event' ? ['from', 'to'] : ['actor', 'parent'];
+  for (const field of actorFields) if (typeof copy[field] === 'string') copy[field] = name(copy[field]);
   if (record.kind === 'spawn' && record.machine !== undefined) copy.machine = machine(record.machine);
   return copy as unknown as TraceRecord;
 }
@@ -261,16 +261,16 @@ class Machines {
   readonly #names: readonly ReadonlyMap<string, string>[];
 
   constructor(programs: readonly ProgramTrace[]) {
-    const known = new Map<string, string>();
+    const textById = new Map<string, string>();
     this.#names = programs.map(({ label, header }) => {
       const names = new Map<string, string>();
       for (const machine of header.machines) {
         const text = JSON.stringify(machine);
-        const isOther = known.has(machine.id) && known.get(machine.id) !== text;
+        const isOther = textById.has(machine.id) && textById.get(machine.id) !== text;
         const id = isOther ? `${label}:${machine.id}` : machine.id;
         names.set(machine.id, id);
-        if (known.get(id) === text) continue;
-        known.set(id, text);
+        if (textById.get(id) === text) continue;
+        textById.set(id, text);
         this.all.push({ ...machine, id });
       }
       return names;

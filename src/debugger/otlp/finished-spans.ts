@@ -25,7 +25,7 @@ export class FinishedSpans {
   #exported = new Set<string>();
   #hasNew = false;
   /** Traces that are not exported yet, with the state and time of their last change. */
-  #seen = new Map<string, { readonly shape: string; readonly atMs: number }>();
+  #seenSpans = new Map<string, { readonly shape: string; readonly atMs: number }>();
 
   constructor(header: TraceHeader, { settleMs, staleMs, maxRecords }: SpanLimits = spanLimits) {
     this.#header = header;
@@ -43,7 +43,7 @@ export class FinishedSpans {
 
   /** @returns the spans of traces that have ended since the last call */
   take(nowMs: number): OtlpSpan[] {
-    if (!this.#hasNew && this.#seen.size === 0) return [];
+    if (!this.#hasNew && this.#seenSpans.size === 0) return [];
     this.#hasNew = false;
     const tooMany = this.#records.length > this.#limits.maxRecords;
     return this.#take((trace, spans) => tooMany || this.#isOver(trace, spans, nowMs));
@@ -59,7 +59,7 @@ export class FinishedSpans {
     const finished = [...all].filter(([trace, spans]) => !this.#exported.has(trace) && isOver(trace, spans));
     for (const [trace] of finished) {
       this.#exported.add(trace);
-      this.#seen.delete(trace);
+      this.#seenSpans.delete(trace);
     }
     this.#dropRecords(all);
     return finished.flatMap(([, spans]) => spans);
@@ -67,9 +67,9 @@ export class FinishedSpans {
 
   #isOver(trace: string, spans: readonly OtlpSpan[], nowMs: number): boolean {
     const shape = JSON.stringify(spans.map((span) => [span.key, span.from, isOpen(span) ? '' : span.to, span.error]));
-    const lastSeen = this.#seen.get(trace);
+    const lastSeen = this.#seenSpans.get(trace);
     if (lastSeen?.shape !== shape) {
-      this.#seen.set(trace, { shape, atMs: nowMs });
+      this.#seenSpans.set(trace, { shape, atMs: nowMs });
       return false;
     }
     const { settleMs, staleMs } = this.#limits;

@@ -42,16 +42,16 @@ export async function followOtlp(
     throw new ChartpilotError('FLAG_INVALID', `--otlp: --attach requires an http(s) address, got ${to}`, {
       fields: { path: '--otlp', expected: 'an http(s) address', got: to },
     });
-  const place = `${url.origin}${url.pathname}`;
-  const queue = new SendQueue(url, options, (problem) => error(`${place}: ${problem}\n`));
+  const address = `${url.origin}${url.pathname}`;
+  const queue = new SendQueue(url, options, (problem) => error(`${address}: ${problem}\n`));
   // Counters keep memory constant for a program that runs for months.
   const exportedCounts = { traces: 0, spans: 0 };
   let run: FollowedRun | undefined;
-  const send = (found: readonly OtlpSpan[]): void => {
+  const send = (spans: readonly OtlpSpan[]): void => {
     if (run === undefined) return;
-    exportedCounts.traces += new Set(found.map((span) => span.trace)).size;
-    exportedCounts.spans += found.length;
-    for (const request of otlpRequests(run.header, found, packageVersion())) queue.offer(request);
+    exportedCounts.traces += new Set(spans.map((span) => span.trace)).size;
+    exportedCounts.spans += spans.length;
+    for (const request of otlpRequests(run.header, spans, packageVersion())) queue.offer(request);
   };
   let trace = await source.read({ follow: true });
   const timer = setInterval(() => send(run?.spans.take(performance.now()) ?? []), options.searchMs ?? 500);
@@ -81,7 +81,7 @@ export async function followOtlp(
     await queue.end(options.endMs ?? 30_000);
     const lost = queue.lost === 0 ? '' : `, ${count(queue.lost, 'request')} not delivered`;
     await out(
-      `otlp: ${count(exportedCounts.traces, 'trace')}, ${count(exportedCounts.spans, 'span')} → ${place}${lost}\n`,
+      `otlp: ${count(exportedCounts.traces, 'trace')}, ${count(exportedCounts.spans, 'span')} → ${address}${lost}\n`,
     );
   }
   if (broken !== undefined) {
@@ -112,8 +112,8 @@ class FollowedRun {
 }
 
 /** The lines of one connection; an incomplete last line is dropped. */
-async function* readLines(trace: Readable, place: string): AsyncGenerator<TraceLine> {
-  const invalid = (why: string): ChartpilotError => new ChartpilotError('TRACE_INVALID', `${place}: ${why}`);
+async function* readLines(trace: Readable, address: string): AsyncGenerator<TraceLine> {
+  const invalid = (why: string): ChartpilotError => new ChartpilotError('TRACE_INVALID', `${address}: ${why}`);
   const reader = new TraceLineReader();
   for await (const { text, whole } of linesOf(trace, invalid)) {
     if (!whole) return;

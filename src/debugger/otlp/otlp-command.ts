@@ -24,15 +24,15 @@ export async function exportOtlp(
   options: SendOptions = {},
 ): Promise<void> {
   const url = collectorAddress(to);
-  const reading = await openTrace(path);
-  const { records } = await readRecords(reading.records);
-  const runs = programRunsOf(reading.header, records).map((run) => ({ header: run.header, spans: spansOf(run) }));
+  const openedTrace = await openTrace(path);
+  const { records } = await readRecords(openedTrace.records);
+  const runs = programRunsOf(openedTrace.header, records).map((run) => ({ header: run.header, spans: spansOf(run) }));
   const spans = runs.flatMap((run) => run.spans);
-  for (const line of incompleteLineWarnings(reading)) error(`${line}\n`);
+  for (const line of incompleteLineWarnings(openedTrace)) error(`${line}\n`);
   for (const gap of describeGaps(records)) error(`${path}: ${gap}: spans may be wrong\n`);
   const requests = runs.flatMap((run) => otlpRequests(run.header, run.spans, packageVersion()));
   if (url === undefined) {
-    writeOutput('--otlp', to, requests.map((request) => `${JSON.stringify(request)}\n`).join(''), reading.files);
+    writeOutput('--otlp', to, requests.map((request) => `${JSON.stringify(request)}\n`).join(''), openedTrace.files);
   } else {
     for (const request of requests) {
       const rejected = await sendOtlp(url, request, options);

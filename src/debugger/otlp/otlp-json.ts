@@ -13,7 +13,7 @@ const spansOfARequest = 256;
 /** Splits all spans of a run into requests of limited size. */
 export function otlpRequests(header: TraceHeader, spans: readonly OtlpSpan[], version: string): object[] {
   const requests: object[] = [];
-  for (let at = 0; at < spans.length; at += spansOfARequest) {
+  for (let offset = 0; offset < spans.length; offset += spansOfARequest) {
     requests.push({
       resourceSpans: [
         {
@@ -21,7 +21,7 @@ export function otlpRequests(header: TraceHeader, spans: readonly OtlpSpan[], ve
           scopeSpans: [
             {
               scope: { name: 'chartpilot', version },
-              spans: spans.slice(at, at + spansOfARequest).map((span) => spanOf(header, span)),
+              spans: spans.slice(offset, offset + spansOfARequest).map((span) => spanOf(header, span)),
             },
           ],
         },
@@ -62,8 +62,8 @@ function spanOf(header: TraceHeader, { trace, key, parent, name, from, to, attri
 }
 
 /** A deterministic ID: spans that are exported twice have the same ID. */
-function idOf(digits: number, ...parts: readonly (string | number)[]): string {
-  return createHash('sha256').update(JSON.stringify(parts)).digest('hex').slice(0, digits);
+function idOf(digits: number, ...keyParts: readonly (string | number)[]): string {
+  return createHash('sha256').update(JSON.stringify(keyParts)).digest('hex').slice(0, digits);
 }
 
 /** Unix time; JSON encodes 64-bit numbers as strings. */

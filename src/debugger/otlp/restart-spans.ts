@@ -57,8 +57,8 @@ function begin(run: RecordedRun, record: TraceRecord & { kind: 'event' }, index:
   const epoch = text(event.name);
   // The epoch was spawned before this record.
   const phases: Phase[] = [];
-  for (let at = index; at >= 0 && run.records[at]!.t >= t - 1_000; at--) {
-    const previousRecord = run.records[at]!;
+  for (let recordIndex = index; recordIndex >= 0 && run.records[recordIndex]!.t >= t - 1_000; recordIndex--) {
+    const previousRecord = run.records[recordIndex]!;
     if (previousRecord.kind === 'spawn' && previousRecord.actor === `${epoch}/prepare`) {
       phases.push(phase('validate', previousRecord.t));
       break;
@@ -84,7 +84,7 @@ function follow(record: TraceRecord, byEpoch: ReadonlyMap<string, Restart>, all:
   if (record.kind === 'spawn' || record.kind === 'stop') {
     const [epoch = '', child = ''] = record.actor.split('/');
     const restart = byEpoch.get(epoch);
-    if (record.kind === 'spawn' && child === 'prepare' && restart !== undefined && !has(restart, 'validate')) {
+    if (record.kind === 'spawn' && child === 'prepare' && restart !== undefined && !hasPhase(restart, 'validate')) {
       restart.phases.push(phase('validate', t));
     }
     if (record.kind === 'spawn' && child === 'process') restart?.phases.push(phase('start', t));
@@ -139,15 +139,15 @@ function phase(name: string, from: number, attributes: Record<string, AttributeV
   return { key: name, name, from, attributes };
 }
 
-function has({ phases }: Restart, phaseName: string): boolean {
+function hasPhase({ phases }: Restart, phaseName: string): boolean {
   return phases.some(({ name }) => name === phaseName);
 }
 
 function close(restart: Restart | undefined, name: string, t: number, error?: string): void {
-  const open = restart?.phases.findLast((each) => each.name === name && each.to === undefined);
-  if (open === undefined) return;
-  open.to = t;
-  if (error !== undefined) open.error = error;
+  const openPhase = restart?.phases.findLast((each) => each.name === name && each.to === undefined);
+  if (openPhase === undefined) return;
+  openPhase.to = t;
+  if (error !== undefined) openPhase.error = error;
 }
 
 function spansOf({ trace, how, from, attributes, phases, error }: Restart, end: number): OtlpSpan[] {

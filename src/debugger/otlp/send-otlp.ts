@@ -95,8 +95,8 @@ function headersIn(list: string): Record<string, string> {
   const pairs = list.split(',').filter((pair) => pair.includes('='));
   return Object.fromEntries(
     pairs.map((pair) => {
-      const at = pair.indexOf('=');
-      return [pair.slice(0, at).trim(), decoded(pair.slice(at + 1).trim())];
+      const separatorIndex = pair.indexOf('=');
+      return [pair.slice(0, separatorIndex).trim(), decoded(pair.slice(separatorIndex + 1).trim())];
     }),
   );
 }

@@ -53,44 +53,44 @@ function differingChange(recorded: unknown, replayed: unknown): string | undefin
   const recordedFields = new Map(((recorded ?? []) as ContextChange[]).map((change) => [change.path, change]));
   const replayedFields = new Map(((replayed ?? []) as ContextChange[]).map((change) => [change.path, change]));
   for (const path of new Set([...recordedFields.keys(), ...replayedFields.keys()])) {
-    const [was, is] = [recordedFields.get(path), replayedFields.get(path)];
-    if (was === undefined || is === undefined) return `/change${path}`;
-    const difference = differingPlace(was.value, is.value, `/change${path}`);
+    const [recordedField, replayedField] = [recordedFields.get(path), replayedFields.get(path)];
+    if (recordedField === undefined || replayedField === undefined) return `/change${path}`;
+    const difference = differingPlace(recordedField.value, replayedField.value, `/change${path}`);
     if (difference !== undefined) return difference;
   }
   return undefined;
 }
 
-function differingPlace(recorded: unknown, replayed: unknown, place: string): string | undefined {
+function differingPlace(recorded: unknown, replayed: unknown, path: string): string | undefined {
   if (Object.is(recorded, replayed)) return undefined;
-  if (typeof recorded === 'string') return isSameText(recorded, replayed) ? undefined : place;
-  if (Array.isArray(recorded)) return differingItem(recorded, replayed, place);
+  if (typeof recorded === 'string') return isSameText(recorded, replayed) ? undefined : path;
+  if (Array.isArray(recorded)) return differingItem(recorded, replayed, path);
   if (isObject(recorded)) {
-    if (!isObject(replayed)) return place;
+    if (!isObject(replayed)) return path;
     for (const key of new Set([...Object.keys(recorded), ...Object.keys(replayed)])) {
       const difference = differingPlace(
         ownValue(recorded, key),
         ownValue(replayed, key),
-        `${place}/${escapedPointer(key)}`,
+        `${path}/${escapedPointer(key)}`,
       );
       if (difference !== undefined) return difference;
     }
     return undefined;
   }
   // JSON has no NaN and no minus zero.
-  return JSON.stringify(recorded) === JSON.stringify(replayed) ? undefined : place;
+  return JSON.stringify(recorded) === JSON.stringify(replayed) ? undefined : path;
 }
 
-function differingItem(recorded: readonly unknown[], replayed: unknown, place: string): string | undefined {
-  if (!Array.isArray(replayed)) return place;
+function differingItem(recorded: readonly unknown[], replayed: unknown, path: string): string | undefined {
+  if (!Array.isArray(replayed)) return path;
   const isCut = lengthBeforeCut(recorded) !== undefined;
-  const known = isCut ? recorded.length - 1 : recorded.length;
-  for (let i = 0; i < known; i++) {
+  const knownLength = isCut ? recorded.length - 1 : recorded.length;
+  for (let i = 0; i < knownLength; i++) {
     // JSON writes null for missing items.
-    const difference = differingPlace(recorded[i], replayed[i] ?? null, `${place}/${i}`);
+    const difference = differingPlace(recorded[i], replayed[i] ?? null, `${path}/${i}`);
     if (difference !== undefined) return difference;
   }
-  return isCut || replayed.length === known ? undefined : `${place}/${known}`;
+  return isCut || replayed.length === knownLength ? undefined : `${path}/${knownLength}`;
 }
 
 /** A reference to an actor in traces of a recorder that did not record its name. */
@@ -100,21 +100,21 @@ function isSameText(recorded: string, replayed: unknown): boolean {
   if (recorded === unnamedActor && typeof replayed === 'string' && replayed.startsWith('[Actor ')) return true;
   if (recorded === redacted || recorded === tooDeep) return true;
   if (typeof replayed !== 'string') return false;
-  const kept = recorded.replace(cutText, '');
-  const parts = kept.split(redacted);
-  if (parts.length === 1) return kept === recorded ? recorded === replayed : replayed.startsWith(kept);
-  return hasParts(replayed, parts, kept !== recorded);
+  const keptText = recorded.replace(cutText, '');
+  const segments = keptText.split(redacted);
+  if (segments.length === 1) return keptText === recorded ? recorded === replayed : replayed.startsWith(keptText);
+  return hasParts(replayed, segments, keptText !== recorded);
 }
 
 /** Whether a text consists of these parts with any text between them, and any text after them if it was truncated. */
 function hasParts(text: string, [first = '', ...rest]: readonly string[], isCut: boolean): boolean {
   if (!text.startsWith(first)) return false;
   const last = isCut ? '' : (rest.pop() ?? '');
-  let at = first.length;
-  for (const part of rest) {
-    const found = text.indexOf(part, at);
-    if (found < 0) return false;
-    at = found + part.length;
+  let offset = first.length;
+  for (const segment of rest) {
+    const matchIndex = text.indexOf(segment, offset);
+    if (matchIndex < 0) return false;
+    offset = matchIndex + segment.length;
   }
-  return isCut || (text.endsWith(last) && text.length - last.length >= at);
+  return isCut || (text.endsWith(last) && text.length - last.length >= offset);
 }

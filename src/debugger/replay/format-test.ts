@@ -66,6 +66,6 @@ function quoted(text: string): string {
 }
 
 function fileName(name: string): string {
-  const words = name.toLowerCase().match(/[a-z0-9]+/g) ?? [];
-  return words.slice(0, 8).join('-') || 'replay';
+  const titleWords = name.toLowerCase().match(/[a-z0-9]+/g) ?? [];
+  return titleWords.slice(0, 8).join('-') || 'replay';
 }

@@ -17,8 +17,8 @@ export class Outside {
   }
 
   /** Whether a record is an action of the environment, not of a machine. */
-  isOutsideAction(at: number): boolean {
-    const record = this.#recording.records[at]!;
+  isOutsideAction(recordIndex: number): boolean {
+    const record = this.#recording.records[recordIndex]!;
     if (this.#rootToStart(record) !== undefined) return true;
     switch (record.kind) {
       case 'spawn':
@@ -29,7 +29,7 @@ export class Outside {
         return true;
       case 'stop': {
         const actor = this.#actors.find(record.actor);
-        if (record.status === 'stopped') return this.#stoppedRoot(at) !== undefined;
+        if (record.status === 'stopped') return this.#stoppedRoot(recordIndex) !== undefined;
         return actor !== undefined && this.#actors.isEffect(actor);
       }
       default:
@@ -38,8 +38,8 @@ export class Outside {
   }
 
   /** Repeats the action of a record. @returns the reason if that was impossible */
-  repeatAction(at: number): string | undefined {
-    const record = this.#recording.records[at]!;
+  repeatAction(recordIndex: number): string | undefined {
+    const record = this.#recording.records[recordIndex]!;
     switch (record.kind) {
       case 'spawn':
         if (record.parent !== undefined) return undefined;
@@ -53,15 +53,15 @@ export class Outside {
         return elapsed ? undefined : `timer ${record.timer} of ${record.actor} is not running`;
       }
       case 'stop':
-        return this.#giveEnd(record, at);
+        return this.#giveEnd(record, recordIndex);
       default:
         return undefined;
     }
   }
 
   /** Whether a record belongs to an effect that has not begun yet and will then repeat it. */
-  isRepeatedByEffect(at: number): boolean {
-    const record = this.#recording.records[at]!;
+  isRepeatedByEffect(recordIndex: number): boolean {
+    const record = this.#recording.records[recordIndex]!;
     const effect = this.#actors.find(record.kind === 'event' ? record.from : subjectOf(record));
     return effect !== undefined && this.#actors.isEffect(effect) && !this.#actors.hasStarted(effect);
   }
@@ -72,8 +72,8 @@ export class Outside {
    *
    * @returns whether a root was started
    */
-  startRootBefore(at: number): boolean {
-    const root = this.#rootToStart(this.#recording.records[at]!);
+  startRootBefore(recordIndex: number): boolean {
+    const root = this.#rootToStart(this.#recording.records[recordIndex]!);
     if (root !== undefined) this.#actors.startRoot(root);
     return root !== undefined;
   }
@@ -114,31 +114,31 @@ export class Outside {
     return typeof error === 'string' && event.type.startsWith('xstate.') ? { ...event, ...errorOf(error) } : event;
   }
 
-  #giveEnd(record: TraceRecord & { kind: 'stop' }, at: number): string | undefined {
+  #giveEnd(record: TraceRecord & { kind: 'stop' }, recordIndex: number): string | undefined {
     const actor = this.#actors.find(record.actor);
     if (actor === undefined) return `actor ${record.actor} does not exist`;
     if (record.status === 'stopped') {
-      const root = this.#stoppedRoot(at);
+      const root = this.#stoppedRoot(recordIndex);
       if (root !== undefined) this.#actors.stopRoot(root);
       return undefined;
     }
     if (!this.#actors.isEffect(actor)) return undefined;
     if (actor.getSnapshot().status !== 'active') return `actor ${record.actor} has stopped`;
     if (record.status === 'done') this.#actors.settle(actor, { value: this.#restored(record, 'output') });
-    else this.#actors.settle(actor, this.#rejection(record, at));
+    else this.#actors.settle(actor, this.#rejection(record, recordIndex));
     return undefined;
   }
 
   /** The parent receives the thrown value itself if that was not an Error. */
-  #rejection({ error = '' }: TraceRecord & { kind: 'stop' }, at: number): { error: unknown } {
-    const next = this.#recording.records[at + 1];
+  #rejection({ error = '' }: TraceRecord & { kind: 'stop' }, recordIndex: number): { error: unknown } {
+    const next = this.#recording.records[recordIndex + 1];
     const recorded = next?.kind === 'event' && isEnd(next.event.type) ? next.event.error : undefined;
     return recorded === undefined || typeof recorded === 'string' ? errorOf(error) : { error: recorded };
   }
 
   /** The root that is stopped from outside, if the following consecutive stops are those of its tree. */
-  #stoppedRoot(at: number): AnyActorRef | undefined {
-    const name = this.#recording.rootStoppedAt(at);
+  #stoppedRoot(recordIndex: number): AnyActorRef | undefined {
+    const name = this.#recording.rootStoppedAt(recordIndex);
     const root = name === undefined ? undefined : this.#actors.find(name);
     return root?._parent === undefined && root?.getSnapshot().status === 'active' ? root : undefined;
   }
@@ -149,8 +149,8 @@ export class Outside {
 
   #restored(record: TraceRecord, field: 'input' | 'event' | 'output'): unknown {
     const { [field]: value } = record as unknown as Record<string, unknown>;
-    return completedValue(value, (place) => {
-      this.#warn(`record ${record.seq}: /${field}${place} is truncated in the trace`);
+    return completedValue(value, (path) => {
+      this.#warn(`record ${record.seq}: /${field}${path} is truncated in the trace`);
     });
   }
 }

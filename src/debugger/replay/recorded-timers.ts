@@ -44,8 +44,8 @@ export class RecordedTimers {
   }
 
   #keep(source: AnyActorRef, isKept: (timer: ArmedTimer) => boolean): void {
-    const left = (this.#armed.get(source) ?? []).filter(isKept);
-    if (left.length > 0) this.#armed.set(source, left);
+    const remainingTimers = (this.#armed.get(source) ?? []).filter(isKept);
+    if (remainingTimers.length > 0) this.#armed.set(source, remainingTimers);
     else this.#armed.delete(source);
   }
 }

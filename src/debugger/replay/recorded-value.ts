@@ -6,22 +6,22 @@ import { isCutText, lengthBeforeCut } from './compare-records.ts';
  *
  * @param onCut called with the JSON Pointer of every truncated value
  */
-export function completedValue(value: unknown, onCut: (place: string) => void, place = ''): unknown {
+export function completedValue(value: unknown, onCut: (path: string) => void, path = ''): unknown {
   if (typeof value === 'string') {
-    if (isCutText(value)) onCut(place);
+    if (isCutText(value)) onCut(path);
     return value;
   }
   if (typeof value !== 'object' || value === null) return value;
   if (Array.isArray(value)) {
     const length = lengthBeforeCut(value);
-    const kept = length === undefined ? value : value.slice(0, -1);
-    const items = kept.map((item, i) => completedValue(item, onCut, `${place}/${i}`));
+    const keptItems = length === undefined ? value : value.slice(0, -1);
+    const items = keptItems.map((item, i) => completedValue(item, onCut, `${path}/${i}`));
     if (length === undefined) return items;
-    onCut(place);
+    onCut(path);
     return [...items, ...Array.from({ length: length - items.length }, (_, i) => standIn(items, i))];
   }
   return Object.fromEntries(
-    Object.entries(value).map(([key, item]) => [key, completedValue(item, onCut, `${place}/${key}`)]),
+    Object.entries(value).map(([key, item]) => [key, completedValue(item, onCut, `${path}/${key}`)]),
   );
 }
 

@@ -43,11 +43,11 @@ export async function replayTraces(
   options: ReplayCommandOptions,
   { out, error }: CommandOutput,
 ): Promise<number> {
-  const given = await loadMachines(options.machine ?? []);
+  const givenMachines = await loadMachines(options.machine ?? []);
   const results: (ReplayedTrace | UnreadableTrace)[] = [];
   for (const path of traces) {
     try {
-      const result = await replayTrace(path, given);
+      const result = await replayTrace(path, givenMachines);
       results.push(result);
       if (options.format === 'text') out(`${formatResult(result)}\n`);
     } catch (cause) {
@@ -67,21 +67,21 @@ export async function replayTraces(
  *
  * @throws ChartpilotError if the trace cannot be read or replayed
  */
-async function replayTrace(path: string, given: readonly AnyStateMachine[]): Promise<ReplayedTrace> {
-  const reading = await openTrace(path);
-  const { header, files } = reading;
+async function replayTrace(path: string, givenMachines: readonly AnyStateMachine[]): Promise<ReplayedTrace> {
+  const openedTrace = await openTrace(path);
+  const { header, files } = openedTrace;
   const records: TraceRecord[] = [];
-  await requireOneProgram(path, reading);
-  for await (const record of reading.records) records.push(record);
-  const report = replay(header, records, [...machinesOfProgram(header.program), ...given]);
-  refuseUnusedMachines(given, records);
+  await requireOneProgram(path, openedTrace);
+  for await (const record of openedTrace.records) records.push(record);
+  const report = replay(header, records, [...machinesOfProgram(header.program), ...givenMachines]);
+  refuseUnusedMachines(givenMachines, records);
   return {
     trace: path,
     verdict: report.difference === undefined ? 'same' : 'differs',
     files,
     program: header.program,
     startedAt: header.startedAt,
-    cutOff: reading.cutOff(),
+    cutOff: openedTrace.cutOff(),
     ...report,
   };
 }
@@ -91,9 +91,9 @@ async function replayTrace(path: string, given: readonly AnyStateMachine[]): Pro
  *
  * @throws ChartpilotError FLAG_INVALID
  */
-function refuseUnusedMachines(given: readonly AnyStateMachine[], records: readonly TraceRecord[]): void {
+function refuseUnusedMachines(givenMachines: readonly AnyStateMachine[], records: readonly TraceRecord[]): void {
   const ids = new Set(records.flatMap((record) => (record.kind === 'spawn' ? (record.machine ?? []) : [])));
-  const unusedMachine = given.find(({ id }) => !ids.has(id));
+  const unusedMachine = givenMachines.find(({ id }) => !ids.has(id));
   if (unusedMachine === undefined) return;
   const those = ids.size === 0 ? 'the trace contains no machines' : `machines of the trace: ${[...ids].join(', ')}`;
   throw new ChartpilotError(
@@ -109,8 +109,9 @@ function refuseUnusedMachines(given: readonly AnyStateMachine[], records: readon
 async function loadMachines(requests: readonly string[]): Promise<AnyStateMachine[]> {
   const machines: AnyStateMachine[] = [];
   for (const request of requests) {
-    const at = request.lastIndexOf('#');
-    const [machine, name] = at < 0 ? [request] : [request.slice(0, at), request.slice(at + 1)];
+    const separatorIndex = request.lastIndexOf('#');
+    const [machine, name] =
+      separatorIndex < 0 ? [request] : [request.slice(0, separatorIndex), request.slice(separatorIndex + 1)];
     const loaded = await loadMachine({ machine: machine!, ...(name !== undefined && { export: name }) });
     machines.push(loaded.machine);
   }

@@ -10,11 +10,13 @@ const maxWarnings = 5;
 const maxValueLength = 300;
 
 export function formatReplay({ records, compared, difference, warnings }: ReplayReport): string {
-  const shown = warnings.slice(0, maxWarnings);
+  const shownWarnings = warnings.slice(0, maxWarnings);
   return [
     ...(difference === undefined ? [] : [`${formatDifference(difference)}\n`]),
-    ...shown.map((warning) => visibleLine(`warning: ${warning}`)),
-    ...(shown.length < warnings.length ? [`… and ${warnings.length - shown.length} more warnings`] : []),
+    ...shownWarnings.map((warning) => visibleLine(`warning: ${warning}`)),
+    ...(shownWarnings.length < warnings.length
+      ? [`… and ${warnings.length - shownWarnings.length} more warnings`]
+      : []),
     `${records} records: ${compared} compared${difference === undefined ? ', no difference' : ' before the first difference'}`,
   ].join('\n');
 }
@@ -64,8 +66,8 @@ function textAt(record: TraceRecord, field: string): string {
 
 /** `field` consists of the path of a change and of a path in its value. */
 function changeAt(record: TraceRecord, field: string): unknown {
-  const place = field.slice('/change'.length);
+  const changedPath = field.slice('/change'.length);
   const changes = 'change' in record ? (record.change ?? []) : [];
-  const change = changes.find(({ path }) => path === '' || place === path || place.startsWith(`${path}/`));
-  return change === undefined ? undefined : valueAt(change.value, place.slice(change.path.length));
+  const change = changes.find(({ path }) => path === '' || changedPath === path || changedPath.startsWith(`${path}/`));
+  return change === undefined ? undefined : valueAt(change.value, changedPath.slice(change.path.length));
 }

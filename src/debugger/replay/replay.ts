@@ -68,9 +68,9 @@ class Replay {
   readonly #recorder: Recorder;
   readonly #redact: ReturnType<typeof recordRedactor>;
   /** Index of the next expected record. */
-  #at = 0;
+  #index = 0;
   /** Index of the last record that was sent to the machines. */
-  #given = -1;
+  #givenIndex = -1;
   #compared = 0;
   #now = 0;
   #difference: Difference | undefined;
@@ -93,9 +93,9 @@ class Replay {
       foreign: header.foreign === true,
       recorder,
       now: () => this.#now,
-      idOfUnnamed: () => this.#recording.numberedIdAt(this.#at),
+      idOfUnnamed: () => this.#recording.numberedIdAt(this.#index),
       onMoment: () => this.#giveEarlyInput(),
-      failureOf: (actor) => this.#recording.failureAt(this.#at, actor),
+      failureOf: (actor) => this.#recording.failureAt(this.#index, actor),
     });
     this.#outside = new Outside(recording, actors, (warning) => this.#warnings.push(warning));
   }
@@ -103,11 +103,11 @@ class Replay {
   run(): ReplayReport {
     const { records, notes } = this.#recording;
     this.#skip();
-    while (this.#at < records.length && this.#difference === undefined) {
-      const at = this.#at;
-      const why = this.#given === at ? 'the effect is still running' : this.#give(at);
-      if (this.#at === at && this.#difference === undefined) {
-        this.#differ({ recorded: records[at]!, ...(why !== undefined && { why }) });
+    while (this.#index < records.length && this.#difference === undefined) {
+      const index = this.#index;
+      const why = this.#givenIndex === index ? 'the effect is still running' : this.#give(index);
+      if (this.#index === index && this.#difference === undefined) {
+        this.#differ({ recorded: records[index]!, ...(why !== undefined && { why }) });
       }
     }
     return {
@@ -119,7 +119,7 @@ class Replay {
   }
 
   #compareNext(raw: TraceRecord): void {
-    const recorded = this.#recording.records[this.#at];
+    const recorded = this.#recording.records[this.#index];
     if (recorded === undefined || this.#difference !== undefined) return;
     if (differingField(recorded, raw) === undefined) {
       this.#goOn();
@@ -134,30 +134,30 @@ class Replay {
     }
     const again = { ...replayed, seq: recorded.seq, t: recorded.t };
     // If the next record is from outside, the machines did something additional.
-    if (this.#outside.isOutsideAction(this.#at)) this.#differ({ replayed: again });
+    if (this.#outside.isOutsideAction(this.#index)) this.#differ({ replayed: again });
     else this.#differ({ recorded, replayed: again, ...(recorded.kind === replayed.kind && { field }) });
   }
 
-  #give(at: number): string | undefined {
-    this.#now = this.#recording.records[at]!.t;
+  #give(index: number): string | undefined {
+    this.#now = this.#recording.records[index]!.t;
     // The start may produce this record immediately.
-    if (this.#outside.startRootBefore(at) && this.#at !== at) return undefined;
-    this.#given = at;
-    const why = this.#outside.repeatAction(at);
+    if (this.#outside.startRootBefore(index) && this.#index !== index) return undefined;
+    this.#givenIndex = index;
+    const why = this.#outside.repeatAction(index);
     this.#recorder.settle();
     return why;
   }
 
   #goOn(): void {
     this.#compared++;
-    this.#at++;
+    this.#index++;
     this.#skip();
   }
 
   #differ(sides: Pick<Difference, 'recorded' | 'replayed' | 'field' | 'why'>): void {
     const { records } = this.#recording;
-    const { seq } = records[this.#at]!;
-    const before = records.slice(Math.max(0, this.#at - shownBefore), this.#at);
+    const { seq } = records[this.#index]!;
+    const before = records.slice(Math.max(0, this.#index - shownBefore), this.#index);
     const { cause: number = 0 } = (sides.recorded ?? {}) as { cause?: number };
     const cause = number < (before[0]?.seq ?? 0) ? records.find((record) => record.seq === number) : undefined;
     this.#difference = {
@@ -170,16 +170,16 @@ class Replay {
   }
 
   #skip(): void {
-    while (this.#recording.isLeftOut(this.#at)) this.#at++;
+    while (this.#recording.isLeftOut(this.#index)) this.#index++;
   }
 
   /** Sends the input that was recorded while a machine was processing. */
   #giveEarlyInput(): void {
-    while (this.#difference === undefined && this.#given !== this.#at && this.#recording.isEarly(this.#at)) {
-      const at = this.#at;
-      if (!this.#outside.isOutsideAction(at) || this.#outside.isRepeatedByEffect(at)) return;
-      this.#give(at);
-      if (this.#at === at) return;
+    while (this.#difference === undefined && this.#givenIndex !== this.#index && this.#recording.isEarly(this.#index)) {
+      const index = this.#index;
+      if (!this.#outside.isOutsideAction(index) || this.#outside.isRepeatedByEffect(index)) return;
+      this.#give(index);
+      if (this.#index === index) return;
     }
   }
 }

@@ -12,7 +12,7 @@ export class TraceToReplay {
   /** Notes for the user on the limits of this replay. */
   readonly notes: string[] = [];
   readonly #machines: ReadonlyMap<string, AnyStateMachine>;
-  readonly #early: Uint8Array;
+  readonly #earlyFlags: Uint8Array;
   readonly #parents = new Map<string, string | undefined>();
   /** Actors that cannot be replayed because their input was not recorded. */
   readonly #leftOut = new Set<string>();
@@ -22,12 +22,12 @@ export class TraceToReplay {
     mustBeWhole(header, records);
     this.records = records;
     this.#machines = machines;
-    this.#early = findEarlyRecords(records);
+    this.#earlyFlags = findEarlyRecords(records);
     this.#leaveOut(header.omits ?? []);
   }
 
-  isLeftOut(at: number): boolean {
-    const record = this.records[at];
+  isLeftOut(recordIndex: number): boolean {
+    const record = this.records[recordIndex];
     if (record === undefined) return false;
     if (record.kind === 'log') return true;
     if (this.#leftOut.size === 0) return false;
@@ -35,19 +35,19 @@ export class TraceToReplay {
   }
 
   /** Whether a record was written while a machine was processing; false after the last record. */
-  isEarly(at: number): boolean {
-    return this.#early[at] === 1;
+  isEarly(recordIndex: number): boolean {
+    return this.#earlyFlags[recordIndex] === 1;
   }
 
   /** Whether no record from this index is caused by another such record: the trace may end too early. */
-  mayBeTruncatedAt(at: number): boolean {
-    const { seq } = this.records[at]!;
-    return this.records.slice(at).every((record) => ((record as { cause?: number }).cause ?? 0) < seq);
+  mayBeTruncatedAt(recordIndex: number): boolean {
+    const { seq } = this.records[recordIndex]!;
+    return this.records.slice(recordIndex).every((record) => ((record as { cause?: number }).cause ?? 0) < seq);
   }
 
   /** Treats all records from this index as written while a machine was processing. */
-  markEarlyFrom(at: number): void {
-    this.#early.fill(1, at);
+  markEarlyFrom(startIndex: number): void {
+    this.#earlyFlags.fill(1, startIndex);
   }
 
   machineOf({ actor, machine: id }: TraceRecord & { kind: 'spawn' }): AnyStateMachine | undefined {
@@ -60,23 +60,23 @@ export class TraceToReplay {
   }
 
   /** The ID in a spawn record, if XState generated it. */
-  numberedIdAt(at: number): string | undefined {
-    const record = this.records[at];
+  numberedIdAt(recordIndex: number): string | undefined {
+    const record = this.records[recordIndex];
     return record?.kind === 'spawn' ? /(?:^|\/)(x:\d+)$/.exec(record.actor)?.[1] : undefined;
   }
 
-  failureAt(at: number, actor: string): Error | undefined {
-    const record = this.records[at];
+  failureAt(recordIndex: number, actor: string): Error | undefined {
+    const record = this.records[recordIndex];
     if (record?.kind !== 'stop' || record.actor !== actor || record.status !== 'error') return undefined;
     return new Error(record.error);
   }
 
   /** The root actor whose entire tree is stopped in the records from this index, if any. */
-  rootStoppedAt(at: number): string | undefined {
-    const first = this.records[at];
+  rootStoppedAt(recordIndex: number): string | undefined {
+    const first = this.records[recordIndex];
     if (first?.kind !== 'stop') return undefined;
     const root = this.#rootOf(first.actor);
-    for (let i = at; i < this.records.length; i++) {
+    for (let i = recordIndex; i < this.records.length; i++) {
       const record = this.records[i]!;
       if (record.kind === 'log') continue;
       if (record.kind !== 'stop' || record.status !== 'stopped' || this.#rootOf(record.actor) !== root)
@@ -112,7 +112,9 @@ export class TraceToReplay {
   #acceptsAnyOf(id: string | undefined, omitted: readonly string[]): boolean {
     const machine = id === undefined ? undefined : this.#machines.get(id);
     if (machine === undefined) return false;
-    return machinesOf(machine).some((part) => statechartOf(part).transitions.some(({ on }) => omitted.includes(on)));
+    return machinesOf(machine).some((childMachine) =>
+      statechartOf(childMachine).transitions.some(({ on }) => omitted.includes(on)),
+    );
   }
 }
 
@@ -149,24 +151,24 @@ function mustBeWhole(header: TraceHeader, records: readonly TraceRecord[]): void
  * record directly before such a record: otherwise its receiver would have processed it first.
  */
 function findEarlyRecords(records: readonly TraceRecord[]): Uint8Array {
-  const early = new Uint8Array(records.length);
+  const earlyFlags = new Uint8Array(records.length);
   let earliestCause = Number.POSITIVE_INFINITY;
   for (let i = records.length - 1; i >= 0; i--) {
     const record = records[i]!;
-    const isBeforeEarly = early[i + 1] === 1 && isFromOutside(records, i) && isFromOutside(records, i + 1);
-    if (record.kind !== 'timer' && (earliestCause < record.seq || isBeforeEarly)) early[i] = 1;
+    const isBeforeEarly = earlyFlags[i + 1] === 1 && isFromOutside(records, i) && isFromOutside(records, i + 1);
+    if (record.kind !== 'timer' && (earliestCause < record.seq || isBeforeEarly)) earlyFlags[i] = 1;
     const { cause = record.seq, during = cause } = record as { cause?: number; during?: number };
     earliestCause = Math.min(earliestCause, cause, during);
   }
-  return early;
+  return earlyFlags;
 }
 
 /**
  * An action of a machine has a cause. The end of an effect has no cause either, and is recognized by the following
  * record.
  */
-function isFromOutside(records: readonly TraceRecord[], at: number): boolean {
-  const [record, next] = [records[at]!, records[at + 1]];
+function isFromOutside(records: readonly TraceRecord[], recordIndex: number): boolean {
+  const [record, next] = [records[recordIndex]!, records[recordIndex + 1]];
   if (record.kind === 'stop') return next?.kind === 'event' && next.from === record.actor && next.cause === undefined;
   return record.kind === 'event' && record.cause === undefined;
 }

@@ -43,25 +43,27 @@ export function foldingsOf(chart: Statechart): Folding[] {
   const parents = [...new Set(chart.states.flatMap(({ parent }) => (parent === undefined ? [] : [parent])))];
   const isRow = (number: number): boolean => parents.includes(number) && number !== 0;
   const all = parents.filter(isRow).sort((a, b) => a - b);
-  const found = new Map<string, Folding>();
-  const add = (open: readonly number[], near?: number): void => {
-    const sorted = [...open].sort((a, b) => a - b);
-    found.set(`${sorted} ${near}`, { open: sorted, ...(near !== undefined && { near }) });
+  const foldings = new Map<string, Folding>();
+  const add = (openStates: readonly number[], near?: number): void => {
+    const sorted = [...openStates].sort((a, b) => a - b);
+    foldings.set(`${sorted} ${near}`, { open: sorted, ...(near !== undefined && { near }) });
   };
   add(all);
   for (const way of openStatesOf(chart, 0)) add(way);
   for (const [number] of chart.states.entries()) {
     if (number !== 0 && siblingsOf(chart, number).length > longRow) {
-      for (const way of openStatesOf(chart, 0).filter((open) => isIn(open, chart.states[number]!.parent!))) {
+      for (const way of openStatesOf(chart, 0).filter((openStates) =>
+        isIn(openStates, chart.states[number]!.parent!),
+      )) {
         if (!isRow(number) || way.includes(number)) add(way, number);
       }
     }
   }
-  return [...found.values()];
+  return [...foldings.values()];
 }
 
-function isIn(open: readonly number[], row: number): boolean {
-  return row === 0 || open.includes(row);
+function isIn(openStates: readonly number[], row: number): boolean {
+  return row === 0 || openStates.includes(row);
 }
 
 /** The open states for each active leaf; for parallel regions all combinations. */
@@ -73,7 +75,10 @@ function openStatesOf(chart: Statechart, number: number): number[][] {
   if (chart.states[number]!.type !== 'parallel') return distinct(ways.flat().map((way) => [...ownNumber, ...way]));
   let together: number[][] = [ownNumber];
   for (const region of ways) {
-    together = distinct(together.flatMap((open) => region.map((way) => [...open, ...way]))).slice(0, maxPictures);
+    together = distinct(together.flatMap((openStates) => region.map((way) => [...openStates, ...way]))).slice(
+      0,
+      maxPictures,
+    );
   }
   return together;
 }
@@ -82,19 +87,19 @@ function distinct(ways: readonly number[][]): number[][] {
   return [...new Map(ways.map((way) => [way.join(' '), way])).values()];
 }
 
-async function drawBrief(whole: Statechart, folded: FoldedStatechart): Promise<string> {
+async function drawBrief(wholeChart: Statechart, folded: FoldedStatechart): Promise<string> {
   const { chart, numbers, leftOut } = folded;
-  const headers = chart.states.map((_, place) => briefHeader(folded, place));
+  const headers = chart.states.map((_, stateIndex) => briefHeader(folded, stateIndex));
   const layout = await layoutOnScreen(chart, headers, briefConnections(chart), briefScreen);
-  const isFolded = (place: number): boolean => leftOut[place]! > 0;
-  return renderStatechart(chart, layout, { numbers, isFolded, whole });
+  const isFolded = (stateIndex: number): boolean => leftOut[stateIndex]! > 0;
+  return renderStatechart(chart, layout, { numbers, isFolded, whole: wholeChart });
 }
 
 /** The name, and the number of hidden inner states. */
-function briefHeader({ chart, numbers, leftOut }: FoldedStatechart, place: number): StateHeader {
-  const name = wrap(words('name', stateName(chart, chart.states[place]!)), maxNameWidth, nameFont);
+function briefHeader({ chart, numbers, leftOut }: FoldedStatechart, stateIndex: number): StateHeader {
+  const name = wrap(words('name', stateName(chart, chart.states[stateIndex]!)), maxNameWidth, nameFont);
   const below = margin + name.length * nameHeight;
-  const count = numbers[place] === undefined ? 0 : leftOut[place]!;
+  const count = numbers[stateIndex] === undefined ? 0 : leftOut[stateIndex]!;
   // A single text, so that the visible text of a partly hidden box is a part of its name.
   const lines: TextLine[] =
     count === 0 ? [] : [[{ text: `▸ ${count} ${count === 1 ? 'state' : 'states'}`, role: 'keyword' }]];
@@ -109,14 +114,14 @@ function briefHeader({ chart, numbers, leftOut }: FoldedStatechart, place: numbe
 
 /** One arrow without a label for all transitions between two boxes. */
 function briefConnections(chart: Statechart): ChartConnection[] {
-  const found = new Map<string, ChartConnection & { labels: ChartConnection['labels'][number][] }>();
+  const connections = new Map<string, ChartConnection & { labels: ChartConnection['labels'][number][] }>();
   chart.transitions.forEach(({ source, targets }, transition) => {
     for (const target of targets) {
       const key = `${source} ${target}`;
-      const connection = found.get(key) ?? { source, target, labels: [] };
+      const connection = connections.get(key) ?? { source, target, labels: [] };
       connection.labels.push({ transition, lines: [] });
-      found.set(key, connection);
+      connections.set(key, connection);
     }
   });
-  return [...found.values()];
+  return [...connections.values()];
 }

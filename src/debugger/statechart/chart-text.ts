@@ -76,9 +76,10 @@ export function transitionTitle(chart: Statechart, number: number): string {
   const name = (state: number): string => chart.states[state]!.path || chart.id;
   const to = targets.length === 0 ? '' : ` → ${targets.map(name).join(' and ')}`;
   const tried = chart.transitions.filter((other) => other.source === source && other.kind === kind && other.on === on);
-  const place = tried.length < 2 ? '' : `\nEvaluated as number ${tried.indexOf(transition) + 1} of ${tried.length}.`;
+  const evaluationOrder =
+    tried.length < 2 ? '' : `\nEvaluated as number ${tried.indexOf(transition) + 1} of ${tried.length}.`;
   const text = internalWords(chart, transition).map((word) => word.text);
-  return `${name(source)}${to}\n${text.join(' ')}${place}${description === undefined ? '' : `\n${description}`}`;
+  return `${name(source)}${to}\n${text.join(' ')}${evaluationOrder}${description === undefined ? '' : `\n${description}`}`;
 }
 
 /** Wraps words into lines of at most this width, unless a single word is wider. */
@@ -105,7 +106,7 @@ export function lineWidth(line: TextLine, font: Font): number {
 }
 
 export function words(role: WordRole, text: string): Word[] {
-  return text.split(' ').map((part) => ({ text: part, role }));
+  return text.split(' ').map((segment) => ({ text: segment, role }));
 }
 
 function actionWords(prefix: string, actions: readonly string[]): Word[] {

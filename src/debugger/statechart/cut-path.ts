@@ -3,39 +3,39 @@ import type { ChartBox, Point } from './chart-layout.ts';
 
 /** The parts of a path of horizontal and vertical lines that are outside all boxes, in order. */
 export function cutPath(points: readonly Point[], boxes: readonly ChartBox[]): Point[][] {
-  const parts: Point[][] = [];
-  let part: Point[] = [];
+  const segments: Point[][] = [];
+  let segment: Point[] = [];
   const end = (): void => {
-    if (part.length > 1) parts.push(part);
-    part = [];
+    if (segment.length > 1) segments.push(segment);
+    segment = [];
   };
   for (const [index, to] of points.entries()) {
     const from = points[index - 1];
     if (from === undefined) continue;
     for (const [start, stop] of outside(from, to, boxes)) {
       const begin = between(from, to, start);
-      if (!isSame(part.at(-1), begin)) {
+      if (!isSame(segment.at(-1), begin)) {
         end();
-        part.push(begin);
+        segment.push(begin);
       }
-      part.push(between(from, to, stop));
+      segment.push(between(from, to, stop));
     }
   }
   end();
-  return parts;
+  return segments;
 }
 
 /** As fractions of the length of the line. */
 function outside(from: Point, to: Point, boxes: readonly ChartBox[]): [number, number][] {
   const hidden = boxes.flatMap((box) => inside(from, to, box)).sort(([start], [other]) => start - other);
-  const shown: [number, number][] = [];
+  const visibleRanges: [number, number][] = [];
   let done = 0;
   for (const [start, stop] of hidden) {
-    if (start > done) shown.push([done, start]);
+    if (start > done) visibleRanges.push([done, start]);
     done = Math.max(done, stop);
   }
-  if (done < 1) shown.push([done, 1]);
-  return shown;
+  if (done < 1) visibleRanges.push([done, 1]);
+  return visibleRanges;
 }
 
 function inside(from: Point, to: Point, box: ChartBox): [number, number][] {
@@ -54,8 +54,8 @@ function range(from: number, to: number, low: number, high: number): [number, nu
 }
 
 function between(from: Point, to: Point, share: number): Point {
-  const at = (start: number, stop: number): number => Math.round((start + (stop - start) * share) * 10) / 10;
-  return { x: at(from.x, to.x), y: at(from.y, to.y) };
+  const interpolate = (start: number, stop: number): number => Math.round((start + (stop - start) * share) * 10) / 10;
+  return { x: interpolate(from.x, to.x), y: interpolate(from.y, to.y) };
 }
 
 function isSame(point: Point | undefined, other: Point): boolean {

@@ -68,14 +68,14 @@ function stateNode(
   const { width, height } = headers[number]!;
   const { type, initial, parent } = chart.states[number]!;
   const alignment = direction === 'DOWN' ? 'TOP' : 'LEFT';
-  const ofRegion =
+  const regionOptions =
     parent !== undefined && chart.states[parent]!.type === 'parallel' ? { 'elk.alignment': alignment } : {};
   const id = stateId(number);
   const children = chart.states.flatMap((state, child) =>
     state.parent === number ? [stateNode(chart, headers, wider, child, direction)] : [],
   );
   if (children.length === 0) {
-    return { id, width: Math.max(width, minLeafWidth), height, layoutOptions: ofRegion };
+    return { id, width: Math.max(width, minLeafWidth), height, layoutOptions: regionOptions };
   }
   const marker = { id: markerId(number), width: markerSize, height: markerSize };
   return {
@@ -84,7 +84,7 @@ function stateNode(
     layoutOptions: {
       ...levelOptions,
       'elk.direction': direction,
-      ...ofRegion,
+      ...regionOptions,
       'elk.padding': padding(height + border / 2, border + wider[number]! / 2),
     },
   };

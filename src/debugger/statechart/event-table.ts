@@ -102,7 +102,7 @@ function symbolOf({ tried }: Cell): string {
 
 function inWords(chart: Statechart, { targets, guard, actions = [], description }: StatechartTransition): string {
   const to = targets.map((number) => `→ ${chart.states[number]!.path || chart.id}`).join(', ');
-  const effectText = [to, actions.join(', ')].filter((part) => part !== '').join(', ') || 'ignored';
+  const effectText = [to, actions.join(', ')].filter((segment) => segment !== '').join(', ') || 'ignored';
   const why = description === undefined ? '' : ` (${description})`;
   return `${guard === undefined ? '' : `if ${guard}: `}${effectText}${why}`;
 }

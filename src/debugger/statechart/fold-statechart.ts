@@ -20,37 +20,37 @@ export const longRow = 9;
 const keptOfRow = 7;
 
 /**
- * @param open numbers of the states whose children are shown, with their ancestors; the machine itself is always open
+ * @param openStates numbers of the states whose children are shown, with their ancestors; the machine itself is always open
  * @param near number of a state in a long row: distant states of the row are merged into one box
  */
-export function foldStatechart(chart: Statechart, open: ReadonlySet<number>, near?: number): FoldedStatechart {
-  const kept = near === undefined ? undefined : nearIn(chart, near);
+export function foldStatechart(chart: Statechart, openStates: ReadonlySet<number>, near?: number): FoldedStatechart {
+  const keptStates = near === undefined ? undefined : nearIn(chart, near);
   const row = near === undefined ? undefined : chart.states[near]?.parent;
   /** The state that is drawn for each state: itself, or the one that it is folded into. */
-  const drawn: number[] = [];
-  let rest: number | undefined;
+  const drawnAs: number[] = [];
+  let restState: number | undefined;
   chart.states.forEach(({ parent }, number) => {
-    if (parent === undefined) drawn[number] = number;
-    else if (drawn[parent] !== parent) drawn[number] = drawn[parent]!;
-    else if (parent !== 0 && !open.has(parent)) drawn[number] = parent;
-    else if (parent === row && kept?.has(number) === false) drawn[number] = rest ??= number;
-    else drawn[number] = number;
+    if (parent === undefined) drawnAs[number] = number;
+    else if (drawnAs[parent] !== parent) drawnAs[number] = drawnAs[parent]!;
+    else if (parent !== 0 && !openStates.has(parent)) drawnAs[number] = parent;
+    else if (parent === row && keptStates?.has(number) === false) drawnAs[number] = restState ??= number;
+    else drawnAs[number] = number;
   });
-  const shown = chart.states.flatMap((_, number) => (drawn[number] === number ? [number] : []));
-  const placeOf = new Map(shown.map((number, place) => [number, place]));
-  const placed = (number: number): number => placeOf.get(drawn[number]!)!;
-  const leftOut = shown.map(
-    (number) => drawn.filter((into, ownNumber) => into === number && ownNumber !== number).length,
+  const drawnStates = chart.states.flatMap((_, number) => (drawnAs[number] === number ? [number] : []));
+  const placeOf = new Map(drawnStates.map((number, stateIndex) => [number, stateIndex]));
+  const placed = (number: number): number => placeOf.get(drawnAs[number]!)!;
+  const leftOut = drawnStates.map(
+    (number) => drawnAs.filter((drawnState, ownNumber) => drawnState === number && ownNumber !== number).length,
   );
-  const states = shown.map((number, place): StatechartState => {
+  const states = drawnStates.map((number, stateIndex): StatechartState => {
     const { parent, initial, ...state } = chart.states[number]!;
     const placedParent = parent !== undefined && { parent: placed(parent) };
-    if (number === rest) {
-      const count = drawn.filter((into) => into === number).length;
+    if (number === restState) {
+      const count = drawnAs.filter((drawnState) => drawnState === number).length;
       return { ...placeholderOf(chart.states[parent!]!.path, count), ...placedParent };
     }
     const within = { ...state, ...placedParent };
-    if (leftOut[place]! > 0) return { ...within, type: 'atomic' };
+    if (leftOut[stateIndex]! > 0) return { ...within, type: 'atomic' };
     return { ...within, ...(initial !== undefined && { initial: placed(initial) }) };
   });
   return {
@@ -59,7 +59,7 @@ export function foldStatechart(chart: Statechart, open: ReadonlySet<number>, nea
       states,
       transitions: chart.transitions.map((transition) => betweenVisibleStates(transition, placed)),
     },
-    numbers: shown.map((number) => (number === rest ? undefined : number)),
+    numbers: drawnStates.map((number) => (number === restState ? undefined : number)),
     leftOut,
   };
 }
@@ -73,15 +73,15 @@ function nearIn(chart: Statechart, near: number): ReadonlySet<number> | undefine
   const ways = chart.transitions.flatMap(({ source, targets }) =>
     targets.map((target) => [inRow(source), inRow(target)] as const),
   );
-  const found = new Set([near]);
-  for (const from of found) {
+  const nearStates = new Set([near]);
+  for (const from of nearStates) {
     // Targets first, because they are more useful than sources.
     const next = ways.flatMap(([source, target]) => (source === from && target !== undefined ? [target] : []));
     const sources = ways.flatMap(([source, target]) => (target === from && source !== undefined ? [source] : []));
-    for (const other of [...next, ...sources]) if (found.size < keptOfRow) found.add(other);
-    if (found.size >= keptOfRow) break;
+    for (const other of [...next, ...sources]) if (nearStates.size < keptOfRow) nearStates.add(other);
+    if (nearStates.size >= keptOfRow) break;
   }
-  return found;
+  return nearStates;
 }
 
 /** The states of the row of a state, including itself. */

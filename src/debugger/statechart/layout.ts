@@ -95,9 +95,9 @@ async function layoutGraph(
   for (let pass = 1; ; pass++) {
     const graph = await elk.layout(elkGraph(chart, headers, wider, connections, direction));
     const nodes = new Map(nodesBelow(graph).map((node) => [node.id, node]));
-    const missing = headers.map(({ width }, number) => Math.max(0, width - nodes.get(stateId(number))!.width!));
-    if (pass === maxPasses || missing.every((width) => width === 0)) return { graph, nodes };
-    wider = wider.map((width, number) => width + missing[number]!);
+    const missingWidths = headers.map(({ width }, number) => Math.max(0, width - nodes.get(stateId(number))!.width!));
+    if (pass === maxPasses || missingWidths.every((width) => width === 0)) return { graph, nodes };
+    wider = wider.map((width, number) => width + missingWidths[number]!);
   }
 }
 

@@ -255,10 +255,10 @@ export const namedMachines: readonly NamedMachine[] = [
  * machine
  */
 export async function findMachine(request: string, exportName?: string): Promise<AnyStateMachine> {
-  const named = namedMachines.find(({ name }) => name === request);
-  if (named !== undefined) {
+  const namedMachine = namedMachines.find(({ name }) => name === request);
+  if (namedMachine !== undefined) {
     refuseExport({ machine: request, export: exportName });
-    return named.load();
+    return namedMachine.load();
   }
   if (!/[./\\]/.test(request)) {
     throw new ChartpilotError('FLAG_INVALID', `unknown machine '${request}'`, {

@@ -21,27 +21,27 @@ export interface PartOf {
  * The SVG of a chart, with selectors for highlighting in the page: `g.state[data-state]`,
  * `g.transition[data-transition]`, `g.internal[data-transition]` with the numbers of the definition.
  */
-export function renderStatechart(chart: Statechart, layout: ChartLayout, part?: PartOf): string {
+export function renderStatechart(chart: Statechart, layout: ChartLayout, partOf?: PartOf): string {
   const { width, height, states, arrows, markers } = layout;
   const headers = states.map(headerText);
   const label = `Statechart of ${chart.id}`;
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" class="statechart" data-machine="${markupText(chart.id)}" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img" aria-label="${markupText(label)}">`,
     // A partial chart is shown in the same page as the complete chart, which contains the style.
-    ...(part === undefined ? [`<style>${svgStyle}</style>`] : []),
+    ...(partOf === undefined ? [`<style>${svgStyle}</style>`] : []),
     `<rect class="paper" width="${width}" height="${height}"/>`,
-    ...states.map((box, number) => renderState(chart, box, number, part)),
+    ...states.map((box, number) => renderState(chart, box, number, partOf)),
     ...markers.map(renderMarker),
-    ...arrows.map((arrow) => renderArrow(part?.whole ?? chart, arrow, headers)),
+    ...arrows.map((arrow) => renderArrow(partOf?.whole ?? chart, arrow, headers)),
     '</svg>\n',
   ].join('\n');
 }
 
-function renderState(chart: Statechart, box: StateBox, number: number, part?: PartOf): string {
+function renderState(chart: Statechart, box: StateBox, number: number, partOf?: PartOf): string {
   const state = chart.states[number]!;
   const { header, x, y } = box;
   return [
-    `<g class="${markupText(stateClasses(chart, state))}${part?.isFolded(number) === true ? ' folded' : ''}"${numberAttribute(number, part)} data-path="${markupText(state.path)}">`,
+    `<g class="${markupText(stateClasses(chart, state))}${partOf?.isFolded(number) === true ? ' folded' : ''}"${numberAttribute(number, partOf)} data-path="${markupText(state.path)}">`,
     `<title>${markupText([stateName(chart, state), state.description].filter(Boolean).join('\n'))}</title>`,
     `<rect class="box" ${rect(box)} rx="${cornerRadius + 2}"/>`,
     ...(state.type === 'final' ? [`<rect class="inner" ${rect(inside(box, 3))} rx="${cornerRadius}"/>`] : []),
@@ -51,9 +51,9 @@ function renderState(chart: Statechart, box: StateBox, number: number, part?: Pa
   ].join('\n');
 }
 
-function numberAttribute(number: number, part: PartOf | undefined): string {
-  const whole = part === undefined ? number : part.numbers[number];
-  return whole === undefined ? '' : ` data-state="${whole}"`;
+function numberAttribute(number: number, partOf: PartOf | undefined): string {
+  const wholeNumber = partOf === undefined ? number : partOf.numbers[number];
+  return wholeNumber === undefined ? '' : ` data-state="${wholeNumber}"`;
 }
 
 function stateClasses(chart: Statechart, { type, parent }: StatechartState): string {
@@ -115,9 +115,9 @@ function headData(points: readonly Point[]): string {
   const previousPoint = points.at(-2)!;
   const length = Math.hypot(tip.x - previousPoint.x, tip.y - previousPoint.y) || 1;
   const along = { x: (tip.x - previousPoint.x) / length, y: (tip.y - previousPoint.y) / length };
-  const at = (back: number, side: number) =>
+  const arrowPoint = (back: number, side: number) =>
     `${tip.x - along.x * back - along.y * side} ${tip.y - along.y * back + along.x * side}`;
-  return `M${at(0, 0)}L${at(headLength, 4)}L${at(headLength, -4)}Z`;
+  return `M${arrowPoint(0, 0)}L${arrowPoint(headLength, 4)}L${arrowPoint(headLength, -4)}Z`;
 }
 
 function text(line: TextLine, x: number, y: number, kind?: 'name' | 'label'): string {
@@ -133,8 +133,8 @@ function headerText({ x, y, header }: StateBox): ChartBox {
   return { x: x + side, y: y + side, width: header.width - 2 * side, height: header.height - 2 * side };
 }
 
-function inside({ x, y, width, height }: ChartBox, by: number): ChartBox {
-  return { x: x + by, y: y + by, width: width - 2 * by, height: height - 2 * by };
+function inside({ x, y, width, height }: ChartBox, inset: number): ChartBox {
+  return { x: x + inset, y: y + inset, width: width - 2 * inset, height: height - 2 * inset };
 }
 
 function rect({ x, y, width, height }: ChartBox): string {

@@ -46,21 +46,23 @@ const maxLinks = 5_000;
  */
 export function causeChain(list: RecordList, index: number, isLast?: (link: CauseLink) => boolean): CauseChain {
   const links: CauseLink[] = [];
-  let at = index;
+  let currentIndex = index;
   while (links.length < maxLinks) {
-    const next = causeOf(list, at);
+    const next = causeOf(list, currentIndex);
     if (typeof next === 'string') return { links, origin: next };
     links.push(next);
     if (isLast?.(next) === true) return { links, origin: 'lost' };
-    at = next.index;
+    currentIndex = next.index;
   }
   return { links, origin: 'long' };
 }
 
 /** The spawn of the actor that has a name at an index; for an effect it shows the owner. */
 export function spawnOf(list: RecordList, actor: string, index: number): CauseLink | undefined {
-  const found = list.lastIndexAbout(actor, ['spawn'], index + 1);
-  return found === undefined ? undefined : { index: found, record: list.recordAt(found)!, how: 'spawned' };
+  const spawnIndex = list.lastIndexAbout(actor, ['spawn'], index + 1);
+  return spawnIndex === undefined
+    ? undefined
+    : { index: spawnIndex, record: list.recordAt(spawnIndex)!, how: 'spawned' };
 }
 
 function causeOf(list: RecordList, index: number): CauseLink | CauseOrigin {
@@ -68,11 +70,11 @@ function causeOf(list: RecordList, index: number): CauseLink | CauseOrigin {
   if (record === undefined) return 'lost';
   if ('cause' in record && record.cause !== undefined) {
     // In a trace of a faulty program a cause may be later than its record, and the chain must still end.
-    return at(list, record.cause < record.seq ? list.indexOf(record.cause) : undefined, 'cause');
+    return linkAt(list, record.cause < record.seq ? list.indexOf(record.cause) : undefined, 'cause');
   }
   switch (record.kind) {
     case 'timer':
-      return at(list, startOfTimer(list, record, index), 'timer-started');
+      return linkAt(list, startOfTimer(list, record, index), 'timer-started');
     case 'event':
       return record.from === 'outside' ? 'outside' : causeOfEffectAction(list, record.from, index);
     case 'spawn':
@@ -108,13 +110,13 @@ function causeOfEffectAction(list: RecordList, effect: string, index: number): C
   const isOfOthers = ({ from }: TraceRecord & { kind: 'event' }): boolean => !from.startsWith(`${owner}/`);
   const ordered = owner === undefined ? undefined : findLast(list, owner, 'event', index, isOfOthers, since);
   const entered = owner === undefined ? undefined : findLast(list, owner, 'transition', index, isEntered, since);
-  if (ordered !== undefined && ordered > (entered ?? -1)) return at(list, ordered, 'owner-told');
-  if (entered === undefined) return at(list, reached, 'told');
+  if (ordered !== undefined && ordered > (entered ?? -1)) return linkAt(list, ordered, 'owner-told');
+  if (entered === undefined) return linkAt(list, reached, 'told');
   // An event that the owner sent to the effect during that transition is more specific than the state.
   if (reached !== undefined && causeIn(list.recordAt(reached)!) === causeIn(list.recordAt(entered)!)) {
-    return at(list, reached, 'told');
+    return linkAt(list, reached, 'told');
   }
-  return at(list, entered, 'owner-state');
+  return linkAt(list, entered, 'owner-state');
 }
 
 /** Kinds of records in which an effect receives an event or is spawned. */
@@ -140,11 +142,11 @@ function endOf(
   if (status !== 'stopped' && spawn !== undefined && spawn.machine === undefined)
     return causeOfEffectAction(list, actor, index);
   const step = ender === undefined ? undefined : list.lastIndexAbout(ender, ['transition', 'step'], index);
-  return at(list, step, 'ended-by');
+  return linkAt(list, step, 'ended-by');
 }
 
 /** @param how `told` becomes `spawned` if the record is a spawn */
-function at(list: RecordList, index: number | undefined, how: CauseKind): CauseLink | CauseOrigin {
+function linkAt(list: RecordList, index: number | undefined, how: CauseKind): CauseLink | CauseOrigin {
   if (index === undefined) return 'lost';
   const record = list.recordAt(index)!;
   return { index, record, how: how === 'told' && record.kind === 'spawn' ? 'spawned' : how };
@@ -159,9 +161,9 @@ function findLast<Kind extends TraceRecord['kind']>(
   isMatch: (record: TraceRecord & { kind: Kind }) => boolean,
   from = 0,
 ): number | undefined {
-  let place = list.lastIndexAbout(actor, [kind], endIndex, from);
-  while (place !== undefined && !isMatch(list.recordAt(place) as TraceRecord & { kind: Kind })) {
-    place = list.lastIndexAbout(actor, [kind], place, from);
+  let recordIndex = list.lastIndexAbout(actor, [kind], endIndex, from);
+  while (recordIndex !== undefined && !isMatch(list.recordAt(recordIndex) as TraceRecord & { kind: Kind })) {
+    recordIndex = list.lastIndexAbout(actor, [kind], recordIndex, from);
   }
-  return place;
+  return recordIndex;
 }

@@ -35,9 +35,9 @@ export function causePathOf(list: RecordList, index: number): CausePath | undefi
     .reverse();
   const after = new Set([index]);
   const end = Math.min(list.length, index + 1 + limits.looked);
-  for (let at = index + 1; at < end && after.size <= limits.found; at++) {
-    const cause = causeChain(list, at, () => true).links[0]?.index;
-    if (cause !== undefined && after.has(cause)) after.add(at);
+  for (let candidate = index + 1; candidate < end && after.size <= limits.found; candidate++) {
+    const cause = causeChain(list, candidate, () => true).links[0]?.index;
+    if (cause !== undefined && after.has(cause)) after.add(candidate);
   }
   return {
     indexes: [...causes, ...after],
@@ -47,6 +47,8 @@ export function causePathOf(list: RecordList, index: number): CausePath | undefi
 }
 
 /** The index before (-1) or after (1) another one in the path; `undefined` at its ends. */
-export function nextInPath({ indexes }: CausePath, index: number, by: 1 | -1): number | undefined {
-  return by === 1 ? indexes.find((place) => place > index) : indexes.findLast((place) => place < index);
+export function nextInPath({ indexes }: CausePath, index: number, direction: 1 | -1): number | undefined {
+  return direction === 1
+    ? indexes.find((pathIndex) => pathIndex > index)
+    : indexes.findLast((pathIndex) => pathIndex < index);
 }

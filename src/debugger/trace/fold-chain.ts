@@ -18,37 +18,41 @@ const minSavedLines = 3;
 /** Merges consecutive repetitions that differ only in numbers. */
 export function foldChain(links: readonly CauseLink[]): ChainPart[] {
   const signs = links.map(signOf);
-  const parts: ChainPart[] = [];
+  const chainParts: ChainPart[] = [];
   let single: CauseLink[] = [];
   const endSingle = (): void => {
-    if (single.length > 0) parts.push({ times: 1, links: single, repetitions: [] });
+    if (single.length > 0) chainParts.push({ times: 1, links: single, repetitions: [] });
     single = [];
   };
-  for (let at = 0; at < links.length; ) {
-    const { period, times } = repeatedFrom(signs, at);
+  for (let linkIndex = 0; linkIndex < links.length; ) {
+    const { period, times } = repeatedFrom(signs, linkIndex);
     if (times === 1) {
-      single.push(links[at++]!);
+      single.push(links[linkIndex++]!);
       continue;
     }
     endSingle();
-    const end = at + period * times;
-    parts.push({ times, links: links.slice(at, at + period), repetitions: links.slice(at + period, end) });
-    at = end;
+    const end = linkIndex + period * times;
+    chainParts.push({
+      times,
+      links: links.slice(linkIndex, linkIndex + period),
+      repetitions: links.slice(linkIndex + period, end),
+    });
+    linkIndex = end;
   }
   endSingle();
-  return parts;
+  return chainParts;
 }
 
 /** The repetition that saves the most links; of two equal ones the one with fewer steps. */
-function repeatedFrom(signs: readonly string[], at: number): { period: number; times: number } {
+function repeatedFrom(signs: readonly string[], start: number): { period: number; times: number } {
   let best = { period: 1, times: 1 };
-  let saved = minSavedLines - 1;
-  for (let period = 1; period <= maxPeriod && at + 2 * period <= signs.length; period++) {
+  let savedLines = minSavedLines - 1;
+  for (let period = 1; period <= maxPeriod && start + 2 * period <= signs.length; period++) {
     let same = 0;
-    while (signs[at + same] !== undefined && signs[at + same] === signs[at + same + period]) same++;
+    while (signs[start + same] !== undefined && signs[start + same] === signs[start + same + period]) same++;
     const times = 1 + Math.floor(same / period);
-    if ((times - 1) * period > saved) {
-      saved = (times - 1) * period;
+    if ((times - 1) * period > savedLines) {
+      savedLines = (times - 1) * period;
       best = { period, times };
     }
   }

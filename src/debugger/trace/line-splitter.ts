@@ -17,15 +17,15 @@ export class LineTooLong extends Error {
  * searched again for each of its pieces.
  */
 export class LineSplitter {
-  readonly #pieces: string[] = [];
-  #piece = '';
+  readonly #segments: string[] = [];
+  #segment = '';
   #from = 0;
   /** Pieces of an incomplete line, which are joined once. */
   #begun: string[] = [];
   #begunLength = 0;
 
   push(text: string): void {
-    if (text !== '') this.#pieces.push(text);
+    if (text !== '') this.#segments.push(text);
   }
 
   /**
@@ -34,33 +34,33 @@ export class LineSplitter {
    */
   next(): string | undefined {
     for (;;) {
-      const end = this.#piece.indexOf('\n', this.#from);
+      const end = this.#segment.indexOf('\n', this.#from);
       if (end !== -1) {
-        const line = this.#piece.slice(this.#from, end);
+        const line = this.#segment.slice(this.#from, end);
         this.#from = end + 1;
         if (this.#begun.length === 0) return line;
-        const whole = [...this.#begun, line].join('');
+        const completeLine = [...this.#begun, line].join('');
         this.#begun = [];
         this.#begunLength = 0;
-        return whole;
+        return completeLine;
       }
-      if (this.#from < this.#piece.length) {
-        this.#begun.push(this.#piece.slice(this.#from));
-        this.#begunLength += this.#piece.length - this.#from;
-        this.#from = this.#piece.length;
+      if (this.#from < this.#segment.length) {
+        this.#begun.push(this.#segment.slice(this.#from));
+        this.#begunLength += this.#segment.length - this.#from;
+        this.#from = this.#segment.length;
       }
       if (this.#begunLength > maxLineLength) throw new LineTooLong();
-      const more = this.#pieces.shift();
+      const more = this.#segments.shift();
       if (more === undefined) return undefined;
-      this.#piece = more;
+      this.#segment = more;
       this.#from = 0;
     }
   }
 
   /** The text after the last newline, at the end of the input. */
   rest(): string {
-    const text = this.#begun.join('') + this.#piece.slice(this.#from);
-    this.#piece = '';
+    const text = this.#begun.join('') + this.#segment.slice(this.#from);
+    this.#segment = '';
     this.#from = 0;
     this.#begun = [];
     this.#begunLength = 0;

@@ -27,7 +27,7 @@ export function fillTemplate(template: string, fields: Fields): string {
     const value = paths
       .split('|')
       .map((path) => fieldAt(fields, path))
-      .find((found) => found !== undefined && found !== null);
+      .find((value) => value !== undefined && value !== null);
     if (counted === undefined) return worded(value);
     const count = Array.isArray(value) ? value.length : 0;
     return `${count} ${counted}${count === 1 ? '' : 's'}`;

@@ -22,16 +22,16 @@ export function formatRecord(record: TraceRecord, options: PrintOptions = {}): s
 export function formatCauses(record: TraceRecord, { links, origin }: CauseChain, options: PrintOptions = {}): string[] {
   const margin = ' '.repeat(formatPosition(record, options).length);
   let previousRecord = record;
-  const steps = foldChain(links).flatMap((part) => {
-    const lines = part.links.map((link) => {
+  const steps = foldChain(links).flatMap((chainPart) => {
+    const lines = chainPart.links.map((link) => {
       const step = stepBack(link, previousRecord);
       previousRecord = link.record;
       return `${formatPosition(link.record, options)}  ← ${visibleLine(`${step}${happening(link.record)}`)}`;
     });
-    const last = part.repetitions.at(-1);
+    const last = chainPart.repetitions.at(-1);
     if (last === undefined) return lines;
     previousRecord = last.record;
-    return [...lines, `${margin}  … and ${part.times - 1} × the same before, back to ${last.record.seq}`];
+    return [...lines, `${margin}  … and ${chainPart.times - 1} × the same before, back to ${last.record.seq}`];
   });
   return [
     `${formatPosition(record, options)}  ${visibleLine(happening(record))}`,
@@ -74,8 +74,8 @@ export function formatPosition({ seq, t }: TraceRecord, { startedAt }: PrintOpti
 }
 
 function clock(startedAt: string, t: number): string {
-  const at = Date.parse(startedAt) + t;
-  return Number.isFinite(at) && Math.abs(at) < 8.64e15 ? new Date(at).toISOString() : `${t.toFixed(3)} ms`;
+  const timeMs = Date.parse(startedAt) + t;
+  return Number.isFinite(timeMs) && Math.abs(timeMs) < 8.64e15 ? new Date(timeMs).toISOString() : `${t.toFixed(3)} ms`;
 }
 
 function happening(record: TraceRecord): string {
@@ -117,17 +117,17 @@ function changes(change: readonly ContextChange[] | undefined): string {
   if (!Array.isArray(change) || change.length === 0) return '';
   const texts = (change as readonly ContextChange[]).map(({ path, ...rest }) => {
     const field = path === '' ? 'context' : String(path).replace(/^\//, '');
-    return 'value' in rest ? `${field} = ${short(JSON.stringify(rest.value), maxValueLength)}` : `${field} removed`;
+    return 'value' in rest ? `${field} = ${shorten(JSON.stringify(rest.value), maxValueLength)}` : `${field} removed`;
   });
-  return `  (${short(texts.join(', '), maxPayloadLength)})`;
+  return `  (${shorten(texts.join(', '), maxPayloadLength)})`;
 }
 
 function payload(value: unknown): string {
   const text = value === undefined ? '{}' : JSON.stringify(value);
-  return text === '{}' ? '' : ` ${short(text, maxPayloadLength)}`;
+  return text === '{}' ? '' : ` ${shorten(text, maxPayloadLength)}`;
 }
 
-function short(text: string, maxLength: number): string {
+function shorten(text: string, maxLength: number): string {
   return text.length > maxLength ? `${text.slice(0, maxLength)}…` : text;
 }
 

@@ -43,13 +43,13 @@ export class ProgramRuns {
    * @returns the label of the program of a record, and the record with the names of that program; `undefined` for a
    * message between programs
    */
-  add(record: TraceRecord, place: number): { readonly label: string; readonly record: TraceRecord } | undefined {
+  add(record: TraceRecord, recordIndex: number): { readonly label: string; readonly record: TraceRecord } | undefined {
     const label = programOf(record);
     const run = label === undefined ? undefined : this.#byLabel.get(label);
     if (run === undefined) return undefined;
     const ownActors = withoutLabel(record, run.label);
     run.records.push(ownActors);
-    run.indexes.push(place);
+    run.indexes.push(recordIndex);
     return { label: run.label, record: ownActors };
   }
 }
@@ -67,8 +67,8 @@ function labelOf(actor: string): string | undefined {
 }
 
 /** Removes the label from fields with names of actors; in a transition `from` and `to` are states. */
-function withoutLabel<Named extends object>(named: Named, label: string): Named {
-  const copy = { ...named } as Record<string, unknown>;
+function withoutLabel<Named extends object>(labelled: Named, label: string): Named {
+  const copy = { ...labelled } as Record<string, unknown>;
   const fields = copy.kind === 'event' ? ['from', 'to'] : ['actor', 'parent'];
   for (const field of fields) {
     const name = copy[field];
@@ -81,6 +81,6 @@ function withoutLabel<Named extends object>(named: Named, label: string): Named 
 export function programRunsOf(header: TraceHeader, records: readonly TraceRecord[]): readonly RecordedRun[] {
   if (header.programs === undefined) return [new RecordedRun(header, records)];
   const runs = new ProgramRuns(header, header.programs);
-  for (const [place, record] of records.entries()) runs.add(record, place);
+  for (const [recordIndex, record] of records.entries()) runs.add(record, recordIndex);
   return runs.all.map(({ run }) => run);
 }

@@ -26,7 +26,7 @@ export function traceFilesOf(path: string): string[] {
 
 /** One warning for each incomplete line of a trace that was read to its end. */
 export function incompleteLineWarnings({ cutOff }: Pick<TraceReading, 'cutOff'>): string[] {
-  return cutOff().map((place) => `${place}: truncated line, skipped`);
+  return cutOff().map((location) => `${location}: truncated line, skipped`);
 }
 
 /**
@@ -58,14 +58,14 @@ export const standardInput = '-';
  * @throws ChartpilotError FILE_UNREADABLE or TRACE_INVALID (not a trace, or of an unsupported version)
  */
 export async function openTrace(path: string): Promise<TraceReading> {
-  const parts =
+  const traceParts =
     path === standardInput ? [await TraceFilePart.begin('standard input', process.stdin)] : await openParts(path);
   return {
-    header: parts[0]!.header,
-    files: parts.map((part) => part.name),
-    records: inOrder(parts),
-    cutOff: () => parts.flatMap((part) => part.cutOff),
-    close: () => closeAll(parts),
+    header: traceParts[0]!.header,
+    files: traceParts.map((tracePart) => tracePart.name),
+    records: inOrder(traceParts),
+    cutOff: () => traceParts.flatMap((tracePart) => tracePart.cutOff),
+    close: () => closeAll(traceParts),
   };
 }
 
@@ -104,24 +104,24 @@ async function openParts(path: string): Promise<TraceFilePart[]> {
       await sleep(betweenTriesMs);
       continue;
     }
-    let part: TraceFilePart;
+    let newestPart: TraceFilePart;
     try {
-      part = await begun(path, newest);
+      newestPart = await begun(path, newest);
     } catch (error) {
       await rotated?.close();
       throw error;
     }
-    const older = rotated === undefined ? undefined : await olderPart(`${path}.1`, rotated, part.header);
-    return older === undefined ? [part] : [older, part];
+    const older = rotated === undefined ? undefined : await olderPart(`${path}.1`, rotated, newestPart.header);
+    return older === undefined ? [newestPart] : [older, newestPart];
   }
 }
 
 /** The rotated part of this run. That of an older run may have another format. */
 async function olderPart(name: string, file: FileHandle, header: TraceHeader): Promise<TraceFilePart | undefined> {
   try {
-    const part = await begun(name, file);
-    if (isSameRun(part.header, header)) return part;
-    await part.close();
+    const candidatePart = await begun(name, file);
+    if (isSameRun(candidatePart.header, header)) return candidatePart;
+    await candidatePart.close();
   } catch (error) {
     if (!(error instanceof ChartpilotError && error.code === 'TRACE_INVALID')) throw error;
   }
@@ -146,8 +146,8 @@ async function opened(path: string): Promise<FileHandle> {
 }
 
 async function isSameFile(a: FileHandle, b: FileHandle): Promise<boolean> {
-  const [one, other] = await Promise.all([a.stat(), b.stat()]);
-  return one.ino === other.ino && one.dev === other.dev;
+  const [aStat, other] = await Promise.all([a.stat(), b.stat()]);
+  return aStat.ino === other.ino && aStat.dev === other.dev;
 }
 
 function unreadable(path: string, cause: unknown): ChartpilotError {

@@ -4,8 +4,8 @@ const maxReportedGaps = 3;
 
 /** One text per gap in the numbers of records, because findings may be wrong if records are missing. */
 export function describeGaps(records: readonly TraceRecord[]): string[] {
-  const gaps = records.flatMap(({ seq }, place) => {
-    const previousSeq = records[place - 1]?.seq;
+  const gaps = records.flatMap(({ seq }, recordIndex) => {
+    const previousSeq = records[recordIndex - 1]?.seq;
     if (previousSeq === undefined || seq === previousSeq + 1) return [];
     return describeGap(previousSeq, seq);
   });

@@ -41,7 +41,7 @@ export class RecordArray implements RecordList {
   }
 
   indexOf(seq: number): number | undefined {
-    const index = firstIndex(this.records.length, (at) => this.records[at]!.seq >= seq);
+    const index = firstIndex(this.records.length, (recordIndex) => this.records[recordIndex]!.seq >= seq);
     return this.records[index]?.seq === seq ? index : undefined;
   }
 

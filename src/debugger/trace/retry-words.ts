@@ -16,7 +16,8 @@ export function describeFailures({ links }: ChainPart): string | undefined {
     const broken = links.find(({ record }) => record.kind === 'stop' && record.status === 'error')?.record;
     return broken?.kind === 'stop' ? `${broken.actor} failed` : undefined;
   }
-  const reason = [described.signal, described.reason].find((word) => typeof word === 'string') ?? described.type;
+  const reason =
+    [described.signal, described.reason].find((candidate) => typeof candidate === 'string') ?? described.type;
   return typeof described.during === 'string' ? `${String(reason)} while ${described.during}` : String(reason);
 }
 
@@ -27,15 +28,15 @@ function isFailure({ type, signal }: { readonly type: string; readonly signal?: 
 }
 
 /** All attempts, the latest first. `spanInWords` formats the duration of a pause. */
-export function attemptsOf(part: ChainPart, spanInWords: (ms: number) => string): Attempt[] {
-  const period = part.links.length;
-  const times = Array.from({ length: part.times }, (_, i) =>
-    i === 0 ? part.links : part.repetitions.slice((i - 1) * period, i * period),
+export function attemptsOf(chainPart: ChainPart, spanInWords: (ms: number) => string): Attempt[] {
+  const period = chainPart.links.length;
+  const times = Array.from({ length: chainPart.times }, (_, i) =>
+    i === 0 ? chainPart.links : chainPart.repetitions.slice((i - 1) * period, i * period),
   );
-  const known = times.map(attemptOf);
-  const maxAttempt = Math.max(part.times, ...known.map((attempt) => attempt ?? 0));
+  const knownAttempts = times.map(attemptOf);
+  const maxAttempt = Math.max(chainPart.times, ...knownAttempts.map((attempt) => attempt ?? 0));
   return times.map((links, i) => {
-    const attempt = known[i] ?? part.times - i;
+    const attempt = knownAttempts[i] ?? chainPart.times - i;
     // The pause before an attempt follows from the previous attempt.
     const pause = i === 0 ? undefined : pauseOf(times[i - 1]!);
     return {
@@ -57,8 +58,8 @@ function pauseOf(links: readonly CauseLink[]): number | undefined {
 
 function first(links: readonly CauseLink[], value: (record: TraceRecord) => number | undefined): number | undefined {
   for (const { record } of links) {
-    const found = value(record);
-    if (found !== undefined) return found;
+    const foundValue = value(record);
+    if (foundValue !== undefined) return foundValue;
   }
   return undefined;
 }

@@ -9,12 +9,12 @@ export class StateTags {
 
   constructor(machines: readonly Statechart[]) {
     for (const { id, states } of machines) {
-      const ofPath = new Map<string, ReadonlySet<string>>();
+      const tagsByPath = new Map<string, ReadonlySet<string>>();
       for (const { path, parent, tags = [] } of states) {
-        const parentTags = parent === undefined ? none : (ofPath.get(states[parent]!.path) ?? none);
-        ofPath.set(path, new Set([...parentTags, ...tags]));
+        const parentTags = parent === undefined ? none : (tagsByPath.get(states[parent]!.path) ?? none);
+        tagsByPath.set(path, new Set([...parentTags, ...tags]));
       }
-      this.#tags.set(id, ofPath);
+      this.#tags.set(id, tagsByPath);
     }
   }
 
@@ -23,9 +23,9 @@ export class StateTags {
    *  `
    */
   of(machine: string | undefined, state: string): ReadonlySet<string> {
-    const ofPath = machine === undefined ? undefined : this.#tags.get(machine);
-    if (ofPath === undefined || state === '') return none;
-    const regions = state.split(' | ').map((path) => ofPath.get(path) ?? none);
+    const tagsByPath = machine === undefined ? undefined : this.#tags.get(machine);
+    if (tagsByPath === undefined || state === '') return none;
+    const regions = state.split(' | ').map((path) => tagsByPath.get(path) ?? none);
     return regions.length === 1 ? regions[0]! : new Set(regions.flatMap((tags) => [...tags]));
   }
 

@@ -36,12 +36,12 @@ export async function printTrace(
   { out, error }: TraceOutput,
 ): Promise<void> {
   const actors = options.actor?.map(patternOf);
-  const reading = await openTrace(path);
+  const openedTrace = await openTrace(path);
   if (options.why !== undefined) {
-    await out(await whyText(path, options.why, reading, options));
+    await out(await whyText(path, options.why, openedTrace, options));
     return;
   }
-  const print = printOptions(reading.header, options);
+  const print = printOptions(openedTrace.header, options);
   const { from = 0, to = Number.POSITIVE_INFINITY } = options;
   if (from > to)
     throw new ChartpilotError('FLAG_INVALID', `--from ${from} is greater than --to ${to}`, {
@@ -49,7 +49,7 @@ export async function printTrace(
     });
   const kinds = options.kind === undefined ? undefined : new Set<string>(options.kind);
   let printed = 0;
-  for await (const record of reading.records) {
+  for await (const record of openedTrace.records) {
     if (record.seq < from) continue;
     if (record.seq > to) break;
     if (kinds?.has(record.kind) === false) continue;
@@ -58,7 +58,7 @@ export async function printTrace(
     await out(options.format === 'json' ? formatTraceLine(record) : `${formatRecord(record, print)}\n`);
   }
   if (printed === 0) error(`${path}: no matching records\n`);
-  for (const line of incompleteLineWarnings(reading)) error(`${line}\n`);
+  for (const line of incompleteLineWarnings(openedTrace)) error(`${line}\n`);
 }
 
 async function whyText(

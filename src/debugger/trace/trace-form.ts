@@ -29,8 +29,8 @@ function isBoolean(value: unknown): boolean {
   return typeof value === 'boolean';
 }
 
-function oneOf(...words: readonly string[]): Form {
-  return (value) => typeof value === 'string' && words.includes(value);
+function oneOf(...allowedValues: readonly string[]): Form {
+  return (value) => typeof value === 'string' && allowedValues.includes(value);
 }
 
 function record(fields: FieldForms): Form {
@@ -111,7 +111,8 @@ const machine: Form = (value) => machineFields(value) && isConsistent(value as S
 
 /** Checks that each state follows its parent, so that there are no cycles, and that all indexes exist. */
 function isConsistent({ states, transitions }: Statechart): boolean {
-  const isPlace = (place: number, end = states.length): boolean => Number.isInteger(place) && place >= 0 && place < end;
+  const isPlace = (stateIndex: number, end = states.length): boolean =>
+    Number.isInteger(stateIndex) && stateIndex >= 0 && stateIndex < end;
   return (
     states.every(
       ({ parent, initial }, number) =>

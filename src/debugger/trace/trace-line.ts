@@ -64,7 +64,7 @@ function checked(record: RawLine): TraceLine | string {
   if (fields === undefined) return `unknown record kind ${cut(JSON.stringify(record.kind) ?? 'undefined')}`;
   for (const [field, isOfForm] of fields) {
     if (!isOfForm(record[field]))
-      return `invalid field '${field}' of the ${record.kind} record: ${shown(record[field])}`;
+      return `invalid field '${field}' of the ${record.kind} record: ${valueText(record[field])}`;
   }
   return record as unknown as TraceLine;
 }
@@ -73,14 +73,14 @@ function checked(record: RawLine): TraceLine | string {
 function isDeeper(value: object): boolean {
   let level: unknown[] = [value];
   for (let depth = 0; depth <= maxDepth && level.length > 0; depth++) {
-    level = level.flatMap((one) =>
-      Object.values(one as object).filter((item) => typeof item === 'object' && item !== null),
+    level = level.flatMap((container) =>
+      Object.values(container as object).filter((item) => typeof item === 'object' && item !== null),
     );
   }
   return level.length > 0;
 }
 
-function shown(value: unknown): string {
+function valueText(value: unknown): string {
   if (typeof value === 'number') return String(value);
   return value === undefined ? 'missing' : cut(JSON.stringify(value));
 }

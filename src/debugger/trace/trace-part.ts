@@ -7,16 +7,16 @@ import { notJson, TraceLineReader } from './trace-line.ts';
 export class TraceFilePart {
   /** The path of the file, or another name for errors. */
   readonly name: string;
-  readonly #lines: AsyncGenerator<Line>;
+  readonly #lineSource: AsyncGenerator<Line>;
   readonly #reader = new TraceLineReader();
   #header: TraceHeader | undefined;
-  #line = 0;
+  #lineNumber = 0;
   /** `file:line` of incomplete lines, which are ignored. */
   readonly cutOff: string[] = [];
 
   private constructor(name: string, text: AsyncIterable<string | Buffer>) {
     this.name = name;
-    this.#lines = linesOf(text, (why) => this.invalid(why, this.#line + 1));
+    this.#lineSource = linesOf(text, (why) => this.invalid(why, this.#lineNumber + 1));
   }
 
   /**
@@ -24,16 +24,16 @@ export class TraceFilePart {
    * @throws ChartpilotError TRACE_INVALID if the header is missing, or of an unsupported version
    */
   static async begin(name: string, text: AsyncIterable<string | Buffer>): Promise<TraceFilePart> {
-    const part = new TraceFilePart(name, text);
+    const tracePart = new TraceFilePart(name, text);
     try {
-      const { value: first } = await part.#lines.next();
-      part.#line = 1;
-      part.#header = part.#readHeader(first?.text);
+      const { value: first } = await tracePart.#lineSource.next();
+      tracePart.#lineNumber = 1;
+      tracePart.#header = tracePart.#readHeader(first?.text);
     } catch (error) {
-      await part.close();
+      await tracePart.close();
       throw error;
     }
-    return part;
+    return tracePart;
   }
 
   get header(): TraceHeader {
@@ -49,8 +49,8 @@ export class TraceFilePart {
   async *records(after?: number): AsyncGenerator<TraceRecord> {
     let last = after ?? 0;
     let half: { line: number; why: string } | undefined;
-    for await (const { text, whole } of this.#lines) {
-      this.#line++;
+    for await (const { text, whole } of this.#lineSource) {
+      this.#lineNumber++;
       if (text === '') continue;
       const line = this.#reader.read(text);
       if (typeof line === 'string') {
@@ -58,7 +58,7 @@ export class TraceFilePart {
         // Valid JSON was written completely, so an invalid record is an error. So is a line that does not begin like a
         // record.
         if (whole && (line !== notJson || !'{"'.startsWith(text.slice(0, 2)))) throw this.invalid(line);
-        half = { line: this.#line, why: line };
+        half = { line: this.#lineNumber, why: line };
         continue;
       }
       if (line.kind === 'header') {
@@ -77,12 +77,12 @@ export class TraceFilePart {
     if (half !== undefined) this.#leaveOut(half.line);
   }
 
-  invalid(why: string, line = this.#line): ChartpilotError {
+  invalid(why: string, line = this.#lineNumber): ChartpilotError {
     return new ChartpilotError('TRACE_INVALID', `${this.name}:${line}: ${why}`, { fields: { path: this.name, line } });
   }
 
   close(): Promise<unknown> {
-    return this.#lines.return(undefined);
+    return this.#lineSource.return(undefined);
   }
 
   #leaveOut(line: number): void {
@@ -122,6 +122,6 @@ export async function* linesOf(
     lines.push(typeof chunk === 'string' ? chunk : decoder.decode(chunk, { stream: true }));
     for (let line = next(); line !== undefined; line = next()) yield { text: line, whole: true };
   }
-  const rest = lines.rest();
-  if (rest !== '') yield { text: rest, whole: false };
+  const partialLine = lines.rest();
+  if (partialLine !== '') yield { text: partialLine, whole: false };
 }

@@ -58,9 +58,9 @@ export async function drawDiagram(
 }
 
 async function machinesOfTrace(path: string): Promise<readonly Statechart[]> {
-  const reading = await openTrace(path);
-  await reading.close();
-  return reading.header.machines;
+  const openedTrace = await openTrace(path);
+  await openedTrace.close();
+  return openedTrace.header.machines;
 }
 
 async function chartNamed(
@@ -69,8 +69,8 @@ async function chartNamed(
   options: DiagramCommandOptions,
 ): Promise<Statechart> {
   if (recorded === undefined) return statechartOf(await findMachine(machine, options.export));
-  const found = recorded.find(({ id }) => id === machine);
-  if (found !== undefined) return found;
+  const recordedMachine = recorded.find(({ id }) => id === machine);
+  if (recordedMachine !== undefined) return recordedMachine;
   throw new ChartpilotError('FLAG_INVALID', `unknown machine '${machine}' in ${options.from}`, {
     hint:
       recorded.length === 0

@@ -5,6 +5,6 @@ import type { MachinePictures } from './known-charts.ts';
 
 /** All charts of a machine. Rejects for an invalid definition: without states, or with names that do not exist. */
 export async function drawMachine(chart: Statechart): Promise<MachinePictures> {
-  const whole = await chartOf(chart);
-  return { whole, brief: await briefChartsOf(chart) };
+  const wholeChart = await chartOf(chart);
+  return { whole: wholeChart, brief: await briefChartsOf(chart) };
 }

@@ -8,17 +8,17 @@ import type { PageSource } from './page-source.ts';
 
 /** A trace file with its rotated part. Its text is unchanged, because the reader validates it. */
 export function fileSource(path: string, name = basename(path)): PageSource {
-  const open = async () => {
-    const reading = await openTrace(path);
-    await reading.close();
-    return reading;
+  const openOnce = async () => {
+    const openedTrace = await openTrace(path);
+    await openedTrace.close();
+    return openedTrace;
   };
   return {
     name,
     kind: 'file',
     place: path,
-    header: async () => (await open()).header,
-    read: async () => Readable.from(wholeLines((await open()).files), { objectMode: false }),
+    header: async () => (await openOnce()).header,
+    read: async () => Readable.from(wholeLines((await openOnce()).files), { objectMode: false }),
   };
 }
 
@@ -30,21 +30,22 @@ const newline = 0x0a;
  */
 async function* wholeLines(files: readonly string[]): AsyncGenerator<Buffer> {
   for (const file of files) {
-    let held: Buffer[] = [];
+    let heldChunks: Buffer[] = [];
     let heldBytes = 0;
     for await (const chunk of createReadStream(file, { highWaterMark: 256 * 1024 }) as AsyncIterable<Buffer>) {
       const end = chunk.lastIndexOf(newline) + 1;
       if (end > 0 || heldBytes > maxLineLength) {
-        yield* held;
-        held = [];
+        yield* heldChunks;
+        heldChunks = [];
         heldBytes = 0;
       }
       if (end > 0) yield chunk.subarray(0, end);
-      if (end < chunk.length) held.push(chunk.subarray(end));
+      if (end < chunk.length) heldChunks.push(chunk.subarray(end));
       heldBytes += chunk.length - end;
     }
-    const rest = Buffer.concat(held);
+    const lastLine = Buffer.concat(heldChunks);
     // Only the newline may be missing.
-    if (typeof parseTraceLine(rest.toString('utf8')) !== 'string') yield Buffer.concat([rest, Buffer.from('\n')]);
+    if (typeof parseTraceLine(lastLine.toString('utf8')) !== 'string')
+      yield Buffer.concat([lastLine, Buffer.from('\n')]);
   }
 }

@@ -115,27 +115,27 @@ function hintFor(status: number, { port }: LiveAddress, { token, rejected }: Tok
 
 const whichPort = 'use the port of --statusPort (pilot-agent) or --monitoringAddr (pilot-discovery)';
 
-async function firstLine(trace: IncomingMessage, place: string): Promise<TraceHeader> {
-  const line = await firstText(trace, place);
+async function firstLine(trace: IncomingMessage, address: string): Promise<TraceHeader> {
+  const line = await firstText(trace, address);
   const header = line instanceof LineTooLong ? line.message : new TraceLineReader().read(line);
   if (typeof header !== 'string' && header.kind === 'header') return header;
   const why = typeof header === 'string' ? `: ${header}` : '';
-  throw new ChartpilotError('TRACE_INVALID', `${place}: expected a trace${why}`, { hint: whichPort });
+  throw new ChartpilotError('TRACE_INVALID', `${address}: expected a trace${why}`, { hint: whichPort });
 }
 
 /** The text up to the end of the first line, with a limit, because any server may use the port. */
-async function firstText(trace: IncomingMessage, place: string): Promise<string | LineTooLong> {
+async function firstText(trace: IncomingMessage, address: string): Promise<string | LineTooLong> {
   trace.setEncoding('utf8');
   const lines = new LineSplitter();
   try {
-    for await (const piece of trace as AsyncIterable<string>) {
-      lines.push(piece);
+    for await (const chunk of trace as AsyncIterable<string>) {
+      lines.push(chunk);
       const line = lines.next();
       if (line !== undefined) return line;
     }
   } catch (error) {
     if (error instanceof LineTooLong) return error;
-    throw new ChartpilotError('REQUEST_FAILED', `${place}: ${messageOf(error)}`, { hint: whichPort, cause: error });
+    throw new ChartpilotError('REQUEST_FAILED', `${address}: ${messageOf(error)}`, { hint: whichPort, cause: error });
   }
   return lines.rest();
 }

@@ -6,6 +6,6 @@ import { chartKey, type KnownCharts } from './known-charts.ts';
 
 export async function drawOwnCharts(): Promise<KnownCharts> {
   const machines = machinesOf(agentMachine, ...discoveryProgramMachines).map(statechartOf);
-  const drawn = machines.map(async (chart) => [chartKey(chart), await drawMachine(chart)] as const);
-  return Object.fromEntries(await Promise.all(drawn));
+  const drawings = machines.map(async (chart) => [chartKey(chart), await drawMachine(chart)] as const);
+  return Object.fromEntries(await Promise.all(drawings));
 }

@@ -132,7 +132,7 @@ class Pages {
     }
     const [, first = '', ...rest] = path.split('/');
     if (rest.length === 0 && method === 'GET' && this.#opening !== undefined && isSameSecret(first, this.#opening)) {
-      this.#open(peer, response);
+      this.#acceptStream(peer, response);
       return;
     }
     const isOwn = isSameSecret(first, this.#token);
@@ -162,7 +162,7 @@ class Pages {
     }
   }
 
-  #open(peer: Socket, response: ServerResponse): void {
+  #acceptStream(peer: Socket, response: ServerResponse): void {
     if (isOfAnotherUser(peer)) {
       end(response, 403);
       return;
@@ -206,18 +206,18 @@ const maxDescribedBytes = 16 * 1024 * 1024;
 
 /** `undefined` if it is too long or interrupted. */
 async function bodyOf(request: IncomingMessage): Promise<string | undefined> {
-  const pieces: Buffer[] = [];
+  const chunks: Buffer[] = [];
   let bytes = 0;
   try {
-    for await (const piece of request as AsyncIterable<Buffer>) {
-      bytes += piece.length;
+    for await (const chunk of request as AsyncIterable<Buffer>) {
+      bytes += chunk.length;
       if (bytes > maxDescribedBytes) return undefined;
-      pieces.push(piece);
+      chunks.push(chunk);
     }
   } catch {
     return undefined;
   }
-  return Buffer.concat(pieces).toString('utf8');
+  return Buffer.concat(chunks).toString('utf8');
 }
 
 function describedIn(text: string): Described | undefined {

@@ -19,29 +19,29 @@ export class Sessions {
   readonly #limits: Partial<DrawingLimits>;
 
   /** @param diagrams folder or file that every trace is checked against (default: those of its program) */
-  constructor(diagrams?: string, known = readKnownCharts(), limits: Partial<DrawingLimits> = {}) {
+  constructor(diagrams?: string, knownCharts = readKnownCharts(), limits: Partial<DrawingLimits> = {}) {
     this.#diagrams = diagrams;
     this.#limits = limits;
-    this.#pictures = new Map(Object.entries(known).map(([key, drawn]) => [key, { drawn }]));
+    this.#pictures = new Map(Object.entries(knownCharts).map(([key, pictures]) => [key, { drawn: pictures }]));
   }
 
   async of({ machines, program }: Pick<TraceHeader, 'machines' | 'program'>): Promise<Session> {
-    const drawn: (readonly [string, MachinePictures])[] = [];
+    const drawnPictures: (readonly [string, MachinePictures])[] = [];
     const notDrawn: (readonly [string, string])[] = [];
     // A trace is untrusted, and a machine that cannot be drawn must not affect the others, nor other traces.
     const thread = new DrawingThread(this.#limits);
     try {
       for (const chart of machines) {
         const result = await this.#draw(chart, thread);
-        if ('drawn' in result) drawn.push([chart.id, result.drawn]);
+        if ('drawn' in result) drawnPictures.push([chart.id, result.drawn]);
         else notDrawn.push([chart.id, result.failed]);
       }
     } finally {
       thread.end();
     }
     return {
-      charts: Object.fromEntries(drawn.map(([id, { whole }]) => [id, whole])),
-      briefCharts: Object.fromEntries(drawn.map(([id, { brief }]) => [id, brief])),
+      charts: Object.fromEntries(drawnPictures.map(([id, { whole }]) => [id, whole])),
+      briefCharts: Object.fromEntries(drawnPictures.map(([id, { brief }]) => [id, brief])),
       ...(notDrawn.length > 0 && { notDrawn: Object.fromEntries(notDrawn) }),
       diagrams: this.#diagramsOf(program),
     };
@@ -49,11 +49,11 @@ export class Sessions {
 
   #draw(chart: Statechart, thread: DrawingThread): Drawn | Promise<Drawn> {
     const key = chartKey(chart);
-    const known = this.#pictures.get(key);
-    if (known !== undefined) return known;
-    const drawn = thread.draw('pictures', chart);
-    this.#pictures.set(key, drawn);
-    return drawn.then((result) => {
+    const cachedPictures = this.#pictures.get(key);
+    if (cachedPictures !== undefined) return cachedPictures;
+    const drawing = thread.draw('pictures', chart);
+    this.#pictures.set(key, drawing);
+    return drawing.then((result) => {
       // A failure, perhaps because of a time limit or load, is retried on the next request.
       if ('failed' in result) this.#pictures.delete(key);
       return result;

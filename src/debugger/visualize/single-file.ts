@@ -32,7 +32,7 @@ async function* dataOf(sources: readonly PageSource[], sessions: Sessions): Asyn
     const [begin, end] = traceTags(traceElement(number));
     yield begin;
     const trace = (await source.read({ follow: false })).setEncoding('utf8');
-    for await (const piece of trace) yield withoutTags(piece as string);
+    for await (const chunk of trace) yield withoutTags(chunk as string);
     yield end;
   }
 }

@@ -73,20 +73,20 @@ export class BundleEndpoints {
   find(): TrustBundleInput[] {
     const { caCertificates, ...mesh } = this.#options.mesh();
     const meshTrustDomains = trustDomainsOf(mesh);
-    const found = new Map<string, { url: string; trustDomains: string[] }>();
+    const endpointsByUrl = new Map<string, { url: string; trustDomains: string[] }>();
     for (const { spiffeBundleUrl: url, trustDomains } of caCertificates) {
-      const known = (trustDomains.length === 0 ? meshTrustDomains.slice(0, 1) : trustDomains).filter((one) =>
-        meshTrustDomains.includes(one),
+      const knownDomains = (trustDomains.length === 0 ? meshTrustDomains.slice(0, 1) : trustDomains).filter(
+        (trustDomain) => meshTrustDomains.includes(trustDomain),
       );
-      if (url === undefined || known.length === 0 || endpointProblem(url) !== undefined) continue;
-      const previous = found.get(nameOf(url))?.trustDomains ?? [];
-      found.set(nameOf(url), { url, trustDomains: [...new Set([...previous, ...known])].sort() });
+      if (url === undefined || knownDomains.length === 0 || endpointProblem(url) !== undefined) continue;
+      const previous = endpointsByUrl.get(nameOf(url))?.trustDomains ?? [];
+      endpointsByUrl.set(nameOf(url), { url, trustDomains: [...new Set([...previous, ...knownDomains])].sort() });
     }
     this.#urls.clear();
-    for (const [name, endpoint] of found) this.#urls.set(name, endpoint);
-    this.#bundles = this.#bundles.following(found.keys());
+    for (const [name, endpoint] of endpointsByUrl) this.#urls.set(name, endpoint);
+    this.#bundles = this.#bundles.following(endpointsByUrl.keys());
     this.#forgetFiles();
-    return [...found].map(([endpoint, { trustDomains }]) => ({ endpoint, trustDomains }));
+    return [...endpointsByUrl].map(([endpoint, { trustDomains }]) => ({ endpoint, trustDomains }));
   }
 
   /**
@@ -107,10 +107,11 @@ export class BundleEndpoints {
 
   async fetch({ endpoint, trustDomains }: TrustBundleInput, signal: AbortSignal): Promise<BundleResponse> {
     const { timeoutMs = defaultTimeoutMs, ca } = this.#options;
-    const known = this.#urls.get(endpoint);
-    if (known === undefined) return { outcome: 'failed', reason: 'the mesh configuration no longer has this endpoint' };
+    const knownEndpoint = this.#urls.get(endpoint);
+    if (knownEndpoint === undefined)
+      return { outcome: 'failed', reason: 'the mesh configuration no longer has this endpoint' };
     try {
-      const text = await fetchBundle(known.url, { timeoutMs, signal, ...(ca !== undefined && { ca }) });
+      const text = await fetchBundle(knownEndpoint.url, { timeoutMs, signal, ...(ca !== undefined && { ca }) });
       return this.#accept(endpoint, trustDomains, text);
     } catch (error) {
       return { outcome: 'failed', reason: messageOf(error) };
@@ -156,10 +157,11 @@ export class BundleEndpoints {
   #forgetFiles(): void {
     const { directory } = this.#options;
     if (directory === '') return;
-    const kept = new Set([...this.#urls.keys()].map((endpoint) => this.#fileOf(endpoint)));
+    const keptFiles = new Set([...this.#urls.keys()].map((endpoint) => this.#fileOf(endpoint)));
     try {
       const files = readdirSync(directory).filter((name) => savedFilePattern.test(name));
-      for (const file of files.map((name) => join(directory, name))) if (!kept.has(file)) rmSync(file, { force: true });
+      for (const file of files.map((name) => join(directory, name)))
+        if (!keptFiles.has(file)) rmSync(file, { force: true });
     } catch {
       // The directory does not exist yet.
     }

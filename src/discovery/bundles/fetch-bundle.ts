@@ -34,12 +34,12 @@ export async function fetchBundle(url: string, { timeoutMs, signal, ca }: Bundle
   const timeout = AbortSignal.timeout(timeoutMs);
   const either = AbortSignal.any([signal, timeout]);
   try {
-    let at = url;
+    let currentUrl = url;
     for (let redirects = 0; ; redirects++) {
-      const result = await requestOnce(at, either, ca, new URL(url).hostname);
+      const result = await requestOnce(currentUrl, either, ca, new URL(url).hostname);
       if ('text' in result) return result.text;
       if (redirects === maxRedirects) throw unavailable(`more than ${maxRedirects} redirects`);
-      at = result.location;
+      currentUrl = result.location;
     }
   } catch (error) {
     if (timeout.aborted) throw unavailable(`no response within ${timeoutMs} ms`);

@@ -6,33 +6,35 @@ interface EndpointBundles<Bundle> {
 }
 
 export class HeldBundles<Bundle extends { readonly version: string }> {
-  readonly #held: ReadonlyMap<string, EndpointBundles<Bundle>>;
+  readonly #bundlesByEndpoint: ReadonlyMap<string, EndpointBundles<Bundle>>;
 
-  constructor(held: ReadonlyMap<string, EndpointBundles<Bundle>> = new Map()) {
-    this.#held = held;
+  constructor(bundlesByEndpoint: ReadonlyMap<string, EndpointBundles<Bundle>> = new Map()) {
+    this.#bundlesByEndpoint = bundlesByEndpoint;
   }
 
   /** `undefined` until a bundle was adopted. */
   inForce(endpoint: string): Bundle | undefined {
-    return this.#held.get(endpoint)?.active;
+    return this.#bundlesByEndpoint.get(endpoint)?.active;
   }
 
   candidate(endpoint: string): Bundle | undefined {
-    return this.#held.get(endpoint)?.candidate;
+    return this.#bundlesByEndpoint.get(endpoint)?.candidate;
   }
 
   isFollowed(endpoint: string): boolean {
-    return this.#held.has(endpoint);
+    return this.#bundlesByEndpoint.has(endpoint);
   }
 
   /** A copy with exactly these endpoints. */
   following(endpoints: Iterable<string>): HeldBundles<Bundle> {
-    return new HeldBundles(new Map([...endpoints].map((endpoint) => [endpoint, this.#held.get(endpoint) ?? {}])));
+    return new HeldBundles(
+      new Map([...endpoints].map((endpoint) => [endpoint, this.#bundlesByEndpoint.get(endpoint) ?? {}])),
+    );
   }
 
   offered(endpoint: string, candidate: Bundle): HeldBundles<Bundle> {
-    const held = this.#held.get(endpoint);
-    return held === undefined ? this : this.#with(endpoint, { ...held, candidate });
+    const endpointBundles = this.#bundlesByEndpoint.get(endpoint);
+    return endpointBundles === undefined ? this : this.#with(endpoint, { ...endpointBundles, candidate });
   }
 
   /** Activates the fetched bundle. Returns the same state if its version differs or the endpoint is unknown. */
@@ -41,7 +43,7 @@ export class HeldBundles<Bundle extends { readonly version: string }> {
     return candidate?.version === version ? this.#with(endpoint, { candidate, active: candidate }) : this;
   }
 
-  #with(endpoint: string, held: EndpointBundles<Bundle>): HeldBundles<Bundle> {
-    return new HeldBundles(new Map(this.#held).set(endpoint, held));
+  #with(endpoint: string, endpointBundles: EndpointBundles<Bundle>): HeldBundles<Bundle> {
+    return new HeldBundles(new Map(this.#bundlesByEndpoint).set(endpoint, endpointBundles));
   }
 }

@@ -69,10 +69,10 @@ export function hasPluggedInCa(directory: string): boolean {
  */
 export function readPluggedInCa(directory: string, now: Date): AuthorityMaterial {
   const locationOf = (name: string): string => join(directory, name);
-  return readTogetherSync((at) => {
-    const locate = (name: string): string => at(locationOf(name));
-    const has = (name: string): boolean => existsSync(locate(name));
-    return parsePluggedInCa({ has, text: (name) => textOf(locate(name)), locationOf }, now).material;
+  return readTogetherSync((resolvePath) => {
+    const locate = (name: string): string => resolvePath(locationOf(name));
+    const hasFile = (name: string): boolean => existsSync(locate(name));
+    return parsePluggedInCa({ has: hasFile, text: (name) => textOf(locate(name)), locationOf }, now).material;
   });
 }
 
@@ -119,12 +119,12 @@ export function buildAuthorityMaterial(
   issuer: Issuer,
   intermediates: readonly Certificate[],
   roots: readonly Certificate[],
-  at: Date,
+  createdAt: Date,
 ): AuthorityMaterial {
   const { certificate } = issuer;
   const problem = issuerProblem(certificate) ?? keyProblem(certificate.publicKey);
   if (problem !== undefined) throw new Error(`${displayNameOf(certificate)} ${problem.message}`);
-  const result = findPath({ certificate, intermediates, roots, at });
+  const result = findPath({ certificate, intermediates, roots, at: createdAt });
   if ('problem' in result)
     throw new Error(`${displayNameOf(certificate)} has no valid chain to a root certificate: ${result.problem}`);
   const { path } = result;

@@ -29,22 +29,22 @@ export interface AuthoritySettings {
 export const kubernetesExternalCa = 'ISTIOD_RA_KUBERNETES_API';
 const hourMs = 3_600_000;
 
-export function authoritySettingsOf(from: Environment): AuthoritySettings {
-  const checkMs = from.timerMs('CITADEL_SELF_SIGNED_ROOT_CERT_CHECK_INTERVAL', hourMs);
+export function authoritySettingsOf(environment: Environment): AuthoritySettings {
+  const checkMs = environment.timerMs('CITADEL_SELF_SIGNED_ROOT_CERT_CHECK_INTERVAL', hourMs);
   return {
-    pluggedInDirectory: from.text('ROOT_CA_DIR', './etc/cacerts'),
-    stateDirectory: from.text('SELF_SIGNED_CA_DIR', ''),
-    secret: from.text('SELF_SIGNED_CA_SECRET', ''),
-    kubernetesSigner: from.text('K8S_SIGNER', ''),
-    usesExternalCa: from.text('EXTERNAL_CA', '') === kubernetesExternalCa,
-    approvesRequests: from.boolean('APPROVE_CERTIFICATE_REQUESTS', true),
-    rootTtlMs: from.durationMs('CITADEL_SELF_SIGNED_CA_CERT_TTL', 87_600 * hourMs),
-    rsaBits: from.number('CITADEL_SELF_SIGNED_CA_RSA_KEY_SIZE', 0),
+    pluggedInDirectory: environment.text('ROOT_CA_DIR', './etc/cacerts'),
+    stateDirectory: environment.text('SELF_SIGNED_CA_DIR', ''),
+    secret: environment.text('SELF_SIGNED_CA_SECRET', ''),
+    kubernetesSigner: environment.text('K8S_SIGNER', ''),
+    usesExternalCa: environment.text('EXTERNAL_CA', '') === kubernetesExternalCa,
+    approvesRequests: environment.boolean('APPROVE_CERTIFICATE_REQUESTS', true),
+    rootTtlMs: environment.durationMs('CITADEL_SELF_SIGNED_CA_CERT_TTL', 87_600 * hourMs),
+    rsaBits: environment.number('CITADEL_SELF_SIGNED_CA_RSA_KEY_SIZE', 0),
     checkMs: checkMs || maxTimerMs,
-    gracePercent: checkMs === 0 ? 0 : from.percent('CITADEL_SELF_SIGNED_ROOT_CERT_GRACE_PERIOD_PERCENTILE', 20),
+    gracePercent: checkMs === 0 ? 0 : environment.percent('CITADEL_SELF_SIGNED_ROOT_CERT_GRACE_PERIOD_PERCENTILE', 20),
     leaves: {
-      defaultMs: from.durationMs('DEFAULT_WORKLOAD_CERT_TTL', 24 * hourMs) || 24 * hourMs,
-      maxMs: from.durationMs('MAX_WORKLOAD_CERT_TTL', 2_160 * hourMs) || 2_160 * hourMs,
+      defaultMs: environment.durationMs('DEFAULT_WORKLOAD_CERT_TTL', 24 * hourMs) || 24 * hourMs,
+      maxMs: environment.durationMs('MAX_WORKLOAD_CERT_TTL', 2_160 * hourMs) || 2_160 * hourMs,
     },
   };
 }

@@ -162,11 +162,11 @@ export class DirectoryStore implements AuthorityStore {
 function journalIn(value: unknown): Journal {
   const { stage, signer, other, tainted = null } = (value ?? {}) as Partial<Record<keyof Journal, unknown>>;
   const isId = (id: unknown): id is string => typeof id === 'string' && /^[0-9a-f]+$/.test(id);
-  const found = stages.find((one) => one === stage);
-  if (found === undefined || !isId(signer) || (other !== null && !isId(other)))
+  const knownStage = stages.find((candidate) => candidate === stage);
+  if (knownStage === undefined || !isId(signer) || (other !== null && !isId(other)))
     throw new Error('it must have a stage, and the IDs of the signing and of the other authority');
   // Versions without tainted roots did not write this field.
   const isOfJournal = tainted === null || tainted === signer || tainted === other;
   if (!isOfJournal) throw new Error('tainted must be one of its authorities');
-  return { stage: found, signer, other, tainted: tainted as Journal['tainted'] };
+  return { stage: knownStage, signer, other, tainted: tainted as Journal['tainted'] };
 }

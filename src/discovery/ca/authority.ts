@@ -214,16 +214,19 @@ export class Authority implements SigningAuthority {
       return { outcome: 'resumed', journal };
     }
     // Clients that trust only the old root must receive the new one first.
-    const old = otherStored.find(({ id }) => id === journal.signer);
-    if (old === undefined) {
+    const previousAuthority = otherStored.find(({ id }) => id === journal.signer);
+    if (previousAuthority === undefined) {
       log.warn('authority.previousUnreadable', { authority: plugged.id, previous: journal.signer });
       return idle;
     }
-    const isTainted = journal.tainted === old.id;
-    if (rootKeyOf(plugged.root) === rootKeyOf(old.root))
+    const isTainted = journal.tainted === previousAuthority.id;
+    if (rootKeyOf(plugged.root) === rootKeyOf(previousAuthority.root))
       return resumedSteady(plugged.id, isTainted ? plugged.id : null);
-    const tainted = isTainted ? old.id : null;
-    return { outcome: 'resumed', journal: { stage: 'trusting', signer: old.id, other: plugged.id, tainted } };
+    const tainted = isTainted ? previousAuthority.id : null;
+    return {
+      outcome: 'resumed',
+      journal: { stage: 'trusting', signer: previousAuthority.id, other: plugged.id, tainted },
+    };
   }
 
   #resumeStored(journal: Journal, now: Date): AuthorityReading {

@@ -24,15 +24,15 @@ export interface CaParts
   readonly log: Logger;
 }
 
-export function makeCa({ settings, securePort, names, mesh, bundleAuthorities, log, ...parts }: CaParts) {
-  const { cluster, recorder, authenticators, rootsChanged } = parts;
+export function makeCa({ settings, securePort, names, mesh, bundleAuthorities, log, ...caParts }: CaParts) {
+  const { cluster, recorder, authenticators, rootsChanged } = caParts;
   const logger = log.scope('authority');
-  const ofCluster = clusterSigning({
+  const clusterAuthority = clusterSigning({
     ...{ settings, cluster, recorder, log: logger },
     trustDomain: () => mesh().trustDomain,
     roots: () => signing?.additionalRoots ?? [],
   });
-  const { shared, signer } = ofCluster;
+  const { shared, signer } = clusterAuthority;
   const signing =
     settings &&
     new Signing({
@@ -54,7 +54,7 @@ export function makeCa({ settings, securePort, names, mesh, bundleAuthorities, l
   signing?.authority.onChanged(portFollows);
   return {
     signing,
-    ofCluster,
+    ofCluster: clusterAuthority,
     portCertificate,
     /** Certificates for metrics and debug pages. */
     known: {
@@ -72,7 +72,7 @@ export function makeCa({ settings, securePort, names, mesh, bundleAuthorities, l
     },
     /** @throws ChartpilotError FLAG_INVALID if the settings need a missing cluster */
     check: (): void => {
-      if (settings !== undefined) requireCluster(settings, ofCluster);
+      if (settings !== undefined) requireCluster(settings, clusterAuthority);
     },
     actors: () => {
       const authority = signing?.machine();

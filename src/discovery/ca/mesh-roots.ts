@@ -25,22 +25,24 @@ export function rootsOfMesh(mesh: RootsInMesh, fetched: (url: string) => readonl
   const pools = new Map<string, Certificate[]>(meshDomains.map((trustDomain) => [trustDomain, []]));
   const ignored: string[] = [];
   mesh.caCertificates.forEach(({ pem, spiffeBundleUrl, trustDomains }, i) => {
-    const at = `caCertificates[${i}]`;
-    const named = trustDomains.length === 0 ? [mesh.trustDomain] : trustDomains;
-    const foreign = named.filter((trustDomain) => !pools.has(trustDomain));
+    const fieldName = `caCertificates[${i}]`;
+    const namedDomains = trustDomains.length === 0 ? [mesh.trustDomain] : trustDomains;
+    const foreign = namedDomains.filter((trustDomain) => !pools.has(trustDomain));
     if (foreign.length > 0) {
       ignored.push(
-        `${at}: trust domain ${foreign.join(', ')} is not one of the mesh (trustDomain, trustDomainAliases), so its roots are not trusted`,
+        `${fieldName}: trust domain ${foreign.join(', ')} is not one of the mesh (trustDomain, trustDomainAliases), so its roots are not trusted`,
       );
     }
     const problem = spiffeBundleUrl === undefined ? undefined : endpointProblem(spiffeBundleUrl);
-    if (problem !== undefined) ignored.push(`${at}: spiffeBundleUrl ${problem}, so its roots are not trusted`);
+    if (problem !== undefined) ignored.push(`${fieldName}: spiffeBundleUrl ${problem}, so its roots are not trusted`);
     const isFetched = spiffeBundleUrl !== undefined;
-    const roots = isFetched ? fetched(spiffeBundleUrl) : rootsIn(pem ?? '', (text) => ignored.push(`${at}: ${text}`));
-    for (const trustDomain of named) {
+    const roots = isFetched
+      ? fetched(spiffeBundleUrl)
+      : rootsIn(pem ?? '', (text) => ignored.push(`${fieldName}: ${text}`));
+    for (const trustDomain of namedDomains) {
       // A fetched root may name the trust domain that it belongs to.
-      const ofDomain = isFetched ? roots.filter((root) => ownerProblem(root, [trustDomain]) === undefined) : roots;
-      pools.get(trustDomain)?.push(...ofDomain);
+      const domainRoots = isFetched ? roots.filter((root) => ownerProblem(root, [trustDomain]) === undefined) : roots;
+      pools.get(trustDomain)?.push(...domainRoots);
     }
   });
   return { pools, ignored };

@@ -63,7 +63,7 @@ export class SharedAuthority implements SigningAuthority {
   readonly #options: SharedAuthorityOptions;
   readonly #listeners = new Set<(active: ActiveAuthority) => void>();
   readonly #dueListeners = new Set<() => void>();
-  #readings = 0;
+  #readingCount = 0;
   /** Last authority that can sign. */
   #last: Adopted | undefined;
   #adopted: Adopted | undefined;
@@ -169,9 +169,9 @@ export class SharedAuthority implements SigningAuthority {
   #readChange(): SharedAuthorityReport | undefined {
     const { secrets, now, leaves, log } = this.#options;
     const [plugged, shared] = [secrets.plugged(), secrets.shared()];
-    const seen = [plugged, plugged === undefined ? shared : undefined].map(versionOf).join();
-    if (seen === this.#reportedVersion) return undefined;
-    this.#reportedVersion = seen;
+    const seenVersion = [plugged, plugged === undefined ? shared : undefined].map(versionOf).join();
+    if (seenVersion === this.#reportedVersion) return undefined;
+    this.#reportedVersion = seenVersion;
     const object = plugged ?? shared;
     if (object === undefined) {
       this.#last = undefined;
@@ -179,9 +179,9 @@ export class SharedAuthority implements SigningAuthority {
     }
     try {
       const read = (plugged === undefined ? readShared : readPlugged)(object, now(), leaves.maxMs);
-      const reading = ++this.#readings;
+      const readingNumber = ++this.#readingCount;
       const isCompatible = this.#isCompatible(read);
-      this.#last = { read, reading };
+      this.#last = { read, reading: readingNumber };
       this.unavailableReason = '';
       if (read.unknownOrder !== '') log.warn('authority.orderUnknown', { order: read.unknownOrder });
       const rejection = read.order === null ? undefined : orderRejection(read.order, read.journal);
@@ -189,7 +189,7 @@ export class SharedAuthority implements SigningAuthority {
       const { stage, signer, other, tainted, previousSigners } = read.journal;
       return {
         type: 'shared-authority.read',
-        reading,
+        reading: readingNumber,
         isCompatible,
         stage,
         signer,
@@ -214,21 +214,21 @@ export class SharedAuthority implements SigningAuthority {
     return activeKeys.includes(rootKeyOf(root)) && after.includes(rootKeyOf(active.material.root));
   }
 
-  #adopt(reading: number): void {
-    if (this.#last?.reading !== reading) return;
+  #adopt(readingNumber: number): void {
+    if (this.#last?.reading !== readingNumber) return;
     const { read } = this.#last;
     this.#adopted = this.#last;
     const { journal, materials } = read;
     const material = materials.get(journal.signer)!;
-    const given = distributedRoots(read);
+    const trustedRoots = distributedRoots(read);
     const bundle = new TrustBundle(
       this.#options.trustDomain(),
-      given.map(({ certificate }) => certificate),
+      trustedRoots.map(({ certificate }) => certificate),
     );
     const authorities = rootsIn(journal.stage, journal).flatMap((id) => materials.get(id) ?? []);
     const tainted = journal.stage === 'signing' ? materials.get(journal.tainted ?? '') : undefined;
     this.#active = {
-      ...{ material, bundle, authorities, roots: given.map(({ id }) => id) },
+      ...{ material, bundle, authorities, roots: trustedRoots.map(({ id }) => id) },
       serverAuthority: serverAuthorityOf(read, this.#options.now()),
       tainted: tainted === undefined ? [] : [tainted.root.sha256],
     };
@@ -286,15 +286,15 @@ function distributedRoots({
   materials,
   otherRoots,
 }: ReadAuthority): { id: AuthorityId; certificate: Certificate }[] {
-  const ofAuthorities = rootsIn(journal.stage, journal).flatMap((id) => {
+  const authorityRoots = rootsIn(journal.stage, journal).flatMap((id) => {
     const certificate = materials.get(id)?.root;
     return certificate === undefined ? [] : [{ id, certificate }];
   });
-  const synced = new Set(ofAuthorities.map(({ certificate }) => certificate.sha256));
+  const synced = new Set(authorityRoots.map(({ certificate }) => certificate.sha256));
   const otherRootList = otherRoots
     .filter(({ sha256 }) => !synced.has(sha256))
     .map((certificate) => ({ id: certificate.subjectKeyId ?? certificate.sha256, certificate }));
-  return [...ofAuthorities, ...otherRootList];
+  return [...authorityRoots, ...otherRootList];
 }
 
 /** Until the end of a rotation, clients that trust only the previous root must be able to connect (docs/identity.md). */

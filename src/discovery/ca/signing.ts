@@ -76,7 +76,7 @@ export class Signing {
   /** Roots that the mesh configuration references by URL. */
   readonly bundles: BundleEndpoints;
   readonly #options: SigningOptions;
-  #ofMesh:
+  #meshRoots:
     | { readonly from: readonly unknown[]; readonly pools: ReadonlyMap<string, readonly Certificate[]> }
     | undefined;
   readonly #rootsWatchers: (() => void)[] = [];
@@ -128,8 +128,8 @@ export class Signing {
     });
     this.roots = new RootsForAgents({
       trustDomains,
-      onTrusted: (word) => this.ledger.recordTrusted(word),
-      onArrived: (word) => this.ledger.recordArrived(word),
+      onTrusted: (trustedReport) => this.ledger.recordTrusted(trustedReport),
+      onArrived: (arrivedReport) => this.ledger.recordArrived(arrivedReport),
       onSending: (roots) => this.ledger.recordSending(roots),
       onChanged: options.rootsChanged,
     });
@@ -190,13 +190,13 @@ export class Signing {
   }
 
   /** Calls back now and when the trusted roots may have changed. */
-  onRoots(changed: () => void): void {
-    this.#rootsWatchers.push(changed);
+  onRoots(onChanged: () => void): void {
+    this.#rootsWatchers.push(onChanged);
   }
 
   /** @returns whether the trusted roots changed */
   onMeshChanged(): boolean {
-    const previousPools = this.#ofMesh?.pools;
+    const previousPools = this.#meshRoots?.pools;
     const { active } = this.authority;
     const isChanged = this.#rootsOfMesh() !== previousPools && active !== undefined;
     if (isChanged) this.#publishRoots(active);
@@ -204,36 +204,36 @@ export class Signing {
   }
 
   onBundlesChanged(): void {
-    this.#ofMesh = undefined;
+    this.#meshRoots = undefined;
     this.onMeshChanged();
   }
 
   /** Agents use one pool, so they receive only the pool of their own trust domain. */
   #publishRoots(active: ActiveAuthority): void {
     this.roots.publish(this.#poolsOf(active).meshBundle, active.roots, active.tainted);
-    for (const changed of this.#rootsWatchers) changed();
+    for (const onChanged of this.#rootsWatchers) onChanged();
   }
 
   #poolsOf({ bundle }: ActiveAuthority): TrustPools {
-    const ofAliases = new Map(this.#rootsOfMesh());
-    const meshPool = ofAliases.get(bundle.trustDomain) ?? [];
-    ofAliases.delete(bundle.trustDomain);
-    return new TrustPools(bundle.with(...meshPool), ofAliases);
+    const poolsOfAliases = new Map(this.#rootsOfMesh());
+    const meshPool = poolsOfAliases.get(bundle.trustDomain) ?? [];
+    poolsOfAliases.delete(bundle.trustDomain);
+    return new TrustPools(bundle.with(...meshPool), poolsOfAliases);
   }
 
   /** Cached per configuration; invalid entries are reported once. */
   #rootsOfMesh(): ReadonlyMap<string, readonly Certificate[]> {
     const mesh = this.#options.mesh();
-    const from = [mesh.caCertificates, mesh.trustDomain, mesh.trustDomainAliases];
-    if (this.#ofMesh === undefined || !sameItems(this.#ofMesh.from, from)) {
+    const rootInputs = [mesh.caCertificates, mesh.trustDomain, mesh.trustDomainAliases];
+    if (this.#meshRoots === undefined || !sameItems(this.#meshRoots.from, rootInputs)) {
       const { pools, ignored: problems } = rootsOfMesh(mesh, (url) => this.bundles.rootsOf(url));
       for (const reason of problems) {
         if (!this.#reportedProblems.has(reason)) this.#options.logger.warn('authority.rootIgnored', { reason });
       }
       this.#reportedProblems = new Set(problems);
-      this.#ofMesh = { from, pools };
+      this.#meshRoots = { from: rootInputs, pools };
     }
-    return this.#ofMesh.pools;
+    return this.#meshRoots.pools;
   }
 
   /** Writes the CRLs to a file next to the roots. */
@@ -276,11 +276,11 @@ export class Signing {
   #watchRevoked({ failed }: WatchHandlers): StopWatching {
     const { file } = this.revoked;
     if (file === '') return () => {};
-    const changed = (): void => {
+    const onChanged = (): void => {
       const { active } = this.authority;
       if (active !== undefined) this.#publishRevocations(active);
     };
-    return watchFile(file, { changed, failed });
+    return watchFile(file, { changed: onChanged, failed });
   }
 
   /** `undefined` if replicas share the authority, which has another chart. */

@@ -116,17 +116,17 @@ export class ChangeHistory implements ResponseListener {
     this.#ringOf(record).add(record);
   }
 
-  #addObjects(record: PushRecord, objects: readonly string[], shown: ConfigSnapshot): void {
+  #addObjects(record: PushRecord, objects: readonly string[], shownSnapshot: ConfigSnapshot): void {
     const previousObject = this.#lastObjects;
     const keys = new Set(objects);
     for (const key of keys) {
       // Comparing objects is expensive, so objects beyond the limit are only counted.
       if (record.objects.items.length === maxNames.objects) break;
       keys.delete(key);
-      const [old, current] = [previousObject?.byKey.get(key), shown.byKey.get(key)];
-      if (old === current) continue;
-      if (old !== undefined && current !== undefined && !needsPush(old, current)) continue;
-      keep(record, record.objects, changedObject(key, old, current));
+      const [previousConfig, current] = [previousObject?.byKey.get(key), shownSnapshot.byKey.get(key)];
+      if (previousConfig === current) continue;
+      if (previousConfig !== undefined && current !== undefined && !needsPush(previousConfig, current)) continue;
+      keep(record, record.objects, changedObject(key, previousConfig, current));
     }
     record.objects.count += keys.size;
     for (const { key, event } of this.#events.items) {
@@ -141,9 +141,9 @@ export class ChangeHistory implements ResponseListener {
   }
 
   /** Adds services and endpoints, and objects without a source, such as Secrets that a proxy uses. */
-  #addNames(record: PushRecord, changed: Iterable<string>): void {
+  #addNames(record: PushRecord, changedKeys: Iterable<string>): void {
     const listed = new Set(record.objects.items.map(({ kind, namespace, name }) => `${kind}/${namespace}/${name}`));
-    for (const key of changed) {
+    for (const key of changedKeys) {
       const kind = key.slice(0, key.indexOf('/'));
       if (kind !== 'Endpoints' && (listed.has(key) || (kind !== 'ServiceEntry' && record.objects.more > 0))) continue;
       const { namespace, name } = parseConfigKey(key);
@@ -248,15 +248,15 @@ function hasOnlyEndpoints({ full, isFirst, objects, services }: PushRecord): boo
   return objects.items.every(({ kind }) => endpointKinds.has(kind));
 }
 
-function changedObject(key: string, old: Config | undefined, current: Config | undefined): RecordedChange {
-  const change = old === undefined ? 'added' : current === undefined ? 'removed' : 'changed';
-  const { source } = current ?? old!;
-  const place = source && (source.line > 0 ? `${source.file}:${source.line}` : source.file);
+function changedObject(key: string, previousConfig: Config | undefined, current: Config | undefined): RecordedChange {
+  const change = previousConfig === undefined ? 'added' : current === undefined ? 'removed' : 'changed';
+  const { source } = current ?? previousConfig!;
+  const location = source && (source.line > 0 ? `${source.file}:${source.line}` : source.file);
   return {
     ...parseConfigKey(key),
     change,
-    ...(place !== undefined && { source: place }),
-    ...(place === undefined && current !== undefined && { resourceVersion: current.resourceVersion }),
+    ...(location !== undefined && { source: location }),
+    ...(location === undefined && current !== undefined && { resourceVersion: current.resourceVersion }),
   };
 }
 

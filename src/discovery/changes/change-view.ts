@@ -105,13 +105,13 @@ function viewOf(record: PushRecord, pending: readonly string[], { object }: Chan
     ...(lastResponseAt !== undefined && { answeredMs: lastResponseAt - publishedAt }),
     ...(isFirst && { first: true }),
     full,
-    objects: { ...named(record.objects), items: sortedObjects(record.objects.items, object) },
-    services: named(record.services),
-    endpoints: named(record.endpoints),
+    objects: { ...namedItems(record.objects), items: sortedObjects(record.objects.items, object) },
+    services: namedItems(record.services),
+    endpoints: namedItems(record.endpoints),
     proxies: { ...proxies },
-    pushedTo: named(record.pushedTo),
-    pendingAt: named({ items: pendingAt, more: pending.length - pendingAt.length }),
-    rejections: named(record.rejections),
+    pushedTo: namedItems(record.pushedTo),
+    pendingAt: namedItems({ items: pendingAt, more: pending.length - pendingAt.length }),
+    rejections: namedItems(record.rejections),
   };
 }
 
@@ -129,7 +129,13 @@ function sortedObjects(objects: readonly RecordedChange[], searched: string | un
   );
 }
 
-function named<Item>({ items, more }: { readonly items: readonly Item[]; readonly more: number }): NamedItems<Item> {
+function namedItems<Item>({
+  items,
+  more,
+}: {
+  readonly items: readonly Item[];
+  readonly more: number;
+}): NamedItems<Item> {
   return { items, ...(more > 0 && { more }) };
 }
 

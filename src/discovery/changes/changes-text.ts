@@ -18,8 +18,8 @@ function pushText(push: PushView, max: number): string {
     `\n${time}  push ${push.push}: ${changeText(push)}`,
     `  ${proxiesText(push)}`,
     ...listed('', objects, max, ({ kind, namespace, name, change, source, resourceVersion }) => {
-      const place = source ?? (resourceVersion ? `resourceVersion ${resourceVersion}` : '');
-      return `${change} ${kind} ${namespace === '' ? '' : `${namespace}/`}${name}${place === '' ? '' : `  ${place}`}`;
+      const location = source ?? (resourceVersion ? `resourceVersion ${resourceVersion}` : '');
+      return `${change} ${kind} ${namespace === '' ? '' : `${namespace}/`}${name}${location === '' ? '' : `  ${location}`}`;
     }),
     ...listed('service ', services, max, (name) => name),
     ...listed('endpoints ', endpoints, max, (name) => name),
@@ -53,14 +53,14 @@ function changeText({ first, full, objects, services, endpoints, waitedMs }: Pus
 function proxiesText({ proxies, answeredMs }: PushView): string {
   const { pushed, acknowledged, rejected, pending, unanswered } = proxies;
   if (pushed === 0) return 'sent to no proxy: it concerns none, or a later push replaced it';
-  const parts = [
+  const countTexts = [
     `${pushed} ${pushed === 1 ? 'proxy' : 'proxies'}: ${acknowledged} acknowledged`,
     rejected > 0 ? `${rejected} rejected` : '',
     pending > 0 ? `${pending} pending` : '',
     unanswered > 0 ? `${unanswered} without response before the next push or disconnect` : '',
     answeredMs === undefined ? '' : `last response after ${seconds(answeredMs)}`,
   ];
-  return parts.filter((text) => text !== '').join(', ');
+  return countTexts.filter((text) => text !== '').join(', ');
 }
 
 function listed<Item>(
@@ -69,11 +69,13 @@ function listed<Item>(
   max: number,
   text: (item: Item) => string,
 ): string[] {
-  const shown = items.slice(0, max);
-  const rest = items.length - shown.length;
+  const shownItems = items.slice(0, max);
+  const omittedCount = items.length - shownItems.length;
   return [
-    ...shown.map((item) => `  ${label}${text(item)}`),
-    ...(rest + more > 0 ? [`  ${label}and ${rest + more} more${rest > 0 ? ' (--all)' : ''}`] : []),
+    ...shownItems.map((item) => `  ${label}${text(item)}`),
+    ...(omittedCount + more > 0
+      ? [`  ${label}and ${omittedCount + more} more${omittedCount > 0 ? ' (--all)' : ''}`]
+      : []),
   ];
 }
 
@@ -81,8 +83,8 @@ function countOf({ items, more = 0 }: NamedItems<unknown>): number {
   return items.length + more;
 }
 
-function counted(count: number, one: string, several = `${one}s`): string {
-  return count === 0 ? '' : `${count} ${count === 1 ? one : several}`;
+function counted(count: number, singular: string, several = `${singular}s`): string {
+  return count === 0 ? '' : `${count} ${count === 1 ? singular : several}`;
 }
 
 function seconds(ms: number): string {

@@ -158,25 +158,25 @@ export class FollowedCluster {
     this.registrations = new WorkloadRegistrations({
       server: this.server,
       groupOf: (...name) => this.#groupOf(settings.revision, ...name),
-      onEntries: (changed) => this.informers.addReader(resourceOf('WorkloadEntry'), changed),
+      onEntries: (onChanged) => this.informers.addReader(resourceOf('WorkloadEntry'), onChanged),
       controller: this.identity,
     });
     this.settings.onChanged(() => {
-      for (const changed of this.#settingsChanged) changed();
+      for (const onChanged of this.#settingsChanged) onChanged();
     });
     for (const { name, place } of injectorMap) {
       this.injectorSettings = {
         place,
         data: () => this.informers.storeOf(name).get(place)?.data,
         known: this.informers.firstSet(name),
-        onChanged: (changed) => this.informers.addReader(name, () => changed()),
+        onChanged: (onChanged) => this.informers.addReader(name, () => onChanged()),
       };
     }
     if (options.injectsSidecars === true && signsCertificates) this.injection = this.#injection(settings.revision);
     if (isRegistry) {
       this.remoteSecrets = {
         store: this.informers.storeOf(remoteSecrets.name),
-        onChanged: (changed) => this.informers.addReader(remoteSecrets.name, () => changed()),
+        onChanged: (onChanged) => this.informers.addReader(remoteSecrets.name, () => onChanged()),
       };
     }
     if (signsCertificates) {
@@ -187,7 +187,7 @@ export class FollowedCluster {
           store: this.informers.storeOf(name),
           synced: this.informers.firstSet(name),
         },
-        onChanged: (changed) => this.informers.addReader(name, () => changed()),
+        onChanged: (onChanged) => this.informers.addReader(name, () => onChanged()),
       };
     }
     if (authoritySecret !== undefined)
@@ -214,7 +214,7 @@ export class FollowedCluster {
       configurations: () => this.informers.storeOf(name).values(),
       namespace: (of) => this.informers.storeOf(resourceOf('Namespace')).get(`/${of}`)?.metadata,
       kubelets: () => (this.#isRegistry ? kubeletVersions(this.informers.storeOf(resourceOf('Node')).values()) : []),
-      onChanged: (changed) => this.informers.addReader(name, () => changed()),
+      onChanged: (onChanged) => this.informers.addReader(name, () => onChanged()),
     };
   }
 
@@ -235,9 +235,9 @@ export class FollowedCluster {
    *
    * @returns a stop function
    */
-  watchSettings(changed: () => void): () => void {
-    this.#settingsChanged.add(changed);
-    return () => void this.#settingsChanged.delete(changed);
+  watchSettings(onChanged: () => void): () => void {
+    this.#settingsChanged.add(onChanged);
+    return () => void this.#settingsChanged.delete(onChanged);
   }
 
   get input(): ApiServerInput {
@@ -253,8 +253,8 @@ export class FollowedCluster {
     const { reason } = this.#outage;
     if (reason !== undefined) return `the API server ${this.url} does not respond: ${reason}`;
     const awaited = this.informers.unsyncedKinds;
-    const named = awaited.toSorted((a, b) => Number(b.reason !== undefined) - Number(a.reason !== undefined));
-    const texts = named
+    const sortedKinds = awaited.toSorted((a, b) => Number(b.reason !== undefined) - Number(a.reason !== undefined));
+    const texts = sortedKinds
       .slice(0, maxListedKinds)
       .map(({ name, reason }) => (reason === undefined ? name : `${name} (${reason})`));
     const more = awaited.length - texts.length;
@@ -292,7 +292,7 @@ export class FollowedCluster {
     const listeners = new Set<() => void>();
     for (const secret of [name, pluggedInSecret]) {
       this.informers.addReader(kindOf(secret), () => {
-        for (const changed of listeners) changed();
+        for (const onChanged of listeners) onChanged();
       });
     }
     return {
@@ -300,9 +300,9 @@ export class FollowedCluster {
       shared: () => objectOf(name),
       plugged: () => objectOf(pluggedInSecret),
       synced: Promise.all([name, pluggedInSecret].map((secret) => this.informers.firstSet(kindOf(secret)))),
-      watch: (changed) => {
-        listeners.add(changed);
-        return () => void listeners.delete(changed);
+      watch: (onChanged) => {
+        listeners.add(onChanged);
+        return () => void listeners.delete(onChanged);
       },
     };
   }

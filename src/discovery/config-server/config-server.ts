@@ -46,7 +46,7 @@ const changedKey = 'chartpilot/config-over-xds';
 export class ConfigServer {
   readonly #options: ConfigServerOptions;
   readonly #encoded: Encoded = new WeakMap();
-  readonly #served = new Map<string, ServedKind>();
+  readonly #servedKinds = new Map<string, ServedKind>();
   readonly #clients = new Set<ConfigClient>();
   #messages: ReadonlyMap<KindName, DescMessage> | undefined;
   #version = 0;
@@ -69,11 +69,12 @@ export class ConfigServer {
   /** Serves control planes, and passes all other clients to the fallback. */
   withFallback(fallback: ResourceSource): ResourceSource {
     return {
-      open: (node, refused) => (node.metadata.GENERATOR === 'api' ? this.#open(node) : fallback.open(node, refused)),
+      open: (node, refused) =>
+        node.metadata.GENERATOR === 'api' ? this.#openNode(node) : fallback.open(node, refused),
     };
   }
 
-  #open(node: NodeIdentity): OpenedNode {
+  #openNode(node: NodeIdentity): OpenedNode {
     const rejection = this.#rejectionOf(node.identities ?? []);
     if (rejection !== undefined) return rejection;
     if (this.#messages === undefined) {
@@ -109,24 +110,24 @@ export class ConfigServer {
     if (kind === undefined || schema === undefined) return empty;
     const configs = this.#options.configs().set[kind] as readonly Config[];
     const key = `${kind} ${revision}`;
-    const known = this.#served.get(key);
-    if (known?.configs === configs) return known.set;
+    const servedKind = this.#servedKinds.get(key);
+    if (servedKind?.configs === configs) return servedKind.set;
     const resources = new Map<string, EncodedResource>();
     for (const config of configs) {
       if (revision !== '' && !isOfRevision({ metadata: { labels: config.labels } }, revision)) continue;
       const encoded = this.#encode(config, schema);
       if (encoded !== 'none') resources.set(encoded.name, encoded);
     }
-    const isSame = known !== undefined && isEqual(known.set.resources, resources);
-    const set = isSame ? known.set : { version: `${++this.#version}`, resources };
-    if (this.#served.size >= maxServedKinds) this.#served.clear();
-    this.#served.set(key, { configs, set });
+    const isSame = servedKind !== undefined && isEqual(servedKind.set.resources, resources);
+    const set = isSame ? servedKind.set : { version: `${++this.#version}`, resources };
+    if (this.#servedKinds.size >= maxServedKinds) this.#servedKinds.clear();
+    this.#servedKinds.set(key, { configs, set });
     return set;
   }
 
   #encode(config: Config, schema: DescMessage): EncodedResource | 'none' {
-    const known = this.#encoded.get(config);
-    if (known !== undefined) return known;
+    const cachedResource = this.#encoded.get(config);
+    if (cachedResource !== undefined) return cachedResource;
     let encoded: EncodedResource | 'none' = 'none';
     try {
       encoded = encodeObject(config, schema) ?? 'none';

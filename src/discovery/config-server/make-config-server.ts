@@ -11,8 +11,8 @@ export interface ConfigServerParts {
   readonly log: Logger;
 }
 
-export function makeConfigServer({ configs, ...parts }: ConfigServerParts): ConfigServer {
-  const server = new ConfigServer({ ...parts, configs: () => configs.snapshot });
+export function makeConfigServer({ configs, ...serverParts }: ConfigServerParts): ConfigServer {
+  const server = new ConfigServer({ ...serverParts, configs: () => configs.snapshot });
   configs.onChanges((_, touched) => server.changed(touched));
   return server;
 }

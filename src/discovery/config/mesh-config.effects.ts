@@ -43,8 +43,8 @@ export function meshConfigWithEffects({ settings, cluster, adopted, log }: MeshC
       ),
       readSettings: fromPromise<SettingsReading, Pick<MeshConfigInput, 'name' | 'file'>>(async ({ input }) => {
         const { name, file } = input;
-        const reading = settings.read(name, file);
-        if (reading.outcome !== 'absent' || cluster === undefined) return reading;
+        const settingsReading = settings.read(name, file);
+        if (settingsReading.outcome !== 'absent' || cluster === undefined) return settingsReading;
         return settings.readTexts(name, await cluster.read(name));
       }),
     },

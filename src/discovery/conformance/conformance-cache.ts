@@ -43,13 +43,13 @@ const noEntries: ReadonlyMap<string, Entry> = new Map();
 
 export class ConformanceCache implements ResourceSource {
   readonly #nodes = new Map<string, NodeState>();
-  readonly #changed: (change: ResourceChange) => void;
+  readonly #onChanged: (change: ResourceChange) => void;
   /** Number that makes contents unique: a resource that is added again is a changed one, even with equal bytes. */
   #revision = 0;
 
-  /** @param changed called after each change that affects clients */
-  constructor(changed: (change: ResourceChange) => void) {
-    this.#changed = changed;
+  /** @param onChanged called after each change that affects clients */
+  constructor(onChanged: (change: ResourceChange) => void) {
+    this.#onChanged = onChanged;
   }
 
   /**
@@ -149,7 +149,7 @@ export class ConformanceCache implements ResourceSource {
 
   #notify(node: string, typeUrls: readonly string[]): void {
     const configs = new Set(typeUrls.map((typeUrl) => changeKey(node, typeUrl)));
-    this.#changed({ version: `${this.#revision}`, forced: false, configs });
+    this.#onChanged({ version: `${this.#revision}`, forced: false, configs });
   }
 }
 

@@ -98,16 +98,16 @@ export async function readCatalog(client: ConsulClient, options: CatalogReadOpti
   };
   const nodes = nodeNames(await read('nodes'));
   const keys = strategy === 'nodes' ? nodes.map(nodePart) : meshServices(await read('services')).map(servicePart);
-  const parts = new Map<PartKey, readonly ConsulInstance[]>();
+  const partsByKey = new Map<PartKey, readonly ConsulInstance[]>();
   const isHttp2 = client.transport === 'HTTP/2';
   const maxConcurrent = isHttp2 ? maxConcurrentHttp2Reads : Math.min(maxConcurrentReads, maxConnections);
   await forEachConcurrently(keys, maxConcurrent, async (key) => {
     const instances = instancesIn(key, await read(key));
-    if (instances !== undefined) parts.set(key, instances);
+    if (instances !== undefined) partsByKey.set(key, instances);
   });
   // Checks are read after the instances, because older checks would not contain failures of new instances.
   const checks: readonly ConsulCheck[] = strategy === 'services' ? [] : failingChecks(await read('checks'));
-  return { nodes, parts, checks, restricted, indexes, sizes };
+  return { nodes, parts: partsByKey, checks, restricted, indexes, sizes };
 }
 
 export async function forEachConcurrently<Item>(
@@ -115,9 +115,9 @@ export async function forEachConcurrently<Item>(
   atOnce: number,
   work: (item: Item) => Promise<void>,
 ): Promise<void> {
-  const rest = items.values();
+  const remainingItems = items.values();
   const worker = async (): Promise<void> => {
-    for (const item of rest) await work(item);
+    for (const item of remainingItems) await work(item);
   };
   await Promise.all(Array.from({ length: Math.min(atOnce, items.length) }, worker));
 }

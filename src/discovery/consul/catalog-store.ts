@@ -31,14 +31,14 @@ export interface AppliedHost {
 
 export class CatalogStore {
   #nodes: ReadonlySet<string> = new Set();
-  #parts = new Map<PartKey, readonly ConsulInstance[]>();
+  #instancesByPart = new Map<PartKey, readonly ConsulInstance[]>();
   #partsOfHost = new Map<string, Set<PartKey>>();
   #partsOfNode = new Map<string, Set<PartKey>>();
   #checks: ConsulChecks = new Map();
   #instances = 0;
   #restricted = false;
   #emptied = 0;
-  readonly #changed = new Set<string>();
+  readonly #changedHosts = new Set<string>();
   readonly #applied = new Map<string, readonly ConsulInstance[]>();
   #isApplied = false;
 
@@ -56,7 +56,7 @@ export class CatalogStore {
   replace({ nodes, parts, checks, restricted }: CatalogContent): void {
     this.#restricted = restricted;
     this.#nodes = new Set(nodes);
-    for (const key of [...this.#parts.keys()]) if (!parts.has(key)) this.#put(key, undefined);
+    for (const key of [...this.#instancesByPart.keys()]) if (!parts.has(key)) this.#put(key, undefined);
     for (const [key, instances] of parts) this.#put(key, instances);
     this.setChecks(checks);
     this.#emptied = 0;
@@ -75,26 +75,26 @@ export class CatalogStore {
 
   /** Number of instances that are new in the part. */
   addedTo(key: PartKey, instances: readonly ConsulInstance[]): number {
-    const known = new Set(this.#parts.get(key)?.map(idOf));
-    return instances.filter((instance) => !known.has(idOf(instance))).length;
+    const knownIds = new Set(this.#instancesByPart.get(key)?.map(idOf));
+    return instances.filter((instance) => !knownIds.has(idOf(instance))).length;
   }
 
   setChecks(checks: readonly ConsulCheck[]): boolean {
     const previous = this.#checks;
     const now = new Map<string, Map<string, ConsulHealth>>();
     for (const { node, instance, status } of checks) {
-      const ofNode = now.get(node) ?? new Map<string, ConsulHealth>();
-      ofNode.set(instance, worstHealth([ofNode.get(instance), status]));
-      now.set(node, ofNode);
+      const nodeHealth = now.get(node) ?? new Map<string, ConsulHealth>();
+      nodeHealth.set(instance, worstHealth([nodeHealth.get(instance), status]));
+      now.set(node, nodeHealth);
     }
     this.#checks = now;
     const nodes = [...new Set([...previous.keys(), ...now.keys()])];
-    const changed = nodes.filter((node) => !isDeepStrictEqual(previous.get(node), now.get(node)));
-    for (const node of changed) {
+    const changedNodes = nodes.filter((node) => !isDeepStrictEqual(previous.get(node), now.get(node)));
+    for (const node of changedNodes) {
       for (const key of this.#partsOfNode.get(node) ?? [])
-        for (const { service } of this.#parts.get(key)!) this.#changed.add(consulHostname(service));
+        for (const { service } of this.#instancesByPart.get(key)!) this.#changedHosts.add(consulHostname(service));
     }
-    return changed.length > 0;
+    return changedNodes.length > 0;
   }
 
   setRestricted(restricted: boolean): void {
@@ -109,8 +109,8 @@ export class CatalogStore {
   apply(): readonly AppliedHost[] {
     this.#isApplied = true;
     this.#emptied = 0;
-    const hosts = [...this.#changed].map((hostname) => ({ hostname, instances: this.#instancesOf(hostname) }));
-    this.#changed.clear();
+    const hosts = [...this.#changedHosts].map((hostname) => ({ hostname, instances: this.#instancesOf(hostname) }));
+    this.#changedHosts.clear();
     for (const { hostname, instances } of hosts) {
       if (instances.length === 0) this.#applied.delete(hostname);
       else this.#applied.set(hostname, instances);
@@ -124,7 +124,7 @@ export class CatalogStore {
 
   #instancesOf(hostname: string): readonly ConsulInstance[] {
     return [...(this.#partsOfHost.get(hostname) ?? [])].flatMap((key) =>
-      this.#parts
+      this.#instancesByPart
         .get(key)!
         .filter(({ service }) => consulHostname(service) === hostname)
         .map((instance) => withChecks(instance, this.#checks)),
@@ -132,27 +132,27 @@ export class CatalogStore {
   }
 
   #put(key: PartKey, instances: readonly ConsulInstance[] | undefined): boolean {
-    const previous = this.#parts.get(key);
+    const previous = this.#instancesByPart.get(key);
     const now = instances?.toSorted((a, b) => (idOf(a) < idOf(b) ? -1 : 1));
     if (isDeepStrictEqual(now, previous)) return false;
     if ((previous?.length ?? 0) > 0 && (now?.length ?? 0) === 0) this.#emptied++;
     for (const instance of previous ?? []) this.#forget(key, instance);
-    if (now === undefined) this.#parts.delete(key);
-    else this.#parts.set(key, now);
+    if (now === undefined) this.#instancesByPart.delete(key);
+    else this.#instancesByPart.set(key, now);
     for (const instance of now ?? []) this.#remember(key, instance);
     return true;
   }
 
   #forget(key: PartKey, { service, node }: ConsulInstance): void {
     this.#instances--;
-    this.#changed.add(consulHostname(service));
+    this.#changedHosts.add(consulHostname(service));
     dropFrom(this.#partsOfHost, consulHostname(service), key);
     dropFrom(this.#partsOfNode, node.name, key);
   }
 
   #remember(key: PartKey, { service, node }: ConsulInstance): void {
     this.#instances++;
-    this.#changed.add(consulHostname(service));
+    this.#changedHosts.add(consulHostname(service));
     addTo(this.#partsOfHost, consulHostname(service), key);
     addTo(this.#partsOfNode, node.name, key);
   }

@@ -54,7 +54,7 @@ export class CatalogWatch {
   readonly #options: CatalogWatchOptions;
   readonly #stopped = new AbortController();
   /** Controllers that abort the query of each watched part. */
-  readonly #parts = new Map<PartKey, AbortController>();
+  readonly #partWatches = new Map<PartKey, AbortController>();
   readonly #allowance: Allowance;
   #isReporting = false;
   #coarseParts: readonly PartKey[];
@@ -73,24 +73,24 @@ export class CatalogWatch {
 
   stop(): void {
     this.#stopped.abort();
-    for (const part of this.#parts.values()) part.abort();
+    for (const partWatch of this.#partWatches.values()) partWatch.abort();
   }
 
   #followPart(key: PartKey, index: number): void {
     const partStopped = new AbortController();
-    this.#parts.set(key, partStopped);
+    this.#partWatches.set(key, partStopped);
     this.#follow(key, index, partStopped.signal);
   }
 
-  #follow(key: QueryKey, from: number, signal: AbortSignal): void {
-    this.#run(key, from, signal).catch((error: unknown) => {
+  #follow(key: QueryKey, fromIndex: number, signal: AbortSignal): void {
+    this.#run(key, fromIndex, signal).catch((error: unknown) => {
       if (signal.aborted || this.#stopped.signal.aborted) return;
       this.#end({ type: 'query.failed', failure: failureIn(error), draw: Math.random() });
     });
   }
 
-  async #run(key: QueryKey, from: number, signal: AbortSignal): Promise<void> {
-    let index = from;
+  async #run(key: QueryKey, fromIndex: number, signal: AbortSignal): Promise<void> {
+    let index = fromIndex;
     let pauseMs = firstPauseMs;
     while (!signal.aborted) {
       const sentAt = performance.now();
@@ -104,7 +104,7 @@ export class CatalogWatch {
       }
       index = response.index;
       if (isNew) {
-        if (await this.#take(key, response, signal)) this.#changed();
+        if (await this.#take(key, response, signal)) this.#onChange();
         pauseMs = firstPauseMs;
       } else if (performance.now() - sentAt < minQueryMs) {
         await sleep(pauseMs, undefined, { signal });
@@ -169,14 +169,14 @@ export class CatalogWatch {
     const { store, from } = this.#options;
     const current = new Set(keys);
     let isOther = false;
-    for (const [key, over] of this.#parts) {
+    for (const [key, over] of this.#partWatches) {
       if (current.has(key)) continue;
       over.abort();
-      this.#parts.delete(key);
+      this.#partWatches.delete(key);
       from.sizes.delete(key);
       isOther = store.setPart(key, undefined) || isOther;
     }
-    const added = keys.filter((key) => !this.#parts.has(key));
+    const added = keys.filter((key) => !this.#partWatches.has(key));
     await forEachConcurrently(added, coarseReads, async (key) => {
       const { body, index, restricted } = await this.#get(key, { signal });
       if (signal.aborted) return;
@@ -206,12 +206,12 @@ export class CatalogWatch {
       isOther = (await this.#takePart(key, instancesIn(key, body), signal)) || isOther;
     });
     // Reports the change before the delay, because the next response may arrive immediately.
-    if (isOther) this.#changed();
+    if (isOther) this.#onChange();
     await sleep(coarseIntervalMs, undefined, { signal });
     return false;
   }
 
-  #changed(): void {
+  #onChange(): void {
     if (this.#isReporting) return;
     this.#isReporting = true;
     // Combines responses that one change causes at the same time.

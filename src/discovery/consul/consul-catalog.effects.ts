@@ -46,11 +46,11 @@ export function consulCatalogWithEffects(datacenterOf: (name: string) => ConsulD
   });
 }
 
-function watchCredentials(datacenter: ConsulDatacenter, log: Logger, changed: () => void): () => void {
+function watchCredentials(datacenter: ConsulDatacenter, log: Logger, onChanged: () => void): () => void {
   const stops = datacenter.credentialFiles.map((file) =>
     watchFile(file, {
       // The watch also reports unchanged files.
-      changed: () => datacenter.credentialsChanged() && changed(),
+      changed: () => datacenter.credentialsChanged() && onChanged(),
       failed: (error) => log.error('files.watchFailed', { reason: messageOf(error) }),
     }),
   );

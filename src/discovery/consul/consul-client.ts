@@ -131,8 +131,8 @@ export class ConsulClient {
     const reader = {
       isMidway: false,
       hasTextErrors: true,
-      headers: (given: IncomingHttpHeaders): void => {
-        received = given;
+      headers: (responseHeaders: IncomingHttpHeaders): void => {
+        received = responseHeaders;
       },
       data: (chunk: Buffer): void => body.push(Buffer.from(chunk)),
     };
@@ -143,16 +143,16 @@ export class ConsulClient {
   }
 
   #target(path: string, { index, consistent, filter }: ConsulQuery): string {
-    const given = new URLSearchParams();
-    if (this.#datacenter !== '') given.set('dc', this.#datacenter);
-    if (filter !== undefined) given.set('filter', filter);
-    if (consistent === true) given.set('consistent', '');
+    const searchParams = new URLSearchParams();
+    if (this.#datacenter !== '') searchParams.set('dc', this.#datacenter);
+    if (filter !== undefined) searchParams.set('filter', filter);
+    if (consistent === true) searchParams.set('consistent', '');
     if (index !== undefined) {
-      given.set('index', `${index}`);
-      given.set('wait', `${maxWaitMs / 1_000}s`);
+      searchParams.set('index', `${index}`);
+      searchParams.set('wait', `${maxWaitMs / 1_000}s`);
     }
     const below = this.#access.server.pathname.replace(/\/+$/, '');
-    return `${below}/v1/${path}${given.size === 0 ? '' : `?${given}`}`;
+    return `${below}/v1/${path}${searchParams.size === 0 ? '' : `?${searchParams}`}`;
   }
 }
 

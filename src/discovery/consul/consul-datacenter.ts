@@ -159,8 +159,8 @@ export class ConsulDatacenter {
   get conditionText(): string | undefined {
     if (this.#condition !== 'held' && this.#condition !== 'failing') return undefined;
     const problem = this.#condition === 'held' ? 'response held back' : 'not responding';
-    const served = this.#store.isApplied ? 'serving the last known services' : 'no services known yet';
-    return `registry Consul/${this.shard.cluster}: ${problem}, ${served}: ${this.#reason}`;
+    const servedText = this.#store.isApplied ? 'serving the last known services' : 'no services known yet';
+    return `registry Consul/${this.shard.cluster}: ${problem}, ${servedText}: ${this.#reason}`;
   }
 
   get view(): DatacenterView {

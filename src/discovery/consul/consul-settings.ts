@@ -106,10 +106,10 @@ export function consulAccess(settings: ConsulSettings): ConsulAccess {
     server,
     hasToken: tokenFile !== '' || token !== '',
     tls: async () =>
-      readTogetherSync((at) => ({
-        ...(caFile !== '' && { ca: readCredentialFile(at(caFile)) }),
-        ...(certificateFile !== '' && { cert: readCredentialFile(at(certificateFile)) }),
-        ...(keyFile !== '' && { key: readCredentialFile(at(keyFile)) }),
+      readTogetherSync((resolvePath) => ({
+        ...(caFile !== '' && { ca: readCredentialFile(resolvePath(caFile)) }),
+        ...(certificateFile !== '' && { cert: readCredentialFile(resolvePath(certificateFile)) }),
+        ...(keyFile !== '' && { key: readCredentialFile(resolvePath(keyFile)) }),
         ...(serverName !== '' && { servername: serverName }),
         ...(!settings.verifiesCertificate && { rejectUnauthorized: false }),
       })),

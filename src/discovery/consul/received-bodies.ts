@@ -46,7 +46,7 @@ export class ReceivedBody {
     this.#chunks.push(chunk);
     this.#count(chunk.length);
     if (this.#bytes > maxResponseBytes) throw new Error(`response exceeds ${maxResponseBytes} bytes`);
-    for (let at = 0; at < chunk.length; at++) this.#values += separators[chunk[at]!]!;
+    for (let byteIndex = 0; byteIndex < chunk.length; byteIndex++) this.#values += separators[chunk[byteIndex]!]!;
     if (this.#values > maxValues) throw new Error(`response has more than ${maxValues} values`);
   }
 

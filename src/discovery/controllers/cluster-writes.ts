@@ -119,7 +119,7 @@ export class ClusterWrites {
         events.report(`${kind}/${key}`, errors.length === 0 ? undefined : problemsText(errors)),
       );
     }
-    limits.onLimited((key, limited) => events.report(key, limited && problemsText([limited.problem])));
+    limits.onLimited((key, limitedEntry) => events.report(key, limitedEntry && problemsText([limitedEntry.problem])));
     return events;
   }
 

@@ -138,7 +138,7 @@ export class DnsCertificates implements Duty {
 
   #noteWritten({ secretName }: DnsCertificate): void {
     const now = this.#options.now().getTime();
-    const configured = new Set(this.#options.certificates().map((one) => one.secretName));
+    const configured = new Set(this.#options.certificates().map((dnsCertificate) => dnsCertificate.secretName));
     for (const name of this.#writes.keys()) if (!configured.has(name)) this.#writes.delete(name);
     const synced = this.#writes.get(secretName);
     const passedMs = now - (synced?.since ?? Number.NaN);

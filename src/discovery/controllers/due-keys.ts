@@ -40,9 +40,9 @@ export class DueKeys {
     const keys = new Set([...this.#due, ...(run.retry ? this.#failed : []), ...(run.anew ? all() : [])]);
     this.#due.clear();
     let [written, failed, reason] = [0, 0, ''];
-    const left = keys.values();
+    const remainingKeys = keys.values();
     const lane = async (): Promise<void> => {
-      for (const key of left) {
+      for (const key of remainingKeys) {
         this.#failed.delete(key);
         try {
           if (await write(key)) written++;
@@ -56,7 +56,7 @@ export class DueKeys {
     };
     await Promise.all(Array.from({ length: maxConcurrentWrites }, lane));
     // These keys remain because the term ended.
-    for (const key of left) this.#failed.add(key);
+    for (const key of remainingKeys) this.#failed.add(key);
     return { written, failed, reason };
   }
 }

@@ -63,7 +63,7 @@ export function dutiesOf(sources: DutySources): Duty[] {
           new RootCertificates({
             ...{ informers, configMap: rootConfigMap, lease: 'istio-namespace-controller-election' },
             roots: () => signing.trustedRoots?.meshBundle.pem,
-            onRoots: (changed) => signing.onRoots(changed),
+            onRoots: (onChanged) => signing.onRoots(onChanged),
             ...{ selectors: () => sources.mesh().discoverySelectors, onSelectors: sources.onMesh },
             now: () => performance.now(),
           }),
@@ -114,7 +114,7 @@ function webhookDuties({ informers, signing, webhooks, revision, status }: DutyS
       ...{ ...webhooks, informers, revision, lease: leaseOfRevision('chartpilot-webhook-bundles', revision) },
       server: status.server,
       roots: () => signing.trustedRoots?.meshBundle.pem,
-      onRoots: (changed) => signing.onRoots(changed),
+      onRoots: (onChanged) => signing.onRoots(onChanged),
       now: () => performance.now(),
     }),
   ];

@@ -9,9 +9,9 @@ export interface ControllersParts extends Omit<ClusterWritesOptions, 'statusInpu
   readonly objects: () => ConfigSet;
 }
 
-export function makeControllers({ isWhole, objects, ...parts }: ControllersParts) {
-  const statusInputs = new StatusInputs({ isComplete: isWhole, objects, settings: parts.mesh });
-  const writes = new ClusterWrites({ ...parts, statusInputs });
+export function makeControllers({ isWhole, objects, ...controllerParts }: ControllersParts) {
+  const statusInputs = new StatusInputs({ isComplete: isWhole, objects, settings: controllerParts.mesh });
+  const writes = new ClusterWrites({ ...controllerParts, statusInputs });
   return {
     writes,
     /** Call when inputs of statuses may have changed. */

@@ -88,12 +88,12 @@ export class RejectionEvents implements Duty {
   }
 
   /** Replaces all warnings about objects that take only partial effect. Unchanged warnings are not written again. */
-  setWarnings(found: ReadonlyMap<string, ObjectWarning>): void {
-    for (const [key, { text, reason }] of found) {
+  setWarnings(warningsByObject: ReadonlyMap<string, ObjectWarning>): void {
+    for (const [key, { text, reason }] of warningsByObject) {
       const isOfCluster = parseConfigKey(key).namespace !== '' && kindsWithWarningEvents.has(parseConfigKey(key).kind);
       if (isOfCluster && this.#warned.get(key) !== text) this.#add({ key, message: text, reason, isWarning: true });
     }
-    this.#warned = new Map([...found].map(([key, { text }]) => [key, text]));
+    this.#warned = new Map([...warningsByObject].map(([key, { text }]) => [key, text]));
   }
 
   watch(due: () => void): () => void {
@@ -154,7 +154,7 @@ export class RejectionEvents implements Duty {
   #takeSlot(namespace: string, isWarning: boolean): boolean {
     const now = this.#options.now();
     const share = `${namespace} ${isWarning}`;
-    const times = (this.#times.get(share) ?? []).filter((at) => at > now - periodMs);
+    const times = (this.#times.get(share) ?? []).filter((reportedAt) => reportedAt > now - periodMs);
     if (times.length >= (isWarning ? maxWarningEventsOfNamespace : maxEventsOfNamespace)) return false;
     // Moves the entry to the end.
     this.#times.delete(share);

@@ -94,7 +94,7 @@ export class RootRotation implements Duty {
       const isPutBack = journal === current.journal;
       const materials = isPutBack
         ? current.materials
-        : new Map([knownJournal, unknownAuthority].map((one) => [one.id, one]));
+        : new Map([knownJournal, unknownAuthority].map((material) => [material.id, material]));
       return { step: { journal, createsRoot: false }, completesOrder: false, materials, read: last };
     }
     const step = nextStep(last.journal, this.#factsOf(last, now));
@@ -129,9 +129,9 @@ export class RootRotation implements Duty {
 
   async #written(
     { journal, createsRoot }: RotationStep,
-    known: ReadonlyMap<string, AuthorityMaterial>,
+    knownMaterials: ReadonlyMap<string, AuthorityMaterial>,
   ): Promise<{ journal: SharedJournal; data: Record<string, string | undefined> }> {
-    const materials = new Map(known);
+    const materials = new Map(knownMaterials);
     let nextJournal = journal;
     if (createsRoot) {
       const next = await this.#options.authority.generateRoot();

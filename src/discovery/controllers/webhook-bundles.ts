@@ -127,7 +127,9 @@ export class WebhookBundles implements Duty {
   async #write(key: string, gate: WriteGate): Promise<boolean> {
     const { informers, roots, now } = this.#options;
     const [plural = '', name = ''] = key.split('/');
-    const { resource, name: followed } = this.#followed.find((one) => one.resource.plural === plural)!;
+    const { resource, name: followed } = this.#followed.find(
+      (followedResource) => followedResource.resource.plural === plural,
+    )!;
     const object = informers.storeOf(followed).get(`/${name}`);
     const pem = roots();
     if (object === undefined || pem === undefined) return false;
@@ -161,14 +163,14 @@ export class WebhookBundles implements Duty {
   #withBundle(entries: unknown, caBundle: string): readonly unknown[] | undefined {
     if (!Array.isArray(entries)) return undefined;
     let isChanged = false;
-    const changed = entries.map((entry: unknown) => {
+    const changedEntries = entries.map((entry: unknown) => {
       const clientConfig = isObject(entry) ? entry.clientConfig : undefined;
       if (!isObject(entry) || !isObject(clientConfig) || !this.#isOwn(clientConfig)) return entry;
       if (clientConfig.caBundle === caBundle) return entry;
       isChanged = true;
       return { ...entry, clientConfig: { ...clientConfig, caBundle } };
     });
-    return isChanged ? changed : undefined;
+    return isChanged ? changedEntries : undefined;
   }
 
   /**
@@ -180,18 +182,18 @@ export class WebhookBundles implements Duty {
     const { server, namespace } = this.#options;
     const about = { namespace, revision: this.#revision };
     let isChanged = false;
-    const changed: unknown[] = [];
+    const changedEntries: unknown[] = [];
     for (const entry of webhooks) {
       const isOwn = isObject(entry) && isObject(entry.clientConfig) && this.#isOwn(entry.clientConfig);
       const unproved = isOwn ? unprovedEntry(entry) : undefined;
-      if (unproved === undefined) changed.push(entry);
+      if (unproved === undefined) changedEntries.push(entry);
       else {
         await proveValidation(server, unproved, about);
-        changed.push({ ...entry, failurePolicy: 'Fail' });
+        changedEntries.push({ ...entry, failurePolicy: 'Fail' });
         isChanged = true;
       }
     }
-    return isChanged ? changed : undefined;
+    return isChanged ? changedEntries : undefined;
   }
 
   /** Whether the entry calls a service of this namespace, or a URL with a name in this certificate. Other entries have other roots. */

@@ -16,8 +16,8 @@ function pushedKeysOf(config: Config): readonly ConfigKey[] {
   return hosts.map((hostname) => serviceKey({ hostname, namespace: config.namespace }));
 }
 
-export function isNamed(config: Config, changed: ReadonlySet<string>): boolean {
-  return [configKeyOf(config), ...pushedKeysOf(config)].some((one) => changed.has(configKeyText(one)));
+export function isNamed(config: Config, changedKeys: ReadonlySet<string>): boolean {
+  return [configKeyOf(config), ...pushedKeysOf(config)].some((configKey) => changedKeys.has(configKeyText(configKey)));
 }
 
 const noTypes: ReadonlySet<PushedType> = new Set();
@@ -39,7 +39,8 @@ export function affectedTypes(config: Config, shape: ProxyShape, context: PushCo
 
 /** Whether the object applies to the shape. A changed policy is pushed to its whole namespace, but applies only to selected workloads. */
 function mayApply({ kind, namespace, name }: Config, shape: ProxyShape, context: PushContext): boolean {
-  const isIt = (one: Config): boolean => one.name === name && one.namespace === namespace;
+  const isIt = (isSearchedObject: Config): boolean =>
+    isSearchedObject.name === name && isSearchedObject.namespace === namespace;
   if (kind === 'Gateway') return shape.type === 'router' && context.gatewaysFor(shape).some(isIt);
   const list = Object.hasOwn(listOf, kind) ? listOf[kind] : undefined;
   return list === undefined || context.policiesFor(shape)[list].some(isIt);

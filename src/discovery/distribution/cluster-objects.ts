@@ -45,26 +45,26 @@ export class ClusterObjects implements StatusObjects {
       const isRefused = errors.length > 0 && generation !== undefined;
       listener(`${kind}/${key}`, isRefused ? { generation, text: problemsText(errors) } : undefined);
     });
-    this.#options.limits?.onLimited((key, limited) => {
+    this.#options.limits?.onLimited((key, limitedEntry) => {
       if (!hasStatus(key.slice(0, key.indexOf('/')))) return;
-      const generation = limited?.config.generation;
-      const isKnown = limited !== undefined && generation !== undefined;
-      listener(key, isKnown ? { generation, text: limited.problem.message, reason: 'LimitExceeded' } : undefined);
+      const generation = limitedEntry?.config.generation;
+      const isKnown = limitedEntry !== undefined && generation !== undefined;
+      listener(key, isKnown ? { generation, text: limitedEntry.problem.message, reason: 'LimitExceeded' } : undefined);
     });
   }
 }
 
 function conditionsIn(status: unknown): KnownStatus['conditions'] {
   const list: unknown = isObject(status) ? status.conditions : undefined;
-  const found = new Map<string, { status: string; observedGeneration: number }>();
-  for (const one of Array.isArray(list) ? list.slice(0, maxConditions) : []) {
-    if (!isObject(one) || typeof one.type !== 'string' || !ownConditions.includes(one.type)) continue;
-    found.set(one.type, {
-      status: scalarText(one.status),
-      observedGeneration: scalarNumber(one.observedGeneration),
+  const conditionsByType = new Map<string, { status: string; observedGeneration: number }>();
+  for (const condition of Array.isArray(list) ? list.slice(0, maxConditions) : []) {
+    if (!isObject(condition) || typeof condition.type !== 'string' || !ownConditions.includes(condition.type)) continue;
+    conditionsByType.set(condition.type, {
+      status: scalarText(condition.status),
+      observedGeneration: scalarNumber(condition.observedGeneration),
     });
   }
-  return found;
+  return conditionsByType;
 }
 
 /** Formats errors as one line that fits into a status or an Event. */

@@ -82,10 +82,10 @@ export class ObjectDistribution {
   }
 
   /** Call when objects were merged from their sources. Those in `touched` may have changed. */
-  objectsComposed(touched: Iterable<string>, changed: ReadonlySet<string>): void {
+  objectsComposed(touched: Iterable<string>, changedKeys: ReadonlySet<string>): void {
     for (const key of touched) {
       if (!hasStatus(kindOf(key))) continue;
-      if (changed.has(key)) this.#unpublished.set(key, this.#options.now());
+      if (changedKeys.has(key)) this.#unpublished.set(key, this.#options.now());
       else this.#updateGeneration(key);
     }
   }
@@ -155,12 +155,12 @@ export class ObjectDistribution {
   }
 
   /** Replaces the warnings about objects that take only partial effect. */
-  setWarnings(found: ReadonlyMap<string, ObjectWarning>): void {
+  setWarnings(warningsByObject: ReadonlyMap<string, ObjectWarning>): void {
     // Statuses may contain warnings of an earlier process.
     if (!this.#warnings.isKnown) this.compareAllStatuses();
-    const changed = this.#warnings.replace(found);
-    for (const key of changed) this.#due.add(key, true, this.#options.now());
-    if (changed.length > 0) this.#notifyWatchers();
+    const changedKeys = this.#warnings.replace(warningsByObject);
+    for (const key of changedKeys) this.#due.add(key, true, this.#options.now());
+    if (changedKeys.length > 0) this.#notifyWatchers();
   }
 
   /** Call when another replica may have written statuses. */
@@ -203,10 +203,10 @@ export class ObjectDistribution {
   }
 
   async evaluate(): Promise<DistributionSummary> {
-    const turns = new Turns();
+    const workTurns = new Turns();
     const start = this.#options.now();
     this.#isNotified = false;
-    if (this.#mustCompareAll && this.#latest !== undefined) await this.#followAll(turns);
+    if (this.#mustCompareAll && this.#latest !== undefined) await this.#followAll(workTurns);
     const awaited = this.#followUnnamed();
     const traceUntil = performance.now() + maxTraceMs;
     const isTraced = this.#rejections.trace(
@@ -214,7 +214,7 @@ export class ObjectDistribution {
       () => performance.now() < traceUntil,
     );
     await this.#checkComplete();
-    if (this.#followed.size > 0 || !this.#rejections.isEmpty) await this.#compare(turns);
+    if (this.#followed.size > 0 || !this.#rejections.isEmpty) await this.#compare(workTurns);
     this.#due.flush();
     const unfinished = this.#followed.size + awaited + (isTraced ? 0 : 1) + (this.#checkAt === undefined ? 0 : 1);
     return { unfinished, tookMs: Math.ceil(this.#options.now() - start) };
@@ -251,7 +251,7 @@ export class ObjectDistribution {
     return awaited;
   }
 
-  async #followAll(turns: Turns): Promise<void> {
+  async #followAll(workTurns: Turns): Promise<void> {
     this.#mustCompareAll = false;
     const number = numberOfVersion(this.#latest!.version);
     const { set } = this.#options.configs();
@@ -260,7 +260,7 @@ export class ObjectDistribution {
         const key = configKeyText(config);
         if (!this.#followed.has(key) && !this.#unpublished.has(key) && !this.#isStatusCurrent(key, config))
           this.#follow(key, config, number);
-        await turns.rest();
+        await workTurns.rest();
       }
     }
     for (const key of this.#errors.keys()) this.#due.add(key, false, this.#options.now());
@@ -278,13 +278,13 @@ export class ObjectDistribution {
     return isAlone && reconciled?.status === 'True' && reconciled.observedGeneration === generation;
   }
 
-  async #compare(turns: Turns): Promise<void> {
+  async #compare(workTurns: Turns): Promise<void> {
     const rejections = this.#rejections.byObject();
     for (const key of rejections.keys()) this.#followRejected(key);
     const progress = new ProxyProgress();
     for (const proxy of this.#options.proxies()) {
       progress.add(proxy);
-      await turns.rest();
+      await workTurns.rest();
     }
     const context = this.#latest;
     if (context === undefined) return;
@@ -296,17 +296,17 @@ export class ObjectDistribution {
       this.#evaluateObject(key, followed, count, rejections.get(key));
     };
     // Evaluates all rejected and recent objects, and a part of the others.
-    const rest = [...this.#followed.keys()];
-    const first = new Set([...[...rejections.keys()].slice(0, maxRejected), ...rest.splice(-maxNewest)]);
+    const remainingKeys = [...this.#followed.keys()];
+    const first = new Set([...[...rejections.keys()].slice(0, maxRejected), ...remainingKeys.splice(-maxNewest)]);
     for (const key of first) {
       evaluateKey(key);
-      await turns.rest();
+      await workTurns.rest();
     }
     const until = performance.now() + maxEvaluationMs;
-    for (let left = rest.length; left > 0 && performance.now() < until; left--) {
-      this.#next = (this.#next + 1) % rest.length;
-      evaluateKey(rest[this.#next]!);
-      await turns.rest();
+    for (let remainingCount = remainingKeys.length; remainingCount > 0 && performance.now() < until; remainingCount--) {
+      this.#next = (this.#next + 1) % remainingKeys.length;
+      evaluateKey(remainingKeys[this.#next]!);
+      await workTurns.rest();
     }
   }
 

@@ -20,8 +20,11 @@ export class DueObjects {
 
   /** Limits urgent updates, so that a proxy that repeatedly connects, rejects and disconnects does not cause a write each time. */
   add(key: string, isUrgent: boolean, now: number): void {
-    const known = this.#urgentUpdates.get(key);
-    const urgentUpdates = known !== undefined && now - known.since < urgentWindowMs ? known : { since: now, count: 0 };
+    const previousUpdates = this.#urgentUpdates.get(key);
+    const urgentUpdates =
+      previousUpdates !== undefined && now - previousUpdates.since < urgentWindowMs
+        ? previousUpdates
+        : { since: now, count: 0 };
     if (isUrgent) urgentUpdates.count++;
     setBounded(this.#urgentUpdates, key, urgentUpdates, maxTrackedObjects);
     this.#due.set(key, isUrgent && urgentUpdates.count <= maxUrgentUpdates);

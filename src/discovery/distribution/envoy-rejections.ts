@@ -30,20 +30,20 @@ export class EnvoyRejections<Proxy extends FollowedProxy> {
   /** @returns whether the cause must be traced */
   add(proxy: Proxy, typeUrl: string): boolean {
     if (!isTraced(typeUrl)) return false;
-    const ofProxy = this.#byProxy.get(proxy) ?? new Map<string, TypeRejection>();
-    const known = ofProxy.get(typeUrl);
+    const rejectionsOfProxy = this.#byProxy.get(proxy) ?? new Map<string, TypeRejection>();
+    const previousRejection = rejectionsOfProxy.get(typeUrl);
     // Moves the proxy to the end, so that a proxy that rejects repeatedly does not delay others.
-    if (known?.isTraced === true) this.#byProxy.delete(proxy);
-    this.#byProxy.set(proxy, ofProxy);
+    if (previousRejection?.isTraced === true) this.#byProxy.delete(proxy);
+    this.#byProxy.set(proxy, rejectionsOfProxy);
     // Keeps the previous cause until the new one is traced, because it is usually the same.
-    ofProxy.set(typeUrl, { cause: known?.cause, isTraced: false });
+    rejectionsOfProxy.set(typeUrl, { cause: previousRejection?.cause, isTraced: false });
     return true;
   }
 
   remove(proxy: Proxy, typeUrl: string): boolean {
-    const ofProxy = this.#byProxy.get(proxy);
-    if (ofProxy?.delete(typeUrl) !== true) return false;
-    if (ofProxy.size === 0) this.#byProxy.delete(proxy);
+    const rejectionsOfProxy = this.#byProxy.get(proxy);
+    if (rejectionsOfProxy?.delete(typeUrl) !== true) return false;
+    if (rejectionsOfProxy.size === 0) this.#byProxy.delete(proxy);
     return true;
   }
 
@@ -68,14 +68,14 @@ export class EnvoyRejections<Proxy extends FollowedProxy> {
           continue;
         }
         // Proxies of one shape with the same response and error have the same cause.
-        const ofShape = causesByShape.get(proxy.shape) ?? new Map<string, RejectionCause | undefined>();
-        causesByShape.set(proxy.shape, ofShape);
+        const causesOfShape = causesByShape.get(proxy.shape) ?? new Map<string, RejectionCause | undefined>();
+        causesByShape.set(proxy.shape, causesOfShape);
         const key = [typeUrl, watch.versionSent, watch.versionAcked, watch.names.length, watch.lastError].join(' ');
-        if (!ofShape.has(key)) {
+        if (!causesOfShape.has(key)) {
           if (!hasTime()) return false;
-          ofShape.set(key, this.#intern(causeOf(proxy, typeUrl)));
+          causesOfShape.set(key, this.#intern(causeOf(proxy, typeUrl)));
         }
-        rejected.cause = ofShape.get(key);
+        rejected.cause = causesOfShape.get(key);
         rejected.isTraced = true;
       }
     }
@@ -83,19 +83,25 @@ export class EnvoyRejections<Proxy extends FollowedProxy> {
   }
 
   byObject(): ReadonlyMap<string, RejectionsOfObject> {
-    const found = new Map<string, { proxies: Set<Proxy>; readonly counts: Map<RejectionCause, number> }>();
+    const rejectionsByObject = new Map<string, { proxies: Set<Proxy>; readonly counts: Map<RejectionCause, number> }>();
     for (const [proxy, types] of this.#byProxy) {
       for (const { cause } of types.values()) {
         for (const key of cause?.keys ?? []) {
-          const ofObject = found.get(key) ?? { proxies: new Set(), counts: new Map<RejectionCause, number>() };
-          found.set(key, ofObject);
-          ofObject.proxies.add(proxy);
-          ofObject.counts.set(cause!, (ofObject.counts.get(cause!) ?? 0) + 1);
+          const objectRejections = rejectionsByObject.get(key) ?? {
+            proxies: new Set(),
+            counts: new Map<RejectionCause, number>(),
+          };
+          rejectionsByObject.set(key, objectRejections);
+          objectRejections.proxies.add(proxy);
+          objectRejections.counts.set(cause!, (objectRejections.counts.get(cause!) ?? 0) + 1);
         }
       }
     }
     return new Map(
-      [...found].map(([key, { proxies, counts }]) => [key, { proxies: proxies.size, cause: findMostFrequent(counts) }]),
+      [...rejectionsByObject].map(([key, { proxies, counts }]) => [
+        key,
+        { proxies: proxies.size, cause: findMostFrequent(counts) },
+      ]),
     );
   }
 

@@ -10,26 +10,26 @@ const maxMessageLength = 2_048;
  */
 export function namesIn(message: string, names: Iterable<string>): string[] {
   const text = message.slice(0, maxMessageLength);
-  const found: string[] = [];
-  for (const name of names) if (name !== '' && isNamed(text, name)) found.push(name);
-  return found;
+  const foundNames: string[] = [];
+  for (const name of names) if (name !== '' && isNamed(text, name)) foundNames.push(name);
+  return foundNames;
 }
 
 function isNamed(text: string, name: string): boolean {
-  for (let at = text.indexOf(name); at !== -1; at = text.indexOf(name, at + 1)) {
-    if (!isNameCharacter(text, at - 1) && !isContinued(text, at + name.length)) return true;
+  for (let matchIndex = text.indexOf(name); matchIndex !== -1; matchIndex = text.indexOf(name, matchIndex + 1)) {
+    if (!isNameCharacter(text, matchIndex - 1) && !isContinued(text, matchIndex + name.length)) return true;
   }
   return false;
 }
 
-function isNameCharacter(text: string, at: number): boolean {
-  return at >= 0 && nameCharacter.test(text[at]!);
+function isNameCharacter(text: string, index: number): boolean {
+  return index >= 0 && nameCharacter.test(text[index]!);
 }
 
 /** A name is not continued by a period that ends the sentence. */
-function isContinued(text: string, at: number): boolean {
-  const next = text[at];
+function isContinued(text: string, index: number): boolean {
+  const next = text[index];
   if (next === undefined) return false;
-  if (next === '.') return isNameCharacter(text, at + 1);
+  if (next === '.') return isNameCharacter(text, index + 1);
   return nameCharacter.test(next);
 }

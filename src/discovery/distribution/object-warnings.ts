@@ -9,27 +9,27 @@ export interface ObjectWarning {
 
 export class ObjectWarnings {
   /** Warnings by `Kind/namespace/name`. `undefined` before the first diagnostics. */
-  #found: ReadonlyMap<string, ObjectWarning> | undefined;
+  #warningsByObject: ReadonlyMap<string, ObjectWarning> | undefined;
 
   get isKnown(): boolean {
-    return this.#found !== undefined;
+    return this.#warningsByObject !== undefined;
   }
 
   get keys(): Iterable<string> {
-    return this.#found?.keys() ?? [];
+    return this.#warningsByObject?.keys() ?? [];
   }
 
   of(key: string): ObjectWarning | undefined {
-    return this.#found?.get(key);
+    return this.#warningsByObject?.get(key);
   }
 
   /** @returns keys of objects whose warning changed */
-  replace(found: ReadonlyMap<string, ObjectWarning>): readonly string[] {
-    const previous = this.#found ?? new Map<string, ObjectWarning>();
-    this.#found = found;
+  replace(warningsByObject: ReadonlyMap<string, ObjectWarning>): readonly string[] {
+    const previous = this.#warningsByObject ?? new Map<string, ObjectWarning>();
+    this.#warningsByObject = warningsByObject;
     return [
-      ...[...found].flatMap(([key, warning]) => (isSame(previous.get(key), warning) ? [] : [key])),
-      ...[...previous.keys()].filter((key) => !found.has(key)),
+      ...[...warningsByObject].flatMap(([key, warning]) => (isSame(previous.get(key), warning) ? [] : [key])),
+      ...[...previous.keys()].filter((key) => !warningsByObject.has(key)),
     ];
   }
 }

@@ -63,16 +63,16 @@ export class OtherReplicas implements OtherReplicaCounts {
   /** Lists the Leases, at most once in 2 s. If that fails, keeps the last list. */
   async refresh(): Promise<void> {
     const { server, namespace, identity, now } = this.#options;
-    const at = now();
-    if (at - this.#requestedAt < minRestMs) return;
-    this.#requestedAt = at;
+    const observedAt = now();
+    if (observedAt - this.#requestedAt < minRestMs) return;
+    this.#requestedAt = observedAt;
     try {
-      const found = await presenceLeases(server, namespace);
+      const presenceLeaseList = await presenceLeases(server, namespace);
       const ownLease = presenceLeaseOf(identity);
-      const otherLeases = found.filter(({ metadata: { name } }) => name !== ownLease);
+      const otherLeases = presenceLeaseList.filter(({ metadata: { name } }) => name !== ownLease);
       const previous = this.#names;
       this.#sightings = this.#sightingsOf(otherLeases, now());
-      this.#readAt = at;
+      this.#readAt = observedAt;
       if (this.#names !== previous) this.#options.onChanged?.();
     } catch {}
   }
@@ -129,29 +129,33 @@ export class OtherReplicas implements OtherReplicaCounts {
     );
   }
 
-  #sightingsOf(found: readonly KubernetesObject[], at: number): ReadonlyMap<string, Sighting> {
+  #sightingsOf(presenceLeaseList: readonly KubernetesObject[], observedAt: number): ReadonlyMap<string, Sighting> {
     const previous = this.#sightings ?? new Map<string, Sighting>();
-    const seen = new Map<string, Sighting>();
-    for (const lease of found) seen.set(lease.metadata.name, this.#sightingOf(lease, at, seen.size));
-    for (const [name, known] of previous)
-      if (!seen.has(name)) seen.set(name, { ...known, endedAt: known.endedAt ?? at });
-    return new Map([...seen].filter(([, { endedAt }]) => endedAt === undefined || at - endedAt < reconnectMs));
+    const nextSightings = new Map<string, Sighting>();
+    for (const lease of presenceLeaseList)
+      nextSightings.set(lease.metadata.name, this.#sightingOf(lease, observedAt, nextSightings.size));
+    for (const [name, knownSighting] of previous)
+      if (!nextSightings.has(name))
+        nextSightings.set(name, { ...knownSighting, endedAt: knownSighting.endedAt ?? observedAt });
+    return new Map(
+      [...nextSightings].filter(([, { endedAt }]) => endedAt === undefined || observedAt - endedAt < reconnectMs),
+    );
   }
 
-  #sightingOf({ metadata, spec }: KubernetesObject, at: number, index: number): Sighting {
+  #sightingOf({ metadata, spec }: KubernetesObject, observedAt: number, index: number): Sighting {
     const { name, resourceVersion: version = '', annotations } = metadata;
-    const known = this.#sightings?.get(name);
+    const previousSighting = this.#sightings?.get(name);
     const holder = isObject(spec) ? spec.holderIdentity : undefined;
     const isValid = typeof holder === 'string' && plainIdentity.test(holder) && presenceLeaseOf(holder) === name;
-    const identity = isValid ? holder : (known?.identity ?? name);
-    const since = known?.version === version ? known.since : at;
-    const isAlive = holder !== '' && at - since < this.#options.leaseMs;
-    const ended = !isAlive && { endedAt: known?.endedAt ?? at };
+    const identity = isValid ? holder : (previousSighting?.identity ?? name);
+    const since = previousSighting?.version === version ? previousSighting.since : observedAt;
+    const isAlive = holder !== '' && observedAt - since < this.#options.leaseMs;
+    const ended = !isAlive && { endedAt: previousSighting?.endedAt ?? observedAt };
     return {
       version,
       identity,
       since,
-      ...this.#reportIn(name, annotations?.[reportAnnotation], known, index),
+      ...this.#reportIn(name, annotations?.[reportAnnotation], previousSighting, index),
       ...ended,
     };
   }
@@ -160,16 +164,17 @@ export class OtherReplicas implements OtherReplicaCounts {
   #reportIn(
     lease: string,
     text: unknown,
-    known: Sighting | undefined,
+    previousSighting: Sighting | undefined,
     index: number,
   ): Pick<Sighting, 'report' | 'invalid'> {
     if (text === undefined) return {};
     const report = index < maxReportingReplicas ? readReport(text) : `more than ${maxReportingReplicas} replicas`;
     if (typeof report === 'string') {
-      if (known?.invalid !== report) this.#options.log.warn('status.reportInvalid', { lease, reason: report });
+      if (previousSighting?.invalid !== report)
+        this.#options.log.warn('status.reportInvalid', { lease, reason: report });
       return { invalid: report };
     }
     const { revision, counts } = report;
-    return { report: { revision, counts: mergeCounts(known?.report?.counts ?? new Map(), counts) } };
+    return { report: { revision, counts: mergeCounts(previousSighting?.report?.counts ?? new Map(), counts) } };
   }
 }

@@ -44,10 +44,10 @@ export class ProxyProgress {
   add({ shape, context, watches }: FollowedProxy): void {
     const all = numberOfVersion(context.version);
     const { key, behind, types } = progressLevelOf(watches, all);
-    const ofShape = this.#levels.get(shape) ?? new Map<string, ProgressLevel>();
-    this.#levels.set(shape, ofShape);
-    const level = ofShape.get(key);
-    if (level === undefined) ofShape.set(key, { count: 1, behind, all, types });
+    const levelsOfShape = this.#levels.get(shape) ?? new Map<string, ProgressLevel>();
+    this.#levels.set(shape, levelsOfShape);
+    const level = levelsOfShape.get(key);
+    if (level === undefined) levelsOfShape.set(key, { count: 1, behind, all, types });
     else level.count++;
   }
 

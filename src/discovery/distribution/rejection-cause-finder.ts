@@ -14,10 +14,10 @@ export interface RejectionCauseFinderParts {
 }
 
 export class RejectionCauseFinder {
-  readonly #parts: RejectionCauseFinderParts;
+  readonly #finderParts: RejectionCauseFinderParts;
 
-  constructor(parts: RejectionCauseFinderParts) {
-    this.#parts = parts;
+  constructor(finderParts: RejectionCauseFinderParts) {
+    this.#finderParts = finderParts;
   }
 
   /** @returns `undefined` if the cause is unknown */
@@ -25,15 +25,16 @@ export class RejectionCauseFinder {
     const { shape, context, watches } = proxy;
     const watch = watches[typeUrl]!;
     const acked = watch.versionAcked === '' ? undefined : numberOfVersion(watch.versionAcked);
-    const changed =
-      acked === undefined ? undefined : this.#parts.steps.between(acked, numberOfVersion(watch.versionSent));
+    const changedBetween =
+      acked === undefined ? undefined : this.#finderParts.steps.between(acked, numberOfVersion(watch.versionSent));
     const objectOf = (key: ConfigKey): string | undefined => this.#objectOf(key, context);
-    const changedObjects = changed && new Set([...changed].flatMap((key) => objectOf(parseConfigKey(key)) ?? []));
+    const changedObjects =
+      changedBetween && new Set([...changedBetween].flatMap((key) => objectOf(parseConfigKey(key)) ?? []));
     return findCause({
       ...{ typeUrl, reason: watch.lastError, changed: changedObjects },
       names: watch.wildcard || watch.names.length === 0 ? '*' : watch.names,
       generate: (names) =>
-        this.#parts.options.generate(context, typeUrl, shape, names).map(
+        this.#finderParts.options.generate(context, typeUrl, shape, names).map(
           (resource): GeneratedResource => ({
             name: resource.name,
             objects: memoized(() => [...new Set(resource.dependsOn.flatMap((key) => objectOf(key) ?? []))]),
@@ -46,7 +47,7 @@ export class RejectionCauseFinder {
   /** Key of the object, or for a service, of the object that defines it. */
   #objectOf(key: ConfigKey, context: PushContext): string | undefined {
     if (!hasStatus(key.kind)) return undefined;
-    const { byKey } = this.#parts.options.configs();
+    const { byKey } = this.#finderParts.options.configs();
     const text = configKeyText(key);
     if (byKey.has(text)) return this.#ifHasStatus(text);
     const origin = key.kind === 'ServiceEntry' ? context.servicesOf(key.name, key.namespace)[0]?.origin : undefined;
@@ -54,14 +55,14 @@ export class RejectionCauseFinder {
   }
 
   #ifHasStatus(key: string): string | undefined {
-    const config = this.#parts.options.configs().byKey.get(key);
+    const config = this.#finderParts.options.configs().byKey.get(key);
     return config && generationOf(config) !== undefined ? key : undefined;
   }
 
   #isKnownRejected(key: string): boolean {
-    if (this.#parts.isRejected(key)) return true;
-    const config = this.#parts.options.configs().byKey.get(key);
-    const reported = this.#parts.options.objects.statusOf(key)?.conditions.get('Rejected');
+    if (this.#finderParts.isRejected(key)) return true;
+    const config = this.#finderParts.options.configs().byKey.get(key);
+    const reported = this.#finderParts.options.objects.statusOf(key)?.conditions.get('Rejected');
     return reported !== undefined && config !== undefined && reported.observedGeneration === generationOf(config);
   }
 }

@@ -64,9 +64,9 @@ export function isTraced(typeUrl: string): boolean {
 export function findCause(rejected: RejectedResponse): RejectionCause | undefined {
   const { typeUrl, reason, names, generate, changed } = rejected;
   const isShort = names === '*' || names.length <= maxUnnamedResources;
-  const named = names === '*' ? undefined : namesIn(reason, names);
-  if (named?.length === 0 && !isShort) return undefined;
-  const all = generate(named === undefined || named.length === 0 ? names : named);
+  const namedResources = names === '*' ? undefined : namesIn(reason, names);
+  if (namedResources?.length === 0 && !isShort) return undefined;
+  const all = generate(namedResources === undefined || namedResources.length === 0 ? names : namedResources);
   const matchingNames = namesIn(
     reason,
     all.map(({ name }) => name),
@@ -101,7 +101,7 @@ const maxNames = 3;
 
 /** Names resources in a text that contains no name from the proxy. */
 function resourceText(typeUrl: string, names: readonly string[]): string {
-  const shown = names.slice(0, maxNames).join(', ');
+  const shownNames = names.slice(0, maxNames).join(', ');
   const more = names.length > maxNames ? ` and ${names.length - maxNames} more` : '';
-  return proxyText(`${typeNames.get(typeUrl)} ${shown}${more}`);
+  return proxyText(`${typeNames.get(typeUrl)} ${shownNames}${more}`);
 }

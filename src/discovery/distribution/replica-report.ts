@@ -61,17 +61,17 @@ export class OwnCounts {
     };
     for (const [key, count] of this.#counts) if (isDone(key, count)) this.#counts.delete(key);
     const start = `{"revision":${JSON.stringify(this.#revision)},"counts":{`;
-    const parts: string[] = [];
+    const entryTexts: string[] = [];
     let bytes = Buffer.byteLength(start) + 2;
     for (const [key, count] of [...this.#counts].sort(([, one], [, other]) => one.report - other.report)) {
       const { generation, upToDate, concerned } = count;
-      const part = `${JSON.stringify(key)}:[${generation},${upToDate},${concerned}]`;
-      bytes += Buffer.byteLength(part) + 1;
+      const entryText = `${JSON.stringify(key)}:[${generation},${upToDate},${concerned}]`;
+      bytes += Buffer.byteLength(entryText) + 1;
       if (bytes > maxReportBytes) break;
-      parts.push(part);
+      entryTexts.push(entryText);
       this.#counts.set(key, { ...count, report: this.#reports });
     }
-    return `${start}${parts.join(',')}}}`;
+    return `${start}${entryTexts.join(',')}}}`;
   }
 }
 

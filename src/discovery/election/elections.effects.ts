@@ -199,10 +199,15 @@ export class Elections {
     const nowMs = now().wallMs;
     if (action === 'release' && previous !== undefined) return releasedLease(previous, nowMs);
     const annotations = this.#electionOf(name).duty.leaseAnnotations?.();
-    const held = heldLease(previous, { identity, leaseMs: times.leaseMs, nowMs, ...(annotations && { annotations }) });
+    const leaseSpec = heldLease(previous, {
+      identity,
+      leaseMs: times.leaseMs,
+      nowMs,
+      ...(annotations && { annotations }),
+    });
     const typed = { apiVersion: apiVersionOf(leases), kind: leases.kind };
     const metadata = { name, namespace, ...(annotations && { annotations }) };
-    return previous === undefined ? { ...typed, metadata, ...held } : held;
+    return previous === undefined ? { ...typed, metadata, ...leaseSpec } : leaseSpec;
   }
 
   #failed(error: unknown): Extract<LeaseWriteResult, { outcome: 'failed' }> {

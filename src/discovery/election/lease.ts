@@ -54,7 +54,7 @@ export function heldLease(
   const spec = previous === undefined ? {} : specOf(previous);
   const isHolder = spec.holderIdentity === identity;
   const transitions = typeof spec.leaseTransitions === 'number' ? spec.leaseTransitions : 0;
-  const held = {
+  const leaseSpec = {
     ...spec,
     holderIdentity: identity,
     leaseDurationSeconds: Math.ceil(leaseMs / 1_000),
@@ -62,7 +62,7 @@ export function heldLease(
     renewTime: microTime(nowMs),
     leaseTransitions: isHolder || previous === undefined ? transitions : Math.min(transitions + 1, maxTransitions),
   };
-  return updatedLease(previous && withAnnotations(previous, annotations), held);
+  return updatedLease(previous && withAnnotations(previous, annotations), leaseSpec);
 }
 
 /** Builds the Lease that its holder writes to release it, so that others need not wait. */

@@ -15,8 +15,8 @@ const listLimitMs = 5_000;
 
 /** Name of the presence Lease. `undefined` if the identity does not belong to chartpilot but, for example, to Istio. */
 export function presenceLeaseOf(identity: string): string | undefined {
-  const [, part] = randomPart.exec(identity) ?? [];
-  return part && `${prefix}${part}`;
+  const [, identityPart] = randomPart.exec(identity) ?? [];
+  return identityPart && `${prefix}${identityPart}`;
 }
 
 function isPresenceLease(name: string): boolean {

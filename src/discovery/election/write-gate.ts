@@ -139,16 +139,16 @@ export function requestOf(order: WriteOrder): ApiRequest {
   switch (verb) {
     case 'create': {
       const { object } = order;
-      const named = metadata(object, { name, ...(namespace !== undefined && { namespace }) });
-      return { method: 'POST', ...where, body: { ...object, ...typed, metadata: named } };
+      const namedMetadata = metadata(object, { name, ...(namespace !== undefined && { namespace }) });
+      return { method: 'POST', ...where, body: { ...object, ...typed, metadata: namedMetadata } };
     }
     case 'update': {
       const { object, version, subresource } = order;
-      const named = metadata(object, {
+      const namedMetadata = metadata(object, {
         ...{ name, resourceVersion: requireVersion(version) },
         ...(namespace !== undefined && { namespace }),
       });
-      const body = { ...object, ...typed, metadata: named };
+      const body = { ...object, ...typed, metadata: namedMetadata };
       return { method: 'PUT', ...where, name, body, ...(subresource !== undefined && { subresource }) };
     }
     case 'patch': {

@@ -53,25 +53,25 @@ const fromHint = 'Check --from: a running control plane, or the admin interface 
 /** @throws ChartpilotError */
 export async function runExplain(explainQuery: ExplainQuery): Promise<ExplainResult> {
   if (explainQuery.node?.metadata.GENERATOR === 'grpc') return await explainGrpc(explainQuery, explainQuery.node);
-  const known =
+  const configuration =
     explainQuery.from === undefined
       ? await fromFiles(explainQuery)
       : await fromRunning(explainQuery, explainQuery.from);
-  const sources = new ConfigOrigins(known.mesh?.configOf ?? (() => undefined));
+  const sources = new ConfigOrigins(configuration.mesh?.configOf ?? (() => undefined));
   const target = explainQuery.node?.id ?? explainQuery.from ?? '';
   const written = (result: object, text: () => string): ExplainResult => ({
     text:
       explainQuery.format === 'json'
-        ? jsonText({ ...result, ...known.pending })
-        : `${text()}${known.pending ? pendingText(known.pending) : ''}`,
-    warnings: known.warnings,
+        ? jsonText({ ...result, ...configuration.pending })
+        : `${text()}${configuration.pending ? pendingText(configuration.pending) : ''}`,
+    warnings: configuration.warnings,
   });
   if (explainQuery.url === undefined) {
-    const overview = overviewOf(known.configuration, sources);
+    const overview = overviewOf(configuration.configuration, sources);
     return written(overview, () => overviewText(target, overview));
   }
-  const question: Question = questionOf({ ...explainQuery, url: explainQuery.url }, known.addressOf);
-  const textExplanation = describeExplanation(explain(known.configuration, question), sources);
+  const question: Question = questionOf({ ...explainQuery, url: explainQuery.url }, configuration.addressOf);
+  const textExplanation = describeExplanation(explain(configuration.configuration, question), sources);
   return written(textExplanation, () => explanationText(`${explainQuery.url} at ${target}`, textExplanation));
 }
 
@@ -136,13 +136,13 @@ export function configurationFor(
 }
 
 /** Files, if given, provide the lines of objects. */
-async function fromRunning({ files, node }: ExplainQuery, from: string): Promise<KnownConfiguration> {
+async function fromRunning({ files, node }: ExplainQuery, address: string): Promise<KnownConfiguration> {
   const path =
     node === undefined
       ? '/config_dump?include_eds'
       : `/debug/config_dump?include_eds&proxyID=${encodeURIComponent(node.id)}`;
-  const { omitted, ...configuration } = dumpedConfiguration(await requestJson(from, path, fromHint));
-  const pending = node && (await pendingOf(from, node));
+  const { omitted, ...configuration } = dumpedConfiguration(await requestJson(address, path, fromHint));
+  const pending = node && (await pendingOf(address, node));
   const mesh = files && (await readOfflineMesh(files));
   const fromMesh = mesh && node && configurationFor(node, mesh.context);
   return {
@@ -151,16 +151,16 @@ async function fromRunning({ files, node }: ExplainQuery, from: string): Promise
       ...(fromMesh && { explainEndpoints: fromMesh.configuration.explainEndpoints! }),
     },
     addressOf: (host) => fromMesh?.addressOf(host),
-    warnings: [...omitted.map((part) => `left out: ${part}`), ...(mesh?.warnings ?? [])],
+    warnings: [...omitted.map((omittedPart) => `left out: ${omittedPart}`), ...(mesh?.warnings ?? [])],
     ...(mesh && { mesh }),
     ...(pending && { pending }),
   };
 }
 
 /** @returns `undefined` if the control plane does not report pending resources, for example an older one */
-async function pendingOf(from: string, { id }: NodeQuery): Promise<PendingResources | undefined> {
+async function pendingOf(address: string, { id }: NodeQuery): Promise<PendingResources | undefined> {
   try {
-    return pendingResources(await requestJson(from, `/debug/proxyz?proxyID=${encodeURIComponent(id)}`, fromHint));
+    return pendingResources(await requestJson(address, `/debug/proxyz?proxyID=${encodeURIComponent(id)}`, fromHint));
   } catch {
     return undefined;
   }

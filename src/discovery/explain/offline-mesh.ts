@@ -38,14 +38,14 @@ export async function readOfflineMesh(files: MeshFiles): Promise<OfflineMesh> {
   adopt(settings, 'mesh', files.meshConfigFile);
   adopt(settings, 'networks', files.networksConfigFile);
   const directory = new MeshConfigs({ mesh: () => settings.mesh, domain: files.domain });
-  const reading = await directory.read([files.configDir]);
-  if (reading.outcome === 'missing') {
+  const directoryReading = await directory.read([files.configDir]);
+  if (directoryReading.outcome === 'missing') {
     throw new ChartpilotError(
       'FILE_UNREADABLE',
-      `${files.configDir}: ${reading.problems[0]?.message ?? 'cannot be read'}`,
+      `${files.configDir}: ${directoryReading.problems[0]?.message ?? 'cannot be read'}`,
     );
   }
-  warnings.push(...reading.problems.map(fullProblemText));
+  warnings.push(...directoryReading.problems.map(fullProblemText));
   const { domain, clusterId, registries, registryOptions, features } = files;
   const state = new MeshState({
     settings,
@@ -64,9 +64,9 @@ export async function readOfflineMesh(files: MeshFiles): Promise<OfflineMesh> {
 }
 
 function adopt(settings: SettingsFiles, reason: 'mesh' | 'networks', file: string): void {
-  const reading = settings.read(reason, file);
-  if (reading.outcome === 'valid') settings.adopt(reason, reading.version);
-  else if (reading.outcome === 'invalid') {
-    throw new ChartpilotError('CONFIG_INVALID', reading.problems.map(fullProblemText).join('\n'));
+  const settingsReading = settings.read(reason, file);
+  if (settingsReading.outcome === 'valid') settings.adopt(reason, settingsReading.version);
+  else if (settingsReading.outcome === 'invalid') {
+    throw new ChartpilotError('CONFIG_INVALID', settingsReading.problems.map(fullProblemText).join('\n'));
   }
 }

@@ -33,7 +33,9 @@ export function pendingResources(proxies: unknown): PendingResources {
   if (!Array.isArray(proxies)) return { pending: [], waits: [] };
   const types = proxies
     .flatMap((proxy): unknown[] => (isObject(proxy) && Array.isArray(proxy.types) ? proxy.types : []))
-    .flatMap((one) => (isObject(one) && typeof one.type === 'string' ? [{ ...one, type: one.type }] : []));
+    .flatMap((typeEntry) =>
+      isObject(typeEntry) && typeof typeEntry.type === 'string' ? [{ ...typeEntry, type: typeEntry.type }] : [],
+    );
   return { pending: types.flatMap(pendingOf), waits: types.flatMap(waitsOf) };
 }
 
@@ -45,9 +47,9 @@ function pendingOf({ type, pending }: TypeJson): PendingType[] {
 
 function waitsOf({ type, waits }: TypeJson): WaitingResource[] {
   if (!Array.isArray(waits)) return [];
-  return waits.flatMap((one): WaitingResource[] => {
-    if (!isObject(one)) return [];
-    const { kind, name, why } = one;
+  return waits.flatMap((waitEntry): WaitingResource[] => {
+    if (!isObject(waitEntry)) return [];
+    const { kind, name, why } = waitEntry;
     const isComplete = typeof kind === 'string' && typeof name === 'string' && typeof why === 'string';
     return isComplete ? [{ type, kind, name, why }] : [];
   });
@@ -55,10 +57,10 @@ function waitsOf({ type, waits }: TypeJson): WaitingResource[] {
 
 /** A line per type, then one per resource. */
 export function pendingText({ pending, waits }: PendingResources): string {
-  const line = (label: string, text: string): string => `${label.padEnd(13)} ${text}\n`;
-  const types = pending.map(({ type, waitsFor }) => line('pending', `${type}: waits for ${waitsFor}`));
-  const shown = waits.slice(0, maxWaitLines).map(({ kind, name, why }) => line(kind, `${name}: ${why}`));
-  const left = waits.length - shown.length;
-  const rest = left === 0 ? '' : line('', `${left} more in /debug/proxyz`);
-  return [...types, ...shown, rest].join('');
+  const labelledLine = (label: string, text: string): string => `${label.padEnd(13)} ${text}\n`;
+  const types = pending.map(({ type, waitsFor }) => labelledLine('pending', `${type}: waits for ${waitsFor}`));
+  const shownLines = waits.slice(0, maxWaitLines).map(({ kind, name, why }) => labelledLine(kind, `${name}: ${why}`));
+  const omittedCount = waits.length - shownLines.length;
+  const omittedLine = omittedCount === 0 ? '' : labelledLine('', `${omittedCount} more in /debug/proxyz`);
+  return [...types, ...shownLines, omittedLine].join('');
 }

@@ -40,8 +40,8 @@ export function questionOf(
   const encrypted = url.protocol === 'https:' || url.protocol === 'tls:';
   const isHttp = url.protocol === 'http:' || url.protocol === 'https:';
   const http2 = flags.http2 === true;
-  const given = flags.address === undefined ? undefined : ipAddress('--address', flags.address);
-  const address = given ?? (isIP(host) === 0 ? addressOf(host) : host);
+  const givenAddress = flags.address === undefined ? undefined : ipAddress('--address', flags.address);
+  const address = givenAddress ?? (isIP(host) === 0 ? addressOf(host) : host);
   const sni = (flags.sni ?? (isIP(host) === 0 ? host : undefined))?.toLowerCase();
   return {
     direction: flags.inbound ? 'inbound' : 'outbound',
@@ -85,8 +85,8 @@ function httpQuestion(
   url: URL,
   http2: boolean,
 ): HttpQuestion {
-  const given = headersOf({ headers });
-  const { host: authority = url.host, ...otherFlags } = given;
+  const requestHeaders = headersOf({ headers });
+  const { host: authority = url.host, ...otherFlags } = requestHeaders;
   return {
     version: http2 ? 'HTTP/2' : 'HTTP/1.1',
     authority,
@@ -111,6 +111,6 @@ function header(text: string): readonly [string, string] {
 export function addressOfService(host: string, shape: ProxyShape, push: PushContext): string | undefined {
   const scope = push.sidecarScopeFor(shape);
   const names = [host, `${host}.${shape.dnsDomain}`, `${host}.svc.${push.domain}`];
-  const service = names.map((name) => scope.serviceByHostname(name)).find((found) => found !== undefined);
+  const service = names.map((name) => scope.serviceByHostname(name)).find((candidate) => candidate !== undefined);
   return service && virtualAddresses(service, shape, push.features).find((address) => isIP(address) !== 0);
 }

@@ -37,7 +37,9 @@ export class ConfigOrigins {
         ? `${config.standsFor.object}, which is rejected: ${config.standsFor.effect}`
         : `${key.kind} ${key.namespace}/${key.name}`,
       ...(field && { field }),
-      ...(source && { place: position ? `${shown(source.file)}:${position.line}:${position.column}` : source.file }),
+      ...(source && {
+        place: position ? `${displayPath(source.file)}:${position.line}:${position.column}` : source.file,
+      }),
     };
   }
 
@@ -56,7 +58,7 @@ export class ConfigOrigins {
 }
 
 /** Path relative to the current directory. */
-function shown(file: string): string {
+function displayPath(file: string): string {
   const fromHere = relative(process.cwd(), file);
   return fromHere.startsWith('..') ? file : fromHere;
 }

@@ -30,9 +30,13 @@ export interface ExplanationText {
 
 export function describeExplanation(explanation: Explanation, sources: ConfigOrigins): ExplanationText {
   const { listener, chain, virtualHost, route, routeConfiguration, targets, filters, outcome } = explanation;
-  const from = (part: Message & { readonly metadata?: Metadata | undefined }): readonly ConfigOrigin[] => {
-    const known = originsOf(part);
-    return (known.length > 0 ? known : originsOfMetadata(part.metadata)).map((origin) => sources.of(origin));
+  const originsFrom = (
+    messagePart: Message & { readonly metadata?: Metadata | undefined },
+  ): readonly ConfigOrigin[] => {
+    const messageOrigins = originsOf(messagePart);
+    return (messageOrigins.length > 0 ? messageOrigins : originsOfMetadata(messagePart.metadata)).map((origin) =>
+      sources.of(origin),
+    );
   };
   const steps: ExplanationStep[] = [];
   if (listener) {
@@ -41,7 +45,7 @@ export function describeExplanation(explanation: Explanation, sources: ConfigOri
       what: 'listener',
       name: listener.listener.name,
       ...(through && { note: through }),
-      from: from(listener.listener),
+      from: originsFrom(listener.listener),
     });
   }
   if (chain)
@@ -49,13 +53,14 @@ export function describeExplanation(explanation: Explanation, sources: ConfigOri
       what: 'filter chain',
       name: chainName(chain, listener?.listener),
       ...noted(matchText(chain)),
-      from: from(chain),
+      from: originsFrom(chain),
     });
   if (virtualHost) {
     const note = `of route configuration ${routeConfiguration}; domains ${listText(virtualHost.domains)}`;
-    steps.push({ what: 'virtual host', name: virtualHost.name, note, from: from(virtualHost) });
+    steps.push({ what: 'virtual host', name: virtualHost.name, note, from: originsFrom(virtualHost) });
   }
-  if (route) steps.push({ what: 'route', name: route.name || '(no name)', note: routeText(route), from: from(route) });
+  if (route)
+    steps.push({ what: 'route', name: route.name || '(no name)', note: routeText(route), from: originsFrom(route) });
   const total = targets.reduce((sum, { weight }) => sum + weight, 0);
   for (const target of targets)
     steps.push({
@@ -63,7 +68,7 @@ export function describeExplanation(explanation: Explanation, sources: ConfigOri
       name: target.name,
       note: targetText(target, total),
       ...(target.missingEndpoints && { missingEndpoints: target.missingEndpoints }),
-      from: target.cluster ? from(target.cluster) : [],
+      from: target.cluster ? originsFrom(target.cluster) : [],
     });
   return { steps, filters, outcome };
 }
@@ -89,28 +94,30 @@ export function sourceText({ object, field, place }: ConfigOrigin): string {
   return [object, field, place && `at ${place}`].filter(Boolean).join(' ');
 }
 
-function outcomeText(outcome: RequestOutcome): string {
-  switch (outcome.kind) {
+function outcomeText(requestOutcome: RequestOutcome): string {
+  switch (requestOutcome.kind) {
     case 'forwarded':
       return 'sent to the cluster';
     case 'accepted':
       return 'the server handles the call';
     case 'redirected':
-      return `redirected with ${statusText(outcome)} to ${outcome.to}`;
+      return `redirected with ${statusText(requestOutcome)} to ${requestOutcome.to}`;
     case 'answered':
-      return `response ${statusText(outcome)}${outcome.body === '' ? '' : ` ${JSON.stringify(outcome.body)}`}`;
+      return `response ${statusText(requestOutcome)}${requestOutcome.body === '' ? '' : ` ${JSON.stringify(requestOutcome.body)}`}`;
     case 'closed':
-      return `the connection is closed: ${outcome.why}`;
+      return `the connection is closed: ${requestOutcome.why}`;
     case 'not decided':
-      return `not decided: ${outcome.why}`;
+      return `not decided: ${requestOutcome.why}`;
     case 'divided':
-      return outcome.shares
-        .map(({ share, outcome: one }) => `${percentText(share)} of the requests: ${outcomeText(one)}`)
+      return requestOutcome.shares
+        .map(
+          ({ share, outcome: shareOutcome }) => `${percentText(share)} of the requests: ${outcomeText(shareOutcome)}`,
+        )
         .join(`\n${' '.repeat(14)}`);
     case 'other':
-      return outcome.why;
+      return requestOutcome.why;
     default:
-      return localResponseText(outcome);
+      return localResponseText(requestOutcome);
   }
 }
 
@@ -184,6 +191,6 @@ function endpointsText({ endpoints }: ClusterLoadAssignment): string {
 }
 
 function listText(items: readonly (string | number)[]): string {
-  const shown = items.slice(0, maxShown).join(', ');
-  return items.length > maxShown ? `${shown} and ${items.length - maxShown} more` : shown;
+  const shownItems = items.slice(0, maxShown).join(', ');
+  return items.length > maxShown ? `${shownItems} and ${items.length - maxShown} more` : shownItems;
 }

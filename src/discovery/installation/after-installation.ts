@@ -90,12 +90,12 @@ function deploymentFindings(
 ): ClusterFinding[] {
   const check = 'deployment';
   if (E.isLeft(deployments)) return [unknown(check, deployments.left)];
-  const found = planeOf(deployments.right, revision);
+  const planeDeployment = planeOf(deployments.right, revision);
   const name = planeName(revision);
-  if (found === undefined)
+  if (planeDeployment === undefined)
     return [error(check, `no Deployment ${name} in namespace ${namespace}`, 'Install the chart: docs/install.md.')];
-  const { replicas = 1 } = found.spec;
-  const ready = found.status?.readyReplicas ?? 0;
+  const { replicas = 1 } = planeDeployment.spec;
+  const ready = planeDeployment.status?.readyReplicas ?? 0;
   const text = `${name}: ${ready} of ${replicas} replicas are ready`;
   const next = `Run: kubectl -n ${namespace} describe pods -l app=istiod,${revisionLabel}=${revision || 'default'}`;
   if (replicas === 0)
@@ -171,9 +171,9 @@ function bundleFinding(
   if (certificates.length === 0) return error(check, `${name}: caBundle contains no certificate`, next);
   if (certificates.every(({ validTo }) => Date.parse(validTo) <= now))
     return error(check, `${name}: all certificates of caBundle have expired`, next);
-  const known = new Set(certificates.map(({ fingerprint256 }) => fingerprint256));
+  const fingerprints = new Set(certificates.map(({ fingerprint256 }) => fingerprint256));
   const roots = readableCertificates(root ?? '');
-  if (root !== undefined && !roots.some(({ fingerprint256 }) => known.has(fingerprint256)))
+  if (root !== undefined && !roots.some(({ fingerprint256 }) => fingerprints.has(fingerprint256)))
     return error(check, `${name}: caBundle does not contain the root of the mesh (ConfigMap istio-ca-root-cert)`, next);
   return ok(check, `${name}: all entries (${webhooks.length}) trust the root of the mesh`);
 }
@@ -201,9 +201,9 @@ function namespaceFindings(
       ? ok(check, `in the mesh: ${members.join(', ')}`)
       : warning(check, 'no namespace is in the mesh', `Run: ${run}`),
   ];
-  const known = E.isRight(mutating) ? revisionsOf(mutating.right) : undefined;
+  const knownRevisions = E.isRight(mutating) ? revisionsOf(mutating.right) : undefined;
   for (const { metadata } of namespaces.right) {
-    const problem = labelProblem(metadata, known);
+    const problem = labelProblem(metadata, knownRevisions);
     if (problem !== undefined)
       findings.push(
         warning(
@@ -225,16 +225,19 @@ function revisionsOf(configurations: readonly WebhookConfigurationFacts[]): Read
   );
 }
 
-function labelProblem({ labels = {} }: ObjectMeta, known: ReadonlySet<string> | undefined): string | undefined {
+function labelProblem(
+  { labels = {} }: ObjectMeta,
+  knownRevisions: ReadonlySet<string> | undefined,
+): string | undefined {
   const { 'istio-injection': injection, [revisionLabel]: revision } = labels;
   if (injection !== undefined && revision !== undefined)
     return `label istio-injection=${injection} takes precedence over ${revisionLabel}=${revision}`;
   if (injection !== undefined && !['enabled', 'disabled'].includes(injection))
     return `label istio-injection=${injection} has no effect: must be enabled or disabled`;
-  if (known === undefined) return undefined;
-  if (revision !== undefined && !known.has(revision))
+  if (knownRevisions === undefined) return undefined;
+  if (revision !== undefined && !knownRevisions.has(revision))
     return `label ${revisionLabel}=${revision} names a revision that does not exist: its pods have no sidecar`;
-  if (injection === 'enabled' && !known.has('default'))
+  if (injection === 'enabled' && !knownRevisions.has('default'))
     return 'label istio-injection=enabled needs the revision or tag default, which does not exist';
   return undefined;
 }

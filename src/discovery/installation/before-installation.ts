@@ -26,12 +26,12 @@ const gatewayVersion = 'v1.6.3';
 
 export function beforeInstallation(
   facts: ClusterFacts,
-  missing: ReadResult<readonly RequiredPermission[]>,
+  missingPermissions: ReadResult<readonly RequiredPermission[]>,
   installation: Installation,
 ): ClusterFinding[] {
   return [
     versionFinding(facts.version),
-    ...permissionFindings(missing),
+    ...permissionFindings(missingPermissions),
     ...definitionFindings(facts),
     gatewayApiFinding(facts),
     ...nodeFindings(facts.nodes),
@@ -89,11 +89,11 @@ export function versionFinding(version: ReadResult<string>): ClusterFinding {
   return ok(check, text);
 }
 
-function permissionFindings(missing: ReadResult<readonly RequiredPermission[]>): ClusterFinding[] {
+function permissionFindings(missingPermissions: ReadResult<readonly RequiredPermission[]>): ClusterFinding[] {
   const check = 'permissions';
-  if (E.isLeft(missing)) return [unknown(check, missing.left)];
-  if (missing.right.length === 0) return [ok(check, 'this user may create all objects of the chart')];
-  return missing.right.map(({ verb, group, resource, namespace }) => {
+  if (E.isLeft(missingPermissions)) return [unknown(check, missingPermissions.left)];
+  if (missingPermissions.right.length === 0) return [ok(check, 'this user may create all objects of the chart')];
+  return missingPermissions.right.map(({ verb, group, resource, namespace }) => {
     const missingText = `${verb} ${resource}${group === '' ? '' : `.${group}`}`;
     const where = namespace === undefined ? '' : ` in namespace ${namespace}`;
     return error(
@@ -113,20 +113,20 @@ function definitionFindings({ groups, definitions }: ClusterFacts): ClusterFindi
     .map((name) => kinds[name])
     .filter(({ group }) => istioGroups.includes(group))
     .map(({ plural, group, versions }) => ({ name: `${plural}.${group}`, group, versions }));
-  const found = names.filter(({ name }) => present.has(name));
-  if (found.length === 0)
+  const presentKinds = names.filter(({ name }) => present.has(name));
+  if (presentKinds.length === 0)
     return [ok(check, `none of Istio's kinds is defined; helm install defines all ${names.length}`)];
-  const missing = names.filter(({ name }) => !present.has(name));
-  const owners = [...new Set(found.map(({ name }) => ownerOf(present.get(name)!.metadata)))].sort();
-  const unserved = found.filter(({ group, versions }) => !groups.right.get(group)?.includes(versions[0]!));
+  const missingKinds = names.filter(({ name }) => !present.has(name));
+  const owners = [...new Set(presentKinds.map(({ name }) => ownerOf(present.get(name)!.metadata)))].sort();
+  const unserved = presentKinds.filter(({ group, versions }) => !groups.right.get(group)?.includes(versions[0]!));
   const apply = 'pilot-discovery crds | kubectl apply --server-side --force-conflicts -f -';
   return [
-    ok(check, `${found.length} of ${names.length} of Istio's kinds are defined, by ${owners.join(', ')}`),
-    ...(missing.length > 0
+    ok(check, `${presentKinds.length} of ${names.length} of Istio's kinds are defined, by ${owners.join(', ')}`),
+    ...(missingKinds.length > 0
       ? [
           warning(
             check,
-            `not defined: ${missing.map(({ name }) => name).join(', ')}`,
+            `not defined: ${missingKinds.map(({ name }) => name).join(', ')}`,
             `helm install adds them; after an upgrade run: ${apply}`,
           ),
         ]
@@ -155,12 +155,12 @@ type Labels = Readonly<Record<string, string>>;
 function gatewayApiFinding({ groups, definitions }: ClusterFacts): ClusterFinding {
   const check = 'Gateway API';
   if (E.isLeft(groups)) return unknown(check, groups.left);
-  const served = groups.right.get(gatewayGroup);
+  const servedVersions = groups.right.get(gatewayGroup);
   const apply = `kubectl apply --server-side -f https://github.com/kubernetes-sigs/gateway-api/releases/download/${gatewayVersion}/standard-install.yaml`;
-  if (served === undefined)
+  if (servedVersions === undefined)
     return warning(check, 'not installed: Gateways of the Gateway API cannot be created', `Run: ${apply}`);
-  if (!served.includes('v1'))
-    return error(check, `serves ${served.join(', ')}; the control plane reads v1`, `Run: ${apply}`);
+  if (!servedVersions.includes('v1'))
+    return error(check, `serves ${servedVersions.join(', ')}; the control plane reads v1`, `Run: ${apply}`);
   const definition = E.isRight(definitions)
     ? definitions.right.find(({ metadata }) => metadata.name === `gateways.${gatewayGroup}`)
     : undefined;
@@ -176,14 +176,16 @@ function nodeFindings(nodes: ReadResult<readonly ClusterNodeFacts[]>): ClusterFi
   const check = 'nodes';
   if (E.isLeft(nodes)) return [unknown(check, nodes.left)];
   if (nodes.right.length === 0) return [error(check, 'the cluster has no node', 'Add a Linux node.')];
-  const named = (list: readonly ClusterNodeFacts[]): string => {
+  const nodeNames = (list: readonly ClusterNodeFacts[]): string => {
     const names = list.slice(0, 5).map(({ metadata }) => metadata.name);
     return `${names.join(', ')}${list.length > 5 ? `, … (${list.length} nodes)` : ''}`;
   };
   const info = ({ status }: ClusterNodeFacts) => status.nodeInfo;
   const linux = nodes.right.filter((node) => info(node).operatingSystem === 'linux');
   const suitable = linux.filter((node) => architectures.includes(info(node).architecture));
-  const old = suitable.filter((node) => (minorVersionOf(info(node).kubeletVersion) ?? 0) < nativeSidecarVersion);
+  const outdatedNodes = suitable.filter(
+    (node) => (minorVersionOf(info(node).kubeletVersion) ?? 0) < nativeSidecarVersion,
+  );
   const [otherNodes, strange] = [
     nodes.right.filter((node) => !linux.includes(node)),
     linux.filter((node) => !suitable.includes(node)),
@@ -202,7 +204,7 @@ function nodeFindings(nodes: ReadResult<readonly ClusterNodeFacts[]>): ClusterFi
       ? [
           warning(
             check,
-            `not Linux: ${named(otherNodes)}; pods there cannot be in the mesh`,
+            `not Linux: ${nodeNames(otherNodes)}; pods there cannot be in the mesh`,
             'Label pods that run there sidecar.istio.io/inject=false.',
           ),
         ]
@@ -211,16 +213,16 @@ function nodeFindings(nodes: ReadResult<readonly ClusterNodeFacts[]>): ClusterFi
       ? [
           warning(
             check,
-            `no image for the processor of: ${named(strange)}`,
+            `no image for the processor of: ${nodeNames(strange)}`,
             'Keep pods of the mesh off them (nodeSelector kubernetes.io/arch).',
           ),
         ]
       : []),
-    ...(old.length > 0
+    ...(outdatedNodes.length > 0
       ? [
           warning(
             check,
-            `kubelet older than 1.${nativeSidecarVersion}: ${named(old)}; sidecars are ordinary containers`,
+            `kubelet older than 1.${nativeSidecarVersion}: ${nodeNames(outdatedNodes)}; sidecars are ordinary containers`,
             'Upgrade these nodes.',
           ),
         ]
@@ -241,7 +243,7 @@ function validatorFindings({ validating }: ClusterFacts, { namespace, revision }
       )
       .map(({ clientConfig: { service } }) => ({ name: metadata.name, service }));
   });
-  return [...new Map(foreign.map((one) => [one.name, one])).values()].map(({ name, service }) =>
+  return [...new Map(foreign.map((webhook) => [webhook.name, webhook])).values()].map(({ name, service }) =>
     warning(
       check,
       `ValidatingWebhookConfiguration ${name} of ${service?.namespace ?? 'another'}/${service?.name ?? 'server'} also reviews objects of Istio's kinds`,

@@ -31,12 +31,14 @@ export async function checkCluster(server: Pick<ApiServer, 'request'>, options: 
   const members = membersOf(facts, options);
   const common = { phase, namespace, revision };
   if (phase === 'before installation') {
-    const missing = await reader.missingRights(rightsToInstall(options));
-    const places = members.length > 0 ? members.slice(0, maxDryRuns) : ['default'];
+    const missingPermissions = await reader.missingRights(rightsToInstall(options));
+    const dryRunNamespaces = members.length > 0 ? members.slice(0, maxDryRuns) : ['default'];
     const admitted = await Promise.all(
-      places.map(async (place) => redirectionFinding(place, await reader.admittedPod(place, redirectingPod()))),
+      dryRunNamespaces.map(async (dryRunNamespace) =>
+        redirectionFinding(dryRunNamespace, await reader.admittedPod(dryRunNamespace, redirectingPod())),
+      ),
     );
-    return { ...common, findings: [...beforeInstallation(facts, missing, options), ...admitted] };
+    return { ...common, findings: [...beforeInstallation(facts, missingPermissions, options), ...admitted] };
   }
   const [installed, ...pods] = await Promise.all([
     reader.installed(namespace, { service: planeName(revision), injector: injectorMapName(revision), members }),

@@ -203,13 +203,13 @@ export class FactReader {
     });
   }
 
-  async #read<T>(part: string, read: () => Promise<T>): Promise<ReadResult<T>> {
+  async #read<T>(factName: string, read: () => Promise<T>): Promise<ReadResult<T>> {
     try {
       return E.right(await read());
     } catch (failure) {
       // If the cluster is unreachable, the command ends.
       if (statusOf(failure) === undefined || statusOf(failure) === 401) throw failure;
-      return E.left(`${part}: ${messageOf(failure)}`);
+      return E.left(`${factName}: ${messageOf(failure)}`);
     }
   }
 
@@ -228,7 +228,7 @@ export class FactReader {
     labelSelector?: string,
   ): Promise<ReadResult<readonly KubernetesObject[]>> {
     return this.#read(resource.plural, async () => {
-      const found: KubernetesObject[] = [];
+      const objects: KubernetesObject[] = [];
       let next = '';
       for (let page = 0; page < maxPages; page++) {
         const query = {
@@ -238,11 +238,11 @@ export class FactReader {
         };
         const where = namespace === undefined ? {} : { namespace };
         const list = await this.#server.request({ method: 'GET', resource, ...where, query }, this.#signal);
-        found.push(...(list.items as readonly KubernetesObject[]));
+        objects.push(...(list.items as readonly KubernetesObject[]));
         next = String((list.metadata as { continue?: unknown }).continue ?? '');
         if (next === '') break;
       }
-      return found;
+      return objects;
     });
   }
 
@@ -250,8 +250,8 @@ export class FactReader {
     const resource = resourceOf('ConfigMap');
     return this.#read(`ConfigMap ${name}`, async () => {
       try {
-        const found = await this.#server.request({ method: 'GET', resource, namespace, name }, this.#signal);
-        return found as unknown as ConfigMapFacts;
+        const configMap = await this.#server.request({ method: 'GET', resource, namespace, name }, this.#signal);
+        return configMap as unknown as ConfigMapFacts;
       } catch (failure) {
         if (statusOf(failure) === 404) return undefined;
         throw failure;

@@ -48,18 +48,18 @@ export function injectionConflicts(
     pods: podLabels(revision),
   };
   const findings = foreign.flatMap(({ name, entries, isIstioInjector }) => {
-    const places = [...labelled, planned].filter(({ labels, pods }) =>
+    const conflictingPlaces = [...labelled, planned].filter(({ labels, pods }) =>
       pods.some(
         (pod) =>
           callingEntries(ownInjectors, labels, pod).length > 0 &&
           callingEntries(entries.map(completed), labels, pod).length > 0,
       ),
     );
-    if (places.length === 0) return [];
-    const where = `${places
+    if (conflictingPlaces.length === 0) return [];
+    const where = `${conflictingPlaces
       .slice(0, 3)
       .map(({ place }) => place)
-      .join(', ')}${places.length > 3 ? ', …' : ''}`;
+      .join(', ')}${conflictingPlaces.length > 3 ? ', …' : ''}`;
     const message = `MutatingWebhookConfiguration ${name} selects the same pods: ${where}`;
     const next = `Remove it (kubectl delete mutatingwebhookconfiguration ${name}) or its control plane, or install with --set revision=NAME and label namespaces ${revisionLabel}=NAME.`;
     return [

@@ -69,9 +69,9 @@ export class KeySets {
       const key = configKeyText(config);
       const reason = reasons.get(key);
       if (reason === undefined) continue;
-      const known = previous.get(key);
-      const isKnown = known?.original === config && known.problem.message === reason;
-      now.set(key, isKnown ? known : limitedIssuers(config, reason));
+      const previousLimit = previous.get(key);
+      const isKnown = previousLimit?.original === config && previousLimit.problem.message === reason;
+      now.set(key, isKnown ? previousLimit : limitedIssuers(config, reason));
     }
     const [first] = [...now].filter(([key, { problem }]) => previous.get(key)?.problem.message !== problem.message);
     if (first !== undefined) {
@@ -127,9 +127,9 @@ export class KeySets {
       const source = keySourceOf(rule);
       return source && this.#keys.get(source.name);
     });
-    if (keys.every((one) => one === undefined)) return config;
-    const known = this.#resolved.get(config);
-    if (known !== undefined && sameItems(known.keys, keys)) return known.config;
+    if (keys.every((keySet) => keySet === undefined)) return config;
+    const resolvedConfig = this.#resolved.get(config);
+    if (resolvedConfig !== undefined && sameItems(resolvedConfig.keys, keys)) return resolvedConfig.config;
     const jwtRules = config.spec.jwtRules.map((rule, index): JwtRule => {
       const jwks = keys[index];
       return jwks === undefined ? rule : { ...rule, jwks };

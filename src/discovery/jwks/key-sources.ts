@@ -34,7 +34,7 @@ interface Named {
  * that many key sets of one namespace do not affect another.
  */
 export function* selectKeySources(configs: readonly Config<RequestAuthentication>[]): Steps<KeySourceSelection> {
-  const named = new Map<string, Named>();
+  const sourcesByName = new Map<string, Named>();
   const byNamespace = new Map<string, Set<string>>();
   for (const config of configs) {
     const user = configKeyText(config);
@@ -42,19 +42,22 @@ export function* selectKeySources(configs: readonly Config<RequestAuthentication
       yield;
       const source = keySourceOf(rule);
       if (source === undefined) continue;
-      const known = named.get(source.name) ?? { address: source.address, users: new Set(), timeoutMs: 0 };
-      known.users.add(user);
-      known.timeoutMs = Math.max(known.timeoutMs, Math.min(rule.timeoutMs ?? defaultTimeoutMs, maxFetchTimeoutMs));
-      named.set(source.name, known);
-      const ofNamespace = byNamespace.get(config.namespace) ?? new Set();
-      byNamespace.set(config.namespace, ofNamespace.add(source.name));
+      const namedSource = sourcesByName.get(source.name) ?? { address: source.address, users: new Set(), timeoutMs: 0 };
+      namedSource.users.add(user);
+      namedSource.timeoutMs = Math.max(
+        namedSource.timeoutMs,
+        Math.min(rule.timeoutMs ?? defaultTimeoutMs, maxFetchTimeoutMs),
+      );
+      sourcesByName.set(source.name, namedSource);
+      const namesOfNamespace = byNamespace.get(config.namespace) ?? new Set();
+      byNamespace.set(config.namespace, namesOfNamespace.add(source.name));
     }
   }
   const admitted = admit(byNamespace);
   const sources: KeySource[] = [];
   const addresses = new Map<string, KeyAddress>();
   const rejected = new Map<string, string>();
-  for (const [source, { address, users, timeoutMs }] of named) {
+  for (const [source, { address, users, timeoutMs }] of sourcesByName) {
     yield;
     if (admitted.has(source)) {
       sources.push({ source, timeoutMs, users: [...users] });
@@ -95,8 +98,8 @@ const sourcesOfRules = new WeakMap<JwtRule, NamedKeySource>();
 export function keySourceOf(rule: JwtRule): NamedKeySource | undefined {
   const { jwks, jwksUri, issuer } = rule;
   if (jwks !== undefined) return undefined;
-  const known = sourcesOfRules.get(rule);
-  if (known !== undefined) return known;
+  const cachedSource = sourcesOfRules.get(rule);
+  if (cachedSource !== undefined) return cachedSource;
   const address: KeyAddress = jwksUri !== undefined ? { kind: 'keys', url: jwksUri } : { kind: 'issuer', url: issuer };
   const source = { address, name: nameOf(address) };
   sourcesOfRules.set(rule, source);

@@ -220,15 +220,17 @@ export class InformerEffects {
       ...((!initial || basis === 'not older') && { resourceVersion: version }),
     };
     return this.#begin(kind, notify, async (signal) => {
-      const reading = new WatchReading(kind.store, initial, this.#options.now, (report, changes) => {
+      const watchReading = new WatchReading(kind.store, initial, this.#options.now, (report, changes) => {
         // Readers are called even after an abort, because the changes are already in the store and the next full set
         // would not contain them.
         if (changes.length > 0) this.#notifyReaders(kind, changes);
         if (!signal.aborted) notify(report);
       });
-      await inServedVersion(kind, (resource) => this.#options.server.watch(resource, options, reading.take, signal));
-      reading.flush();
-      if (reading.failure !== undefined) throw new ApiError(reading.failure);
+      await inServedVersion(kind, (resource) =>
+        this.#options.server.watch(resource, options, watchReading.take, signal),
+      );
+      watchReading.flush();
+      if (watchReading.failure !== undefined) throw new ApiError(watchReading.failure);
       if (!signal.aborted) notify({ type: 'watch.ended' });
     });
   }
@@ -391,14 +393,14 @@ async function inServedVersion<Result>(
   kind: FollowedStore,
   send: (resource: ApiResource) => Promise<Result>,
 ): Promise<Result> {
-  for (let left = kind.resources.length; ; ) {
+  for (let remainingResources = kind.resources.length; ; ) {
     const [resource, ...otherResources] = kind.resources as [ApiResource, ...ApiResource[]];
     try {
       return await send(resource);
     } catch (error) {
       if (statusOf(error) !== 404) throw error;
       kind.resources = [...otherResources, resource];
-      if (--left === 0) throw error;
+      if (--remainingResources === 0) throw error;
     }
   }
 }

@@ -162,10 +162,10 @@ export function logEvents(recorder: Recorder, log: Logger, now: () => number = (
     if (record.kind !== 'event') return;
     const { event, from, to } = record;
     const rateLimited = repeated[event.type];
-    const found = rateLimited?.entry(event);
-    if (rateLimited !== undefined && found !== undefined) {
-      const { event: id, ...fields } = found.entry;
-      scopes.get(rateLimited.scope)!.warn(found.key, id, fields);
+    const limitedEntry = rateLimited?.entry(event);
+    if (rateLimited !== undefined && limitedEntry !== undefined) {
+      const { event: id, ...fields } = limitedEntry.entry;
+      scopes.get(rateLimited.scope)!.warn(limitedEntry.key, id, fields);
     }
     const last = lastReceivers[event.type];
     if (last !== undefined && to !== last) return;
@@ -173,7 +173,7 @@ export function logEvents(recorder: Recorder, log: Logger, now: () => number = (
     for (const entry of eventEntries) scopeOf(from).write(entry);
   });
   return () => {
-    for (const lines of scopes.values()) lines.end();
+    for (const scopeLines of scopes.values()) scopeLines.end();
     forget();
   };
 }
@@ -192,7 +192,7 @@ export function discoveryLogEntry(record: TraceRecord): LogEntry | 'logged elsew
   if (type in repeated || type === 'request.failed') {
     return { event: 'event.received', actor: record.from, type, ...reasonOf(record.event) };
   }
-  const rejection = rejections.find((one) => one === type);
+  const rejection = rejections.find((rejectionType) => rejectionType === type);
   if (rejection === undefined) return type in entries ? 'logged elsewhere' : undefined;
   const problems = (record.event.problems ?? []) as ConfigProblem[];
   if (problemEntries(problems).length === 1) return 'logged elsewhere';
@@ -238,6 +238,6 @@ function namesOf(names: unknown): string {
 const maxNamedConfigs = 3;
 
 function summary(configs: readonly string[]): string {
-  const rest = configs.length - maxNamedConfigs;
-  return configs.slice(0, maxNamedConfigs).join(', ') + (rest > 0 ? ` and ${rest} more` : '');
+  const omittedCount = configs.length - maxNamedConfigs;
+  return configs.slice(0, maxNamedConfigs).join(', ') + (omittedCount > 0 ? ` and ${omittedCount} more` : '');
 }

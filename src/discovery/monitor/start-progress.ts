@@ -19,7 +19,7 @@ export class StartProgress {
    */
   textWith(awaited: string, conditions: readonly string[] = []): string {
     const text = awaited === '' ? this.text : this.text.replace(/\n$/, ` (Kubernetes: waiting for ${awaited})\n`);
-    return text + conditions.map((line) => `${line}\n`).join('');
+    return text + conditions.map((condition) => `${condition}\n`).join('');
   }
 
   observe(recorder: Recorder): () => void {

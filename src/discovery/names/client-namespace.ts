@@ -24,9 +24,10 @@ export function clientNamespaces({
     if (chain.length === 0) return undefined;
     if (!socket.authorized && !acceptsOther(chain)) throw new Error('client certificate not accepted');
     const certificate: PeerCertificate = socket.getPeerCertificate();
-    const found = byCertificate.authenticate({ ...noPeer, certificate });
-    if (found instanceof Promise || 'failure' in found) throw new Error('client certificate not accepted');
-    const workload = singleWorkloadOf(found.identities);
+    const authentication = byCertificate.authenticate({ ...noPeer, certificate });
+    if (authentication instanceof Promise || 'failure' in authentication)
+      throw new Error('client certificate not accepted');
+    const workload = singleWorkloadOf(authentication.identities);
     if (workload === undefined || !trustDomains().includes(workload.trustDomain)) {
       throw new Error('client certificate of another trust domain');
     }

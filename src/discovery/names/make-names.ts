@@ -28,7 +28,7 @@ export function makeNames({ options, context, mesh, ca }: NamesParts) {
         const { portCertificate, signing } = ca;
         return {
           ...{ names, counts },
-          followTls: (changed) => portCertificate!.follow(changed),
+          followTls: (onChanged) => portCertificate!.follow(onChanged),
           namespaceOf: clientNamespaces({
             trustDomains: () => trustDomainsOf(mesh()),
             acceptsOther: (chain) => portCertificate!.credentials.acceptsOther(chain),

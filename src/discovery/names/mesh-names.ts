@@ -77,10 +77,10 @@ export class MeshNames {
   async #build(context: PushContext, namespace: string): Promise<DnsNames> {
     const { domain } = this.#options;
     const isAnonymous = namespace === publicViewNamespace;
-    const ofDomain = `svc.${domain}`;
+    const serviceDomain = `svc.${domain}`;
     const shape = shapeOfClient(
       namespace,
-      isAnonymous ? ofDomain : `${namespace}.${ofDomain}`,
+      isAnonymous ? serviceDomain : `${namespace}.${serviceDomain}`,
       this.#options.clusterId,
     );
     const [table] = buildNameTable(shape, context);

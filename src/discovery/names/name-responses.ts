@@ -50,9 +50,9 @@ function responseTo(
   });
   if (names === undefined) return fail('failed', 'SERVFAIL');
   if (!isInternet || (type >= firstMetaType && type !== anyType)) return fail('refused', 'REFUSED');
-  const found = names.find(name);
-  if (found === undefined) return isOfZone(name) ? fail('nxdomain', 'NXDOMAIN') : fail('refused', 'REFUSED');
+  const nameRecord = names.find(name);
+  if (nameRecord === undefined) return isOfZone(name) ? fail('nxdomain', 'NXDOMAIN') : fail('refused', 'REFUSED');
   // The name exists, but has no record of this type.
   if (addressType === undefined) return { result: 'answered', response: failure(message, 'NOERROR', questionEnd) };
-  return { result: 'answered', response: buildResponse(query, found, maxTcpBytes) };
+  return { result: 'answered', response: buildResponse(query, nameRecord, maxTcpBytes) };
 }

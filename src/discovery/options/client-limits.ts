@@ -7,26 +7,26 @@ import { maxServedStreamsWithin } from '../xds/stream/stream-shares.ts';
 
 /** Limits are at least 1, because 0 would reject every client. */
 export function clientLimitsOf(
-  from: Environment,
+  environment: Environment,
   openFiles: number,
   note: (entry: LogEntry) => void,
 ): Pick<AdsLimits, 'maxNames' | 'maxServedStreams' | 'unidentified' | 'addressPace'> {
   const { maxPerAddress, maxIdlePerAddress } = unidentifiedLimits;
-  const requestedConnections = from.number('PILOT_XDS_MAX_CONNECTIONS', unidentifiedLimits.maxConnections, 1);
+  const requestedConnections = environment.number('PILOT_XDS_MAX_CONNECTIONS', unidentifiedLimits.maxConnections, 1);
   const maxConnections = Math.min(requestedConnections, connectionsWithin(openFiles));
   if (maxConnections < requestedConnections) {
     note({ event: 'option.connectionsLimited', connections: maxConnections, wanted: requestedConnections, openFiles });
   }
-  const perSecond = from.number('PILOT_XDS_UNIDENTIFIED_RATE_PER_ADDRESS', addressPaceLimits.perSecond, 1);
+  const perSecond = environment.number('PILOT_XDS_UNIDENTIFIED_RATE_PER_ADDRESS', addressPaceLimits.perSecond, 1);
   return {
-    maxServedStreams: from.number('PILOT_XDS_MAX_STREAMS', maxServedStreamsWithin(), 1),
-    maxNames: from.number('PILOT_XDS_MAX_NAMES_PER_STREAM', defaultMaxNames, 1),
+    maxServedStreams: environment.number('PILOT_XDS_MAX_STREAMS', maxServedStreamsWithin(), 1),
+    maxNames: environment.number('PILOT_XDS_MAX_NAMES_PER_STREAM', defaultMaxNames, 1),
     unidentified: {
       maxConnections,
       // Half of the connections are reserved for clients that send requests.
       maxIdleConnections: Math.min(unidentifiedLimits.maxIdleConnections, Math.ceil(maxConnections / 2)),
-      maxPerAddress: from.number('PILOT_XDS_MAX_CONNECTIONS_PER_ADDRESS', maxPerAddress, 1),
-      maxIdlePerAddress: from.number('PILOT_XDS_MAX_UNIDENTIFIED_PER_ADDRESS', maxIdlePerAddress, 1),
+      maxPerAddress: environment.number('PILOT_XDS_MAX_CONNECTIONS_PER_ADDRESS', maxPerAddress, 1),
+      maxIdlePerAddress: environment.number('PILOT_XDS_MAX_UNIDENTIFIED_PER_ADDRESS', maxIdlePerAddress, 1),
     },
     addressPace: { perSecond, burst: perSecond * secondsAtOnce },
   };

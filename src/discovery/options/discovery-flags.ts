@@ -69,14 +69,14 @@ export function switchOf(flag: string, value: string | boolean | undefined, byDe
 export function parseAliases(text: string): Record<string, string> {
   const aliases = new Map<string, string>();
   for (const item of text.split(',').filter(Boolean)) {
-    const [alias = '', cluster = '', ...rest] = item.split('=');
-    if (alias === '' || cluster === '' || rest.length > 0) {
+    const [alias = '', cluster = '', ...otherParts] = item.split('=');
+    if (alias === '' || cluster === '' || otherParts.length > 0) {
       throw new ChartpilotError(
         'FLAG_INVALID',
         `--clusterAliases: must be ALIAS=CLUSTER,…, got ${JSON.stringify(item)}`,
       );
     }
-    const other = [...aliases].find(([, known]) => known === cluster)?.[0];
+    const other = [...aliases].find(([, otherCluster]) => otherCluster === cluster)?.[0];
     if (other !== undefined) {
       throw new ChartpilotError(
         'FLAG_INVALID',

@@ -180,31 +180,31 @@ export function resolveDiscoveryOptions(
   const warnings: LogWarning[] = [];
   const notes: LogEntry[] = [];
   const warn = (warning: LogWarning): void => void warnings.push(warning);
-  const from = new Environment(env, warn);
-  const unread = variablesWithoutEffect.filter((name) => from.isSet(name));
+  const environment = new Environment(env, warn);
+  const unread = variablesWithoutEffect.filter((name) => environment.isSet(name));
   if (unread.length > 0) warn({ event: 'option.withoutEffect', settings: unread.join(', ') });
   mustBeNamespace('--namespace', flags.namespace);
   mustBeNamespace('--clusterRegistriesNamespace', flags.clusterRegistriesNamespace);
   mustBeHostname('--domain', flags.domain);
-  const namespace = flags.namespace || from.text('POD_NAMESPACE', 'istio-system');
-  const features = featuresOf(from);
-  const secretsOnPlaintext = from.boolean('PILOT_SECRETS_ON_PLAINTEXT', false);
+  const namespace = flags.namespace || environment.text('POD_NAMESPACE', 'istio-system');
+  const features = featuresOf(environment);
+  const secretsOnPlaintext = environment.boolean('PILOT_SECRETS_ON_PLAINTEXT', false);
   if (secretsOnPlaintext) {
     warn({ event: 'option.secretsOnPlaintext', setting: 'PILOT_SECRETS_ON_PLAINTEXT' });
   }
-  const configNeedsIdentity = from.boolean('ENABLE_XDS_API_GENERATOR_AUTH', true);
+  const configNeedsIdentity = environment.boolean('ENABLE_XDS_API_GENERATOR_AUTH', true);
   if (!configNeedsIdentity) {
     warn({ event: 'option.configServedUnverified', setting: 'ENABLE_XDS_API_GENERATOR_AUTH' });
   }
-  const authority = authoritySettingsOf(from);
-  const configLimits = configLimitsOf(from);
+  const authority = authoritySettingsOf(environment);
+  const configLimits = configLimitsOf(environment);
   if (isSharedAuthority(authority) && authority.stateDirectory !== '') {
     throw new ChartpilotError('FLAG_INVALID', 'SELF_SIGNED_CA_DIR and SELF_SIGNED_CA_SECRET are mutually exclusive', {
       hint: 'Use the Secret for several replicas, the directory for a single process.',
     });
   }
-  refuseOtherSigners(from.text('EXTERNAL_CA', ''), authority);
-  const mayHaveAuthority = from.boolean('ENABLE_CA_SERVER', true);
+  refuseOtherSigners(environment.text('EXTERNAL_CA', ''), authority);
+  const mayHaveAuthority = environment.boolean('ENABLE_CA_SERVER', true);
   const hasAuthority = mayHaveAuthority && isAuthorityConfigured(authority);
   const securePort = securePortOf(flags, {
     ...{ hasAuthority, mayHaveAuthority, warn },
@@ -237,84 +237,87 @@ export function resolveDiscoveryOptions(
   return {
     ...addressesOf(flags),
     registries,
-    consul: registries.includes('Consul') ? consulSettingsOf(flags, from) : undefined,
+    consul: registries.includes('Consul') ? consulSettingsOf(flags, environment) : undefined,
     registryOptions: {
       systemNamespace: namespace,
-      selectWorkloadEntries: from.boolean('PILOT_ENABLE_K8S_SELECT_WORKLOAD_ENTRIES', true),
-      selectPods: from.boolean('PILOT_ENABLE_SERVICEENTRY_SELECT_PODS', true),
+      selectWorkloadEntries: environment.boolean('PILOT_ENABLE_K8S_SELECT_WORKLOAD_ENTRIES', true),
+      selectPods: environment.boolean('PILOT_ENABLE_SERVICEENTRY_SELECT_PODS', true),
     },
     features,
     namespace,
     clusterRegistriesNamespace: flags.clusterRegistriesNamespace || namespace,
     kubeconfig: flags.kubeconfig ?? '',
     pod: podOf(env),
-    revision: from.text('REVISION', ''),
-    podName: from.text('POD_NAME', ''),
-    leaseMs: leaseMsOf(from, warn),
-    rootConfigMap: from.text('PILOT_CA_CERT_CONFIGMAP', 'istio-ca-root-cert'),
-    writesGatewayApiStatus: from.boolean('PILOT_ENABLE_GATEWAY_API_STATUS', true),
-    createsGatewayClass: from.boolean('PILOT_ENABLE_GATEWAY_API_GATEWAYCLASS_CONTROLLER', true),
-    deploysGateways: from.boolean('PILOT_ENABLE_GATEWAY_API_DEPLOYMENT_CONTROLLER', true),
-    sharedMeshConfig: from.text('SHARED_MESH_CONFIG', ''),
+    revision: environment.text('REVISION', ''),
+    podName: environment.text('POD_NAME', ''),
+    leaseMs: leaseMsOf(environment, warn),
+    rootConfigMap: environment.text('PILOT_CA_CERT_CONFIGMAP', 'istio-ca-root-cert'),
+    writesGatewayApiStatus: environment.boolean('PILOT_ENABLE_GATEWAY_API_STATUS', true),
+    createsGatewayClass: environment.boolean('PILOT_ENABLE_GATEWAY_API_GATEWAYCLASS_CONTROLLER', true),
+    deploysGateways: environment.boolean('PILOT_ENABLE_GATEWAY_API_DEPLOYMENT_CONTROLLER', true),
+    sharedMeshConfig: environment.text('SHARED_MESH_CONFIG', ''),
     configDir: flags.configDir ?? '',
     meshConfigFile: flags.meshConfig ?? './etc/istio/config/mesh',
     networksConfigFile: flags.networksConfig ?? './etc/istio/config/meshNetworks',
     domain: (flags.domain ?? 'cluster.local').toLowerCase(),
-    clusterId: flags.clusterID ?? from.text('CLUSTER_ID', 'Kubernetes'),
+    clusterId: flags.clusterID ?? environment.text('CLUSTER_ID', 'Kubernetes'),
     clusterAliases: parseAliases(flags.clusterAliases ?? ''),
     securePort,
-    namesAddress: namesAddressOf(from, securePort, warn),
+    namesAddress: namesAddressOf(environment, securePort, warn),
     webhooksAddress: webhooksAddressOf(flags, hasCluster, securePort, warn),
     authority: securePort !== undefined && (hasAuthority || securePort.files === undefined) ? authority : undefined,
-    ownNames: controlPlaneNames(namespace, from.text('REVISION', ''), from.list('ISTIOD_CUSTOM_HOST')),
+    ownNames: controlPlaneNames(namespace, environment.text('REVISION', ''), environment.list('ISTIOD_CUSTOM_HOST')),
     shutdownMs: duration('--shutdownDuration', flags.shutdownDuration, 10_000),
     keepaliveIntervalMs: duration(
       '--keepaliveInterval',
       flags.keepaliveInterval,
-      from.timerMs('GRPC_KEEPALIVE_INTERVAL', 30_000),
+      environment.timerMs('GRPC_KEEPALIVE_INTERVAL', 30_000),
     ),
     keepaliveTimeoutMs: duration('--keepaliveTimeout', flags.keepaliveTimeout, 10_000),
     maxConnectionAgeMs: maxConnectionAge(flags.keepaliveMaxServerConnectionAge),
     push: {
-      debounceAfterMs: from.timerMs('PILOT_DEBOUNCE_AFTER', 100),
-      debounceMaxMs: from.timerMs('PILOT_DEBOUNCE_MAX', 10_000),
-      debounceEndpoints: from.boolean('PILOT_ENABLE_EDS_DEBOUNCE', true),
+      debounceAfterMs: environment.timerMs('PILOT_DEBOUNCE_AFTER', 100),
+      debounceMaxMs: environment.timerMs('PILOT_DEBOUNCE_MAX', 10_000),
+      debounceEndpoints: environment.boolean('PILOT_ENABLE_EDS_DEBOUNCE', true),
     },
-    pushThrottle: from.number('PILOT_PUSH_THROTTLE', 0) || byProcessors(),
-    streamsPerSecond: from.number('PILOT_MAX_REQUESTS_PER_SECOND', 0),
-    maxConcurrentStreams: from.number('ISTIO_GPRC_MAXSTREAMS', 100_000, 1),
-    maxRequestBytes: from.number('ISTIO_GPRC_MAXRECVMSGSIZE', 4 * 1024 * 1024, 1),
-    clientLimits: clientLimitsOf(from, openFiles, (note) => void notes.push(note)),
+    pushThrottle: environment.number('PILOT_PUSH_THROTTLE', 0) || byProcessors(),
+    streamsPerSecond: environment.number('PILOT_MAX_REQUESTS_PER_SECOND', 0),
+    maxConcurrentStreams: environment.number('ISTIO_GPRC_MAXSTREAMS', 100_000, 1),
+    maxRequestBytes: environment.number('ISTIO_GPRC_MAXRECVMSGSIZE', 4 * 1024 * 1024, 1),
+    clientLimits: clientLimitsOf(environment, openFiles, (note) => void notes.push(note)),
     // The two HTTP ports share half of the file descriptors that are not reserved for xDS.
     httpConnections: Math.min(connectionsOfPort(openFiles), Math.max(1, Math.floor(filesBeside(openFiles) / 4))),
     configLimits,
-    xdsSources: xdsSourceLimitsOf(from, configLimits),
-    ...cacheOptionsOf(from),
-    ...debugOptionsOf(flags, from),
-    checksIdentity: from.boolean('PILOT_ENABLE_XDS_IDENTITY_CHECK', true),
+    xdsSources: xdsSourceLimitsOf(environment, configLimits),
+    ...cacheOptionsOf(environment),
+    ...debugOptionsOf(flags, environment),
+    checksIdentity: environment.boolean('PILOT_ENABLE_XDS_IDENTITY_CHECK', true),
     secretsOnPlaintext,
     configNeedsIdentity,
-    authenticates: from.boolean('XDS_AUTH', true),
+    authenticates: environment.boolean('XDS_AUTH', true),
     registration: {
-      enabled: from.boolean('PILOT_ENABLE_WORKLOAD_ENTRY_AUTOREGISTRATION', true),
-      healthChecks: from.boolean('PILOT_ENABLE_WORKLOAD_ENTRY_HEALTHCHECKS', true),
-      graceMs: from.timerMs('PILOT_WORKLOAD_ENTRY_GRACE_PERIOD', 10_000),
+      enabled: environment.boolean('PILOT_ENABLE_WORKLOAD_ENTRY_AUTOREGISTRATION', true),
+      healthChecks: environment.boolean('PILOT_ENABLE_WORKLOAD_ENTRY_HEALTHCHECKS', true),
+      graceMs: environment.timerMs('PILOT_WORKLOAD_ENTRY_GRACE_PERIOD', 10_000),
     },
-    makeBeforeBreakMs: from.timerMs('PILOT_XDS_MAKE_BEFORE_BREAK_TIMEOUT', defaultMakeBeforeBreakMs),
-    removalDelayMs: Math.max(1, from.timerMs('PILOT_XDS_CLUSTER_REMOVAL_DELAY', defaultRemovalDelayMs)),
-    firstListsMs: from.timerMs('PILOT_REMOTE_CLUSTER_TIMEOUT', 30_000),
-    keyRefreshMs: from.timerMs('PILOT_JWT_PUB_KEY_REFRESH_INTERVAL', 20 * 60_000) || 20 * 60_000,
-    jwtRule: from.text('JWT_RULE', ''),
-    trustedGateways: from.list('TRUSTED_GATEWAY_CIDR'),
-    jwksAddresses: new BlockedAddresses({ blocked: from.list(blockedVariable), allowed: from.list(allowedVariable) }),
+    makeBeforeBreakMs: environment.timerMs('PILOT_XDS_MAKE_BEFORE_BREAK_TIMEOUT', defaultMakeBeforeBreakMs),
+    removalDelayMs: Math.max(1, environment.timerMs('PILOT_XDS_CLUSTER_REMOVAL_DELAY', defaultRemovalDelayMs)),
+    firstListsMs: environment.timerMs('PILOT_REMOTE_CLUSTER_TIMEOUT', 30_000),
+    keyRefreshMs: environment.timerMs('PILOT_JWT_PUB_KEY_REFRESH_INTERVAL', 20 * 60_000) || 20 * 60_000,
+    jwtRule: environment.text('JWT_RULE', ''),
+    trustedGateways: environment.list('TRUSTED_GATEWAY_CIDR'),
+    jwksAddresses: new BlockedAddresses({
+      blocked: environment.list(blockedVariable),
+      allowed: environment.list(allowedVariable),
+    }),
     notes,
     warnings,
   };
 }
 
 /** A Lease contains integer seconds. */
-function leaseMsOf(from: Environment, warn: (warning: LogWarning) => void): number {
-  const ms = from.timerMs('PILOT_LEASE_DURATION', defaultLeaseMs);
+function leaseMsOf(environment: Environment, warn: (warning: LogWarning) => void): number {
+  const ms = environment.timerMs('PILOT_LEASE_DURATION', defaultLeaseMs);
   if (ms >= minLeaseMs && ms % 1_000 === 0) return ms;
   warn({
     event: 'option.defaulted',
@@ -328,11 +331,11 @@ function leaseMsOf(from: Environment, warn: (warning: LogWarning) => void): numb
 
 /** The DNS server uses the certificate of the TLS port. */
 function namesAddressOf(
-  from: Environment,
+  environment: Environment,
   securePort: SecurePort | undefined,
   warn: (warning: LogWarning) => void,
 ): ListenAddress | undefined {
-  const address = parseListenAddress('DNS_ADDR', from.text('DNS_ADDR', ''));
+  const address = parseListenAddress('DNS_ADDR', environment.text('DNS_ADDR', ''));
   if (address === undefined || securePort !== undefined) return address;
   warn({
     event: 'option.withoutEffect',
@@ -365,27 +368,27 @@ function podOf({ KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port }:
   return host && port ? { KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port } : {};
 }
 
-function cacheOptionsOf(from: Environment) {
+function cacheOptionsOf(environment: Environment) {
   const cacheSize = 'PILOT_XDS_CACHE_SIZE';
-  const cacheEntries = from.isSet(cacheSize) ? from.number(cacheSize, 60_000) : Number.POSITIVE_INFINITY;
+  const cacheEntries = environment.isSet(cacheSize) ? environment.number(cacheSize, 60_000) : Number.POSITIVE_INFINITY;
   return {
-    cacheEntries: from.boolean('PILOT_ENABLE_XDS_CACHE', true) ? cacheEntries : 0,
-    cacheBytes: from.number('PILOT_XDS_CACHE_BYTES', quarterOfMemory(), 1),
-    keepsClusters: from.boolean('PILOT_ENABLE_CDS_CACHE', true),
-    keepsRoutes: from.boolean('PILOT_ENABLE_RDS_CACHE', true),
+    cacheEntries: environment.boolean('PILOT_ENABLE_XDS_CACHE', true) ? cacheEntries : 0,
+    cacheBytes: environment.number('PILOT_XDS_CACHE_BYTES', quarterOfMemory(), 1),
+    keepsClusters: environment.boolean('PILOT_ENABLE_CDS_CACHE', true),
+    keepsRoutes: environment.boolean('PILOT_ENABLE_RDS_CACHE', true),
   };
 }
 
-function debugOptionsOf(flags: DiscoveryFlags, from: Environment) {
+function debugOptionsOf(flags: DiscoveryFlags, environment: Environment) {
   return {
-    servesDebug: from.boolean('ENABLE_DEBUG_ON_HTTP', true),
+    servesDebug: environment.boolean('ENABLE_DEBUG_ON_HTTP', true),
     profile: switchOf('--profile', flags.profile, true),
     heapSnapshots: switchOf('--heapSnapshots', flags.heapSnapshots, false),
-    unsafeAdminEndpoints: from.boolean('UNSAFE_ENABLE_ADMIN_ENDPOINTS', false),
-    debugNamespaceAuth: from.boolean('ENABLE_DEBUG_ENDPOINT_AUTH', true),
-    debugLocalNeedsToken: from.boolean('DEBUG_ENDPOINT_AUTH_LOCALHOST', false),
-    localLogLevels: from.boolean('PILOT_LOG_LEVELS_FROM_LOCALHOST', false),
-    debugNamespaces: from.list('DEBUG_ENDPOINT_AUTH_ALLOWED_NAMESPACES'),
+    unsafeAdminEndpoints: environment.boolean('UNSAFE_ENABLE_ADMIN_ENDPOINTS', false),
+    debugNamespaceAuth: environment.boolean('ENABLE_DEBUG_ENDPOINT_AUTH', true),
+    debugLocalNeedsToken: environment.boolean('DEBUG_ENDPOINT_AUTH_LOCALHOST', false),
+    localLogLevels: environment.boolean('PILOT_LOG_LEVELS_FROM_LOCALHOST', false),
+    debugNamespaces: environment.list('DEBUG_ENDPOINT_AUTH_ALLOWED_NAMESPACES'),
   };
 }
 

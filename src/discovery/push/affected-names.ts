@@ -25,8 +25,8 @@ export function mayAffectType(kind: string, typeUrl: string, nodeType: NodeType)
 export function hostsOfRules({ context, previous, changed }: ContextPublication): readonly string[] {
   const hosts = [...changed].map(parseConfigKey).flatMap((key) => {
     if (key.kind !== 'DestinationRule') return [];
-    return [context, previous].flatMap((one) => {
-      const host = one?.hostOfRule(key);
+    return [context, previous].flatMap((pushContext) => {
+      const host = pushContext?.hostOfRule(key);
       return host === undefined ? [] : [host];
     });
   });
@@ -46,10 +46,13 @@ export function changesVisibleServices(
     previous.sidecarScopeFor(shape).services,
   ];
   if (currentServices === previousServices) return false;
-  const changed = new Set(keys.filter(({ kind }) => kind === 'ServiceEntry').map(({ name }) => name));
-  const kept = (services: typeof currentServices) => services.filter(({ hostname }) => !changed.has(hostname));
-  const [left, right] = [kept(currentServices), kept(previousServices)];
-  return left.length !== right.length || left.some((service, index) => service !== right[index]);
+  const changedHosts = new Set(keys.filter(({ kind }) => kind === 'ServiceEntry').map(({ name }) => name));
+  const withoutChanged = (services: typeof currentServices) =>
+    services.filter(({ hostname }) => !changedHosts.has(hostname));
+  const [remainingCurrent, right] = [withoutChanged(currentServices), withoutChanged(previousServices)];
+  return (
+    remainingCurrent.length !== right.length || remainingCurrent.some((service, index) => service !== right[index])
+  );
 }
 
 export interface AffectedScope {
@@ -62,17 +65,17 @@ export interface AffectedScope {
 /**
  * Returns all names, unless the generator can narrow down each change.
  *
- * @param changed changed keys, including those of {@link hostsOfRules}
+ * @param changedNames changed keys, including those of {@link hostsOfRules}
  */
 export function affectedNames(
-  changed: ReadonlySet<string>,
+  changedNames: ReadonlySet<string>,
   nameList: NameList,
   { typeUrl, nodeType, visibilityChanged }: AffectedScope,
   { narrowing, sharing }: Extract<Generator, { scope: 'named' }>,
 ): readonly string[] {
   if (narrowing === undefined) return nameList.names;
   const isEndpointType = typeUrl === endpointType;
-  const keys = [...changed].map(parseConfigKey).filter(({ kind }) => {
+  const keys = [...changedNames].map(parseConfigKey).filter(({ kind }) => {
     if (kind === ruleHost) return isEndpointType;
     if (isEndpointType && kind === 'DestinationRule') return false;
     if (isEndpointType && visibilityKinds.has(kind)) return visibilityChanged;

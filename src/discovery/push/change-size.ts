@@ -12,13 +12,13 @@ const valuesOfPort = 20;
  * @returns at most `max`
  */
 export function changeSize(
-  changed: Iterable<string>,
+  changedKeys: Iterable<string>,
   context: Pick<PushContext, 'servicesOf'>,
   configs: Pick<ConfigSnapshot, 'byKey'> | undefined,
   max: number,
 ): number {
   let size = 0;
-  for (const key of changed) {
+  for (const key of changedKeys) {
     const { kind, namespace, name } = parseConfigKey(key);
     if (kind === 'ServiceEntry')
       for (const { ports } of context.servicesOf(name, namespace)) size += valuesOfPort * ports.length;
@@ -30,13 +30,13 @@ export function changeSize(
 
 function valuesIn(spec: unknown, max: number): number {
   let count = 0;
-  const left: unknown[] = [spec];
-  while (left.length > 0 && count < max) {
-    const next = left.pop();
+  const unvisitedValues: unknown[] = [spec];
+  while (unvisitedValues.length > 0 && count < max) {
+    const next = unvisitedValues.pop();
     if (typeof next !== 'object' || next === null) continue;
     const values = Array.isArray(next) ? next : Object.values(next);
     count += values.length;
-    for (let index = 0; index < values.length && index < max; index++) left.push(values[index]);
+    for (let index = 0; index < values.length && index < max; index++) unvisitedValues.push(values[index]);
   }
   return Math.min(count, max);
 }

@@ -20,7 +20,7 @@ export interface PushParts
   readonly log: Logger;
 }
 
-export function makePush({ options, settings, meshConfigs, cluster, keySets, log, ...ofResources }: PushParts) {
+export function makePush({ options, settings, meshConfigs, cluster, keySets, log, ...resourceParts }: PushParts) {
   const { domain, clusterId, registries, registryOptions, features, clusterAliases } = options;
   const state = new MeshState({
     ...{ settings, domain, clusterId, meshConfigs, registries, registryOptions, features, keySets },
@@ -41,7 +41,7 @@ export function makePush({ options, settings, meshConfigs, cluster, keySets, log
     context: () => state.context,
     cache,
     clusterAliases,
-    ...ofResources,
+    ...resourceParts,
     warn: (node, reason) => log.warn('proxy.degraded', { node, reason }),
   });
   state.onPublished((published) => resources.published(published));

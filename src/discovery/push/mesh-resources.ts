@@ -240,8 +240,8 @@ export class MeshNode implements NodeResources {
 
   prepare(typeUrl: string, names: readonly string[] | '*'): ResourcePreparation | undefined {
     const [context, shape] = [this.#context, this.#shape];
-    const piece = this.#options.cache.prepare(context, typeUrl, shape, this.#permittedOf(typeUrl, names));
-    return piece && { piece, result: () => this.#getFrom(context, typeUrl, shape, names) };
+    const preparedBuild = this.#options.cache.prepare(context, typeUrl, shape, this.#permittedOf(typeUrl, names));
+    return preparedBuild && { piece: preparedBuild, result: () => this.#getFrom(context, typeUrl, shape, names) };
   }
 
   #getFrom(
@@ -273,8 +273,8 @@ export class MeshNode implements NodeResources {
 
   #isAwaitingAccess(names: readonly string[]): boolean {
     this.#permittedOf(secretType, names);
-    const ofNamespace = this.#permittedByNamespace(names);
-    if (ofNamespace.length === 0 || withoutSecrets(ofNamespace).length > 0) return false;
+    const permittedNames = this.#permittedByNamespace(names);
+    if (permittedNames.length === 0 || withoutSecrets(permittedNames).length > 0) return false;
     return this.#reader !== undefined && !this.#reader.isDecided;
   }
 
@@ -316,8 +316,11 @@ export class MeshNode implements NodeResources {
       if (!this.#reader.isAllowed) return 'denied';
     }
     if (readingOf === undefined) return undefined;
-    const readings = referencesOfCredential(name, this.proxy.configNamespace).map(readingOf);
-    return (['unread', 'present', 'refused'] as const).find((one) => readings.includes(one)) ?? 'absent';
+    const secretReadings = referencesOfCredential(name, this.proxy.configNamespace).map(readingOf);
+    return (
+      (['unread', 'present', 'refused'] as const).find((secretReading) => secretReadings.includes(secretReading)) ??
+      'absent'
+    );
   }
 
   typesToPush(change: ResourceChange, watched: readonly string[]): readonly string[] {
@@ -374,9 +377,11 @@ export class MeshNode implements NodeResources {
   #withheldWasmText(): string | undefined {
     const keys = withheldWasm(this.#shape, this.#context);
     if (keys.length === 0) return undefined;
-    const named = keys.slice(0, maxNamedObjects).map(({ kind, namespace, name }) => `${kind} ${namespace}/${name}`);
-    const more = keys.length > named.length ? ` and ${keys.length - named.length} more` : '';
-    return `Wasm code of ${named.join(', ')}${more} is not sent, and its failure policy applies: ${wasmUnsupportedReason(this.proxy.envoy)}`;
+    const objectNames = keys
+      .slice(0, maxNamedObjects)
+      .map(({ kind, namespace, name }) => `${kind} ${namespace}/${name}`);
+    const more = keys.length > objectNames.length ? ` and ${keys.length - objectNames.length} more` : '';
+    return `Wasm code of ${objectNames.join(', ')}${more} is not sent, and its failure policy applies: ${wasmUnsupportedReason(this.proxy.envoy)}`;
   }
 
   close(): void {

@@ -33,8 +33,8 @@ const cachedSecrets = memoizeByObject((cluster: EncodedResource) => {
 const cachedWithFetchLimit = memoizeByObject((cluster: EncodedResource) =>
   memoizeByObject((limit: FetchLimit) => {
     const { typeUrl, first, start, rest } = valueOf(cluster);
-    const limited = withFetchLimit(Buffer.concat([first.subarray(start), ...rest]), limit);
-    return limited === undefined ? cluster : encodeValue(typeUrl, limited, cluster.name);
+    const limitedBytes = withFetchLimit(Buffer.concat([first.subarray(start), ...rest]), limit);
+    return limitedBytes === undefined ? cluster : encodeValue(typeUrl, limitedBytes, cluster.name);
   }),
 );
 

@@ -27,12 +27,12 @@ export class TypesToPushMemo {
   /** @param changesOf called on a cache miss */
   typesToPush(now: ProxyInContext, earlier: ProxyInContext, changesOf: () => ChangesBetween): ReadonlySet<PushedType> {
     const { changes, keys, resultsByShape } = this.#pairFor(now.context, earlier.context, changesOf);
-    const ofShape = resultsByShape.get(now.shape) ?? new Map<ProxyShape, ReadonlySet<PushedType>>();
-    resultsByShape.set(now.shape, ofShape);
-    let types = ofShape.get(earlier.shape);
+    const resultsOfShape = resultsByShape.get(now.shape) ?? new Map<ProxyShape, ReadonlySet<PushedType>>();
+    resultsByShape.set(now.shape, resultsOfShape);
+    let types = resultsOfShape.get(earlier.shape);
     if (types === undefined) {
       types = typesToPush({ forced: changes.forced, keys }, now, earlier);
-      ofShape.set(earlier.shape, types);
+      resultsOfShape.set(earlier.shape, types);
     }
     return types;
   }
@@ -47,8 +47,8 @@ export class TypesToPushMemo {
   }
 
   #pairFor(now: PushContext, earlier: PushContext, changesOf: () => ChangesBetween): ContextPair {
-    const known = this.#pairs.find((pair) => pair.current === now && pair.previous === earlier);
-    if (known !== undefined) return known;
+    const cachedPair = this.#pairs.find((pair) => pair.current === now && pair.previous === earlier);
+    if (cachedPair !== undefined) return cachedPair;
     const changes = changesOf();
     const keys = [...changes.changed].map(parseConfigKey);
     const onlyEndpoints = !changes.forced && keys.every(({ kind }) => kind === 'Endpoints');

@@ -49,12 +49,12 @@ const checks: readonly ConfigCheck[] = [
 export function* findConfigWarnings(
   context: PushContext,
   configs: ConfigSet,
-  known: KnownObjects,
+  knownObjects: KnownObjects,
   meshConfig = unlocatedMeshConfig,
 ): Generator<ConfigWarning | undefined> {
-  const steps = MeshHosts.of(context.services, context.domain, known);
+  const steps = MeshHosts.of(context.services, context.domain, knownObjects);
   let step = steps.next();
   for (; step.done !== true; step = steps.next()) yield undefined;
-  const sources = { context, configs, known, hosts: step.value, meshConfig };
+  const sources = { context, configs, known: knownObjects, hosts: step.value, meshConfig };
   for (const check of checks) yield* check(sources);
 }

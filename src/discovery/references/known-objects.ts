@@ -79,7 +79,7 @@ export class ObjectsOfControlPlane implements KnownObjects {
  */
 export class ObjectsOfFiles implements KnownObjects {
   readonly areOfFiles = true;
-  readonly #known = new Set<string>();
+  readonly #knownKeys = new Set<string>();
   readonly #namespaces = new Set<string>();
   readonly #rejected = new Set<string>();
   readonly #unchecked = new Set<string>();
@@ -93,15 +93,15 @@ export class ObjectsOfFiles implements KnownObjects {
     for (const { kind, namespace } of rejected) this.#rejected.add(`${kind} ${namespace}`).add(`${kind} `);
     for (const [kind, all] of Object.entries(configs) as [string, readonly Config[]][]) {
       for (const { namespace } of all) {
-        this.#known.add(`${kind} ${namespace}`);
+        this.#knownKeys.add(`${kind} ${namespace}`);
         this.#namespaces.add(namespace);
-        this.#known.add(`${kind} `);
+        this.#knownKeys.add(`${kind} `);
       }
     }
-    if (haveGateway(configs.Pod, configs.Gateway)) this.#known.add('GatewayPod ');
-    this.#known.add('NetworkGateway ');
+    if (haveGateway(configs.Pod, configs.Gateway)) this.#knownKeys.add('GatewayPod ');
+    this.#knownKeys.add('NetworkGateway ');
     this.#hasNamespacesOfCluster = areOfCluster(configs.Namespace);
-    if (hasMeshConfig) this.#known.add('ExtensionProvider ');
+    if (hasMeshConfig) this.#knownKeys.add('ExtensionProvider ');
   }
 
   isComplete(kind: CheckedKind, namespace = ''): boolean {
@@ -109,7 +109,7 @@ export class ObjectsOfFiles implements KnownObjects {
     if (kind === 'Namespace') return this.#hasNamespacesOfCluster;
     // Files with objects of a namespace are expected to contain its ReferenceGrants.
     const isKnown =
-      kind === 'ReferenceGrant' ? this.#namespaces.has(namespace) : this.#known.has(`${kind} ${namespace}`);
+      kind === 'ReferenceGrant' ? this.#namespaces.has(namespace) : this.#knownKeys.has(`${kind} ${namespace}`);
     if (isKnown && !this.#rejected.has(`${kind} ${namespace}`)) return true;
     this.#unchecked.add(`${kind} ${namespace}`);
     return false;

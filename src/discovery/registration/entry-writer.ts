@@ -75,16 +75,16 @@ export class EntryWriter {
     if (entry === undefined || annotationsOf(entry)[annotations.controller] !== controller) {
       return { outcome: 'foreign' };
     }
-    const named = { ...where, version: entry.metadata.resourceVersion ?? '' };
+    const entryOrder = { ...where, version: entry.metadata.resourceVersion ?? '' };
     switch (order.operation) {
       case 'report health': {
         const conditions = withHealth(entry.status, order.health, this.#time);
         if (conditions === undefined) return { outcome: 'written' };
-        return { ...named, verb: 'patch', subresource: 'status', fields: { status: { conditions } } };
+        return { ...entryOrder, verb: 'patch', subresource: 'status', fields: { status: { conditions } } };
       }
       case 'note disconnect':
         return {
-          ...{ ...named, verb: 'patch' },
+          ...{ ...entryOrder, verb: 'patch' },
           fields: {
             metadata: {
               annotations: { [annotations.connectedAt]: null, [annotations.disconnectedAt]: this.#time },
@@ -93,7 +93,7 @@ export class EntryWriter {
         };
       case 'delete':
         if (annotationsOf(entry)[annotations.disconnectedAt] === undefined) return { outcome: 'foreign' };
-        return { ...named, verb: 'delete' };
+        return { ...entryOrder, verb: 'delete' };
     }
   }
 
@@ -105,10 +105,11 @@ export class EntryWriter {
       if (problem !== undefined) return { outcome: 'rejected', reason: problem };
       if (entry.metadata.deletionTimestamp !== undefined)
         return { outcome: 'failed', reason: 'the WorkloadEntry is being deleted' };
-      const known = annotationsOf(entry);
+      const currentAnnotations = annotationsOf(entry);
       const isCurrent =
-        known[annotations.connectedAt] === connectedAt && known[annotations.disconnectedAt] === undefined;
-      if (isCurrent && known[annotations.controller] === controller) return { outcome: 'written' };
+        currentAnnotations[annotations.connectedAt] === connectedAt &&
+        currentAnnotations[annotations.disconnectedAt] === undefined;
+      if (isCurrent && currentAnnotations[annotations.controller] === controller) return { outcome: 'written' };
       const claimedAnnotations = {
         [annotations.controller]: controller,
         [annotations.connectedAt]: connectedAt,
@@ -163,17 +164,17 @@ function ownershipProblem(entry: KubernetesObject, claim: WorkloadClaim): string
 /** Conditions with the reported health. `undefined` if nothing changes. */
 function withHealth(status: unknown, { healthy, message }: WorkloadHealth, now: string): unknown[] | undefined {
   const previous: unknown[] = isObject(status) && Array.isArray(status.conditions) ? status.conditions : [];
-  const at = previous.findIndex((one) => isObject(one) && one.type === 'Healthy');
-  const known = previous[at];
+  const conditionIndex = previous.findIndex((condition) => isObject(condition) && condition.type === 'Healthy');
+  const healthCondition = previous[conditionIndex];
   const reported = { status: healthy ? 'True' : 'False', message: message.slice(0, maxMessageLength) };
-  const isSameStatus = isObject(known) && known.status === reported.status;
-  if (isSameStatus && (known.message ?? '') === reported.message) return undefined;
-  const since = isSameStatus ? known.lastTransitionTime : now;
+  const isSameStatus = isObject(healthCondition) && healthCondition.status === reported.status;
+  if (isSameStatus && (healthCondition.message ?? '') === reported.message) return undefined;
+  const since = isSameStatus ? healthCondition.lastTransitionTime : now;
   const condition = {
     ...{ type: 'Healthy', ...reported, reason: healthy ? 'Healthy' : 'Unhealthy' },
     ...{ lastProbeTime: now, lastTransitionTime: since ?? now },
   };
-  return at < 0 ? [...previous, condition] : previous.with(at, condition);
+  return conditionIndex < 0 ? [...previous, condition] : previous.with(conditionIndex, condition);
 }
 
 function outcomeOf(error: unknown, { operation }: EntryOrder): EntryResult {

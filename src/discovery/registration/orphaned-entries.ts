@@ -123,14 +123,17 @@ export class OrphanedEntries implements Duty {
   /** Lists the Leases, and records how long each has been unchanged. */
   async #observeLeases(): Promise<void> {
     const { server, namespace } = this.#options;
-    const found = await presenceLeases(server, namespace);
-    const versions = new Map(found.map(({ metadata }) => [metadata.name, metadata.resourceVersion]));
-    const at = this.#options.now();
+    const presenceLeasesFound = await presenceLeases(server, namespace);
+    const versions = new Map(presenceLeasesFound.map(({ metadata }) => [metadata.name, metadata.resourceVersion]));
+    const observedAt = this.#options.now();
     const names = new Set([...versions.keys(), ...this.#holders(), ...(this.#options.records?.leases ?? [])]);
     this.#observations = new Map(
       [...names].slice(0, maxReplicas).map((name) => {
         const [version, previous] = [versions.get(name), this.#observations.get(name)];
-        return [name, previous?.version === version && previous !== undefined ? previous : { version, since: at }];
+        return [
+          name,
+          previous?.version === version && previous !== undefined ? previous : { version, since: observedAt },
+        ];
       }),
     );
   }

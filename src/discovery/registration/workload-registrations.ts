@@ -113,10 +113,10 @@ export class WorkloadRegistrations {
       const code = /service account/.test(problem) ? 'PERMISSION_DENIED' : 'FAILED_PRECONDITION';
       return { code, reason: problem };
     }
-    const known = this.#workloads.get(claim.entry);
-    const ownershipProblem = known === undefined ? undefined : ownershipProblemOf(known, claim);
+    const existingWorkload = this.#workloads.get(claim.entry);
+    const ownershipProblem = existingWorkload === undefined ? undefined : ownershipProblemOf(existingWorkload, claim);
     if (ownershipProblem !== undefined || this.#slots.has(claim.entry)) return ownershipProblem;
-    const isFull = known === undefined && this.#workloads.size >= maxKnownFactor * this.#limits.maxWorkloads;
+    const isFull = existingWorkload === undefined && this.#workloads.size >= maxKnownFactor * this.#limits.maxWorkloads;
     return isFull || !this.#slots.accepts(shareOf(claim)) ? this.#exhausted(claim) : undefined;
   }
 
@@ -197,21 +197,21 @@ export class WorkloadRegistrations {
     serviceAccount,
   }: Pick<WorkloadClaim, 'namespace' | 'serviceAccount'>): RegistrationRejection {
     const { maxWorkloads, maxOfAccount } = this.#limits;
-    const ofAccount = this.#slots.sizeOf([namespace, serviceAccount]);
+    const accountSize = this.#slots.sizeOf([namespace, serviceAccount]);
     const reason =
-      ofAccount >= maxOfAccount
-        ? `service account ${namespace}/${serviceAccount} has ${ofAccount} registered workloads, the limit is ${maxOfAccount}`
+      accountSize >= maxOfAccount
+        ? `service account ${namespace}/${serviceAccount} has ${accountSize} registered workloads, the limit is ${maxOfAccount}`
         : `${this.#slots.size} of at most ${maxWorkloads} workloads are registered at this replica, and namespace ${namespace} has its fair share of ${this.#slots.sizeOf([namespace])}`;
     return { code: 'RESOURCE_EXHAUSTED', reason };
   }
 
   #workloadOf(claim: WorkloadClaim): Workload {
-    const known = this.#workloads.get(claim.entry);
-    if (known !== undefined) {
+    const existingWorkload = this.#workloads.get(claim.entry);
+    if (existingWorkload !== undefined) {
       // Reported metadata may have changed. The slot still belongs to the original account.
-      known.claim = { ...claim, serviceAccount: known.claim.serviceAccount };
-      if (known.connections.size === 0) known.connectedAs = claim.serviceAccount;
-      return known;
+      existingWorkload.claim = { ...claim, serviceAccount: existingWorkload.claim.serviceAccount };
+      if (existingWorkload.connections.size === 0) existingWorkload.connectedAs = claim.serviceAccount;
+      return existingWorkload;
     }
     const workload: Workload = {
       ...{ claim, connectedAs: claim.serviceAccount, connectedAt: '' },
@@ -252,13 +252,13 @@ export class WorkloadRegistrations {
  * same entry name.
  */
 function ownershipProblemOf(
-  { claim: known, connectedAs, connections }: Workload,
+  { claim: existingClaim, connectedAs, connections }: Workload,
   claim: WorkloadClaim,
 ): RegistrationRejection | undefined {
   const prefix = `WorkloadEntry ${claim.namespace}/${claim.name} already exists, and is`;
-  if (known.group !== claim.group)
-    return { code: 'FAILED_PRECONDITION', reason: `${prefix} of WorkloadGroup ${known.group}` };
-  if (known.address !== claim.address || known.network !== claim.network)
+  if (existingClaim.group !== claim.group)
+    return { code: 'FAILED_PRECONDITION', reason: `${prefix} of WorkloadGroup ${existingClaim.group}` };
+  if (existingClaim.address !== claim.address || existingClaim.network !== claim.network)
     return { code: 'FAILED_PRECONDITION', reason: `${prefix} of another address` };
   if (connections.size === 0 || connectedAs === claim.serviceAccount) return undefined;
   return { code: 'PERMISSION_DENIED', reason: `${prefix} of a connected workload with another service account` };

@@ -43,7 +43,9 @@ export class AggregateRegistry extends AnyRegistry {
   }
 
   registryOf(provider: string, clusterId: string): Registry | undefined {
-    return this.#registries.find((one) => one.provider === provider && one.clusterId === clusterId);
+    return this.#registries.find(
+      (currentRegistry) => currentRegistry.provider === provider && currentRegistry.clusterId === clusterId,
+    );
   }
 
   /**
@@ -54,7 +56,9 @@ export class AggregateRegistry extends AnyRegistry {
   replaceRegistry(registry: Registry): void {
     const previous = this.registryOf(registry.provider, registry.clusterId);
     previous?.stop();
-    this.#registries = this.#registries.map((one) => (one === previous ? registry : one));
+    this.#registries = this.#registries.map((currentRegistry) =>
+      currentRegistry === previous ? registry : currentRegistry,
+    );
   }
 
   /** Stops a registry and removes its endpoints from all services, with a full push. */
@@ -62,7 +66,7 @@ export class AggregateRegistry extends AnyRegistry {
     const registry = this.registryOf(provider, clusterId);
     if (registry === undefined) return;
     registry.stop();
-    this.#registries = this.#registries.filter((one) => one !== registry);
+    this.#registries = this.#registries.filter((currentRegistry) => currentRegistry !== registry);
     this.#updater.removeShard({ provider, cluster: clusterId });
   }
 
@@ -83,8 +87,8 @@ export class AggregateRegistry extends AnyRegistry {
 
   /** The service of the first registry that has the host. Kubernetes services are merged over all clusters. */
   override getService(hostname: string): Service | undefined {
-    const found = this.#registries.find((registry) => registry.getService(hostname) !== undefined);
-    if (found?.provider !== 'Kubernetes') return found?.getService(hostname);
+    const owningRegistry = this.#registries.find((registry) => registry.getService(hostname) !== undefined);
+    if (owningRegistry?.provider !== 'Kubernetes') return owningRegistry?.getService(hostname);
     const clusters = this.#registries.filter(({ provider }) => provider === 'Kubernetes');
     return mergeServices(
       clusters.map((registry) => ({

@@ -7,13 +7,13 @@ export type ResolveName = (hostname: string, signal: AbortSignal) => Promise<Nam
 
 /** Tracked names and their current addresses. The chart `gateway-name` decides when to resolve them. */
 export class GatewayNames {
-  readonly #changed: () => void;
+  readonly #onChanged: () => void;
   readonly #listeners = new Set<(hostnames: ReadonlySet<string>) => void>();
   readonly #addresses = new Map<string, readonly string[]>();
   #tracked: ReadonlySet<string> = new Set();
 
-  constructor(changed: () => void) {
-    this.#changed = changed;
+  constructor(onChanged: () => void) {
+    this.#onChanged = onChanged;
   }
 
   /** Addresses in sorted order. Empty until the name is resolved. */
@@ -44,7 +44,7 @@ export class GatewayNames {
   setAddresses(hostname: string, addresses: readonly string[]): void {
     if (!this.#tracked.has(hostname)) return;
     this.#addresses.set(hostname, addresses);
-    this.#changed();
+    this.#onChanged();
   }
 }
 

@@ -18,7 +18,7 @@ export class Handover implements XdsUpdater {
   readonly #updater: XdsUpdater;
   readonly #onForwarded: () => void;
   /** Held updates by service. `undefined` while updates are forwarded. */
-  #held: Map<string, HeldUpdate> | undefined;
+  #heldUpdates: Map<string, HeldUpdate> | undefined;
 
   /**
    * @param onForwarded called after each forwarded change
@@ -27,7 +27,7 @@ export class Handover implements XdsUpdater {
   constructor(updater: XdsUpdater, onForwarded: () => void, isHeld: boolean) {
     this.#updater = updater;
     this.#onForwarded = onForwarded;
-    this.#held = isHeld ? new Map() : undefined;
+    this.#heldUpdates = isHeld ? new Map() : undefined;
   }
 
   servicesOf(hostname: string, namespace: string): readonly Service[] {
@@ -48,8 +48,8 @@ export class Handover implements XdsUpdater {
   }
 
   svcUpdate(shard: ShardKey, service: ServiceName, event: ServiceEvent['event']): void {
-    if (this.#held !== undefined) {
-      if (event === 'delete') this.#held.delete(idOf(service));
+    if (this.#heldUpdates !== undefined) {
+      if (event === 'delete') this.#heldUpdates.delete(idOf(service));
       return;
     }
     this.#updater.svcUpdate(shard, service, event);
@@ -78,33 +78,35 @@ export class Handover implements XdsUpdater {
    * @param previous services of the replaced registry
    */
   release(shard: ShardKey, previous: readonly Service[], now: Pick<ServiceDiscovery, 'services'>): void {
-    const held = this.#held;
-    if (held === undefined) return;
-    this.#held = undefined;
-    const old = Map.groupBy(previous, idOf);
+    const heldUpdates = this.#heldUpdates;
+    if (heldUpdates === undefined) return;
+    this.#heldUpdates = undefined;
+    const previousById = Map.groupBy(previous, idOf);
     const current = Map.groupBy(now.services(), idOf);
     for (const [id, services] of current) {
       const { hostname, namespace } = services[0]!;
-      const { endpoints = [] } = held.get(id) ?? {};
-      if (isDeepStrictEqual(services, old.get(id))) this.#updater.edsUpdate(shard, { hostname, namespace }, endpoints);
+      const { endpoints = [] } = heldUpdates.get(id) ?? {};
+      if (isDeepStrictEqual(services, previousById.get(id)))
+        this.#updater.edsUpdate(shard, { hostname, namespace }, endpoints);
       else {
         this.#updater.edsCacheUpdate(shard, { hostname, namespace }, endpoints);
-        this.#updater.svcUpdate(shard, { hostname, namespace }, old.has(id) ? 'update' : 'add');
+        this.#updater.svcUpdate(shard, { hostname, namespace }, previousById.has(id) ? 'update' : 'add');
       }
     }
-    for (const [id, [service]] of old) if (!current.has(id)) this.#updater.svcUpdate(shard, service!, 'delete');
+    for (const [id, [service]] of previousById)
+      if (!current.has(id)) this.#updater.svcUpdate(shard, service!, 'delete');
     this.#updater.pruneShard(shard, (service) => current.has(idOf(service)));
     this.#onForwarded();
   }
 
   #hold({ hostname, namespace }: ServiceName, endpoints: readonly Endpoint[]): boolean {
-    this.#held?.set(idOf({ hostname, namespace }), { hostname, namespace, endpoints });
-    return this.#held !== undefined;
+    this.#heldUpdates?.set(idOf({ hostname, namespace }), { hostname, namespace, endpoints });
+    return this.#heldUpdates !== undefined;
   }
 
   /** Forwards an update. Until the registry is active, updates that belong to no service are dropped, because they have no effect. */
   #forward(forward: () => void): void {
-    if (this.#held !== undefined) return;
+    if (this.#heldUpdates !== undefined) return;
     forward();
     this.#onForwarded();
   }

@@ -48,7 +48,7 @@ export class MemoryRegistry extends ShardRegistry {
   }
 
   protected override deliverPending(): void {
-    for (const held of this.#states.values()) this.#deliverChange(held, { ...held, services: [], endpoints: [] });
+    for (const state of this.#states.values()) this.#deliverChange(state, { ...state, services: [], endpoints: [] });
   }
 
   #stateOf({ hostname, namespace }: ServiceName): ServiceState {

@@ -106,8 +106,8 @@ export class MeshRegistries {
 
   /** Sets the additional registries, and returns all registries. {@link keepOnly} removes the others. */
   offer(offers: readonly RegistryOffer[]): readonly ListedRegistry[] {
-    const taken = offers.map(nameOf).find((name) => this.#builtInNames.includes(name));
-    if (taken !== undefined) throw new Error(`registry ${taken} already exists`);
+    const takenName = offers.map(nameOf).find((name) => this.#builtInNames.includes(name));
+    if (takenName !== undefined) throw new Error(`registry ${takenName} already exists`);
     this.#offers = new Map(offers.map((offer) => [nameOf(offer), offer]));
     return [
       ...this.#builtInNames.map((registry) => ({ registry, revision: '' })),
@@ -231,8 +231,8 @@ export class MeshRegistries {
 
   *applying(changes: readonly ChangedConfigObject[], objects: ObjectsByKey): Steps<void> {
     const keys = [...new Set(changes.map(({ key }) => key))];
-    const changed = keys.filter((key) => serviceKindSet.has(key.slice(0, key.indexOf('/'))));
-    yield* this.#untilDone(this.#following(changed.map((key): KeyedObject => [key, objects.get(key)])));
+    const changedKeys = keys.filter((key) => serviceKindSet.has(key.slice(0, key.indexOf('/'))));
+    yield* this.#untilDone(this.#following(changedKeys.map((key): KeyedObject => [key, objects.get(key)])));
   }
 
   /** Rebuilds the object registries with other settings. Requires a full push. */
@@ -319,16 +319,16 @@ export class MeshRegistries {
 
   /** @returns whether any service changed */
   *#updatingServices(): Steps<boolean> {
-    const changed = this.updates.takeServicesChanged();
-    if (changed === 'all' || changed.length > maxSingleServices || this.#snapshot === emptyRegistry) {
+    const changedServices = this.updates.takeServicesChanged();
+    if (changedServices === 'all' || changedServices.length > maxSingleServices || this.#snapshot === emptyRegistry) {
       yield* this.#services.setting(this.#aggregate.services());
       return true;
     }
-    for (const name of changed) {
+    for (const name of changedServices) {
       this.#services.setNamed(name, this.#aggregate.servicesOf(name.hostname, name.namespace));
       yield;
     }
-    return changed.length > 0;
+    return changedServices.length > 0;
   }
 
   #objectRegistries(): [KubernetesRegistry, ServiceEntryRegistry] {
@@ -351,12 +351,12 @@ export class MeshRegistries {
   *#delivering(changes: readonly ConfigObjectChange<Config>[]): Steps<void> {
     const kubernetes = changes.filter(({ key }) => kubernetesServiceKinds.has(key.kind));
     const entries = changes.filter(({ key }) => !kubernetesServiceKinds.has(key.kind));
-    if (entries.length > 0) yield* this.#entries.changingObjects(this.#ofMembers(entries, kubernetes));
-    else if (kubernetes.some(isNamespace)) yield* this.#entries.changingObjects(this.#ofMembers([], kubernetes));
+    if (entries.length > 0) yield* this.#entries.changingObjects(this.#changesOfMembers(entries, kubernetes));
+    else if (kubernetes.some(isNamespace)) yield* this.#entries.changingObjects(this.#changesOfMembers([], kubernetes));
     if (kubernetes.length > 0) yield* this.#kubernetes.changingObjects(kubernetes);
   }
 
-  #ofMembers(
+  #changesOfMembers(
     changes: readonly ConfigObjectChange<Config>[],
     kubernetesChanges: readonly ConfigObjectChange<Config>[],
   ): readonly ConfigObjectChange<Config>[] {
@@ -382,8 +382,10 @@ export class MeshRegistries {
   }
 
   #gateways(services: ServiceRegistry['services'], previous: NetworkGateways): NetworkGateways {
-    const named = gatewaysOfNetworks(this.#settings.networks, (host) => services.filter((s) => s.hostname === host));
-    const all = [...this.#aggregate.networkGateways(), ...named];
+    const namedGateways = gatewaysOfNetworks(this.#settings.networks, (host) =>
+      services.filter((s) => s.hostname === host),
+    );
+    const all = [...this.#aggregate.networkGateways(), ...namedGateways];
     this.gatewayNames.track(new Set(all.map(({ address }) => address).filter((address) => !isIpAddress(address))));
     const now = new NetworkGateways(resolvedGateways(all, (name) => this.gatewayNames.addressesOf(name)));
     if (now.isSameAs(previous)) return previous;

@@ -79,10 +79,10 @@ export class RegistryUpdates implements XdsUpdater {
 
   /** Names of services that were added, removed or changed since the last call, or `all` if unknown. */
   takeServicesChanged(): readonly ServiceName[] | 'all' {
-    const changed = this.#allServicesChanged ? 'all' : [...this.#servicesChanged.values()];
+    const changedServices = this.#allServicesChanged ? 'all' : [...this.#servicesChanged.values()];
     this.#allServicesChanged = false;
     this.#servicesChanged = new Map();
-    return changed;
+    return changedServices;
   }
 
   /** Keys of services and endpoints that {@link take} will return. */

@@ -84,11 +84,11 @@ export type RegistryOffers = (offered: (offers: readonly RegistryOffer[]) => voi
 /** Merges several lists of registries. Reports nothing until all lists are known, so that startup waits for all of them. */
 export function joinOffers(...lists: readonly RegistryOffers[]): RegistryOffers {
   return (offered) => {
-    const known: (readonly RegistryOffer[] | undefined)[] = lists.map(() => undefined);
+    const knownOffers: (readonly RegistryOffer[] | undefined)[] = lists.map(() => undefined);
     const stops = lists.map((list, index) =>
       list((offers) => {
-        known[index] = offers;
-        if (known.every((one) => one !== undefined)) offered(known.flat());
+        knownOffers[index] = offers;
+        if (knownOffers.every((registryOffers) => registryOffers !== undefined)) offered(knownOffers.flat());
       }),
     );
     return () => {

@@ -48,8 +48,8 @@ export class ServiceObjects {
   #budget: EndpointBudget;
   readonly #configured = new Map<string, Config>();
   #hasUpdated = false;
-  #limited: Limited = new Map();
-  #reportedLimits: Limited = this.#limited;
+  #limitedEntries: Limited = new Map();
+  #reportedLimits: Limited = this.#limitedEntries;
   #problems: ConfigProblem[] = [];
   #recovered: string[] = [];
   #clusterEvents: ObjectEvent[] = [];
@@ -77,16 +77,16 @@ export class ServiceObjects {
   }
 
   get limitedCount(): number {
-    return this.#limited.size;
+    return this.#limitedEntries.size;
   }
 
   limitOf(key: string): LimitedObject | undefined {
-    return this.#limited.get(key);
+    return this.#limitedEntries.get(key);
   }
 
   /** An object of the configuration, without endpoints if it exceeds the limit. */
   limitedConfigured(key: string): Config | undefined {
-    return this.#limited.get(key)?.config ?? this.#configured.get(key);
+    return this.#limitedEntries.get(key)?.config ?? this.#configured.get(key);
   }
 
   /** Applies changes of the configuration, and changes of the cluster since the last call. */
@@ -123,7 +123,7 @@ export class ServiceObjects {
     if (!this.#hasUpdated) return { changes: [], events: [] };
     const { cluster } = this.#options;
     const moved = new Map<string, Config | undefined>();
-    for (const key of this.#limited.keys()) moved.set(key, undefined);
+    for (const key of this.#limitedEntries.keys()) moved.set(key, undefined);
     for (const config of cluster === undefined ? [] : yield* cluster.all()) moved.set(configKeyText(config), config);
     for (const [key, config] of this.#configured) moved.set(key, config);
     this.#budget = this.#newBudget();
@@ -131,42 +131,47 @@ export class ServiceObjects {
   }
 
   takeReport(): ServiceObjectReport {
-    const limits = [...changedLimits(this.#reportedLimits, this.#limited)];
+    const limits = [...changedLimits(this.#reportedLimits, this.#limitedEntries)];
     const report = {
       problems: [
         ...this.#problems,
-        ...limits.flatMap(([, limited]) => (limited === undefined ? [] : [limited.problem])),
+        ...limits.flatMap(([, limitedEntry]) => (limitedEntry === undefined ? [] : [limitedEntry.problem])),
       ],
       recovered: this.#recovered,
       events: this.#clusterEvents,
       limits,
     };
-    this.#reportedLimits = this.#limited;
+    this.#reportedLimits = this.#limitedEntries;
     [this.#problems, this.#recovered, this.#clusterEvents] = [[], [], []];
     return report;
   }
 
   *#limiting(moved: Map<string, Config | undefined>, events: readonly ObjectEvent[]): Steps<ObjectsUpdate> {
-    const given = (key: string): Config | undefined =>
+    const configBeforeLimit = (key: string): Config | undefined =>
       moved.has(key) ? moved.get(key) : (this.#configured.get(key) ?? this.#clusterObject(key));
-    const { limited, changed } = yield* this.#budget.limiting(moved.keys(), given, {}, this.#limited);
-    for (const key of changed) if (!moved.has(key)) moved.set(key, given(key));
+    const { limited, changed } = yield* this.#budget.limiting(
+      moved.keys(),
+      configBeforeLimit,
+      {},
+      this.#limitedEntries,
+    );
+    for (const key of changed) if (!moved.has(key)) moved.set(key, configBeforeLimit(key));
     const changes: ConfigObjectChange<Config>[] = [];
     for (const [key, current] of moved) {
-      const one = limited.get(key);
+      const limitedEntry = limited.get(key);
       changes.push({
         key: parseConfigKey(key),
-        current: one?.original === current ? (one?.config ?? current) : current,
+        current: limitedEntry?.original === current ? (limitedEntry?.config ?? current) : current,
       });
       yield;
     }
-    if (changed.size > 0) this.#limited = limited;
+    if (changed.size > 0) this.#limitedEntries = limited;
     return { changes, events };
   }
 
   /** Returns the original if the object is limited, because the registry stores the reduced form. */
   #clusterObject(key: string): Config | undefined {
-    return this.#limited.get(key)?.original ?? this.#registry().objectOf(key);
+    return this.#limitedEntries.get(key)?.original ?? this.#registry().objectOf(key);
   }
 
   #newBudget(): EndpointBudget {

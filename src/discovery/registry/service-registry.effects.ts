@@ -52,8 +52,8 @@ function listRegistries(state: RegistryState, offers: RegistryOffers = none) {
       if (!isStopped) sendBack({ type: 'registry.changed', registry: state.registries.clusterRegistryName });
     });
     const stopListening = state.onGatewaysResolved(() => sendBack({ type: 'gateways.resolved' }));
-    const stopOffers = offers((given) => {
-      sendBack({ type: 'registries.listed', registries: [...state.registries.offer(given)] });
+    const stopOffers = offers((listedOffers) => {
+      sendBack({ type: 'registries.listed', registries: [...state.registries.offer(listedOffers)] });
     });
     return () => {
       isStopped = true;

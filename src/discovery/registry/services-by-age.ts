@@ -7,7 +7,7 @@ import { atOnce, type Steps } from '../../runtime/turns.ts';
 /** Services of all registries, oldest first. The cost of a change does not depend on the number of services. */
 export class ServicesByAge {
   #list: SortedList<Service>;
-  readonly #named = new Map<string, readonly Service[]>();
+  readonly #servicesByName = new Map<string, readonly Service[]>();
   /** Position among services with the same name and age. */
   readonly #positions = new WeakMap<Service, number>();
 
@@ -25,9 +25,9 @@ export class ServicesByAge {
   }
 
   *setting(services: readonly Service[]): Steps<void> {
-    this.#named.clear();
-    for (const [name, named] of Map.groupBy(services, nameOf)) {
-      this.#setNamed(name, named);
+    this.#servicesByName.clear();
+    for (const [name, sameNameServices] of Map.groupBy(services, nameOf)) {
+      this.#setNamed(name, sameNameServices);
       yield;
     }
     this.#list = yield* SortedList.building(services, this.#byAge);
@@ -37,15 +37,15 @@ export class ServicesByAge {
   setNamed(name: ServiceName, services: readonly Service[]): void {
     const key = nameOf(name);
     // Services are removed before new positions are set, because the list finds them by their previous positions.
-    this.#list = this.#list.edited(this.#named.get(key) ?? [], []);
+    this.#list = this.#list.edited(this.#servicesByName.get(key) ?? [], []);
     this.#setNamed(key, services);
     this.#list = this.#list.edited([], services);
   }
 
   #setNamed(name: string, services: readonly Service[]): void {
-    if (services.length === 0) this.#named.delete(name);
-    else this.#named.set(name, services);
-    for (const [place, service] of services.entries()) this.#positions.set(service, place);
+    if (services.length === 0) this.#servicesByName.delete(name);
+    else this.#servicesByName.set(name, services);
+    for (const [position, service] of services.entries()) this.#positions.set(service, position);
   }
 
   readonly #byAge = (a: Service, b: Service): number =>

@@ -120,9 +120,11 @@ export class RemoteCluster {
       this.#registries.add(registry);
       if (!this.#isSynced) return;
       if (this.#hasRead) {
-        const turns = new Turns();
-        const all = await turns.through(this.#objects.all());
-        await turns.through(registry.changingObjects(all.map((current) => ({ key: configKeyOf(current), current }))));
+        const workTurns = new Turns();
+        const all = await workTurns.through(this.#objects.all());
+        await workTurns.through(
+          registry.changingObjects(all.map((current) => ({ key: configKeyOf(current), current }))),
+        );
       } else await this.#read();
       registry.complete();
     });
@@ -149,11 +151,11 @@ export class RemoteCluster {
     this.#hasRead = true;
     const { named, log } = this.#options;
     const [registry] = this.#registries;
-    const reading = await new Turns().through(this.#objects.reading((key) => registry?.objectOf(key)));
-    for (const { object, field, message } of reading.problems) {
+    const objectsReading = await new Turns().through(this.#objects.reading((key) => registry?.objectOf(key)));
+    for (const { object, field, message } of objectsReading.problems) {
       log.warn('remoteCluster.objectInvalid', { cluster: named.cluster, object, field, reason: message });
     }
-    const changes = reading.changes.map(({ key, current }) => ({ key: parseConfigKey(key), current }));
+    const changes = objectsReading.changes.map(({ key, current }) => ({ key: parseConfigKey(key), current }));
     for (const registry of this.#registries) await new Turns().through(registry.changingObjects(changes));
   }
 

@@ -38,10 +38,10 @@ const maxNamed = 4;
 export class RemoteClusters {
   readonly #options: RemoteClustersOptions;
   /** Clusters by ID that Secrets define, with the revision of their kubeconfig. */
-  #named = new Map<string, { readonly named: NamedCluster; readonly revision: string }>();
+  #namedClusters = new Map<string, { readonly named: NamedCluster; readonly revision: string }>();
   /** All clusters whose chart runs or will run, by {@link RemoteCluster.server}. */
   readonly #clusters = new Map<string, RemoteCluster>();
-  readonly #ofResource = new Map<ResourceName, RemoteCluster>();
+  readonly #clustersByResource = new Map<ResourceName, RemoteCluster>();
   #started = 0;
   #problems: ReadonlySet<string> = new Set();
   #haveSecretsBeenRead: boolean;
@@ -71,7 +71,7 @@ export class RemoteClusters {
 
   /** `NAMESPACE/NAME` of the Secret that defines a cluster, or empty. */
   secretOf(cluster: string): string {
-    return this.#named.get(cluster)?.named.secret ?? '';
+    return this.#namedClusters.get(cluster)?.named.secret ?? '';
   }
 
   /** API server of a cluster with the active kubeconfig, for requests other than lists and watches. `undefined` if no Secret defines the cluster. */
@@ -87,7 +87,7 @@ export class RemoteClusters {
   }
 
   #activeCluster(cluster: string): RemoteCluster | undefined {
-    const activeRevision = this.#published.find((one) => one.cluster === cluster)?.revision;
+    const activeRevision = this.#published.find((offer) => offer.cluster === cluster)?.revision;
     return [...this.#clusters.values()].find(({ revision }) => revision === activeRevision);
   }
 
@@ -101,7 +101,7 @@ export class RemoteClusters {
   machine(): typeof remoteClustersMachine {
     const apiServer = InformerEffects.machineOf({
       ofServer: (server) => this.#clusters.get(server)!.informers,
-      ofResource: (resource) => this.#ofResource.get(resource)!.informers,
+      ofResource: (resource) => this.#clustersByResource.get(resource)!.informers,
     });
     return remoteClustersMachine.provide({
       actors: {
@@ -132,49 +132,50 @@ export class RemoteClusters {
       if (!this.#problems.has(problem)) log.warn('remoteCluster.secretInvalid', { reason: problem });
     }
     this.#problems = new Set(problems);
-    const previous = this.#named;
-    this.#named = new Map();
-    for (const [id, named] of clusters) this.#named.set(id, this.#withRevision(named, previous.get(id)));
+    const previous = this.#namedClusters;
+    this.#namedClusters = new Map();
+    for (const [id, namedCluster] of clusters)
+      this.#namedClusters.set(id, this.#withRevision(namedCluster, previous.get(id)));
     // If a kubeconfig is invalid, its cluster keeps the previous one.
-    for (const id of refused) if (previous.has(id)) this.#named.set(id, previous.get(id)!);
+    for (const id of refused) if (previous.has(id)) this.#namedClusters.set(id, previous.get(id)!);
     for (const [id, { named }] of previous)
-      if (!this.#named.has(id)) log.info('remoteCluster.removed', { cluster: id, place: named.place });
+      if (!this.#namedClusters.has(id)) log.info('remoteCluster.removed', { cluster: id, place: named.place });
     this.#haveSecretsBeenRead = true;
     this.#reportListed();
   }
 
   #withRevision(
-    named: NamedCluster,
+    namedCluster: NamedCluster,
     previous: { readonly named: NamedCluster; readonly revision: string } | undefined,
   ) {
-    if (previous?.named.digest === named.digest) return previous;
+    if (previous?.named.digest === namedCluster.digest) return previous;
     const { log } = this.#options;
-    const { cluster, access, place } = named;
+    const { cluster, access, place } = namedCluster;
     const event = previous === undefined ? 'remoteCluster.added' : 'remoteCluster.changed';
     log.info(event, { cluster, server: access.server.origin, place });
-    return { named, revision: `${++this.#started}` };
+    return { named: namedCluster, revision: `${++this.#started}` };
   }
 
   #reportListed(): void {
     if (this.#sendEvent === undefined) return;
-    const clusters = [...this.#named.values()].map(({ named, revision }) => {
+    const clusters = [...this.#namedClusters.values()].map(({ named, revision }) => {
       const { server, informers } = this.#clusterOf(named, revision);
       return { cluster: named.cluster, revision, server, resources: informers.resources };
     });
     this.#sendEvent({ type: 'clusters.listed', clusters });
   }
 
-  #clusterOf(named: NamedCluster, revision: string): RemoteCluster {
-    const known = [...this.#clusters.values()].find((one) => one.revision === revision);
-    if (known !== undefined) return known;
+  #clusterOf(namedCluster: NamedCluster, revision: string): RemoteCluster {
+    const existingCluster = [...this.#clusters.values()].find((remoteCluster) => remoteCluster.revision === revision);
+    if (existingCluster !== undefined) return existingCluster;
     const { settings, log } = this.#options;
     const synced = (): void => {
-      log.info('remoteCluster.synced', { cluster: named.cluster });
-      this.#sendEvent?.({ type: 'cluster.synced', cluster: named.cluster, revision });
+      log.info('remoteCluster.synced', { cluster: namedCluster.cluster });
+      this.#sendEvent?.({ type: 'cluster.synced', cluster: namedCluster.cluster, revision });
     };
-    const remote = new RemoteCluster({ named, revision, settings, synced, log });
+    const remote = new RemoteCluster({ named: namedCluster, revision, settings, synced, log });
     this.#clusters.set(remote.server, remote);
-    for (const resource of remote.informers.resources) this.#ofResource.set(resource, remote);
+    for (const resource of remote.informers.resources) this.#clustersByResource.set(resource, remote);
     return remote;
   }
 
@@ -184,7 +185,7 @@ export class RemoteClusters {
       if (revisions.has(cluster.revision)) continue;
       cluster.close();
       this.#clusters.delete(server);
-      for (const resource of cluster.informers.resources) this.#ofResource.delete(resource);
+      for (const resource of cluster.informers.resources) this.#clustersByResource.delete(resource);
     }
     this.#published = [...Map.groupBy(followed, ({ cluster }) => cluster).values()].map(([first]) => first!);
     this.#offerRegistries();
@@ -197,14 +198,14 @@ export class RemoteClusters {
       this.#settingsRevision++;
     }
     const offers = this.#published.map(({ cluster, revision }): RegistryOffer => {
-      const remote = [...this.#clusters.values()].find((one) => one.revision === revision)!;
+      const remote = [...this.#clusters.values()].find((remoteCluster) => remoteCluster.revision === revision)!;
       return {
         ...{ provider: 'Kubernetes', clusterId: cluster, revision: `${revision}.${this.#settingsRevision}` },
         create: (updates) => remote.createRegistry(updates),
       };
     });
-    const isSame = (one: RegistryOffer, index: number): boolean =>
-      one.clusterId === this.#offers[index]?.clusterId && one.revision === this.#offers[index]?.revision;
+    const isSame = (offer: RegistryOffer, index: number): boolean =>
+      offer.clusterId === this.#offers[index]?.clusterId && offer.revision === this.#offers[index]?.revision;
     if (this.#hasOffered && offers.length === this.#offers.length && offers.every(isSame)) return;
     this.#hasOffered = true;
     this.#offers = offers;

@@ -37,22 +37,24 @@ export function namedClusters(secrets: Iterable<KubernetesObject>, ownCluster: s
   const clusters = new Map<string, NamedCluster>();
   const refused = new Set<string>();
   const problems: string[] = [];
-  const places = new Map<string, string>();
+  const locationsByCluster = new Map<string, string>();
   for (const secret of [...secrets].sort((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1))) {
     const data = isRecord(secret.data) ? secret.data : {};
     for (const cluster of Object.keys(data).sort()) {
-      const place = `Secret ${keyOf(secret)}: ${cluster}`;
-      const reject = (why: string): void => void problems.push(`${place}: ${why}`);
+      const location = `Secret ${keyOf(secret)}: ${cluster}`;
+      const reject = (why: string): void => void problems.push(`${location}: ${why}`);
       if (cluster === ownCluster) reject("is the ID of the control plane's own cluster; choose another key");
-      else if (places.has(cluster)) reject(`is already in ${places.get(cluster)}, which applies`);
-      else if (places.size >= maxRemoteClusters) reject(`the limit of ${maxRemoteClusters} remote clusters is reached`);
+      else if (locationsByCluster.has(cluster))
+        reject(`is already in ${locationsByCluster.get(cluster)}, which applies`);
+      else if (locationsByCluster.size >= maxRemoteClusters)
+        reject(`the limit of ${maxRemoteClusters} remote clusters is reached`);
       else {
-        places.set(cluster, place);
+        locationsByCluster.set(cluster, location);
         try {
-          clusters.set(cluster, namedCluster({ cluster, secret: keyOf(secret), place }, data[cluster]));
+          clusters.set(cluster, namedCluster({ cluster, secret: keyOf(secret), place: location }, data[cluster]));
         } catch (error) {
           refused.add(cluster);
-          reject(messageOf(error).replace(`${place}: `, ''));
+          reject(messageOf(error).replace(`${location}: `, ''));
         }
       }
     }

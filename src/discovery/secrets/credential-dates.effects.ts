@@ -20,9 +20,9 @@ export function compareDates(credentials: CredentialIndex | undefined, now: Date
   const dates: CredentialDates = { due: [], nextInMs: null };
   for (const { config, lists } of credentials?.withRevocationLists() ?? []) {
     if (lists.recheckAt === undefined) continue;
-    const inMs = lists.recheckAt.getTime() - now.getTime();
-    if (inMs <= 0) dates.due.push(configKeyText(config));
-    else dates.nextInMs = Math.min(dates.nextInMs ?? inMs, inMs);
+    const recheckInMs = lists.recheckAt.getTime() - now.getTime();
+    if (recheckInMs <= 0) dates.due.push(configKeyText(config));
+    else dates.nextInMs = Math.min(dates.nextInMs ?? recheckInMs, recheckInMs);
   }
   return dates;
 }

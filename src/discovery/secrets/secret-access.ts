@@ -62,10 +62,10 @@ export class SecretAccess implements SecretReaders {
    *
    * @returns a stop function
    */
-  watch(changed: (accounts: string[]) => void): () => void {
-    this.#watchers.add(changed);
-    if (this.#toReview.size > 0) changed([...this.#toReview]);
-    return () => void this.#watchers.delete(changed);
+  watch(onChanged: (accounts: string[]) => void): () => void {
+    this.#watchers.add(onChanged);
+    if (this.#toReview.size > 0) onChanged([...this.#toReview]);
+    return () => void this.#watchers.delete(onChanged);
   }
 
   setAllowed(account: string, allowed: boolean): void {
@@ -98,16 +98,16 @@ export class SecretAccess implements SecretReaders {
     // Removes results of accounts that are no longer reviewed.
     for (const accounts of [this.#allowed, this.#reviewed])
       for (const account of accounts) if (!this.#toReview.has(account)) accounts.delete(account);
-    for (const changed of this.#watchers) changed([...this.#toReview]);
+    for (const notifyWatcher of this.#watchers) notifyWatcher([...this.#toReview]);
   }
 
   #removeProxy(account: string): void {
     const namespace = namespaceOf(account);
     const accounts = this.#proxies.get(namespace);
-    const left = (accounts?.get(account) ?? 0) - 1;
-    if (accounts === undefined || left < 0) return;
-    if (left > 0) {
-      accounts.set(account, left);
+    const remainingProxies = (accounts?.get(account) ?? 0) - 1;
+    if (accounts === undefined || remainingProxies < 0) return;
+    if (remainingProxies > 0) {
+      accounts.set(account, remainingProxies);
       return;
     }
     accounts.delete(account);
@@ -123,14 +123,14 @@ function namespaceOf(account: string): string {
 
 /** Selects the first account of each namespace, then the second, and so on, up to the limit. */
 function selectFairly(namespaces: readonly ReadonlyMap<string, unknown>[]): string[] {
-  let rest = namespaces.map((accounts) => accounts.keys());
-  const taken: string[] = [];
-  while (rest.length > 0 && taken.length < maxAccounts) {
-    rest = rest.filter((accounts) => {
+  let remainingAccounts = namespaces.map((accounts) => accounts.keys());
+  const takenAccounts: string[] = [];
+  while (remainingAccounts.length > 0 && takenAccounts.length < maxAccounts) {
+    remainingAccounts = remainingAccounts.filter((accounts) => {
       const { done, value } = accounts.next();
-      if (done !== true && taken.length < maxAccounts) taken.push(value);
+      if (done !== true && takenAccounts.length < maxAccounts) takenAccounts.push(value);
       return done !== true;
     });
   }
-  return taken;
+  return takenAccounts;
 }

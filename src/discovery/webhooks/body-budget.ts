@@ -30,17 +30,17 @@ export class BodyBudget {
     const address = addressGroup(request.socket.remoteAddress);
     const { maxBodyBytes, maxBytes, maxBytesPerAddress } = this.#limits;
     if (Number(request.headers['content-length'] ?? 0) > maxBodyBytes) return 413;
-    const pieces: Buffer[] = [];
+    const chunks: Buffer[] = [];
     let bytes = 0;
     try {
-      for await (const piece of request as AsyncIterable<Buffer>) {
-        bytes += piece.length;
-        this.#hold(address, piece.length);
+      for await (const chunk of request as AsyncIterable<Buffer>) {
+        bytes += chunk.length;
+        this.#hold(address, chunk.length);
         if (bytes > maxBodyBytes) return 413;
         if (this.#bytes > maxBytes || this.#byAddress.get(address)! > maxBytesPerAddress) return 503;
-        pieces.push(piece);
+        chunks.push(chunk);
       }
-      return Buffer.concat(pieces);
+      return Buffer.concat(chunks);
     } catch {
       return undefined;
     } finally {
@@ -50,8 +50,8 @@ export class BodyBudget {
 
   #hold(address: string, bytes: number): void {
     this.#bytes += bytes;
-    const held = (this.#byAddress.get(address) ?? 0) + bytes;
-    if (held === 0) this.#byAddress.delete(address);
-    else this.#byAddress.set(address, held);
+    const heldBytes = (this.#byAddress.get(address) ?? 0) + bytes;
+    if (heldBytes === 0) this.#byAddress.delete(address);
+    else this.#byAddress.set(address, heldBytes);
   }
 }

@@ -45,10 +45,10 @@ export class ConfigReviews {
   /** Counts by `GROUP/PLURAL`, or `unknown` for kinds that are not Istio's. */
   readonly passed = new Map<string, number>();
   readonly failed = new Map<string, number>();
-  readonly #lines: RepeatedLines;
+  readonly #repeatedLines: RepeatedLines;
 
   constructor({ log, now }: ConfigReviewsOptions) {
-    this.#lines = new RepeatedLines(log, now);
+    this.#repeatedLines = new RepeatedLines(log, now);
   }
 
   review(body: unknown): AdmissionReview {
@@ -75,7 +75,11 @@ export class ConfigReviews {
   ): AdmissionReview {
     count(this.failed, resource);
     const reason = errors.join('; ');
-    this.#lines.warn(object, 'validation.rejected', { object, dryRun: request.request.dryRun === true, reason });
+    this.#repeatedLines.warn(object, 'validation.rejected', {
+      object,
+      dryRun: request.request.dryRun === true,
+      reason,
+    });
     return invalidReview(request, reason, warnings);
   }
 }
@@ -99,10 +103,10 @@ function reviewObject(request: ReviewRequest['request']): ReviewResult {
   const { problems } = readConfigObject('', { ...object, metadata }, { creationTimestamp: 0 });
   const texts = (severity: Problem['severity']): string[] =>
     problems.filter((problem) => problem.severity === severity).map((problem) => problemText(problem));
-  return { errors: limited(texts('error')), warnings: limited(texts('warning')) };
+  return { errors: limitTexts(texts('error')), warnings: limitTexts(texts('warning')) };
 }
 
-function limited(texts: readonly string[]): readonly string[] {
+function limitTexts(texts: readonly string[]): readonly string[] {
   if (texts.length <= maxTexts) return texts;
   return [...texts.slice(0, maxTexts), `and ${texts.length - maxTexts} more; pilot-discovery validate lists all`];
 }

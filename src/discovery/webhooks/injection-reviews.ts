@@ -22,11 +22,11 @@ export type InjectionOutcome = ReviewedInjection['outcome'] | 'unavailable';
 export class InjectionReviews {
   readonly counts = new Map<InjectionOutcome, number>();
   readonly #options: InjectionReviewsOptions;
-  readonly #lines: RepeatedLines;
+  readonly #repeatedLines: RepeatedLines;
 
   constructor(options: InjectionReviewsOptions) {
     this.#options = options;
-    this.#lines = new RepeatedLines(options.log, options.now);
+    this.#repeatedLines = new RepeatedLines(options.log, options.now);
   }
 
   /** @param addedEnvironment variables for the proxy, from the path of the webhook */
@@ -34,20 +34,20 @@ export class InjectionReviews {
     const injector = this.#options.injector();
     if (E.isLeft(injector)) {
       this.#count('unavailable');
-      this.#lines.warn('unavailable', 'injection.unavailable', { reason: injector.left });
+      this.#repeatedLines.warn('unavailable', 'injection.unavailable', { reason: injector.left });
       return unavailableReview(readReview(body) ?? noRequest, `sidecar injection is unavailable: ${injector.left}`);
     }
     const { review, outcome, pod, reason } = await withGoTemplates(injector.right, (ready) =>
       reviewInjection(body, ready, addedEnvironment),
     );
     this.#count(outcome);
-    if (outcome === 'rejected') this.#lines.warn(`rejected ${pod}`, 'injection.rejected', { pod, reason });
+    if (outcome === 'rejected') this.#repeatedLines.warn(`rejected ${pod}`, 'injection.rejected', { pod, reason });
     else if (outcome === 'skipped') this.#options.log.debug('injection.skipped', { pod, reason });
     else this.#options.log.debug('injection.injected', { pod, reason });
     return review;
   }
 
-  #count(outcome: InjectionOutcome): void {
-    this.counts.set(outcome, (this.counts.get(outcome) ?? 0) + 1);
+  #count(injectionOutcome: InjectionOutcome): void {
+    this.counts.set(injectionOutcome, (this.counts.get(injectionOutcome) ?? 0) + 1);
   }
 }

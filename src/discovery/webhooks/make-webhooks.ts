@@ -55,7 +55,7 @@ export function makeWebhooks({ options, configMap, cluster, mesh, objects, ca, l
   const reportFault = faultLog(log, 'webhooks.fault');
   return {
     injector,
-    onInjector: (changed: () => void): void => configMap.onChanged(changed),
+    onInjector: (onChanged: () => void): void => configMap.onChanged(onChanged),
     describe: (): object => {
       const current = settings.current;
       return {
@@ -70,7 +70,7 @@ export function makeWebhooks({ options, configMap, cluster, mesh, objects, ca, l
     actor: () =>
       webhookServerWithEffects(address, () => ({
         counts: server,
-        followTls: (changed) => ca.portCertificate!.follow(changed),
+        followTls: (onChanged) => ca.portCertificate!.follow(onChanged),
         webhooks: {
           inject: (body, environment) => injection.review(body, environment),
           validate: (body) => validation.review(body),

@@ -201,14 +201,14 @@ export class AdsPorts {
     return (call: ServerUnaryCall<Buffer, Buffer>, respond: sendUnaryData<Buffer>): void => {
       const peer = peerOf(call);
       let isKnown = false;
-      const known = (): void => {
+      const markIdentified = (): void => {
         if (!isKnown) this.identified(security, peer.address);
         isKnown = true;
       };
-      handle(call, peer, known, (...outcome) => {
+      handle(call, peer, markIdentified, (...results) => {
         if (isKnown) this.streamEnded(security, peer.address);
         isKnown = false;
-        respond(...outcome);
+        respond(...results);
       });
     };
   }

@@ -71,7 +71,7 @@ export function adsEffect({ address, securePort, shutdownMs, onCreated, listenin
 function proxyTurns(
   server: AdsServer,
   { observer, logger }: Pick<AdsServerOptions, 'observer' | 'logger'>,
-  served: (connections: number[]) => void,
+  reportServed: (connections: number[]) => void,
 ): ProxyTurns {
   const since = ({ startedAt }: ProxiesServe): number => Math.max(0, Date.now() - startedAt);
   const report = faultLog(logger, 'push.failed');
@@ -81,6 +81,6 @@ function proxyTurns(
       if (server.serve([connection], change) > 0) observer?.converged?.(since(order));
     },
     failed: (connection, error) => report(error, { connection: `ads-connection-${connection}` }),
-    served: ({ connections }) => served(connections),
+    served: ({ connections }) => reportServed(connections),
   });
 }

@@ -89,7 +89,7 @@ export function createAdsServer(options: AdsServerOptions): AdsServer {
 class GrpcAdsServer implements AdsServer {
   readonly #options: AdsServerOptions;
   readonly #streamContext: StreamContext;
-  readonly #known = new KnownNodes(() => performance.now());
+  readonly #knownNodes = new KnownNodes(() => performance.now());
   readonly #admission: LoadAdmission;
   readonly #recorder: Recorder | undefined;
   readonly #ports: AdsPorts;
@@ -97,7 +97,7 @@ class GrpcAdsServer implements AdsServer {
   readonly #connections = new Map<number, Connection>();
   readonly #opening = new Map<number, AdsStream>();
   readonly #rounds: PushRounds;
-  readonly #turns = new RequestTurns();
+  readonly #requestTurns = new RequestTurns();
   /** Separate, so that opening and closing streams do not delay others. */
   readonly #openingTurns = new RequestTurns();
   /** Connections with an accepted node. */
@@ -124,7 +124,7 @@ class GrpcAdsServer implements AdsServer {
       secretsOnPlaintext,
       bodies: new SharedBodies(),
       lists: new RequestNameLists(),
-      turns: this.#turns,
+      turns: this.#requestTurns,
       closingTurns: this.#openingTurns,
       now: Date.now,
       ...(options.identifier !== undefined && { controlPlane: encodeControlPlane(options.identifier) }),
@@ -144,10 +144,10 @@ class GrpcAdsServer implements AdsServer {
     this.#recorder = withSender(recorder, options.sender);
     this.#admission = new LoadAdmission({
       perSecond: limits.streamsPerSecond ?? 0,
-      known: this.#known,
+      known: this.#knownNodes,
       logger,
       ...(this.#recorder !== undefined && { recorder: this.#recorder }),
-      requests: () => this.#turns.size,
+      requests: () => this.#requestTurns.size,
       proxies: () => options.waitingProxies?.() ?? 0,
       onMeasured: (view) => observer.admissionMeasured?.(view),
     });
@@ -165,16 +165,16 @@ class GrpcAdsServer implements AdsServer {
       finished: (durationMs, clients) => observer.pushFinished?.(durationMs, clients),
     });
     const { authenticators = [], checksIdentity = true } = options;
-    const secure = { isSecure: true, authenticators, checksIdentity };
+    const secureSecurity = { isSecure: true, authenticators, checksIdentity };
     const pace = new AddressPace({ ...addressPaceLimits, ...limits.addressPace }, () => performance.now());
     const listener = {
       refused: this.#onConnectionRejected.bind(this),
       throttled: this.#onThrottled.bind(this),
     };
     this.#repeatedLines = new RepeatedLines(logger, () => performance.now());
-    this.#ports = new AdsPorts(limits, secure, (...stream) => this.#accept(...stream), {
+    this.#ports = new AdsPorts(limits, secureSecurity, (...stream) => this.#accept(...stream), {
       pace,
-      known: this.#known,
+      known: this.#knownNodes,
       listener,
       setUp: this.#admission.setUp,
       ...(options.unary !== undefined && { unary: options.unary }),
@@ -209,9 +209,11 @@ class GrpcAdsServer implements AdsServer {
   }
 
   disconnect(id: string): boolean {
-    const found = [...this.#connections.values()].find(({ stream, actor }) => viewConnection(stream, actor)?.id === id);
-    if (found !== undefined) disconnectStream(found, 0);
-    return found !== undefined;
+    const matchingConnection = [...this.#connections.values()].find(
+      ({ stream, actor }) => viewConnection(stream, actor)?.id === id,
+    );
+    if (matchingConnection !== undefined) disconnectStream(matchingConnection, 0);
+    return matchingConnection !== undefined;
   }
 
   async drain(budgetMs: number): Promise<void> {
@@ -234,7 +236,7 @@ class GrpcAdsServer implements AdsServer {
     this.#isDraining = true;
     this.#repeatedLines.end();
     this.#rounds.stop();
-    this.#turns.stop();
+    this.#requestTurns.stop();
     this.#openingTurns.stop();
     this.#admission.stop();
     for (const connection of [...this.#connections.values()]) {
@@ -252,7 +254,7 @@ class GrpcAdsServer implements AdsServer {
     }
     const peer = call.getPeer();
     const endWait = this.#ports.beginWait(security, peer);
-    const intake = new RequestIntake(call, this.#turns);
+    const intake = new RequestIntake(call, this.#requestTurns);
     const connect = (admitted: Admitted): void => {
       endWait();
       try {
@@ -272,7 +274,7 @@ class GrpcAdsServer implements AdsServer {
         if (this.#isDraining) refuse(call, status.UNAVAILABLE, serverShuttingDown);
         else this.#refuseLate(call);
       },
-      (seen) => intake.peek((request) => seen(readFirstRequest(request, kind.delta))),
+      (onFirstRequest) => intake.peek((request) => onFirstRequest(readFirstRequest(request, kind.delta))),
     );
     call.once('cancelled', () => {
       endWait();
@@ -328,7 +330,7 @@ class GrpcAdsServer implements AdsServer {
     const connection = this.#connections.get(number);
     if (connection === undefined || !this.#unacknowledged.delete(number)) return;
     const { peer, identity } = connection.stream;
-    if (identity !== undefined) this.#known.acknowledged(groupOfPeer(peer), identity.id);
+    if (identity !== undefined) this.#knownNodes.acknowledged(groupOfPeer(peer), identity.id);
   }
 
   #onConnectionRejected(why: ConnectionRefusal): void {
@@ -363,7 +365,7 @@ class GrpcAdsServer implements AdsServer {
     if (this.#joined.delete(number)) {
       this.#ports.streamEnded(security, stream.peer);
       const node = connection.stream.identity?.id ?? '';
-      if (wasProven) this.#known.disconnected(groupOfPeer(stream.peer), node);
+      if (wasProven) this.#knownNodes.disconnected(groupOfPeer(stream.peer), node);
       this.#streamContext.observer.clientDisconnected?.(node, this.#joined.size);
       this.#options.logger.info('client.disconnected', { node: shortened(node) });
       this.#options.left?.(number);

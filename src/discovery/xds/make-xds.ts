@@ -69,10 +69,10 @@ export class Xds {
     return this.#isOpen && this.#server!.serveSocket(socket);
   }
 
-  actor({ credentials, references, opened, source, ...parts }: XdsParts) {
+  actor({ credentials, references, opened, source, ...actorParts }: XdsParts) {
     const { grpcAddress, securePort, shutdownMs, checksIdentity, secretsOnPlaintext, ...limits } = this.#options;
     return adsEffect({
-      ...{ ...parts, source: withToolClients(source), shutdownMs, checksIdentity, secretsOnPlaintext },
+      ...{ ...actorParts, source: withToolClients(source), shutdownMs, checksIdentity, secretsOnPlaintext },
       address: grpcAddress ?? onlyForHttp,
       ...(securePort !== undefined && { securePort: { address: securePort.address, credentials } }),
       limits: {

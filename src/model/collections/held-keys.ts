@@ -16,7 +16,7 @@ export class HeldKeys {
   readonly #holders = new FinalizationRegistry<Keys>((keys) => {
     for (const [key, all] of keys) {
       // The key may have been added again with other holders.
-      for (const one of all) if (one.get(key) === all) one.delete(key);
+      for (const keyMap of all) if (keyMap.get(key) === all) keyMap.delete(key);
       this.#onCollected(key);
     }
   });
@@ -29,9 +29,14 @@ export class HeldKeys {
 
   hold(key: string, holders: readonly object[]): void {
     const all = holders.map(this.#keysOf);
-    const known = all[0]?.get(key);
-    if (known !== undefined && known.length === all.length && known.every((one, at) => one === all[at])) return;
-    for (const one of all) one.set(key, all);
+    const knownHolders = all[0]?.get(key);
+    if (
+      knownHolders !== undefined &&
+      knownHolders.length === all.length &&
+      knownHolders.every((keyMap, holderIndex) => keyMap === all[holderIndex])
+    )
+      return;
+    for (const keyMap of all) keyMap.set(key, all);
   }
 
   countOf(holder: object): number {

@@ -11,10 +11,10 @@ export function listDiff<T extends object>(previous: readonly T[], after: readon
   let end = 0;
   const maxEnd = Math.min(previous.length, after.length) - start;
   while (end < maxEnd && previous[previous.length - 1 - end] === after[after.length - 1 - end]) end++;
-  const old = previous.slice(start, previous.length - end);
+  const previousItems = previous.slice(start, previous.length - end);
   const now = after.slice(start, after.length - end);
-  const [oldSet, nowSet] = [new Set(old), new Set(now)];
-  return { removed: old.filter((item) => !nowSet.has(item)), added: now.filter((item) => !oldSet.has(item)) };
+  const [oldSet, nowSet] = [new Set(previousItems), new Set(now)];
+  return { removed: previousItems.filter((item) => !nowSet.has(item)), added: now.filter((item) => !oldSet.has(item)) };
 }
 
 /** Removes and adds items in a sorted list; returns the list itself if nothing changes. */
@@ -24,12 +24,12 @@ export function changedList<T extends object>(
   added: readonly T[],
   compare: (a: T, b: T) => number,
 ): readonly T[] {
-  const kept = removed.size === 0 ? [...list] : list.filter((item) => !removed.has(item));
-  if (kept.length === list.length && added.length === 0) return list;
+  const keptItems = removed.size === 0 ? [...list] : list.filter((item) => !removed.has(item));
+  if (keptItems.length === list.length && added.length === 0) return list;
   // Binary insertion is faster only for a few items.
-  if (added.length > 32) return [...kept, ...added].sort(compare);
-  for (const item of added) kept.splice(placeOf(kept, item, compare), 0, item);
-  return kept;
+  if (added.length > 32) return [...keptItems, ...added].sort(compare);
+  for (const item of added) keptItems.splice(placeOf(keptItems, item, compare), 0, item);
+  return keptItems;
 }
 
 function placeOf<T>(list: readonly T[], item: T, compare: (a: T, b: T) => number): number {

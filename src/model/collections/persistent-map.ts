@@ -147,10 +147,10 @@ function drop<V>(node: Node<V>, hash: number, shift: number, key: string): Node<
   }
   const index = (hash >>> shift) & (width - 1);
   const children = node.children.with(index, drop(node.children[index]!, hash, shift + bits, key));
-  const left = children.filter((child) => child !== undefined);
+  const remainingChildren = children.filter((child) => child !== undefined);
   // A branch with one leaf becomes the leaf. A branch with one branch stays, because its depth is part of the hash.
-  if (left.length === 1 && 'entries' in left[0]!) return left[0];
-  return left.length === 0 ? undefined : { children };
+  if (remainingChildren.length === 1 && 'entries' in remainingChildren[0]!) return remainingChildren[0];
+  return remainingChildren.length === 0 ? undefined : { children };
 }
 
 function* differences<V>(left: Node<V> | undefined, right: Node<V> | undefined): Generator<string> {

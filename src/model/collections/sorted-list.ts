@@ -16,14 +16,14 @@ export class SortedList<T> {
 
   /** @param compare returns 0 only for identical items */
   static of<T>(items: readonly T[], compare: (a: T, b: T) => number): SortedList<T> {
-    return SortedList.#ofSorted(items.toSorted(compare), compare);
+    return SortedList.#fromSorted(items.toSorted(compare), compare);
   }
 
   static *building<T>(items: readonly T[], compare: (a: T, b: T) => number): Steps<SortedList<T>> {
-    return SortedList.#ofSorted(yield* sorting(items, compare), compare);
+    return SortedList.#fromSorted(yield* sorting(items, compare), compare);
   }
 
-  static #ofSorted<T>(sorted: readonly T[], compare: (a: T, b: T) => number): SortedList<T> {
+  static #fromSorted<T>(sorted: readonly T[], compare: (a: T, b: T) => number): SortedList<T> {
     const blocks: T[][] = [];
     for (let start = 0; start < sorted.length; start += maxBlockItems / 2) {
       blocks.push(sorted.slice(start, start + maxBlockItems / 2));
@@ -48,14 +48,15 @@ export class SortedList<T> {
   }
 
   #drop(blocks: (readonly T[])[], item: T): void {
-    const at = this.#blockOf(blocks, item);
-    const block = blocks[at]!;
-    const left = block.toSpliced(placeOf(block, item, this.#compare), 1);
-    const next = blocks[at + 1];
+    const blockIndex = this.#blockOf(blocks, item);
+    const block = blocks[blockIndex]!;
+    const remainingItems = block.toSpliced(placeOf(block, item, this.#compare), 1);
+    const next = blocks[blockIndex + 1];
     // Joins small neighbours, so that a shrinking list does not fragment.
-    if (next !== undefined && left.length + next.length <= maxBlockItems / 2) blocks.splice(at, 2, [...left, ...next]);
-    else if (left.length === 0) blocks.splice(at, 1);
-    else blocks[at] = left;
+    if (next !== undefined && remainingItems.length + next.length <= maxBlockItems / 2)
+      blocks.splice(blockIndex, 2, [...remainingItems, ...next]);
+    else if (remainingItems.length === 0) blocks.splice(blockIndex, 1);
+    else blocks[blockIndex] = remainingItems;
   }
 
   #put(blocks: (readonly T[])[], item: T): void {
@@ -63,11 +64,11 @@ export class SortedList<T> {
       blocks.push([item]);
       return;
     }
-    const at = this.#blockOf(blocks, item);
-    const block = blocks[at]!;
+    const blockIndex = this.#blockOf(blocks, item);
+    const block = blocks[blockIndex]!;
     const more = block.toSpliced(placeOf(block, item, this.#compare), 0, item);
-    if (more.length <= maxBlockItems) blocks[at] = more;
-    else blocks.splice(at, 1, more.slice(0, maxBlockItems / 2), more.slice(maxBlockItems / 2));
+    if (more.length <= maxBlockItems) blocks[blockIndex] = more;
+    else blocks.splice(blockIndex, 1, more.slice(0, maxBlockItems / 2), more.slice(maxBlockItems / 2));
   }
 
   /** The last block that begins at or before the item, else the first. */

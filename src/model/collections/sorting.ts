@@ -11,23 +11,23 @@ export function* sorting<T>(items: readonly T[], compare: (a: T, b: T) => number
   }
   while (runs.length > 1) {
     const merged: T[][] = [];
-    for (let at = 0; at < runs.length; at += 2) {
-      const [one, other] = [runs[at]!, runs[at + 1]];
-      merged.push(other === undefined ? one : yield* merging(one, other, compare));
+    for (let runIndex = 0; runIndex < runs.length; runIndex += 2) {
+      const [firstRun, other] = [runs[runIndex]!, runs[runIndex + 1]];
+      merged.push(other === undefined ? firstRun : yield* merging(firstRun, other, compare));
     }
     runs = merged;
   }
   return runs[0] ?? [];
 }
 
-function* merging<T>(one: readonly T[], other: readonly T[], compare: (a: T, b: T) => number): Steps<T[]> {
+function* merging<T>(firstRun: readonly T[], other: readonly T[], compare: (a: T, b: T) => number): Steps<T[]> {
   const merged: T[] = [];
-  let [left, right] = [0, 0];
-  while (left < one.length && right < other.length) {
-    merged.push(compare(one[left]!, other[right]!) <= 0 ? one[left++]! : other[right++]!);
+  let [firstIndex, right] = [0, 0];
+  while (firstIndex < firstRun.length && right < other.length) {
+    merged.push(compare(firstRun[firstIndex]!, other[right]!) <= 0 ? firstRun[firstIndex++]! : other[right++]!);
     if (merged.length % runLength === 0) yield;
   }
-  while (left < one.length) merged.push(one[left++]!);
+  while (firstIndex < firstRun.length) merged.push(firstRun[firstIndex++]!);
   while (right < other.length) merged.push(other[right++]!);
   return merged;
 }

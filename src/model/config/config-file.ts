@@ -72,10 +72,13 @@ export function* readingConfigFile(file: string, text: string, options: ConfigRe
   const configs: Config[] = [];
   const problems: Problem[] = [];
   const standIns: Config[] = [];
-  for (const part of documentsOf(text)) {
-    const known = documents.get(part.text) ?? options.previous?.documents.get(part.text);
-    const result = known === undefined ? yield* readingDocument(file, part, options) : moved(known, part.line);
-    documents.set(part.text, result);
+  for (const documentPart of documentsOf(text)) {
+    const knownResult = documents.get(documentPart.text) ?? options.previous?.documents.get(documentPart.text);
+    const result =
+      knownResult === undefined
+        ? yield* readingDocument(file, documentPart, options)
+        : moved(knownResult, documentPart.line);
+    documents.set(documentPart.text, result);
     for (const config of result.configs) configs.push(config);
     for (const problem of result.problems) problems.push(problem);
     for (const standIn of result.standIns) standIns.push(standIn);
@@ -86,18 +89,18 @@ export function* readingConfigFile(file: string, text: string, options: ConfigRe
 
 /**
  * Reads a parsed object, for example from a cluster; its problems have no file and line.
- * @param place prefix of problem messages, such as `k8s://`
+ * @param location prefix of problem messages, such as `k8s://`
  * @param options `source`: position of the object and its placeholder, if it is not from a cluster
  */
 export function readConfigObject(
-  place: string,
+  location: string,
   value: unknown,
   options: Pick<ConfigReadOptions, 'creationTimestamp' | 'errorsOnly'> & { readonly source?: SourcePosition },
 ): ReadObject {
   const placed = (config: Config): Config =>
-    options.source === undefined ? ofNoFile(config) : Object.freeze({ ...config, source: options.source });
+    options.source === undefined ? withoutSource(config) : Object.freeze({ ...config, source: options.source });
   const document: YamlDocument = { value, errors: [], positionOf: () => ({ line: 0, column: 0 }) };
-  const reader = new DocumentReader(place, document, options);
+  const reader = new DocumentReader(location, document, options);
   if (isNestedDeeper(value, maxNesting)) reader.refuseDepth(cutAtLevel(value, maxNesting));
   else reader.readObject(value, '');
   const [config] = reader.configs;
@@ -105,7 +108,7 @@ export function readConfigObject(
   return { config: config && placed(config), problems: reader.problems, standIns };
 }
 
-function ofNoFile({ source: _, ...config }: Config): Config {
+function withoutSource({ source: _, ...config }: Config): Config {
   return Object.freeze(config);
 }
 
@@ -126,32 +129,32 @@ export interface ReadObject {
 }
 
 /** The result of the same document at another line. Specs keep their identity, and so do objects if the line is unchanged. */
-function moved(result: DocumentResult, line: number): DocumentResult {
-  const by = line - result.line;
-  if (by === 0) return result;
+function moved(result: DocumentResult, lineNumber: number): DocumentResult {
+  const lineOffset = lineNumber - result.line;
+  if (lineOffset === 0) return result;
   const movedConfig = (config: Config): Config =>
     Object.freeze({
       ...config,
-      ...(config.source && { source: { ...config.source, line: config.source.line + by } }),
+      ...(config.source && { source: { ...config.source, line: config.source.line + lineOffset } }),
     });
   return {
-    line,
+    line: lineNumber,
     configs: result.configs.map(movedConfig),
     standIns: result.standIns.map(movedConfig),
-    problems: result.problems.map((problem) => ({ ...problem, line: problem.line + by })),
+    problems: result.problems.map((problem) => ({ ...problem, line: problem.line + lineOffset })),
   };
 }
 
-function* readingDocument(file: string, part: TextPart, options: ConfigReadOptions): Steps<DocumentResult> {
-  const document = parseYamlDocument(part);
+function* readingDocument(file: string, documentPart: TextPart, options: ConfigReadOptions): Steps<DocumentResult> {
+  const document = parseYamlDocument(documentPart);
   yield;
   const reader = new DocumentReader(file, document, options);
-  if (document.isTooLong && isForeignDocument(part.text)) return { ...noObjects, line: part.line };
+  if (document.isTooLong && isForeignDocument(documentPart.text)) return { ...noObjects, line: documentPart.line };
   if (document.errors.length > 0) reader.refuseSyntax();
   else if (document.value !== null && document.value !== undefined) yield* reader.readingObjects(document.value);
-  reader.warnOfReplacedBytes(part);
+  reader.warnOfReplacedBytes(documentPart);
   const problems = reader.problems.toSorted((a, b) => a.line - b.line || (a.column ?? 0) - (b.column ?? 0));
-  return { line: part.line, configs: reader.configs, problems, standIns: reader.standIns };
+  return { line: documentPart.line, configs: reader.configs, problems, standIns: reader.standIns };
 }
 
 const noObjects = { configs: [], problems: [], standIns: [] };
@@ -179,17 +182,17 @@ class DocumentReader {
     // A missing namespace may be in the part that could not be parsed.
     const isSure = key !== undefined && identityOf(key.kind, metadataOf(this.document.value), true) !== undefined;
     for (const { line, column, message } of this.document.errors) {
-      const found = { code: 'YAML_INVALID', message: `YAML: ${message}` } as const;
-      this.report('error', { line, column }, found, key === undefined ? {} : { key, isSure });
+      const yamlViolation = { code: 'YAML_INVALID', message: `YAML: ${message}` } as const;
+      this.report('error', { line, column }, yamlViolation, key === undefined ? {} : { key, isSure });
     }
     for (const { value, path } of objectsWithin(this.document.value)) this.standIn(value, path, 0, true);
   }
 
   /** Warns of U+FFFD, which replaces invalid UTF-8 and may leave the text valid. */
   warnOfReplacedBytes({ text, line }: TextPart): void {
-    const at = text.indexOf('\uFFFD');
-    if (at < 0) return;
-    const precedingLines = text.slice(0, at).split('\n');
+    const invalidIndex = text.indexOf('\uFFFD');
+    if (invalidIndex < 0) return;
+    const precedingLines = text.slice(0, invalidIndex).split('\n');
     const position = { line: line + precedingLines.length - 1, column: precedingLines.at(-1)!.length + 1 };
     const message = 'contains U+FFFD, the replacement for bytes that are not UTF-8: save the file as UTF-8';
     this.report('warning', position, { code: 'YAML_INVALID', message }, {});
@@ -236,8 +239,8 @@ class DocumentReader {
    * @param problemCount number of problems before those of the object
    */
   private standIn(value: unknown, path: string, problemCount: number, isBroken = false): void {
-    const place = { file: this.file, line: this.document.positionOf(path).line };
-    const config = standInFor(value, place, { isBroken, createdAt: this.options.creationTimestamp });
+    const location = { file: this.file, line: this.document.positionOf(path).line };
+    const config = standInFor(value, location, { isBroken, createdAt: this.options.creationTimestamp });
     if (config === undefined) return;
     this.standIns.push(config);
     const standIn = configKeyText(config);
@@ -325,7 +328,7 @@ class DocumentReader {
     violation: FieldViolation,
     about: { readonly field?: string; readonly key?: ConfigKey; readonly isSure?: boolean },
   ): void {
-    const { key, isSure = true, ...rest } = about;
+    const { key, isSure = true, ...otherFields } = about;
     const object = key === undefined ? {} : { object: objectText(key) };
     // An invalid name does not identify an object.
     const identity = key !== undefined && isSure && isKeyOfObject(key) ? { key } : {};
@@ -335,7 +338,7 @@ class DocumentReader {
       line,
       column,
       ...object,
-      ...rest,
+      ...otherFields,
       ...identity,
       ...violationIn(violation),
     });
@@ -403,10 +406,10 @@ export function repetition(config: Config, first: Config): readonly [Problem?] {
   if (isValid && first.resourceVersion === config.resourceVersion) return [];
   const key = configKeyOf(config);
   const { source } = first;
-  const place = source === undefined ? 'the cluster' : `${source.file}:${source.line}`;
+  const otherLocation = source === undefined ? 'the cluster' : `${source.file}:${source.line}`;
   const why = isValid
-    ? `it differs from the object of this name in ${place}, and the first one applies`
-    : `the object of this name in ${place} takes precedence, although it is invalid`;
+    ? `it differs from the object of this name in ${otherLocation}, and the first one applies`
+    : `the object of this name in ${otherLocation} takes precedence, although it is invalid`;
   return [
     {
       severity: isValid ? 'warning' : 'error',

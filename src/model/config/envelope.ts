@@ -90,12 +90,12 @@ export function correctedMetadata(metadata: Readonly<Record<string, unknown>>): 
 }
 
 function misspeltMetadata(metadata: Readonly<Record<string, unknown>>): [field: string, meant: string][] {
-  const found: [string, string][] = [];
+  const misspeltFields: [string, string][] = [];
   for (const field in metadata) {
     const meant = metadataFields.includes(field) ? undefined : nearestName(field, metadataFields);
-    if (meant !== undefined) found.push([field, meant]);
+    if (meant !== undefined) misspeltFields.push([field, meant]);
   }
-  return found;
+  return misspeltFields;
 }
 
 /** Existing kinds that are not supported, by group. */
@@ -125,8 +125,8 @@ export function kindNameOf(apiVersion: unknown, kind: string): string {
 export function intendedKind(apiVersion: unknown, kind: string): KindName | undefined {
   const written = typeof apiVersion === 'string' ? apiVersion : undefined;
   const group = groupOf(written ?? '');
-  const known = kindOf(group, kind)?.kind;
-  if (known !== undefined) return known;
+  const knownKind = kindOf(group, kind)?.kind;
+  if (knownKind !== undefined) return knownKind;
   const meant = isNearlyIstios(group) ? nearestName(kind, mayRestrict) : undefined;
   return meant ?? (isNearlyGatewayApis(group, kind) ? nearestName(kind, gatewayApiMayRestrict) : undefined);
 }
@@ -152,39 +152,41 @@ function isNearlyGatewayApis(group: string, kind: string): boolean {
 
 export function readEnvelope(value: unknown): Envelope | InvalidEnvelope | SkippedObject {
   if (!isObject(value))
-    return bad(undefined, [
+    return invalidEnvelope(undefined, [
       violation.fieldError('', violation.wrongType('an object with apiVersion, kind and metadata', value)),
     ]);
   const { apiVersion, kind } = value;
-  const missing = ['apiVersion', 'kind'].filter((field) => typeof value[field] !== 'string');
+  const missingFields = ['apiVersion', 'kind'].filter((field) => typeof value[field] !== 'string');
   if (typeof apiVersion !== 'string' || typeof kind !== 'string') {
-    return bad(
+    return invalidEnvelope(
       typeof kind === 'string' ? intendedKey(value, kind) : undefined,
-      missing.map((field) => violation.fieldError(field, violation.missing('and must be a string'))),
+      missingFields.map((field) => violation.fieldError(field, violation.missing('and must be a string'))),
     );
   }
   const [group, version] = [groupOf(apiVersion), apiVersion.slice(apiVersion.lastIndexOf('/') + 1)];
-  const known = kindOf(group, kind);
-  if (known === undefined) {
+  const knownKind = kindOf(group, kind);
+  if (knownKind === undefined) {
     const meant = intendedKind(apiVersion, kind);
     if (meant === undefined) return skipped(group, kind, apiVersion);
-    return bad(intendedKey(value, kind), [violation.fieldError('kind', mistakenFor(meant, kind, apiVersion))]);
+    return invalidEnvelope(intendedKey(value, kind), [
+      violation.fieldError('kind', mistakenFor(meant, kind, apiVersion)),
+    ]);
   }
   const errors: FieldError[] = [];
-  if (!known.versions.includes(version)) {
+  if (!knownKind.versions.includes(version)) {
     errors.push(
       violation.fieldError(
         'apiVersion',
         violation.unknownValue(
-          known.versions.map((one) => (group === '' ? one : `${group}/${one}`)),
+          knownKind.versions.map((knownVersion) => (group === '' ? knownVersion : `${group}/${knownVersion}`)),
           apiVersion,
         ),
       ),
     );
   }
-  const spec = known.body === 'spec' ? specOf(value, errors) : withoutEnvelope(value);
-  const body = { kind: known.kind, apiVersion, spec, status: known.body === 'spec' ? value.status : undefined };
-  return withMetadata(body, value.metadata, errors, known.scope);
+  const spec = knownKind.body === 'spec' ? specOf(value, errors) : withoutEnvelope(value);
+  const body = { kind: knownKind.kind, apiVersion, spec, status: knownKind.body === 'spec' ? value.status : undefined };
+  return withMetadata(body, value.metadata, errors, knownKind.scope);
 }
 
 const outsideSpec: violation.FieldViolation = {
@@ -226,7 +228,11 @@ function withMetadata(
   scope: 'Namespaced' | 'Cluster',
 ): Envelope | InvalidEnvelope {
   if (!isObject(writtenMetadata))
-    return bad(undefined, [...errors, violation.fieldError('metadata', violation.missing('with a name'))], body);
+    return invalidEnvelope(
+      undefined,
+      [...errors, violation.fieldError('metadata', violation.missing('with a name'))],
+      body,
+    );
   for (const [field, meant] of misspeltMetadata(writtenMetadata)) {
     errors.push(violation.fieldError(fieldPath('metadata', field), violation.unknownField(meant)));
   }
@@ -243,13 +249,13 @@ function withMetadata(
   const annotations = texts(metadata.annotations, 'metadata.annotations', errors);
   errors.push(...annotationErrors(annotations, body.kind));
   const createdAt = timeOf(creationTimestamp, errors);
-  const named = typeof name === 'string' && typeof namespace === 'string';
-  const key = named ? { kind: body.kind, namespace, name } : undefined;
-  if (errors.length > 0 || key === undefined) return bad(key, errors, body);
-  const { status, ...rest } = body;
+  const hasName = typeof name === 'string' && typeof namespace === 'string';
+  const key = hasName ? { kind: body.kind, namespace, name } : undefined;
+  if (errors.length > 0 || key === undefined) return invalidEnvelope(key, errors, body);
+  const { status, ...bodyFields } = body;
   return {
     _tag: 'good',
-    ...rest,
+    ...bodyFields,
     key,
     labels,
     annotations,
@@ -261,7 +267,7 @@ function withMetadata(
   };
 }
 
-function bad(key: ConfigKey | undefined, errors: readonly FieldError[], body?: Body): InvalidEnvelope {
+function invalidEnvelope(key: ConfigKey | undefined, errors: readonly FieldError[], body?: Body): InvalidEnvelope {
   const isThere = body?.spec !== undefined && body.spec !== null;
   return { _tag: 'bad', ...(key && { key }), ...(isThere && { body: { kind: body.kind, spec: body.spec } }), errors };
 }
@@ -352,8 +358,8 @@ function skipped(group: string, kind: string, apiVersion: string): SkippedObject
   if (ownValue(kindsOfKubernetes, group)?.includes(kind)) return { _tag: 'skipped' };
   const seemsToRestrict = group === 'security.istio.io';
   const reason = reasonToSkip(group, kind, apiVersion);
-  const found = seemsToRestrict ? { ...reason, message: `${reason.message}, and it restricts nothing` } : reason;
-  return { _tag: 'skipped', problem: { severity: seemsToRestrict ? 'error' : 'warning', violation: found } };
+  const skipReason = seemsToRestrict ? { ...reason, message: `${reason.message}, and it restricts nothing` } : reason;
+  return { _tag: 'skipped', problem: { severity: seemsToRestrict ? 'error' : 'warning', violation: skipReason } };
 }
 
 function reasonToSkip(group: string, kind: string, apiVersion: string): violation.FieldViolation {

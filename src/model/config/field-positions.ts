@@ -10,7 +10,7 @@ import type { Problem } from './problem.ts';
 
 export class FieldPositions {
   readonly #textOf: (file: string) => string;
-  readonly #parts = new Map<string, readonly TextPart[]>();
+  readonly #partsByFile = new Map<string, readonly TextPart[]>();
   #last: { readonly part: TextPart; readonly document: YamlDocument } | undefined;
 
   readonly #items: ReadonlyMap<string, string>;
@@ -36,27 +36,28 @@ export class FieldPositions {
 
   /** @param field such as `spec.http[2]`; empty for the object as a whole */
   of({ file, line, item = '' }: SourcePosition, field: string): YamlPosition {
-    const part = this.#partAt(file, line);
-    if (part === undefined) return { line, column: 1 };
-    if (this.#last?.part !== part) this.#last = { part, document: parseYamlDocument(part) };
+    const documentPart = this.#partAt(file, line);
+    if (documentPart === undefined) return { line, column: 1 };
+    if (this.#last?.part !== documentPart)
+      this.#last = { part: documentPart, document: parseYamlDocument(documentPart) };
     return this.#last.document.positionOf([item, field].filter(Boolean).join('.'));
   }
 
-  #partAt(file: string, line: number): TextPart | undefined {
-    const parts = this.#partsOf(file);
-    let [low, high] = [0, parts.length];
+  #partAt(file: string, lineNumber: number): TextPart | undefined {
+    const documentParts = this.#partsOf(file);
+    let [low, high] = [0, documentParts.length];
     while (low < high) {
       const middle = (low + high) >> 1;
-      if (parts[middle]!.line <= line) low = middle + 1;
+      if (documentParts[middle]!.line <= lineNumber) low = middle + 1;
       else high = middle;
     }
-    return parts[low - 1];
+    return documentParts[low - 1];
   }
 
   #partsOf(file: string): readonly TextPart[] {
-    const known = this.#parts.get(file) ?? splitDocuments(this.#textOf(file));
-    this.#parts.set(file, known);
-    return known;
+    const fileParts = this.#partsByFile.get(file) ?? splitDocuments(this.#textOf(file));
+    this.#partsByFile.set(file, fileParts);
+    return fileParts;
   }
 }
 

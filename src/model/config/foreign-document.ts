@@ -13,9 +13,9 @@ const authorityKey = /["']?\b(?:cacert|ca\.crt)["']?[ \t]*:/;
  * and no list of objects.
  */
 export function isForeignDocument(text: string): boolean {
-  const found = [...text.matchAll(kindLine)];
-  const kind = found[0]?.[3];
-  if (kind === undefined || found.length > 1 || kind.endsWith('List')) return false;
+  const kindMatches = [...text.matchAll(kindLine)];
+  const kind = kindMatches[0]?.[3];
+  if (kind === undefined || kindMatches.length > 1 || kind.endsWith('List')) return false;
   if (kind === 'ConfigMap') return !authorityKey.test(text);
   return !knownKinds.has(kind);
 }

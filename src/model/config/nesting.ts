@@ -4,14 +4,15 @@ export function isNestedDeeper(value: unknown, levels: number): boolean {
   if (typeof value !== 'object' || value === null) return false;
   if (levels === 0) return true;
   if (Array.isArray(value)) {
-    for (const part of value) if (typeof part === 'object' && isNestedDeeper(part, levels - 1)) return true;
+    for (const nestedValue of value)
+      if (typeof nestedValue === 'object' && isNestedDeeper(nestedValue, levels - 1)) return true;
     return false;
   }
   const map = value as Readonly<Record<string, unknown>>;
   // Object.values takes three times as long for 70,000 entries.
   for (const key in map) {
-    const part = map[key];
-    if (typeof part === 'object' && isNestedDeeper(part, levels - 1)) return true;
+    const nestedValue = map[key];
+    if (typeof nestedValue === 'object' && isNestedDeeper(nestedValue, levels - 1)) return true;
   }
   return false;
 }
@@ -20,6 +21,8 @@ export function isNestedDeeper(value: unknown, levels: number): boolean {
 export function cutAtLevel(value: unknown, levels: number): unknown {
   if (typeof value !== 'object' || value === null) return value;
   if (levels === 0) return null;
-  if (Array.isArray(value)) return value.map((part) => cutAtLevel(part, levels - 1));
-  return Object.fromEntries(Object.entries(value).map(([key, part]) => [key, cutAtLevel(part, levels - 1)]));
+  if (Array.isArray(value)) return value.map((nestedValue) => cutAtLevel(nestedValue, levels - 1));
+  return Object.fromEntries(
+    Object.entries(value).map(([key, nestedValue]) => [key, cutAtLevel(nestedValue, levels - 1)]),
+  );
 }

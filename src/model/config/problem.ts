@@ -44,10 +44,10 @@ export interface RelatedPlace {
 export function problemText(problem: Problem): string {
   const { file, line, column } = problem;
   // Objects from a cluster have neither file nor line.
-  const place = file === '' ? '' : [file, line, ...(column === undefined ? [] : [column])].join(':');
-  const text = [place, problem.severity, problem.object, problem.field, problem.message]
-    .filter((part) => part !== undefined && part !== '')
-    .map((part) => visibleLine(String(part)))
+  const location = file === '' ? '' : [file, line, ...(column === undefined ? [] : [column])].join(':');
+  const text = [location, problem.severity, problem.object, problem.field, problem.message]
+    .filter((textPart) => textPart !== undefined && textPart !== '')
+    .map((textPart) => visibleLine(String(textPart)))
     .join(': ');
   const other = problem.other === undefined ? '' : `; see ${visibleLine(otherText(problem.other))}`;
   const isNamed = problem.code === undefined || text.includes(`(${problem.code})`);

@@ -24,17 +24,17 @@ interface Place {
  */
 export function standInFor(
   value: unknown,
-  place: Place,
+  location: Place,
   { isBroken = false, createdAt }: { readonly isBroken?: boolean; readonly createdAt: number },
 ): Config | undefined {
   if (!isObject(value) || typeof value.kind !== 'string') return undefined;
   const kind = intendedKind(value.apiVersion, value.kind);
   const close = kind && standInBuilders.get(kind);
   if (kind === undefined || close === undefined) return undefined;
-  const found = metadataOf(value);
-  const metadata = correctedMetadata(found ?? {});
+  const writtenMetadata = metadataOf(value);
+  const metadata = correctedMetadata(writtenMetadata ?? {});
   // Unreadable metadata may contain a namespace.
-  const isPartial = isBroken || found === undefined;
+  const isPartial = isBroken || writtenMetadata === undefined;
   const key = identityOf(kind, metadata, isPartial);
   const namespace = key?.namespace ?? namespaceOf(metadata, isPartial);
   const annotations = isObject(metadata.annotations) ? metadata.annotations : {};
@@ -64,7 +64,7 @@ export function standInFor(
     resourceVersion: `refused-${content}`,
     creationTimestamp: Number.isNaN(created) ? createdAt : created,
     spec: closed.spec,
-    source: place,
+    source: location,
     standsFor,
   });
 }
@@ -106,9 +106,10 @@ export function effectIn({ namespace, standsFor }: Config, rootNamespace: string
 /** Describes a placeholder in a list, such as `AuthorizationPolicy shop/web` with its effect. */
 export function standInText(config: Config, rootNamespace?: string): string {
   const { source, standsFor } = config;
-  const at = source === undefined ? '' : ` (${source.line > 0 ? `${source.file}:${source.line}` : source.file})`;
+  const locationText =
+    source === undefined ? '' : ` (${source.line > 0 ? `${source.file}:${source.line}` : source.file})`;
   const effect = effectIn(config, rootNamespace);
-  return `${standsFor?.object}${at} is rejected and has no valid earlier version: ${effect}`;
+  return `${standsFor?.object}${locationText} is rejected and has no valid earlier version: ${effect}`;
 }
 
 function contentHash(content: unknown): string {

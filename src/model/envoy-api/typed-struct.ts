@@ -49,7 +49,7 @@ function* durationsIn(
     return;
   }
   for (const field of schema.fields) {
-    const name = [field.name, field.jsonName].find((one) => Object.hasOwn(values, one));
+    const name = [field.name, field.jsonName].find((candidate) => Object.hasOwn(values, candidate));
     if (name !== undefined && field.message !== undefined)
       yield* durationsOfField(field, field.message, values[name]!, `${path}.${name}`, registry);
   }

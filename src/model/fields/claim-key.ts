@@ -9,11 +9,11 @@ export function isClaimKey(key: string): boolean {
 /** Returns the keys from the token's payload to the claim; `undefined` for a header that names no claim. */
 export function claimPath(key: string): readonly string[] | undefined {
   if (!key.startsWith(claimPrefix)) return undefined;
-  const rest = key.slice(claimPrefix.length);
-  if (rest.startsWith('.')) {
-    const path = rest.slice(1).split('.');
+  const suffix = key.slice(claimPrefix.length);
+  if (suffix.startsWith('.')) {
+    const path = suffix.slice(1).split('.');
     return path.includes('') ? undefined : path;
   }
-  if (!/^(\[[^[\]]+\])+$/.test(rest)) return undefined;
-  return rest.slice(1, -1).split('][');
+  if (!/^(\[[^[\]]+\])+$/.test(suffix)) return undefined;
+  return suffix.slice(1, -1).split('][');
 }

@@ -19,8 +19,8 @@ export type Decoded<A> = E.Either<NonEmptyArray<FieldError>, A>;
 
 export type Decoder<A> = (value: unknown, path: string) => Decoded<A>;
 
-export function fail(path: string, found: violation.FieldViolation): Decoded<never> {
-  return E.left([violation.fieldError(path, found)]);
+export function fail(path: string, fieldViolation: violation.FieldViolation): Decoded<never> {
+  return E.left([violation.fieldError(path, fieldViolation)]);
 }
 
 /** Joins paths: `fieldPath('http[0]', 'route')` is `http[0].route`. Keys with special characters are quoted, as in `headers["x.y"]`. */
@@ -153,11 +153,11 @@ export function dictionary<A>(item: Decoder<A>, max: number = maxItems): Decoder
     (value: unknown, path: string): Decoded<Readonly<Record<string, A>>> => {
       if (!isObject(value)) return fail(path, violation.wrongType('a map', value));
       // Object.entries takes three times as long for 70,000 entries.
-      const given = Object.keys(value);
-      if (given.length > max) return E.left([limitError(path, given.length, max, 'entries')]);
+      const keys = Object.keys(value);
+      if (keys.length > max) return E.left([limitError(path, keys.length, max, 'entries')]);
       const errors: FieldError[] = [];
       const entries: [string, A][] = [];
-      for (const key of given) {
+      for (const key of keys) {
         entries.push([key, valueOrPart(item(value[key], fieldPath(path, key)), errors)]);
       }
       // An assignment would lose a key named __proto__.
@@ -174,8 +174,8 @@ export function mapped<A, B>(decoder: Decoder<A>, convert: (value: A) => B): Dec
     (value: unknown, path: string): Decoded<B> => {
       const decoded = decoder(value, path);
       if (E.isRight(decoded)) return E.right(convert(decoded.right));
-      const part = withReadablePart(decoded.left, (read: A) => ({ converted: convert(read) }));
-      rememberPart(decoded.left, part === undefined ? missingPart : part.converted);
+      const convertedPart = withReadablePart(decoded.left, (read: A) => ({ converted: convert(read) }));
+      rememberPart(decoded.left, convertedPart === undefined ? missingPart : convertedPart.converted);
       return decoded;
     },
     { type: 'narrowed', of: decoder, by: {} },
@@ -198,11 +198,13 @@ export function refine<A>(decoder: Decoder<A>, ...checks: readonly Check<A>[]): 
           decoded.right,
         );
       }
-      const more = checks.flatMap((check) => withReadablePart(decoded.left, (part: A) => check(part, path)) ?? []);
+      const more = checks.flatMap(
+        (check) => withReadablePart(decoded.left, (readablePart: A) => check(readablePart, path)) ?? [],
+      );
       if (more.length > 0) {
-        const part = partOf(decoded.left);
+        const previousPart = partOf(decoded.left);
         decoded.left.push(...more);
-        rememberPart(decoded.left, part);
+        rememberPart(decoded.left, previousPart);
       }
       return decoded;
     },
@@ -228,17 +230,17 @@ export interface OptionalField<A> extends Field<A> {
   readonly absent: 'left out';
 }
 
-export function required<A>(decoder: Decoder<A>, from?: string): RequiredField<A> {
-  return { decoder, absent: 'error', ...(from === undefined ? {} : { from }) };
+export function required<A>(decoder: Decoder<A>, sourceField?: string): RequiredField<A> {
+  return { decoder, absent: 'error', ...(sourceField === undefined ? {} : { from: sourceField }) };
 }
 
 /** Declares an optional field; the result has no property if it is absent. */
-export function optional<A>(decoder: Decoder<A>, from?: string): OptionalField<A> {
-  return { decoder, absent: 'left out', ...(from === undefined ? {} : { from }) };
+export function optional<A>(decoder: Decoder<A>, sourceField?: string): OptionalField<A> {
+  return { decoder, absent: 'left out', ...(sourceField === undefined ? {} : { from: sourceField }) };
 }
 
-export function withDefault<A>(decoder: Decoder<A>, value: A, from?: string): RequiredField<A> {
-  return { decoder, absent: { value }, ...(from === undefined ? {} : { from }) };
+export function withDefault<A>(decoder: Decoder<A>, value: A, sourceField?: string): RequiredField<A> {
+  return { decoder, absent: { value }, ...(sourceField === undefined ? {} : { from: sourceField }) };
 }
 
 /**
@@ -297,11 +299,11 @@ export function struct<T extends object>(
   }));
   const oldNames = Object.entries(aliases);
   const refusesNull = new Set(plan.filter(({ field }) => field.refusesNull).map(({ property }) => property));
-  const known = new Set([...plan.map((entry) => entry.name), ...Object.keys(aliases)]);
+  const knownFields = new Set([...plan.map((entry) => entry.name), ...Object.keys(aliases)]);
   return describedAs(
     (value: unknown, path: string): Decoded<T> => {
       if (!isObject(value)) return fail(path, violation.wrongType('an object', value));
-      const errors = passesOver === undefined ? unknownFields(value, known, path) : [];
+      const errors = passesOver === undefined ? unknownFields(value, knownFields, path) : [];
       const result: Record<string, unknown> = {};
       const prefix = path === '' ? '' : `${path}.`;
       for (const { property, name, field } of plan) {
@@ -371,12 +373,12 @@ export function ignoringUnknown<A>(
     const unknown = first.left.filter((error) => error.unknown !== undefined && ignoredKinds.includes(error.unknown));
     if (unknown.length === 0) return first;
     // Removing the fields once is enough, because structs report all unknown fields regardless of other errors.
-    const rest = decoder(without(value, new Set(unknown.map((error) => error.path)), ''), '');
-    return E.isRight(rest)
-      ? E.right({ value: rest.right, unknown })
+    const decodedRest = decoder(without(value, new Set(unknown.map((error) => error.path)), ''), '');
+    return E.isRight(decodedRest)
+      ? E.right({ value: decodedRest.right, unknown })
       : decodedOrErrors(
-          [...rest.left, ...unknown.map((error) => ({ ...error, isIgnored: true as const }))],
-          partOf(rest.left) as never,
+          [...decodedRest.left, ...unknown.map((error) => ({ ...error, isIgnored: true as const }))],
+          partOf(decodedRest.left) as never,
         );
   };
 }
@@ -384,27 +386,27 @@ export function ignoringUnknown<A>(
 function without(value: unknown, paths: ReadonlySet<string>, path: string): unknown {
   if (Array.isArray(value)) return value.map((item, index) => without(item, paths, `${path}[${index}]`));
   if (!isObject(value)) return value;
-  const kept = Object.entries(value).filter(([key]) => !paths.has(fieldPath(path, key)));
-  return Object.fromEntries(kept.map(([key, element]) => [key, without(element, paths, fieldPath(path, key))]));
+  const keptEntries = Object.entries(value).filter(([key]) => !paths.has(fieldPath(path, key)));
+  return Object.fromEntries(keptEntries.map(([key, element]) => [key, without(element, paths, fieldPath(path, key))]));
 }
 
 export function decodedOrErrors<A>(errors: readonly FieldError[], value: A): Decoded<A> {
   if (errors.length === 0) return E.right(value);
-  const [first, ...rest] = errors as NonEmptyArray<FieldError>;
-  const all: NonEmptyArray<FieldError> = [first, ...rest];
+  const [first, ...otherErrors] = errors as NonEmptyArray<FieldError>;
+  const all: NonEmptyArray<FieldError> = [first, ...otherErrors];
   rememberPart(all, value);
   return E.left(all);
 }
 
-function unknownFields(value: object, known: ReadonlySet<string>, path: string): FieldError[] {
+function unknownFields(value: object, knownFields: ReadonlySet<string>, path: string): FieldError[] {
   const errors: FieldError[] = [];
   for (const key in value) {
-    if (known.has(key)) continue;
+    if (knownFields.has(key)) continue;
     if (errors.length === maxUnknownFields) {
-      const count = Object.keys(value).filter((field) => !known.has(field)).length;
+      const count = Object.keys(value).filter((field) => !knownFields.has(field)).length;
       return [...errors, limitError(path, count, maxUnknownFields, 'unknown fields')];
     }
-    const near = nearestName(key, known);
+    const near = nearestName(key, knownFields);
     const unknown = near === undefined ? 'strange' : 'misspelt';
     errors.push({ ...violation.fieldError(fieldPath(path, key), violation.unknownField(near)), unknown });
   }

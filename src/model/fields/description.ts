@@ -84,13 +84,15 @@ export function descriptionOf(decoder: Describable): Description | undefined {
  * `src/model/schemas/resource-definition.test.ts`, and with a real API server in `test/cluster/definitions.test.ts`).
  * @returns a new decoder with the same behaviour
  */
-export function inSchema<D extends Describable>(decoder: D, by: SchemaValidation): D {
+export function inSchema<D extends Describable>(decoder: D, validation: SchemaValidation): D {
   const narrowed = ((value: unknown, path: unknown): unknown => decoder(value, path)) as unknown as D;
-  return describedAs(narrowed, { type: 'narrowed', of: decoder, by });
+  return describedAs(narrowed, { type: 'narrowed', of: decoder, by: validation });
 }
 
 export function atMostOneOf(fields: readonly string[]): SchemaValidation {
-  const pairs = fields.flatMap((one, index) => fields.slice(index + 1).map((other) => ({ required: [one, other] })));
+  const pairs = fields.flatMap((fieldName, index) =>
+    fields.slice(index + 1).map((other) => ({ required: [fieldName, other] })),
+  );
   return { not: pairs.length === 1 ? pairs[0]! : { anyOf: pairs } };
 }
 

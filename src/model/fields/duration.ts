@@ -11,7 +11,7 @@ const unitMs: Readonly<Record<string, number>> = {
   h: 3_600_000,
 };
 
-const part = /(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)/gy;
+const durationPart = /(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|μs|ms|s|m|h)/gy;
 
 /** Node's timers have at most 31 bits of milliseconds and fire immediately beyond that. Rounded down to hours. */
 export const maxTimerMs = 576 * 3_600_000;
@@ -24,15 +24,15 @@ export const aboveZero = '[1-9]';
 
 export function durationMsOf(text: string): number | undefined {
   const sign = text.startsWith('-') ? -1 : 1;
-  const rest = text.replace(/^[+-]/, '');
-  if (rest === '0') return 0;
+  const unsigned = text.replace(/^[+-]/, '');
+  if (unsigned === '0') return 0;
   let sumMs = 0;
   let end = 0;
-  part.lastIndex = 0;
-  for (let match = part.exec(rest); match !== null; match = part.exec(rest)) {
+  durationPart.lastIndex = 0;
+  for (let match = durationPart.exec(unsigned); match !== null; match = durationPart.exec(unsigned)) {
     sumMs += Number(match[1]) * unitMs[match[2]!]!;
-    end = part.lastIndex;
+    end = durationPart.lastIndex;
   }
   // Rounds to nanoseconds, because binary fractions are inexact.
-  return end > 0 && end === rest.length ? (sign * Math.round(sumMs * 1e6)) / 1e6 : undefined;
+  return end > 0 && end === unsigned.length ? (sign * Math.round(sumMs * 1e6)) / 1e6 : undefined;
 }

@@ -79,8 +79,8 @@ const effectless = new WeakMap<Describable, boolean>();
 
 /** Whether any field of the value can warn, so that other values are not visited. */
 function canWarn(decoder: Describable): boolean {
-  const known = effectless.get(decoder);
-  if (known !== undefined) return known;
+  const cachedDecoder = effectless.get(decoder);
+  if (cachedDecoder !== undefined) return cachedDecoder;
   const description = descriptionOf(decoder);
   const can =
     description?.type === 'object'
@@ -140,7 +140,7 @@ function misspeltFields(
   path: string,
 ): FieldError[] {
   if (unread === undefined) return [];
-  const found: FieldError[] = [];
+  const fieldErrors: FieldError[] = [];
   for (const key in value) {
     if (unread.includes(key) || fields.some(({ name }) => name === key)) continue;
     const near = nearestName(
@@ -149,18 +149,18 @@ function misspeltFields(
     );
     if (near === undefined) continue;
     const message = `has no effect: there is no such field; did you mean ${near}?`;
-    found.push({ path: fieldPath(path, key), message, code: 'FIELD_WITHOUT_EFFECT' });
+    fieldErrors.push({ path: fieldPath(path, key), message, code: 'FIELD_WITHOUT_EFFECT' });
   }
-  return found;
+  return fieldErrors;
 }
 
 function fieldWarnings(field: FieldDescription, value: Readonly<Record<string, unknown>>, path: string): FieldError[] {
   const { name, effect, decoder } = field;
   const written = value[name];
   if (written === undefined || written === null) return [];
-  const at = fieldPath(path, name);
+  const fieldAt = fieldPath(path, name);
   if (effect === undefined || effect.type === 'refused' || !effect.warns(written, value)) {
-    return effect?.type === 'none' ? [] : warningsWithin(decoder, written, at);
+    return effect?.type === 'none' ? [] : warningsWithin(decoder, written, fieldAt);
   }
-  return [violation.fieldError(at, violation.ineffective(effect.reason))];
+  return [violation.fieldError(fieldAt, violation.ineffective(effect.reason))];
 }

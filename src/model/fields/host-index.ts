@@ -18,10 +18,10 @@ export class HostIndex<T> {
   #backwards: readonly { readonly text: string; readonly host: string }[] | undefined;
 
   constructor(items: Iterable<T>, hostsOf: (item: T) => Iterable<string>) {
-    let place = 0;
+    let entryIndex = 0;
     for (const item of items) {
       for (const host of hostsOf(item)) {
-        const entry = { item, host, place: place++ };
+        const entry = { item, host, place: entryIndex++ };
         const same = this.#byHost.get(host);
         if (same === undefined) this.#byHost.set(host, [entry]);
         else same.push(entry);
@@ -32,8 +32,11 @@ export class HostIndex<T> {
   }
 
   overlapping(host: string): readonly HostEntry<T>[] {
-    const found = [this.#wider(host), isWildcard(host) ? this.#narrower(host) : (this.#byHost.get(host) ?? [])];
-    const [wider, narrower] = found as [readonly HostEntry<T>[], readonly HostEntry<T>[]];
+    const overlappingEntries = [
+      this.#wider(host),
+      isWildcard(host) ? this.#narrower(host) : (this.#byHost.get(host) ?? []),
+    ];
+    const [wider, narrower] = overlappingEntries as [readonly HostEntry<T>[], readonly HostEntry<T>[]];
     if (wider.length === 0 && narrower.length < 2) return narrower;
     return [...wider, ...narrower].sort((a, b) => a.place - b.place);
   }
@@ -51,14 +54,14 @@ export class HostIndex<T> {
       .map((host) => ({ text: backwards(host), host }))
       .sort((a, b) => (a.text < b.text ? -1 : 1));
     const end = backwards(wildcard.slice(1));
-    const found: HostEntry<T>[] = [];
-    for (let at = firstAtLeast(this.#backwards, end); at < this.#backwards.length; at++) {
-      const { text, host } = this.#backwards[at]!;
+    const narrowerEntries: HostEntry<T>[] = [];
+    for (let entryIndex = firstAtLeast(this.#backwards, end); entryIndex < this.#backwards.length; entryIndex++) {
+      const { text, host } = this.#backwards[entryIndex]!;
       if (!text.startsWith(end)) break;
       // `*.test` does not match `.test`.
-      if (text.length > end.length) found.push(...this.#byHost.get(host)!);
+      if (text.length > end.length) narrowerEntries.push(...this.#byHost.get(host)!);
     }
-    return found;
+    return narrowerEntries;
   }
 }
 

@@ -25,10 +25,10 @@ export function hostIntersection(a: string, b: string): string | undefined {
 /** Yields the hosts that cover a host, starting with itself and ending with the widest: `a.b.c`, `*.b.c`, `*.c`, `*`. */
 export function* widerHosts(host: string): Generator<string> {
   yield host;
-  let rest = isWildcard(host) ? host.slice(host.startsWith('*.') ? 2 : 1) : host;
-  for (let dot = rest.indexOf('.'); dot >= 0; dot = rest.indexOf('.')) {
-    rest = rest.slice(dot + 1);
-    yield `*.${rest}`;
+  let remainingHost = isWildcard(host) ? host.slice(host.startsWith('*.') ? 2 : 1) : host;
+  for (let dot = remainingHost.indexOf('.'); dot >= 0; dot = remainingHost.indexOf('.')) {
+    remainingHost = remainingHost.slice(dot + 1);
+    yield `*.${remainingHost}`;
   }
   if (host !== '*') yield '*';
 }
@@ -54,7 +54,7 @@ export function* coveringKeys(host: string, keys: HostKeys): Generator<string> {
     partialOf.set(keys, partial);
   }
   const coveringPartials = partial
-    .filter((one) => one !== host && isHostWithin(host, one))
+    .filter((candidateHost) => candidateHost !== host && isHostWithin(host, candidateHost))
     .sort((a, b) => b.length - a.length);
   for (const candidate of widerHosts(host)) {
     while (

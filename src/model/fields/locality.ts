@@ -11,7 +11,7 @@ export function localityOf(labels: Readonly<Record<string, string>>, otherwise =
 }
 
 /** Joins the parts before the first unknown one. */
-export function joinLocality(...parts: readonly (string | undefined)[]): string {
-  const end = parts.findIndex((part) => !part);
-  return (end < 0 ? parts : parts.slice(0, end)).join('/');
+export function joinLocality(...localityParts: readonly (string | undefined)[]): string {
+  const end = localityParts.findIndex((localityPart) => !localityPart);
+  return (end < 0 ? localityParts : localityParts.slice(0, end)).join('/');
 }

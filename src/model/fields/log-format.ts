@@ -79,17 +79,17 @@ const options: ReadonlyMap<string, readonly string[]> = new Map([
 const command = /%(?:([A-Z0-9_]+)(?:\(((?:[^)]|\)(?![:%]))*)\))?(?::(\d+))?)?%/y;
 
 export function logFormatViolation(format: string): violation.FieldViolation | undefined {
-  for (let at = format.indexOf('%'); at !== -1; at = format.indexOf('%', at)) {
-    command.lastIndex = at;
-    const found = command.exec(format);
-    if (found === null)
+  for (let percentIndex = format.indexOf('%'); percentIndex !== -1; percentIndex = format.indexOf('%', percentIndex)) {
+    command.lastIndex = percentIndex;
+    const commandMatch = command.exec(format);
+    if (commandMatch === null)
       return violation.malformed(
         '% must begin a command operator such as %PROTOCOL%, or be written as %%',
-        format.slice(at, at + 20),
+        format.slice(percentIndex, percentIndex + 20),
       );
-    const commandError = commandViolation(found);
+    const commandError = commandViolation(commandMatch);
     if (commandError !== undefined) return commandError;
-    at += found[0].length;
+    percentIndex += commandMatch[0].length;
   }
   return undefined;
 }
@@ -116,6 +116,6 @@ function commandViolation([all, name, parameters, length]: RegExpExecArray): vio
   return undefined;
 }
 
-function _excerpt(format: string, at: number): string {
-  return JSON.stringify(format.slice(at, at + 20));
+function _excerpt(format: string, start: number): string {
+  return JSON.stringify(format.slice(start, start + 20));
 }

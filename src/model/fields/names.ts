@@ -23,7 +23,9 @@ export function isHostname(text: string): boolean {
   if (text.length === 0 || text.length > 255) return false;
   const labels = text.replace(/\.$/, '').split('.');
   // Host names of clusters have labels of only underscores, such as `outbound_.15010_._.istiod.istio-system.svc`.
-  return labels.every((part, index) => label.test(index === labels.length - 1 ? part : part.replaceAll('_', 'x')));
+  return labels.every((labelText, index) =>
+    label.test(index === labels.length - 1 ? labelText : labelText.replaceAll('_', 'x')),
+  );
 }
 
 /** Accepts `*`, `*.example.com` or a host name. */

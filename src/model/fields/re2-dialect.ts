@@ -40,50 +40,53 @@ const namedClass = /\[:\^?\w+:\]/y;
 export function asRe2js(bytes: string): E.Either<string, string> {
   let translated = '';
   let inClass = false;
-  for (let at = 0; at < bytes.length; ) {
-    const [piece, output] = reading(bytes, at, inClass);
+  for (let byteIndex = 0; byteIndex < bytes.length; ) {
+    const [matchedText, output] = readToken(bytes, byteIndex, inClass);
     if (E.isLeft(output)) return output;
     translated += output.right;
-    at += piece.length;
-    if (!inClass) inClass = piece.startsWith('[');
-    else if (piece === ']') inClass = false;
+    byteIndex += matchedText.length;
+    if (!inClass) inClass = matchedText.startsWith('[');
+    else if (matchedText === ']') inClass = false;
   }
   return E.right(translated);
 }
 
-function reading(bytes: string, at: number, inClass: boolean): Reading {
-  const found = (pattern: RegExp): RegExpExecArray | null => {
-    pattern.lastIndex = at;
+function readToken(bytes: string, byteIndex: number, inClass: boolean): Reading {
+  const matchAt = (pattern: RegExp): RegExpExecArray | null => {
+    pattern.lastIndex = byteIndex;
     return pattern.exec(bytes);
   };
   const asIs = (match: RegExpExecArray): Reading => [match[0], E.right(match[0])];
-  if (bytes[at] === '\\') return escaped(found, inClass);
-  const whole = inClass ? found(namedClass) : found(classStart);
-  if (whole) return asIs(whole);
+  if (bytes[byteIndex] === '\\') return escaped(matchAt, inClass);
+  const classMatch = inClass ? matchAt(namedClass) : matchAt(classStart);
+  if (classMatch) return asIs(classMatch);
   if (!inClass) {
     // Group names have no effect, and RE2 accepts duplicates.
-    const name = found(groupName);
+    const name = matchAt(groupName);
     if (name) return [name[0], E.right('(')];
-    const braces = found(hugeRepeat);
+    const braces = matchAt(hugeRepeat);
     if (braces) return [braces[0], E.right(`\\${braces[0]}`)];
   }
-  return [bytes[at]!, E.right(bytes[at]!)];
+  return [bytes[byteIndex]!, E.right(bytes[byteIndex]!)];
 }
 
-function escaped(found: (pattern: RegExp) => RegExpExecArray | null, inClass: boolean): Reading {
-  const quote = inClass ? null : found(quoted);
+function escaped(matchAt: (pattern: RegExp) => RegExpExecArray | null, inClass: boolean): Reading {
+  const quote = inClass ? null : matchAt(quoted);
   if (quote) return [quote[0], E.right(quote[0])];
-  const code = found(hexadecimal) ?? found(octal);
+  const code = matchAt(hexadecimal) ?? matchAt(octal);
   if (code) {
     const value = code[1] === undefined ? Number.parseInt(code[0].slice(1), 8) : Number.parseInt(code[1], 16);
     return [code[0], value > 0xff ? E.left(`${code[0]} is not a byte; Envoy matches bytes`) : E.right(code[0])];
   }
-  const named = found(property);
-  if (named) {
-    const isUnknown = unknownProperties.has(named[1]!);
-    return [named[0], isUnknown ? E.left(`RE2 has no character class ${named[0]}`) : E.right(named[0])];
+  const propertyMatch = matchAt(property);
+  if (propertyMatch) {
+    const isUnknown = unknownProperties.has(propertyMatch[1]!);
+    return [
+      propertyMatch[0],
+      isUnknown ? E.left(`RE2 has no character class ${propertyMatch[0]}`) : E.right(propertyMatch[0]),
+    ];
   }
-  const [piece] = found(escape) ?? ['\\'];
+  const [matchedText] = matchAt(escape) ?? ['\\'];
   // `\C` matches any single byte.
-  return [piece, E.right(piece === '\\C' && !inClass ? '(?s:.)' : piece)];
+  return [matchedText, E.right(matchedText === '\\C' && !inClass ? '(?s:.)' : matchedText)];
 }

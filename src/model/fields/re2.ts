@@ -79,13 +79,13 @@ function compile(regex: string): E.Either<string, RE2JS> {
   }
 }
 
-function reasonOf(description: string, piece: string): string {
-  if (/^\(\?<?[=!]/.test(piece)) return 'RE2 has no lookahead or lookbehind';
-  if (/^\\[1-9gk]/.test(piece)) return 'RE2 has no backreferences';
-  if (description === 'invalid repeat count' && !isReversed(piece)) {
-    return `${piece} repeats more than 1,000 times, nested repetitions included`;
+function reasonOf(description: string, syntaxText: string): string {
+  if (/^\(\?<?[=!]/.test(syntaxText)) return 'RE2 has no lookahead or lookbehind';
+  if (/^\\[1-9gk]/.test(syntaxText)) return 'RE2 has no backreferences';
+  if (description === 'invalid repeat count' && !isReversed(syntaxText)) {
+    return `${syntaxText} repeats more than 1,000 times, nested repetitions included`;
   }
-  return piece === '' ? description : `${description}: ${textOf(piece)}`;
+  return syntaxText === '' ? description : `${description}: ${textOf(syntaxText)}`;
 }
 
 function isReversed(repeat: string): boolean {
@@ -124,6 +124,6 @@ function maxInstructions(expression: RE2JS): number {
 
 function rangesOfBytes(runes: ArrayLike<number>): number {
   let ranges = 0;
-  for (let at = 0; at + 1 < runes.length; at += 2) if (runes[at]! <= 0xff) ranges++;
+  for (let runeIndex = 0; runeIndex + 1 < runes.length; runeIndex += 2) if (runes[runeIndex]! <= 0xff) ranges++;
   return ranges;
 }

@@ -10,10 +10,10 @@ const maxLength = 256;
 const maxNames = 5;
 
 const characters = "[\\w.~%!$&'()+,;:@=-]+";
-const part = `(?:\\*\\*?|${characters})`;
+const segmentPart = `(?:\\*\\*?|${characters})`;
 /** Matches a segment: text, or an operator (`*`, `**`, `{name}`, `{name=pattern}`) that has a text suffix in the last segment. */
 const segmentPattern = new RegExp(
-  `^(?:${characters}|(?:(?<wild>\\*\\*?)|\\{(?<name>[A-Za-z]\\w{0,15})(?:=(?<pattern>${part}(?:/${part})*))?\\})(?<after>${characters})?)$`,
+  `^(?:${characters}|(?:(?<wild>\\*\\*?)|\\{(?<name>[A-Za-z]\\w{0,15})(?:=(?<pattern>${segmentPart}(?:/${segmentPart})*))?\\})(?<after>${characters})?)$`,
 );
 
 export function uriTemplateViolation(template: string): violation.FieldViolation | undefined {

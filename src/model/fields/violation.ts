@@ -52,8 +52,8 @@ export function shownValue(value: unknown): string {
 }
 
 /** Formats a list as `a, b and c`. */
-export function listed(names: readonly string[], word: 'and' | 'or' = 'and'): string {
-  return names.length < 2 ? names.join('') : `${names.slice(0, -1).join(', ')} ${word} ${names.at(-1)}`;
+export function listed(names: readonly string[], conjunction: 'and' | 'or' = 'and'): string {
+  return names.length < 2 ? names.join('') : `${names.slice(0, -1).join(', ')} ${conjunction} ${names.at(-1)}`;
 }
 
 interface Detail {
@@ -130,13 +130,13 @@ export function exclusive(names: readonly string[]): FieldViolation {
   };
 }
 
-export function choice(names: readonly string[], given: readonly string[]): FieldViolation {
+export function choice(names: readonly string[], givenNames: readonly string[]): FieldViolation {
   const expected = `exactly one of ${listed(names)}`;
   return expectation(
-    given.length === 0 ? 'FIELD_REQUIRED' : 'FIELDS_EXCLUSIVE',
+    givenNames.length === 0 ? 'FIELD_REQUIRED' : 'FIELDS_EXCLUSIVE',
     'have',
     expected,
-    given.length === 0 ? 'none' : listed(given),
+    givenNames.length === 0 ? 'none' : listed(givenNames),
   );
 }
 

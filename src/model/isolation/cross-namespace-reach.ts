@@ -57,12 +57,12 @@ const widestRangeBits = { ipv4: 16, ipv6: 64 };
 
 /** Yields `undefined` for an object without a finding, so that callers can yield to the event loop. */
 export function* crossNamespaceReach(configs: Sources, settings: ReachSettings): Generator<ReachFinding | undefined> {
-  const known = new KnownNames(configs, settings);
+  const knownNames = new KnownNames(configs, settings);
   for (const [kind, find] of Object.entries(finders) as [keyof Sources, Find<never>][]) {
     for (const config of configs[kind] as readonly Config<never>[]) {
       yield undefined;
       if (config.standsFor !== undefined || isTrusted(config.namespace, kind, settings)) continue;
-      for (const found of find(config, known, settings)) yield { ...found, config };
+      for (const reach of find(config, knownNames, settings)) yield { ...reach, config };
     }
   }
 }
@@ -79,40 +79,40 @@ type Find<Spec> = (config: Config<Spec>, known: KnownNames, settings: ReachSetti
 type SpecOf<K extends keyof Sources> = Sources[K][number]['spec'];
 
 const finders: { readonly [K in keyof Sources]: Find<SpecOf<K>> } = {
-  VirtualService: function* ({ namespace, spec }, known, { mesh }) {
+  VirtualService: function* ({ namespace, spec }, knownNames, { mesh }) {
     if (!(yield* exports(namespace, spec.exportTo, mesh.defaultVirtualServiceExportTo, mesh))) return;
     for (const [index, host] of spec.hosts.entries()) {
-      const owner = known.ownerOf(host, namespace) ?? (host === '*' ? 'every namespace' : undefined);
+      const owner = knownNames.ownerOf(host, namespace) ?? (host === '*' ? 'every namespace' : undefined);
       if (owner === undefined) continue;
       const message = `"${host}" is a host of ${owner}, and these routes apply to clients of other namespaces: ${exportAdvice}`;
       yield { code: 'routes-foreign-host', field: `spec.hosts[${index}]`, message };
     }
   },
-  DestinationRule: function* ({ namespace, spec }, known, { mesh }) {
+  DestinationRule: function* ({ namespace, spec }, knownNames, { mesh }) {
     // Only an explicit `exportTo` is an intentional export.
     if (spec.exportTo === undefined) return;
     if (!(yield* exports(namespace, spec.exportTo, [], mesh))) return;
-    const owner = known.ownerOf(spec.host, namespace);
+    const owner = knownNames.ownerOf(spec.host, namespace);
     if (owner === undefined) return;
     const message = `"${spec.host}" is a host of ${owner}: the rule applies to clients of ${namespace} only, regardless of exportTo`;
     yield { code: 'rules-foreign-host', field: 'spec.exportTo', message };
   },
-  ServiceEntry: function* (entry, known, { mesh }) {
+  ServiceEntry: function* (entry, knownNames, { mesh }) {
     const { namespace, spec } = entry;
-    const moved = mayExport(namespace, mesh) ? known.movedBy(entry) : undefined;
+    const moved = mayExport(namespace, mesh) ? knownNames.movedBy(entry) : undefined;
     if (moved !== undefined) {
       const message = `takes the automatically allocated address of ${moved}, which gets a new one: set addresses of this object, or ${mayAdvice}`;
       yield { code: 'moves-allocated-address', field: 'spec.hosts', message };
     }
     if (!(yield* exports(namespace, spec.exportTo, mesh.defaultServiceExportTo, mesh))) return;
     for (const [index, host] of spec.hosts.entries()) {
-      const owner = known.ownerOf(host, namespace);
+      const owner = knownNames.ownerOf(host, namespace);
       if (owner === undefined) continue;
       const message = `"${host}" is a host of ${owner}, and may replace it for clients of other namespaces: ${exportAdvice}`;
       yield { code: 'claims-foreign-host', field: `spec.hosts[${index}]`, message };
     }
     for (const [index, address] of (spec.addresses ?? []).entries()) {
-      const target = known.captured(address, namespace);
+      const target = knownNames.captured(address, namespace);
       if (target === undefined) continue;
       const message = `${address} takes connections to ${target} in every namespace: ${exportAdvice}`;
       yield { code: 'captures-addresses', field: `spec.addresses[${index}]`, message };
@@ -132,7 +132,7 @@ const finders: { readonly [K in keyof Sources]: Find<SpecOf<K>> } = {
       yield { code: 'captures-port', field: `spec.ports[${index}]`, message: portMessage(number, protocol) };
     }
   },
-  Service: function* ({ namespace, spec: { spec }, labels, annotations }, known, { mesh }) {
+  Service: function* ({ namespace, spec: { spec }, labels, annotations }, knownNames, { mesh }) {
     const network = labels['topology.istio.io/network'];
     if (network && mayExport(namespace, mesh)) {
       const message = `the service becomes a gateway of network "${network}": all proxies send that network's requests to its external addresses; ${mayAdvice}`;
@@ -142,14 +142,14 @@ const finders: { readonly [K in keyof Sources]: Find<SpecOf<K>> } = {
     if (
       !(yield* exports(
         namespace,
-        annotation?.split(',').map((one) => one.trim()),
+        annotation?.split(',').map((exportTarget) => exportTarget.trim()),
         mesh.defaultServiceExportTo,
         mesh,
       ))
     )
       return;
     if (spec.type === 'ExternalName') {
-      const owner = spec.externalName && known.ownerOf(spec.externalName, namespace);
+      const owner = spec.externalName && knownNames.ownerOf(spec.externalName, namespace);
       if (!owner) return;
       const message = `"${spec.externalName}" is a host of ${owner}, and gets the name of this service as well: ${exportAdvice}`;
       yield { code: 'aliases-foreign-host', field: 'spec.externalName', message };
@@ -157,7 +157,7 @@ const finders: { readonly [K in keyof Sources]: Find<SpecOf<K>> } = {
     }
     const hasSelector = Object.keys(spec.selector ?? {}).length > 0;
     const address = spec.clusterIP === 'None' ? undefined : spec.clusterIP;
-    const target = address && known.captured(address, namespace);
+    const target = address && knownNames.captured(address, namespace);
     if (target) {
       const message = `${address} takes connections to ${target} in every namespace: ${exportAdvice}`;
       yield { code: 'captures-addresses', field: 'spec.clusterIP', message };
@@ -241,9 +241,9 @@ class KnownNames {
       const { namespace, spec } = entry;
       for (const name of allocationNames(entry)) {
         const slot = firstSlot(name);
-        const known = this.#allocated.get(slot);
-        if (known === undefined) this.#allocated.set(slot, [name]);
-        else known.push(name);
+        const slotNames = this.#allocated.get(slot);
+        if (slotNames === undefined) this.#allocated.set(slot, [name]);
+        else slotNames.push(name);
       }
       for (const host of spec.hosts) addTo(this.#entryHosts, host, namespace);
       for (const address of spec.addresses ?? []) addTo(this.#addresses, address, `${namespace}/${spec.hosts[0]}`);
@@ -257,8 +257,8 @@ class KnownNames {
 
   /** Returns the other owner of a host, such as `namespace bank` or `every namespace`; `undefined` if none exists. */
   ownerOf(host: string, namespace: string): string | undefined {
-    const ofKubernetes = this.#kubernetesOwner(host);
-    if (ofKubernetes !== undefined) return ofKubernetes === namespace ? undefined : described(ofKubernetes);
+    const kubernetesOwner = this.#kubernetesOwner(host);
+    if (kubernetesOwner !== undefined) return kubernetesOwner === namespace ? undefined : described(kubernetesOwner);
     const owners = this.#entryHosts.get(host);
     if (owners === undefined && isWildcard(host)) return this.#wildcardOwner(host, namespace);
     // If both namespaces own the host, it resolves to that of the given namespace.
@@ -283,7 +283,9 @@ class KnownNames {
     const width = family === 'ipv4' ? 32 : 128;
     if (bits !== undefined && Number(bits) < width && Number(bits) <= widestRangeBits[family])
       return 'every address in this range';
-    const otherServices = [...(this.#addresses.get(address) ?? [])].filter((one) => !one.startsWith(`${namespace}/`));
+    const otherServices = [...(this.#addresses.get(address) ?? [])].filter(
+      (serviceKey) => !serviceKey.startsWith(`${namespace}/`),
+    );
     return otherServices[0] && `${otherServices[0]}, which has this address`;
   }
 
@@ -297,9 +299,9 @@ class KnownNames {
 
   #wildcardOwner(host: string, namespace: string): string | undefined {
     const hosts: HostKeys & Map<string, Set<string>> = this.#entryHosts;
-    for (const [known, owners] of hosts) {
+    for (const [knownHost, owners] of hosts) {
       const other = [...owners].find((owner) => owner !== namespace);
-      if (other !== undefined && isHostWithin(known, host)) return described(other);
+      if (other !== undefined && isHostWithin(knownHost, host)) return described(other);
     }
     return undefined;
   }
@@ -310,7 +312,7 @@ function described(namespace: string): string {
 }
 
 function addTo(map: Map<string, Set<string>>, key: string, value: string): void {
-  const known = map.get(key);
-  if (known === undefined) map.set(key, new Set([value]));
-  else known.add(value);
+  const existingValues = map.get(key);
+  if (existingValues === undefined) map.set(key, new Set([value]));
+  else existingValues.add(value);
 }

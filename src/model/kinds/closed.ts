@@ -104,16 +104,17 @@ function closedPeers(refused: RejectedConfig): StandIn {
   const { isKnown, scope } = scopeOf(refused);
   const fields = fieldsOf(refused.isBroken ? undefined : refused.spec);
   const { selector: _, mtls, portLevelMtls, ...unknown } = fields;
-  const ofPorts = isKnown && scope.selector !== undefined ? portModes(portLevelMtls) : { modes: {}, isRead: false };
+  const modesOfPorts =
+    isKnown && scope.selector !== undefined ? portModes(portLevelMtls) : { modes: {}, isRead: false };
   const isRead = isObject(refused.spec) && !refused.isBroken && Object.keys(unknown).length === 0;
-  const arePortsRead = portLevelMtls === undefined || ofPorts.isRead;
+  const arePortsRead = portLevelMtls === undefined || modesOfPorts.isRead;
   const mode = isRead && arePortsRead && mtls !== undefined ? read(mutualTls, mtls) : undefined;
   const spec: PeerAuthentication = {
     ...(scope.selector && { selector: scope.selector }),
     mtls: mode === undefined || mode === 'UNSET' ? 'STRICT' : mode,
-    ...(Object.keys(ofPorts.modes).length > 0 && { portLevelMtls: ofPorts.modes }),
+    ...(Object.keys(modesOfPorts.modes).length > 0 && { portLevelMtls: modesOfPorts.modes }),
   };
-  const exceptions = Object.entries(ofPorts.modes).map(([port, mode]) => `${mode} on port ${port}`);
+  const exceptions = Object.entries(modesOfPorts.modes).map(([port, mode]) => `${mode} on port ${port}`);
   return {
     ...{ kind: 'PeerAuthentication', apiVersion: security, isScopeKnown: isKnown, spec },
     effect: (where) =>
@@ -122,11 +123,16 @@ function closedPeers(refused: RejectedConfig): StandIn {
 }
 
 function portModes(value: unknown): { modes: Record<string, MutualTlsMode>; isRead: boolean } {
-  const given = Object.entries(fieldsOf(value));
-  if (given.length > maxPortModes) return { modes: {}, isRead: false };
-  const named = given.map(([port, mode]) => [port, read(mutualTls, mode) ?? 'STRICT'] as [string, MutualTlsMode]);
-  const good = named.filter(([port]) => /^[1-9]\d{0,4}$/.test(port) && Number(port) <= 65535);
-  return { modes: Object.fromEntries(good), isRead: isObject(value) && good.length === named.length };
+  const portEntries = Object.entries(fieldsOf(value));
+  if (portEntries.length > maxPortModes) return { modes: {}, isRead: false };
+  const portModePairs = portEntries.map(
+    ([port, mode]) => [port, read(mutualTls, mode) ?? 'STRICT'] as [string, MutualTlsMode],
+  );
+  const validPairs = portModePairs.filter(([port]) => /^[1-9]\d{0,4}$/.test(port) && Number(port) <= 65535);
+  return {
+    modes: Object.fromEntries(validPairs),
+    isRead: isObject(value) && validPairs.length === portModePairs.length,
+  };
 }
 
 /**
@@ -160,7 +166,7 @@ function closedRule(value: unknown): JwtRule {
   const headers = itemsRead(fromHeaders.decoder, rule.fromHeaders);
   const params = itemsRead(fromParams.decoder, rule.fromParams);
   const cookies = itemsRead(fromCookies.decoder, rule.fromCookies);
-  const isComplete = isObject(value) && [headers, params, cookies].every((places) => places.isComplete);
+  const isComplete = isObject(value) && [headers, params, cookies].every((locationList) => locationList.isComplete);
   const all = {
     fromHeaders: [...headers.items, ...(isComplete ? [] : usualPlaces.fromHeaders!)],
     fromParams: [...params.items, ...(isComplete ? [] : usualPlaces.fromParams!)],
@@ -266,8 +272,10 @@ function closedTraffic(value: unknown): TrafficPolicy | undefined {
   const areRead = portLevelSettings === undefined || (Array.isArray(portLevelSettings) && !ports.includes('unknown'));
   const isRead = areRead && !mentions(otherFields, 'tls');
   const tls = isRead ? (written === undefined ? undefined : tlsOf(written)) : strictest;
-  const known = ports.filter((one) => one !== 'unknown' && one !== undefined) as PortTrafficPolicy[];
-  return { ...(tls && { tls }), ...(known.length > 0 && { portLevelSettings: known }) };
+  const knownPorts = ports.filter(
+    (portPolicy) => portPolicy !== 'unknown' && portPolicy !== undefined,
+  ) as PortTrafficPolicy[];
+  return { ...(tls && { tls }), ...(knownPorts.length > 0 && { portLevelSettings: knownPorts }) };
 }
 
 /** Returns `unknown` for TLS settings of an unreadable port. */
@@ -317,8 +325,8 @@ function closedPlugin(refused: RejectedConfig): StandIn | undefined {
 function closedBackendTls({ spec: written, isBroken, namespace }: RejectedConfig): StandIn {
   const fields = fieldsOf(written);
   const field = nearestName('targetRefs', Object.keys(fields));
-  const given = field === undefined ? undefined : fields[field];
-  const list: readonly unknown[] = Array.isArray(given) ? given : [given];
+  const writtenTargets = field === undefined ? undefined : fields[field];
+  const list: readonly unknown[] = Array.isArray(writtenTargets) ? writtenTargets : [writtenTargets];
   const targets = list.length > maxBackendTlsTargets ? [] : list.map(serviceOf);
   const isRead = !isBroken && targets.length > 0 && !targets.includes(undefined);
   const targetRefs = isRead ? (targets as BackendTlsTarget[]) : [{ group: '', kind: 'Service', name: everyService }];
@@ -346,13 +354,13 @@ interface ReadScope {
 
 function scopeOf({ spec, isBroken, namespace }: RejectedConfig): ReadScope {
   const { selector, targetRef, targetRefs } = fieldsOf(spec);
-  const given = [selector, targetRef, targetRefs].filter((one) => one !== undefined);
-  if (!isObject(spec) || isBroken || given.length > 1) return { isKnown: false, scope: {} };
+  const setFields = [selector, targetRef, targetRefs].filter((setField) => setField !== undefined);
+  if (!isObject(spec) || isBroken || setFields.length > 1) return { isKnown: false, scope: {} };
   if (selector !== undefined) {
     const labels = read(scopeFields.selector.decoder, selector);
     return { isKnown: labels !== undefined, scope: labels === undefined ? {} : { selector: labels } };
   }
-  if (given.length === 0) return { isKnown: true, scope: {} };
+  if (setFields.length === 0) return { isKnown: true, scope: {} };
   const targets = read(scopeFields.targetRefs.decoder, targetRefs ?? [targetRef]);
   // A target in another namespace is an error, because it would never apply.
   const isOwn = namespace !== undefined && targets?.every((target) => (target.namespace ?? namespace) === namespace);

@@ -103,10 +103,10 @@ export const selectorLabels: Decoder<Readonly<Record<string, string>>> = refine(
   dictionary(withoutWildcard),
   (map, path) => {
     return Object.entries(map).flatMap(([key, value]) => {
-      const at = fieldPath(path, key);
-      if (key === '') return [violation.fieldError(at, violation.empty('a selector label needs a key'))];
+      const labelPath = fieldPath(path, key);
+      if (key === '') return [violation.fieldError(labelPath, violation.empty('a selector label needs a key'))];
       return `${key}${value}`.includes('*')
-        ? [violation.fieldError(at, violation.notAllowed('must not have a wildcard', value))]
+        ? [violation.fieldError(labelPath, violation.notAllowed('must not have a wildcard', value))]
         : [];
     });
   },
@@ -153,9 +153,9 @@ export function hasUnixScheme(address: string | undefined): boolean {
 
 /** Suggests an absolute path, because a relative one would depend on Envoy's working directory. */
 export function relativeSocketHint(address: string): string | undefined {
-  const place = /^unix:(?:\/\/(?!\/))?\/?(.*[^/])$/.exec(address)?.[1];
-  if (place === undefined) return undefined;
-  return `the path must be absolute; did you mean unix://${place.startsWith('@') ? '' : '/'}${place}?`;
+  const socketPath = /^unix:(?:\/\/(?!\/))?\/?(.*[^/])$/.exec(address)?.[1];
+  if (socketPath === undefined) return undefined;
+  return `the path must be absolute; did you mean unix://${socketPath.startsWith('@') ? '' : '/'}${socketPath}?`;
 }
 
 export function subnetViolation(subnet: string): violation.FieldViolation | undefined {

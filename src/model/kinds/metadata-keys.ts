@@ -24,7 +24,7 @@ const injection: MetadataKey = { readOn: ['Pod'] };
 const notInjected: MetadataKey = { reason: 'the injector of this control plane does not read it' };
 const ambient: MetadataKey = { reason: 'ambient mode is not supported', harmless: /^(?:none|false)$/i };
 const deployer: MetadataKey = { readOn: ['KubernetesGateway'] };
-const ofAnotherProgram: MetadataKey = { ofAnotherProgram: true };
+const otherProgramKey: MetadataKey = { ofAnotherProgram: true };
 const agent: MetadataKey = { readOn: ['Pod'] };
 const registration: MetadataKey = { readOn: ['WorkloadEntry'] };
 const workload: MetadataKey = { readOn: ['Pod', 'WorkloadEntry'] };
@@ -119,7 +119,7 @@ export const knownAnnotations: Keys = {
       // Keys on the Secret of the shared CA (src/discovery/ca/shared-root).
       ...['chartpilot/order', 'chartpilot/rotation', 'chartpilot/stands-for'],
     ],
-    ofAnotherProgram,
+    otherProgramKey,
   ),
 };
 
@@ -150,13 +150,13 @@ export const knownLabels: Keys = {
     ambient,
   ),
   'networking.istio.io/tunnel': ambient,
-  'gateway.networking.k8s.io/gateway-class-name': ofAnotherProgram,
+  'gateway.networking.k8s.io/gateway-class-name': otherProgramKey,
   ...each(
     [
       ...['gateway.istio.io/managed', 'istio.io/config', 'istio.io/gateway-name', revisionLabel, 'istio.io/tag'],
       ...['install.operator.istio.io/owning-resource', 'install.operator.istio.io/owning-resource-namespace'],
       ...['operator.istio.io/component', 'operator.istio.io/managed', 'operator.istio.io/version'],
     ],
-    ofAnotherProgram,
+    otherProgramKey,
   ),
 };

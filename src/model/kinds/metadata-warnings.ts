@@ -19,34 +19,38 @@ export function metadataWarnings(kind: KindName, { annotations, labels }: Metada
   return [...warningsOf(kind, 'annotations', annotations), ...warningsOf(kind, 'labels', labels)];
 }
 
-function warningsOf(kind: KindName, part: Part, written: Readonly<Record<string, string>>): FieldError[] {
-  const found: FieldError[] = [];
+function warningsOf(kind: KindName, metadataPart: Part, written: Readonly<Record<string, string>>): FieldError[] {
+  const keyWarnings: FieldError[] = [];
   for (const key in written) {
     const slash = key.indexOf('/');
     if (slash <= 0) continue;
-    const reason = reasonOf(kind, part, key, written[key]!);
+    const reason = reasonOf(kind, metadataPart, key, written[key]!);
     if (reason === undefined) continue;
-    found.push({ path: fieldPath(part, key), message: `has no effect: ${reason}`, code: 'FIELD_WITHOUT_EFFECT' });
-    if (found.length === maxEffectWarnings) break;
+    keyWarnings.push({
+      path: fieldPath(metadataPart, key),
+      message: `has no effect: ${reason}`,
+      code: 'FIELD_WITHOUT_EFFECT',
+    });
+    if (keyWarnings.length === maxEffectWarnings) break;
   }
-  return found;
+  return keyWarnings;
 }
 
 /** Returns why the key has no effect; `undefined` if it has one, or none is expected. */
-function reasonOf(kind: KindName, part: Part, key: string, value: string): string | undefined {
-  const known = keyOf(part, key);
-  if (known !== undefined) return reasonOfKnown(kind, known, value);
+function reasonOf(kind: KindName, metadataPart: Part, key: string, value: string): string | undefined {
+  const metadataKey = keyOf(metadataPart, key);
+  if (metadataKey !== undefined) return reasonOfKnown(kind, metadataKey, value);
   // Internal annotations are errors (envelope.ts).
-  if (key.startsWith('internal.istio.io/') || !isOfMesh(part, key)) return undefined;
-  const partName = part === 'annotations' ? 'annotation' : 'label';
-  if (keyOf(otherPart[part], key) !== undefined)
-    return `it is ${part === 'annotations' ? 'a label' : 'an annotation'}: move it to metadata.${otherPart[part]}`;
-  const near = nearestKey(part, key);
+  if (key.startsWith('internal.istio.io/') || !isOfMesh(metadataPart, key)) return undefined;
+  const partName = metadataPart === 'annotations' ? 'annotation' : 'label';
+  if (keyOf(otherPart[metadataPart], key) !== undefined)
+    return `it is ${metadataPart === 'annotations' ? 'a label' : 'an annotation'}: move it to metadata.${otherPart[metadataPart]}`;
+  const near = nearestKey(metadataPart, key);
   return `there is no such ${partName}${near === undefined ? '' : `; did you mean ${near}?`}`;
 }
 
-function keyOf(part: Part, key: string): MetadataKey | undefined {
-  return Object.hasOwn(tables[part], key) ? tables[part][key] : undefined;
+function keyOf(metadataPart: Part, key: string): MetadataKey | undefined {
+  return Object.hasOwn(tables[metadataPart], key) ? tables[metadataPart][key] : undefined;
 }
 
 function reasonOfKnown(
@@ -63,17 +67,17 @@ function writtenName(kind: KindName): string {
   return kind === 'KubernetesGateway' ? 'Gateway (Gateway API)' : kind;
 }
 
-function isOfMesh(part: Part, key: string): boolean {
+function isOfMesh(metadataPart: Part, key: string): boolean {
   const domain = key.slice(0, key.indexOf('/'));
   if (domain === gatewayDomain || domain === istioDomain || domain.endsWith(`.${istioDomain}`)) return true;
   // Detects a misspelled domain such as networking.isto.io; few other domains are similar.
   const isNear = nearestName(domain.split('.').slice(-2).join('.'), [istioDomain]) !== undefined;
-  return isNear && nearestName(key, Object.keys(tables[part])) !== undefined;
+  return isNear && nearestName(key, Object.keys(tables[metadataPart])) !== undefined;
 }
 
 /** Returns a similar key, or a key of the same name in another domain. */
-function nearestKey(part: Part, key: string): string | undefined {
-  const keys = Object.keys(tables[part]);
+function nearestKey(metadataPart: Part, key: string): string | undefined {
+  const keys = Object.keys(tables[metadataPart]);
   const name = key.slice(key.indexOf('/'));
-  return nearestName(key, keys) ?? keys.find((known) => known.toLowerCase().endsWith(name.toLowerCase()));
+  return nearestName(key, keys) ?? keys.find((knownKey) => knownKey.toLowerCase().endsWith(name.toLowerCase()));
 }

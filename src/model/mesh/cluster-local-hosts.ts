@@ -21,7 +21,7 @@ export class ClusterLocalHosts {
   }
 
   has(hostname: string): boolean {
-    const found = mostSpecific(hostname, this.#settings);
-    return found !== undefined && this.#settings.get(found) === true;
+    const settingsHost = mostSpecific(hostname, this.#settings);
+    return settingsHost !== undefined && this.#settings.get(settingsHost) === true;
   }
 }

@@ -74,9 +74,9 @@ const body: Decoder<ShownBody> = struct<ShownBody>({
 const status: Decoder<number> = describedAs(
   (value: unknown, path: string) => {
     const asNumber = typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value;
-    return refine(count, (code, at) =>
+    return refine(count, (code, fieldPosition) =>
       violation.errorsAt(
-        at,
+        fieldPosition,
         code >= 200 && code <= 599 ? undefined : violation.outOfRange('an HTTP status from 200 to 599', code),
       ),
     )(asNumber, path);

@@ -54,8 +54,8 @@ const formatText: Decoder<string> = refine(text, (format, path) =>
   violation.errorsAt(path, logFormatViolation(format)),
 );
 
-const labels: Decoder<Readonly<Record<string, unknown>>> = refine(dictionary(anything), (given, path) =>
-  labelErrors(given, path),
+const labels: Decoder<Readonly<Record<string, unknown>>> = refine(dictionary(anything), (labelMap, path) =>
+  labelErrors(labelMap, path),
 );
 
 export function labelErrors(value: unknown, path: string): FieldError[] {

@@ -99,9 +99,9 @@ function decodedSettings(
   const types = typesOf(provider);
   const [type] = types;
   if (type === undefined || types.length > 1 || !isObject(provider[type] ?? {})) return undefined;
-  const placed = (one: FieldError, at: string): FieldError => ({
-    ...one,
-    path: [at, one.path].filter(Boolean).join('.'),
+  const placed = (fieldError: FieldError, errorPath: string): FieldError => ({
+    ...fieldError,
+    path: [errorPath, fieldError.path].filter(Boolean).join('.'),
   });
   const decoded = isTelemetryProvider(type)
     ? { at: fieldPath(path, type), result: decodeTelemetryProvider(type, provider[type] ?? {}) }
@@ -109,8 +109,8 @@ function decodedSettings(
   const { at, result } = decoded;
   if (result === undefined) return undefined;
   return E.isLeft(result)
-    ? E.left(result.left.map((one) => placed(one, at)))
-    : E.right({ unknown: result.right.unknown.map((one) => placed(one, at)) });
+    ? E.left(result.left.map((fieldError) => placed(fieldError, at)))
+    : E.right({ unknown: result.right.unknown.map((fieldError) => placed(fieldError, at)) });
 }
 
 function typesOf(provider: ExtensionProvider): readonly string[] {
@@ -124,14 +124,14 @@ function providerErrors(provider: ExtensionProvider, path: string): FieldError[]
     return [violation.fieldError(path, violation.choice(['the provider types'], types))];
   }
   const required = ownValue(requiredOfProvider, type);
-  const at = fieldPath(path, type);
+  const errorPath = fieldPath(path, type);
   const settings = provider[type] ?? {};
   const isKnown = required !== undefined || isTelemetryProvider(type) || Object.hasOwn(extAuthzProviders, type);
-  if (!isKnown) return [violation.fieldError(at, violation.unknownField())];
-  if (!isObject(settings)) return [violation.fieldError(at, violation.wrongType('an object', settings))];
+  if (!isKnown) return [violation.fieldError(errorPath, violation.unknownField())];
+  if (!isObject(settings)) return [violation.fieldError(errorPath, violation.wrongType('an object', settings))];
   return (required ?? []).flatMap((field) => {
     const value = settings[field];
-    const where = fieldPath(at, field);
+    const where = fieldPath(errorPath, field);
     if (value === undefined || value === null || value === '')
       return [violation.fieldError(where, violation.missing())];
     const port = field === 'port';

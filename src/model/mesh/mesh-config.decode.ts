@@ -84,8 +84,8 @@ const certificates = refine(text, (pem, path) => {
 
 function areAuthorities(pem: string): boolean {
   try {
-    const found = certificatesIn(pem);
-    return found.length > 0 && found.every(({ ca }) => ca);
+    const parsedCertificates = certificatesIn(pem);
+    return parsedCertificates.length > 0 && parsedCertificates.every(({ ca }) => ca);
   } catch {
     return false;
   }
@@ -241,13 +241,13 @@ const configSourceTls: Decoder<ConfigSourceTls> = refine(
     insecureSkipVerify: optional(boolean),
   }),
   ({ mode, caCertificates, clientCertificate, privateKey, insecureSkipVerify }, path) => {
-    const missing = (field: string, value: unknown): FieldError[] =>
+    const missingError = (field: string, value: unknown): FieldError[] =>
       value === undefined ? [violation.fieldError(fieldPath(path, field), violation.missing(`with mode ${mode}`))] : [];
     const isVerified = (mode === 'SIMPLE' || mode === 'MUTUAL') && insecureSkipVerify !== true;
     return [
-      ...(isVerified ? missing('caCertificates', caCertificates) : []),
+      ...(isVerified ? missingError('caCertificates', caCertificates) : []),
       ...(mode === 'MUTUAL'
-        ? [...missing('clientCertificate', clientCertificate), ...missing('privateKey', privateKey)]
+        ? [...missingError('clientCertificate', clientCertificate), ...missingError('privateKey', privateKey)]
         : []),
     ];
   },
@@ -369,7 +369,7 @@ export function readMeshConfig(
   }));
   const written = withJsonNamesWithin(document.value);
   const unknownWithin = [
-    ...providers.flatMap((found) => found.unknown),
+    ...providers.flatMap((providerResult) => providerResult.unknown),
     ...unknownProxySettings(value.defaultConfig ?? {}, 'defaultConfig'),
   ];
   const warnings: FieldError[] = [

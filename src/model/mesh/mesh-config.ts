@@ -157,9 +157,9 @@ export const defaultMeshConfig: MeshConfig = {
 /** Applies `over` to `base`: most fields replace, some are merged as commented. */
 export function mergeMeshConfig(base: MeshConfig, over: MeshConfigPart): MeshConfig {
   const { defaultConfig, defaultProviders, extensionProviders, trustDomainAliases, ...replacing } = over;
-  const given = new Map((extensionProviders ?? []).map((provider) => [provider.name, provider]));
-  const kept = base.extensionProviders.map((provider) => given.get(provider.name) ?? provider);
-  const keptNames = new Set(kept.map((provider) => provider.name));
+  const configuredByName = new Map((extensionProviders ?? []).map((provider) => [provider.name, provider]));
+  const keptProviders = base.extensionProviders.map((provider) => configuredByName.get(provider.name) ?? provider);
+  const keptNames = new Set(keptProviders.map((provider) => provider.name));
   return {
     ...base,
     ...replacing,
@@ -167,7 +167,10 @@ export function mergeMeshConfig(base: MeshConfig, over: MeshConfigPart): MeshCon
       defaultConfig === undefined ? base.defaultConfig : mergeProxyConfig(base.defaultConfig, defaultConfig),
     defaultProviders: { ...base.defaultProviders, ...defaultProviders },
     // Merged by provider name.
-    extensionProviders: [...kept, ...[...given.values()].filter((provider) => !keptNames.has(provider.name))],
+    extensionProviders: [
+      ...keptProviders,
+      ...[...configuredByName.values()].filter((provider) => !keptNames.has(provider.name)),
+    ],
     trustDomainAliases: [...new Set([...base.trustDomainAliases, ...(trustDomainAliases ?? [])])].sort(compareText),
   };
 }

@@ -61,10 +61,10 @@ const endpoints: Decoder<NetworkEndpoints> = refine(
         ),
       ];
     }
-    const bad = value.fromCidr !== undefined && !isCidr(value.fromCidr);
+    const isInvalid = value.fromCidr !== undefined && !isCidr(value.fromCidr);
     return violation.errorsAt(
       `${path}.fromCidr`,
-      bad ? violation.mustBe('a CIDR such as 10.0.0.0/8', value.fromCidr) : undefined,
+      isInvalid ? violation.mustBe('a CIDR such as 10.0.0.0/8', value.fromCidr) : undefined,
     );
   },
 );
@@ -88,10 +88,10 @@ const gateway: Decoder<ConfiguredNetworkGateway> = refine(
     locality: optional(text),
   }),
   (value, path) => {
-    const one = (value.address === undefined) !== (value.registryServiceName === undefined);
+    const hasExactlyOne = (value.address === undefined) !== (value.registryServiceName === undefined);
     return violation.errorsAt(
       path,
-      one
+      hasExactlyOne
         ? undefined
         : violation.choice(
             ['address', 'registryServiceName'],
@@ -145,10 +145,10 @@ export function readMeshNetworks(file: string, content: string): E.Either<readon
   ];
   return E.right({ networks: value, warnings: warnings.map((w) => ({ ...located(w), severity: 'warning' })) });
 
-  function located(found: FieldError): Problem {
-    const { path, isIgnored } = found;
+  function located(fieldError: FieldError): Problem {
+    const { path, isIgnored } = fieldError;
     return {
-      ...{ ...error, ...document.positionOf(path), field: path, ...violationIn(found) },
+      ...{ ...error, ...document.positionOf(path), field: path, ...violationIn(fieldError) },
       ...(isIgnored && { severity: 'warning' }),
     };
   }

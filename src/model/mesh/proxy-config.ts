@@ -288,11 +288,11 @@ export function mergeProxyConfig<T extends Partial<ProxyConfig>>(base: T, over: 
 
 function mergeMessages(base: Message, over: Message, oneOfThese: readonly string[]): Message {
   const chosen = oneOfThese.find((key) => Object.hasOwn(over, key));
-  const kept = Object.entries(base).filter(
+  const keptFields = Object.entries(base).filter(
     ([key]) => chosen === undefined || key === chosen || !oneOfThese.includes(key),
   );
   // An assignment would lose a key named __proto__.
-  const merged = new Map<string, unknown>(kept);
+  const merged = new Map<string, unknown>(keptFields);
   for (const [key, value] of Object.entries(over)) {
     const previousValue = merged.get(key);
     merged.set(key, isObject(previousValue) && isObject(value) ? mergeMessages(previousValue, value, []) : value);

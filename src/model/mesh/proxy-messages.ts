@@ -269,9 +269,9 @@ export function unwritableParts(value: unknown, path: string, depth = 0): FieldE
     return value.flatMap((item, index) => unwritableParts(item, `${path}[${index}]`, depth + 1));
   if (!isObject(value)) return [];
   return Object.entries(value).flatMap(([key, element]) => {
-    const at = fieldPath(path, key);
+    const elementPath = fieldPath(path, key);
     if (!key.isWellFormed())
-      return [violation.fieldError(at, violation.malformed('contains an unpaired UTF-16 surrogate'))];
-    return unwritableParts(element, at, depth + 1);
+      return [violation.fieldError(elementPath, violation.malformed('contains an unpaired UTF-16 surrogate'))];
+    return unwritableParts(element, elementPath, depth + 1);
   });
 }

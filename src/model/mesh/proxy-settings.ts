@@ -48,9 +48,11 @@ const tracers = ['zipkin', 'lightstep', 'datadog'] as const;
 type Message = Readonly<Record<string, unknown>>;
 
 function tracingDecoder(value: unknown, path: string): E.Either<readonly FieldError[], TracingSettings> {
-  const { tlsSettings: _, ...rest } = (value ?? {}) as Message;
+  const { tlsSettings: _, ...otherFields } = (value ?? {}) as Message;
   return tracingSettingsDecoder(
-    Object.fromEntries(Object.entries(rest).filter(([key]) => !(tracerFields as readonly string[]).includes(key))),
+    Object.fromEntries(
+      Object.entries(otherFields).filter(([key]) => !(tracerFields as readonly string[]).includes(key)),
+    ),
     path,
   );
 }
@@ -73,18 +75,18 @@ function settingsErrors(config: Partial<ProxyConfig>, path: string): readonly Fi
   ];
 }
 
-const known = new WeakMap<MeshConfig, WeakMap<object, ProxySettings>>();
+const cachedSettings = new WeakMap<MeshConfig, WeakMap<object, ProxySettings>>();
 const noSettings = {};
 
 /** Reads the settings; ignores invalid parts of a node's PROXY_CONFIG. */
 export function proxySettingsOf({ metadata }: Pick<Proxy, 'metadata'>, mesh: MeshConfig): ProxySettings {
   const reported = (metadata.PROXY_CONFIG ?? noSettings) as Partial<ProxyConfig>;
-  const ofMesh = known.get(mesh) ?? new WeakMap<object, ProxySettings>();
-  known.set(mesh, ofMesh);
-  let settings = ofMesh.get(reported);
+  const settingsOfMesh = cachedSettings.get(mesh) ?? new WeakMap<object, ProxySettings>();
+  cachedSettings.set(mesh, settingsOfMesh);
+  let settings = settingsOfMesh.get(reported);
   if (settings === undefined) {
     settings = settingsOf(mergeProxyConfig(mesh.defaultConfig, reported));
-    ofMesh.set(reported, settings);
+    settingsOfMesh.set(reported, settings);
   }
   return settings;
 }

@@ -16,5 +16,7 @@ const identity = /^spiffe:\/\/([^/]+)(\/ns\/[^/]+\/sa\/[^/]+)$/;
  */
 export function identitiesUnder(domains: readonly string[], id: string): readonly string[] {
   const [, domain, account] = identity.exec(id) ?? [];
-  return domain !== undefined && domains.includes(domain) ? domains.map((one) => `spiffe://${one}${account}`) : [id];
+  return domain !== undefined && domains.includes(domain)
+    ? domains.map((trustDomain) => `spiffe://${trustDomain}${account}`)
+    : [id];
 }

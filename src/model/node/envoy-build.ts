@@ -57,8 +57,10 @@ function versionOf(reported: ReportedEnvoy['userAgentVersionType']): EnvoyVersio
 
 /** @param text `1.40.0`, `1.40.0-dev`, or a build such as `SHA/1.40.0/Clean/RELEASE/BoringSSL` */
 export function envoyVersionIn(text: string): EnvoyVersion | undefined {
-  const found = /(?:^|\/)(\d{1,6})\.(\d{1,6})\.(\d{1,6})(?:[-/.+]|$)/.exec(text);
-  return found === null ? undefined : [Number(found[1]), Number(found[2]), Number(found[3])];
+  const versionMatch = /(?:^|\/)(\d{1,6})\.(\d{1,6})\.(\d{1,6})(?:[-/.+]|$)/.exec(text);
+  return versionMatch === null
+    ? undefined
+    : [Number(versionMatch[1]), Number(versionMatch[2]), Number(versionMatch[3])];
 }
 
 export function envoyVersionText(version: EnvoyVersion | undefined): string {

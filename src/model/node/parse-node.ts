@@ -17,7 +17,7 @@ export interface NodeFields {
   readonly envoy?: EnvoyBuild;
 }
 
-const served: ReadonlySet<string> = new Set<NodeType>(['sidecar', 'router']);
+const servedTypes: ReadonlySet<string> = new Set<NodeType>(['sidecar', 'router']);
 const notServedYet: ReadonlySet<string> = new Set(['waypoint', 'ztunnel', 'agentgateway']);
 
 /**
@@ -29,11 +29,11 @@ export function parseNode(
   clusterAliases: Readonly<Record<string, string>> = {},
 ): E.Either<string, Proxy> {
   if (node.id === '') return E.left('missing node information: node id is required');
-  const parts = node.id.split('~');
-  const [type = '', ip = '', name = '', dnsDomain = ''] = parts;
-  if (parts.length !== 4) return E.left(`node id ${quoted(node.id)} must have four parts: type~ip~id~domain`);
+  const idParts = node.id.split('~');
+  const [type = '', ip = '', name = '', dnsDomain = ''] = idParts;
+  if (idParts.length !== 4) return E.left(`node id ${quoted(node.id)} must have four parts: type~ip~id~domain`);
   if (notServedYet.has(type)) return E.left(`node id ${quoted(node.id)}: node type ${type} is not supported`);
-  if (!served.has(type))
+  if (!servedTypes.has(type))
     return E.left(`node id ${quoted(node.id)}: node type must be sidecar or router, got ${quoted(type)}`);
   const { metadata } = node;
   const generator = generatorViolation(metadata.GENERATOR, type);

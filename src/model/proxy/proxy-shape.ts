@@ -105,9 +105,9 @@ export function ipFamilyOf(addresses: readonly string[]): ProxyIpFamily {
 
 /** Computes a shape without interning it (see ShapeTable). */
 export function shapeOf(proxy: Proxy, context: ShapeContext): ProxyShape {
-  const known = knownProxy(proxy, context);
-  const serviceTargets = context.serviceTargetsOf(known);
-  return buildShape(known, serviceTargets, ownFacts(known, context, serviceTargets));
+  const resolvedProxy = knownProxy(proxy, context);
+  const serviceTargets = context.serviceTargetsOf(resolvedProxy);
+  return buildShape(resolvedProxy, serviceTargets, ownFacts(resolvedProxy, context, serviceTargets));
 }
 
 const knownProxies = new WeakMap<Proxy, Proxy>();
@@ -123,9 +123,9 @@ export function knownProxy(proxy: Proxy, context: Pick<PushContext, 'workloadOf'
   const locality = workload.locality || proxy.locality;
   const previous = knownProxies.get(proxy);
   if (previous !== undefined && previous.labels === labels && previous.locality === locality) return previous;
-  const known = { ...proxy, labels, locality };
-  knownProxies.set(proxy, known);
-  return known;
+  const resolvedProxy = { ...proxy, labels, locality };
+  knownProxies.set(proxy, resolvedProxy);
+  return resolvedProxy;
 }
 
 /** Properties that distinguish proxies only if some active object depends on them. */
@@ -185,14 +185,14 @@ function nodeNameOf({ metadata, labels }: Pick<Proxy, 'metadata' | 'labels'>): s
 const listsOfNodes = new WeakMap<readonly Service[], boolean>();
 
 function keepsToNodes(services: readonly Service[]): boolean {
-  let known = listsOfNodes.get(services);
-  if (known === undefined) {
-    known = services.some(({ attributes }) => {
+  let hasNodeLists = listsOfNodes.get(services);
+  if (hasNodeLists === undefined) {
+    hasNodeLists = services.some(({ attributes }) => {
       return attributes?.nodeLocal === true || attributes?.trafficDistribution === 'PreferSameNode';
     });
-    listsOfNodes.set(services, known);
+    listsOfNodes.set(services, hasNodeLists);
   }
-  return known;
+  return hasNodeLists;
 }
 
 const cachedMatchedKeys = new WeakMap<readonly Config<EnvoyFilter>[], readonly string[]>();
@@ -200,17 +200,17 @@ const cachedMatchedKeys = new WeakMap<readonly Config<EnvoyFilter>[], readonly s
 /** Sorted metadata keys that these filters match. */
 function keysMatchedBy(filters: readonly Config<EnvoyFilter>[]): readonly string[] {
   if (filters.length === 0) return [];
-  let known = cachedMatchedKeys.get(filters);
-  if (known === undefined) {
+  let matchedKeys = cachedMatchedKeys.get(filters);
+  if (matchedKeys === undefined) {
     const proxies = filters.flatMap(({ spec }) => spec.configPatches.map(({ match }) => match.proxy ?? {}));
     const keys = proxies.flatMap(({ proxyVersion, metadata = {} }) => [
       ...(proxyVersion === undefined ? [] : ['ISTIO_VERSION']),
       ...Object.keys(metadata),
     ]);
-    known = [...new Set(keys)].sort();
-    cachedMatchedKeys.set(filters, known);
+    matchedKeys = [...new Set(keys)].sort();
+    cachedMatchedKeys.set(filters, matchedKeys);
   }
-  return known;
+  return matchedKeys;
 }
 
 function chosen(metadata: Proxy['metadata'], keys: readonly string[]): Readonly<Record<string, unknown>> {

@@ -19,12 +19,12 @@ export function virtualAddresses(
   { autoAllocate }: Pick<Features, 'autoAllocate'>,
 ): readonly string[] {
   const ownAddresses = (ownValue(service.clusterVIPs, shape.clusterId) ?? namedAddresses(service)).filter(
-    (one) => !isUnspecified(one),
+    (ownAddress) => !isUnspecified(ownAddress),
   );
-  if (ownAddresses.length > 0) return ofFamily(ownAddresses, shape);
+  if (ownAddresses.length > 0) return addressesOfFamily(ownAddresses, shape);
   const { autoAllocated } = service;
   if (autoAllocated === undefined || !returnsAllocated(shape, autoAllocate)) return [];
-  return ofFamily([autoAllocated.ipv4, autoAllocated.ipv6], shape);
+  return addressesOfFamily([autoAllocated.ipv4, autoAllocated.ipv6], shape);
 }
 
 /** Returns equal keys for proxies with equal addresses of all services. */
@@ -42,7 +42,7 @@ function returnsAllocated({ metadata }: AddressingShape, forAll: boolean): boole
 }
 
 /** Removes addresses of families that the proxy lacks, unless none would remain. */
-function ofFamily(addresses: readonly string[], { ipFamily }: AddressingShape): readonly string[] {
+function addressesOfFamily(addresses: readonly string[], { ipFamily }: AddressingShape): readonly string[] {
   if (ipFamily === 'dual') return addresses;
   const reachable = addresses.filter((address) => isIPv6(address.split('/', 1)[0]!) === (ipFamily === 'v6'));
   return reachable.length > 0 ? reachable : addresses;

@@ -34,8 +34,9 @@ export class ShapeTable {
     const proxy = knownProxy(node, context);
     const targets = context.serviceTargetsOf(proxy);
     // For an unchanged proxy, only service targets and active objects can change the shape.
-    const was = previous !== undefined && this.#lastShapes.get(proxy) === previous ? previous : undefined;
-    const same = was !== undefined && sameTargets(was.serviceTargets, targets) ? was : undefined;
+    const previousFacts = previous !== undefined && this.#lastShapes.get(proxy) === previous ? previous : undefined;
+    const same =
+      previousFacts !== undefined && sameTargets(previousFacts.serviceTargets, targets) ? previousFacts : undefined;
     if (same !== undefined && this.#isComplete(same, context)) return same;
     const facts = ownFacts(proxy, context, targets);
     const factsKey = textOf(facts);
@@ -47,8 +48,8 @@ export class ShapeTable {
 
   #interned(proxy: Proxy, targets: readonly ServiceTarget[], facts: OwnFacts, factsKey: string): ProxyShape {
     const key = `${this.#fixedKey(proxy)}${factsKey} ${this.#targetsKey(targets)}`;
-    const known = this.#shapes.get(key);
-    if (known !== undefined) return known;
+    const cachedShape = this.#shapes.get(key);
+    if (cachedShape !== undefined) return cachedShape;
     const shape = buildShape(proxy, targets, facts);
     this.#shapes.set(key, shape);
     return shape;
@@ -67,9 +68,9 @@ export class ShapeTable {
   #fixedKey(proxy: Proxy): string {
     let key = this.#fixedKeys.get(proxy);
     if (key === undefined) {
-      const { serviceTargets: _, labels, metadata, ...rest } = buildShape(proxy, [], noFacts);
+      const { serviceTargets: _, labels, metadata, ...otherFields } = buildShape(proxy, [], noFacts);
       // Map order is not significant; Go clients send maps in random order.
-      key = JSON.stringify([Object.entries(rest), Object.entries(labels).sort(), inOrder(metadata)]);
+      key = JSON.stringify([Object.entries(otherFields), Object.entries(labels).sort(), inOrder(metadata)]);
       this.#fixedKeys.set(proxy, key);
     }
     return key;

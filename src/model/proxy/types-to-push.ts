@@ -129,22 +129,26 @@ export function typesToPush(
 ): ReadonlySet<PushedType> {
   if (change.forced || previous === undefined) return everyType;
   const ownKeys = new Set([...keysOfWorkload(now), ...keysOfWorkload(previous)]);
-  const kept = change.keys.filter((key) => ownKeys.has(configKeyText(key)) || mayAffect(key, now, previous));
+  const relevantKeys = change.keys.filter((key) => ownKeys.has(configKeyText(key)) || mayAffect(key, now, previous));
   const { type, configNamespace } = now.shape;
   const inForce = (key: ConfigKey): boolean => key.namespace === configNamespace || isForMesh(key, now.context);
   const types = new Set(
     allTypes.filter((pushed) =>
-      kept.some((key) => {
+      relevantKeys.some((key) => {
         // A gateway's listeners depend on PeerAuthentications of its own namespace, its clusters and endpoints on all.
         if (pushed === 'LDS' && key.kind === 'PeerAuthentication' && !inForce(key)) return false;
-        if (pushed === 'CDS' && key.kind === 'ConfigMap' && ![now, previous].some((seen) => trusts(seen, key)))
+        if (
+          pushed === 'CDS' &&
+          key.kind === 'ConfigMap' &&
+          ![now, previous].some((proxyState) => trusts(proxyState, key))
+        )
           return false;
         if (pushed === 'SDS' && !affectsSecrets(key, now, previous)) return false;
         return changes(key.kind, pushed, type);
       }),
     ),
   );
-  if (now.shape !== previous.shape) for (const pushed of ofShape) types.add(pushed);
+  if (now.shape !== previous.shape) for (const pushed of typesOfShape) types.add(pushed);
   return types;
 }
 
@@ -166,7 +170,7 @@ function isForMesh({ namespace }: ConfigKey, { mesh }: PushContext): boolean {
   return namespace === '' || namespace === mesh.rootNamespace;
 }
 
-const ofShape = ['CDS', 'EDS', 'LDS', 'RDS', 'NDS', 'ECDS', 'BDS'] as const;
+const typesOfShape = ['CDS', 'EDS', 'LDS', 'RDS', 'NDS', 'ECDS', 'BDS'] as const;
 
 /** Origins of a proxy's inbound resources, which may be outside its scope: its services and their rules. */
 function keysOfWorkload({ shape, context }: ProxyInContext): string[] {
@@ -193,7 +197,9 @@ function mayAffect(key: ConfigKey, now: ProxyInContext, previous: ProxyInContext
   if (!router && namespacePolicies.has(key.kind)) {
     if (key.namespace === shape.configNamespace || isForMesh(key, now.context)) return true;
     // Clients depend on the mTLS mode of their destinations: plaintext, mutual TLS or both.
-    return key.kind === 'PeerAuthentication' && [now, previous].some((seen) => reaches(seen, key.namespace));
+    return (
+      key.kind === 'PeerAuthentication' && [now, previous].some((proxyState) => reaches(proxyState, key.namespace))
+    );
   }
   return true;
 }
@@ -211,7 +217,7 @@ function reaches({ shape, context }: ProxyInContext, namespace: string): boolean
 }
 
 /** Kinds that affect only clusters of routers. */
-const ofRoutersOnly: ReadonlySet<string> = new Set(['Gateway', 'BackendTLSPolicy', 'ConfigMap']);
+const routerOnlyKinds: ReadonlySet<string> = new Set(['Gateway', 'BackendTLSPolicy', 'ConfigMap']);
 
 function changes(kind: string, type: PushedType, nodeType: NodeType): boolean {
   switch (type) {
@@ -223,7 +229,7 @@ function changes(kind: string, type: PushedType, nodeType: NodeType): boolean {
       // The router that implements a Gateway receives the policies attached to it.
       return onlyBy.ECDS.has(kind) || (kind === 'Gateway' && nodeType === 'router');
     case 'CDS':
-      return !withoutEffect.CDS.has(kind) && (!ofRoutersOnly.has(kind) || nodeType === 'router');
+      return !withoutEffect.CDS.has(kind) && (!routerOnlyKinds.has(kind) || nodeType === 'router');
     case 'EDS':
     case 'LDS':
     case 'RDS':

@@ -51,14 +51,16 @@ export function backendTlsOf(policy: Config<BackendTlsPolicy>, configMaps: Confi
     problems.push({ reason: 'Invalid', message });
   }
   if (policy.standsFor !== undefined) problems.push({ reason: 'Invalid', message: 'the policy is not valid' });
-  const names = subjectAltNames.map(({ hostname: ofHost, uri }) => ofHost ?? uri!);
+  const names = subjectAltNames.map(({ hostname: dnsName, uri }) => dnsName ?? uri!);
   const roots = wellKnownCACertificates === 'System' ? 'system' : bundles.length > 0 ? joined(bundles) : undefined;
   return { origins, hostname, names: names.length > 0 ? names : [hostname], problems, ...(roots && { roots }) };
 }
 
 /** Adds line breaks between PEM files, which may lack a trailing one. */
 function joined(bundles: readonly Uint8Array[]): Uint8Array {
-  return bundles.length === 1 ? bundles[0]! : Buffer.concat(bundles.flatMap((one) => [one, Buffer.from('\n')]));
+  return bundles.length === 1
+    ? bundles[0]!
+    : Buffer.concat(bundles.flatMap((certificateBundle) => [certificateBundle, Buffer.from('\n')]));
 }
 
 /** Sorts by age, oldest first, then by name. The first policy of a port applies. */
@@ -113,9 +115,9 @@ export class BackendTlsIndex {
       const names = policy.spec.validation.caCertificateRefs.map(({ name }) => name);
       for (const name of names) referenced.add(`${policy.namespace}/${name}`);
       const used = names.map((name) => configMaps.configMap(policy.namespace, name));
-      const known = previous === undefined ? undefined : previous.#read.get(policy);
-      const isSame = known?.configMaps.every((one, index) => one === used[index]);
-      this.#read.set(policy, isSame ? known! : { tls: backendTlsOf(policy, configMaps), configMaps: used });
+      const previousRead = previous === undefined ? undefined : previous.#read.get(policy);
+      const isSame = previousRead?.configMaps.every((configMapUsed, index) => configMapUsed === used[index]);
+      this.#read.set(policy, isSame ? previousRead! : { tls: backendTlsOf(policy, configMaps), configMaps: used });
     }
     this.#configMaps = referenced;
   }

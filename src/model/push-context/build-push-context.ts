@@ -103,20 +103,20 @@ interface Indexes {
 
 function* indexing(input: PushContextInput, reused: Reusable | undefined): Steps<Indexes> {
   const { mesh, domain, configs, features = defaultFeatures, kubernetes = true } = input;
-  const kept = keptOf(reused);
+  const keepIndex = keptOf(reused);
   const serviceIndex =
-    kept(['ServiceEntry'], (old) => old.serviceIndex) ??
+    keepIndex(['ServiceEntry'], (previousContext) => previousContext.serviceIndex) ??
     (yield* ServiceIndex.building(input.services, reused?.context.serviceIndex));
   yield;
   const hostNames = new HostNames(domain, kubernetes ? undefined : knownIn(serviceIndex));
   const current = <T extends { isCurrent(names: HostNames): boolean }>(index: T): T | undefined =>
     index.isCurrent(hostNames) ? index : undefined;
   const virtualServices =
-    kept(['VirtualService'], (old) => current(old.virtualServices)) ??
+    keepIndex(['VirtualService'], (previousContext) => current(previousContext.virtualServices)) ??
     (yield* VirtualServiceIndex.building(configs.VirtualService, hostNames, mesh, reused?.context.virtualServices));
   yield;
   const destinationRules =
-    kept(['DestinationRule'], (old) => current(old.destinationRules)) ??
+    keepIndex(['DestinationRule'], (previousContext) => current(previousContext.destinationRules)) ??
     (yield* DestinationRuleIndex.building(
       configs.DestinationRule,
       { hostNames, mesh },
@@ -124,18 +124,21 @@ function* indexing(input: PushContextInput, reused: Reusable | undefined): Steps
     ));
   yield;
   const gateways =
-    kept(['Gateway'], (old) => old.gateways) ??
+    keepIndex(['Gateway'], (previousContext) => previousContext.gateways) ??
     new GatewayIndex(configs.Gateway, { ownNamespaceOnly: features.gatewaysOfOwnNamespace, rule: mesh });
   const credentials =
-    kept(['Secret', 'ConfigMap'], (old) => old.credentials) ??
+    keepIndex(['Secret', 'ConfigMap'], (previousContext) => previousContext.credentials) ??
     new CredentialIndex(configs, reused?.context.credentials);
   const backendTls =
-    kept(['BackendTLSPolicy', 'ConfigMap'], (old) => old.backendTls) ??
+    keepIndex(['BackendTLSPolicy', 'ConfigMap'], (previousContext) => previousContext.backendTls) ??
     new BackendTlsIndex(configs.BackendTLSPolicy, credentials, reused?.context.backendTls);
   const referenceGrants =
-    kept(['ReferenceGrant'], (old) => old.referenceGrants) ?? new ReferenceGrants(configs.ReferenceGrant);
+    keepIndex(['ReferenceGrant'], (previousContext) => previousContext.referenceGrants) ??
+    new ReferenceGrants(configs.ReferenceGrant);
   yield;
-  const sidecars = kept(['Sidecar'], (old) => old.sidecars) ?? new SidecarIndex(configs.Sidecar, mesh.rootNamespace);
+  const sidecars =
+    keepIndex(['Sidecar'], (previousContext) => previousContext.sidecars) ??
+    new SidecarIndex(configs.Sidecar, mesh.rootNamespace);
   return {
     serviceIndex,
     hostNames,
@@ -181,7 +184,7 @@ class IndexedPushContext implements PushContext {
     this.domain = domain;
     this.endpoints = input.endpoints;
     const reused = reusable(input, previous);
-    const kept = keptOf(reused);
+    const keepIndex = keptOf(reused);
     this.serviceIndex = indexes.serviceIndex;
     this.hostNames = indexes.hostNames;
     this.virtualServices = indexes.virtualServices;
@@ -192,27 +195,31 @@ class IndexedPushContext implements PushContext {
     this.backendTls = indexes.backendTls;
     this.sidecars = indexes.sidecars;
     this.scopes =
-      kept(['ServiceEntry', 'VirtualService', 'Sidecar'], (old) => old.scopes) ??
+      keepIndex(['ServiceEntry', 'VirtualService', 'Sidecar'], (previousContext) => previousContext.scopes) ??
       this.newScopes(reused?.context.scopes);
     this.policies =
-      kept([...policyKinds, 'Gateway'], (old) => (old.policies.isCurrent(this.sidecars) ? old.policies : undefined)) ??
-      new WorkloadPolicyIndex(this.policyIndexes(configs, kept), selectingIn(this.gateways), this.sidecars);
+      keepIndex([...policyKinds, 'Gateway'], (previousContext) =>
+        previousContext.policies.isCurrent(this.sidecars) ? previousContext.policies : undefined,
+      ) ?? new WorkloadPolicyIndex(this.policyIndexes(configs, keepIndex), selectingIn(this.gateways), this.sidecars);
     this.disablesMutualTls =
-      kept(['PeerAuthentication'], (old) => old.disablesMutualTls) ??
+      keepIndex(['PeerAuthentication'], (previousContext) => previousContext.disablesMutualTls) ??
       configs.PeerAuthentication.some(disablesAnyMutualTls);
     this.renamed = reused === undefined ? [] : this.renamedSince(reused.context);
     this.workloads = input.workloads ?? noLookup;
     const gateways = input.gateways ?? NetworkGateways.none;
     // Keeps the identity of unchanged gateways, because all endpoints depend on it.
-    const old = previous?.context.networkGateways;
-    this.networkGateways = old !== undefined && isDeepStrictEqual(old.all, gateways.all) ? old : gateways;
+    const previousGateways = previous?.context.networkGateways;
+    this.networkGateways =
+      previousGateways !== undefined && isDeepStrictEqual(previousGateways.all, gateways.all)
+        ? previousGateways
+        : gateways;
     this.clusterLocal = reused?.context.clusterLocal ?? new ClusterLocalHosts(mesh, domain);
   }
 
-  private policyIndexes(configs: ConfigSet, kept: Kept): PolicyIndexes {
+  private policyIndexes(configs: ConfigSet, keepIndex: Kept): PolicyIndexes {
     const { rootNamespace } = this.mesh;
     const index = <K extends Exclude<keyof PolicyIndexes, 'EnvoyFilter'>>(kind: K): PolicyIndexes[K] =>
-      kept([kind], (old) => old.policies.indexes[kind]) ??
+      keepIndex([kind], (previousContext) => previousContext.policies.indexes[kind]) ??
       (new PolicyIndex<object>(configs[kind], rootNamespace) as unknown as PolicyIndexes[K]);
     return {
       PeerAuthentication: index('PeerAuthentication'),
@@ -221,7 +228,7 @@ class IndexedPushContext implements PushContext {
       Telemetry: index('Telemetry'),
       WasmPlugin: index('WasmPlugin'),
       EnvoyFilter:
-        kept(['EnvoyFilter'], (old) => old.policies.indexes.EnvoyFilter) ??
+        keepIndex(['EnvoyFilter'], (previousContext) => previousContext.policies.indexes.EnvoyFilter) ??
         envoyFilterIndex(configs.EnvoyFilter, rootNamespace),
     };
   }

@@ -51,7 +51,7 @@ export function buildSidecarScope(
     });
     if (isSame) return previous;
   }
-  const seen = new VisibleServices(namespace);
+  const visibleServices = new VisibleServices(namespace);
   const listeners = egress.map((listener, index) =>
     listenerScope(sources, namespace, listener, previous?.egressListeners[index]),
   );
@@ -66,11 +66,12 @@ export function buildSidecarScope(
   if (egress.length === 1 && importsEverything(egress[0]!, namespace)) {
     return sameOr(previous, new BuiltScope(about, egressListeners[0]!.services));
   }
-  for (const { shown } of listeners) for (const { original, service } of shown()) seen.add(original, service);
+  for (const { shown } of listeners)
+    for (const { original, service } of shown()) visibleServices.add(original, service);
   for (const { virtualServices } of egressListeners) {
-    for (const { config } of virtualServices) seen.addDestinations(destinationsOf(config), sources.services);
+    for (const { config } of virtualServices) visibleServices.addDestinations(destinationsOf(config), sources.services);
   }
-  return sameOr(previous, new BuiltScope(about, sameListOr(previous?.services, seen.services())));
+  return sameOr(previous, new BuiltScope(about, sameListOr(previous?.services, visibleServices.services())));
 }
 
 const destinationsOf = memoizeByObject(({ spec }: Config<VirtualService>) => destinationHosts(spec));
@@ -86,10 +87,10 @@ function listenerScope(
     ? sources.services.resolvedFor(namespace)
     : withTargets(onePerHost(importedServices(sources.services, imports, namespace), namespace), sources, namespace);
   const showsAll = !exposesOnePort(listener);
-  const shown = (): readonly VisibleService[] => withPort(meant, listener);
+  const servicesWithPort = (): readonly VisibleService[] => withPort(meant, listener);
   const virtualServices = importedRules(sources, namespace, listener);
   const { port, bind, captureMode } = listener;
-  const services = showsAll ? meant : shown().map(({ service }) => service);
+  const services = showsAll ? meant : servicesWithPort().map(({ service }) => service);
   const scope: EgressListenerScope = {
     captureMode,
     ...(port && { port }),
@@ -97,7 +98,7 @@ function listenerScope(
     services: sameListOr(previous?.services, services),
     virtualServices: sameListOr(previous?.virtualServices, virtualServices),
   };
-  return { listener: scope, shown };
+  return { listener: scope, shown: servicesWithPort };
 }
 
 function importedRules(
@@ -136,11 +137,11 @@ function importedServices(index: ServiceIndex, imports: HostImports, namespace: 
       if (all || mostSpecific(service.hostname, hosts) !== undefined) found.add(service);
     }
   };
-  for (const [from, hosts] of imports.hosts) {
-    const isAny = from === '*';
+  for (const [sourceNamespace, hosts] of imports.hosts) {
+    const isAny = sourceNamespace === '*';
     // Looks up hosts without a wildcard individually, because a Sidecar names few of thousands.
-    if ([...hosts].some(isWildcard)) add(isAny ? index.visibleTo(namespace) : index.definedIn(from), hosts);
-    else for (const host of hosts) add(isAny ? index.named(host) : index.of(host, from), hosts);
+    if ([...hosts].some(isWildcard)) add(isAny ? index.visibleTo(namespace) : index.definedIn(sourceNamespace), hosts);
+    else for (const host of hosts) add(isAny ? index.named(host) : index.of(host, sourceNamespace), hosts);
   }
   return [...found].sort(byServiceAge);
 }
@@ -200,11 +201,11 @@ const trimmed = new WeakMap<Service, Map<string, Service>>();
 /** Reduces a service to some ports; returns the same object for the same ports. */
 function withPorts(original: Service, ports: Service['ports']): Service {
   if (ports.length === original.ports.length) return original;
-  const known = trimmed.get(original) ?? new Map<string, Service>();
-  trimmed.set(original, known);
+  const trimmedServices = trimmed.get(original) ?? new Map<string, Service>();
+  trimmed.set(original, trimmedServices);
   const id = ports.map(({ number }) => number).join();
-  const service = known.get(id) ?? { ...original, ports };
-  known.set(id, service);
+  const service = trimmedServices.get(id) ?? { ...original, ports };
+  trimmedServices.set(id, service);
   return service;
 }
 
@@ -218,13 +219,13 @@ class VisibleServices {
     this.namespace = namespace;
   }
 
-  add(original: Service, shown: Service): void {
+  add(original: Service, shownService: Service): void {
     const holding = this.namespaceOfHost.get(original.hostname);
     if (holding !== undefined && holding !== original.namespace) return;
     this.namespaceOfHost.set(original.hostname, original.namespace);
     const ports = this.ports.get(original) ?? new Set();
     this.ports.set(original, ports);
-    for (const { number } of shown.ports) ports.add(number);
+    for (const { number } of shownService.ports) ports.add(number);
   }
 
   /** Adds destinations of imported virtual services, which need not be imported themselves. */
@@ -235,7 +236,7 @@ class VisibleServices {
       const service = find(host);
       if (service === undefined) continue;
       for (const { hostname, namespace } of aliasChain(service, find)) {
-        for (const one of index.of(hostname, namespace)) this.add(one, one);
+        for (const candidate of index.of(hostname, namespace)) this.add(candidate, candidate);
       }
     }
   }

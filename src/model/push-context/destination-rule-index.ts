@@ -57,14 +57,14 @@ export class DestinationRuleIndex {
   readonly renamed: readonly ConfigKey[];
   readonly revision: RuleRevision;
 
-  private constructor(parts: Parts) {
-    this.rootNamespace = parts.rootNamespace;
-    this.sources = parts.sources;
-    this.bySource = parts.bySource;
-    this.general = parts.general;
-    this.selective = parts.selective;
-    this.renamed = parts.renamed;
-    this.revision = parts.revision;
+  private constructor(indexParts: Parts) {
+    this.rootNamespace = indexParts.rootNamespace;
+    this.sources = indexParts.sources;
+    this.bySource = indexParts.bySource;
+    this.general = indexParts.general;
+    this.selective = indexParts.selective;
+    this.renamed = indexParts.renamed;
+    this.revision = indexParts.revision;
   }
 
   /**
@@ -86,9 +86,9 @@ export class DestinationRuleIndex {
     const added: Exported[] = [];
     for (const source of diff.added) {
       const exportTo = exportSet(source.namespace, source.spec.exportTo, mesh.defaultDestinationRuleExportTo, mesh);
-      const one = { config: withQualifiedHost(source, hostNames), exportTo };
-      added.push(one);
-      bySource.set(source, one);
+      const exportedRule = { config: withQualifiedHost(source, hostNames), exportTo };
+      added.push(exportedRule);
+      bySource.set(source, exportedRule);
       yield;
     }
     const hosts = [...removed, ...added].map(({ config }) => config.spec.host);
@@ -114,12 +114,12 @@ export class DestinationRuleIndex {
       // Rules of the root namespace are defaults for all namespaces, so other rules have priority even for its own workloads.
       const privately =
         namespace === this.rootNamespace && namespace === clientNamespace && namespace !== service.namespace;
-      const found = this.generalRule(namespace, clientNamespace, service.hostname, privately);
+      const foundRule = this.generalRule(namespace, clientNamespace, service.hostname, privately);
       if (namespace === clientNamespace && selected !== undefined) {
         const chosen = merged(selected);
-        return found !== undefined && isNarrower(found, chosen, service.hostname) ? found : chosen;
+        return foundRule !== undefined && isNarrower(foundRule, chosen, service.hostname) ? foundRule : chosen;
       }
-      if (found !== undefined) return found;
+      if (foundRule !== undefined) return foundRule;
     }
     return clientNamespace === this.rootNamespace
       ? this.generalRule(this.rootNamespace, clientNamespace, service.hostname, false)
@@ -129,8 +129,8 @@ export class DestinationRuleIndex {
   /** Hosts, including wildcards, of rules that apply to these workloads and may not apply in other namespaces. */
   ownHosts(namespace: string, labels: Labels): readonly string[] {
     const chosen = this.chosen(namespace, labels)?.byHost.keys() ?? [];
-    const shown = this.shownTo().get(namespace) ?? [];
-    return [...(this.general.get(namespace)?.keys() ?? []), ...chosen, ...shown];
+    const shownHosts = this.shownTo().get(namespace) ?? [];
+    return [...(this.general.get(namespace)?.keys() ?? []), ...chosen, ...shownHosts];
   }
 
   private shownTo(): ReadonlyMap<string, ReadonlySet<string>> {
@@ -199,7 +199,7 @@ export class DestinationRuleIndex {
     if (!isExportedTo(exportTo, owner, scope.namespace)) return false;
     const holdsFor = (service: Service): boolean =>
       this.for(scope.namespace, service)?.origins.some(
-        (one) => one.name === key.name && one.namespace === key.namespace,
+        (candidate) => candidate.name === key.name && candidate.namespace === key.namespace,
       ) ?? false;
     const { host } = config.spec;
     if (!isWildcard(host)) {
@@ -207,7 +207,9 @@ export class DestinationRuleIndex {
       return service !== undefined && holdsFor(service);
     }
     const isForAll = owner === scope.namespace || owner === this.rootNamespace;
-    return servicesWithin(scope.services, host).some((one) => (isForAll || one.namespace === owner) && holdsFor(one));
+    return servicesWithin(scope.services, host).some(
+      (scopeService) => (isForAll || scopeService.namespace === owner) && holdsFor(scopeService),
+    );
   }
 
   private byName(): ReadonlyMap<string, Exported> {
@@ -234,9 +236,9 @@ export class DestinationRuleIndex {
     holds: (rule: Exported) => boolean,
   ): readonly Exported[] | undefined {
     if (rules === undefined) return undefined;
-    const named = rules.get(hostname)?.filter(holds) ?? [];
+    const namedRules = rules.get(hostname)?.filter(holds) ?? [];
     // Avoids the wildcard search: this runs for each service of each namespace, and nearly all rules have an exact host.
-    if (named.length > 0 || !hasWildcards(rules)) return named.length > 0 ? named : undefined;
+    if (namedRules.length > 0 || !hasWildcards(rules)) return namedRules.length > 0 ? namedRules : undefined;
     for (const host of coveringKeys(hostname, rules)) {
       const holding = rules.get(host)?.filter(holds) ?? [];
       if (holding.length > 0) return holding;
@@ -246,8 +248,8 @@ export class DestinationRuleIndex {
 }
 
 /** Whether the host of one rule matches a name more specifically than the host of the other. */
-function isNarrower(one: MergedDestinationRule, other: MergedDestinationRule, hostname: string): boolean {
-  const [a, b] = [one.config.spec.host, other.config.spec.host];
+function isNarrower(rule: MergedDestinationRule, other: MergedDestinationRule, hostname: string): boolean {
+  const [a, b] = [rule.config.spec.host, other.config.spec.host];
   return a !== b && mostSpecific(hostname, new Set([a, b])) === a;
 }
 
@@ -302,8 +304,8 @@ function* changedRules(
   for (const [namespace, changes] of Map.groupBy([...removed, ...added], namespaceOf)) {
     yield;
     const byHost = new Map(rules.get(namespace));
-    for (const [host, ofHost] of Map.groupBy(changes, hostOf)) {
-      const remaining = ofHost.filter((rule) => !removedRules.has(rule));
+    for (const [host, hostRules] of Map.groupBy(changes, hostOf)) {
+      const remaining = hostRules.filter((rule) => !removedRules.has(rule));
       const list = changedList(byHost.get(host) ?? [], removedRules, remaining, (a, b) => byAge(a.config, b.config));
       if (list.length === 0) byHost.delete(host);
       else byHost.set(host, list);
@@ -321,12 +323,12 @@ const mergedRules = new WeakMap<Exported, { rules: readonly Exported[]; result: 
 
 /** Merges a list of rules once for all clients that see exactly these rules. */
 function merged(rules: readonly Exported[]): MergedDestinationRule {
-  const known = mergedRules.get(rules[0]!) ?? [];
-  const same = known.find((one) => sameItems(one.rules, rules));
+  const cachedMerges = mergedRules.get(rules[0]!) ?? [];
+  const same = cachedMerges.find((cachedMerge) => sameItems(cachedMerge.rules, rules));
   if (same !== undefined) return same.result;
   const result = mergeRules(rules);
   // Caches only the last few results, because clients may see different subsets of the rules.
-  mergedRules.set(rules[0]!, [{ rules, result }, ...known.slice(0, 7)]);
+  mergedRules.set(rules[0]!, [{ rules, result }, ...cachedMerges.slice(0, 7)]);
   return result;
 }
 

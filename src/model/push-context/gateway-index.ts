@@ -37,7 +37,7 @@ export class GatewayIndex {
   private readonly lists = new Map<string, readonly Config<Gateway>[]>();
 
   constructor(gateways: readonly Config<Gateway>[], { ownNamespaceOnly, rule }: GatewaySelection) {
-    this.places = new Map(gateways.map((gateway, place) => [gateway, place]));
+    this.places = new Map(gateways.map((gateway, gatewayIndex) => [gateway, gatewayIndex]));
     const selecting = gateways.filter((gateway) => gatewayServicesOf(gateway) === undefined);
     this.bySelector = new SelectingList(selecting, ({ spec }) => spec.selector);
     for (const gateway of gateways) {
@@ -70,9 +70,9 @@ export class GatewayIndex {
 
   private theOne(gateways: readonly Config<Gateway>[]): readonly Config<Gateway>[] {
     const text = gateways.map((gateway) => this.places.get(gateway)).join();
-    const known = this.lists.get(text);
-    if (known === undefined) this.lists.set(text, gateways);
-    return known ?? gateways;
+    const cachedGateways = this.lists.get(text);
+    if (cachedGateways === undefined) this.lists.set(text, gateways);
+    return cachedGateways ?? gateways;
   }
 
   /** Cache key for the inputs except labels. */
@@ -84,12 +84,12 @@ export class GatewayIndex {
 
   /** Selects by service if the Gateway names Services, else by labels. A Gateway without a selector selects every router. */
   private selecting({ labels, configNamespace, serviceTargets = [] }: GatewaySubject): readonly Config<Gateway>[] {
-    const named = serviceTargets.flatMap(({ service }) => this.byService.get(serviceText(service)) ?? []);
+    const serviceGateways = serviceTargets.flatMap(({ service }) => this.byService.get(serviceText(service)) ?? []);
     const selecting = this.bySelector.selecting(labels);
     const all =
-      named.length === 0
+      serviceGateways.length === 0
         ? selecting
-        : [...new Set([...selecting, ...named])].sort((a, b) => this.places.get(a)! - this.places.get(b)!);
+        : [...new Set([...selecting, ...serviceGateways])].sort((a, b) => this.places.get(a)! - this.places.get(b)!);
     return all.filter((gateway) => gateway.namespace === configNamespace || !this.confined.has(gateway));
   }
 }

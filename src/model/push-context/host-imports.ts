@@ -42,7 +42,10 @@ export class HostImports {
   /** Whether a host or wildcard of a namespace overlaps the imports. */
   touches(namespace: string, host: string): boolean {
     if (this.includes(namespace, host)) return true;
-    return isWildcard(host) && this.sets(namespace).some((hosts) => [...hosts].some((one) => isHostWithin(one, host)));
+    return (
+      isWildcard(host) &&
+      this.sets(namespace).some((hosts) => [...hosts].some((importedHost) => isHostWithin(importedHost, host)))
+    );
   }
 
   private sets(namespace: string): ReadonlySet<string>[] {

@@ -15,7 +15,7 @@ export interface PeerModes {
 
 const byDefault: PeerModes = { mode: 'PERMISSIVE', ports: new Map() };
 
-const known = new WeakMap<Config, { layers: readonly Config[]; modes: PeerModes }[]>();
+const cachedModes = new WeakMap<Config, { layers: readonly Config[]; modes: PeerModes }[]>();
 
 /**
  * Returns the same object for identical layers.
@@ -25,12 +25,12 @@ const known = new WeakMap<Config, { layers: readonly Config[]; modes: PeerModes 
 export function peerModes(layers: readonly Config<PeerAuthentication>[]): PeerModes {
   const last = layers.at(-1);
   if (last === undefined) return byDefault;
-  const cached = known.get(last) ?? [];
-  const same = cached.find((one) => sameItems(one.layers, layers));
+  const cached = cachedModes.get(last) ?? [];
+  const same = cached.find((cachedMode) => sameItems(cachedMode.layers, layers));
   if (same !== undefined) return same.modes;
   const modes = merge(layers);
   // An object occurs with different wider objects, so only the last few results are cached.
-  known.set(last, [{ layers, modes }, ...cached.slice(0, 7)]);
+  cachedModes.set(last, [{ layers, modes }, ...cached.slice(0, 7)]);
   return modes;
 }
 
@@ -44,8 +44,8 @@ export function disablesAnyMutualTls({ spec }: Config<PeerAuthentication>): bool
 
 function merge(layers: readonly Config<PeerAuthentication>[]): PeerModes {
   const mode = layers.reduce<PeerMode>((wider, { spec }) => inherited(spec.mtls, wider), byDefault.mode);
-  const ofPorts = Object.entries(layers.at(-1)?.spec.portLevelMtls ?? {});
-  return { mode, ports: new Map(ofPorts.map(([port, portMode]) => [Number(port), inherited(portMode, mode)])) };
+  const portModes = Object.entries(layers.at(-1)?.spec.portLevelMtls ?? {});
+  return { mode, ports: new Map(portModes.map(([port, portMode]) => [Number(port), inherited(portMode, mode)])) };
 }
 
 function inherited(portMode: MutualTlsMode | undefined, wider: PeerMode): PeerMode {

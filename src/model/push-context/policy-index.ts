@@ -61,7 +61,10 @@ export class PolicyIndex<Spec extends object> {
     // A placeholder for an object with an unreadable namespace applies to the whole mesh.
     const groups = Map.groupBy(policies, ({ namespace }) => namespace || rootNamespace);
     this.byNamespace = new Map(
-      [...groups].map(([namespace, ofNamespace]) => [namespace, new PoliciesOfNamespace(ofNamespace, selectorOf)]),
+      [...groups].map(([namespace, namespacePolicies]) => [
+        namespace,
+        new PoliciesOfNamespace(namespacePolicies, selectorOf),
+      ]),
     );
     this.rootNamespace = rootNamespace;
     this.selectorOf = selectorOf;
@@ -96,13 +99,15 @@ export class PolicyIndex<Spec extends object> {
   }
 
   private resultOf({ namespace, labels, targetableAs = [] }: PolicySubject): PolicyResult<Spec> {
-    const namespaces = [...new Set([this.rootNamespace, namespace])].filter((one) => this.byNamespace.has(one));
+    const namespaces = [...new Set([this.rootNamespace, namespace])].filter((policyNamespace) =>
+      this.byNamespace.has(policyNamespace),
+    );
     if (namespaces.length === 0) return this.nothing;
     const id = JSON.stringify([namespace, Object.entries(labels).sort(), targetableAs.map(textOf).sort()]);
     let result = this.results.get(id);
     if (result === undefined) {
       const lists = namespaces
-        .map((one) => this.byNamespace.get(one)!.for(labels, targetableAs))
+        .map((policyNamespace) => this.byNamespace.get(policyNamespace)!.for(labels, targetableAs))
         .filter((list) => list.length > 0);
       result = { all: this.ordered(lists) };
       this.results.set(id, result);
@@ -123,20 +128,20 @@ export class PolicyIndex<Spec extends object> {
       return isEmpty(selector) && targetRefs.length === 0;
     };
     const of = (one: string): readonly Config<Spec>[] => all.filter((policy) => policy.namespace === one);
-    const known = (policies: readonly Config<Spec>[], forAll: boolean): (Config<Spec> | undefined)[] => [
+    const knownPolicies = (policies: readonly Config<Spec>[], forAll: boolean): (Config<Spec> | undefined)[] => [
       policies.find((policy) => isScopeKnown(policy) && isForAll(policy) === forAll),
     ];
     // A placeholder with unknown scope may stand for a policy of single workloads, so wider policies do not replace it.
     const unknown = (policies: readonly Config<Spec>[]): readonly Config<Spec>[] =>
       policies.filter((policy) => !isScopeKnown(policy));
-    const [root, ofNamespace] = [of(this.rootNamespace), of(namespace)];
+    const [root, namespacePolicies] = [of(this.rootNamespace), of(namespace)];
     const layers = [
-      ...known(root, true),
+      ...knownPolicies(root, true),
       ...unknown(root),
-      ...known(ofNamespace, true),
-      ...unknown(ofNamespace),
+      ...knownPolicies(namespacePolicies, true),
+      ...unknown(namespacePolicies),
       ...unknown(of('')),
-      ...known(ofNamespace, false),
+      ...knownPolicies(namespacePolicies, false),
     ];
     return [...new Set(layers.filter((policy) => policy !== undefined))];
   }
@@ -151,16 +156,16 @@ class PoliciesOfNamespace<Spec extends object> {
   constructor(policies: readonly Config<Spec>[], selectorOf: (spec: Spec) => Selecting) {
     const selecting = policies.filter(({ spec }) => (selectorOf(spec).targetRefs ?? []).length === 0);
     this.bySelector = new SelectingList(selecting, ({ spec }) => selectorOf(spec).selector);
-    for (const [place, policy] of policies.entries()) {
-      this.places.set(policy, place);
+    for (const [policyIndex, policy] of policies.entries()) {
+      this.places.set(policy, policyIndex);
       const { namespace } = policy;
       for (const reference of selectorOf(policy.spec).targetRefs ?? []) {
         // A policy cannot target objects of another namespace.
         if ((reference.namespace ?? namespace) !== namespace) continue;
         const text = textOf({ ...reference, namespace });
-        const named = this.byReference.get(text);
-        if (named === undefined) this.byReference.set(text, [policy]);
-        else named.push(policy);
+        const referencingPolicies = this.byReference.get(text);
+        if (referencingPolicies === undefined) this.byReference.set(text, [policy]);
+        else referencingPolicies.push(policy);
       }
     }
   }

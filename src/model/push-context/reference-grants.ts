@@ -24,9 +24,9 @@ export class ReferenceGrants {
   }
 
   /** Always true within one namespace. */
-  allows(from: ReferenceSource, to: ReferenceTarget): boolean {
-    if (from.namespace === to.namespace) return true;
-    return this.#grantsTo(from, to.namespace).some(({ spec }) =>
+  allows(source: ReferenceSource, to: ReferenceTarget): boolean {
+    if (source.namespace === to.namespace) return true;
+    return this.#grantsTo(source, to.namespace).some(({ spec }) =>
       spec.to.some(({ group, kind, name = to.name }) => group === to.group && kind === to.kind && name === to.name),
     );
   }
@@ -43,10 +43,13 @@ export class ReferenceGrants {
     return this.#grantsTo({ kind: 'Gateway', namespace: gatewayNamespace }, namespace).length > 0;
   }
 
-  #grantsTo(from: ReferenceSource, namespace: string): readonly Config<ReferenceGrant>[] {
+  #grantsTo(source: ReferenceSource, namespace: string): readonly Config<ReferenceGrant>[] {
     return (this.#byNamespace.get(namespace) ?? []).filter(({ spec }) =>
       spec.from.some(
-        (one) => one.group === gatewayApiGroup && one.kind === from.kind && one.namespace === from.namespace,
+        (grantSource) =>
+          grantSource.group === gatewayApiGroup &&
+          grantSource.kind === source.kind &&
+          grantSource.namespace === source.namespace,
       ),
     );
   }

@@ -83,8 +83,8 @@ class Names {
 /** Returns an empty text if the object has no short names. */
 export function shortNamesText(config: Config<VirtualService>, hostNames: HostNames): string {
   const { spec, namespace } = config;
-  const short = [...(hasFullHosts(config) ? [] : spec.hosts), ...destinationHosts(spec)].filter(isShortName);
-  return short.map((host) => hostNames.qualified(host, namespace)).join();
+  const shortHosts = [...(hasFullHosts(config) ? [] : spec.hosts), ...destinationHosts(spec)].filter(isShortName);
+  return shortHosts.map((host) => hostNames.qualified(host, namespace)).join();
 }
 
 export function destinationHosts(spec: VirtualService): ReadonlySet<string> {

@@ -22,7 +22,7 @@ export class SidecarIndex {
     this.all = sidecars;
     const groups = Map.groupBy(sidecars, (sidecar) => sidecar.namespace);
     this.byNamespace = new Map(
-      [...groups].map(([namespace, sidecarsOfOne]) => [namespace, ofNamespace(sidecarsOfOne)]),
+      [...groups].map(([namespace, sidecarsOfOne]) => [namespace, sidecarsOfNamespace(sidecarsOfOne)]),
     );
     this.rootNamespace = rootNamespace;
   }
@@ -42,7 +42,7 @@ export class SidecarIndex {
   }
 }
 
-function ofNamespace(sidecars: readonly Config<Sidecar>[]): OfNamespace {
+function sidecarsOfNamespace(sidecars: readonly Config<Sidecar>[]): OfNamespace {
   const chosen = sidecars.filter(({ spec }) => hasSelector(spec));
   return {
     chosen: new SelectingList(chosen, ({ spec }) => spec.workloadSelector?.labels),

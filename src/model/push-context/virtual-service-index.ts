@@ -63,14 +63,14 @@ export class VirtualServiceIndex {
   /** Objects of the previous index whose short names resolve to other hosts. */
   readonly renamed: readonly ConfigKey[];
 
-  private constructor(parts: Parts) {
-    this.sources = parts.sources;
-    this.bySource = parts.bySource;
-    this.delegates = parts.delegates;
-    this.delegating = parts.delegating;
-    this.byGateway = parts.byGateway;
-    this.shortNames = parts.shortNames;
-    this.renamed = parts.renamed;
+  private constructor(indexParts: Parts) {
+    this.sources = indexParts.sources;
+    this.bySource = indexParts.bySource;
+    this.delegates = indexParts.delegates;
+    this.delegating = indexParts.delegating;
+    this.byGateway = indexParts.byGateway;
+    this.shortNames = indexParts.shortNames;
+    this.renamed = indexParts.renamed;
   }
 
   /**
@@ -94,25 +94,25 @@ export class VirtualServiceIndex {
     const removed = new Set<Exported>();
     const changedDelegates = new Set<string>();
     for (const source of diff.removed) {
-      const old = bySource.get(source)!;
-      removed.add(old);
+      const previousExported = bySource.get(source)!;
+      removed.add(previousExported);
       bySource.delete(source);
       delegating.delete(source);
-      if (old.virtualService === undefined) changedDelegates.add(idOf(old.config));
+      if (previousExported.virtualService === undefined) changedDelegates.add(idOf(previousExported.config));
     }
     for (const id of changedDelegates) delegates.delete(id);
     const withHosts: Source[] = [];
     for (const source of diff.added) {
       const exportTo = exportSet(source.namespace, source.spec.exportTo, mesh.defaultVirtualServiceExportTo, mesh);
-      const one: Exported = { config: resolveVirtualService(source, hostNames), exportTo };
-      bySource.set(source, one);
+      const exportedService: Exported = { config: resolveVirtualService(source, hostNames), exportTo };
+      bySource.set(source, exportedService);
       yield;
-      if (one.config.spec.hosts.length > 0) {
+      if (exportedService.config.spec.hosts.length > 0) {
         withHosts.push(source);
         continue;
       }
-      delegates.set(idOf(one.config), one);
-      changedDelegates.add(idOf(one.config));
+      delegates.set(idOf(exportedService.config), exportedService);
+      changedDelegates.add(idOf(exportedService.config));
     }
     // Unchanged objects that delegate to a changed object are merged again.
     const again = [...delegating].filter((source) => {
@@ -123,15 +123,15 @@ export class VirtualServiceIndex {
       const { config, exportTo, virtualService: previousVirtualService } = bySource.get(source)!;
       if (previousVirtualService !== undefined) removed.add(bySource.get(source)!);
       const virtualService = withDelegates(config, exportTo, delegates);
-      const one = { config, exportTo, virtualService };
-      bySource.set(source, one);
+      const exportedService = { config, exportTo, virtualService };
+      bySource.set(source, exportedService);
       if (virtualService.config !== config) delegating.add(source);
-      added.push(one);
+      added.push(exportedService);
       yield;
     }
     const byGateway = yield* changedBuckets(previous?.byGateway ?? new Map(), removed, added);
-    const parts = { bySource, delegates, delegating, byGateway, shortNames };
-    return new VirtualServiceIndex({ sources: configs, renamed: renamed.map(configKeyOf), ...parts });
+    const indexFields = { bySource, delegates, delegating, byGateway, shortNames };
+    return new VirtualServiceIndex({ sources: configs, renamed: renamed.map(configKeyOf), ...indexFields });
   }
 
   /** Returns virtual services in precedence order for the namespace. Equal results are one list, which keeps its identity while its items do. */
@@ -154,8 +154,8 @@ export class VirtualServiceIndex {
     const bucket = this.byGateway.get(gateway);
     if (bucket === undefined) return none;
     const candidates = new Set<Exported>();
-    for (const [from, hosts] of imports.hosts) {
-      for (const item of candidatesOf(bucket, from, hosts)) candidates.add(item);
+    for (const [sourceNamespace, hosts] of imports.hosts) {
+      for (const item of candidatesOf(bucket, sourceNamespace, hosts)) candidates.add(item);
     }
     const touched = [...candidates].filter(({ config }) =>
       config.spec.hosts.some((host) => imports.touches(config.namespace, host)),
@@ -174,7 +174,9 @@ export class VirtualServiceIndex {
   }
 
   private withOtherNames(hostNames: HostNames): Source[] {
-    return [...this.shortNames].filter(([one, text]) => shortNamesText(one, hostNames) !== text).map(([one]) => one);
+    return [...this.shortNames]
+      .filter(([configWithShortNames, text]) => shortNamesText(configWithShortNames, hostNames) !== text)
+      .map(([configWithShortNames]) => configWithShortNames);
   }
 }
 
@@ -206,11 +208,11 @@ function* changedBuckets(
   yield;
   for (const gateway of new Set([...byGatewayName(removed).keys(), ...addedByGateway.keys()])) {
     yield;
-    const old = previous.get(gateway)?.items ?? [];
+    const previousItems = previous.get(gateway)?.items ?? [];
     const bound = addedByGateway.get(gateway) ?? [];
-    const items = changedList(old, removed, bound, byConfigAge);
+    const items = changedList(previousItems, removed, bound, byConfigAge);
     if (items.length === 0) buckets.delete(gateway);
-    else if (items !== old) {
+    else if (items !== previousItems) {
       buckets.set(gateway, bucketOf(items, previous.get(gateway)));
     }
   }
@@ -218,27 +220,27 @@ function* changedBuckets(
 }
 
 function bucketOf(items: readonly Exported[], previous: Bucket | undefined): Bucket {
-  const named = new Set<string>();
+  const namedHosts = new Set<string>();
   const publicVirtualServices: ResolvedVirtualService[] = [];
   for (const { config, exportTo, virtualService } of items) {
     if (isPublic(exportTo)) publicVirtualServices.push(virtualService!);
-    else for (const namespace of exportTo) named.add(namespace === '.' ? config.namespace : namespace);
+    else for (const namespace of exportTo) namedHosts.add(namespace === '.' ? config.namespace : namespace);
   }
   const same = previous !== undefined && sameItems(previous.publicVirtualServices, publicVirtualServices);
   return {
     items,
     publicVirtualServices: same ? previous.publicVirtualServices : publicVirtualServices,
-    named,
+    named: namedHosts,
     visible: new Map(),
     previousVisible: previous?.visible ?? new Map(),
   };
 }
 
 /** A superset of the objects that overlap hosts imported from a namespace. */
-function candidatesOf(bucket: Bucket, from: string, hosts: ReadonlySet<string>): Iterable<Exported> {
-  if (from !== '*') {
+function candidatesOf(bucket: Bucket, sourceNamespace: string, hosts: ReadonlySet<string>): Iterable<Exported> {
+  if (sourceNamespace !== '*') {
     bucket.byNamespace ??= Map.groupBy(bucket.items, ({ config }) => config.namespace);
-    return bucket.byNamespace.get(from) ?? [];
+    return bucket.byNamespace.get(sourceNamespace) ?? [];
   }
   if ([...hosts].some(isWildcard)) return bucket.items;
   bucket.byHost ??= itemsByHost(bucket.items);
@@ -250,9 +252,9 @@ function itemsByHost(items: readonly Exported[]): ReadonlyMap<string, readonly E
   const byHost = new Map<string, Exported[]>();
   for (const item of items) {
     for (const host of item.config.spec.hosts) {
-      const known = byHost.get(host);
-      if (known === undefined) byHost.set(host, [item]);
-      else known.push(item);
+      const hostItems = byHost.get(host);
+      if (hostItems === undefined) byHost.set(host, [item]);
+      else hostItems.push(item);
     }
   }
   return byHost;
@@ -262,9 +264,9 @@ function byOrigin(items: Iterable<Exported>): ReadonlyMap<string, readonly Resol
   const byName = new Map<string, ResolvedVirtualService[]>();
   for (const { virtualService } of items) {
     for (const origin of virtualService?.origins ?? []) {
-      const known = byName.get(idOf(origin));
-      if (known === undefined) byName.set(idOf(origin), [virtualService!]);
-      else known.push(virtualService!);
+      const knownVirtualServices = byName.get(idOf(origin));
+      if (knownVirtualServices === undefined) byName.set(idOf(origin), [virtualService!]);
+      else knownVirtualServices.push(virtualService!);
     }
   }
   return byName;
@@ -277,8 +279,8 @@ function isVisible({ config, exportTo }: Exported, namespace: string): boolean {
 const none: readonly ResolvedVirtualService[] = [];
 
 function virtualServicesFor(namespace: string, items: readonly Exported[]): readonly ResolvedVirtualService[] {
-  const seen = items.filter((item) => isVisible(item, namespace));
-  return seen.map(({ virtualService }) => virtualService!).sort(byPrecedenceFor(namespace));
+  const visibleItems = items.filter((item) => isVisible(item, namespace));
+  return visibleItems.map(({ virtualService }) => virtualService!).sort(byPrecedenceFor(namespace));
 }
 
 function byGatewayName(items: Iterable<Exported>): Map<string, Exported[]> {

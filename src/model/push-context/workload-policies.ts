@@ -97,8 +97,8 @@ export class WorkloadPolicyIndex {
     const { authorizationPolicies: all } = lists;
     if (this.sidecars === undefined || !all.some(isOfSidecar)) return lists;
     const sidecar = this.sidecars.for(workload);
-    const left = all.filter((policy) => !isOfSidecar(policy) || mayHaveApplied(policy, workload, sidecar));
-    return { ...lists, authorizationPolicies: left };
+    const remainingPolicies = all.filter((policy) => !isOfSidecar(policy) || mayHaveApplied(policy, workload, sidecar));
+    return { ...lists, authorizationPolicies: remainingPolicies };
   }
 
   private listsFor(subject: PolicySubject): Lists {
@@ -166,16 +166,16 @@ function isOfSidecar({ standsFor }: Config): boolean {
 }
 
 /** Results in use, by their objects. */
-const known = new WeakValues<WorkloadPolicies>();
+const internedPolicies = new WeakValues<WorkloadPolicies>();
 let lastId = 0;
 
 function interned(lists: Lists): WorkloadPolicies {
   const all = Object.values(lists) as (readonly Config[])[];
   if (all.every((list) => list.length === 0)) return noPolicies;
   const text = all.map(identityText).join(';');
-  const existing = known.get(text);
+  const existing = internedPolicies.get(text);
   if (existing !== undefined) return existing;
   const policies = { id: `p${++lastId}`, ...lists };
-  known.set(text, policies);
+  internedPolicies.set(text, policies);
   return policies;
 }

@@ -30,16 +30,17 @@ export function proxyConfigFor(
 ): WorkloadProxyConfig {
   const { rootNamespace, defaultConfig } = mesh;
   const withoutSelector = (of: string): Config<ProxyConfigObject> | undefined =>
-    objects.find((one) => one.namespace === of && !hasSelector(one));
-  const ofMesh = withoutSelector(rootNamespace);
-  const ofNamespace = namespace === rootNamespace ? undefined : withoutSelector(namespace);
-  const ofWorkload = objects.find(
-    (one) => one.namespace === namespace && hasSelector(one) && isSelected(one.spec.selector!, labels),
+    objects.find((proxyConfig) => proxyConfig.namespace === of && !hasSelector(proxyConfig));
+  const meshObject = withoutSelector(rootNamespace);
+  const namespaceObject = namespace === rootNamespace ? undefined : withoutSelector(namespace);
+  const workloadObject = objects.find(
+    (proxyConfig) =>
+      proxyConfig.namespace === namespace && hasSelector(proxyConfig) && isSelected(proxyConfig.spec.selector!, labels),
   );
-  const layers = [partOf(ofMesh), partOf(ofNamespace), annotation, partOf(ofWorkload)];
+  const layers = [partOf(meshObject), partOf(namespaceObject), annotation, partOf(workloadObject)];
   return {
     proxyConfig: layers.reduce<ProxyConfig>(mergeProxyConfig, defaultConfig),
-    objects: [ofMesh, ofNamespace, ofWorkload].filter((one) => one !== undefined),
+    objects: [meshObject, namespaceObject, workloadObject].filter((proxyConfig) => proxyConfig !== undefined),
   };
 }
 

@@ -96,6 +96,6 @@ const appearances: { readonly [K in KindName]?: Appearance } = {
 
 /** Returns `undefined` for kinds whose CRD belongs to another project. */
 export function appearanceOf(kind: KindName): Appearance | undefined {
-  const found = appearances[kind];
-  return found && { ...found, columns: [...found.columns, reconciled, age] };
+  const appearance = appearances[kind];
+  return appearance && { ...appearance, columns: [...appearance.columns, reconciled, age] };
 }

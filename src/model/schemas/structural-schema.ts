@@ -80,10 +80,10 @@ function objectSchema(fields: readonly FieldDescription[], path: string): Struct
 /** Combines two validations with allOf. */
 function narrowed(
   schema: StructuralSchema,
-  { rules, allOf = [], required, ...by }: SchemaValidation,
+  { rules, allOf = [], required, ...otherRules }: SchemaValidation,
 ): StructuralSchema {
   const isNested = (key: string): boolean => key === 'properties' || key === 'items' || key === 'additionalProperties';
-  const entries = Object.entries(by);
+  const entries = Object.entries(otherRules);
   const beside = entries.filter(([key]) => Object.hasOwn(schema, key) || isNested(key));
   const ownEntries = entries.filter((entry) => !beside.includes(entry));
   const all = [...(schema.allOf ?? []), ...allOf, ...beside.map(([key, value]) => ({ [key]: value }))];

@@ -33,7 +33,7 @@ export function allocateAddresses(names: readonly string[]): ReadonlyMap<string,
 
 export class AddressAllocation {
   #addresses = new Map<string, Allocated>();
-  #taken = new Uint8Array(slots);
+  #takenSlots = new Uint8Array(slots);
   /** 1 for each occupied slot that another name hashes to. */
   #contested = new Uint8Array(slots);
   /** Whether addresses may depend on all names, because some names occurred several times or were displaced. */
@@ -63,49 +63,49 @@ export class AddressAllocation {
     const freed = new Set<number>();
     const removedNames = [...removed].filter((name) => !added.has(name));
     for (const name of removedNames) {
-      const known = this.#addresses.get(name);
-      if (known === undefined || this.#contested[known.slot] === 1) return false;
-      freed.add(known.slot);
+      const knownAddress = this.#addresses.get(name);
+      if (knownAddress === undefined || this.#contested[knownAddress.slot] === 1) return false;
+      freed.add(knownAddress.slot);
     }
-    const found = new Map<number, Allocated & { readonly name: string }>();
+    const allocatedBySlot = new Map<number, Allocated & { readonly name: string }>();
     for (const name of added) {
       if (removed.has(name)) continue;
       const hash = fnv1a(name);
       const slot = hash % slots;
-      const isTaken = (this.#taken[slot] === 1 && !freed.has(slot)) || found.has(slot);
+      const isTaken = (this.#takenSlots[slot] === 1 && !freed.has(slot)) || allocatedBySlot.has(slot);
       if (isTaken || !isUsable(slot) || this.#addresses.has(name)) return false;
-      found.set(slot, { ...addressesOf(slot), slot, hash, name });
+      allocatedBySlot.set(slot, { ...addressesOf(slot), slot, hash, name });
     }
     for (const name of removedNames) this.#addresses.delete(name);
-    for (const slot of freed) this.#taken[slot] = 0;
-    for (const [slot, { name, ...addresses }] of found) {
+    for (const slot of freed) this.#takenSlots[slot] = 0;
+    for (const [slot, { name, ...addresses }] of allocatedBySlot) {
       this.#addresses.set(name, addresses);
-      this.#taken[slot] = 1;
+      this.#takenSlots[slot] = 1;
     }
     return true;
   }
 
   *allocating(names: readonly string[]): Steps<void> {
-    const taken = new Uint8Array(slots);
+    const takenSlots = new Uint8Array(slots);
     const contested = new Uint8Array(slots);
     const addresses = new Map<string, Allocated>();
     const search = { next: 0, isUsed: false };
     let isEntangled = false;
     for (const [index, name] of names.entries()) {
-      const known = this.#addresses.get(name);
-      const hash = known?.hash ?? fnv1a(name);
-      const slot = freeSlot(hash, taken, contested, search);
+      const knownAddress = this.#addresses.get(name);
+      const hash = knownAddress?.hash ?? fnv1a(name);
+      const slot = freeSlot(hash, takenSlots, contested, search);
       const previousAddress = addresses.get(name);
       isEntangled ||= slot === undefined || previousAddress !== undefined || search.isUsed;
       if (slot === undefined) break;
-      taken[slot] = 1;
+      takenSlots[slot] = 1;
       if (previousAddress === undefined || slot < previousAddress.slot) {
-        addresses.set(name, known?.slot === slot ? known : { ...addressesOf(slot), slot, hash });
+        addresses.set(name, knownAddress?.slot === slot ? knownAddress : { ...addressesOf(slot), slot, hash });
       }
       if (index % namesAtATime === namesAtATime - 1) yield;
     }
     this.#addresses = addresses;
-    this.#taken = taken;
+    this.#takenSlots = takenSlots;
     this.#contested = contested;
     this.#isEntangled = isEntangled;
     this.#version++;
@@ -127,12 +127,12 @@ const namesAtATime = 64;
 /** @param contested set to 1 for each occupied slot that the name hashes to */
 function freeSlot(
   hash: number,
-  taken: Uint8Array,
+  takenSlots: Uint8Array,
   contested: Uint8Array,
   search: { next: number; isUsed: boolean },
 ): number | undefined {
   const isFree = (slot: number): boolean => {
-    if (taken[slot] === 0) return isUsable(slot);
+    if (takenSlots[slot] === 0) return isUsable(slot);
     contested[slot] = 1;
     return false;
   };

@@ -85,25 +85,25 @@ export class EndpointShards {
     if (endpoints.length === 0) {
       // Keeps the key, because a service that scales to zero and back is not new.
       if (previous.length === 0) return 'none';
-      const left = withoutShard(entry!, key);
+      const remainingEntry = withoutShard(entry!, key);
       // The security mode does not matter without endpoints; it is compared when the next endpoint is added.
-      const isLast = left.ordered.length === 0;
-      this.#put(service, isLast ? { ...left, previousSecurity: entry!.security } : left);
-      return isLast || left.security === entry!.security ? 'incremental' : 'full';
+      const isLast = remainingEntry.ordered.length === 0;
+      this.#put(service, isLast ? { ...remainingEntry, previousSecurity: entry!.security } : remainingEntry);
+      return isLast || remainingEntry.security === entry!.security ? 'incremental' : 'full';
     }
     const next = withShard(entry ?? noShards, { key, endpoints });
-    const changed = entry === undefined || this.#differ(previous, endpoints);
+    const hasChanged = entry === undefined || this.#differ(previous, endpoints);
     this.#put(service, next);
     if (entry === undefined || (entry.previousSecurity ?? next.security) !== next.security) return 'full';
     if (entry.security !== next.security) return 'full';
-    return changed ? 'incremental' : 'none';
+    return hasChanged ? 'incremental' : 'none';
   }
 
   deleteService(key: ShardKey, service: ServiceName): void {
     const entry = this.#entry(service);
     if (entry === undefined) return;
-    const left = withoutShard(entry, key);
-    if (left.ordered.length > 0) this.#put(service, left);
+    const remainingEntry = withoutShard(entry, key);
+    if (remainingEntry.ordered.length > 0) this.#put(service, remainingEntry);
     else this.#drop(service, entry);
   }
 
@@ -129,16 +129,16 @@ export class EndpointShards {
     if (previous.length === after.length && after.every((endpoint, index) => isSameId(previous[index]!, endpoint))) {
       return after.some((endpoint, index) => !sameEndpoint(previous[index]!, endpoint));
     }
-    const old = new Map(previous.map((endpoint) => [endpointId(endpoint), endpoint]));
+    const previousById = new Map(previous.map((endpoint) => [endpointId(endpoint), endpoint]));
     // Any change counts, because endpoints with the same ID cannot be matched.
-    if (old.size < previous.length) return true;
+    if (previousById.size < previous.length) return true;
     for (const endpoint of after) {
       const id = endpointId(endpoint);
-      const earlier = old.get(id);
-      old.delete(id);
+      const earlier = previousById.get(id);
+      previousById.delete(id);
       if (earlier === undefined ? this.#isSent(endpoint) : !sameEndpoint(earlier, endpoint)) return true;
     }
-    return old.size > 0;
+    return previousById.size > 0;
   }
 
   #isSent(endpoint: Endpoint): boolean {

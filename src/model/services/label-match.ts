@@ -79,11 +79,11 @@ export class SelectingList<T> {
   readonly #forAllItems: readonly T[];
   /** Items by the rarest label of their selector, because it excludes most other items. */
   readonly #byLabel: ReadonlyMap<string, readonly Placed<T>[]>;
-  readonly #found = memoizeByObject((labels: Labels) => this.#find(labels));
+  readonly #foundByLabels = memoizeByObject((labels: Labels) => this.#find(labels));
 
   /** @param selectorOf empty labels or `undefined` select everything */
   constructor(items: readonly T[], selectorOf: (item: T) => Labels | undefined) {
-    const placed = items.map((item, place) => ({ item, selector: selectorOf(item) ?? {}, place }));
+    const placed = items.map((item, itemIndex) => ({ item, selector: selectorOf(item) ?? {}, place: itemIndex }));
     const counts = new Map<string, number>();
     for (const { selector } of placed) {
       for (const text of labelTexts(selector)) counts.set(text, (counts.get(text) ?? 0) + 1);
@@ -102,12 +102,13 @@ export class SelectingList<T> {
 
   /** Returns the items in order; cached per label object. */
   selecting(labels: Labels): readonly T[] {
-    return this.#found(labels);
+    return this.#foundByLabels(labels);
   }
 
   #find(labels: Labels): readonly T[] {
-    const named = this.#byLabel.size === 0 ? [] : labelTexts(labels).flatMap((text) => this.#byLabel.get(text) ?? []);
-    const chosen = named.filter(({ selector }) => isSelected(selector, labels));
+    const labelledItems =
+      this.#byLabel.size === 0 ? [] : labelTexts(labels).flatMap((text) => this.#byLabel.get(text) ?? []);
+    const chosen = labelledItems.filter(({ selector }) => isSelected(selector, labels));
     if (chosen.length === 0) return this.#forAllItems;
     return [...this.#forAll, ...chosen].sort((a, b) => a.place - b.place).map(({ item }) => item);
   }
@@ -131,17 +132,19 @@ export class SelectorIndex<T> {
 
   without(namespace: string, { id, selector }: Pick<SelectingItem<T>, 'id' | 'selector'>): SelectorIndex<T> {
     const bucket = bucketOf(namespace, selector);
-    const left = (this.buckets.get(bucket) ?? []).filter((other) => other.id !== id);
-    return new SelectorIndex(left.length === 0 ? this.buckets.without(bucket) : this.buckets.with(bucket, left));
+    const remainingSelectors = (this.buckets.get(bucket) ?? []).filter((other) => other.id !== id);
+    return new SelectorIndex(
+      remainingSelectors.length === 0 ? this.buckets.without(bucket) : this.buckets.with(bucket, remainingSelectors),
+    );
   }
 
   /** Returns the items in no particular order; cached per label object. */
   selecting(namespace: string, labels: Labels): readonly SelectingItem<T>[] {
-    const known = this.found(labels);
-    let selecting = known.get(namespace);
+    const foundByNamespace = this.found(labels);
+    let selecting = foundByNamespace.get(namespace);
     if (selecting === undefined) {
       selecting = this.find(namespace, labels);
-      known.set(namespace, selecting);
+      foundByNamespace.set(namespace, selecting);
     }
     return selecting;
   }

@@ -78,8 +78,8 @@ export class NetworkGateways {
   /** Returns the gateways to a workload: those of its cluster if any, else all of its network. */
   to(network: string, cluster: string): readonly NetworkGateway[] {
     const all = this.#byNetwork.get(network) ?? [];
-    const ofCluster = all.filter((gateway) => gateway.cluster === cluster);
-    return ofCluster.length > 0 ? ofCluster : all;
+    const clusterGateways = all.filter((gateway) => gateway.cluster === cluster);
+    return clusterGateways.length > 0 ? clusterGateways : all;
   }
 
   isSameAs(other: NetworkGateways): boolean {

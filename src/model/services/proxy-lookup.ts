@@ -46,8 +46,8 @@ export function combinedLookup(lookups: readonly ProxyLookup[]): ProxyLookup {
     targetsOf: (proxy) => lookups.flatMap((lookup) => lookup.targetsOf(proxy)),
     workloadOf: (proxy) => {
       for (const lookup of lookups) {
-        const known = lookup.workloadOf(proxy);
-        if (known !== undefined) return known;
+        const knownWorkload = lookup.workloadOf(proxy);
+        if (knownWorkload !== undefined) return knownWorkload;
       }
       return undefined;
     },
@@ -75,8 +75,8 @@ export class AddressBook {
   /** Service ports of one namespace, sorted per address. Other namespaces are ignored, because any tenant can claim any address. */
   at(namespace: string, addresses: readonly string[]): readonly TargetRef[] {
     return addresses.flatMap((address) => {
-      const served = this.byAddress.get(addressIn(namespace, address));
-      return served === undefined ? [] : sortedRefs(served);
+      const servedTargets = this.byAddress.get(addressIn(namespace, address));
+      return servedTargets === undefined ? [] : sortedRefs(servedTargets);
     });
   }
 
@@ -91,10 +91,10 @@ export class AddressBook {
       this.move(change, moved);
       yield;
     }
-    const added = [...moved].filter(([, served]) => served.size > 0);
+    const added = [...moved].filter(([, servedTargets]) => servedTargets.size > 0);
     let book = yield* this.byAddress.addingAll(added);
-    for (const [key, served] of moved) {
-      if (served.size > 0) continue;
+    for (const [key, servedTargets] of moved) {
+      if (servedTargets.size > 0) continue;
       book = book.without(key);
       yield;
     }
@@ -103,18 +103,18 @@ export class AddressBook {
 
   private move({ hostname, namespace, previous: earlier, after }: EndpointsChange, moved: Map<string, ServedAt>): void {
     const refs = Map.groupBy(after, ({ address }) => address);
-    const old = Map.groupBy(earlier, ({ address }) => address);
-    for (const address of new Set([...old.keys(), ...refs.keys()])) {
-      const [previous, now] = [old.get(address), refs.get(address)];
+    const previousByAddress = Map.groupBy(earlier, ({ address }) => address);
+    for (const address of new Set([...previousByAddress.keys(), ...refs.keys()])) {
+      const [previous, now] = [previousByAddress.get(address), refs.get(address)];
       if (previous !== undefined && now !== undefined && sameItems(previous, now)) continue;
       const key = addressIn(namespace, address);
-      const served = moved.get(key) ?? this.byAddress.get(key) ?? PersistentMap.empty();
+      const servedTargets = moved.get(key) ?? this.byAddress.get(key) ?? PersistentMap.empty();
       const targets = now?.map(({ servicePortName, port }) => ({
         hostname,
         portName: servicePortName,
         targetPort: port,
       }));
-      moved.set(key, targets === undefined ? served.without(hostname) : served.with(hostname, targets));
+      moved.set(key, targets === undefined ? servedTargets.without(hostname) : servedTargets.with(hostname, targets));
     }
   }
 }
@@ -122,11 +122,11 @@ export class AddressBook {
 /** Cached, because many proxies look up the same address on each push. */
 const sorted = new WeakMap<ServedAt, readonly TargetRef[]>();
 
-function sortedRefs(served: ServedAt): readonly TargetRef[] {
-  const known = sorted.get(served);
-  if (known !== undefined) return known;
-  const refs = [...served.values()].flat().sort(byName);
-  sorted.set(served, refs);
+function sortedRefs(servedTargets: ServedAt): readonly TargetRef[] {
+  const sortedTargets = sorted.get(servedTargets);
+  if (sortedTargets !== undefined) return sortedTargets;
+  const refs = [...servedTargets.values()].flat().sort(byName);
+  sorted.set(servedTargets, refs);
   return refs;
 }
 

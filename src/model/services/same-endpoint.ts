@@ -37,12 +37,12 @@ export function sameLabels(a: Labels, b: Labels): boolean {
 export function keptEndpoints(list: readonly Endpoint[], previous: readonly Endpoint[] = []): readonly Endpoint[] {
   if (list === previous || (list.length === 0 && previous.length === 0)) return previous;
   // Usually every endpoint is at the same index; the others are looked up by ID.
-  let places: Map<string, Endpoint> | undefined;
+  let previousById: Map<string, Endpoint> | undefined;
   const kept = list.map((endpoint, index) => {
     const there = previous[index];
     if (there !== undefined && isSameId(there, endpoint)) return sameEndpoint(there, endpoint) ? there : endpoint;
-    places ??= new Map(previous.map((one) => [endpointId(one), one]));
-    const same = places.get(endpointId(endpoint));
+    previousById ??= new Map(previous.map((previousEndpoint) => [endpointId(previousEndpoint), previousEndpoint]));
+    const same = previousById.get(endpointId(endpoint));
     return same !== undefined && sameEndpoint(same, endpoint) ? same : endpoint;
   });
   if (sameItems(kept, previous)) return previous;

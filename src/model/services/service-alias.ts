@@ -44,9 +44,9 @@ export function aliasesByTarget(
     if (!isAlias(service)) continue;
     const target = aliasTarget(service, find);
     if (target === undefined) continue;
-    const known = result.get(target.hostname);
-    if (known === undefined) result.set(target.hostname, [service]);
-    else known.push(service);
+    const knownAliases = result.get(target.hostname);
+    if (knownAliases === undefined) result.set(target.hostname, [service]);
+    else knownAliases.push(service);
   }
   return result;
 }

@@ -142,8 +142,8 @@ function workloadOf(
 function isHealthy({ status, annotations }: Pick<Config, 'status' | 'annotations'>): boolean {
   const conditions = isObject(status) && Array.isArray(status.conditions) ? status.conditions : [];
   const reported = conditions
-    .filter((one) => isObject(one) && one.type === 'Healthy')
-    .map(({ status: is }) => scalarText(is).toLowerCase());
+    .filter((statusCondition) => isObject(statusCondition) && statusCondition.type === 'Healthy')
+    .map(({ status: statusText }) => scalarText(statusText).toLowerCase());
   if (booleanOf(annotations['proxy.istio.io/health-checks-enabled'] ?? '') === true) return reported[0] === 'true';
   return !reported.includes('false');
 }

@@ -29,12 +29,12 @@ export class ServiceIndex {
   private readonly visible: SharedLists;
   private readonly resolved: SharedLists;
 
-  private constructor(parts: Parts, previous: ServiceIndex | undefined, edit: Edit | undefined) {
-    this.services = parts.services;
-    this.byHost = parts.byHost;
-    this.special = parts.special;
-    this.exceptions = parts.exceptions;
-    this.byNamespace = parts.byNamespace;
+  private constructor(indexParts: Parts, previous: ServiceIndex | undefined, edit: Edit | undefined) {
+    this.services = indexParts.services;
+    this.byHost = indexParts.byHost;
+    this.special = indexParts.special;
+    this.exceptions = indexParts.exceptions;
+    this.byNamespace = indexParts.byNamespace;
     this.visible = new SharedLists(previous?.visible, edit);
     this.resolved = new SharedLists(previous?.resolved, edit);
   }
@@ -53,10 +53,10 @@ export class ServiceIndex {
     yield;
     for (const host of new Set([...removed.map((service) => service.hostname), ...addedByHost.keys()])) {
       const previousOfHost = byHost.get(host) ?? [];
-      const kept = previousOfHost.filter((service) => !removedServices.has(service));
+      const keptOfHost = previousOfHost.filter((service) => !removedServices.has(service));
       const added = addedByHost.get(host) ?? [];
-      const mixed = kept.length > 0 && added.length > 0;
-      const now = mixed ? services.filter(({ hostname }) => hostname === host) : [...kept, ...added];
+      const mixed = keptOfHost.length > 0 && added.length > 0;
+      const now = mixed ? services.filter(({ hostname }) => hostname === host) : [...keptOfHost, ...added];
       for (const namespace of namesIn(previousOfHost)) exceptions.delete(namespace, host);
       for (const namespace of namesIn(now)) exceptions.add(namespace, host);
       if (isSpecial(now)) special.add(host);
@@ -129,7 +129,7 @@ export class ServiceIndex {
       all: (view) => {
         if (special.size === 0) return services;
         const isChosen = choiceOf(view);
-        return services.filter((one) => !special.has(one.hostname) || isChosen(one));
+        return services.filter((candidate) => !special.has(candidate.hostname) || isChosen(candidate));
       },
       of: (view, few) => (special.size === 0 ? undefined : few.filter(choiceOf(view))),
     };
@@ -154,16 +154,16 @@ const maxEdited = 64;
 
 /** Returns `undefined` if there are too many changes to edit the previous lists. */
 function editOf(
-  changed: readonly Service[],
+  changedServices: readonly Service[],
   previousByHost: ReadonlyMap<string, readonly Service[]>,
   now: ReadonlyMap<string, readonly Service[]>,
 ): Edit | undefined {
-  const hosts = [...new Set(changed.map(({ hostname }) => hostname))];
+  const hosts = [...new Set(changedServices.map(({ hostname }) => hostname))];
   const of = (byHost: ReadonlyMap<string, readonly Service[]>): Service[] =>
     hosts.flatMap((host) => byHost.get(host) ?? []);
-  const [old, young] = [of(previousByHost), of(now)];
-  if (old.length + young.length > maxEdited) return undefined;
-  return { previous: new Set(old), now: young };
+  const [previousServices, young] = [of(previousByHost), of(now)];
+  if (previousServices.length + young.length > maxEdited) return undefined;
+  return { previous: new Set(previousServices), now: young };
 }
 
 /** Reuses the previous index's list of a view if it contains the same services. */
@@ -220,9 +220,9 @@ class Edited {
   }
 
   private copyOf(namespace: string): Set<string> {
-    const known = this.sets.get(namespace);
-    if (known !== undefined && this.copied.has(known)) return known as Set<string>;
-    const copy = new Set(known);
+    const knownSet = this.sets.get(namespace);
+    if (knownSet !== undefined && this.copied.has(knownSet)) return knownSet as Set<string>;
+    const copy = new Set(knownSet);
     this.copied.add(copy);
     this.sets.set(namespace, copy);
     return copy;

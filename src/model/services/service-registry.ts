@@ -87,15 +87,21 @@ class RegistryBuilder {
     this.#adopt('External', entries);
     this.#adopt('External', selectingPods);
     this.#adopt('Kubernetes', kubernetes);
-    const [ofKubernetes, ofEntries] = [this.#kubernetes, this.#entries].map((registry) => [...registry.services()]);
+    const [kubernetesServices, entryServices] = [this.#kubernetes, this.#entries].map((registry) => [
+      ...registry.services(),
+    ]);
     const services = mergeServices([
-      { provider: 'Kubernetes', services: ofKubernetes! },
-      { provider: 'External', services: ofEntries! },
+      { provider: 'Kubernetes', services: kubernetesServices! },
+      { provider: 'External', services: entryServices! },
     ]).toSorted(byServiceAge);
     const same = services.length === this.#services.length && services.every((s, i) => s === this.#services[i]);
     if (!same) this.#services = services;
-    const named = gatewaysOfNetworks(this.#options.networks, (host) => services.filter((s) => s.hostname === host));
-    const gateways = [...this.#kubernetes.networkGateways(), ...named].filter(({ address }) => isIpAddress(address));
+    const namedGateways = gatewaysOfNetworks(this.#options.networks, (host) =>
+      services.filter((s) => s.hostname === host),
+    );
+    const gateways = [...this.#kubernetes.networkGateways(), ...namedGateways].filter(({ address }) =>
+      isIpAddress(address),
+    );
     return {
       services: this.#services,
       endpoints: this.#shards.index,
@@ -108,11 +114,13 @@ class RegistryBuilder {
     const all: readonly Config[] = serviceKinds.flatMap((kind): readonly Config[] => configs[kind] ?? []);
     const now = new Map(all.map((config) => [configKeyText(config), config]));
     const removed = [...this.#objects].filter(([key]) => !now.has(key)).map(([, config]) => config);
-    const changed = [...now].filter(([key, config]) => this.#objects.get(key) !== config).map(([, config]) => config);
+    const changedConfigs = [...now]
+      .filter(([key, config]) => this.#objects.get(key) !== config)
+      .map(([, config]) => config);
     this.#objects = now;
     return [
       ...removed.map((config) => ({ key: configKeyOf(config), current: undefined })),
-      ...changed.map((config) => ({ key: configKeyOf(config), current: config })),
+      ...changedConfigs.map((config) => ({ key: configKeyOf(config), current: config })),
     ];
   }
 

@@ -88,13 +88,16 @@ export class ServiceEntryServices {
       if (key.kind !== 'ServiceEntry') continue;
       const id = `${key.namespace}/${key.name}`;
       const entry = current as Config<ServiceEntry> | undefined;
-      const old = this.#records.get(id)?.entry;
-      const [oldNames, names] = [old, entry].map((one) => (one === undefined ? [] : allocationNames(one)));
-      const isOlderOrYounger = names!.length > 0 && old !== undefined && entry !== undefined && byAge(old, entry) !== 0;
+      const previousEntry = this.#records.get(id)?.entry;
+      const [oldNames, names] = [previousEntry, entry].map((serviceEntry) =>
+        serviceEntry === undefined ? [] : allocationNames(serviceEntry),
+      );
+      const isOlderOrYounger =
+        names!.length > 0 && previousEntry !== undefined && entry !== undefined && byAge(previousEntry, entry) !== 0;
       hasOtherAge ||= isOlderOrYounger;
       allocates ||= isOlderOrYounger || !sameItems(oldNames!, names!);
       dirty.set(id, entry);
-      if (this.#select(id, old, entry)) {
+      if (this.#select(id, previousEntry, entry)) {
         selectors.push(...entry!.spec.hosts.map((hostname) => ({ hostname, namespace: key.namespace })));
       }
       yield;
@@ -129,13 +132,13 @@ export class ServiceEntryServices {
   }
 
   /** Stores the selector, and returns whether it replaced another one. */
-  #select(id: string, old: Config<ServiceEntry> | undefined, now: Config<ServiceEntry> | undefined): boolean {
-    const previousLabels = old?.spec.workloadSelector?.labels;
-    if (old && previousLabels)
-      this.#selectors = this.#selectors.without(old.namespace, { id, selector: previousLabels });
+  #select(id: string, previousEntry: Config<ServiceEntry> | undefined, now: Config<ServiceEntry> | undefined): boolean {
+    const previousLabels = previousEntry?.spec.workloadSelector?.labels;
+    if (previousEntry && previousLabels)
+      this.#selectors = this.#selectors.without(previousEntry.namespace, { id, selector: previousLabels });
     const selector = now?.spec.workloadSelector?.labels;
     if (now && selector) this.#selectors = this.#selectors.with(now.namespace, { id, selector, item: now });
-    return old !== undefined && now !== undefined && !sameLabels(previousLabels ?? {}, selector ?? {});
+    return previousEntry !== undefined && now !== undefined && !sameLabels(previousLabels ?? {}, selector ?? {});
   }
 
   *#takingWorkloads(changes: readonly Change[]): Steps<WorkloadEvent[]> {
@@ -180,17 +183,20 @@ export class ServiceEntryServices {
       if (entry === undefined) entries.delete(id);
       else entries.set(id, entry);
     }
-    const named: { readonly id: string; readonly entry: Config<ServiceEntry>; readonly names: readonly string[] }[] =
-      [];
+    const namedEntries: {
+      readonly id: string;
+      readonly entry: Config<ServiceEntry>;
+      readonly names: readonly string[];
+    }[] = [];
     for (const [id, entry] of entries) {
       const names = allocationNames(entry);
-      if (names.length > 0) named.push({ id, entry, names });
+      if (names.length > 0) namedEntries.push({ id, entry, names });
       yield;
     }
     // Addresses for entries that cannot affect other namespaces are allocated last.
     const isLast = ({ entry }: { readonly entry: Config }): number =>
       mayExport(entry.namespace, this.#options) ? 0 : 1;
-    const eligible = yield* sorting(named, (a, b) => isLast(a) - isLast(b) || byAge(a.entry, b.entry));
+    const eligible = yield* sorting(namedEntries, (a, b) => isLast(a) - isLast(b) || byAge(a.entry, b.entry));
     const previousAddresses = this.#allocation.addresses;
     yield* this.#allocation.allocating(eligible.flatMap(({ names }) => names));
     for (const { id, entry, names } of eligible) {
@@ -207,8 +213,8 @@ export class ServiceEntryServices {
   #changesOwnAddressesOnly(dirty: ReadonlyMap<string, Config<ServiceEntry> | undefined>): boolean {
     const [removed, added] = [new Set<string>(), new Set<string>()];
     for (const [id, entry] of dirty) {
-      const old = this.#records.get(id)?.entry;
-      for (const name of old ? allocationNames(old) : []) removed.add(name);
+      const previousEntry = this.#records.get(id)?.entry;
+      for (const name of previousEntry ? allocationNames(previousEntry) : []) removed.add(name);
       for (const name of entry ? allocationNames(entry) : []) {
         if (added.has(name)) return false;
         added.add(name);
@@ -242,18 +248,18 @@ export class ServiceEntryServices {
     const services = servicesOfEntry(entry, this.#options, allocated);
     const selector = entry.spec.workloadSelector?.labels;
     const isSelecting = selector !== undefined && !entry.isWithoutEndpoints;
-    const found = isSelecting ? (this.#workloads.get(entry.namespace)?.selectedBy(selector) ?? []) : [];
-    const endpoints = endpointsOfEntry(entry, found.toSorted(byWorkloadAge), this.#options);
+    const selectedWorkloads = isSelecting ? (this.#workloads.get(entry.namespace)?.selectedBy(selector) ?? []) : [];
+    const endpoints = endpointsOfEntry(entry, selectedWorkloads.toSorted(byWorkloadAge), this.#options);
     // Keeps a list shared, because an entry's hosts usually share one.
     const keep = memoizeByPair((list: readonly Endpoint[], earlier: readonly Endpoint[]) =>
       keptEndpoints(list, earlier),
     );
-    const kept = [...endpoints].map(
+    const keptLists = [...endpoints].map(
       ([host, list]) => [host, keep(list, previous?.endpoints.get(host) ?? noEndpoints)] as const,
     );
     const keptOnes = keptServices(services, previous?.services ?? []);
-    const ofHosts = Map.groupBy(keptOnes, ({ hostname }) => hostname);
-    return { entry, services: keptOnes, ofHosts, endpoints: new Map(kept) };
+    const servicesByHost = Map.groupBy(keptOnes, ({ hostname }) => hostname);
+    return { entry, services: keptOnes, ofHosts: servicesByHost, endpoints: new Map(keptLists) };
   }
 
   #joined({ hostname, namespace }: { readonly hostname: string; readonly namespace: string }): ServiceDelta {
@@ -261,10 +267,10 @@ export class ServiceEntryServices {
     const host = this.#hosts.get(key)!;
     const records = [...host.entries].map((id) => this.#records.get(id)!).sort((a, b) => byAge(a.entry, b.entry));
     const services = keptServices(
-      records.flatMap((one) => one.ofHosts.get(hostname) ?? []),
+      records.flatMap((entryRecord) => entryRecord.ofHosts.get(hostname) ?? []),
       host.services,
     );
-    const lists = records.map((one) => one.endpoints.get(hostname) ?? []);
+    const lists = records.map((entryRecord) => entryRecord.endpoints.get(hostname) ?? []);
     const endpoints = keptEndpoints(lists.length === 1 ? lists[0]! : lists.flat(), host.endpoints);
     if (host.entries.size === 0) this.#hosts.delete(key);
     else this.#hosts.set(key, { ...host, services, endpoints });
@@ -288,12 +294,12 @@ class ServiceEntryLookup implements ProxyLookup {
   }
 
   targetsOf(proxy: LookupSubject): readonly TargetRef[] {
-    const named = this.#addresses.at(proxy.configNamespace, identifyingAddresses(proxy));
+    const targetsByAddress = this.#addresses.at(proxy.configNamespace, identifyingAddresses(proxy));
     const selecting = this.#selectors.selecting(proxy.configNamespace, proxy.labels);
-    if (selecting.length === 0) return named;
+    if (selecting.length === 0) return targetsByAddress;
     // A selector without labels would match every proxy of the namespace.
     const bySelector = selecting.filter(({ selector }) => Object.keys(selector).length > 0).map(({ item }) => item);
-    return [...named, ...bySelector.sort(byAge).flatMap(targetsOfEntry)];
+    return [...targetsByAddress, ...bySelector.sort(byAge).flatMap(targetsOfEntry)];
   }
 
   workloadOf(): undefined {

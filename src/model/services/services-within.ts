@@ -7,12 +7,12 @@ const within = new WeakMap<readonly Service[], { readonly host: string; readonly
 
 /** The services that a host or wildcard covers. Cached for repeated calls with the same list and host. */
 export function servicesWithin(services: readonly Service[], host: string): readonly Service[] {
-  let known = within.get(services);
-  if (known?.host !== host) {
-    known = { host, services: services.filter(({ hostname }) => isHostWithin(hostname, host)) };
-    within.set(services, known);
+  let cachedServices = within.get(services);
+  if (cachedServices?.host !== host) {
+    cachedServices = { host, services: services.filter(({ hostname }) => isHostWithin(hostname, host)) };
+    within.set(services, cachedServices);
   }
-  return known.services;
+  return cachedServices.services;
 }
 
 /** A host has several services if it has several addresses, or if several objects with different ports define it. */

@@ -20,18 +20,20 @@ export function ingressAddresses(
   namespace: string,
 ): readonly LoadBalancerIngress[] {
   const values =
-    settings.ingressService === '' ? ofNodes(sources, settings, namespace) : ofService(sources, settings, namespace);
+    settings.ingressService === ''
+      ? addressesOfNodes(sources, settings, namespace)
+      : addressesOfService(sources, settings, namespace);
   return [...new Set(values)]
     .map((value): LoadBalancerIngress => (isIpAddress(value) ? { ip: value } : { hostname: value }))
     .sort((a, b) => compareText(a.hostname ?? '', b.hostname ?? '') || compareText(a.ip ?? '', b.ip ?? ''));
 }
 
-function ofService(
+function addressesOfService(
   { Service: services }: AddressSources,
   { ingressService }: AddressSettings,
   namespace: string,
 ): string[] {
-  const service = services.find((one) => one.namespace === namespace && one.name === ingressService);
+  const service = services.find((candidate) => candidate.namespace === namespace && candidate.name === ingressService);
   if (service === undefined) return [];
   const { spec, status } = service.spec;
   if (spec.type === 'ExternalName') return spec.externalName === '' ? [] : [spec.externalName];
@@ -39,7 +41,7 @@ function ofService(
   return [...balanced, ...spec.externalIPs];
 }
 
-function ofNodes(
+function addressesOfNodes(
   { Pod: pods, Node: nodes }: AddressSources,
   { ingressSelector }: AddressSettings,
   namespace: string,

@@ -33,28 +33,30 @@ export function* findingRoutes(
   for (const ingress of ingresses) {
     for (const [index, { host, http }] of ingress.spec.spec.rules.entries()) {
       const name = host === undefined || host === '' ? '*' : host;
-      const open = (http?.paths ?? []).flatMap((path, at) => {
-        const origin = { key: configKeyOf(ingress), path: ['spec', 'rules', index, 'http', 'paths', at] };
+      const openRoutes = (http?.paths ?? []).flatMap((path, pathIndex) => {
+        const origin = { key: configKeyOf(ingress), path: ['spec', 'rules', index, 'http', 'paths', pathIndex] };
         const routes = routeOf(path, backends.destinationOf(path.backend, ingress.namespace));
         return routes.map((route) => ({ ...route, origin }));
       });
-      const routes = ingress.isClosed ? open.map((one) => ({ ...one, route: closedRoute(one.route) })) : open;
+      const routes = ingress.isClosed
+        ? openRoutes.map((openRoute) => ({ ...openRoute, route: closedRoute(openRoute.route) }))
+        : openRoutes;
       if (routes.length === 0) continue;
-      const known = hosts.get(name) ?? { ingresses: new Set(), routes: [] };
-      hosts.set(name, known);
-      known.ingresses.add(ingress);
-      known.routes.push(...routes);
+      const hostRoutes = hosts.get(name) ?? { ingresses: new Set(), routes: [] };
+      hosts.set(name, hostRoutes);
+      hostRoutes.ingresses.add(ingress);
+      hostRoutes.routes.push(...routes);
     }
     yield;
   }
-  const found = new Map<string, HostRoutes>();
+  const routesByHost = new Map<string, HostRoutes>();
   for (const [host, { ingresses, routes }] of hosts) {
     routes.sort(byPrecedence);
     const http = routes.map(({ route }) => route);
-    found.set(host, { ingresses: [...ingresses], http, origins: routes.map(({ origin }) => origin) });
+    routesByHost.set(host, { ingresses: [...ingresses], http, origins: routes.map(({ origin }) => origin) });
     yield;
   }
-  return found;
+  return routesByHost;
 }
 
 function byPrecedence(a: PathRoute, b: PathRoute): number {

@@ -63,8 +63,8 @@ export function* translatingIngresses(
     yield;
   }
   const gatewayName = (ingress: Config<Ingress>): string => `${gatewayNamespace}/${gatewayNameOf(ingress)}`;
-  for (const [host, found] of yield* findingRoutes(ours, sources.Service, domain)) {
-    objects.push(virtualServiceOf(host, found, gatewayName));
+  for (const [host, hostRoutes] of yield* findingRoutes(ours, sources.Service, domain)) {
+    objects.push(virtualServiceOf(host, hostRoutes, gatewayName));
     yield;
   }
   return yield* keepingIdentity(objects, previous);
@@ -72,10 +72,10 @@ export function* translatingIngresses(
 
 /** Selects Ingresses whose namespace may export, because they configure a gateway of another namespace. */
 export function ownIngresses(
-  { Ingress: all, IngressClass: known }: Pick<Sources, 'Ingress' | 'IngressClass'>,
+  { Ingress: all, IngressClass: ingressClasses }: Pick<Sources, 'Ingress' | 'IngressClass'>,
   settings: Omit<IngressSettings, 'ingressSelector'>,
 ): readonly Config<Ingress>[] {
-  const classes = new Map(known.map(({ name, spec }) => [name, spec.spec.controller]));
+  const classes = new Map(ingressClasses.map(({ name, spec }) => [name, spec.spec.controller]));
   return all.filter((ingress) => mayExport(ingress.namespace, settings) && isOwnClass(ingress, settings, classes));
 }
 
@@ -103,7 +103,7 @@ function gatewayNameOf({ name, namespace }: Config<Ingress>): string {
 function gatewayOf(ingress: Config<Ingress>, { ingressSelector }: IngressSettings, namespace: string): Config<Gateway> {
   const of = `${ingress.name}-${ingress.namespace}`;
   const key = configKeyOf(ingress);
-  const secure = ingress.spec.spec.tls.flatMap(({ hosts, secretName }, index): GeneratedServer[] => {
+  const secureServers = ingress.spec.spec.tls.flatMap(({ hosts, secretName }, index): GeneratedServer[] => {
     if (secretName === undefined || secretName === '') return [];
     const server: Server = {
       port: { number: 443, protocol: 'HTTPS', name: `https-443-ingress-${of}-${index}` },
@@ -113,7 +113,7 @@ function gatewayOf(ingress: Config<Ingress>, { ingressSelector }: IngressSetting
     return [{ server, origin: { key, path: ['spec', 'tls', index] } }];
   });
   const plain: Server = { port: { number: 80, protocol: 'HTTP', name: `http-80-ingress-${of}` }, hosts: ['*'] };
-  const all: readonly GeneratedServer[] = [...secure, { server: plain, origin: { key, path: ['spec'] } }];
+  const all: readonly GeneratedServer[] = [...secureServers, { server: plain, origin: { key, path: ['spec'] } }];
   const selector = ingressWorkloads(ingressSelector);
   const partOrigins = Object.fromEntries(all.map(({ origin }, index) => [`servers[${index}]`, [origin]]));
   // As in Istio, the creation time 0 makes these objects older than those of users, and sorted by name.

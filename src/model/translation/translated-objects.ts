@@ -9,8 +9,8 @@ export function* keepingIdentity(
   const all = new Map<string, Config>();
   for (const object of objects) {
     const key = configKeyText(object);
-    const known = previous.get(key);
-    all.set(key, known !== undefined && isSame(known, object) ? known : object);
+    const previousObject = previous.get(key);
+    all.set(key, previousObject !== undefined && isSame(previousObject, object) ? previousObject : object);
     yield;
   }
   return all;

@@ -22,17 +22,17 @@ export function aliasViolation(value: unknown): string | undefined {
     : undefined;
 }
 
-function extentOf(value: unknown, known: Map<object, Extent>): Extent {
+function extentOf(value: unknown, extents: Map<object, Extent>): Extent {
   if (typeof value !== 'object' || value === null) return scalarExtent;
-  const measured = known.get(value);
+  const measured = extents.get(value);
   if (measured !== undefined) return measured;
   let [values, levels] = [1, 0];
-  for (const part of Object.values(value)) {
-    const within = extentOf(part, known);
+  for (const nestedValue of Object.values(value)) {
+    const within = extentOf(nestedValue, extents);
     values += within.values;
     levels = Math.max(levels, within.levels);
   }
   const extent = { values, levels: levels + 1 };
-  known.set(value, extent);
+  extents.set(value, extent);
   return extent;
 }

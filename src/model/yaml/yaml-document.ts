@@ -33,47 +33,52 @@ export function splitDocuments(text: string): readonly TextPart[] {
 }
 
 export function* documentsOf(text: string): Generator<TextPart, void> {
-  let line = 1;
+  let lineNumber = 1;
   let start = 0;
-  let from = 0;
+  let searchStart = 0;
   for (;;) {
-    const marker = nextMarker(text, from);
+    const marker = nextMarker(text, searchStart);
     const end = marker ?? text.length;
     // Directives and comments before the first marker belong to the following document.
     if (marker === undefined || !isOnlyComments(text, start, end)) {
-      const part = text.slice(start, end);
-      yield { text: part, line };
-      line += linesIn(part);
+      const documentText = text.slice(start, end);
+      yield { text: documentText, line: lineNumber };
+      lineNumber += linesIn(documentText);
       start = end;
     }
     if (marker === undefined) return;
-    from = end;
+    searchStart = end;
   }
 }
 
-function nextMarker(text: string, from: number): number | undefined {
-  for (let at = text.indexOf('\n---', from); at >= 0; at = text.indexOf('\n---', at + 1)) {
-    const behind = text.charAt(at + 4);
-    if (behind === '' || /\s/.test(behind)) return at + 1;
+function nextMarker(text: string, searchStart: number): number | undefined {
+  for (
+    let newlineIndex = text.indexOf('\n---', searchStart);
+    newlineIndex >= 0;
+    newlineIndex = text.indexOf('\n---', newlineIndex + 1)
+  ) {
+    const behind = text.charAt(newlineIndex + 4);
+    if (behind === '' || /\s/.test(behind)) return newlineIndex + 1;
   }
   return undefined;
 }
 
 function isOnlyComments(text: string, start: number, end: number): boolean {
-  for (let at = start; at < end; ) {
-    const lineEnd = text.indexOf('\n', at);
+  for (let lineStart = start; lineStart < end; ) {
+    const lineEnd = text.indexOf('\n', lineStart);
     const stop = lineEnd < 0 || lineEnd > end ? end : lineEnd;
-    const first = text.slice(at, stop).trimStart().charAt(0);
+    const first = text.slice(lineStart, stop).trimStart().charAt(0);
     if (first !== '' && first !== '#' && first !== '%') return false;
-    at = stop + 1;
+    lineStart = stop + 1;
   }
   return true;
 }
 
 function linesIn(text: string): number {
-  let lines = 0;
-  for (let at = text.indexOf('\n'); at >= 0; at = text.indexOf('\n', at + 1)) lines++;
-  return lines;
+  let lineCount = 0;
+  for (let newlineIndex = text.indexOf('\n'); newlineIndex >= 0; newlineIndex = text.indexOf('\n', newlineIndex + 1))
+    lineCount++;
+  return lineCount;
 }
 
 /**
@@ -88,18 +93,20 @@ const maxAliases = 1_000;
 const maxErrors = 50;
 
 /** Never throws. Uses the full parser only when needed. */
-export function parseYamlDocument(part: TextPart): YamlDocument {
-  const isLong = part.text.length > maxExplained;
-  const read = readPlainDocument(part.text, { acceptsTabs: isLong });
-  if (!('reason' in read)) return plainYamlDocument(part, read);
-  if (read.reason === 'too deep') return refusedDocument(part, `nested deeper than ${maxNesting} levels`, read.offset);
+export function parseYamlDocument(textPart: TextPart): YamlDocument {
+  const isLong = textPart.text.length > maxExplained;
+  const read = readPlainDocument(textPart.text, { acceptsTabs: isLong });
+  if (!('reason' in read)) return plainYamlDocument(textPart, read);
+  if (read.reason === 'too deep')
+    return refusedDocument(textPart, `nested deeper than ${maxNesting} levels`, read.offset);
   if (isLong) {
-    const refused = refusedDocument(part, rejectionReason(read), read.reason === 'odd' ? 0 : read.offset);
+    const refused = refusedDocument(textPart, rejectionReason(read), read.reason === 'odd' ? 0 : read.offset);
     return read.reason === 'odd' ? { ...refused, isTooLong: true } : refused;
   }
-  const aliases = read.reason === 'odd' ? read.aliases : part.text.match(seemingAlias)?.length;
-  if ((aliases ?? 0) > maxAliases) return refusedDocument(part, `more than ${maxAliases} aliases in one document`, 0);
-  return explainYamlDocument(part);
+  const aliases = read.reason === 'odd' ? read.aliases : textPart.text.match(seemingAlias)?.length;
+  if ((aliases ?? 0) > maxAliases)
+    return refusedDocument(textPart, `more than ${maxAliases} aliases in one document`, 0);
+  return explainYamlDocument(textPart);
 }
 
 /** Matches an alias, or text that looks like an alias in an invalid document. */
@@ -112,21 +119,21 @@ function rejectionReason(read: NotPlain): string {
 }
 
 /** Parses the text before the error, because it may identify the object. */
-function refusedDocument(part: TextPart, message: string, offset: number): YamlDocument {
-  const { text } = part;
+function refusedDocument(textPart: TextPart, message: string, offset: number): YamlDocument {
+  const { text } = textPart;
   const head = text.slice(0, Math.min(offset === 0 ? text.length : offset, maxExplained));
   const isSafe = (head.match(seemingAlias)?.length ?? 0) <= maxAliases;
-  const read = isSafe ? explainYamlDocument({ ...part, text: head }) : undefined;
-  const place = new LineStarts(part).positionOf(offset);
+  const read = isSafe ? explainYamlDocument({ ...textPart, text: head }) : undefined;
+  const position = new LineStarts(textPart).positionOf(offset);
   return {
     value: read?.value,
-    errors: [{ ...place, message }],
-    positionOf: (path) => read?.positionOf(path) ?? place,
+    errors: [{ ...position, message }],
+    positionOf: (path) => read?.positionOf(path) ?? position,
   };
 }
 
-function plainYamlDocument(part: TextPart, plain: PlainDocument): YamlDocument {
-  const lineStarts = new LineStarts(part);
+function plainYamlDocument(textPart: TextPart, plain: PlainDocument): YamlDocument {
+  const lineStarts = new LineStarts(textPart);
   let explained: YamlDocument | undefined;
   return {
     value: plain.value,
@@ -136,8 +143,8 @@ function plainYamlDocument(part: TextPart, plain: PlainDocument): YamlDocument {
       for (let length = keys.length; length >= 0; length--) {
         const offset = plain.offsetOf(keys.slice(0, length));
         if (offset !== undefined) return lineStarts.positionOf(offset);
-        if (part.text.length > maxExplained) continue;
-        explained ??= explainYamlDocument(part);
+        if (textPart.text.length > maxExplained) continue;
+        explained ??= explainYamlDocument(textPart);
         return explained.positionOf(path);
       }
       return lineStarts.positionOf(0);
@@ -146,22 +153,22 @@ function plainYamlDocument(part: TextPart, plain: PlainDocument): YamlDocument {
 }
 
 class LineStarts {
-  readonly #part: TextPart;
+  readonly #textPart: TextPart;
   #starts: readonly number[] | undefined;
 
-  constructor(part: TextPart) {
-    this.#part = part;
+  constructor(textPart: TextPart) {
+    this.#textPart = textPart;
   }
 
   positionOf(offset: number): YamlPosition {
-    this.#starts ??= lineStartsOf(this.#part.text);
+    this.#starts ??= lineStartsOf(this.#textPart.text);
     let [low, high] = [0, this.#starts.length - 1];
     while (low < high) {
       const middle = (low + high + 1) >> 1;
       if (this.#starts[middle]! <= offset) low = middle;
       else high = middle - 1;
     }
-    return { line: this.#part.line + low, column: offset - this.#starts[low]! + 1 };
+    return { line: this.#textPart.line + low, column: offset - this.#starts[low]! + 1 };
   }
 }
 
@@ -172,34 +179,34 @@ function lineStartsOf(text: string): number[] {
 }
 
 /** Parses with all positions and errors; much slower. Never throws. */
-export function explainYamlDocument(part: TextPart): YamlDocument {
+export function explainYamlDocument(textPart: TextPart): YamlDocument {
   const lineCounter = new LineCounter();
-  const at = (offset: number): YamlPosition => {
-    const { line, col } = lineCounter.linePos(Math.min(offset, part.text.length));
-    return { line: part.line + Math.max(line, 1) - 1, column: Math.max(col, 1) };
+  const positionAt = (offset: number): YamlPosition => {
+    const { line, col } = lineCounter.linePos(Math.min(offset, textPart.text.length));
+    return { line: textPart.line + Math.max(line, 1) - 1, column: Math.max(col, 1) };
   };
   const errors: (YamlPosition & { message: string })[] = [];
   try {
     // `uniqueKeys` would compare each key with all previous keys.
     const options = { lineCounter, prettyErrors: false, merge: true, logLevel: 'error', uniqueKeys: false } as const;
-    const document = parseDocument(part.text, options);
+    const document = parseDocument(textPart.text, options);
     const circular = circularAliases(document);
     for (const { pos, message } of [...document.errors, ...repeatedKeys(document), ...circular].sort(
       (a, b) => a.pos[0] - b.pos[0],
     )) {
-      if (errors.length < maxErrors) errors.push({ ...at(pos[0]), message: explainedMessage(message) });
+      if (errors.length < maxErrors) errors.push({ ...positionAt(pos[0]), message: explainedMessage(message) });
     }
-    const positionOf = (path: string): YamlPosition => at(offsetOf(document, path));
-    const found = circular.length > 0 ? undefined : aliasedValueOf(document);
-    if (found !== undefined && 'value' in found) return { value: found.value, errors, positionOf };
-    if (found !== undefined) {
-      errors.push({ ...at(firstAlias(document) ?? 0), message: explainedMessage(found.violation) });
+    const positionOf = (path: string): YamlPosition => positionAt(offsetOf(document, path));
+    const aliasedValue = circular.length > 0 ? undefined : aliasedValueOf(document);
+    if (aliasedValue !== undefined && 'value' in aliasedValue) return { value: aliasedValue.value, errors, positionOf };
+    if (aliasedValue !== undefined) {
+      errors.push({ ...positionAt(firstAlias(document) ?? 0), message: explainedMessage(aliasedValue.violation) });
     }
     return { value: valueWithoutAliases(document), errors, positionOf };
   } catch (error) {
-    const place: YamlPosition = { line: part.line, column: 1 };
+    const position: YamlPosition = { line: textPart.line, column: 1 };
     const message = explainedMessage(error instanceof Error ? error.message : String(error));
-    return { value: undefined, errors: [{ ...place, message }], positionOf: () => place };
+    return { value: undefined, errors: [{ ...position, message }], positionOf: () => position };
   }
 }
 
@@ -262,11 +269,12 @@ function repeatedKeys(document: Document): { pos: readonly [number]; message: st
   const repeated: { pos: readonly [number]; message: string }[] = [];
   visit(document, {
     Map: (_, map) => {
-      const known = new Set<unknown>();
+      const knownKeys = new Set<unknown>();
       for (const { key } of map.items) {
         if (!isScalar(key)) continue;
-        if (known.has(key.value)) repeated.push({ pos: [rangeStart(key) ?? 0], message: 'Map keys must be unique' });
-        known.add(key.value);
+        if (knownKeys.has(key.value))
+          repeated.push({ pos: [rangeStart(key) ?? 0], message: 'Map keys must be unique' });
+        knownKeys.add(key.value);
       }
     },
   });

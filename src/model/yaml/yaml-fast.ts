@@ -80,12 +80,12 @@ export function readEvents(text: string, acceptsTabs = false): PlainDocument | N
   if (events[1]?.type !== EVENT_ID.MAPPING) return odd('a value other than a map');
   try {
     const value = new PlainReader(text, events).read();
-    let places: Places | undefined;
+    let offsetsByPath: Places | undefined;
     return {
       value,
       offsetOf: (path) => {
-        places ??= new Places(text, events);
-        return places.offsetOf(path);
+        offsetsByPath ??= new Places(text, events);
+        return offsetsByPath.offsetOf(path);
       },
     };
   } catch (error) {
@@ -160,9 +160,9 @@ class PlainReader {
 
   /** The parser reads `- {}b: 1` as an item and a key of the enclosing map, which is invalid YAML. */
   #beginsLine({ valueStart, style }: ScalarEvent): boolean {
-    let at = valueStart - (style === SCALAR_STYLE.PLAIN ? 1 : 2);
-    while (this.#text.charCodeAt(at) === 0x20) at--;
-    return at < 0 || this.#text.charCodeAt(at) === 0x0a;
+    let charIndex = valueStart - (style === SCALAR_STYLE.PLAIN ? 1 : 2);
+    while (this.#text.charCodeAt(charIndex) === 0x20) charIndex--;
+    return charIndex < 0 || this.#text.charCodeAt(charIndex) === 0x0a;
   }
 }
 
@@ -181,31 +181,36 @@ class Places {
   }
 
   offsetOf(path: readonly (string | number)[]): number | undefined {
-    let at = 1;
-    let offset = this.#startOf(at);
+    let eventIndex = 1;
+    let offset = this.#startOf(eventIndex);
     for (const key of path) {
-      const { type } = this.#events[at]!;
-      let found: number | undefined;
+      const { type } = this.#events[eventIndex]!;
+      let foundIndex: number | undefined;
       if (type === EVENT_ID.MAPPING) {
-        found = this.#keyIn(at, String(key));
-        at = found === undefined ? at : found + 1;
+        foundIndex = this.#keyIn(eventIndex, String(key));
+        eventIndex = foundIndex === undefined ? eventIndex : foundIndex + 1;
       } else if (type === EVENT_ID.SEQUENCE && typeof key === 'number') {
-        found = this.#elementsOf(at)[key];
-        at = found ?? at;
+        foundIndex = this.#elementsOf(eventIndex)[key];
+        eventIndex = foundIndex ?? eventIndex;
       }
-      if (found === undefined) break;
-      offset = this.#startOf(found);
+      if (foundIndex === undefined) break;
+      offset = this.#startOf(foundIndex);
     }
     return offset;
   }
 
   /** Index of a key's event. Keys of plain documents are scalars. */
   #keyIn(map: number, key: string): number | undefined {
-    for (let at = map + 1; this.#events[at]!.type !== EVENT_ID.POP; at = this.#behind(at + 1)) {
-      const event = this.#events[at] as ScalarEvent;
+    for (
+      let eventIndex = map + 1;
+      this.#events[eventIndex]!.type !== EVENT_ID.POP;
+      eventIndex = this.#behind(eventIndex + 1)
+    ) {
+      const event = this.#events[eventIndex] as ScalarEvent;
       const text = getScalarValue(this.#text, event);
       const isPlain = event.style === SCALAR_STYLE.PLAIN;
-      if (text === key || (isPlain && String(CORE_SCHEMA.resolveImplicitScalarTag(text).value) === key)) return at;
+      if (text === key || (isPlain && String(CORE_SCHEMA.resolveImplicitScalarTag(text).value) === key))
+        return eventIndex;
     }
     return undefined;
   }
@@ -213,20 +218,25 @@ class Places {
   #elementsOf(list: number): readonly number[] {
     let elements = this.#elements.get(list);
     if (elements === undefined) {
-      const found: number[] = [];
-      for (let at = list + 1; this.#events[at]!.type !== EVENT_ID.POP; at = this.#behind(at)) found.push(at);
-      elements = found;
+      const elementIndexes: number[] = [];
+      for (
+        let eventIndex = list + 1;
+        this.#events[eventIndex]!.type !== EVENT_ID.POP;
+        eventIndex = this.#behind(eventIndex)
+      )
+        elementIndexes.push(eventIndex);
+      elements = elementIndexes;
       this.#elements.set(list, elements);
     }
     return elements;
   }
 
-  #behind(at: number): number {
-    return this.#ends[at] || at + 1;
+  #behind(eventIndex: number): number {
+    return this.#ends[eventIndex] || eventIndex + 1;
   }
 
-  #startOf(at: number): number | undefined {
-    const event = this.#events[at]!;
+  #startOf(eventIndex: number): number | undefined {
+    const event = this.#events[eventIndex]!;
     if (event.type === EVENT_ID.MAPPING || event.type === EVENT_ID.SEQUENCE) return event.start;
     if (event.type !== EVENT_ID.SCALAR || event.valueStart < 0) return undefined;
     if (event.style === SCALAR_STYLE.PLAIN) return event.valueStart;
@@ -237,10 +247,10 @@ class Places {
 
 function endsOf(events: readonly Event[]): Int32Array {
   const ends = new Int32Array(events.length);
-  const open: number[] = [];
+  const openEvents: number[] = [];
   for (const [index, { type }] of events.entries()) {
-    if (type === EVENT_ID.POP) ends[open.pop()!] = index + 1;
-    else if (type !== EVENT_ID.SCALAR && type !== EVENT_ID.ALIAS) open.push(index);
+    if (type === EVENT_ID.POP) ends[openEvents.pop()!] = index + 1;
+    else if (type !== EVENT_ID.SCALAR && type !== EVENT_ID.ALIAS) openEvents.push(index);
   }
   return ends;
 }

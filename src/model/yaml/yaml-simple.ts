@@ -67,7 +67,7 @@ export function readSimpleDocument(text: string): SimpleDocument | undefined {
 class SimpleReader {
   readonly #text: string;
   /** Offset of the first non-space character of the next line with content. */
-  #at = 0;
+  #position = 0;
   #end = -1;
   /** Indentation of this line; -1 after the last line. */
   #indent = 0;
@@ -78,9 +78,9 @@ class SimpleReader {
 
   read(): SimpleDocument {
     this.#nextLine();
-    if (this.#indent === 0 && this.#text.slice(this.#at, this.#end) === '---') this.#nextLine();
+    if (this.#indent === 0 && this.#text.slice(this.#position, this.#end) === '---') this.#nextLine();
     if (this.#indent !== 0) throw notSimple;
-    const start = this.#at;
+    const start = this.#position;
     const value = this.#map(0, 0);
     // The indentation matches no enclosing map or list, so this is a continued value or an error.
     if (!this.#isAtEnd) throw notSimple;
@@ -98,12 +98,12 @@ class SimpleReader {
     while (lineStart < text.length) {
       let end = text.indexOf('\n', lineStart);
       if (end < 0) end = text.length;
-      let at = lineStart;
-      while (at < end && text.charCodeAt(at) === space) at++;
-      if (at < end && text.charCodeAt(at) !== hash) {
-        this.#at = at;
+      let position = lineStart;
+      while (position < end && text.charCodeAt(position) === space) position++;
+      if (position < end && text.charCodeAt(position) !== hash) {
+        this.#position = position;
         this.#end = end;
-        this.#indent = at - lineStart;
+        this.#indent = position - lineStart;
         return;
       }
       lineStart = end + 1;
@@ -118,7 +118,7 @@ class SimpleReader {
     do {
       const keyEnd = this.#keyEnd();
       if (keyEnd < 0) throw notSimple;
-      const key = this.#text.slice(this.#at, keyEnd);
+      const key = this.#text.slice(this.#position, keyEnd);
       if (oddKeys.has(key) || Object.hasOwn(map, key)) throw notSimple;
       map[key] = this.#valueBehind(keyEnd + 1, indent, depth);
     } while (this.#indent === indent);
@@ -128,74 +128,75 @@ class SimpleReader {
   /** Offset of the key's colon; -1 if the line has no key. */
   #keyEnd(): number {
     const text = this.#text;
-    let at = this.#at;
-    if (beginsName[text.charCodeAt(at)] !== 1) return -1;
-    while (at < this.#end && inName[text.charCodeAt(at)] === 1) at++;
-    if (at >= this.#end || at - this.#at > maxKeyLength || text.charCodeAt(at) !== colon) return -1;
-    return at + 1 === this.#end || text.charCodeAt(at + 1) === space ? at : -1;
+    let position = this.#position;
+    if (beginsName[text.charCodeAt(position)] !== 1) return -1;
+    while (position < this.#end && inName[text.charCodeAt(position)] === 1) position++;
+    if (position >= this.#end || position - this.#position > maxKeyLength || text.charCodeAt(position) !== colon)
+      return -1;
+    return position + 1 === this.#end || text.charCodeAt(position + 1) === space ? position : -1;
   }
 
   /** @param indent of the map that contains the key */
-  #valueBehind(from: number, indent: number, depth: number): unknown {
-    const at = this.#skipSpaces(from);
-    if (at < this.#end) return this.#inLine(at, depth);
+  #valueBehind(start: number, indent: number, depth: number): unknown {
+    const position = this.#skipSpaces(start);
+    if (position < this.#end) return this.#inLine(position, depth);
     if (depth >= maxDepth) throw notSimple;
     this.#nextLine();
     // A list can have the same indentation as its key.
-    if (this.#indent >= indent && this.#isItem(this.#at)) return this.#list(this.#indent, depth + 1);
+    if (this.#indent >= indent && this.#isItem(this.#position)) return this.#list(this.#indent, depth + 1);
     if (this.#indent <= indent) throw notSimple;
     return this.#map(this.#indent, depth + 1);
   }
 
-  #isItem(at: number): boolean {
-    return this.#text.charCodeAt(at) === dash && this.#text.charCodeAt(at + 1) === space;
+  #isItem(position: number): boolean {
+    return this.#text.charCodeAt(position) === dash && this.#text.charCodeAt(position + 1) === space;
   }
 
   #list(indent: number, depth: number): unknown[] {
     const list: unknown[] = [];
     do {
-      const at = this.#skipSpaces(this.#at + 1);
-      if (at >= this.#end || depth >= maxDepth) throw notSimple;
+      const position = this.#skipSpaces(this.#position + 1);
+      if (position >= this.#end || depth >= maxDepth) throw notSimple;
       // The indentation of an item's content is that of the content's first character.
-      const inner = indent + at - this.#at;
-      this.#at = at;
+      const inner = indent + position - this.#position;
+      this.#position = position;
       this.#indent = inner;
-      list.push(this.#keyEnd() < 0 ? this.#inLine(at, depth) : this.#map(inner, depth + 1));
-    } while (this.#indent === indent && this.#isItem(this.#at));
+      list.push(this.#keyEnd() < 0 ? this.#inLine(position, depth) : this.#map(inner, depth + 1));
+    } while (this.#indent === indent && this.#isItem(this.#position));
     return list;
   }
 
-  #inLine(at: number, depth: number): unknown {
+  #inLine(position: number, depth: number): unknown {
     const text = this.#text;
-    const first = text.charCodeAt(at);
+    const first = text.charCodeAt(position);
     let value: unknown;
     if (first === doubleQuote || first === singleQuote) {
-      const end = this.#quoteEnd(at, first);
+      const end = this.#quoteEnd(position, first);
       this.#restIsComment(end + 1);
-      value = text.slice(at + 1, end);
+      value = text.slice(position + 1, end);
     } else if (first === 0x5b || first === 0x7b) {
-      value = this.#flow(at, depth);
+      value = this.#flow(position, depth);
       this.#restIsComment(this.#flowEnd);
-    } else value = this.#plain(at);
+    } else value = this.#plain(position);
     this.#nextLine();
     return value;
   }
 
-  #skipSpaces(from: number): number {
-    let at = from;
-    while (at < this.#end && this.#text.charCodeAt(at) === space) at++;
-    return at;
+  #skipSpaces(start: number): number {
+    let position = start;
+    while (position < this.#end && this.#text.charCodeAt(position) === space) position++;
+    return position;
   }
 
-  #restIsComment(from: number): void {
-    const at = this.#skipSpaces(from);
-    if (at < this.#end && (at === from || this.#text.charCodeAt(at) !== hash)) throw notSimple;
+  #restIsComment(start: number): void {
+    const position = this.#skipSpaces(start);
+    if (position < this.#end && (position === start || this.#text.charCodeAt(position) !== hash)) throw notSimple;
   }
 
   /** Offset of the closing quote of a text without escapes. */
-  #quoteEnd(at: number, quote: number): number {
+  #quoteEnd(position: number, quote: number): number {
     const text = this.#text;
-    for (let end = at + 1; end < this.#end; end++) {
+    for (let end = position + 1; end < this.#end; end++) {
       const code = text.charCodeAt(end);
       // A doubled quote is an escape, so the caller rejects the remaining text.
       if (code === quote) return end;
@@ -205,10 +206,10 @@ class SimpleReader {
   }
 
   /** Parses a plain scalar up to the end of line or a comment. */
-  #plain(at: number): unknown {
+  #plain(position: number): unknown {
     const text = this.#text;
-    if (!mayBeginPlain(text, at)) throw notSimple;
-    let end = at + 1;
+    if (!mayBeginPlain(text, position)) throw notSimple;
+    let end = position + 1;
     let last = end;
     for (; end < this.#end; end++) {
       const code = text.charCodeAt(end);
@@ -219,7 +220,7 @@ class SimpleReader {
       if (code === colon && (end + 1 === this.#end || text.charCodeAt(end + 1) === space)) throw notSimple;
       last = end + 1;
     }
-    return plainValue(text.slice(at, last));
+    return plainValue(text.slice(position, last));
   }
 
   #flowEnd = 0;
@@ -232,58 +233,58 @@ class SimpleReader {
     const close = isMap ? 0x7d : 0x5d;
     const list: unknown[] = [];
     const map: Record<string, unknown> = {};
-    let at = this.#skipSpaces(from + 1);
-    if (text.charCodeAt(at) === close && at < this.#end) {
-      this.#flowEnd = at + 1;
+    let position = this.#skipSpaces(from + 1);
+    if (text.charCodeAt(position) === close && position < this.#end) {
+      this.#flowEnd = position + 1;
       return isMap ? map : list;
     }
     for (;;) {
       let key = '';
       if (isMap) {
-        const start = at;
-        while (at < this.#end && inName[text.charCodeAt(at)] === 1) at++;
-        key = text.slice(start, at);
+        const start = position;
+        while (position < this.#end && inName[text.charCodeAt(position)] === 1) position++;
+        key = text.slice(start, position);
         const isKey = beginsName[text.charCodeAt(start)] === 1 && key.length <= maxKeyLength;
         if (!isKey || oddKeys.has(key) || Object.hasOwn(map, key)) throw notSimple;
-        if (text.charCodeAt(at) !== colon || text.charCodeAt(at + 1) !== space) throw notSimple;
-        at = this.#skipSpaces(at + 1);
+        if (text.charCodeAt(position) !== colon || text.charCodeAt(position + 1) !== space) throw notSimple;
+        position = this.#skipSpaces(position + 1);
       }
-      if (at >= this.#end) throw notSimple;
-      const value = this.#flowValue(at, depth);
+      if (position >= this.#end) throw notSimple;
+      const value = this.#flowValue(position, depth);
       if (isMap) map[key] = value;
       else list.push(value);
-      at = this.#skipSpaces(this.#flowEnd);
-      if (at >= this.#end) throw notSimple;
-      const code = text.charCodeAt(at);
+      position = this.#skipSpaces(this.#flowEnd);
+      if (position >= this.#end) throw notSimple;
+      const code = text.charCodeAt(position);
       if (code === close) break;
       if (code !== 0x2c) throw notSimple;
-      at = this.#skipSpaces(at + 1);
+      position = this.#skipSpaces(position + 1);
     }
-    this.#flowEnd = at + 1;
+    this.#flowEnd = position + 1;
     return isMap ? map : list;
   }
 
-  #flowValue(at: number, depth: number): unknown {
+  #flowValue(position: number, depth: number): unknown {
     const text = this.#text;
-    const first = text.charCodeAt(at);
+    const first = text.charCodeAt(position);
     if (first === doubleQuote || first === singleQuote) {
-      const end = this.#quoteEnd(at, first);
+      const end = this.#quoteEnd(position, first);
       this.#flowEnd = end + 1;
-      return text.slice(at + 1, end);
+      return text.slice(position + 1, end);
     }
-    if (first === 0x5b || first === 0x7b) return this.#flow(at, depth + 1);
-    let end = at;
+    if (first === 0x5b || first === 0x7b) return this.#flow(position, depth + 1);
+    let end = position;
     while (end < this.#end && inName[text.charCodeAt(end)] === 1) end++;
-    if (end === at || !mayBeginPlain(text, at)) throw notSimple;
+    if (end === position || !mayBeginPlain(text, position)) throw notSimple;
     this.#flowEnd = end;
-    return plainValue(text.slice(at, end));
+    return plainValue(text.slice(position, end));
   }
 }
 
 /** Accepts letters, digits, and the first characters of numbers and paths. */
-function mayBeginPlain(text: string, at: number): boolean {
-  const code = text.charCodeAt(at);
-  if (code === dash) return digits[text.charCodeAt(at + 1)] === 1;
+function mayBeginPlain(text: string, position: number): boolean {
+  const code = text.charCodeAt(position);
+  if (code === dash) return digits[text.charCodeAt(position + 1)] === 1;
   return inName[code] === 1;
 }
 

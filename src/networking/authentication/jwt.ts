@@ -30,16 +30,18 @@ export function jwtAuthentication({
     .toSorted((a, b) => compareText(a.issuer, b.issuer));
   if (rules.length === 0) return undefined;
   // Only routes of gateways match claims.
-  const named = rules.map((rule, index) => [`origins-${index}`, provider(rule, direction === 'gateway')] as const);
+  const namedProviders = rules.map(
+    (rule, index) => [`origins-${index}`, provider(rule, direction === 'gateway')] as const,
+  );
   return {
-    providers: Object.fromEntries(named),
+    providers: Object.fromEntries(namedProviders),
     rules: [
       {
         match: { pathSpecifier: { case: 'prefix', value: '/' } },
         requirementType: {
           case: 'requires',
           value: requirementOf(
-            named.map(([name], index) => ({ name, isRequired: rules[index]!.presence === 'REQUIRED' })),
+            namedProviders.map(([name], index) => ({ name, isRequired: rules[index]!.presence === 'REQUIRED' })),
           ),
         },
       },
@@ -56,21 +58,25 @@ function requirementOf(providers: readonly { readonly name: string; readonly isR
   const requirements = providers.map(
     ({ name }): Requirement => ({ requiresType: { case: 'providerName', value: name } }),
   );
-  const [first, ...rest] = requirements;
+  const [first, ...otherRequirements] = requirements;
   if (providers.some(({ isRequired }) => isRequired)) {
-    const all = requirements.map((one, index) => (providers[index]!.isRequired ? one : orNone(one)));
-    return rest.length === 0 ? first! : { requiresType: { case: 'requiresAll', value: { requirements: all } } };
+    const all = requirements.map((requirement, index) =>
+      providers[index]!.isRequired ? requirement : orNone(requirement),
+    );
+    return otherRequirements.length === 0
+      ? first!
+      : { requiresType: { case: 'requiresAll', value: { requirements: all } } };
   }
-  if (rest.length === 0) return orNone(first!);
-  const all = [first!, ...rest];
+  if (otherRequirements.length === 0) return orNone(first!);
+  const all = [first!, ...otherRequirements];
   return anyOf([...all, { requiresType: { case: 'requiresAll', value: { requirements: all.map(orNone) } } }]);
 }
 
 function orNone(requirement: Requirement): Requirement {
-  return anyOf([requirement, missing]);
+  return anyOf([requirement, allowMissing]);
 }
 
-const missing: Requirement = { requiresType: { case: 'allowMissing', value: {} } };
+const allowMissing: Requirement = { requiresType: { case: 'allowMissing', value: {} } };
 
 function anyOf(requirements: Requirement[]): Requirement {
   return { requiresType: { case: 'requiresAny', value: { requirements } } };

@@ -8,9 +8,9 @@ export type MetadataMatch = Init<typeof MetadataMatcherSchema>;
 
 /** Matches a claim (nested if there are several keys) whose value equals the text or is a list that contains it. */
 export function claimMatcher(keys: readonly string[], text: TextMatcher): MetadataMatch {
-  const one = textValue(text);
+  const matcher = textValue(text);
   return payloadMatcher(keys, {
-    matchPattern: { case: 'orMatch', value: { valueMatchers: [one, listWith(one)] } },
+    matchPattern: { case: 'orMatch', value: { valueMatchers: [matcher, listWith(matcher)] } },
   });
 }
 
@@ -21,21 +21,21 @@ export function claimMatcher(keys: readonly string[], text: TextMatcher): Metada
  * @returns alternatives, one of which must match. An alternative matches if all its matchers match.
  */
 export function requestPrincipalMatchers(principal: string): readonly (readonly MetadataMatch[])[] {
-  const is = (issuer: string, subject: string): MetadataMatch[] => [
+  const issuedBy = (issuer: string, subject: string): MetadataMatch[] => [
     payloadMatcher(['iss'], textValue(textMatcher(issuer))),
     payloadMatcher(['sub'], textValue(textMatcher(subject))),
   ];
-  if (principal === '*') return [is('*', '*')];
+  if (principal === '*') return [issuedBy('*', '*')];
   if (principal.startsWith('*')) {
     const end = principal.slice(1);
     // The suffix is part of the subject, or contains the complete subject and the end of the issuer.
-    return [is('*', principal), ...splits(end).map(([issuer, subject]) => is(`*${issuer}`, subject))];
+    return [issuedBy('*', principal), ...splits(end).map(([issuer, subject]) => issuedBy(`*${issuer}`, subject))];
   }
   if (principal.endsWith('*')) {
     const begin = principal.slice(0, -1);
-    return [is(principal, '*'), ...splits(begin).map(([issuer, subject]) => is(issuer, `${subject}*`))];
+    return [issuedBy(principal, '*'), ...splits(begin).map(([issuer, subject]) => issuedBy(issuer, `${subject}*`))];
   }
-  return splits(principal).map(([issuer, subject]) => is(issuer, subject));
+  return splits(principal).map(([issuer, subject]) => issuedBy(issuer, subject));
 }
 
 function splits(text: string): [string, string][] {

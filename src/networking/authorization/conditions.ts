@@ -40,13 +40,13 @@ export function conditionMatchers(
   context: RuleContext,
   http: boolean,
 ): ConditionMatchers {
-  const kept = conditions.filter(({ key }) => http || !isOfRequests(key));
+  const keptConditions = conditions.filter(({ key }) => http || !isOfRequests(key));
   return {
-    permissions: kept.flatMap(({ key, values, notValues }) => {
+    permissions: keptConditions.flatMap(({ key, values, notValues }) => {
       const matcher = permissionOf(key);
       return matcher === undefined ? [] : includedAndExcludedPermissions(values, notValues, matcher);
     }),
-    principals: kept.flatMap(({ key, values, notValues }) => {
+    principals: keptConditions.flatMap(({ key, values, notValues }) => {
       const matcher = principalOf(key);
       return matcher === undefined ? [] : includedAndExcluded(values, notValues, (value) => matcher(value, context));
     }),
@@ -80,8 +80,8 @@ function permissionOf(key: string): PermissionOf | undefined {
 }
 
 function principalOf(key: string): PrincipalOf | undefined {
-  const known = ownValue(principals, key);
-  if (known !== undefined) return known;
+  const principalOfKey = ownValue(principals, key);
+  if (principalOfKey !== undefined) return principalOfKey;
   const keys = bracketedKeys(key);
   if (key.startsWith('request.headers[')) {
     return (value) => ({ identifier: { case: 'header', value: headerValueMatcher(keys[0]!, value) } });
@@ -94,9 +94,9 @@ function principalOf(key: string): PrincipalOf | undefined {
 
 /** Matches `experimental.envoy.filters.FILTER[KEY]`. A value `[text]` matches a list that contains the text. */
 function filterMetadata(key: string): PermissionOf | undefined {
-  const found = /^experimental\.(envoy\.filters\.[^[\]]+)\[([^[\]]+)\]$/.exec(key);
-  if (found === null) return undefined;
-  const [, filter, field] = found as unknown as [string, string, string];
+  const keyMatch = /^experimental\.(envoy\.filters\.[^[\]]+)\[([^[\]]+)\]$/.exec(key);
+  if (keyMatch === null) return undefined;
+  const [, filter, field] = keyMatch as unknown as [string, string, string];
   return (value) => {
     const isList = value.startsWith('[') && value.endsWith(']');
     const text = textValue(textMatcher(isList ? value.slice(1, -1) : value));

@@ -39,11 +39,11 @@ export function customChecks(proxy: ProxyContext, traffic: RuleTraffic): CustomC
   const checks: CustomCheck[] = [];
   const unresolved: Config<AuthorizationPolicy>[] = [];
   for (const [name, group] of Map.groupBy(policies, ({ spec }) => spec.provider!)) {
-    const found = findProvider(name, proxy);
-    if (found === undefined) unresolved.push(...group);
+    const foundProvider = findProvider(name, proxy);
+    if (foundProvider === undefined) unresolved.push(...group);
     // An HTTP provider cannot check TCP connections.
-    else if (traffic === 'requests' || found.provider.protocol === 'grpc')
-      checks.push(check(name, group, found, proxy, traffic));
+    else if (traffic === 'requests' || foundProvider.provider.protocol === 'grpc')
+      checks.push(check(name, group, foundProvider, proxy, traffic));
   }
   return {
     checks,
@@ -56,13 +56,13 @@ type FoundProvider = Pick<CustomCheck, 'provider' | 'host' | 'cluster'>;
 function check(
   name: string,
   policies: readonly Config<AuthorizationPolicy>[],
-  found: FoundProvider,
+  foundProvider: FoundProvider,
   proxy: ProxyContext,
   traffic: RuleTraffic,
 ): CustomCheck {
   const prefix = `istio-ext-authz-${name}-`;
   return {
-    ...found,
+    ...foundProvider,
     rules: refusal(policies, prefix, proxy, traffic),
     metadataPrefix,
     enabledBy: (filter) => ({
@@ -107,8 +107,8 @@ function find(
   push: PushContext,
   serviceOf: (host: string) => Service | undefined,
 ): FoundProvider | undefined {
-  const given = push.mesh.extensionProviders.find((provider) => provider.name === name);
-  const decoded = given && extAuthzProvider(given);
+  const configuredProvider = push.mesh.extensionProviders.find((provider) => provider.name === name);
+  const decoded = configuredProvider && extAuthzProvider(configuredProvider);
   if (decoded === undefined || E.isLeft(decoded)) return undefined;
   const provider = decoded.right;
   const { host, isProvidedBy } = providerService(provider.service, clientNamespace, push);

@@ -10,12 +10,12 @@ const localTrustDomain = 'cluster.local';
 export function inAllTrustDomains(principal: string, domains: readonly string[]): readonly string[] {
   const slash = principal.indexOf('/');
   if (slash < 1) return [principal];
-  const [domain, rest] = [principal.slice(0, slash), principal.slice(slash)];
+  const [domain, path] = [principal.slice(0, slash), principal.slice(slash)];
   if (domain === '*') return [principal];
   const isKnownDomain = domain.startsWith('*')
-    ? domains.some((known) => known.endsWith(domain.slice(1)))
+    ? domains.some((knownDomain) => knownDomain.endsWith(domain.slice(1)))
     : domain === localTrustDomain || domains.includes(domain);
   if (!isKnownDomain) return [principal];
-  const known = domains.map((trustDomain) => `${trustDomain}${rest}`);
-  return domain.startsWith('*') ? [principal, ...known] : known;
+  const translatedPrincipals = domains.map((trustDomain) => `${trustDomain}${path}`);
+  return domain.startsWith('*') ? [principal, ...translatedPrincipals] : translatedPrincipals;
 }

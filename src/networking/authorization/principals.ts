@@ -49,8 +49,10 @@ export const certifiedNamespace: PrincipalOf = (value) =>
 /** Matches `account` in the policy's namespace, or `namespace/account`. The identity may contain additional segments. */
 export const certifiedAccount: PrincipalOf = (value, context) => {
   const [namespace, account] = value.includes('/') ? value.split('/') : [context.namespace, value];
-  const part = (text = ''): string => regexOf(text, '[^/]+');
-  return authenticated(regexMatcher(`${scheme}.+/ns/${part(namespace)}/(.+/)?sa/${part(account)}(/.+)?`));
+  const segmentPattern = (text = ''): string => regexOf(text, '[^/]+');
+  return authenticated(
+    regexMatcher(`${scheme}.+/ns/${segmentPattern(namespace)}/(.+/)?sa/${segmentPattern(account)}(/.+)?`),
+  );
 };
 
 export const certifiedDomain: PrincipalOf = (value, { trustDomains }) =>
@@ -68,7 +70,7 @@ export const peerAddress: PrincipalOf = (value) => ({
 export const clientAddress: PrincipalOf = (value) => ({ identifier: { case: 'remoteIp', value: cidrRange(value)! } });
 
 export const tokenPrincipal: PrincipalOf = (value) =>
-  anyOfPrincipals(requestPrincipalMatchers(value).map((parts) => allOfPrincipals(parts.map(metadataPrincipal))));
+  anyOfPrincipals(requestPrincipalMatchers(value).map((matchers) => allOfPrincipals(matchers.map(metadataPrincipal))));
 
 export function metadataPrincipal(value: MetadataMatch): RbacPrincipal {
   return { identifier: { case: 'sourcedMetadata', value: { metadataMatcher: value } } };

@@ -32,7 +32,7 @@ const actions = [
 /** Actions in the order of evaluation: AUDIT, DENY, ALLOW. Without an ALLOW policy, all traffic is allowed. */
 export function actionRules(proxy: PoliciesContext, traffic: RuleTraffic): ActionRules[] {
   return actions.flatMap(({ action, envoy, dryRunPrefix }) => {
-    const ofAction = proxy.policies.authorizationPolicies.filter(({ spec }) => spec.action === action);
+    const actionPolicies = proxy.policies.authorizationPolicies.filter(({ spec }) => spec.action === action);
     const rules = (policies: readonly Config<AuthorizationPolicy>[]): RbacRules | undefined =>
       policies.length === 0
         ? undefined
@@ -41,8 +41,8 @@ export function actionRules(proxy: PoliciesContext, traffic: RuleTraffic): Actio
             policies: envoyPolicies(policies, { proxy, traffic, ignoresHttpFields: action !== 'ALLOW' }),
           };
     const isTried = (policy: Config): boolean => dryRunPrefix !== undefined && isDryRun(policy);
-    const enforced = rules(ofAction.filter((policy) => !isTried(policy)));
-    const dryRun = rules(ofAction.filter(isTried));
+    const enforced = rules(actionPolicies.filter((policy) => !isTried(policy)));
+    const dryRun = rules(actionPolicies.filter(isTried));
     if (enforced === undefined && dryRun === undefined) return [];
     return { ...(enforced && { enforced }), ...(dryRun && { dryRun, dryRunPrefix: dryRunPrefix! }) };
   });

@@ -21,14 +21,14 @@ const maxLists = 16;
 export function sharedByPolicies(
   build: (context: PoliciesContext) => readonly TypedExtension[],
 ): (context: ProxyContext) => readonly TypedExtension[] {
-  const known = memoizeByObject((_: PushContext['mesh']) => new Map<Policies, readonly TypedExtension[]>());
+  const filtersByMesh = memoizeByObject((_: PushContext['mesh']) => new Map<Policies, readonly TypedExtension[]>());
   return ({ policies: { authorizationPolicies }, push: { mesh } }) => {
     if (authorizationPolicies.length === 0) return [];
-    const ofMesh = known(mesh);
-    let filters = ofMesh.get(authorizationPolicies);
+    const filtersByPolicies = filtersByMesh(mesh);
+    let filters = filtersByPolicies.get(authorizationPolicies);
     if (filters === undefined) {
       filters = build({ policies: { authorizationPolicies }, push: { mesh } });
-      setBounded(ofMesh, authorizationPolicies, filters, maxLists);
+      setBounded(filtersByPolicies, authorizationPolicies, filters, maxLists);
     }
     return filters;
   };

@@ -31,13 +31,14 @@ export function* buildingClusters(
 ): Generator<undefined, EnvoyResource[]> {
   const reach = reachOf(shape, push);
   const services = shape.type === 'router' ? referencedServices(reach.services, shape, push) : reach.services;
-  const rest = shape.type === 'router' ? gatewayClusters(shape, push, reach) : sidecarClusters(shape, push, memory);
+  const otherClusters =
+    shape.type === 'router' ? gatewayClusters(shape, push, reach) : sidecarClusters(shape, push, memory);
   const clusters: (readonly EnvoyResource[])[] = [];
   for (const [index, service] of services.entries()) {
     clusters.push(clustersOfService(service, reach, shape, push, memory));
     if (index % servicesAtATime === servicesAtATime - 1) yield undefined;
   }
-  return withoutRepetitions([...clusters, rest]);
+  return withoutRepetitions([...clusters, otherClusters]);
 }
 
 const servicesAtATime = 64;

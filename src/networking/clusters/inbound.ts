@@ -30,11 +30,11 @@ type ClusterInit = Init<typeof ClusterSchema>;
  * Source addresses that the redirection rules exempt, so that connections reach the application instead of the proxy.
  */
 export function inboundSource(family: ProxyIpFamily): Init<typeof BindConfigSchema> {
-  const from = (address: string) => ({ address, portSpecifier: { case: 'portValue' as const, value: 0 } });
+  const sourceOf = (address: string) => ({ address, portSpecifier: { case: 'portValue' as const, value: 0 } });
   return {
-    sourceAddress: from(family === 'v6' ? '::6' : '127.0.0.6'),
+    sourceAddress: sourceOf(family === 'v6' ? '::6' : '127.0.0.6'),
     // Envoy selects the source address of the destination's family.
-    ...(family === 'dual' && { extraSourceAddresses: [{ address: from('::6') }] }),
+    ...(family === 'dual' && { extraSourceAddresses: [{ address: sourceOf('::6') }] }),
   };
 }
 

@@ -53,8 +53,8 @@ export function backendTlsFor(
   alias?: Service,
 ): BackendTls | undefined {
   if (type !== 'router') return undefined;
-  const named = alias?.ports.find(({ number }) => number === port.number)?.name ?? port.name;
-  return (alias && backendTls.for(alias, named)) ?? backendTls.for(service, port.name);
+  const aliasPortName = alias?.ports.find(({ number }) => number === port.number)?.name ?? port.name;
+  return (alias && backendTls.for(alias, aliasPortName)) ?? backendTls.for(service, port.name);
 }
 
 /** All clusters of one service. Pure, so that the result can be cached. */

@@ -4,8 +4,10 @@ import type { Service } from '../../model/services/service.ts';
 
 /** Returns the SPIFFE IDs in all trust domains of the mesh, sorted. */
 export function identitiesOf(service: Service, push: PushContext): readonly string[] {
-  const ofEndpoints = push.endpointsOf(service.hostname, service.namespace).map((endpoint) => endpoint.serviceAccount);
+  const endpointAccounts = push
+    .endpointsOf(service.hostname, service.namespace)
+    .map((endpoint) => endpoint.serviceAccount);
   const domains = trustDomainsOf(push.mesh);
-  const ids = [...new Set([...service.serviceAccounts, ...ofEndpoints])].filter(Boolean);
+  const ids = [...new Set([...service.serviceAccounts, ...endpointAccounts])].filter(Boolean);
   return [...new Set(ids.flatMap((id) => identitiesUnder(domains, id)))].sort();
 }

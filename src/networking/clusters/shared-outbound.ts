@@ -27,9 +27,9 @@ export function sharedOutboundClusters(
   const key = `${serviceText(service)} ${ruleText(rule)} ${clusterShapeKey(shape, service, push)} ${secured} ${alias?.hostname ?? ''}`;
   const endpoints = endpointsAsSecured(push.endpointsOf(service.hostname, service.namespace), push);
   // Even a cluster without endpoints (EDS) contains the endpoints' identities, because mutual TLS verifies them.
-  const ofEndpoints = carriesEndpoints(service) ? endpoints : identitiesText(endpoints);
+  const endpointInputs = carriesEndpoints(service) ? endpoints : identitiesText(endpoints);
   const backendTls = service.ports.map((port) => backendTlsFor(service, port, shape, push, alias));
-  const inputs = [service, alias, rule, push.mesh, ofEndpoints, ...backendTls];
+  const inputs = [service, alias, rule, push.mesh, endpointInputs, ...backendTls];
   return memory.recall('CDS', key, inputs, (): ClustersOfService => {
     return {
       clusters: outboundClusters(service, rule, shape, push, alias),
@@ -37,7 +37,7 @@ export function sharedOutboundClusters(
         serviceKey(service),
         ...(alias ? [serviceKey(alias)] : []),
         ...(rule?.origins ?? []),
-        ...backendTls.flatMap((one) => one?.origins ?? []),
+        ...backendTls.flatMap((portBackendTls) => portBackendTls?.origins ?? []),
       ],
     };
   }).clusters;

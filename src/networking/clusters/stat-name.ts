@@ -14,15 +14,15 @@ export interface StatNameParts {
 }
 
 /** @param pattern mesh setting `outboundClusterStatName` or `inboundClusterStatName`; empty for the cluster's own name */
-export function clusterStatName(clusterName: string, pattern: string, parts: StatNameParts): string {
+export function clusterStatName(clusterName: string, pattern: string, nameParts: StatNameParts): string {
   if (pattern === '') return clusterName + delimiter;
   const values: Readonly<Record<string, string>> = {
-    SERVICE: shortName(parts.service),
-    SERVICE_FQDN: parts.service.hostname,
-    SERVICE_PORT: String(parts.port.number),
-    TARGET_PORT: String(parts.targetPort ?? parts.port.number),
-    SERVICE_PORT_NAME: parts.port.name,
-    SUBSET_NAME: parts.subset,
+    SERVICE: shortName(nameParts.service),
+    SERVICE_FQDN: nameParts.service.hostname,
+    SERVICE_PORT: String(nameParts.port.number),
+    TARGET_PORT: String(nameParts.targetPort ?? nameParts.port.number),
+    SERVICE_PORT_NAME: nameParts.port.name,
+    SUBSET_NAME: nameParts.subset,
   };
   return pattern.replace(/%(\w+)%/g, (placeholder, key: string) => ownValue(values, key) ?? placeholder) + delimiter;
 }

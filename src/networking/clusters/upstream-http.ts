@@ -54,7 +54,9 @@ export function upstreamHttpOptions(upstream: UpstreamHttp): Any | undefined {
   const idleTimeoutMs = settings?.idleTimeoutMs ?? connections?.idleTimeoutMs;
   const maxConnectionDurationMs = connections?.maxConnectionDurationMs;
   const maxRequestsPerConnection = settings?.maxRequestsPerConnection || undefined;
-  const limits = [idleTimeoutMs, maxConnectionDurationMs, maxRequestsPerConnection].some((one) => one !== undefined);
+  const limits = [idleTimeoutMs, maxConnectionDurationMs, maxRequestsPerConnection].some(
+    (limit) => limit !== undefined,
+  );
   if (versions === undefined && !limits && !upstream.autoSni && !upstream.autoSanValidation) return undefined;
   return pack(HttpProtocolOptionsSchema, {
     ...(limits && {

@@ -38,27 +38,33 @@ export function assignmentInputs(
   push: PushContext,
   reach: ProxyReach,
 ): AssignmentInputs | MissingInputs {
-  const parts = parseAssignmentName(clusterName);
-  if (parts === undefined) return { missing: 'the name is not that of an outbound cluster', dependsOn: [] };
-  const named = reach.serviceByHostname(parts.target ?? parts.host);
-  if (named === undefined) {
-    return { missing: `no service ${parts.target ?? parts.host} is visible to this proxy`, dependsOn: [] };
+  const nameParts = parseAssignmentName(clusterName);
+  if (nameParts === undefined) return { missing: 'the name is not that of an outbound cluster', dependsOn: [] };
+  const namedService = reach.serviceByHostname(nameParts.target ?? nameParts.host);
+  if (namedService === undefined) {
+    return { missing: `no service ${nameParts.target ?? nameParts.host} is visible to this proxy`, dependsOn: [] };
   }
-  const service = withPort(named, parts.port, reach);
-  const alias = parts.target === undefined ? undefined : reach.serviceByHostname(parts.host);
-  if (parts.target !== undefined && !(alias && isAlias(alias))) {
-    return { missing: `${parts.host} is not an ExternalName service`, dependsOn: [serviceKey(service)] };
+  const service = withPort(namedService, nameParts.port, reach);
+  const alias = nameParts.target === undefined ? undefined : reach.serviceByHostname(nameParts.host);
+  if (nameParts.target !== undefined && !(alias && isAlias(alias))) {
+    return { missing: `${nameParts.host} is not an ExternalName service`, dependsOn: [serviceKey(service)] };
   }
   const rule = alias ? ruleOfAlias(alias, service, reach) : reach.destinationRuleFor(service);
   const dependsOn = [serviceKey(service), endpointsKey(service), ...(rule?.origins ?? [])];
-  const port = service.ports.find((candidate) => candidate.number === parts.port);
-  if (port === undefined) return { missing: `${service.hostname} has no port ${parts.port}`, dependsOn };
-  const subset = subsetOf(rule?.config.spec, parts.subset);
-  if (parts.subset !== '' && subset === undefined) {
-    return { missing: `no DestinationRule of ${service.hostname} defines subset ${parts.subset}`, dependsOn };
+  const port = service.ports.find((candidate) => candidate.number === nameParts.port);
+  if (port === undefined) return { missing: `${service.hostname} has no port ${nameParts.port}`, dependsOn };
+  const subset = subsetOf(rule?.config.spec, nameParts.subset);
+  if (nameParts.subset !== '' && subset === undefined) {
+    return { missing: `no DestinationRule of ${service.hostname} defines subset ${nameParts.subset}`, dependsOn };
   }
   return {
-    ...{ service, rule, port, sni: parts.sni, policy: effectivePolicy(rule?.config.spec, parts.subset, parts.port) },
+    ...{
+      service,
+      rule,
+      port,
+      sni: nameParts.sni,
+      policy: effectivePolicy(rule?.config.spec, nameParts.subset, nameParts.port),
+    },
     ...(alias && { alias }),
     ...(subset?.labels && { labels: subset.labels }),
     endpoints: endpointsAsSecured(push.endpointsOf(service.hostname, service.namespace), push),
@@ -100,5 +106,5 @@ function withPort(service: Service, number: number, { services }: ProxyReach): S
   const hasPort = ({ ports }: Service): boolean => ports.some((port) => port.number === number);
   if (hasPort(service)) return service;
   const candidates = servicesByHost(services)(service.hostname);
-  return candidates.find((one) => one.namespace === service.namespace && hasPort(one)) ?? service;
+  return candidates.find((candidate) => candidate.namespace === service.namespace && hasPort(candidate)) ?? service;
 }

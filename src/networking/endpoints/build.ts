@@ -40,11 +40,12 @@ function endpointsOfCluster(
   if ('missing' in inputs) return emptyAssignment(clusterName, inputs.dependsOn);
   const { service, alias, rule, endpoints, policy, dependsOn } = inputs;
   // Until the cluster of the alias's new target is warm, Envoy uses the previous target's endpoints, so nothing is cached in the transition.
-  const kept = alias && resolveAlias(alias.hostname, reach).service?.hostname !== service.hostname ? noMemory : memory;
+  const usableMemory =
+    alias && resolveAlias(alias.hostname, reach).service?.hostname !== service.hostname ? noMemory : memory;
   const ordering = localityOrdering(policy, push.mesh.localityLbSetting, service);
   const { network, clusterId, proxyless = false } = shape;
   const key = `${clusterName} ${service.namespace} ${ruleText(rule)} ${endpointShapeKey(shape, ordering, service)} ${network} ${clusterId} ${proxyless}`;
-  return kept.recall('EDS', key, [service, alias, rule, endpoints, push.mesh, push.networkGateways], () => {
+  return usableMemory.recall('EDS', key, [service, alias, rule, endpoints, push.mesh, push.networkGateways], () => {
     const chosen = selectEndpoints(endpoints, selectionFor(inputs, shape, push));
     const assignment = loadAssignment(clusterName, reachableEndpoints(chosen, networkViewFor(inputs, shape, push)), {
       proxyLocality: shape.locality,
@@ -70,8 +71,8 @@ function emptyAssignment(clusterName: string, dependsOn: readonly ConfigKey[]): 
 
 /** Returns the host of an outbound cluster, otherwise an empty text. */
 export function hostOfAssignment(name: string): string {
-  const parts = parseAssignmentName(name);
-  return parts?.target ?? parts?.host ?? '';
+  const nameParts = parseAssignmentName(name);
+  return nameParts?.target ?? nameParts?.host ?? '';
 }
 
 /** Returns the assignment names of aliases among the hosts. An alias may have its own DestinationRule. */

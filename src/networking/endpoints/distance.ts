@@ -11,8 +11,8 @@ export interface ClientLocation {
 
 /** Topology levels of each setting, most significant first. */
 const levels: Readonly<Record<TrafficDistribution, readonly ((place: ClientLocation) => string)[]>> = {
-  PreferSameZone: [({ network }) => network, part(0), part(1)],
-  PreferSameNode: [({ network }) => network, part(0), part(1), part(2), ({ node }) => node],
+  PreferSameZone: [({ network }) => network, localityPart(0), localityPart(1)],
+  PreferSameNode: [({ network }) => network, localityPart(0), localityPart(1), localityPart(2), ({ node }) => node],
 };
 
 /** Returns 0 for the nearest endpoints, and higher numbers for each level at which the locations differ. */
@@ -26,11 +26,11 @@ export function topologyDistance(
     locality: endpoint.locality,
     node: endpoint.nodeName ?? '',
   };
-  const places = levels[distribution];
-  const firstMiss = places.findIndex((level) => level(there) !== level(client));
-  return firstMiss === -1 ? 0 : places.length - firstMiss;
+  const localityLevels = levels[distribution];
+  const firstMiss = localityLevels.findIndex((level) => level(there) !== level(client));
+  return firstMiss === -1 ? 0 : localityLevels.length - firstMiss;
 }
 
-function part(index: number): (place: ClientLocation) => string {
+function localityPart(index: number): (place: ClientLocation) => string {
   return ({ locality }) => locality.split('/')[index] ?? '';
 }

@@ -32,13 +32,13 @@ export function explainEndpoints(clusterName: string, shape: ProxyShape, push: P
     // Endpoints of other ports are not missing.
     else if (reason !== 'different port') omitted.set(reason, [...(omitted.get(reason) ?? []), endpoint]);
   }
-  const ofPort = included.length + [...omitted.values()].flat().length;
-  if (ofPort === 0)
+  const portEndpointCount = included.length + [...omitted.values()].flat().length;
+  if (portEndpointCount === 0)
     return [`no endpoint of ${service.hostname} serves port ${inputs.port.number} (${inputs.port.name})`];
   const unhealthy = included.filter(({ health }) => health !== 'healthy');
   const direct = resolvesNames ? [] : included.filter((endpoint) => lacksGateway(endpoint, view));
   const text = (some: readonly Endpoint[], condition: string): string[] =>
-    some.length === 0 ? [] : [`${some.length} of ${ofPort} ${condition}: ${addressList(some)}`];
+    some.length === 0 ? [] : [`${some.length} of ${portEndpointCount} ${condition}: ${addressList(some)}`];
   return [
     ...[...omitted].flatMap(([reason, some]) => text(some, omissionText[reason])),
     ...text(unhealthy, 'are in the cluster and not ready, so Envoy sends them no requests'),

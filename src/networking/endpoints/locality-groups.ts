@@ -31,8 +31,8 @@ export interface LocalityOrder {
  * Groups endpoints by locality and applies the locality setting of the mesh or the DestinationRule. The result is
  * sorted.
  */
-export function localityGroups(ofCluster: readonly Endpoint[], order: LocalityOrder): readonly LocalityGroup[] {
-  const endpoints = withCountableWeights(ofCluster);
+export function localityGroups(clusterEndpoints: readonly Endpoint[], order: LocalityOrder): readonly LocalityGroup[] {
+  const endpoints = withCountableWeights(clusterEndpoints);
   const { setting } = order;
   if (setting?.distribution !== undefined) return compacted(byCloseness(endpoints, order, setting.distribution));
   if (setting?.zoneAware !== undefined) return compacted(byRegion(endpoints, order, setting));
@@ -118,14 +118,14 @@ function distributed(
 ): readonly LocalityGroup[] {
   const entry = distribute.find(({ from }) => localityMatches(proxyLocality, from));
   if (entry === undefined) return groups;
-  const left = new Set(groups);
+  const remainingGroups = new Set(groups);
   const weighted: LocalityGroup[] = [];
   // The most specific target selects its localities first.
   for (const [to, weight] of Object.entries(entry.to).sort(([a], [b]) => specificity(b) - specificity(a))) {
-    const members = [...left].filter((group) => localityMatches(group.locality, to));
+    const members = [...remainingGroups].filter((group) => localityMatches(group.locality, to));
     const total = members.reduce((sum, group) => sum + group.weight, 0);
     for (const group of members) {
-      left.delete(group);
+      remainingGroups.delete(group);
       if (weight > 0) weighted.push({ ...group, weight: Math.ceil((group.weight * weight) / total) });
     }
   }
@@ -203,14 +203,14 @@ function compacted(groups: readonly LocalityGroup[]): readonly LocalityGroup[] {
 
 /** `region/zone/*`, `region/*`, `region` and `*` match every locality below. */
 export function localityMatches(locality: string, rule: string): boolean {
-  const parts = locality.split('/');
+  const localityParts = locality.split('/');
   for (const [level, expected] of rule.split('/').entries()) {
     if (expected === '*') return true;
-    if (expected !== (parts[level] ?? '')) return false;
+    if (expected !== (localityParts[level] ?? '')) return false;
   }
   return true;
 }
 
 function specificity(rule: string): number {
-  return rule.split('/').filter((part) => part !== '*').length;
+  return rule.split('/').filter((segment) => segment !== '*').length;
 }

@@ -39,9 +39,9 @@ const maxAddresses = 3;
 
 export function addressList(endpoints: readonly Endpoint[]): string {
   const listed = endpoints.slice(0, maxAddresses).map(({ address, port, network, workloadName }) => {
-    const place = port === 0 ? address : address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`;
+    const endpointPlace = port === 0 ? address : address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`;
     if (address === '') return `${workloadName || 'an endpoint'} of network ${network}`;
-    return network === '' ? place : `${place} of network ${network}`;
+    return network === '' ? endpointPlace : `${endpointPlace} of network ${network}`;
   });
   const more = endpoints.length - listed.length;
   return `${listed.join(', ')}${more === 0 ? '' : ` and ${more} more`}`;

@@ -21,7 +21,7 @@ export interface EndpointSelection {
 
 /** Matches endpoints to a service port by name, because target port numbers differ between workloads. */
 export function selectEndpoints(endpoints: readonly Endpoint[], selection: EndpointSelection): readonly Endpoint[] {
-  return ofPort(endpoints, selection.port.name).flatMap((endpoint) =>
+  return endpointsOfPort(endpoints, selection.port.name).flatMap((endpoint) =>
     unsuitable(endpoint, selection) === undefined ? (withSentHealth(endpoint, selection.health) ?? []) : [],
   );
 }
@@ -65,7 +65,7 @@ const byPort = memoizeByObject(
 );
 
 /** Finds endpoints of a port. Large lists are indexed, because every port of a service searches the list. */
-function ofPort(endpoints: readonly Endpoint[], name: string): readonly Endpoint[] {
+function endpointsOfPort(endpoints: readonly Endpoint[], name: string): readonly Endpoint[] {
   if (endpoints.length >= manyEndpoints) return byPort(endpoints).get(name) ?? [];
   return endpoints.filter(({ servicePortName }) => servicePortName === name);
 }

@@ -18,8 +18,10 @@ export interface CarriedProtocol {
 export function clusterOutcome({ name, cluster, assignment }: Target, carried: CarriedProtocol): RequestOutcome {
   const status = carried.isHttp ? { status: 503 } : {};
   if (cluster === undefined) {
-    const missing = carried.isHttp ? { status: carried.missingStatus ?? 503, details: 'cluster_not_found' } : {};
-    return { kind: 'no cluster', ...missing, flag: 'NC', why: `the proxy has no cluster ${name}` };
+    const missingResponse = carried.isHttp
+      ? { status: carried.missingStatus ?? 503, details: 'cluster_not_found' }
+      : {};
+    return { kind: 'no cluster', ...missingResponse, flag: 'NC', why: `the proxy has no cluster ${name}` };
   }
   if (!hasServer(cluster, assignment, carried)) {
     const details = carried.isHttp ? { details: 'no_healthy_upstream' } : {};
@@ -42,13 +44,13 @@ export function combinedOutcome(targets: readonly Target[], carried: CarriedProt
 /** Merges equal outcomes. If only one remains, returns it directly. */
 export function dividedOutcome(shares: readonly OutcomeShare[]): RequestOutcome {
   const merged = new Map<string, OutcomeShare>();
-  for (const { share, outcome } of shares.filter((one) => one.share > 0).flatMap(flattenShares)) {
+  for (const { share, outcome } of shares.filter((clusterShare) => clusterShare.share > 0).flatMap(flattenShares)) {
     const key = JSON.stringify(outcome);
     merged.set(key, { outcome, share: share + (merged.get(key)?.share ?? 0) });
   }
-  const [first, ...rest] = merged.values();
+  const [first, ...otherOutcomes] = merged.values();
   if (first === undefined) return { kind: 'other', why: 'no cluster has a weight' };
-  return rest.length === 0 ? first.outcome : { kind: 'divided', shares: [first, ...rest] };
+  return otherOutcomes.length === 0 ? first.outcome : { kind: 'divided', shares: [first, ...otherOutcomes] };
 }
 
 function flattenShares({ share, outcome }: OutcomeShare): readonly OutcomeShare[] {

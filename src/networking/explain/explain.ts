@@ -58,10 +58,10 @@ function throughChain(accepted: Accepted, configuration: ProxyConfiguration, que
     return { targets: [], outcome: { kind: 'not decided', filter: 'TLS', why: error.message } };
   }
   const subject = { question, inspected, metadata: {}, ...(tls && { tls }) };
-  const rest = throughLastFilter(accepted, subject, configuration);
-  if (tls?.refusal !== undefined) return { ...rest, outcome: { kind: 'closed', why: tls.refusal } };
+  const throughFilters = throughLastFilter(accepted, subject, configuration);
+  if (tls?.refusal !== undefined) return { ...throughFilters, outcome: { kind: 'closed', why: tls.refusal } };
   const ended = throughNetworkFilters(chain.filters, subject);
-  return ended === undefined ? rest : { ...rest, outcome: ended };
+  return ended === undefined ? throughFilters : { ...throughFilters, outcome: ended };
 }
 
 function throughLastFilter({ chain, listener }: Accepted, subject: Subject, configuration: ProxyConfiguration): Rest {

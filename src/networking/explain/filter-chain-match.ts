@@ -19,21 +19,37 @@ type Match = NonNullable<FilterChain['filterChainMatch']>;
 /** Returns `undefined` if Envoy closes the connection. */
 export function filterChainOf(listener: Listener, question: Question, inspected: Inspected): FilterChain | undefined {
   const { destination, source } = question;
-  let left: readonly FilterChain[] = listener.filterChains;
-  left = choose(left, ({ destinationPort }) => of(destinationPort), [String(destination.port)]);
-  left = chooseRange(left, ({ prefixRanges }) => prefixRanges, destination.address);
-  left = choose(left, ({ serverNames }) => serverNames.map((name) => name.replace(/^\*/, '')), suffixes(inspected));
-  left = choose(left, ({ transportProtocol }) => of(transportProtocol), [inspected.transport]);
-  left = choose(left, ({ applicationProtocols }) => applicationProtocols, inspected.applicationProtocols);
-  left = chooseRange(left, ({ directSourcePrefixRanges }) => directSourcePrefixRanges, source?.address);
-  left = choose(
-    left,
+  let remainingChains: readonly FilterChain[] = listener.filterChains;
+  remainingChains = choose(remainingChains, ({ destinationPort }) => of(destinationPort), [String(destination.port)]);
+  remainingChains = chooseRange(remainingChains, ({ prefixRanges }) => prefixRanges, destination.address);
+  remainingChains = choose(
+    remainingChains,
+    ({ serverNames }) => serverNames.map((name) => name.replace(/^\*/, '')),
+    suffixes(inspected),
+  );
+  remainingChains = choose(remainingChains, ({ transportProtocol }) => of(transportProtocol), [inspected.transport]);
+  remainingChains = choose(
+    remainingChains,
+    ({ applicationProtocols }) => applicationProtocols,
+    inspected.applicationProtocols,
+  );
+  remainingChains = chooseRange(
+    remainingChains,
+    ({ directSourcePrefixRanges }) => directSourcePrefixRanges,
+    source?.address,
+  );
+  remainingChains = choose(
+    remainingChains,
     ({ sourceType }) => (sourceType === SourceType.ANY ? [] : [String(sourceType)]),
     sourceTypes(question),
   );
-  left = chooseRange(left, ({ sourcePrefixRanges }) => sourcePrefixRanges, source?.address);
-  left = choose(left, ({ sourcePorts }) => sourcePorts.map(String), source ? [String(source.port)] : []);
-  return left[0] ?? listener.defaultFilterChain;
+  remainingChains = chooseRange(remainingChains, ({ sourcePrefixRanges }) => sourcePrefixRanges, source?.address);
+  remainingChains = choose(
+    remainingChains,
+    ({ sourcePorts }) => sourcePorts.map(String),
+    source ? [String(source.port)] : [],
+  );
+  return remainingChains[0] ?? listener.defaultFilterChain;
 }
 
 function of(value: string | number | undefined): readonly string[] {
@@ -60,13 +76,16 @@ function choose(
   expected: readonly string[],
 ): readonly FilterChain[] {
   for (const value of expected) {
-    const found = chains.filter((chain) => named(chain, valuesOf).includes(value));
-    if (found.length > 0) return found;
+    const matchingChains = chains.filter((chain) => valuesOfChain(chain, valuesOf).includes(value));
+    if (matchingChains.length > 0) return matchingChains;
   }
-  return chains.filter((chain) => named(chain, valuesOf).length === 0);
+  return chains.filter((chain) => valuesOfChain(chain, valuesOf).length === 0);
 }
 
-function named({ filterChainMatch }: FilterChain, valuesOf: (match: Match) => readonly string[]): readonly string[] {
+function valuesOfChain(
+  { filterChainMatch }: FilterChain,
+  valuesOf: (match: Match) => readonly string[],
+): readonly string[] {
   return filterChainMatch === undefined ? [] : valuesOf(filterChainMatch);
 }
 

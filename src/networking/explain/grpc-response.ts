@@ -6,25 +6,32 @@ export function isGrpc({ headers }: Pick<RoutedRequest, 'headers'>): boolean {
   return /^application\/grpc(?:$|[+;])/.test(headers['content-type'] ?? '');
 }
 
-export function asGrpcResponse(outcome: RequestOutcome): RequestOutcome {
-  switch (outcome.kind) {
+export function asGrpcResponse(requestOutcome: RequestOutcome): RequestOutcome {
+  switch (requestOutcome.kind) {
     case 'forwarded':
     case 'accepted':
     case 'closed':
     case 'not decided':
     case 'other':
     case 'preflight':
-      return outcome;
+      return requestOutcome;
     case 'divided':
       return {
-        ...outcome,
-        shares: outcome.shares.map((one) => ({ ...one, outcome: asGrpcResponse(one.outcome) })),
+        ...requestOutcome,
+        shares: requestOutcome.shares.map((outcomeShare) => ({
+          ...outcomeShare,
+          outcome: asGrpcResponse(outcomeShare.outcome),
+        })),
       };
     // An abort with a gRPC status needs no conversion.
     default:
-      return outcome.status === undefined
-        ? outcome
-        : { ...outcome, status: 200, grpcStatus: outcome.grpcStatus ?? grpcStatuses[outcome.status] ?? unknownStatus };
+      return requestOutcome.status === undefined
+        ? requestOutcome
+        : {
+            ...requestOutcome,
+            status: 200,
+            grpcStatus: requestOutcome.grpcStatus ?? grpcStatuses[requestOutcome.status] ?? unknownStatus,
+          };
   }
 }
 

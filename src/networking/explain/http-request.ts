@@ -42,16 +42,16 @@ export function throughHttp(context: RequestContext, httpQuestion: HttpQuestion 
     manager.routeSpecifier.case === 'routeConfig'
       ? manager.routeSpecifier.value
       : configuration.routes.get(routeConfiguration);
-  const found = { targets: [], routeConfiguration };
+  const baseResult = { targets: [], routeConfiguration };
   if (!isWithHost(http)) {
     const virtualHost = routes && soleVirtualHost(routes);
     const outcome = malformed('the request has no Host header', '', 'missing_host_header');
-    return { ...found, ...(virtualHost && { virtualHost }), outcome };
+    return { ...baseResult, ...(virtualHost && { virtualHost }), outcome };
   }
-  if (routes === undefined) return { ...found, outcome: noRoute('the proxy has no such route configuration') };
+  if (routes === undefined) return { ...baseResult, outcome: noRoute('the proxy has no such route configuration') };
   const request = requestToRoute(http, context);
   if (request === undefined)
-    return { ...found, outcome: malformed('the path is invalid', '', 'path_normalization_failed') };
+    return { ...baseResult, outcome: malformed('the path is invalid', '', 'path_normalization_failed') };
   return { routeConfiguration, ...throughRoutes(context, routes, request) };
 }
 
@@ -108,7 +108,9 @@ function chosenRoute(routes: RouteConfiguration, request: RoutedRequest, context
 }
 
 function configsOf(routes: RouteConfiguration, { route, virtualHost, targets }: Chosen) {
-  const configs = [route, virtualHost, routes].flatMap((one) => (one ? [one.typedPerFilterConfig] : []));
+  const configs = [route, virtualHost, routes].flatMap((configured) =>
+    configured ? [configured.typedPerFilterConfig] : [],
+  );
   return { configs, clusters: targets.map(({ name }) => name) };
 }
 
@@ -161,8 +163,8 @@ function headerBytes({ headers, path, authority = '' }: HttpQuestion): number {
 
 /** Envoy uses the only virtual host for requests without a Host header. */
 function soleVirtualHost({ virtualHosts }: RouteConfiguration): VirtualHost | undefined {
-  const [first, ...rest] = virtualHosts;
-  return rest.length === 0 && first?.domains.join() === '*' ? first : undefined;
+  const [first, ...otherHosts] = virtualHosts;
+  return otherHosts.length === 0 && first?.domains.join() === '*' ? first : undefined;
 }
 
 /**
@@ -196,9 +198,9 @@ const maxNamedHosts = 5;
 
 /** Message about a host without a virtual host. Lists known hosts, because the question's host may be misspelled. */
 function missingHostText(authority: string, { name, virtualHosts }: RouteConfiguration): string {
-  const known = virtualHosts.flatMap(({ domains }) => domains.slice(0, 1));
-  const more = known.length > maxNamedHosts ? ` and ${known.length - maxNamedHosts} more` : '';
-  const there = known.length === 0 ? 'none' : `${known.slice(0, maxNamedHosts).join(', ')}${more}`;
+  const knownDomains = virtualHosts.flatMap(({ domains }) => domains.slice(0, 1));
+  const more = knownDomains.length > maxNamedHosts ? ` and ${knownDomains.length - maxNamedHosts} more` : '';
+  const there = knownDomains.length === 0 ? 'none' : `${knownDomains.slice(0, maxNamedHosts).join(', ')}${more}`;
   return `no virtual host of route configuration ${name} matches ${authority}; domains: ${there}`;
 }
 

@@ -77,9 +77,9 @@ function matches({ rule }: ListenerFilterChainMatchPredicate, port: number): boo
     case 'notMatch':
       return !matches(rule.value, port);
     case 'orMatch':
-      return rule.value.rules.some((one) => matches(one, port));
+      return rule.value.rules.some((nestedRule) => matches(nestedRule, port));
     case 'andMatch':
-      return rule.value.rules.every((one) => matches(one, port));
+      return rule.value.rules.every((nestedRule) => matches(nestedRule, port));
     case 'anyMatch':
       return rule.value;
     default:

@@ -49,22 +49,22 @@ function atDestination(
   listeners: readonly Listener[],
   { address, port }: Question['destination'],
 ): Listener | undefined {
-  const at = (matches: (place: Place) => boolean): Listener | undefined =>
+  const findListener = (matches: (place: Place) => boolean): Listener | undefined =>
     listeners.find(
       (listener) =>
         listener.udpListenerConfig === undefined &&
-        placesOf(listener).some((place) => place.port === port && matches(place)),
+        placesOf(listener).some((listenerPlace) => listenerPlace.port === port && matches(listenerPlace)),
     );
   return (
-    at((place) => place.address === address) ??
-    at((place) => isUnspecified(place.address)) ??
+    findListener((listenerPlace) => listenerPlace.address === address) ??
+    findListener((listenerPlace) => isUnspecified(listenerPlace.address)) ??
     // If the question has no address, assumes a listener on loopback.
-    (address === undefined ? at((place) => isLoopback(place.address)) : undefined)
+    (address === undefined ? findListener((listenerPlace) => isLoopback(listenerPlace.address)) : undefined)
   );
 }
 
 function placesOf({ address, additionalAddresses }: Listener): readonly Place[] {
-  return [address, ...additionalAddresses.map((one) => one.address)].flatMap(placeOf);
+  return [address, ...additionalAddresses.map((additionalAddress) => additionalAddress.address)].flatMap(placeOf);
 }
 
 function placeOf(address: Address | undefined): readonly Place[] {

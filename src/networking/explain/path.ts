@@ -9,13 +9,13 @@ type Settings = Pick<HttpConnectionManager, 'normalizePath' | 'mergeSlashes' | '
 /** Keeps the query. Returns `undefined` if the request is rejected. */
 export function normalizedPath(fullPath: string, settings: Settings): string | undefined {
   const end = fullPath.search(/[?#]/);
-  const [path, rest] = end === -1 ? [fullPath, ''] : [fullPath.slice(0, end), fullPath.slice(end)];
+  const [path, suffix] = end === -1 ? [fullPath, ''] : [fullPath.slice(0, end), fullPath.slice(end)];
   if (!path.startsWith('/')) return fullPath;
   const unescaped = withoutEscapedSlashes(path, settings);
   if (unescaped === undefined) return undefined;
   const normal = settings.normalizePath ? withoutDots(unescaped) : unescaped;
   const merged = settings.mergeSlashes ? normal.replaceAll(/\/{2,}/g, '/') : normal;
-  return merged + rest;
+  return merged + suffix;
 }
 
 function withoutEscapedSlashes(path: string, { pathWithEscapedSlashesAction: action }: Settings): string | undefined {
@@ -33,12 +33,12 @@ function withoutDots(path: string): string {
     return /[\w.~-]/.test(character) ? character : written;
   });
   const segments = decoded.replaceAll('\\', '/').split('/');
-  const kept: string[] = [];
+  const keptSegments: string[] = [];
   for (const [index, segment] of segments.entries()) {
     const isLast = index === segments.length - 1;
-    if (segment === '..' && kept.length > 1) kept.pop();
-    if (segment !== '.' && segment !== '..') kept.push(segment);
-    else if (isLast) kept.push('');
+    if (segment === '..' && keptSegments.length > 1) keptSegments.pop();
+    if (segment !== '.' && segment !== '..') keptSegments.push(segment);
+    else if (isLast) keptSegments.push('');
   }
-  return kept.join('/') || '/';
+  return keptSegments.join('/') || '/';
 }

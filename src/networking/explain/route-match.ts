@@ -101,12 +101,14 @@ export function matchesMetadata(
   { filter, path, value, invert }: MetadataMatcher,
   metadata: Readonly<Record<string, unknown>>,
 ): boolean {
-  let found: unknown = ownValue(metadata, filter);
+  let metadataValue: unknown = ownValue(metadata, filter);
   for (const { segment } of path) {
-    found =
-      typeof found === 'object' && found !== null ? (found as Record<string, unknown>)[segment.value ?? ''] : undefined;
+    metadataValue =
+      typeof metadataValue === 'object' && metadataValue !== null
+        ? (metadataValue as Record<string, unknown>)[segment.value ?? '']
+        : undefined;
   }
-  return (value !== undefined && matchesValue(value, found)) !== invert;
+  return (value !== undefined && matchesValue(value, metadataValue)) !== invert;
 }
 
 function matchesValue({ matchPattern }: ValueMatcher, value: unknown): boolean {
@@ -121,16 +123,18 @@ function matchesValue({ matchPattern }: ValueMatcher, value: unknown): boolean {
       return value === null;
     case 'listMatch': {
       const { matchPattern: item } = matchPattern.value;
-      return Array.isArray(value) && item.case === 'oneOf' && value.some((one) => matchesValue(item.value, one));
+      return (
+        Array.isArray(value) && item.case === 'oneOf' && value.some((listItem) => matchesValue(item.value, listItem))
+      );
     }
     case 'orMatch':
-      return matchPattern.value.valueMatchers.some((one) => matchesValue(one, value));
+      return matchPattern.value.valueMatchers.some((valueMatcher) => matchesValue(valueMatcher, value));
     default:
       return false;
   }
 }
 
 function splitAt(text: string, separator: string): readonly [string, string] {
-  const at = text.indexOf(separator);
-  return at === -1 ? [text, ''] : [text.slice(0, at), text.slice(at + 1)];
+  const separatorIndex = text.indexOf(separator);
+  return separatorIndex === -1 ? [text, ''] : [text.slice(0, separatorIndex), text.slice(separatorIndex + 1)];
 }

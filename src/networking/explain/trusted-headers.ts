@@ -15,13 +15,13 @@ export function clientOf(
   const forwarded = (ownValue(headers, 'x-forwarded-for') ?? '').split(',').map((text) => text.trim());
   // With `use_remote_address`, the connection's peer is one hop, which the header does not contain.
   const hops = useRemoteAddress === true ? xffNumTrustedHops - 1 : xffNumTrustedHops;
-  const found = hops < 0 ? undefined : forwarded.at(-1 - hops);
-  return found !== undefined && isIP(found) !== 0 ? found : direct;
+  const forwardedAddress = hops < 0 ? undefined : forwarded.at(-1 - hops);
+  return forwardedAddress !== undefined && isIP(forwardedAddress) !== 0 ? forwardedAddress : direct;
 }
 
 export function schemeOf({ headers }: HttpQuestion, settings: Settings, endsTls: boolean): 'http' | 'https' {
-  const given = ownValue(headers, 'x-forwarded-proto')?.toLowerCase();
+  const forwardedProto = ownValue(headers, 'x-forwarded-proto')?.toLowerCase();
   const isTrusted = settings.useRemoteAddress !== true || settings.xffNumTrustedHops > 0;
-  if (isTrusted && (given === 'http' || given === 'https')) return given;
+  if (isTrusted && (forwardedProto === 'http' || forwardedProto === 'https')) return forwardedProto;
   return endsTls ? 'https' : 'http';
 }

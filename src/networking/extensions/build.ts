@@ -70,9 +70,9 @@ export function fetchedPluginsText(shape: ProxyShape, push: PushContext): string
 
 function sourceOf(plugin: Config<WasmPlugin>, shape: ProxyShape, push: PushContext): WasmSource {
   if (!shape.runsWasm) return withheld;
-  const known = sourcesOf(shape, push);
-  const source = known.get(plugin) ?? wasmSource(plugin.spec, shape, push);
-  known.set(plugin, source);
+  const cachedSources = sourcesOf(shape, push);
+  const source = cachedSources.get(plugin) ?? wasmSource(plugin.spec, shape, push);
+  cachedSources.set(plugin, source);
   return source;
 }
 
@@ -130,8 +130,8 @@ function environmentOf(
   forAgent: PullVariables | undefined,
 ): Init<typeof EnvironmentVariablesSchema> | undefined {
   if (variables.length === 0 && forAgent === undefined) return undefined;
-  const [host, inline] = [true, false].map((ofHost) =>
-    variables.filter(({ valueFrom }) => (valueFrom === 'HOST') === ofHost),
+  const [host, inline] = [true, false].map((isFromHost) =>
+    variables.filter(({ valueFrom }) => (valueFrom === 'HOST') === isFromHost),
   );
   return {
     hostEnvKeys: host!.map((variable) => variable.name),

@@ -43,20 +43,20 @@ export function hostOwners(placed: readonly PlacedServer[], requirements: TlsReq
   for (const { serverOnPort, bind, unavailable } of placed) {
     if (unavailable !== undefined || serverKindOf(serverOnPort.server) === 'tcp') continue;
     const key = `${listenerKey(bind, serverOnPort.port)} ${serverKindOf(serverOnPort.server)}`;
-    const ofListener = claims.get(key) ?? new Map<string, ServerOnPort[]>();
-    claims.set(key, ofListener);
+    const claimsByHost = claims.get(key) ?? new Map<string, ServerOnPort[]>();
+    claims.set(key, claimsByHost);
     for (const host of new Set(serverOnPort.server.hosts.map(dnsName))) {
-      const ofHost = ofListener.get(host);
-      if (ofHost === undefined) ofListener.set(host, [serverOnPort]);
-      else ofHost.push(serverOnPort);
+      const hostClaimants = claimsByHost.get(host);
+      if (hostClaimants === undefined) claimsByHost.set(host, [serverOnPort]);
+      else hostClaimants.push(serverOnPort);
     }
   }
   const owners = new Map<string, Map<string, HostOwner>>();
-  for (const [key, ofListener] of claims) {
-    const ofHosts = new Map<string, HostOwner>();
-    for (const [host, claimants] of ofListener) ofHosts.set(host, ownerOf(claimants, requirements));
-    compareWithWildcards(ofHosts, requirements);
-    owners.set(key, ofHosts);
+  for (const [key, claimsByHost] of claims) {
+    const ownersByHost = new Map<string, HostOwner>();
+    for (const [host, claimants] of claimsByHost) ownersByHost.set(host, ownerOf(claimants, requirements));
+    compareWithWildcards(ownersByHost, requirements);
+    owners.set(key, ownersByHost);
   }
   return owners;
 }
@@ -70,25 +70,25 @@ export function ownerAt(owners: HostOwners, { serverOnPort, bind }: PlacedServer
  * without client certificates must not expose a host that a newer one protects. A server of another namespace never takes over a host.
  */
 function ownerOf(claimants: readonly ServerOnPort[], requirements: TlsRequirements): HostOwner {
-  const parts = { misdirected: new Map(), exceptions: new Map() };
+  const hostRelations = { misdirected: new Map(), exceptions: new Map() };
   let [serverOnPort] = claimants as [ServerOnPort, ...ServerOnPort[]];
-  if (claimants.length === 1) return { serverOnPort, ...parts };
+  if (claimants.length === 1) return { serverOnPort, ...hostRelations };
   const { namespace } = serverOnPort.gateway;
   const rivals = claimants.filter((rival) => rival.gateway.namespace === namespace && hasRequirements(rival));
-  if (!hasRequirements(serverOnPort)) return { serverOnPort, ...parts };
+  if (!hasRequirements(serverOnPort)) return { serverOnPort, ...hostRelations };
   for (const rival of rivals) if (isStricter(rival, serverOnPort, requirements)) serverOnPort = rival;
-  if (serverOnPort.closed !== undefined) return { serverOnPort, ...parts };
+  if (serverOnPort.closed !== undefined) return { serverOnPort, ...hostRelations };
   let tls = tlsOf(serverOnPort);
   for (const rival of rivals) {
     if (rival === serverOnPort || requirements.weakerFields(tls, tlsOf(rival)).length === 0) continue;
     const both = requirements.both(tls, tlsOf(rival));
     if (typeof both === 'string') {
       const servers = `${gatewayName(serverOnPort.gateway)} and ${gatewayName(rival.gateway)}`;
-      return { serverOnPort, closed: `its connections are closed, because ${both} ${servers}`, ...parts };
+      return { serverOnPort, closed: `its connections are closed, because ${both} ${servers}`, ...hostRelations };
     }
     tls = both;
   }
-  return { serverOnPort, ...(tls !== tlsOf(serverOnPort) && { tls }), ...parts };
+  return { serverOnPort, ...(tls !== tlsOf(serverOnPort) && { tls }), ...hostRelations };
 }
 
 function isStricter(rival: ServerOnPort, serverOnPort: ServerOnPort, requirements: TlsRequirements): boolean {
@@ -134,8 +134,8 @@ function compareWithWildcards(owners: ReadonlyMap<string, HostOwner>, requiremen
     for (const wildcard of coveringKeys(host, owners)) {
       const wider = owners.get(wildcard)!;
       if (wildcard === host || (wider.serverOnPort === owner.serverOnPort && wider.tls === owner.tls)) continue;
-      const missing = weakerFields(wider, owner, requirements);
-      if (missing.length > 0) wider.misdirected.set(host, { owner, fields: missing });
+      const weakerFieldNames = weakerFields(wider, owner, requirements);
+      if (weakerFieldNames.length > 0) wider.misdirected.set(host, { owner, fields: weakerFieldNames });
       // A closed server does not serve wider hosts.
       const excepted = wider.serverOnPort.closed === undefined ? weakerFields(owner, wider, requirements) : [];
       if (excepted.length > 0) owner.exceptions.set(wildcard, { owner: wider, fields: excepted });

@@ -98,9 +98,9 @@ class HostTexts {
   readonly #hosts = new Map<string, { readonly first: string; count: number }>();
 
   add(text: string, host: string): void {
-    const known = this.#hosts.get(text);
-    if (known === undefined) this.#hosts.set(text, { first: host, count: 1 });
-    else if (known.first !== host) known.count++;
+    const knownShare = this.#hosts.get(text);
+    if (knownShare === undefined) this.#hosts.set(text, { first: host, count: 1 });
+    else if (knownShare.first !== host) knownShare.count++;
   }
 
   *texts(write: (hosts: string, isSingular: boolean, text: string) => string): Generator<string> {

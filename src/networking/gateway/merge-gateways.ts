@@ -83,26 +83,26 @@ const lastMerged = memoizeByPair((): { tls?: string; merged?: MergedGateways } =
 function mergedFor(gateways: readonly Config<Gateway>[], shape: ProxyShape, mesh: MeshTls, tls: string) {
   const placed = placedServers(gateways, shape);
   const key = [tls, ...placed.map(placeText)].join('\n');
-  const known = ofGateways(gateways);
-  const same = known.get(key);
+  const mergedByKey = mergedByGateways(gateways);
+  const same = mergedByKey.get(key);
   if (same !== undefined) return same;
   const result = merge(placed, mesh);
-  known.set(key, result);
+  mergedByKey.set(key, result);
   return result;
 }
 
 /** Results by Gateway objects. A result is cached as long as a shape uses it. */
-const ofGateways = memoizeByObject((_: readonly Config<Gateway>[]) => new WeakValues<MergedGateways>());
+const mergedByGateways = memoizeByObject((_: readonly Config<Gateway>[]) => new WeakValues<MergedGateways>());
 
 /** The only step of merging that depends on the shape. */
 function placedServers(gateways: readonly Config<Gateway>[], shape: ProxyShape): readonly PlacedServer[] {
   const overTcp = shape.serviceTargets.filter(({ port }) => port.protocol !== 'UDP');
   const targets = Map.groupBy(overTcp, ({ port }) => port.number);
   const placed = gateways.flatMap((gateway) => {
-    const named = gatewayServicesOf(gateway);
+    const gatewayServices = gatewayServicesOf(gateway);
     return gateway.spec.servers.flatMap((server, index) => {
       const closed = server.closed ?? (server.tls && unenforceableTls(server.tls, shape));
-      return proxyPorts(server, gateway, named, targets).map((port) => ({
+      return proxyPorts(server, gateway, gatewayServices, targets).map((port) => ({
         serverOnPort: { gateway, server, index, port, ...(closed && { closed }) },
         bind: server.bind || undefined,
         unavailable: isPrivilegedPort(port, shape) ? 'the pod may not bind ports below 1024' : undefined,
@@ -135,11 +135,11 @@ function merge(placed: readonly PlacedServer[], mesh: MeshTls): MergedGateways {
   const overlapping: string[] = [];
   const requirements = new TlsRequirements(mesh);
   const owners = hostOwners(placed, requirements);
-  for (const place of placed) {
-    const { serverOnPort, unavailable } = place;
+  for (const placedServer of placed) {
+    const { serverOnPort, unavailable } = placedServer;
     const { gateway, server, closed } = serverOnPort;
-    const served = servedHosts(place, owners, requirements);
-    const reason = unavailable ?? addServer(ports, place, served.shares) ?? closed ?? served.lost;
+    const served = servedHosts(placedServer, owners, requirements);
+    const reason = unavailable ?? addServer(ports, placedServer, served.shares) ?? closed ?? served.lost;
     const name = `${configKeyText(gateway)} server ${server.port.name || server.port.number}`;
     if (reason) rejected.push(`${name}: ${reason}`);
     if (unavailable === undefined && served.overlap) overlapping.push(`${name}: ${served.overlap}`);
@@ -216,17 +216,17 @@ const keepPortLabel = 'experimental.istio.io/disable-gateway-port-translation';
 function proxyPorts(
   server: Server,
   gateway: Config<Gateway>,
-  named: readonly string[] | undefined,
+  serviceNames: readonly string[] | undefined,
   targets: ReadonlyMap<number, readonly ServiceTarget[]>,
 ): readonly number[] {
   const { number } = server.port;
   if (server.bind !== undefined && isUnixSocket(server.bind)) return [number];
   const leads = (target: ServiceTarget): boolean =>
-    named === undefined
+    serviceNames === undefined
       ? booleanOf(target.service.labels[keepPortLabel] ?? '') !== true
-      : isGatewayService(target, gateway, named);
+      : isGatewayService(target, gateway, serviceNames);
   const ports = (targets.get(number) ?? []).filter(leads).map(({ targetPort }) => targetPort);
-  return ports.length === 0 && named === undefined ? [number] : [...new Set(ports)];
+  return ports.length === 0 && serviceNames === undefined ? [number] : [...new Set(ports)];
 }
 
 function byRoute(servers: readonly GatewayServer[]): Map<string, GatewayServer[]> {

@@ -18,12 +18,12 @@ export function referencedServices(
 ): readonly Service[] {
   if (!push.features.onlyReferencedClusters || mergeGateways(shape, push).hasAutoPassthrough) return services;
   const byHost = new Map(services.map((service) => [service.hostname, service]));
-  const named = push
+  const routedHosts = push
     .gatewaysFor(shape)
     .flatMap((gateway) => push.virtualServicesFor(gatewayName(gateway), shape.configNamespace))
     .flatMap(({ config }) => [...destinationHosts(config.spec)]);
   const referenced = new Set(
-    [...named, ...providerHosts(push)].flatMap((host) => {
+    [...routedHosts, ...providerHosts(push)].flatMap((host) => {
       const first = byHost.get(host);
       return first === undefined ? [] : aliasChain(first, (other) => byHost.get(other));
     }),

@@ -11,13 +11,13 @@ export function* selectorShapes(
   gateways: readonly Config<Gateway>[],
   context: PushContext,
 ): Generator<ProxyShape | undefined> {
-  const seen = new Set<string>();
+  const seenSelectors = new Set<string>();
   for (const { namespace, spec } of gateways) {
     const selector = spec.selector ?? {};
     const key = `${namespace} ${JSON.stringify(selector)}`;
-    if (seen.has(key)) yield undefined;
+    if (seenSelectors.has(key)) yield undefined;
     else {
-      seen.add(key);
+      seenSelectors.add(key);
       const node = parseNode({
         id: `router~127.0.0.1~selected.${namespace}~${namespace}.svc.${context.domain}`,
         cluster: '',

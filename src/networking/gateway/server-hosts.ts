@@ -23,18 +23,18 @@ export function servedVirtualServices(
   hosts: readonly string[] = server.hosts,
 ): readonly ServedVirtualService[] {
   const index = indexOf(virtualServices);
-  const taken = new Map<ResolvedVirtualService, { place: number; hosts: Set<string> }>();
+  const takenServices = new Map<ResolvedVirtualService, { place: number; hosts: Set<string> }>();
   for (const serverHost of hosts) {
     const name = dnsName(serverHost);
     for (const { item, host, place } of index.overlapping(name)) {
       if (!allowsNamespace(serverHost, server.gateway.namespace, item.config.namespace)) continue;
-      const known = taken.get(item);
+      const takenEntry = takenServices.get(item);
       const both = hostIntersection(host, name)!;
-      if (known === undefined) taken.set(item, { place, hosts: new Set([both]) });
-      else known.hosts.add(both);
+      if (takenEntry === undefined) takenServices.set(item, { place, hosts: new Set([both]) });
+      else takenEntry.hosts.add(both);
     }
   }
-  return [...taken]
+  return [...takenServices]
     .sort(([, a], [, b]) => a.place - b.place)
     .map(([virtualService, { hosts: both }]) => ({ virtualService, hosts: both }));
 }

@@ -181,7 +181,10 @@ function acceptsNoMoreDigests(a: Pick<Requirements, 'spki' | 'hashes'>, b: Pick<
 
 function digestsOf({ spki, hashes }: Pick<Requirements, 'spki' | 'hashes'>): readonly string[] | undefined {
   if (spki === undefined && hashes === undefined) return undefined;
-  return [...(spki ?? []).map((one) => `spki ${one}`), ...(hashes ?? []).map((one) => `hash ${one}`)];
+  return [
+    ...(spki ?? []).map((certificateHash) => `spki ${certificateHash}`),
+    ...(hashes ?? []).map((certificateHash) => `hash ${certificateHash}`),
+  ];
 }
 
 const maxListedItems = 3;

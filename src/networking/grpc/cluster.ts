@@ -37,13 +37,13 @@ const unlimitedRequests = 4_294_967_295;
  * settings.
  */
 export function grpcCluster(name: string, shape: ProxyShape, push: PushContext): WithLimitations<Cluster | undefined> {
-  const parts = parseOutboundClusterName(name);
-  if (parts === undefined || parts.sni) return none;
+  const clusterParts = parseOutboundClusterName(name);
+  if (clusterParts === undefined || clusterParts.sni) return none;
   const inputs = assignmentInputs(name, push, reachOf(shape, push));
   if ('missing' in inputs) return none;
   const { service, rule, policy } = inputs;
   const balancing = grpcLoadBalancing(policy.loadBalancer);
-  const rules = parts.subset === '' ? ruleOrigins(rule) : subsetOrigins(rule, parts.subset);
+  const rules = clusterParts.subset === '' ? ruleOrigins(rule) : subsetOrigins(rule, clusterParts.subset);
   const origins = specificOrigins(rules);
   const limitations = [
     ...[...balancing.unsupported, ...unsupportedSettingsOf(policy)].map((text): Limitation => ({ origins, text })),

@@ -13,11 +13,11 @@ import {
 const unknownRegion = 'unknown';
 
 export function grpcAssignment({ clusterName, endpoints }: ClusterLoadAssignment): ClusterLoadAssignment {
-  const seen = new Set<string>();
+  const seenAddresses = new Set<string>();
   const isNew = (endpoint: LbEndpoint): boolean => {
     const text = addressText(endpoint);
-    if (text === undefined || seen.has(text)) return false;
-    seen.add(text);
+    if (text === undefined || seenAddresses.has(text)) return false;
+    seenAddresses.add(text);
     return true;
   };
   const localities = endpoints.map(({ locality, lbEndpoints, loadBalancingWeight, priority }) => {

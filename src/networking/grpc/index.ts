@@ -94,7 +94,7 @@ export const grpcGenerators: ReadonlyMap<string, GrpcGenerator> = new Map<string
 const maxRemembered = 8_192;
 /** Maximum length of cached resource names. Names of hosts and ports are shorter. */
 const maxRememberedName = 512;
-const remembered = new WeakMap<PushContext, Map<string, readonly Limitation[]>>();
+const cachedLimitations = new WeakMap<PushContext, Map<string, readonly Limitation[]>>();
 const shapeNumbers = new WeakMap<ProxyShape, number>();
 let shapeCount = 0;
 
@@ -105,10 +105,10 @@ function remember(
   name: string,
   limitations: readonly Limitation[],
 ): void {
-  const known = remembered.get(push) ?? new Map<string, readonly Limitation[]>();
-  remembered.set(push, known);
-  if (known.size < maxRemembered && name.length <= maxRememberedName)
-    known.set(memoryKey(shape, typeUrl, name), limitations.slice(0, maxLimitations));
+  const limitationsByKey = cachedLimitations.get(push) ?? new Map<string, readonly Limitation[]>();
+  cachedLimitations.set(push, limitationsByKey);
+  if (limitationsByKey.size < maxRemembered && name.length <= maxRememberedName)
+    limitationsByKey.set(memoryKey(shape, typeUrl, name), limitations.slice(0, maxLimitations));
 }
 
 function memoryKey(shape: ProxyShape, typeUrl: string, name: string): string {
@@ -129,14 +129,17 @@ export function grpcLimitations(
   push: PushContext,
   names: readonly string[],
 ): readonly Limitation[] {
-  const found = builders.find(([type]) => type === typeUrl);
-  if (found === undefined) return [];
+  const builderEntry = builders.find(([type]) => type === typeUrl);
+  if (builderEntry === undefined) return [];
   const all = names.slice(0, maxCheckedNames).flatMap((name): readonly Limitation[] => {
-    const known = remembered.get(push)?.get(memoryKey(shape, typeUrl, name));
-    if (known !== undefined) return known;
-    const { limitations } = found[2](name, shape, push);
+    const cachedList = cachedLimitations.get(push)?.get(memoryKey(shape, typeUrl, name));
+    if (cachedList !== undefined) return cachedList;
+    const { limitations } = builderEntry[2](name, shape, push);
     remember(push, shape, typeUrl, name, limitations);
     return limitations;
   });
-  return [...new Map(all.map((one) => [limitationText(one), one])).values()].slice(0, maxLimitations);
+  return [...new Map(all.map((limitation) => [limitationText(limitation), limitation])).values()].slice(
+    0,
+    maxLimitations,
+  );
 }

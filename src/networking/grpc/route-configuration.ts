@@ -16,13 +16,13 @@ export function grpcRouteConfiguration(
   shape: ProxyShape,
   push: PushContext,
 ): WithLimitations<RouteConfiguration | undefined> {
-  const parts = parseOutboundClusterName(name);
-  if (parts === undefined || parts.sni || parts.subset !== '') return none;
-  const { host, port } = parts;
+  const clusterParts = parseOutboundClusterName(name);
+  if (clusterParts === undefined || clusterParts.sni || clusterParts.subset !== '') return none;
+  const { host, port } = clusterParts;
   const service = reachOf(shape, push).serviceByHostname(host);
   if (service?.hostname !== host || !service.ports.some(({ number }) => number === port)) return none;
   const routes = routesOf(host, port, shape, push).map((route) => grpcRoute(route, name));
-  const kept = routes.flatMap(({ message }) => message ?? []);
+  const translatedRoutes = routes.flatMap(({ message }) => message ?? []);
   const message = create(RouteConfigurationSchema, {
     name,
     virtualHosts: [
@@ -30,7 +30,7 @@ export function grpcRouteConfiguration(
         name: virtualHostName(host, port),
         // gRPC lacks `ignore_port_in_host_matching`, so each domain is also listed with the port.
         domains: [...domainsOf({ hostname: host, addresses: [] }, { proxyDomain: shape.dnsDomain, port })],
-        routes: kept,
+        routes: translatedRoutes,
       },
     ],
   });

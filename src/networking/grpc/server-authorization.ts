@@ -21,14 +21,17 @@ export function grpcAuthorization(
   policies: Pick<WorkloadPolicies, 'authorizationPolicies'>,
   push: PushContext,
 ): { readonly filters: readonly TypedExtension[]; readonly limitations: readonly Limitation[] } {
-  const ofAction = (action: string) => policies.authorizationPolicies.filter(({ spec }) => spec.action === action);
+  const policiesOfAction = (action: string) =>
+    policies.authorizationPolicies.filter(({ spec }) => spec.action === action);
   const limits = (texts: readonly (readonly [Parameters<typeof configKeyOf>[0], string])[]): Limitation[] =>
     texts.map(([config, text]) => ({ origins: objectOrigins(configKeyOf(config)), text }));
-  const custom = ofAction('CUSTOM');
+  const custom = policiesOfAction('CUSTOM');
   const limitations = limits([
-    ...custom.map((one) => [one, 'all calls are denied: gRPC servers cannot query an external authorizer'] as const),
-    ...ofAction('AUDIT').map((one) => [one, 'action AUDIT is ignored'] as const),
-    ...policies.authorizationPolicies.filter(isDryRun).map((one) => [one, 'the dry run is ignored'] as const),
+    ...custom.map(
+      (policy) => [policy, 'all calls are denied: gRPC servers cannot query an external authorizer'] as const,
+    ),
+    ...policiesOfAction('AUDIT').map((policy) => [policy, 'action AUDIT is ignored'] as const),
+    ...policies.authorizationPolicies.filter(isDryRun).map((policy) => [policy, 'the dry run is ignored'] as const),
   ]);
   if (custom.length > 0) return { filters: [denyAll], limitations };
   const unchecked = new Set<string>();
@@ -42,7 +45,9 @@ export function grpcAuthorization(
   });
   const closed = [...unchecked].map(
     (condition): Limitation => ({
-      origins: [...ofAction('DENY'), ...ofAction('ALLOW')].flatMap((one) => objectOrigins(configKeyOf(one))),
+      origins: [...policiesOfAction('DENY'), ...policiesOfAction('ALLOW')].flatMap((policy) =>
+        objectOrigins(configKeyOf(policy)),
+      ),
       text: `gRPC servers cannot check ${condition}: rules with it deny, and do not allow`,
     }),
   );
@@ -55,8 +60,8 @@ function checkable(rules: RbacRules, unchecked: Set<string>): RbacRules {
   const policies = Object.entries(rules.policies ?? {}).map(([name, { permissions = [], principals = [] }]) => [
     name,
     {
-      permissions: permissions.map((one) => permission(one as RbacPermission, denies, unchecked)),
-      principals: principals.map((one) => principal(one as RbacPrincipal, denies, unchecked)),
+      permissions: permissions.map((rbacPermission) => permission(rbacPermission as RbacPermission, denies, unchecked)),
+      principals: principals.map((rbacPrincipal) => principal(rbacPrincipal as RbacPrincipal, denies, unchecked)),
     },
   ]);
   return { action: rules.action!, policies: Object.fromEntries(policies) };
@@ -69,7 +74,7 @@ const isHidden = (name: string | undefined): boolean => name === ':scheme' || (n
 function permission(of: RbacPermission, otherwise: boolean, unchecked: Set<string>): RbacPermission {
   const { rule } = of;
   const all = (rules: readonly unknown[] = []) =>
-    rules.map((one) => permission(one as RbacPermission, otherwise, unchecked)) as never;
+    rules.map((nestedRule) => permission(nestedRule as RbacPermission, otherwise, unchecked)) as never;
   switch (rule?.case) {
     case 'any':
     case 'urlPath':
@@ -100,7 +105,7 @@ function permission(of: RbacPermission, otherwise: boolean, unchecked: Set<strin
 function principal(of: RbacPrincipal, otherwise: boolean, unchecked: Set<string>): RbacPrincipal {
   const { identifier } = of;
   const all = (ids: readonly unknown[] = []) =>
-    ids.map((one) => principal(one as RbacPrincipal, otherwise, unchecked)) as never;
+    ids.map((nestedId) => principal(nestedId as RbacPrincipal, otherwise, unchecked)) as never;
   switch (identifier?.case) {
     case 'any':
     case 'authenticated':

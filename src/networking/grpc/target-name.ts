@@ -43,7 +43,10 @@ export function clientTarget(name: string, { dnsDomain }: ProxyShape, reach: Pro
   if (number === undefined && service.ports.length !== 1) {
     return `target has no port, and ${service.hostname} has ${service.ports.length}`;
   }
-  const port = number === undefined ? service.ports[0] : service.ports.find((one) => one.number === Number(number));
+  const port =
+    number === undefined
+      ? service.ports[0]
+      : service.ports.find((servicePort) => servicePort.number === Number(number));
   if (port === undefined || port.protocol === 'UDP') return `${service.hostname} has no port ${number}`;
   return { service, port };
 }

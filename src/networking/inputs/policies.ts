@@ -25,8 +25,8 @@ export function policiesOutbound(policies: WorkloadPolicies): WorkloadPolicies {
       authorizationPolicies: [],
       envoyFilters: [],
     };
-    const rest = { ...policies, ...emptyLists };
-    outboundPolicies = { ...rest, id: policyText(rest, ['telemetries', 'wasmPlugins']) };
+    const withoutTelemetry = { ...policies, ...emptyLists };
+    outboundPolicies = { ...withoutTelemetry, id: policyText(withoutTelemetry, ['telemetries', 'wasmPlugins']) };
     outbound.set(policies, outboundPolicies);
   }
   return outboundPolicies;

@@ -8,31 +8,31 @@ import type { ChainMatch } from './filter-chain.ts';
 
 /** The combinations that earlier chains of one listener match. */
 export class TakenMatches {
-  readonly #taken = new Set<string>();
+  readonly #takenCombinations = new Set<string>();
 
   /** Claims and returns the free combinations of a match. The result has several matches if the address ranges have different free server names. */
   take(match: ChainMatch): readonly ChainMatch[] {
     const source = match.sourceSubnet === undefined ? '' : subnetText(match.sourceSubnet);
-    const parts = new Map<string, { serverNames: string[]; destinationSubnets: string[] }>();
+    const matchesByNames = new Map<string, { serverNames: string[]; destinationSubnets: string[] }>();
     let isUntaken = true;
     for (const subnet of anyOf(match.destinationSubnets?.filter(isRange))) {
       const free: string[] = [];
       for (const name of anyOf(match.serverNames)) {
         const combination = `${subnetText(subnet)} ${name} ${source}`;
-        if (this.#taken.has(combination)) isUntaken = false;
+        if (this.#takenCombinations.has(combination)) isUntaken = false;
         else {
-          this.#taken.add(combination);
+          this.#takenCombinations.add(combination);
           free.push(name);
         }
       }
       if (free.length === 0) continue;
       const key = free.join();
-      const part = parts.get(key);
-      if (part === undefined) parts.set(key, { serverNames: free, destinationSubnets: [subnet] });
-      else part.destinationSubnets.push(subnet);
+      const sameNames = matchesByNames.get(key);
+      if (sameNames === undefined) matchesByNames.set(key, { serverNames: free, destinationSubnets: [subnet] });
+      else sameNames.destinationSubnets.push(subnet);
     }
     if (isUntaken) return [match];
-    return [...parts.values()].map(({ serverNames, destinationSubnets }) => ({
+    return [...matchesByNames.values()].map(({ serverNames, destinationSubnets }) => ({
       ...match,
       serverNames: serverNames.filter((name) => name !== ''),
       destinationSubnets: destinationSubnets.filter((subnet) => subnet !== ''),
@@ -63,7 +63,7 @@ function subnetText(text: string): string {
 function v4Bits(address: string): string {
   return address
     .split('.')
-    .map((part) => Number(part).toString(2).padStart(8, '0'))
+    .map((octet) => Number(octet).toString(2).padStart(8, '0'))
     .join('');
 }
 

@@ -35,22 +35,22 @@ export function dualStackAddresses(
   return ipFamily === 'dual' ? { additionalAddresses: [{ address: socketAddress('::', port) }] } : {};
 }
 
-export function buildListener(parts: ListenerParts): Listener {
-  const inspects = (parts.listenerFilters?.length ?? 0) > 0;
+export function buildListener(listenerParts: ListenerParts): Listener {
+  const inspects = (listenerParts.listenerFilters?.length ?? 0) > 0;
   return create(ListenerSchema, {
-    name: parts.name,
-    address: socketAddress(parts.bind, parts.port),
-    trafficDirection: parts.direction === 'inbound' ? TrafficDirection.INBOUND : TrafficDirection.OUTBOUND,
-    filterChains: parts.filterChains,
-    defaultFilterChain: parts.defaultFilterChain,
-    accessLog: parts.accessLog,
-    ...(!parts.bindToPort && { bindToPort: false, socketOptions: [unboundOption] }),
+    name: listenerParts.name,
+    address: socketAddress(listenerParts.bind, listenerParts.port),
+    trafficDirection: listenerParts.direction === 'inbound' ? TrafficDirection.INBOUND : TrafficDirection.OUTBOUND,
+    filterChains: listenerParts.filterChains,
+    defaultFilterChain: listenerParts.defaultFilterChain,
+    accessLog: listenerParts.accessLog,
+    ...(!listenerParts.bindToPort && { bindToPort: false, socketOptions: [unboundOption] }),
     ...(inspects && {
-      listenerFilters: parts.listenerFilters!,
-      listenerFiltersTimeout: duration(parts.mesh.protocolDetectionTimeoutMs),
+      listenerFilters: listenerParts.listenerFilters!,
+      listenerFiltersTimeout: duration(listenerParts.mesh.protocolDetectionTimeoutMs),
       // A client that sends nothing is handled as TCP instead of being disconnected.
       continueOnListenerFiltersTimeout: true,
     }),
-    ...parts.more,
+    ...listenerParts.more,
   });
 }

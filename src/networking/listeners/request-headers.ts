@@ -38,12 +38,12 @@ function serverHeader(direction: ConnectionContext['direction'], server: ProxyHe
 function certificateDetails(
   direction: ConnectionContext['direction'],
   { forwardedClientCert, setCurrentClientCertDetails }: ProxyHeaders,
-  ofTopology: ForwardedCertificate | undefined,
+  forwardedCertificate: ForwardedCertificate | undefined,
 ): ManagerInit {
   if (direction === 'outbound') return {};
   const gateway = direction === 'gateway';
   const mode = gateway
-    ? (definedMode(ofTopology) ?? definedMode(forwardedClientCert))
+    ? (definedMode(forwardedCertificate) ?? definedMode(forwardedClientCert))
     : definedMode(forwardedClientCert);
   return {
     forwardClientCertDetails: ForwardClientCert[mode ?? (gateway ? 'SANITIZE_SET' : 'APPEND_FORWARD')],

@@ -32,7 +32,9 @@ export function mayAffectConnections(key: ConfigKey, shape: ProxyShape, push: Pu
   const ruled = [...servicesWithin(scope.services, host), ...aliasesAndTargetsOf(host, scope)];
   // Logging and tracing providers are omitted if their cluster has no endpoint.
   const providers = push.mesh.extensionProviders.length > 0;
-  return ruled.some((one) => receivesConnections(one) || (providers && carriesEndpoints(one)));
+  return ruled.some(
+    (ruledService) => receivesConnections(ruledService) || (providers && carriesEndpoints(ruledService)),
+  );
 }
 
 /** VirtualServices with `tls` or `tcp` routes. Cached, because many scopes share a list. */
@@ -47,8 +49,8 @@ export function virtualServicesOfHost(
   name: string,
 ): readonly ResolvedVirtualService[] {
   const byHost = placesByHost(virtualServices);
-  const places = [...coveringKeys(name, byHost)].flatMap((host) => byHost.get(host)!);
-  return [...new Set(places)].sort((a, b) => a - b).map((place) => virtualServices[place]!);
+  const ruleIndexes = [...coveringKeys(name, byHost)].flatMap((host) => byHost.get(host)!);
+  return [...new Set(ruleIndexes)].sort((a, b) => a - b).map((ruleIndex) => virtualServices[ruleIndex]!);
 }
 
 /** VirtualServices whose hosts overlap with this host, in order. For a wildcard, includes those with hosts that it covers. */
@@ -74,11 +76,11 @@ const byName = memoizeByObject(
 const placesByHost = memoizeByObject(
   (services: readonly ResolvedVirtualService[]): ReadonlyMap<string, readonly number[]> => {
     const byHost = new Map<string, number[]>();
-    for (const [place, { config }] of services.entries()) {
+    for (const [ruleIndex, { config }] of services.entries()) {
       for (const host of config.spec.hosts) {
-        const places = byHost.get(host);
-        if (places === undefined) byHost.set(host, [place]);
-        else places.push(place);
+        const indexesOfHost = byHost.get(host);
+        if (indexesOfHost === undefined) byHost.set(host, [ruleIndex]);
+        else indexesOfHost.push(ruleIndex);
       }
     }
     return byHost;

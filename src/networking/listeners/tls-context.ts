@@ -155,8 +155,8 @@ function validation(
     ...(settings.caCrl && { crl: fileSource(settings.caCrl) }),
   };
   if (mode === 'ISTIO_MUTUAL') {
-    const ofMesh = names.length > 0 ? context : { ...context, matchTypedSubjectAltNames: meshIdentities(mesh) };
-    return combined(ofMesh, agentSecret('ROOTCA'));
+    const meshContext = names.length > 0 ? context : { ...context, matchTypedSubjectAltNames: meshIdentities(mesh) };
+    return combined(meshContext, agentSecret('ROOTCA'));
   }
   const authority = clientAuthority(settings)!;
   if (authority.kind === 'credential') return combined(context, adsSecret(rootsResourceName(authority.name)));

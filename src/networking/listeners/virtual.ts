@@ -121,7 +121,10 @@ export function virtualInbound(proxy: ProxyContext, described: readonly InboundP
   const { shape, push } = proxy;
   const { mesh } = push;
   const port = mesh.proxyInboundListenPort;
-  const [otherPorts, ...named] = passthroughPorts(proxy, new Set(described.map((one) => one.port)));
+  const [otherPorts, ...describedPortChains] = passthroughPorts(
+    proxy,
+    new Set(described.map((describedPort) => describedPort.port)),
+  );
   return buildListener({
     name: virtualInboundListener,
     direction: 'inbound',
@@ -135,12 +138,12 @@ export function virtualInbound(proxy: ProxyContext, described: readonly InboundP
         listener: virtualInboundListener,
         port,
       }),
-      ...[otherPorts!, ...named, ...described].flatMap(({ chains }) => chains),
+      ...[otherPorts!, ...describedPortChains, ...described].flatMap(({ chains }) => chains),
     ],
     listenerFilters: [
       originalDestination(),
       ...(shape.interceptionMode === 'TPROXY' ? [originalSource()] : []),
-      ...inspectors([...named, ...described], otherPorts!),
+      ...inspectors([...describedPortChains, ...described], otherPorts!),
     ],
     mesh,
     accessLog: listenerAccessLogs({ ...proxy, direction: 'inbound', listener: virtualInboundListener, port }),

@@ -50,10 +50,10 @@ const listsWithDynamicDns = new WeakMap<readonly Service[], boolean>();
 export function resolvesDynamically(shape: ProxyShape, push: PushContext): boolean {
   const { services, outboundTrafficPolicy } = push.sidecarScopeFor(shape);
   if (shape.type === 'sidecar' && outboundTrafficPolicy.mode === 'ALLOW_ANY_DYNAMIC_DNS') return true;
-  let known = listsWithDynamicDns.get(services);
-  if (known === undefined) {
-    known = services.some(({ resolution }) => resolution === 'DynamicDNS');
-    listsWithDynamicDns.set(services, known);
+  let hasDynamicDns = listsWithDynamicDns.get(services);
+  if (hasDynamicDns === undefined) {
+    hasDynamicDns = services.some(({ resolution }) => resolution === 'DynamicDNS');
+    listsWithDynamicDns.set(services, hasDynamicDns);
   }
-  return known;
+  return hasDynamicDns;
 }

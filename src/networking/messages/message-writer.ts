@@ -327,13 +327,13 @@ class BackwardWriter {
   /** @returns `false`, without writing anything, if a character takes more than one byte */
   #plain(value: string): boolean {
     this.#reserve(value.length);
-    let at = this.#position;
+    let offset = this.#position;
     for (let i = value.length - 1; i >= 0; i--) {
       const code = value.charCodeAt(i);
       if (code > 127) return false;
-      this.#bytes[--at] = code;
+      this.#bytes[--offset] = code;
     }
-    this.#position = at;
+    this.#position = offset;
     return true;
   }
 
@@ -350,22 +350,22 @@ class BackwardWriter {
       return;
     }
     let length = 1;
-    for (let rest = value; rest >= 128; rest = Math.floor(rest / 128)) length++;
+    for (let remaining = value; remaining >= 128; remaining = Math.floor(remaining / 128)) length++;
     this.#position -= length;
-    let at = this.#position;
-    let rest = value;
-    for (; rest >= 128; rest = Math.floor(rest / 128)) this.#bytes[at++] = (rest % 128) | 128;
-    this.#bytes[at] = rest;
+    let offset = this.#position;
+    let remaining = value;
+    for (; remaining >= 128; remaining = Math.floor(remaining / 128)) this.#bytes[offset++] = (remaining % 128) | 128;
+    this.#bytes[offset] = remaining;
   }
 
   #reserve(size: number): void {
     if (this.#position >= size) return;
     const { length } = this.#bytes;
     const larger = Buffer.allocUnsafeSlow(Math.max(2 * length, this.#written + size));
-    const at = larger.length - this.#written;
-    larger.set(this.#bytes.subarray(this.#position), at);
+    const start = larger.length - this.#written;
+    larger.set(this.#bytes.subarray(this.#position), start);
     this.#bytes = larger;
-    this.#position = at;
+    this.#position = start;
   }
 }
 

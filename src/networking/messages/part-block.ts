@@ -19,9 +19,9 @@ export class PartBlock<P extends Part = Part> {
   readonly parts: readonly P[];
   #bytes: Uint8Array | undefined;
 
-  constructor(fieldNumber: number, parts: readonly P[]) {
+  constructor(fieldNumber: number, blockParts: readonly P[]) {
     this.fieldNumber = fieldNumber;
-    this.parts = parts;
+    this.parts = blockParts;
   }
 
   get bytes(): Uint8Array {
@@ -47,15 +47,15 @@ const partsToEnd = 16;
  */
 export function splitIntoBlocks<P extends NamedPart>(
   fieldNumber: number,
-  parts: readonly P[],
+  blockParts: readonly P[],
 ): readonly PartBlock<P>[] {
   const blocks: PartBlock<P>[] = [];
   let start = 0;
-  parts.forEach(({ name }, index) => {
+  blockParts.forEach(({ name }, index) => {
     const size = index + 1 - start;
     const ends = size >= maxParts || (size >= minParts && hashOf(name) % partsToEnd === 0);
-    if (!ends && index + 1 < parts.length) return;
-    blocks.push(sharedBlock(fieldNumber, parts.slice(start, index + 1)));
+    if (!ends && index + 1 < blockParts.length) return;
+    blocks.push(sharedBlock(fieldNumber, blockParts.slice(start, index + 1)));
     start = index + 1;
   });
   return blocks;
@@ -65,11 +65,11 @@ const blocksOfParts = new WeakValues<PartBlock<never>>();
 const lists = new WeakValues<readonly PartBlock<never>[]>();
 
 /** Returns an existing equal block while it is referenced. */
-export function sharedBlock<P extends NamedPart>(fieldNumber: number, parts: readonly P[]): PartBlock<P> {
-  const key = `${fieldNumber} ${numbersText(parts)}`;
-  const known = blocksOfParts.get(key) as PartBlock<P> | undefined;
-  if (known?.fieldNumber === fieldNumber && sameItems(known.parts, parts)) return known;
-  const block = new PartBlock(fieldNumber, parts);
+export function sharedBlock<P extends NamedPart>(fieldNumber: number, blockParts: readonly P[]): PartBlock<P> {
+  const key = `${fieldNumber} ${numbersText(blockParts)}`;
+  const cachedBlock = blocksOfParts.get(key) as PartBlock<P> | undefined;
+  if (cachedBlock?.fieldNumber === fieldNumber && sameItems(cachedBlock.parts, blockParts)) return cachedBlock;
+  const block = new PartBlock(fieldNumber, blockParts);
   blocksOfParts.set(key, block as unknown as PartBlock<never>);
   return block;
 }
@@ -77,8 +77,8 @@ export function sharedBlock<P extends NamedPart>(fieldNumber: number, parts: rea
 /** Returns an existing equal list while it is referenced. */
 export function sharedList<P extends Part>(blocks: readonly PartBlock<P>[]): readonly PartBlock<P>[] {
   const key = numbersText(blocks);
-  const known = lists.get(key) as readonly PartBlock<P>[] | undefined;
-  if (known !== undefined && sameItems(known, blocks)) return known;
+  const cachedBlocks = lists.get(key) as readonly PartBlock<P>[] | undefined;
+  if (cachedBlocks !== undefined && sameItems(cachedBlocks, blocks)) return cachedBlocks;
   lists.set(key, blocks as unknown as readonly PartBlock<never>[]);
   return blocks;
 }
@@ -90,20 +90,20 @@ function numbersText(items: readonly { readonly number: number }[]): string {
 }
 
 /** Uses a separate buffer, because a slice would retain Node's buffer pool. */
-function encoded(fieldNumber: number, parts: readonly Part[]): Uint8Array {
-  const pieces: Uint8Array[] = [];
-  for (const { chunks } of parts) pieces.push(lengthDelimited(fieldNumber, totalLength(chunks)), ...chunks);
-  const bytes = Buffer.allocUnsafeSlow(totalLength(pieces));
+function encoded(fieldNumber: number, blockParts: readonly Part[]): Uint8Array {
+  const byteChunks: Uint8Array[] = [];
+  for (const { chunks } of blockParts) byteChunks.push(lengthDelimited(fieldNumber, totalLength(chunks)), ...chunks);
+  const bytes = Buffer.allocUnsafeSlow(totalLength(byteChunks));
   let position = 0;
-  for (const piece of pieces) {
-    bytes.set(piece, position);
-    position += piece.length;
+  for (const byteChunk of byteChunks) {
+    bytes.set(byteChunk, position);
+    position += byteChunk.length;
   }
   return bytes;
 }
 
-function totalLength(pieces: readonly Uint8Array[]): number {
-  return pieces.reduce((sum, { length }) => sum + length, 0);
+function totalLength(byteChunks: readonly Uint8Array[]): number {
+  return byteChunks.reduce((sum, { length }) => sum + length, 0);
 }
 
 function lengthDelimited(fieldNumber: number, length: number): Uint8Array {

@@ -68,12 +68,12 @@ function orderingOfMessage(schema: DescMessage): Ordering | undefined {
   return leadsToMap(schema, new Set()) ? (value) => inOrder(schema, value as Message) : undefined;
 }
 
-function leadsToMap(schema: DescMessage, seen: Set<DescMessage>): boolean {
+function leadsToMap(schema: DescMessage, seenSchemas: Set<DescMessage>): boolean {
   if (schema.typeName === structType) return true;
-  if (seen.has(schema)) return false;
-  seen.add(schema);
+  if (seenSchemas.has(schema)) return false;
+  seenSchemas.add(schema);
   return schema.fields.some(
-    (field) => field.fieldKind === 'map' || (field.message !== undefined && leadsToMap(field.message, seen)),
+    (field) => field.fieldKind === 'map' || (field.message !== undefined && leadsToMap(field.message, seenSchemas)),
   );
 }
 

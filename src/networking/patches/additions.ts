@@ -28,13 +28,13 @@ export function withAdded<Desc extends DescMessage>(
   { schema, description, isRequested = () => true, completed = (message) => message }: AddedKind<Desc>,
 ): EnvoyResource[] {
   if (additions.length === 0) return resources;
-  const taken = new Set(resources.map(({ name }) => name));
+  const takenNames = new Set(resources.map(({ name }) => name));
   const more = additions.flatMap((active) =>
     attemptPatch<readonly EnvoyResource[]>(active, [], () => {
       const resource = addedBy(active, schema, completed);
       if (!isRequested(resource.name)) return [];
-      if (taken.has(resource.name)) throw new PatchFailure(`there is already ${description} ${resource.name}`);
-      taken.add(resource.name);
+      if (takenNames.has(resource.name)) throw new PatchFailure(`there is already ${description} ${resource.name}`);
+      takenNames.add(resource.name);
       return [resource];
     }),
   );

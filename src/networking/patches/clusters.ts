@@ -66,8 +66,8 @@ function patchedCluster(
 ): readonly EnvoyResource[] {
   return oncePerPatchSet(cluster, patches, matching.map(({ index }) => index).join(), () => {
     const unpatched = cluster.message as Cluster;
-    const message = applyPatches(unpatched, matching, (one, active) =>
-      isMerge(active) ? mergedCluster(one, active) : undefined,
+    const message = applyPatches(unpatched, matching, (patchedCluster, active) =>
+      isMerge(active) ? mergedCluster(patchedCluster, active) : undefined,
     );
     if (message === unpatched) return [cluster];
     const dependsOn = [...cluster.dependsOn, ...matching.map(({ filter }) => configKeyOf(filter))];
@@ -96,21 +96,26 @@ function mergedCluster(cluster: Cluster, active: ActivePatch): Cluster {
  */
 function withSocketMerged(cluster: Cluster, socket: TransportSocket, active: ActivePatch): Cluster {
   const matches = cluster.transportSocketMatches;
-  const place = matches.findIndex(({ transportSocket }) => transportSocket?.name === socket.name);
-  const match = matches[place];
+  const matchIndex = matches.findIndex(({ transportSocket }) => transportSocket?.name === socket.name);
+  const match = matches[matchIndex];
   if (match === undefined) {
     throw new PatchFailure(`the cluster has no transport socket ${socket.name} for any of its endpoints`);
   }
-  const changed = shallowCopy(match);
-  changed.transportSocket = mergeMessages(TransportSocketSchema, match.transportSocket!, socket, listMergeOf(active));
+  const changedMatch = shallowCopy(match);
+  changedMatch.transportSocket = mergeMessages(
+    TransportSocketSchema,
+    match.transportSocket!,
+    socket,
+    listMergeOf(active),
+  );
   const result = shallowCopy(cluster);
-  result.transportSocketMatches = matches.with(place, changed);
+  result.transportSocketMatches = matches.with(matchIndex, changedMatch);
   return withOrigins(result, originsOf(cluster));
 }
 
 function withoutSocket(value: Cluster): Cluster {
-  const { transportSocket: _, ...rest } = value;
-  return Object.assign(Object.create(Object.getPrototypeOf(value)) as Cluster, rest);
+  const { transportSocket: _, ...otherFields } = value;
+  return Object.assign(Object.create(Object.getPrototypeOf(value)) as Cluster, otherFields);
 }
 
 type HostsOf = (port: number) => readonly string[];

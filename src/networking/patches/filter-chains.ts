@@ -83,7 +83,7 @@ export function matchesChain({ patch }: ActivePatch, chain: FilterChain, isVirtu
     if (!all.every((protocol) => match?.applicationProtocols.includes(protocol))) return false;
   }
   if (patch.applyTo === 'NETWORK_FILTER' || !isGiven(filter?.name)) return true;
-  return filters.some((one) => hasFilterName(one.name, filter.name!));
+  return filters.some((chainFilter) => hasFilterName(chainFilter.name, filter.name!));
 }
 
 function isGiven(text: string | undefined): text is string {

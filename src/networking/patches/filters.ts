@@ -80,7 +80,7 @@ function applied<F extends ListedFilter>(
   schema: DescMessage,
   filterName: string | undefined,
 ): readonly F[] {
-  const at = filterName === undefined ? -1 : filters.findIndex(({ name }) => hasFilterName(name, filterName));
+  const filterIndex = filterName === undefined ? -1 : filters.findIndex(({ name }) => hasFilterName(name, filterName));
   const value = (): F => valueAs(schema, active) as F;
   switch (active.patch.operation) {
     case 'ADD':
@@ -88,11 +88,11 @@ function applied<F extends ListedFilter>(
     case 'INSERT_FIRST':
       return [value(), ...filters];
     case 'INSERT_BEFORE':
-      return filters.toSpliced(Math.max(at, 0), 0, value());
+      return filters.toSpliced(Math.max(filterIndex, 0), 0, value());
     case 'INSERT_AFTER':
-      return filters.toSpliced(at === -1 ? filters.length : at + 1, 0, value());
+      return filters.toSpliced(filterIndex === -1 ? filters.length : filterIndex + 1, 0, value());
     case 'REPLACE':
-      return filters.toSpliced(at, 1, value());
+      return filters.toSpliced(filterIndex, 1, value());
     case 'REMOVE':
       return filters.filter(({ name }) => !hasFilterName(name, filterName!));
     case 'MERGE':

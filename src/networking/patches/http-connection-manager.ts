@@ -37,8 +37,8 @@ export function patchedManager(
   const routes = routeSpecifier.case === 'routeConfig' ? routeSpecifier.value : undefined;
   const newRoutes = routes && patchedRoutes(routes);
   if (httpFilters === manager.httpFilters && newRoutes === routes) return packed;
-  const changed: HttpConnectionManager = shallowCopy(manager);
-  changed.httpFilters = [...httpFilters];
-  if (newRoutes !== undefined) changed.routeSpecifier = { case: 'routeConfig', value: newRoutes };
-  return repacked(packed, HttpConnectionManagerSchema, changed);
+  const changedManager: HttpConnectionManager = shallowCopy(manager);
+  changedManager.httpFilters = [...httpFilters];
+  if (newRoutes !== undefined) changedManager.routeSpecifier = { case: 'routeConfig', value: newRoutes };
+  return repacked(packed, HttpConnectionManagerSchema, changedManager);
 }

@@ -13,7 +13,7 @@ export class KeyedPatches {
 
   /** @param keyOf returns `undefined` for a patch that may match any object */
   constructor(patches: readonly ActivePatch[], keyOf: (active: ActivePatch) => string | undefined) {
-    const placed = patches.map((active, place) => ({ active, place }));
+    const placed = patches.map((active, patchIndex) => ({ active, place: patchIndex }));
     const groups = Map.groupBy(placed, ({ active }) => keyOf(active));
     this.#forAny = groups.get(undefined) ?? [];
     this.#unkeyed = this.#forAny.map(({ active }) => active);
@@ -28,9 +28,9 @@ export class KeyedPatches {
   /** Patches that may match an object with one of these keys, in order. */
   for(keys: Iterable<string>): readonly ActivePatch[] {
     if (!this.hasKeys) return this.#unkeyed;
-    const named = [...new Set(keys)].flatMap((key) => this.#byKey.get(key) ?? []);
-    if (named.length === 0) return this.#unkeyed;
-    return [...this.#forAny, ...named].sort((a, b) => a.place - b.place).map(({ active }) => active);
+    const keyedPatches = [...new Set(keys)].flatMap((key) => this.#byKey.get(key) ?? []);
+    if (keyedPatches.length === 0) return this.#unkeyed;
+    return [...this.#forAny, ...keyedPatches].sort((a, b) => a.place - b.place).map(({ active }) => active);
   }
 }
 

@@ -34,7 +34,9 @@ export function patchedListeners(listeners: EnvoyResource[], patches: PatchSet):
     ...routePatches(patches),
   ];
   const result =
-    changing.length === 0 ? listeners : listeners.flatMap((one) => patchedListener(one, changing, patches));
+    changing.length === 0
+      ? listeners
+      : listeners.flatMap((unpatchedListener) => patchedListener(unpatchedListener, changing, patches));
   return withAdded(
     result,
     patches.of('LISTENER').filter(({ patch }) => patch.operation === 'ADD'),
@@ -52,11 +54,11 @@ function patchedListener(
   if (matching.length === 0) return [listener];
   return oncePerPatchSet(listener, patches, '', () => {
     const message = listener.message as Listener;
-    const changed = withPatches(message, matching, facts);
-    if (changed === message) return [listener];
-    if (changed === undefined) return [];
+    const changedListener = withPatches(message, matching, facts);
+    if (changedListener === message) return [listener];
+    if (changedListener === undefined) return [];
     const dependsOn = [...listener.dependsOn, ...matching.map(({ filter }) => configKeyOf(filter))];
-    return [new EnvoyResource(listener.name, listener.schema, markBinding(changed), dependsOn)];
+    return [new EnvoyResource(listener.name, listener.schema, markBinding(changedListener), dependsOn)];
   });
 }
 

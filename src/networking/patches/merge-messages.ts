@@ -46,8 +46,8 @@ function isAnotherExtension(schema: DescMessage, target: Message, value: Message
     ({ name, message }) => name === 'typed_config' && message?.typeName === anyType,
   );
   if (!isExtension) return false;
-  const [old, now] = [nameOf(target), nameOf(value)];
-  return old !== undefined && now !== undefined && old !== now;
+  const [targetName, now] = [nameOf(target), nameOf(value)];
+  return targetName !== undefined && now !== undefined && targetName !== now;
 }
 
 function nameOf(message: Message): string | undefined {
@@ -79,8 +79,9 @@ function mergedMap(field: DescField & { fieldKind: 'map' }, current: Fields, val
   const result = { ...current, ...value };
   if (field.message?.typeName !== anyType) return result;
   for (const key of Object.keys(value)) {
-    const [old, now] = [ownValue(current, key) as Any | undefined, value[key] as Any];
-    if (old !== undefined && typeOf(old) === typeOf(now)) result[key] = mergedPacked(old, now, lists);
+    const [currentAny, now] = [ownValue(current, key) as Any | undefined, value[key] as Any];
+    if (currentAny !== undefined && typeOf(currentAny) === typeOf(now))
+      result[key] = mergedPacked(currentAny, now, lists);
   }
   return result;
 }
@@ -96,10 +97,11 @@ function mergedMessage(schema: DescMessage, current: unknown, value: unknown, li
 
 /** @throws PatchFailure if the types differ */
 export function mergedPacked(current: Any, value: Any, lists: ListMerge): Any {
-  const [old, now] = [typeOf(current), typeOf(value)];
-  const schema = envoyApi().getMessage(old);
-  if (old !== now) throw new PatchFailure(`${now} cannot be merged into ${old}`);
-  if (schema === undefined) throw new PatchFailure(`${old} is not a message of Envoy's API and cannot be merged`);
+  const [currentType, now] = [typeOf(current), typeOf(value)];
+  const schema = envoyApi().getMessage(currentType);
+  if (currentType !== now) throw new PatchFailure(`${now} cannot be merged into ${currentType}`);
+  if (schema === undefined)
+    throw new PatchFailure(`${currentType} is not a message of Envoy's API and cannot be merged`);
   const [target, patch] = [fromBinary(schema, current.value), fromBinary(schema, value.value)];
   if (isTypedStruct(target) && target.typeUrl !== (patch as typeof target).typeUrl) {
     throw new PatchFailure(`${(patch as typeof target).typeUrl} cannot be merged into ${target.typeUrl}`);

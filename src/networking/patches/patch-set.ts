@@ -48,8 +48,8 @@ export function patchSetOf(shape: ProxyShape, push: PushContext): PatchSet | und
 
 export function haveSamePatches(a: PatchSet | undefined, b: PatchSet | undefined, target: PatchTarget): boolean {
   if (a === b) return true;
-  const [ofA, ofB] = [a, b].map((set) => (set?.byTarget.get(target) ?? []).map(({ patch }) => patch));
-  return sameItems(ofA!, ofB!);
+  const [patchesOfA, patchesOfB] = [a, b].map((set) => (set?.byTarget.get(target) ?? []).map(({ patch }) => patch));
+  return sameItems(patchesOfA!, patchesOfB!);
 }
 
 /** The inner keys are weakly held shapes, because clients choose the properties that patches match. */
@@ -67,19 +67,19 @@ function buildPatchSet(filters: readonly Config<EnvoyFilter>[], shape: ProxyShap
       origin: { key: configKeyOf(filter), path: ['spec', 'configPatches', index] },
     })),
   );
-  const places = [...all.keys()].filter((place) => isForProxy(all[place]!.written, shape));
-  const text = `${type} ${runsWasm} ${identityText(filters)} ${places.length === all.length ? 'all' : places.join()}`;
+  const activeIndexes = [...all.keys()].filter((patchIndex) => isForProxy(all[patchIndex]!.written, shape));
+  const text = `${type} ${runsWasm} ${identityText(filters)} ${activeIndexes.length === all.length ? 'all' : activeIndexes.join()}`;
   const existing = cachedSets.get(text);
   if (existing !== undefined) return existing;
   const withheldFrom = new Set<Config<EnvoyFilter>>();
-  const applied = places.flatMap((place) => {
-    const one = all[place]!;
-    const { patch } = runsWasm ? { patch: one.written } : withoutWasm(one.written);
-    if (patch !== one.written) withheldFrom.add(one.filter);
-    return patch === undefined ? [] : [{ ...one, patch }];
+  const applied = activeIndexes.flatMap((patchIndex) => {
+    const writtenPatch = all[patchIndex]!;
+    const { patch } = runsWasm ? { patch: writtenPatch.written } : withoutWasm(writtenPatch.written);
+    if (patch !== writtenPatch.written) withheldFrom.add(writtenPatch.filter);
+    return patch === undefined ? [] : [{ ...writtenPatch, patch }];
   });
   const byTarget = Map.groupBy(
-    applied.map((one, index): ActivePatch => ({ ...one, index })),
+    applied.map((appliedPatch, index): ActivePatch => ({ ...appliedPatch, index })),
     ({ patch }) => patch.applyTo,
   );
   const set: PatchSet = {

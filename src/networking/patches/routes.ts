@@ -35,8 +35,8 @@ export function patchedRoutes(
   shape: ProxyShape,
   push: PushContext,
 ): EnvoyResource[] {
-  const place = shape.type === 'router' ? 'GATEWAY' : 'SIDECAR_OUTBOUND';
-  const possible = routePatchesFor(patches, place);
+  const placeContext = shape.type === 'router' ? 'GATEWAY' : 'SIDECAR_OUTBOUND';
+  const possible = routePatchesFor(patches, placeContext);
   if (possible === undefined) return configurations;
   const factsOf = factsFor(shape, push);
   return configurations.map((resource) => {
@@ -52,27 +52,27 @@ export function patchedRoutes(
 const routePatchesByPlace = new WeakMap<PatchSet, Map<PlaceContext, KeyedPatches | undefined>>();
 
 /** Returns `undefined` without such patches. */
-function routePatchesFor(patches: PatchSet, place: PlaceContext): KeyedPatches | undefined {
+function routePatchesFor(patches: PatchSet, placeContext: PlaceContext): KeyedPatches | undefined {
   const byPlace = routePatchesByPlace.get(patches) ?? new Map<PlaceContext, KeyedPatches | undefined>();
   routePatchesByPlace.set(patches, byPlace);
-  if (!byPlace.has(place)) {
-    const possible = routePatches(patches).filter((active) => isForPlace(active, place));
+  if (!byPlace.has(placeContext)) {
+    const possible = routePatches(patches).filter((active) => isForPlace(active, placeContext));
     byPlace.set(
-      place,
-      possible.length === 0 ? undefined : new KeyedPatches(possible, (active) => keyOf(active, place)),
+      placeContext,
+      possible.length === 0 ? undefined : new KeyedPatches(possible, (active) => keyOf(active, placeContext)),
     );
   }
-  return byPlace.get(place);
+  return byPlace.get(placeContext);
 }
 
 /**
  * The key by which a patch is looked up. Only gateway configurations have decoded virtual hosts, so other lookups do
  * not use the host.
  */
-function keyOf({ patch }: ActivePatch, place: PlaceContext): string | undefined {
+function keyOf({ patch }: ActivePatch, placeContext: PlaceContext): string | undefined {
   const { name, portName, gateway, vhost } = patch.match.routeConfiguration ?? {};
   const isNewHost = patch.applyTo === 'VIRTUAL_HOST' && patch.operation === 'ADD';
-  const host = place === 'GATEWAY' && !isNewHost ? vhost : undefined;
+  const host = placeContext === 'GATEWAY' && !isNewHost ? vhost : undefined;
   return firstConditionKey({ name, portName, gateway, vhost: host?.name, domain: host?.domainName });
 }
 
@@ -95,8 +95,8 @@ function patchedResource(resource: EnvoyResource, matching: readonly ActivePatch
     }
   }
   const message = resource.message as RouteConfiguration;
-  const changed = patchedConfiguration(message, matching);
-  return changed === message ? resource : new EnvoyResource(name, schema, changed, dependsOn);
+  const changedConfiguration = patchedConfiguration(message, matching);
+  return changedConfiguration === message ? resource : new EnvoyResource(name, schema, changedConfiguration, dependsOn);
 }
 
 type Block = PartBlock<VirtualHostPart>;
@@ -113,8 +113,8 @@ function patchedOfParts(
 ): { readonly rest: RouteConfiguration; readonly blocks: readonly PartBlock[] } | undefined {
   const all = (): readonly VirtualHostPart[] => unpatched.flatMap(({ parts }) => parts);
   const { ofWhole, changing, adding } = byTarget(matching, all);
-  const rest = ofWhole.reduce(withMerged, configuration);
-  if (rest.virtualHosts.length > 0) return undefined;
+  const withoutHosts = ofWhole.reduce(withMerged, configuration);
+  if (withoutHosts.virtualHosts.length > 0) return undefined;
   const byHost = new KeyedPatches(changing, matchedHostName);
   const key = `block ${changing.map(({ index }) => index).join()}`;
   const patched = unpatched.map((block) =>
@@ -138,7 +138,7 @@ function patchedOfParts(
       ),
     );
   }
-  return { rest, blocks };
+  return { rest: withoutHosts, blocks };
 }
 
 /** A patched virtual host, whose name and domains stay available after encoding. */
@@ -147,10 +147,10 @@ class PatchedHost extends Encodable {
   /** The unpatched host's list if no domain changed. */
   readonly domains: readonly string[];
 
-  constructor(part: VirtualHostPart, unpatched: VirtualHost, after: VirtualHost) {
+  constructor(hostPart: VirtualHostPart, unpatched: VirtualHost, after: VirtualHost) {
     super(VirtualHostSchema, after);
     this.name = after.name;
-    this.domains = after.domains === unpatched.domains ? part.domains : after.domains;
+    this.domains = after.domains === unpatched.domains ? hostPart.domains : after.domains;
   }
 }
 
@@ -169,28 +169,32 @@ interface PatchedBlock {
 
 function patchedBlock(unpatched: Block, byHost: KeyedPatches, patches: PatchSet): PatchedBlock {
   const changes: [VirtualHostPart, { active: readonly ActivePatch[]; after: HostPart | undefined }][] = [];
-  for (const part of unpatched.parts) {
-    const active = byHost.for(hostKeys(part)).filter((one) => matchesHost(one, part));
+  for (const hostPart of unpatched.parts) {
+    const active = byHost.for(hostKeys(hostPart)).filter((candidate) => matchesHost(candidate, hostPart));
     if (active.length === 0) continue;
-    const after = patchedPart(part, active, patches);
-    if (after !== part) changes.push([part, { active, after }]);
+    const after = patchedPart(hostPart, active, patches);
+    if (after !== hostPart) changes.push([hostPart, { active, after }]);
   }
   const byPart = new Map(changes);
   return {
     unpatched,
-    after: blockAfter(unpatched, (part) => (byPart.has(part) ? byPart.get(part)!.after : part)),
+    after: blockAfter(unpatched, (hostPart) => (byPart.has(hostPart) ? byPart.get(hostPart)!.after : hostPart)),
     changes: byPart,
-    hasSameNames: changes.every(([part, { after }]) => after === undefined || hasSameNames(part, after)),
+    hasSameNames: changes.every(([hostPart, { after }]) => after === undefined || hasSameNames(hostPart, after)),
   };
 }
 
 /** Returns `undefined` if a patch removes the host. Patches it once for all configurations that contain it. */
-function patchedPart(part: VirtualHostPart, active: readonly ActivePatch[], patches: PatchSet): HostPart | undefined {
+function patchedPart(
+  hostPart: VirtualHostPart,
+  active: readonly ActivePatch[],
+  patches: PatchSet,
+): HostPart | undefined {
   const key = active.map(({ index }) => index).join();
-  return oncePerPatchSet(part, patches, key, () => {
-    const { message } = part;
+  return oncePerPatchSet(hostPart, patches, key, () => {
+    const { message } = hostPart;
     const after = patchedHost(message, active);
-    return after && (after === message ? part : new PatchedHost(part, message, after));
+    return after && (after === message ? hostPart : new PatchedHost(hostPart, message, after));
   });
 }
 
@@ -201,17 +205,19 @@ function fittingBlocks(
 ): readonly PartBlock<HostPart>[] {
   const unique = new UniqueHosts<HostPart>(all);
   return patched.map(({ unpatched, changes }) =>
-    blockAfter(unpatched, (part) => {
-      const change = changes.get(part);
-      return change === undefined ? part : unique.changed(part, change.after, change.active);
+    blockAfter(unpatched, (hostPart) => {
+      const change = changes.get(hostPart);
+      return change === undefined ? hostPart : unique.changed(hostPart, change.after, change.active);
     }),
   );
 }
 
 /** Returns the same block if no part changes. */
 function blockAfter(unpatched: Block, change: (part: VirtualHostPart) => HostPart | undefined): PartBlock<HostPart> {
-  const parts = unpatched.parts.flatMap((part) => change(part) ?? []);
-  return sameItems<HostPart>(parts, unpatched.parts) ? unpatched : new PartBlock(virtualHostsField, parts);
+  const changedParts = unpatched.parts.flatMap((hostPart) => change(hostPart) ?? []);
+  return sameItems<HostPart>(changedParts, unpatched.parts)
+    ? unpatched
+    : new PartBlock(virtualHostsField, changedParts);
 }
 
 export function patchedInlineRoutes(routes: RouteConfiguration, patches: readonly ActivePatch[]): RouteConfiguration {
@@ -228,7 +234,7 @@ export function patchedInlineRoutes(routes: RouteConfiguration, patches: readonl
  */
 function byTarget(matching: readonly ActivePatch[], hosts: () => readonly NamedHost[]) {
   const isAddition = ({ patch }: ActivePatch): boolean => patch.applyTo === 'VIRTUAL_HOST' && patch.operation === 'ADD';
-  const ofHosts = matching.filter(({ patch }) => patch.applyTo !== 'ROUTE_CONFIGURATION');
+  const hostPatches = matching.filter(({ patch }) => patch.applyTo !== 'ROUTE_CONFIGURATION');
   return {
     ofWhole: matching.filter(
       (active) =>
@@ -236,8 +242,8 @@ function byTarget(matching: readonly ActivePatch[], hosts: () => readonly NamedH
         (active.patch.match.routeConfiguration?.vhost === undefined ||
           hosts().some((host) => matchesHost(active, host))),
     ),
-    changing: ofHosts.filter((active) => !isAddition(active)),
-    adding: ofHosts.filter(isAddition),
+    changing: hostPatches.filter((active) => !isAddition(active)),
+    adding: hostPatches.filter(isAddition),
   };
 }
 
@@ -247,7 +253,7 @@ function patchedConfiguration(routes: RouteConfiguration, matching: readonly Act
   const unique = new UniqueHosts(mergedConfiguration.virtualHosts);
   const byHost = new KeyedPatches(changing, matchedHostName);
   const hosts = mergedConfiguration.virtualHosts.flatMap((host) => {
-    const active = byHost.for(hostKeys(host)).filter((one) => matchesHost(one, host));
+    const active = byHost.for(hostKeys(host)).filter((candidate) => matchesHost(candidate, host));
     if (active.length === 0) return [host];
     return unique.changed(host, patchedHost(host, active), active) ?? [];
   });

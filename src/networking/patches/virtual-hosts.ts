@@ -21,11 +21,11 @@ import { attemptPatch } from './status.ts';
  * @param active patches that match the host
  */
 export function patchedHost(host: VirtualHost, active: readonly ActivePatch[]): VirtualHost | undefined {
-  const ofHost = active.filter(({ patch }) => patch.applyTo === 'VIRTUAL_HOST');
-  const mergedHost = applyPatches(host, ofHost, changedHost);
+  const hostPatches = active.filter(({ patch }) => patch.applyTo === 'VIRTUAL_HOST');
+  const mergedHost = applyPatches(host, hostPatches, changedHost);
   if (mergedHost === undefined) return undefined;
-  const ofRoutes = active.filter(({ patch }) => patch.applyTo === 'HTTP_ROUTE');
-  const routes = patchedRouteList(mergedHost.routes, ofRoutes);
+  const routePatches = active.filter(({ patch }) => patch.applyTo === 'HTTP_ROUTE');
+  const routes = patchedRouteList(mergedHost.routes, routePatches);
   if (routes === mergedHost.routes) return mergedHost;
   const result: VirtualHost = shallowCopy(mergedHost);
   result.routes = [...routes];
@@ -39,12 +39,16 @@ function changedHost(host: VirtualHost, active: ActivePatch): VirtualHost | unde
 }
 
 function patchedRouteList(routes: readonly Route[], active: readonly ActivePatch[]): readonly Route[] {
-  const changing = active.filter((one) => isMerge(one) || one.patch.operation === 'REMOVE');
-  const changed = routes.flatMap((route) => {
+  const changing = active.filter(
+    (candidatePatch) => isMerge(candidatePatch) || candidatePatch.patch.operation === 'REMOVE',
+  );
+  const changedRoutes = routes.flatMap((route) => {
     const matching = changing.filter((candidate) => matchesRouteOfPatch(candidate, route));
     return applyPatches(route, matching, changedRoute) ?? [];
   });
-  const all = active.filter((one) => !changing.includes(one)).reduce<readonly Route[]>(withNewRoute, changed);
+  const all = active
+    .filter((candidatePatch) => !changing.includes(candidatePatch))
+    .reduce<readonly Route[]>(withNewRoute, changedRoutes);
   return sameItems(all, routes) ? routes : all;
 }
 
@@ -56,13 +60,13 @@ function changedRoute(route: Route, active: ActivePatch): Route | undefined {
 function withNewRoute(routes: readonly Route[], active: ActivePatch): readonly Route[] {
   const { operation } = active.patch;
   const matchesRoute = active.patch.match.routeConfiguration?.vhost?.route !== undefined;
-  const at = matchesRoute ? routes.findIndex((route) => matchesRouteOfPatch(active, route)) : -1;
-  if (matchesRoute && at === -1 && operation !== 'ADD' && operation !== 'INSERT_FIRST') return routes;
+  const routeIndex = matchesRoute ? routes.findIndex((route) => matchesRouteOfPatch(active, route)) : -1;
+  if (matchesRoute && routeIndex === -1 && operation !== 'ADD' && operation !== 'INSERT_FIRST') return routes;
   return attemptPatch(active, routes, () => {
     const route = withOrigins(valueAs(RouteSchema, active), [active.origin]);
     if (operation === 'INSERT_FIRST') return [route, ...routes];
-    if (operation === 'INSERT_BEFORE') return routes.toSpliced(Math.max(at, 0), 0, route);
-    return routes.toSpliced(operation === 'ADD' || at === -1 ? routes.length : at + 1, 0, route);
+    if (operation === 'INSERT_BEFORE') return routes.toSpliced(Math.max(routeIndex, 0), 0, route);
+    return routes.toSpliced(operation === 'ADD' || routeIndex === -1 ? routes.length : routeIndex + 1, 0, route);
   });
 }
 
@@ -102,9 +106,9 @@ export function addedHosts(additions: readonly ActivePatch[], present: readonly 
   if (additions.length === 0) return [];
   const names = new TakenNames(present);
   const added: VirtualHost[] = [];
-  for (const one of additions) {
-    attemptPatch(one, undefined, () => {
-      const host = withOrigins(valueAs(VirtualHostSchema, one), [one.origin]);
+  for (const addition of additions) {
+    attemptPatch(addition, undefined, () => {
+      const host = withOrigins(valueAs(VirtualHostSchema, addition), [addition.origin]);
       names.refuseTaken(host);
       names.add(host);
       added.push(host);

@@ -67,8 +67,8 @@ function withSubstituteTypes(urls: readonly unknown[]): readonly unknown[] {
     const typeName = typeof url === 'string' ? nameIn(url) : '';
     return Object.hasOwn(filterLevels, typeName) ? [wasmSubstitute(filterLevels[typeName]!, true).typeUrl] : [];
   });
-  const missing = substitutes.filter((url) => !urls.includes(url));
-  return missing.length === 0 ? urls : [...urls, ...missing];
+  const missingUrls = substitutes.filter((url) => !urls.includes(url));
+  return missingUrls.length === 0 ? urls : [...urls, ...missingUrls];
 }
 
 /** Returns the type of a packed message, also in a TypedStruct; empty for other objects. */

@@ -41,8 +41,8 @@ export function clustersAmong(clusters: ClusterNames, candidates: ReadonlySet<st
   const count = clusters.reduce((sum, { size }) => sum + size, 0);
   // If there are fewer candidates, iterating over them is faster.
   if (candidates.size * clusters.length <= count) return [...candidates].filter((name) => namesCluster(clusters, name));
-  const found = new Set(clusters.flatMap((names) => [...names].filter((name) => candidates.has(name))));
-  return found.size === 0 ? [] : [...candidates].filter((name) => found.has(name));
+  const foundNames = new Set(clusters.flatMap((names) => [...names].filter((name) => candidates.has(name))));
+  return foundNames.size === 0 ? [] : [...candidates].filter((name) => foundNames.has(name));
 }
 
 /** Cached, because resources share chunks. */

@@ -59,26 +59,26 @@ interface Field {
 }
 
 function* fieldsOf(buffer: Buffer, start: number, end: number): Generator<Field> {
-  const at = new FieldCursor(buffer, start);
-  while (at.position < end) {
-    const tag = at.varint();
+  const cursor = new FieldCursor(buffer, start);
+  while (cursor.position < end) {
+    const tag = cursor.varint();
     const number = tag >>> 3;
     if ((tag & 7) === lengthDelimited) {
-      const length = at.varint();
-      const from = at.position;
-      at.position = Math.min(from + length, end);
-      yield { number, from, to: at.position, value: 0 };
-    } else if ((tag & 7) === 0) yield { number, from: 0, to: 0, value: at.varint() };
-    else at.skip(tag & 7);
+      const length = cursor.varint();
+      const valueStart = cursor.position;
+      cursor.position = Math.min(valueStart + length, end);
+      yield { number, from: valueStart, to: cursor.position, value: 0 };
+    } else if ((tag & 7) === 0) yield { number, from: 0, to: 0, value: cursor.varint() };
+    else cursor.skip(tag & 7);
   }
 }
 
 function assignmentIn(buffer: Buffer, start: number, end: number): string | undefined {
-  let found: string | undefined;
+  let foundName: string | undefined;
   for (const { number, from, to } of fieldsOf(buffer, start, end)) {
-    if (number === serviceName.number) found = buffer.toString('utf8', from, to);
+    if (number === serviceName.number) foundName = buffer.toString('utf8', from, to);
   }
-  return found;
+  return foundName;
 }
 
 export function secretsIn(first: Uint8Array, start: number): ReadonlySet<string> {

@@ -39,39 +39,39 @@ export class NameCollector {
 
   #read(plan: Plan, buffer: Buffer, start: number, end: number, names: Set<string>): void {
     if (plan.size === 0) return;
-    const at = new FieldCursor(buffer, start);
-    while (at.position < end) {
-      const tag = at.varint();
+    const cursor = new FieldCursor(buffer, start);
+    while (cursor.position < end) {
+      const tag = cursor.varint();
       const wireType = tag & 7;
       if (wireType !== lengthDelimited) {
-        at.skip(wireType);
+        cursor.skip(wireType);
         continue;
       }
-      const length = at.varint();
-      const from = at.position;
+      const length = cursor.varint();
+      const valueStart = cursor.position;
       // A message may continue in later chunks.
-      const to = Math.min(from + length, end);
-      at.position = to;
+      const to = Math.min(valueStart + length, end);
+      cursor.position = to;
       const step = plan.get(tag >>> 3);
       if (step === undefined) continue;
       if (step === 'name') {
-        if (length > 0) names.add(buffer.toString('utf8', from, to));
-      } else if (step === 'packed') this.#readPacked(buffer, from, to, names);
-      else this.#read('typeName' in step ? this.#planOf(step) : step, buffer, from, to, names);
+        if (length > 0) names.add(buffer.toString('utf8', valueStart, to));
+      } else if (step === 'packed') this.#readPacked(buffer, valueStart, to, names);
+      else this.#read('typeName' in step ? this.#planOf(step) : step, buffer, valueStart, to, names);
     }
   }
 
   #readPacked(buffer: Buffer, start: number, end: number, names: Set<string>): void {
-    const at = new FieldCursor(buffer, start);
+    const cursor = new FieldCursor(buffer, start);
     let schema: DescMessage | undefined;
-    while (at.position < end) {
-      const tag = at.varint();
+    while (cursor.position < end) {
+      const tag = cursor.varint();
       if ((tag & 7) !== lengthDelimited) return;
-      const length = at.varint();
-      const from = at.position;
-      at.position += length;
-      if (tag >>> 3 === 1) schema = this.#schemaOf(buffer.toString('latin1', from, from + length));
-      else if (schema !== undefined) this.#read(this.#planOf(schema), buffer, from, from + length, names);
+      const length = cursor.varint();
+      const valueStart = cursor.position;
+      cursor.position += length;
+      if (tag >>> 3 === 1) schema = this.#schemaOf(buffer.toString('latin1', valueStart, valueStart + length));
+      else if (schema !== undefined) this.#read(this.#planOf(schema), buffer, valueStart, valueStart + length, names);
     }
   }
 
@@ -87,10 +87,10 @@ export class NameCollector {
   #planOf(schema: DescMessage): Plan {
     let plan = this.#plans.get(schema.typeName);
     if (plan === undefined) {
-      const named = this.#search.fields[schema.typeName] ?? [];
+      const namedFields = this.#search.fields[schema.typeName] ?? [];
       plan = new Map(
         schema.fields.flatMap((field) => {
-          const step = named.includes(field.number) ? 'name' : this.#stepInto(field);
+          const step = namedFields.includes(field.number) ? 'name' : this.#stepInto(field);
           return step === undefined ? [] : [[field.number, step] as const];
         }),
       );

@@ -109,9 +109,9 @@ function withoutMisdirected(
 ): { readonly served: ReadonlyMap<string, HostPlan>; readonly misdirected: ReadonlyMap<string, ServerOnPort> } {
   const misdirected = new Map(servers.flatMap((server) => [...(server.misdirected ?? [])]));
   if (misdirected.size === 0) return { served: planned, misdirected };
-  const known = new Set([...misdirected.keys(), ...servers.flatMap(({ hosts }) => hosts.map(dnsName))]);
-  const served = [...planned].filter(([host]) => !misdirected.has(mostSpecific(host, known)!));
-  return { served: new Map(served), misdirected };
+  const knownHosts = new Set([...misdirected.keys(), ...servers.flatMap(({ hosts }) => hosts.map(dnsName))]);
+  const servedHosts = [...planned].filter(([host]) => !misdirected.has(mostSpecific(host, knownHosts)!));
+  return { served: new Map(servedHosts), misdirected };
 }
 
 /**
@@ -135,10 +135,10 @@ function* planHosts(
     plans.set(host, plan);
     return plan;
   };
-  const seen = new Set<string>();
+  const seenTexts = new Set<string>();
   const isNew = (text: string): boolean => {
-    if (seen.has(text)) return false;
-    seen.add(text);
+    if (seenTexts.has(text)) return false;
+    seenTexts.add(text);
     return true;
   };
   for (const server of servers) {
@@ -150,12 +150,12 @@ function* planHosts(
     const port = matchedPorts(virtualServices).has(number) ? number : '';
     // If an older server of the object has the host, a younger server adds only matches of its own port.
     const hosts = server.hosts.filter((host) => isNew(`${name} ${redirect} ${port} ${host}`));
-    for (const taken of servedVirtualServices(server, virtualServices, hosts)) {
-      const text = serverText(taken.virtualService, server);
-      for (const host of taken.hosts) {
+    for (const servedRule of servedVirtualServices(server, virtualServices, hosts)) {
+      const text = serverText(servedRule.virtualService, server);
+      for (const host of servedRule.hosts) {
         const plan = planOf(host);
-        const through = plan.virtualServices.get(taken.virtualService);
-        if (through === undefined) plan.virtualServices.set(taken.virtualService, new Map([[text, server]]));
+        const through = plan.virtualServices.get(servedRule.virtualService);
+        if (through === undefined) plan.virtualServices.set(servedRule.virtualService, new Map([[text, server]]));
         else if (!through.has(text)) through.set(text, server);
         plan.httpsRedirect ||= redirect;
         plan.servers.add(server);

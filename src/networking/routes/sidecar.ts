@@ -110,15 +110,15 @@ function withFallback(plan: RoutePlan, scope: SidecarScope, reach: ProxyReach, m
   const cluster = requestFallbackCluster(scope.outboundTrafficPolicy, reach);
   const { block: fallback } = memory.recall('RDS', `fallback ${mode} ${cluster}`, [], () => {
     const { name, domains, routes } = fallbackHost(scope, reach);
-    const rest = routesPart(routes, sidecarOrigin(scope, 'outboundTrafficPolicy'));
-    const part = new VirtualHostPart(name, domains, rest);
-    return { block: sharedBlock(virtualHostsField, [part]), dependsOn: none };
+    const routesOnly = routesPart(routes, sidecarOrigin(scope, 'outboundTrafficPolicy'));
+    const hostPart = new VirtualHostPart(name, domains, routesOnly);
+    return { block: sharedBlock(virtualHostsField, [hostPart]), dependsOn: none };
   });
-  const known = withFallbacks(blocks);
-  let extended = known.get(fallback);
+  const extendedByFallback = withFallbacks(blocks);
+  let extended = extendedByFallback.get(fallback);
   if (extended === undefined) {
     extended = sharedList([...blocks, fallback]);
-    setBounded(known, fallback, extended, maxFallbacks);
+    setBounded(extendedByFallback, fallback, extended, maxFallbacks);
   }
   return extended;
 }
@@ -130,11 +130,11 @@ const configurations = memoizeByObject((_: readonly Block[]) => new Map<string, 
 
 /** Clients with the same virtual hosts share the encoded configuration. */
 function sharedConfiguration(key: string, blocks: readonly Block[], build: () => EnvoyResource): EnvoyResource {
-  const known = configurations(blocks);
-  let resource = known.get(key);
+  const configurationsByKey = configurations(blocks);
+  let resource = configurationsByKey.get(key);
   if (resource === undefined) {
     resource = build();
-    setBounded(known, key, resource, maxNames);
+    setBounded(configurationsByKey, key, resource, maxNames);
   }
   return resource;
 }

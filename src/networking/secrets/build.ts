@@ -35,12 +35,13 @@ export function buildSecrets(
   return names.flatMap((name) => {
     const credential = parseCredentialName(name, shape.configNamespace);
     if (credential === undefined || !mayServe(credential, shape.configNamespace, push)) return [];
-    const found = objectOf(credential, push, shape.configNamespace);
-    if (found === undefined) return [];
+    const credentialObject = objectOf(credential, push, shape.configNamespace);
+    if (credentialObject === undefined) return [];
     // Names are relative to the namespace, so the cache key contains it.
-    const inputs = [found.config, found.lists];
-    return memory.recall('SDS', `${credential.namespace} ${name}`, inputs, () => buildCredential(name, found))
-      .resources;
+    const inputs = [credentialObject.config, credentialObject.lists];
+    return memory.recall('SDS', `${credential.namespace} ${name}`, inputs, () =>
+      buildCredential(name, credentialObject),
+    ).resources;
   });
 }
 
@@ -58,12 +59,15 @@ export function unservedCredential(name: string, namespace: string, push: Creden
     const text = `is in namespace ${credential.namespace}, where no ReferenceGrant allows Gateways of namespace ${namespace} to refer to it`;
     return { cause: 'grant', text };
   }
-  const found = objectOf(credential, push, namespace);
-  if (found === undefined)
+  const credentialObject = objectOf(credential, push, namespace);
+  if (credentialObject === undefined)
     return { cause: 'absent', text: `there is no ${credential.kind} ${credential.namespace}/${credential.name}` };
-  const error = contentError(found, credential.roots);
+  const error = contentError(credentialObject, credential.roots);
   if (error === undefined) return undefined;
-  return { cause: 'content', text: `${found.config.kind} ${credential.namespace}/${found.config.name} ${error}` };
+  return {
+    cause: 'content',
+    text: `${credentialObject.config.kind} ${credential.namespace}/${credentialObject.config.name} ${error}`,
+  };
 }
 
 const errors = new WeakMap<object, Map<boolean, string | undefined>>();
@@ -71,13 +75,13 @@ const errors = new WeakMap<object, Map<boolean, string | undefined>>();
 /** Cached, because parsing certificates is slow. */
 function contentError({ config, lists, read }: Found, roots: boolean): string | undefined {
   const key = lists ?? config;
-  const known = errors.get(key) ?? new Map<boolean, string | undefined>();
-  errors.set(key, known);
-  if (!known.has(roots)) {
+  const cachedErrors = errors.get(key) ?? new Map<boolean, string | undefined>();
+  errors.set(key, cachedErrors);
+  if (!cachedErrors.has(roots)) {
     const result = read();
-    known.set(roots, isLeft(result) ? result.left : undefined);
+    cachedErrors.set(roots, isLeft(result) ? result.left : undefined);
   }
-  return known.get(roots);
+  return cachedErrors.get(roots);
 }
 
 interface Found {

@@ -64,9 +64,9 @@ export function credentialsOfServer(tls: ServerTlsSettings): readonly string[] {
 export function parseCredentialName(resourceName: string, ownNamespace: string): CredentialName | undefined {
   for (const [scheme, kind] of Object.entries(schemes)) {
     if (!resourceName.startsWith(scheme)) continue;
-    const parts = resourceName.slice(scheme.length).split('/');
-    const [namespace, name] = parts.length === 1 ? [ownNamespace, parts[0]!] : [parts[0]!, parts[1]!];
-    if (parts.length > 2 || namespace === '' || withoutSuffix(name) === '') return undefined;
+    const segments = resourceName.slice(scheme.length).split('/');
+    const [namespace, name] = segments.length === 1 ? [ownNamespace, segments[0]!] : [segments[0]!, segments[1]!];
+    if (segments.length > 2 || namespace === '' || withoutSuffix(name) === '') return undefined;
     return { kind, namespace, name: withoutSuffix(name), roots: name.endsWith(rootsSuffix) };
   }
   return undefined;

@@ -33,9 +33,9 @@ export function permittedSecrets(
 ): readonly string[] {
   if (namespace === undefined || names.length === 0) return none;
   const key = `${namespace}/${ownNamespace}`;
-  const ofList = permitted(names);
-  const known = ofList.get(key);
-  if (known !== undefined && known.grants === grants) return known.names;
+  const permittedByKey = permitted(names);
+  const cachedEntry = permittedByKey.get(key);
+  if (cachedEntry !== undefined && cachedEntry.grants === grants) return cachedEntry.names;
   const isPermitted = (resourceName: string): boolean => {
     const credential = parseCredentialName(resourceName, ownNamespace);
     if (credential === undefined) return false;
@@ -46,9 +46,10 @@ export function permittedSecrets(
   };
   const chosen = names.filter(isPermitted);
   const all = chosen.length === names.length ? names : chosen;
-  const isUnchanged = known?.names.length === all.length && all.every((name, index) => name === known.names[index]);
-  const result = { grants, names: isUnchanged ? known.names : all };
-  setBounded(ofList, key, result, maxNamespaces);
+  const isUnchanged =
+    cachedEntry?.names.length === all.length && all.every((name, index) => name === cachedEntry.names[index]);
+  const result = { grants, names: isUnchanged ? cachedEntry.names : all };
+  setBounded(permittedByKey, key, result, maxNamespaces);
   return result.names;
 }
 

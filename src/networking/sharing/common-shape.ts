@@ -54,8 +54,8 @@ function buildCommonShapes(shape: ProxyShape, labels: ProxyShape['labels']): Rea
   const unowned = { ...relevant, labels, ownAddresses: [], dnsDomain: '', serviceTargets: [] };
   const commonShape = (scope: CommonScope, configNamespace: string): ProxyShape => {
     const key = `${configNamespace} ${text}`;
-    const known = shapes.get(key);
-    if (known !== undefined) return known;
+    const cachedShape = shapes.get(key);
+    if (cachedShape !== undefined) return cachedShape;
     const common = { ...unowned, configNamespace };
     scopes.set(common, scope);
     shapes.set(key, common);

@@ -19,12 +19,12 @@ const fewHosts = 16;
 
 /** Cached for workloads of a namespace. Returns `undefined` if too many hosts differ for sharing to be useful. */
 export function differingHosts(shape: ProxyShape, common: ProxyShape, push: PushContext): Hosts | undefined {
-  const known = differingByViews(push);
+  const cachedDifferences = differingByViews(push);
   const key = `${viewText(shape, push)}>${viewText(common, push)}`;
-  let result = known.get(key);
+  let result = cachedDifferences.get(key);
   if (result === undefined) {
     result = withAliases(differing(shape, common, push), shape, common, push);
-    known.set(key, result);
+    cachedDifferences.set(key, result);
   }
   return result === tooMany ? undefined : result;
 }
@@ -42,10 +42,10 @@ function differing(shape: ProxyShape, common: ProxyShape, push: PushContext): Ho
   const [scope, commonScope] = [push.sidecarScopeFor(shape), push.sidecarScopeFor(common)];
   const maxDiffering = Math.max(fewHosts, scope.services.length / 4);
   if (Math.abs(scope.services.length - commonScope.services.length) > maxDiffering) return tooMany;
-  const ofServices =
+  const serviceHosts =
     scope.services === commonScope.services ? none : hostsInOneList(scope.services, commonScope.services);
-  if (ofServices.size > maxDiffering) return tooMany;
-  const hosts = new Set(ofServices);
+  if (serviceHosts.size > maxDiffering) return tooMany;
+  const hosts = new Set(serviceHosts);
   for (const service of servicesWithOwnRules(shape, scope, push)) {
     const rule = push.destinationRuleFor(shape.configNamespace, service, shape.labels);
     if (rule === push.destinationRuleFor(common.configNamespace, service, common.labels)) continue;
@@ -59,10 +59,17 @@ function differing(shape: ProxyShape, common: ProxyShape, push: PushContext): Ho
 const hostsInOneList = memoizeByPair((a: readonly Service[], b: readonly Service[]): Hosts => {
   const hosts = new Set<string>();
   for (let [i, j] = [0, 0]; i < a.length || j < b.length; ) {
-    const [left, right] = [a[i], b[j]];
-    const order = left === right ? 0 : left === undefined ? 1 : right === undefined ? -1 : byServiceAge(left, right);
-    if (left !== right) hosts.add((order <= 0 ? left! : right!).hostname);
-    if (left !== right && order === 0) hosts.add(right!.hostname);
+    const [leftService, right] = [a[i], b[j]];
+    const order =
+      leftService === right
+        ? 0
+        : leftService === undefined
+          ? 1
+          : right === undefined
+            ? -1
+            : byServiceAge(leftService, right);
+    if (leftService !== right) hosts.add((order <= 0 ? leftService! : right!).hostname);
+    if (leftService !== right && order === 0) hosts.add(right!.hostname);
     if (order <= 0) i++;
     if (order >= 0) j++;
   }
@@ -77,9 +84,9 @@ function servicesWithOwnRules(
 ): Iterable<Service> {
   const hosts = new Set(push.ownDestinationRuleHosts(configNamespace, labels));
   const wildcards = [...hosts].filter(isWildcard);
-  const named = [...hosts].flatMap((host) => scope.serviceByHostname(host) ?? []);
-  if (wildcards.length === 0) return named;
-  return new Set([...named, ...wildcards.flatMap((host) => servicesWithin(scope.services, host))]);
+  const namedServices = [...hosts].flatMap((host) => scope.serviceByHostname(host) ?? []);
+  if (wildcards.length === 0) return namedServices;
+  return new Set([...namedServices, ...wildcards.flatMap((host) => servicesWithin(scope.services, host))]);
 }
 
 const aliasesIn = memoizeByObject((services: readonly Service[]) => services.filter(isAlias));

@@ -55,14 +55,15 @@ export interface ConnectionTelemetry {
 const cachedTelemetry = new WeakMap<object, WeakMap<ProxyShape, Map<TelemetrySide, ConnectionTelemetry>>>();
 
 export function telemetryOf({ shape, push, policies }: ProxyContext, side: TelemetrySide): ConnectionTelemetry {
-  const ofPush = cachedTelemetry.get(push) ?? new WeakMap<ProxyShape, Map<TelemetrySide, ConnectionTelemetry>>();
-  cachedTelemetry.set(push, ofPush);
-  const ofShape = ofPush.get(shape) ?? new Map<TelemetrySide, ConnectionTelemetry>();
-  ofPush.set(shape, ofShape);
-  let telemetry = ofShape.get(side);
+  const telemetryByShape =
+    cachedTelemetry.get(push) ?? new WeakMap<ProxyShape, Map<TelemetrySide, ConnectionTelemetry>>();
+  cachedTelemetry.set(push, telemetryByShape);
+  const telemetryBySide = telemetryByShape.get(shape) ?? new Map<TelemetrySide, ConnectionTelemetry>();
+  telemetryByShape.set(shape, telemetryBySide);
+  let telemetry = telemetryBySide.get(side);
   if (telemetry === undefined) {
     telemetry = resolved({ shape, push, policies }, side);
-    ofShape.set(side, telemetry);
+    telemetryBySide.set(side, telemetry);
   }
   return telemetry;
 }
@@ -74,11 +75,11 @@ function resolved(proxy: ProxyContext, side: TelemetrySide): ConnectionTelemetry
   const { shape, push, policies } = proxy;
   const { mesh } = push;
   const providers = telemetryProvidersOf(mesh);
-  const found: ProviderCluster[] = [];
+  const providerClusters: ProviderCluster[] = [];
   const clusterOf = (provider: TelemetryProvider): ProviderCluster | undefined => {
     if (!('service' in provider.settings)) return undefined;
     const cluster = providerCluster(provider.settings, shape, push);
-    if (cluster !== undefined) found.push(cluster);
+    if (cluster !== undefined) providerClusters.push(cluster);
     return cluster;
   };
   const logs = chosenLogs(policies.telemetries, mesh, side).flatMap(({ target, ...choice }): ConnectionLog[] => {
@@ -93,8 +94,8 @@ function resolved(proxy: ProxyContext, side: TelemetrySide): ConnectionTelemetry
   const tracing = resolvedTracing(proxy, side, settings, (name) => {
     const provider = providers.get(name);
     if (provider === undefined || !tracerTypes.has(provider.type)) return undefined;
-    const at = clusterOf(provider);
-    return at && { provider, cluster: at.cluster, host: at.service.hostname };
+    const located = clusterOf(provider);
+    return located && { provider, cluster: located.cluster, host: located.service.hostname };
   });
   const reported = reportedMetrics(policies.telemetries, mesh, providers, side);
   const { STANDARD_METRICS: agentCounts } = shape.metadata;
@@ -115,7 +116,7 @@ function resolved(proxy: ProxyContext, side: TelemetrySide): ConnectionTelemetry
     reportingIntervalMs: reportingInterval(policies.telemetries),
     settings,
     text: isPlain ? '' : JSON.stringify(facts),
-    dependsOn: found.map(({ service }) => serviceKey(service)),
+    dependsOn: providerClusters.map(({ service }) => serviceKey(service)),
   };
 }
 

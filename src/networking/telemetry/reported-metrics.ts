@@ -27,15 +27,15 @@ export function reportedMetrics(
   providers: ReadonlyMap<string, TelemetryProvider>,
   side: TelemetrySide,
 ): ReportedMetrics | undefined {
-  let named: readonly string[] = defaultProviders.metrics ?? [];
+  let metricProviders: readonly string[] = defaultProviders.metrics ?? [];
   const changes = new Map<StandardMetricId, Changes>();
   for (const rule of telemetries.flatMap(({ spec }) => spec.metrics ?? [])) {
-    if (rule.providers !== undefined && rule.providers.length > 0) named = rule.providers;
+    if (rule.providers !== undefined && rule.providers.length > 0) metricProviders = rule.providers;
     for (const override of rule.overrides ?? []) {
       if (appliesToSide(override.match, side)) for (const id of metricsOf(override)) change(changes, id, override);
     }
   }
-  if (!named.some((name) => providers.get(name)?.type === 'prometheus')) return undefined;
+  if (!metricProviders.some((name) => providers.get(name)?.type === 'prometheus')) return undefined;
   if (standardMetricIds.every((id) => changes.get(id)?.disabled === true)) return undefined;
   return withExpressions(changes);
 }
@@ -76,13 +76,13 @@ function change(
 /** Collects the expressions; equal ones of several metrics are evaluated once. */
 function withExpressions(changes: ReadonlyMap<StandardMetricId, Changes>): ReportedMetrics {
   const expressions: string[] = [];
-  const valueOf = (given: string): LabelValue => {
-    const expression = withoutStringConversion(given);
+  const valueOf = (expressionText: string): LabelValue => {
+    const expression = withoutStringConversion(expressionText);
     const [, quoted] =
-      /^(?:'([^'\\]*)'|"([^"\\]*)")$/.exec(expression.trim())?.filter((part) => part !== undefined) ?? [];
+      /^(?:'([^'\\]*)'|"([^"\\]*)")$/.exec(expression.trim())?.filter((group) => group !== undefined) ?? [];
     if (quoted !== undefined) return { text: quoted };
-    const known = expressions.indexOf(expression);
-    if (known >= 0) return { tag: known };
+    const expressionIndex = expressions.indexOf(expression);
+    if (expressionIndex >= 0) return { tag: expressionIndex };
     if (expressions.length >= maxExpressions) return { text: 'unknown' };
     return { tag: expressions.push(expression) - 1 };
   };

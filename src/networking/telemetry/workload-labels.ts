@@ -8,11 +8,12 @@ export type ProxyMetricLabels = Readonly<
 
 export function workloadLabelsOf({ labels, configNamespace, clusterId }: ProxyShape): ProxyMetricLabels {
   const { app = '', version = '' } = labels;
-  const named = (key: string, otherwise: string): string => labels[`service.istio.io/canonical-${key}`] ?? otherwise;
+  const canonicalLabel = (key: string, otherwise: string): string =>
+    labels[`service.istio.io/canonical-${key}`] ?? otherwise;
   return {
     namespace: configNamespace,
-    service: named('name', labels['app.kubernetes.io/name'] ?? app),
-    revision: named('revision', labels['app.kubernetes.io/version'] ?? version) || 'latest',
+    service: canonicalLabel('name', labels['app.kubernetes.io/name'] ?? app),
+    revision: canonicalLabel('revision', labels['app.kubernetes.io/version'] ?? version) || 'latest',
     app,
     version,
     cluster: clusterId,

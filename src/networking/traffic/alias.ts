@@ -41,7 +41,11 @@ export function resolveAlias(hostname: string, reach: ProxyReach): AliasResoluti
   const chain = aliasChain(first, (host) => reach.serviceByHostname(host));
   const last = chain.at(-1)!;
   if (isAlias(last)) return { chain, service: undefined, clustered: undefined };
-  return { chain, service: last, clustered: chain.find((one) => one === last || hasOwnClusters(one, reach)) };
+  return {
+    chain,
+    service: last,
+    clustered: chain.find((chained) => chained === last || hasOwnClusters(chained, reach)),
+  };
 }
 
 type AliasesByTarget = ReadonlyMap<string, readonly Service[]>;
@@ -53,14 +57,14 @@ export function aliasesOf(
   { services }: Pick<EgressListenerScope, 'services'>,
   reach: Pick<ProxyReach, 'services' | 'serviceByHostname'>,
 ): AliasesByTarget {
-  const ofServices = aliasesOfServices.get(services) ?? new WeakMap<readonly Service[], AliasesByTarget>();
-  aliasesOfServices.set(services, ofServices);
-  let known = ofServices.get(reach.services);
-  if (known === undefined) {
-    known = aliasesByTarget(services, (host) => reach.serviceByHostname(host));
-    ofServices.set(reach.services, known);
+  const aliasesByReach = aliasesOfServices.get(services) ?? new WeakMap<readonly Service[], AliasesByTarget>();
+  aliasesOfServices.set(services, aliasesByReach);
+  let aliasesByTargetHost = aliasesByReach.get(reach.services);
+  if (aliasesByTargetHost === undefined) {
+    aliasesByTargetHost = aliasesByTarget(services, (host) => reach.serviceByHostname(host));
+    aliasesByReach.set(reach.services, aliasesByTargetHost);
   }
-  return known;
+  return aliasesByTargetHost;
 }
 
 /**
@@ -70,7 +74,9 @@ export function virtualServiceOfAlias(
   chain: readonly Service[],
   byHost: ReadonlyMap<string, ResolvedVirtualService>,
 ): ResolvedVirtualService | undefined {
-  const found = chain.map(({ hostname }) => mostSpecific(hostname, byHost)).filter((host) => host !== undefined);
-  const host = found.find((one) => !isWildcard(one)) ?? found[0];
+  const matchingHosts = chain
+    .map(({ hostname }) => mostSpecific(hostname, byHost))
+    .filter((host) => host !== undefined);
+  const host = matchingHosts.find((matchingHost) => !isWildcard(matchingHost)) ?? matchingHosts[0];
   return host === undefined ? undefined : byHost.get(host);
 }

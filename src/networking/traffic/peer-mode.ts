@@ -36,9 +36,9 @@ export function unenforcedMutualTls(shape: ProxyShape, push: PushContext): strin
  * @param port port of the workload; 0 for ports without their own mode
  */
 export function peerOrigins({ peerAuthentications }: WorkloadPolicies, port: number): readonly Origin[] {
-  const ofPort = peerAuthentications.at(-1);
-  if (ofPort !== undefined && isModeSet(ofPort.spec.portLevelMtls?.[port])) {
-    return [{ key: configKeyOf(ofPort), path: ['spec', 'portLevelMtls', port] }];
+  const portPolicy = peerAuthentications.at(-1);
+  if (portPolicy !== undefined && isModeSet(portPolicy.spec.portLevelMtls?.[port])) {
+    return [{ key: configKeyOf(portPolicy), path: ['spec', 'portLevelMtls', port] }];
   }
   const narrowest = peerAuthentications.findLast(({ spec }) => isModeSet(spec.mtls));
   return narrowest === undefined ? [] : [{ key: configKeyOf(narrowest), path: ['spec', 'mtls'] }];

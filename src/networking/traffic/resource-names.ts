@@ -42,9 +42,10 @@ export interface OutboundClusterParts {
 /** Returns `undefined` if the name is not that of an outbound cluster. */
 export function parseOutboundClusterName(name: string): OutboundClusterParts | undefined {
   const sni = name.startsWith('outbound_.');
-  const parts = name.split(sni ? '_.' : '|');
-  if (parts.length !== 4 || parts[0] !== 'outbound' || !/^\d+$/.test(parts[1]!) || parts[3] === '') return undefined;
-  return { port: Number(parts[1]), subset: parts[2]!, host: parts[3]!, sni };
+  const nameParts = name.split(sni ? '_.' : '|');
+  if (nameParts.length !== 4 || nameParts[0] !== 'outbound' || !/^\d+$/.test(nameParts[1]!) || nameParts[3] === '')
+    return undefined;
+  return { port: Number(nameParts[1]), subset: nameParts[2]!, host: nameParts[3]!, sni };
 }
 
 /** The cluster of an alias has the endpoints of its target, so the name contains both. */
@@ -54,10 +55,10 @@ export function aliasAssignmentName(clusterName: string, target: string): string
 
 /** Parses an EDS service name. Returns `undefined` if it belongs to no outbound cluster. */
 export function parseAssignmentName(name: string): (OutboundClusterParts & { readonly target?: string }) | undefined {
-  const parts = name.split('|');
-  if (parts.length !== 5) return parseOutboundClusterName(name);
-  const cluster = parseOutboundClusterName(parts.slice(0, 4).join('|'));
-  return cluster && parts[4] !== '' ? { ...cluster, target: parts[4]! } : undefined;
+  const nameParts = name.split('|');
+  if (nameParts.length !== 5) return parseOutboundClusterName(name);
+  const cluster = parseOutboundClusterName(nameParts.slice(0, 4).join('|'));
+  return cluster && nameParts[4] !== '' ? { ...cluster, target: nameParts[4]! } : undefined;
 }
 
 /** Returns `0.0.0.0_8080`; for a Unix socket, its path and port 0. */

@@ -8,7 +8,7 @@ import { activePeerModes, unenforcedMutualTls } from './peer-mode.ts';
 /** All reasons as sentences. `undefined` if everything is enforced. */
 export function unenforcedSettings(shape: ProxyShape, push: PushContext): string | undefined {
   const reasons = [unenforcedMutualTls(shape, push), unenforcedIngressTls(shape, push)].filter(
-    (one) => one !== undefined,
+    (reason) => reason !== undefined,
   );
   return reasons.length === 0 ? undefined : reasons.join('; ');
 }

@@ -10,7 +10,7 @@ import { type EffectivePolicy, effectivePolicy } from './traffic-policy.ts';
 /** Last result for each list of endpoints. */
 const lastSecured = new WeakMap<readonly Endpoint[], { refusing: string; endpoints: readonly Endpoint[] }>();
 
-const ofContexts = new WeakMap<PushContext, WeakMap<readonly Endpoint[], readonly Endpoint[]>>();
+const endpointsByPush = new WeakMap<PushContext, WeakMap<readonly Endpoint[], readonly Endpoint[]>>();
 
 /**
  * Returns the endpoints, with `tlsMode: 'disabled'` where the workload accepts only plaintext on the endpoint's port. Returns the same list until
@@ -18,15 +18,15 @@ const ofContexts = new WeakMap<PushContext, WeakMap<readonly Endpoint[], readonl
  */
 export function endpointsAsSecured(endpoints: readonly Endpoint[], push: PushContext): readonly Endpoint[] {
   if (!push.disablesMutualTls || endpoints.length === 0) return endpoints;
-  let known = ofContexts.get(push);
-  if (known === undefined) {
-    known = new WeakMap();
-    ofContexts.set(push, known);
+  let endpointsByList = endpointsByPush.get(push);
+  if (endpointsByList === undefined) {
+    endpointsByList = new WeakMap();
+    endpointsByPush.set(push, endpointsByList);
   }
-  let result = known.get(endpoints);
+  let result = endpointsByList.get(endpoints);
   if (result === undefined) {
     result = secured(endpoints, push);
-    known.set(endpoints, result);
+    endpointsByList.set(endpoints, result);
   }
   return result;
 }

@@ -61,7 +61,7 @@ export function logRecords(recorder: Recorder, log: Logger, { states, entry }: R
     const failure = failureIn(record);
     if (failure === undefined) return;
     const reason = String(failure.reason);
-    for (const [earlier, at] of logged) if (record.t - at > repetitionMs) logged.delete(earlier);
+    for (const [earlier, loggedAt] of logged) if (record.t - loggedAt > repetitionMs) logged.delete(earlier);
     const isGeneral = failure.event === 'actor.failed';
     // The parent of the failed actor reports the consequence in the same turn of the event loop, and its line replaces
     // the general one.
@@ -87,7 +87,7 @@ class TransitionLog {
   readonly #log: Logger;
   readonly #states: OperatorStates;
   /** By actor of a listed chart, the last logged word of its state. */
-  readonly #words = new Map<string, string>();
+  readonly #stateWords = new Map<string, string>();
   /** By actor, the words of the states of its chart; `undefined` for charts that are not listed. */
   readonly #wordsOf: (actor: string) => ((path: string) => string | undefined) | undefined;
 
@@ -95,8 +95,8 @@ class TransitionLog {
     this.#log = log;
     this.#states = states;
     const wordsOfChart = cachedFunction((chart) => {
-      const words = states.words[chart];
-      return words && cachedFunction((path) => wordOf(words, path) ?? undefined);
+      const chartWords = states.words[chart];
+      return chartWords && cachedFunction((path) => wordOf(chartWords, path) ?? undefined);
     });
     this.#wordsOf = cachedFunction((actor) => wordsOfChart(scopeOfActor(actor)));
   }
@@ -107,31 +107,31 @@ class TransitionLog {
     if (this.#log.enabled('debug')) {
       this.#log.debug('chart.transition', { actor, from, to, on: describeCause(on), ...factsOf(event) });
     }
-    const word = this.#wordsOf(actor)?.(to);
-    const previous = this.#words.get(actor);
-    if (word === undefined || word === previous) return;
-    this.#words.set(actor, word);
+    const stateWord = this.#wordsOf(actor)?.(to);
+    const previous = this.#stateWords.get(actor);
+    if (stateWord === undefined || stateWord === previous) return;
+    this.#stateWords.set(actor, stateWord);
     if (previous === undefined) return;
     const { causes, alarming } = this.#states;
     const key = describeCause(on);
     const texts = Object.hasOwn(causes, key) ? [causes[key]!].flat() : [];
     const cause = texts.map((text) => filledIn(text, event)).find((text) => text !== undefined) ?? key;
-    const line = { actor, from: previous, to: word, cause, ...(event !== undefined && { on }) };
-    if (alarming.includes(word)) this.#log.warn('state.degraded', line);
+    const line = { actor, from: previous, to: stateWord, cause, ...(event !== undefined && { on }) };
+    if (alarming.includes(stateWord)) this.#log.warn('state.degraded', line);
     else this.#log.info('state.changed', line);
   }
 
   forget(actor: string): void {
-    this.#words.delete(actor);
+    this.#stateWords.delete(actor);
   }
 }
 
 /** @returns `undefined` if the table has no prefix of the path */
-export function wordOf(words: Readonly<Record<string, string | null>>, path: string): string | null | undefined {
+export function wordOf(stateWords: Readonly<Record<string, string | null>>, path: string): string | null | undefined {
   const names = path.split('.');
   for (let length = names.length; length > 0; length--) {
     const beginning = names.slice(0, length).join('.');
-    if (Object.hasOwn(words, beginning)) return words[beginning];
+    if (Object.hasOwn(stateWords, beginning)) return stateWords[beginning];
   }
   return undefined;
 }
@@ -198,8 +198,8 @@ function filledIn(text: string, event: EventRecord['event'] | undefined): string
 /** The type of an event (`config.changed`), or a description of an event of XState. */
 export function describeCause(cause: string): string {
   if (cause === 'xstate.init') return 'start';
-  const [, kind, rest] = /^xstate\.(after|done\.actor|error\.actor|done\.state)\.(.*)$/.exec(cause) ?? [];
-  if (rest === undefined) return cause;
-  if (kind === 'after') return `after ${rest.split('.')[0]}`;
-  return `${rest} ${kind === 'error.actor' ? 'failed' : 'done'}`;
+  const [, kind, causeName] = /^xstate\.(after|done\.actor|error\.actor|done\.state)\.(.*)$/.exec(cause) ?? [];
+  if (causeName === undefined) return cause;
+  if (kind === 'after') return `after ${causeName.split('.')[0]}`;
+  return `${causeName} ${kind === 'error.actor' ? 'failed' : 'done'}`;
 }

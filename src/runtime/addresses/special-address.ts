@@ -42,10 +42,10 @@ const uses = Object.entries(networksByUse).map(([use, networks]) => ({
  */
 export function specialUseOf(address: string): SpecialUse | undefined {
   if (!isIPv4(address) && !isIPv6(address)) return 'malformed';
-  for (const one of [withoutZone(address), ...embeddedIpv4sOf(address)]) {
-    const family = isIPv4(one) ? 'ipv4' : 'ipv6';
-    const found = uses.find(({ list }) => list.check(one, family));
-    if (found !== undefined) return found.use;
+  for (const candidate of [withoutZone(address), ...embeddedIpv4sOf(address)]) {
+    const family = isIPv4(candidate) ? 'ipv4' : 'ipv6';
+    const matchingUse = uses.find(({ list }) => list.check(candidate, family));
+    if (matchingUse !== undefined) return matchingUse.use;
   }
   return undefined;
 }
@@ -89,21 +89,23 @@ export function embeddedIpv4sOf(address: string): readonly string[] {
   const groups = groupsOf(address);
   if (groups.slice(0, 7).every((group) => group === 0) && groups[7]! < 2) return [];
   const bytes = groups.flatMap((group) => [group >> 8, group & 0xff]);
-  const at = (layout: readonly number[]): string => layout.map((place) => bytes[place]).join('.');
-  const has = ({ prefix }: Embedding): boolean => prefix.every((group, index) => groups[index] === group);
-  const found = embeddings.filter(has).flatMap(({ layouts }) => layouts.map(at));
-  if (groups[0] === 0x2001 && groups[1] === 0) found.push(lastFour.map((place) => bytes[place]! ^ 0xff).join('.'));
-  if (groups[5] === 0x5efe && (groups[4]! & ~0x200) === 0) found.push(at(lastFour));
+  const ipv4At = (layout: readonly number[]): string => layout.map((byteIndex) => bytes[byteIndex]).join('.');
+  const hasPrefix = ({ prefix }: Embedding): boolean => prefix.every((group, index) => groups[index] === group);
+  const embeddedIpv4s = embeddings.filter(hasPrefix).flatMap(({ layouts }) => layouts.map(ipv4At));
+  if (groups[0] === 0x2001 && groups[1] === 0)
+    embeddedIpv4s.push(lastFour.map((byteIndex) => bytes[byteIndex]! ^ 0xff).join('.'));
+  if (groups[5] === 0x5efe && (groups[4]! & ~0x200) === 0) embeddedIpv4s.push(ipv4At(lastFour));
   // In a layout that the translator does not use, the bytes are mostly zeros.
-  if (has(localNat64)) found.push(...localNat64.layouts.map(at).filter((ipv4) => !ipv4.startsWith('0.')));
-  return [...new Set(found)];
+  if (hasPrefix(localNat64))
+    embeddedIpv4s.push(...localNat64.layouts.map(ipv4At).filter((ipv4) => !ipv4.startsWith('0.')));
+  return [...new Set(embeddedIpv4s)];
 }
 
 function groupsOf(address: string): number[] {
   const text = withoutZone(address).replace(/(\d+)\.(\d+)\.(\d+)\.(\d+)$/, (_, a, b, c, d) =>
     [a * 256 + +b, c * 256 + +d].map((group) => group.toString(16)).join(':'),
   );
-  const [head, tail] = text.split('::').map((part) => (part === '' ? [] : part.split(':')));
+  const [head, tail] = text.split('::').map((half) => (half === '' ? [] : half.split(':')));
   const zeros = Array.from({ length: 8 - head!.length - (tail?.length ?? 0) }, () => '0');
   return [...head!, ...zeros, ...(tail ?? [])].map((group) => Number.parseInt(group, 16));
 }

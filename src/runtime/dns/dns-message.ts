@@ -99,15 +99,15 @@ export function readQuery(message: Buffer): ReadQuery {
 function readName(message: Buffer): { name: string; end: number; hasDots: boolean } | undefined {
   let name = '';
   let hasDots = false;
-  for (let at = headerBytes; ; ) {
-    const length = message[at++]!;
-    if (length === 0) return { name: name === '' ? '.' : name, end: at, hasDots };
+  for (let offset = headerBytes; ; ) {
+    const length = message[offset++]!;
+    if (length === 0) return { name: name === '' ? '.' : name, end: offset, hasDots };
     if (length > 63) return undefined;
-    const label = message.subarray(at, at + length);
+    const label = message.subarray(offset, offset + length);
     // One label `a.b` is not the two labels `a` and `b`.
     hasDots ||= label.includes(dot);
     name += `${label.toString('latin1').toLowerCase()}.`;
-    at += length;
+    offset += length;
   }
 }
 
@@ -146,12 +146,12 @@ function writeHeader(
  * the name has only addresses of the other type. Records beyond `maxBytes` are omitted, and the response is marked as
  * truncated.
  */
-export function buildResponse(query: DnsQuery, found: FoundName, maxBytes: number, random = Math.random): Buffer {
+export function buildResponse(query: DnsQuery, foundName: FoundName, maxBytes: number, random = Math.random): Buffer {
   const { message, questionEnd, addressType, hasEdns } = query;
   if (addressType === undefined) throw new Error('query must be of type A or AAAA');
-  const { addresses } = found;
+  const { addresses } = foundName;
   // The client would query again for an alias without addresses.
-  const alias = addresses[addressType].length === 0 ? undefined : found.alias;
+  const alias = addresses[addressType].length === 0 ? undefined : foundName.alias;
   const opt = hasEdns ? optRecord : Buffer.alloc(0);
   const records: Buffer[] = [];
   let owner = questionName;
@@ -165,18 +165,18 @@ export function buildResponse(query: DnsQuery, found: FoundName, maxBytes: numbe
     bytes += record.length;
   }
   const head = recordHead(owner, typeNumbers[addressType]);
-  let left = 0;
+  let omittedAddresses = 0;
   for (const address of shuffled(addresses[addressType], random)) {
-    if (bytes + head.length + address.length > maxBytes) left++;
+    if (bytes + head.length + address.length > maxBytes) omittedAddresses++;
     else {
       records.push(head, address);
       bytes += head.length + address.length;
     }
   }
   const response = Buffer.concat([message.subarray(0, questionEnd), ...records, opt]);
-  const written = addresses[addressType].length - left;
+  const written = addresses[addressType].length - omittedAddresses;
   writeHeader(response, message, {
-    flags: authoritative | (left > 0 ? truncated : 0),
+    flags: authoritative | (omittedAddresses > 0 ? truncated : 0),
     questions: 1,
     recordCount: written + (alias === undefined ? 0 : 1),
     additionals: hasEdns ? 1 : 0,
@@ -233,7 +233,8 @@ export function isResponseTo(message: Buffer, id: number, { message: query, ques
   if (message.length < headerBytes || message.readUInt16BE(0) !== id) return false;
   if ((message.readUInt16BE(2) & isResponse) === 0) return false;
   if (isBareFailure(message)) return true;
-  const question = (one: Buffer): string => one.toString('latin1', headerBytes, questionEnd).toLowerCase();
+  const question = (questionOf: Buffer): string =>
+    questionOf.toString('latin1', headerBytes, questionEnd).toLowerCase();
   return message.readUInt16BE(4) === 1 && message.length >= questionEnd && question(message) === question(query);
 }
 
@@ -243,12 +244,12 @@ function isBareFailure(message: Buffer): boolean {
 }
 
 /** An upstream response with the ID and the question of the client's query, which resolvers compare. */
-export function forwardedResponse(found: Buffer, { message, questionEnd }: DnsQuery): Buffer {
-  const response = withId(found, message.readUInt16BE(0));
+export function forwardedResponse(upstreamResponse: Buffer, { message, questionEnd }: DnsQuery): Buffer {
+  const response = withId(upstreamResponse, message.readUInt16BE(0));
   if (!isBareFailure(response)) return response;
   const flags = response.readUInt16BE(2);
-  const whole = Buffer.from(message.subarray(0, questionEnd));
-  whole.writeUInt16BE(flags, 2);
-  for (const offset of [6, 8, 10]) whole.writeUInt16BE(0, offset);
-  return whole;
+  const responseMessage = Buffer.from(message.subarray(0, questionEnd));
+  responseMessage.writeUInt16BE(flags, 2);
+  for (const offset of [6, 8, 10]) responseMessage.writeUInt16BE(0, offset);
+  return responseMessage;
 }

@@ -72,17 +72,17 @@ export class DnsNames {
 
   /** The exact name, or else the most specific wildcard. */
   find(name: string): FoundName | undefined {
-    const found = this.#named(name);
-    if (found !== undefined) return found;
+    const hostRecord = this.#lookup(name);
+    if (hostRecord !== undefined) return hostRecord;
     for (let dot = name.indexOf('.'); dot > 0 && dot < name.length - 1; dot = name.indexOf('.', dot + 1)) {
-      const wildcard = this.#named(`*${name.slice(dot)}`);
+      const wildcard = this.#lookup(`*${name.slice(dot)}`);
       if (wildcard !== undefined) return wildcard;
     }
     return undefined;
   }
 
   /** An application tries its search domains in order, and a known name is resolved at the first one. */
-  #named(name: string): FoundName | undefined {
+  #lookup(name: string): FoundName | undefined {
     const addresses = this.#hosts.get(name);
     if (addresses !== undefined) return { addresses };
     if (this.#search === '' || !name.endsWith(this.#search)) return undefined;
@@ -93,8 +93,8 @@ export class DnsNames {
 
   /** Hosts that share a name, for example one per address family, are resolved together. */
   #add(name: string, addresses: Addresses): void {
-    const known = this.#hosts.get(name);
-    this.#hosts.set(name, known === undefined ? addresses : joined(known, addresses));
+    const existing = this.#hosts.get(name);
+    this.#hosts.set(name, existing === undefined ? addresses : joined(existing, addresses));
   }
 }
 
@@ -107,11 +107,11 @@ function withoutNamespace(domain: string, namespace: string): string {
 function namesOf(host: string, info: NameInfo, ownNamespace: string, proxyDomain: string): string[] {
   const { registry, shortname, namespace, altHosts } = info;
   if (registry !== 'Kubernetes' || proxyDomain === '' || !host.endsWith(`.${proxyDomain}`)) return [`${host}.`];
-  const short = shortname.toLowerCase();
+  const lowerShortname = shortname.toLowerCase();
   const names = [host, ...altHosts.map((alternative) => alternative.toLowerCase())];
-  if (short !== '' && namespace !== '') {
-    names.push(`${short}.${namespace}`.toLowerCase(), `${short}.${namespace}.svc`.toLowerCase());
-    if (namespace === ownNamespace) names.push(short);
+  if (lowerShortname !== '' && namespace !== '') {
+    names.push(`${lowerShortname}.${namespace}`.toLowerCase(), `${lowerShortname}.${namespace}.svc`.toLowerCase());
+    if (namespace === ownNamespace) names.push(lowerShortname);
   }
   return [...new Set(names)].map((name) => `${name.replace(/\.$/, '')}.`);
 }
@@ -141,13 +141,13 @@ function rdata(type: AddressType, ip: string): Buffer {
 /** Two bytes of length, then an address of 4 or 16 bytes. */
 function textOf(address: Buffer): string {
   if (address.length === 6) return address.subarray(2).join('.');
-  const words = Array.from({ length: 8 }, (_, i) => address.readUInt16BE(2 + 2 * i).toString(16)).join(':');
-  return new SocketAddress({ address: words, family: 'ipv6' }).address;
+  const groups = Array.from({ length: 8 }, (_, i) => address.readUInt16BE(2 + 2 * i).toString(16)).join(':');
+  return new SocketAddress({ address: groups, family: 'ipv6' }).address;
 }
 
-function joined(one: Addresses, other: Addresses): Addresses {
+function joined(first: Addresses, other: Addresses): Addresses {
   const both = (type: AddressType): Buffer[] => [
-    ...new Map([...one[type], ...other[type]].map((address) => [address.toString('latin1'), address])).values(),
+    ...new Map([...first[type], ...other[type]].map((address) => [address.toString('latin1'), address])).values(),
   ];
   return { A: both('A'), AAAA: both('AAAA') };
 }

@@ -31,8 +31,8 @@ function* infoIn(entry: Uint8Array): Steps<NameInfo> {
   const ips: string[] = [];
   const altHosts: string[] = [];
   let [registry, shortname, namespace] = ['', '', ''];
-  for (const { field: part, bytes: info } of fieldsOf(entry)) {
-    if (part !== 2) continue;
+  for (const { field: infoField, bytes: info } of fieldsOf(entry)) {
+    if (infoField !== 2) continue;
     for (const { field, bytes } of fieldsOf(info)) {
       if (field === 1) ips.push(textOf(bytes));
       else if (field === 2) registry = textOf(bytes);

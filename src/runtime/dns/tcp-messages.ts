@@ -12,23 +12,23 @@ export function framed(message: Buffer): Buffer {
 
 /** Splits received bytes into messages and buffers an incomplete one, of at most 64 KiB. */
 export class TcpMessages {
-  #rest: Buffer = Buffer.alloc(0);
+  #buffered: Buffer = Buffer.alloc(0);
 
   /** Length of the incomplete message in bytes, without its prefix; 0 if the length has not been received. */
   get announcedBytes(): number {
-    return this.#rest.length < 2 ? 0 : this.#rest.readUInt16BE(0);
+    return this.#buffered.length < 2 ? 0 : this.#buffered.readUInt16BE(0);
   }
 
   push(chunk: Buffer): Buffer[] {
-    let rest = this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk]);
+    let unread = this.#buffered.length === 0 ? chunk : Buffer.concat([this.#buffered, chunk]);
     const messages: Buffer[] = [];
-    while (rest.length >= 2 && rest.length >= 2 + rest.readUInt16BE(0)) {
-      const end = 2 + rest.readUInt16BE(0);
-      messages.push(rest.subarray(2, end));
-      rest = rest.subarray(end);
+    while (unread.length >= 2 && unread.length >= 2 + unread.readUInt16BE(0)) {
+      const end = 2 + unread.readUInt16BE(0);
+      messages.push(unread.subarray(2, end));
+      unread = unread.subarray(end);
     }
     // A slice of a few bytes would keep the entire chunk in memory.
-    this.#rest = Buffer.from(rest);
+    this.#buffered = Buffer.from(unread);
     return messages;
   }
 }

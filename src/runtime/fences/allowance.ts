@@ -9,24 +9,24 @@ export class Allowance {
   readonly #burst: number;
   readonly #perSecond: number;
   readonly #now: () => number;
-  #left: number;
-  #at: number;
+  #tokens: number;
+  #refilledAt: number;
 
   /** @param now monotonic milliseconds */
   constructor({ burst, perSecond }: Pace, now: () => number = () => performance.now()) {
     this.#burst = burst;
     this.#perSecond = perSecond;
     this.#now = now;
-    this.#left = burst;
-    this.#at = now();
+    this.#tokens = burst;
+    this.#refilledAt = now();
   }
 
   take(amount = 1): boolean {
     const now = this.#now();
-    this.#left = Math.min(this.#burst, this.#left + ((now - this.#at) / 1_000) * this.#perSecond);
-    this.#at = now;
-    if (this.#left < amount) return false;
-    this.#left -= amount;
+    this.#tokens = Math.min(this.#burst, this.#tokens + ((now - this.#refilledAt) / 1_000) * this.#perSecond);
+    this.#refilledAt = now;
+    if (this.#tokens < amount) return false;
+    this.#tokens -= amount;
     return true;
   }
 }

@@ -46,60 +46,60 @@ export class ConnectionBounds<C extends BoundConnection> {
    */
   admit(connection: C, address: string | undefined): boolean {
     const group = addressGroup(address);
-    const ofAddress = this.#addresses.get(group) ?? { idle: new Set(), busy: new Set() };
-    if (!this.#makeSpace(ofAddress)) {
+    const addressConnections = this.#addresses.get(group) ?? { idle: new Set(), busy: new Set() };
+    if (!this.#makeSpace(addressConnections)) {
       connection.destroy();
       return false;
     }
-    this.#addresses.set(group, ofAddress);
-    ofAddress.idle.add(connection);
+    this.#addresses.set(group, addressConnections);
+    addressConnections.idle.add(connection);
     this.#idle++;
-    this.#of.set(connection, ofAddress);
+    this.#of.set(connection, addressConnections);
     connection.once('close', () => this.#forget(connection, group));
     return true;
   }
 
   busy(connection: C): void {
-    const ofAddress = this.#of.get(connection);
-    if (ofAddress === undefined || !this.#takeIdle(ofAddress, connection)) return;
-    ofAddress.busy.add(connection);
+    const addressConnections = this.#of.get(connection);
+    if (addressConnections === undefined || !this.#takeIdle(addressConnections, connection)) return;
+    addressConnections.busy.add(connection);
   }
 
   idle(connection: C): void {
-    const ofAddress = this.#of.get(connection);
-    if (!ofAddress?.busy.delete(connection)) return;
-    ofAddress.idle.add(connection);
+    const addressConnections = this.#of.get(connection);
+    if (!addressConnections?.busy.delete(connection)) return;
+    addressConnections.idle.add(connection);
     this.#idle++;
   }
 
   /** Removes a connection from the counts that another component will manage. */
   release(connection: C): void {
-    const ofAddress = this.#of.get(connection);
+    const addressConnections = this.#of.get(connection);
     this.#of.delete(connection);
-    if (ofAddress === undefined) return;
-    this.#takeIdle(ofAddress, connection);
-    ofAddress.busy.delete(connection);
+    if (addressConnections === undefined) return;
+    this.#takeIdle(addressConnections, connection);
+    addressConnections.busy.delete(connection);
   }
 
   get size(): number {
     return this.#of.size;
   }
 
-  #makeSpace(ofAddress: OfAddress<C>): boolean {
+  #makeSpace(addressConnections: OfAddress<C>): boolean {
     const {
       maxPerAddress,
       maxConnections,
       maxIdlePerAddress = maxPerAddress,
       maxIdleConnections = maxConnections,
     } = this.#options;
-    if (countOf(ofAddress) >= maxPerAddress || ofAddress.idle.size >= maxIdlePerAddress)
-      return this.#closeIdle(ofAddress);
+    if (countOf(addressConnections) >= maxPerAddress || addressConnections.idle.size >= maxIdlePerAddress)
+      return this.#closeIdle(addressConnections);
     if (this.#of.size < maxConnections && this.#idle < maxIdleConnections) return true;
     const largest = this.#addressWithMost();
     if (largest === undefined) return false;
     const isFair =
-      largest.idle.size > ofAddress.idle.size + 1 ||
-      (this.#options.isIdleReplaced === true && countOf(ofAddress) === 0);
+      largest.idle.size > addressConnections.idle.size + 1 ||
+      (this.#options.isIdleReplaced === true && countOf(addressConnections) === 0);
     return isFair && this.#closeIdle(largest);
   }
 
@@ -109,9 +109,9 @@ export class ConnectionBounds<C extends BoundConnection> {
     return largest;
   }
 
-  #closeIdle(ofAddress: OfAddress<C>): boolean {
-    for (const oldest of ofAddress.idle) {
-      this.#takeIdle(ofAddress, oldest);
+  #closeIdle(addressConnections: OfAddress<C>): boolean {
+    for (const oldest of addressConnections.idle) {
+      this.#takeIdle(addressConnections, oldest);
       this.#of.delete(oldest);
       oldest.destroy();
       return true;
@@ -119,19 +119,20 @@ export class ConnectionBounds<C extends BoundConnection> {
     return false;
   }
 
-  #takeIdle(ofAddress: OfAddress<C>, connection: C): boolean {
-    const wasIdle = ofAddress.idle.delete(connection);
+  #takeIdle(addressConnections: OfAddress<C>, connection: C): boolean {
+    const wasIdle = addressConnections.idle.delete(connection);
     if (wasIdle) this.#idle--;
     return wasIdle;
   }
 
   #forget(connection: C, group: string): void {
-    const ofAddress = this.#of.get(connection) ?? this.#addresses.get(group);
+    const addressConnections = this.#of.get(connection) ?? this.#addresses.get(group);
     this.#of.delete(connection);
-    if (ofAddress === undefined) return;
-    this.#takeIdle(ofAddress, connection);
-    ofAddress.busy.delete(connection);
-    if (countOf(ofAddress) === 0 && this.#addresses.get(group) === ofAddress) this.#addresses.delete(group);
+    if (addressConnections === undefined) return;
+    this.#takeIdle(addressConnections, connection);
+    addressConnections.busy.delete(connection);
+    if (countOf(addressConnections) === 0 && this.#addresses.get(group) === addressConnections)
+      this.#addresses.delete(group);
   }
 }
 

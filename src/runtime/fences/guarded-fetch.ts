@@ -58,18 +58,21 @@ const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 export function guardedFetch(blocked: BlockedAddresses, options: GuardOptions = {}): GuardedFetch {
   const { maxRedirects = defaultMaxRedirects, isInsecure = () => false } = options;
   return async (url, { signal, headers: allHeaders }) => {
-    let at = url;
+    let currentUrl = url;
     let sent = allHeaders;
     for (let followed = 0; ; followed++) {
-      const guard = { ...connectionGuard(at, blocked, options), ...(isInsecure(new URL(at).host) && unverified) };
-      const response = await getOnce(at, { signal, headers: sent }, guard);
+      const guard = {
+        ...connectionGuard(currentUrl, blocked, options),
+        ...(isInsecure(new URL(currentUrl).host) && unverified),
+      };
+      const response = await getOnce(currentUrl, { signal, headers: sent }, guard);
       const { statusCode: status = 0, headers } = response;
       if (!redirects.has(status)) return responseOf(response, status);
       response.destroy();
       if (followed === maxRedirects) throw new Error(`more than ${maxRedirects} redirects`);
-      const target = redirectTarget(at, headers.location);
-      if (new URL(target).origin !== new URL(at).origin) sent = withoutAuthorization(sent);
-      at = target;
+      const target = redirectTarget(currentUrl, headers.location);
+      if (new URL(target).origin !== new URL(currentUrl).origin) sent = withoutAuthorization(sent);
+      currentUrl = target;
     }
   };
 }

@@ -113,9 +113,9 @@ export function fenceServer<S extends Server>(
     const connection = connectionOf(socket);
     bounds.busy(connection);
     response.on('close', () => {
-      const left = (underWay.get(socket) ?? 1) - 1;
-      underWay.set(socket, left);
-      if (left === 0) bounds.idle(connection);
+      const remainingRequests = (underWay.get(socket) ?? 1) - 1;
+      underWay.set(socket, remainingRequests);
+      if (remainingRequests === 0) bounds.idle(connection);
     });
     closeWhenUnread(response, limits.unreadMs);
     fence(request, response, serve, options);

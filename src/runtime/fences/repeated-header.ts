@@ -12,12 +12,12 @@ const singleHeaders: ReadonlySet<string> = new Set([
  * @returns the name of the first such header that is repeated
  */
 export function repeatedHeader(rawHeaders: readonly unknown[]): string | undefined {
-  const seen = new Set<string>();
-  for (let at = 0; at < rawHeaders.length; at += 2) {
-    const name = String(rawHeaders[at]).toLowerCase();
+  const seenNames = new Set<string>();
+  for (let headerIndex = 0; headerIndex < rawHeaders.length; headerIndex += 2) {
+    const name = String(rawHeaders[headerIndex]).toLowerCase();
     if (!singleHeaders.has(name)) continue;
-    if (seen.has(name)) return name;
-    seen.add(name);
+    if (seenNames.has(name)) return name;
+    seenNames.add(name);
   }
   return undefined;
 }

@@ -54,7 +54,7 @@ class WatchedFile {
     if (isThere) return;
     this.#stop = stop;
     // Asynchronous, as for an existing directory, because the caller has not received its stop function yet.
-    setImmediate(() => this.#changed(this.#path));
+    setImmediate(() => this.#onChange(this.#path));
   }
 
   stop(): void {
@@ -62,7 +62,7 @@ class WatchedFile {
     this.#stop();
   }
 
-  #changed(path: string): void {
+  #onChange(path: string): void {
     if (!this.#isStopped) this.#handlers.changed(path);
   }
 
@@ -84,20 +84,20 @@ class WatchedFile {
       void watcher.close();
     };
     watcher.on('all', (event, where) => {
-      this.#changed(where);
+      this.#onChange(where);
       if (event !== 'unlinkDir' || where !== directory || this.#isStopped) return;
       this.#stop();
       this.begin();
     });
-    watcher.on('ready', () => this.#changed(directory));
+    watcher.on('ready', () => this.#onChange(directory));
     watcher.on('error', (error) => this.#failed(error));
   }
 }
 
 /** Matches `..data` and the like directly in the directory, and their content. */
 function isBehindLink(directory: string, path: string): boolean {
-  for (let at = path; at.length > directory.length; at = dirname(at)) {
-    if (dirname(at) === directory) return basename(at).startsWith('..');
+  for (let current = path; current.length > directory.length; current = dirname(current)) {
+    if (dirname(current) === directory) return basename(current).startsWith('..');
   }
   return false;
 }

@@ -7,13 +7,13 @@ import { isSystemError } from '../errors.ts';
  * ENOENT (below a removed working directory, in /proc).
  */
 export function makeFolder(path: string, mode = 0o777): void {
-  const missing: string[] = [];
+  const missingFolders: string[] = [];
   for (let folder = path; !createIfMissing(folder, mode); folder = dirname(folder)) {
-    missing.push(folder);
+    missingFolders.push(folder);
     // Without an ancestor, ENOENT has another cause, which the next attempt throws.
     if (dirname(folder) === folder || folder === '.') break;
   }
-  for (const folder of missing.toReversed()) mkdirUnlessThere(folder, mode);
+  for (const folder of missingFolders.toReversed()) mkdirUnlessThere(folder, mode);
 }
 
 function createIfMissing(folder: string, mode: number): boolean {

@@ -18,9 +18,9 @@ export interface DirectoryHandlers {
 
 /** @returns a function that stops waiting; no handler is called afterwards */
 export function onDirectoryCreated(directory: string, handlers: DirectoryHandlers): () => void {
-  const missing = new MissingDirectory(directory, handlers);
-  missing.check();
-  return () => missing.end();
+  const missingDirectory = new MissingDirectory(directory, handlers);
+  missingDirectory.check();
+  return () => missingDirectory.end();
 }
 
 class MissingDirectory {

@@ -30,14 +30,14 @@ type Links = Map<string, string | undefined>;
 export async function readTogether<T>(read: (at: (path: string) => Promise<string>) => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     const links: Links = new Map();
-    const at = async (path: string): Promise<string> => {
+    const locate = async (path: string): Promise<string> => {
       const steps = resolving(path, links);
       let step = steps.next();
       while (!step.done) step = steps.next(await targetOf(step.value));
       return step.value;
     };
     try {
-      const result = await read(at);
+      const result = await read(locate);
       if (attempt === maxAttempts || (await areUnchanged(links))) return result;
     } catch (error) {
       if (attempt === maxAttempts || (await areUnchanged(links))) throw error;
@@ -49,7 +49,7 @@ export async function readTogether<T>(read: (at: (path: string) => Promise<strin
 export function readTogetherSync<T>(read: (at: (path: string) => string) => T): T {
   for (let attempt = 1; ; attempt++) {
     const links: Links = new Map();
-    const at = (path: string): string => {
+    const locate = (path: string): string => {
       const steps = resolving(path, links);
       let step = steps.next();
       while (!step.done) step = steps.next(linkTarget(step.value));
@@ -58,7 +58,7 @@ export function readTogetherSync<T>(read: (at: (path: string) => string) => T): 
     const isLast = (): boolean =>
       attempt === maxAttempts || [...links].every(([path, target]) => linkTarget(path) === target);
     try {
-      const result = read(at);
+      const result = read(locate);
       if (isLast()) return result;
     } catch (error) {
       if (isLast()) throw error;
@@ -68,28 +68,28 @@ export function readTogetherSync<T>(read: (at: (path: string) => string) => T): 
 
 /** Yields each path whose link must be read, and returns the path without links. */
 function* resolving(path: string, links: Links): Generator<string, string, string | undefined> {
-  const rest = (path.startsWith('/') ? path : join(process.cwd(), path)).split('/').reverse();
-  let at = '/';
+  const remainingNames = (path.startsWith('/') ? path : join(process.cwd(), path)).split('/').reverse();
+  let resolvedPath = '/';
   let followed = 0;
-  while (rest.length > 0) {
-    const name = rest.pop()!;
+  while (remainingNames.length > 0) {
+    const name = remainingNames.pop()!;
     if (name === '' || name === '.') continue;
     if (name === '..') {
-      at = dirname(at);
+      resolvedPath = dirname(resolvedPath);
       continue;
     }
-    const next = join(at, name);
+    const next = join(resolvedPath, name);
     // The text of a link in /proc does not identify its target.
     if (!links.has(next)) links.set(next, next.startsWith('/proc/') ? undefined : yield next);
     const target = links.get(next);
-    if (target === undefined) at = next;
+    if (target === undefined) resolvedPath = next;
     else if (++followed > maxLinks) return path;
     else {
-      rest.push(...target.split('/').reverse());
-      if (target.startsWith('/')) at = '/';
+      remainingNames.push(...target.split('/').reverse());
+      if (target.startsWith('/')) resolvedPath = '/';
     }
   }
-  return at;
+  return resolvedPath;
 }
 
 async function areUnchanged(links: Links): Promise<boolean> {

@@ -36,7 +36,7 @@ export function replaceFileSync(
     const descriptor = openSync(beside, 'wx', mode);
     try {
       const isWhole = typeof content === 'string' || content instanceof Uint8Array;
-      for (const piece of isWhole ? [content] : content) writeFileSync(descriptor, piece);
+      for (const chunk of isWhole ? [content] : content) writeFileSync(descriptor, chunk);
       if (flush !== 'none') fsyncSync(descriptor);
     } finally {
       closeSync(descriptor);

@@ -13,13 +13,13 @@ export function parseResolvConf(text: string): ResolvConf {
   const servers: string[] = [];
   let search: string[] = [];
   for (const line of text.split('\n')) {
-    const [keyword, ...words] = line
+    const [keyword, ...values] = line
       .replace(/[#;].*$/, '')
       .trim()
       .split(/\s+/);
-    if (keyword === 'nameserver' && isIP(words[0] ?? '') !== 0) servers.push(words[0]!);
+    if (keyword === 'nameserver' && isIP(values[0] ?? '') !== 0) servers.push(values[0]!);
     else if (keyword === 'search' || keyword === 'domain') {
-      search = words.map((word) => word.toLowerCase().replace(/\.$/, '')).filter((word) => word !== '');
+      search = values.map((domain) => domain.toLowerCase().replace(/\.$/, '')).filter((domain) => domain !== '');
     }
   }
   return { servers, search };

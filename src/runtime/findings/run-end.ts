@@ -23,8 +23,9 @@ export function failedStart({ event, to }: TraceRecord & { kind: 'event' }): str
 
 /** The errors with which a root actor ended; empty after an ordered end. */
 export function troubleOf(output: unknown): readonly string[] {
-  const trouble = typeof output === 'object' && output !== null ? (output as { trouble?: unknown }).trouble : undefined;
-  return Array.isArray(trouble) ? trouble.map((line) => text(line)) : [];
+  const troubleLines =
+    typeof output === 'object' && output !== null ? (output as { troubleLines?: unknown }).troubleLines : undefined;
+  return Array.isArray(troubleLines) ? troubleLines.map((line) => text(line)) : [];
 }
 
 export function orderedEndSentence(ms: number, order: TracedEvent): string {
@@ -78,11 +79,11 @@ export class RunEnd {
   }
 
   #ended({ status, output, error, t }: TraceRecord & { kind: 'stop' }): string | undefined {
-    const trouble = troubleOf(output);
-    if (status === 'error' || trouble.length > 0) {
+    const troubleLines = troubleOf(output);
+    if (status === 'error' || troubleLines.length > 0) {
       this.#isFailure = true;
       if (this.#failures > 0) return retriesExhaustedSentence(this.#failures, this.#reason);
-      return errorEndSentence(trouble.length > 0 ? trouble : [text(error)]);
+      return errorEndSentence(troubleLines.length > 0 ? troubleLines : [text(error)]);
     }
     return this.#ordered === undefined ? undefined : orderedEndSentence(t - this.#ordered.t, this.#ordered.event);
   }

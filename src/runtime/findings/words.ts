@@ -26,8 +26,8 @@ export function fileName(path: string): string {
   return names.at(-1) ?? path;
 }
 
-export function count(n: number, one: string, many = `${one}s`): string {
-  return `${n.toLocaleString('en')} ${n === 1 ? one : many}`;
+export function count(n: number, singular: string, many = `${singular}s`): string {
+  return `${n.toLocaleString('en')} ${n === 1 ? singular : many}`;
 }
 
 /** A value of a trace, of any type and length, in one line. */

@@ -51,36 +51,36 @@ export class Execution {
     return this.#output.join('');
   }
 
-  #write(text: string, at: Position): void {
+  #write(text: string, position: Position): void {
     this.#length += text.length;
-    if (this.#length > maxOutput) throw new TemplateError(at, `the output has more than ${maxOutput} characters`);
+    if (this.#length > maxOutput) throw new TemplateError(position, `the output has more than ${maxOutput} characters`);
     this.#output.push(text);
   }
 
-  #step(at: Position): void {
-    if (++this.#steps > maxSteps) throw new TemplateError(at, `more than ${maxSteps} steps`);
+  #step(position: Position): void {
+    if (++this.#steps > maxSteps) throw new TemplateError(position, `more than ${maxSteps} steps`);
   }
 
   /** Lists may contain one another many times, so counting stops at the limit, not at the last item. */
-  #handle(values: readonly GoValue[], at: Position): void {
-    const left = [...values];
-    for (let value = left.pop(); left.length > 0 || value !== undefined; value = left.pop()) {
+  #handle(values: readonly GoValue[], position: Position): void {
+    const pending = [...values];
+    for (let value = pending.pop(); pending.length > 0 || value !== undefined; value = pending.pop()) {
       this.#handled += typeof value === 'string' ? value.length + 1 : 1;
       if (this.#handled > maxHandled)
-        throw new TemplateError(at, `functions handle more than ${maxHandled} characters`);
-      if (isList(value)) for (const item of value) left.push(item);
-      else if (value instanceof GoMap) for (const item of value.values()) left.push(item);
+        throw new TemplateError(position, `functions handle more than ${maxHandled} characters`);
+      if (isList(value)) for (const item of value) pending.push(item);
+      else if (value instanceof GoMap) for (const item of value.values()) pending.push(item);
     }
   }
 
   #walk(dot: GoValue, nodes: readonly Node[]): Interruption {
-    let at: Position = { line: 1, column: 1 };
+    let position: Position = { line: 1, column: 1 };
     for (const node of nodes) {
       if (node.is === 'text') {
-        this.#write(node.text, at);
+        this.#write(node.text, position);
         continue;
       }
-      at = node;
+      position = node;
       this.#step(node);
       const interruption = this.#execute(dot, node);
       if (interruption !== undefined) return interruption;
@@ -191,9 +191,9 @@ export class Execution {
     return result;
   }
 
-  #variable(name: string, at: Position): Variable {
+  #variable(name: string, position: Position): Variable {
     const variable = this.#variables.findLast((candidate) => candidate.name === name);
-    if (variable === undefined) throw new TemplateError(at, `undefined variable ${JSON.stringify(name)}`);
+    if (variable === undefined) throw new TemplateError(position, `undefined variable ${JSON.stringify(name)}`);
     return variable;
   }
 
@@ -242,40 +242,40 @@ export class Execution {
     for (const [index, name] of fields.entries()) {
       if (value === undefined) return undefined;
       const isCalled = hasArguments && index === fields.length - 1;
-      const at = { line, column };
+      const position = { line, column };
       if (this.#isInCondition && value instanceof GoStruct && !value.fields.has(name) && value.onUnknownInCondition) {
-        value.onUnknownInCondition(name, at);
+        value.onUnknownInCondition(name, position);
         return undefined;
       }
-      value = field(value, name, isCalled, at);
+      value = field(value, name, isCalled, position);
     }
     return value;
   }
 
   #function(
     dot: GoValue,
-    at: OperandNode & { is: 'function' },
+    functionNode: OperandNode & { is: 'function' },
     operands: readonly OperandNode[],
     final: Final,
   ): GoValue {
-    const { name } = at;
+    const { name } = functionNode;
     const called = this.#functions.get(name)!;
     const count = operands.length + (final === none ? 0 : 1);
-    checkCount(at, called, count);
+    checkCount(functionNode, called, count);
     if (name === 'and' || name === 'or') return this.#shortCircuit(dot, name, operands, final);
     const values = operands.map((operand) => this.#operand(dot, operand));
     if (final !== none) values.push(final);
     if (called.takesText && typeof values[0] !== 'string') {
-      throw new TemplateError(operands[0] ?? at, `${name} needs a string, got ${typeName(values[0])}`);
+      throw new TemplateError(operands[0] ?? functionNode, `${name} needs a string, got ${typeName(values[0])}`);
     }
-    this.#handle(values, at);
+    this.#handle(values, functionNode);
     try {
       const result = called.call(values);
-      this.#handle([result], at);
+      this.#handle([result], functionNode);
       return result;
     } catch (error) {
       if (!(error instanceof FunctionError)) throw error;
-      throw new TemplateError(at, `${name}: ${error.message}`);
+      throw new TemplateError(functionNode, `${name}: ${error.message}`);
     }
   }
 
@@ -289,25 +289,32 @@ export class Execution {
   }
 }
 
-function checkCount(at: OperandNode & { is: 'function' }, { min, max }: TemplateFunction, count: number): void {
+function checkCount(
+  functionNode: OperandNode & { is: 'function' },
+  { min, max }: TemplateFunction,
+  count: number,
+): void {
   if (count >= min && count <= (max ?? count)) return;
   const expected = max === undefined ? `at least ${min}` : max === min ? `${min}` : `${min} to ${max}`;
-  throw new TemplateError(at, `wrong number of arguments for ${at.name}: expected ${expected}, got ${count}`);
+  throw new TemplateError(
+    functionNode,
+    `wrong number of arguments for ${functionNode.name}: expected ${expected}, got ${count}`,
+  );
 }
 
 interface WithFields extends Position {
   readonly fields: readonly string[];
 }
 
-function field(value: GoValue, name: string, isCalled: boolean, at: Position): GoValue {
+function field(value: GoValue, name: string, isCalled: boolean, position: Position): GoValue {
   if (value instanceof GoMap || (value instanceof GoStruct && value.fields.has(name))) {
-    if (isCalled) throw new TemplateError(at, `.${name} is not a function and takes no arguments`);
+    if (isCalled) throw new TemplateError(position, `.${name} is not a function and takes no arguments`);
     return value instanceof GoMap ? value.get(name) : value.fields.get(name);
   }
   if (value instanceof GoStruct)
-    throw new TemplateError(at, `unknown field ${JSON.stringify(name)} of ${value.typeName}`);
-  if (value === null) throw new TemplateError(at, `field ${JSON.stringify(name)} of nil`);
-  throw new TemplateError(at, `field ${JSON.stringify(name)} of a value of type ${typeName(value)}`);
+    throw new TemplateError(position, `unknown field ${JSON.stringify(name)} of ${value.typeName}`);
+  if (value === null) throw new TemplateError(position, `field ${JSON.stringify(name)} of nil`);
+  throw new TemplateError(position, `field ${JSON.stringify(name)} of a value of type ${typeName(value)}`);
 }
 
 function nameOf(operand: OperandNode): string {

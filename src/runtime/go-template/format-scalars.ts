@@ -20,10 +20,10 @@ export const noFlags: Flags = {};
 
 /** Pads to the width of the flags with spaces, or numbers with zeros if a flag requests it. */
 export function pad(text: string, { width = 0, minus, zero }: Flags): string {
-  const missing = width - [...text].length;
-  if (missing <= 0) return text;
-  if (minus) return text + ' '.repeat(missing);
-  return (zero ? '0' : ' ').repeat(missing) + text;
+  const paddingLength = width - [...text].length;
+  if (paddingLength <= 0) return text;
+  if (minus) return text + ' '.repeat(paddingLength);
+  return (zero ? '0' : ' ').repeat(paddingLength) + text;
 }
 
 const bases: Readonly<Record<string, readonly [radix: number, prefix: string]>> = {
@@ -58,8 +58,8 @@ function formatCharacter(value: bigint, verb: 'c' | 'q' | 'U', flags: Flags): st
     .toString(16)
     .toUpperCase()
     .padStart(Math.max(4, flags.precision ?? 4), '0');
-  const shown = flags.sharp && isPoint && isPrintable(character) ? ` '${character}'` : '';
-  return pad(`U+${code}${shown}`, { ...flags, zero: false });
+  const characterText = flags.sharp && isPoint && isPrintable(character) ? ` '${character}'` : '';
+  return pad(`U+${code}${characterText}`, { ...flags, zero: false });
 }
 
 /** @returns `undefined` if a float64 has no such verb */
@@ -70,10 +70,10 @@ export function formatFloat(value: number, verb: string, flags: Flags): string |
   const sign = isNegative ? '-' : flags.plus ? '+' : flags.space ? ' ' : '';
   if (Number.isNaN(value)) return pad(`${sign}NaN`, { ...flags, zero: false });
   if (!Number.isFinite(value)) return pad(`${sign || '+'}Inf`, { ...flags, zero: false });
-  const shown = flags.sharp ? withPoint(digits, verb, flags.precision) : digits;
+  const shownDigits = flags.sharp ? withPoint(digits, verb, flags.precision) : digits;
   if (flags.zero && !flags.minus && flags.width !== undefined)
-    return sign + shown.padStart(flags.width - sign.length, '0');
-  return pad(sign + shown, { ...flags, zero: false });
+    return sign + shownDigits.padStart(flags.width - sign.length, '0');
+  return pad(sign + shownDigits, { ...flags, zero: false });
 }
 
 function floatDigits(magnitude: number, verb: string, { precision }: Flags): string | undefined {
@@ -112,33 +112,33 @@ function general(magnitude: number, precision: number | undefined): string {
   const isWhole = significant.length >= exponent + 1;
   const limit = digits === undefined ? maxPlainExponent : isWhole ? Math.min(digits, significant.length) : digits;
   if (exponent < -4 || exponent >= limit) {
-    const rest = significant.slice(1);
-    return `${significant[0]}${rest === '' ? '' : `.${rest}`}e${signedPower(exponent)}`;
+    const fractionDigits = significant.slice(1);
+    return `${significant[0]}${fractionDigits === '' ? '' : `.${fractionDigits}`}e${signedPower(exponent)}`;
   }
   if (exponent < 0) return `0.${'0'.repeat(-exponent - 1)}${significant}`;
-  const whole = significant.slice(0, exponent + 1).padEnd(exponent + 1, '0');
+  const integerDigits = significant.slice(0, exponent + 1).padEnd(exponent + 1, '0');
   const fraction = significant.slice(exponent + 1);
-  return fraction === '' ? whole : `${whole}.${fraction}`;
+  return fraction === '' ? integerDigits : `${integerDigits}.${fraction}`;
 }
 
 function exponential(magnitude: number, precision: number): string {
-  const places = Math.min(precision, maxPrecision);
+  const decimals = Math.min(precision, maxPrecision);
   let exponent = Number(magnitude.toExponential().split('e')[1]);
-  let digits = scaled(magnitude, places - exponent).toString();
-  if (digits.length > places + 1) {
+  let digits = scaled(magnitude, decimals - exponent).toString();
+  if (digits.length > decimals + 1) {
     exponent++;
     digits = digits.slice(0, -1);
   }
-  const shown = digits.padEnd(places + 1, '0');
-  return `${shown[0]}${places > 0 ? `.${shown.slice(1)}` : ''}e${signedPower(exponent)}`;
+  const paddedDigits = digits.padEnd(decimals + 1, '0');
+  return `${paddedDigits[0]}${decimals > 0 ? `.${paddedDigits.slice(1)}` : ''}e${signedPower(exponent)}`;
 }
 
 function fixed(magnitude: number, precision: number): string {
-  const places = Math.min(precision, maxPrecision);
-  const digits = scaled(magnitude, places)
+  const decimals = Math.min(precision, maxPrecision);
+  const digits = scaled(magnitude, decimals)
     .toString()
-    .padStart(places + 1, '0');
-  return places === 0 ? digits : `${digits.slice(0, -places)}.${digits.slice(-places)}`;
+    .padStart(decimals + 1, '0');
+  return decimals === 0 ? digits : `${digits.slice(0, -decimals)}.${digits.slice(-decimals)}`;
 }
 
 /** More than the digits of any float64, which has fewer than 1,100. */
@@ -158,10 +158,10 @@ function scaled(magnitude: number, power: number): bigint {
   else denominator <<= -shift;
   if (power > 0) numerator *= 10n ** BigInt(power);
   else denominator *= 10n ** BigInt(-power);
-  const whole = numerator / denominator;
-  const rest = (numerator % denominator) * 2n;
-  const roundsUp = rest > denominator || (rest === denominator && whole % 2n === 1n);
-  return roundsUp ? whole + 1n : whole;
+  const quotient = numerator / denominator;
+  const doubledRemainder = (numerator % denominator) * 2n;
+  const roundsUp = doubledRemainder > denominator || (doubledRemainder === denominator && quotient % 2n === 1n);
+  return roundsUp ? quotient + 1n : quotient;
 }
 
 function signedPower(exponent: number): string {
@@ -184,8 +184,8 @@ function quoteCharacter(character: string, { plus }: Flags): string {
 
 function escaped(character: string, quoteSign: string, onlyAscii: boolean): string {
   if (character === quoteSign) return `\\${character}`;
-  const known = quotedSigns[character];
-  if (known !== undefined) return known;
+  const knownEscape = quotedSigns[character];
+  if (knownEscape !== undefined) return knownEscape;
   const code = character.codePointAt(0)!;
   if (isPrintable(character) && !(onlyAscii && code > 126)) return character;
   if (code < 0x20 || code === 0x7f) return `\\x${code.toString(16).padStart(2, '0')}`;

@@ -35,10 +35,10 @@ export function sprintf(format: string, args: readonly GoValue[]): string {
     reader.isGood = true;
     reader.select(widthIndex);
     if (width === '*') {
-      const given = reader.nextInteger();
-      if (given === undefined) problems += '%!(BADWIDTH)';
-      else if (given < 0) Object.assign(flags, { width: -given, minus: true, zero: false });
-      else flags.width = given;
+      const givenWidth = reader.nextInteger();
+      if (givenWidth === undefined) problems += '%!(BADWIDTH)';
+      else if (givenWidth < 0) Object.assign(flags, { width: -givenWidth, minus: true, zero: false });
+      else flags.width = givenWidth;
     } else if (width !== undefined) {
       if (widthIndex !== undefined) reader.isGood = false;
       flags.width = Number(width) > maxWidth ? undefined : Number(width);
@@ -47,9 +47,9 @@ export function sprintf(format: string, args: readonly GoValue[]): string {
       if (widthIndex !== undefined && width === undefined) reader.isGood = false;
       reader.select(precisionIndex);
       if (precision === '*') {
-        const given = reader.nextInteger();
-        if (given === undefined) problems += '%!(BADPREC)';
-        else if (given >= 0) flags.precision = given;
+        const givenPrecision = reader.nextInteger();
+        if (givenPrecision === undefined) problems += '%!(BADPREC)';
+        else if (givenPrecision >= 0) flags.precision = givenPrecision;
       } else flags.precision = Number(precision) > maxWidth ? undefined : Number(precision);
     }
     reader.select(index);
@@ -73,13 +73,13 @@ function directed(verb: string, flags: Flags, reader: ArgumentReader): string {
 
 function flagsOf(text: string): Flags {
   const minus = text.includes('-');
-  const has = (sign: string): boolean => text.includes(sign);
-  return { minus, plus: has('+'), sharp: has('#'), space: has(' '), zero: has('0') };
+  const hasFlag = (sign: string): boolean => text.includes(sign);
+  return { minus, plus: hasFlag('+'), sharp: hasFlag('#'), space: hasFlag(' '), zero: hasFlag('0') };
 }
 
 class ArgumentReader {
   readonly #args: readonly GoValue[];
-  #at = 0;
+  #offset = 0;
   #isReordered = false;
   isGood = true;
 
@@ -93,15 +93,15 @@ class ArgumentReader {
     this.#isReordered = true;
     const number = /^\[(\d+)\]$/.exec(index)?.[1];
     if (number === undefined || Number(number) < 1 || Number(number) > this.#args.length) this.isGood = false;
-    else this.#at = Number(number) - 1;
+    else this.#offset = Number(number) - 1;
   }
 
   hasNext(): boolean {
-    return this.#at < this.#args.length;
+    return this.#offset < this.#args.length;
   }
 
   next(): GoValue {
-    return this.#args[this.#at++];
+    return this.#args[this.#offset++];
   }
 
   nextInteger(): number | undefined {
@@ -113,7 +113,7 @@ class ArgumentReader {
   /** The unused arguments, as Go reports them. */
   rest(): string {
     if (this.#isReordered || !this.hasNext()) return '';
-    const extra = this.#args.slice(this.#at).map((value) => {
+    const extra = this.#args.slice(this.#offset).map((value) => {
       if (value === undefined || value === null) return '<nil>';
       return `${typeName(value)}=${formatValue(value, 'v', noFlags)}`;
     });

@@ -98,11 +98,11 @@ function slice(item: GoValue, indexes: readonly GoValue[]): GoValue {
   if (indexes.length > 3) throw new FunctionError(`too many slice indexes: ${indexes.length}`);
   if (typeof item !== 'string' && !isList(item)) throw new FunctionError(`can't slice item of type ${typeName(item)}`);
   if (typeof item === 'string' && indexes.length === 3) throw new FunctionError('cannot 3-index slice a string');
-  const whole = typeof item === 'string' ? Buffer.from(item) : item;
-  const [from = 0, to = whole.length, capacity = whole.length] = indexes.map((bound) => within(bound, whole.length));
+  const sliced = typeof item === 'string' ? Buffer.from(item) : item;
+  const [from = 0, to = sliced.length, capacity = sliced.length] = indexes.map((bound) => within(bound, sliced.length));
   if (from > to) throw new FunctionError(`invalid slice index: ${from} > ${to}`);
   if (to > capacity) throw new FunctionError(`invalid slice index: ${to} > ${capacity}`);
-  return Buffer.isBuffer(whole) ? whole.subarray(from, to).toString() : whole.slice(from, to);
+  return Buffer.isBuffer(sliced) ? sliced.subarray(from, to).toString() : sliced.slice(from, to);
 }
 
 function within(value: GoValue, last: number): number {
@@ -133,8 +133,8 @@ const scriptEscapes: Readonly<Record<string, string>> = {
 };
 
 function scriptEscape(character: string): string {
-  const known = scriptEscapes[character];
-  if (known !== undefined) return known;
+  const knownEscape = scriptEscapes[character];
+  if (knownEscape !== undefined) return knownEscape;
   if (isPrintable(character)) return character;
   return `\\u${character.codePointAt(0)!.toString(16).toUpperCase().padStart(4, '0')}`;
 }

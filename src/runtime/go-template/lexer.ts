@@ -73,7 +73,7 @@ class Lexer {
   readonly #input: string;
   readonly #tokens: Token[] = [];
   readonly #lineStarts: readonly number[];
-  #at = 0;
+  #offset = 0;
 
   constructor(input: string) {
     this.#input = input;
@@ -85,96 +85,99 @@ class Lexer {
   run(): Token[] {
     let trims = false;
     for (;;) {
-      const open = this.#input.indexOf(opening, this.#at);
-      const raw = this.#input.slice(this.#at, open < 0 ? undefined : open);
+      const openIndex = this.#input.indexOf(opening, this.#offset);
+      const raw = this.#input.slice(this.#offset, openIndex < 0 ? undefined : openIndex);
       const text = trims ? raw.replace(spaceAtBegin, '') : raw;
-      const trimsBefore = open >= 0 && /^-[ \t\r\n]/.test(this.#input.slice(open + 2, open + 4));
-      const shown = trimsBefore ? text.replace(spaceAtEnd, '') : text;
-      if (shown !== '') this.#push('text', shown, this.#at);
-      if (open < 0) break;
-      this.#at = open + 2 + (trimsBefore ? 2 : 0);
-      trims = this.#input.startsWith('/*', this.#at) ? this.#comment(open) : this.#action(open);
+      const trimsBefore = openIndex >= 0 && /^-[ \t\r\n]/.test(this.#input.slice(openIndex + 2, openIndex + 4));
+      const trimmedText = trimsBefore ? text.replace(spaceAtEnd, '') : text;
+      if (trimmedText !== '') this.#push('text', trimmedText, this.#offset);
+      if (openIndex < 0) break;
+      this.#offset = openIndex + 2 + (trimsBefore ? 2 : 0);
+      trims = this.#input.startsWith('/*', this.#offset) ? this.#comment(openIndex) : this.#action(openIndex);
     }
     this.#push('end', '', this.#input.length);
     return this.#tokens;
   }
 
   /** @returns whether the text after it is trimmed */
-  #comment(open: number): boolean {
-    const end = this.#input.indexOf('*/', this.#at + 2);
-    if (end < 0) throw this.#error(open, 'a comment is not closed with */');
-    this.#at = end + 2;
+  #comment(openIndex: number): boolean {
+    const end = this.#input.indexOf('*/', this.#offset + 2);
+    if (end < 0) throw this.#error(openIndex, 'a comment is not closed with */');
+    this.#offset = end + 2;
     const close = this.#match(closing);
-    if (close === undefined) throw this.#error(this.#at, 'a comment must end right before }}');
-    this.#at += close.length;
+    if (close === undefined) throw this.#error(this.#offset, 'a comment must end right before }}');
+    this.#offset += close.length;
     return close.length > 2;
   }
 
   /** @returns whether the text after it is trimmed */
-  #action(open: number): boolean {
-    this.#push('open', opening, open);
+  #action(openIndex: number): boolean {
+    this.#push('open', opening, openIndex);
     const parens: number[] = [];
     for (;;) {
       const close = this.#match(closing);
       if (close !== undefined) {
         const unclosed = parens.at(-1);
         if (unclosed !== undefined) throw this.#error(unclosed, 'a ( is not closed');
-        this.#push('close', close, this.#at);
-        this.#at += close.length;
+        this.#push('close', close, this.#offset);
+        this.#offset += close.length;
         return close.length > 2;
       }
-      const token = this.#token(open);
-      if (token.kind === 'paren(') parens.push(this.#at - 1);
-      if (token.kind === 'paren)' && parens.pop() === undefined) throw this.#error(this.#at - 1, 'unexpected )');
+      const token = this.#token(openIndex);
+      if (token.kind === 'paren(') parens.push(this.#offset - 1);
+      if (token.kind === 'paren)' && parens.pop() === undefined) throw this.#error(this.#offset - 1, 'unexpected )');
     }
   }
 
-  #token(open: number): Token {
-    if (this.#at >= this.#input.length) throw this.#error(open, 'an action is not closed with }}');
+  #token(openIndex: number): Token {
+    if (this.#offset >= this.#input.length) throw this.#error(openIndex, 'an action is not closed with }}');
     for (const [kind, rule] of rules) {
       const text = this.#match(rule);
       if (text === undefined) continue;
-      const begin = this.#at;
-      this.#at += text.length;
+      const begin = this.#offset;
+      this.#offset += text.length;
       const mustEnd = needsWordEnd.has(kind) || kind === 'number';
       if (mustEnd && this.#match(kind === 'number' ? numberEnd : wordEnd) === undefined) {
         const message = kind === 'number' ? 'number' : 'name';
-        throw this.#error(begin, `bad character in a ${message}: ${quoted(this.#input.slice(begin, this.#at + 1))}`);
+        throw this.#error(
+          begin,
+          `bad character in a ${message}: ${quoted(this.#input.slice(begin, this.#offset + 1))}`,
+        );
       }
       return this.#push(kind === 'word' ? wordKind(text) : kind, text, begin);
     }
-    const sign = this.#input[this.#at]!;
+    const sign = this.#input[this.#offset]!;
     const unclosed = {
       '"': 'a string is not closed',
       '`': 'a raw string is not closed',
       "'": 'a character is not closed',
     };
-    throw this.#error(this.#at, unclosed[sign as '"'] ?? `unexpected character ${quoted(sign)}`);
+    throw this.#error(this.#offset, unclosed[sign as '"'] ?? `unexpected character ${quoted(sign)}`);
   }
 
   #match(rule: RegExp): string | undefined {
-    rule.lastIndex = this.#at;
+    rule.lastIndex = this.#offset;
     return rule.exec(this.#input)?.[0];
   }
 
-  #push(kind: TokenKind, text: string, at: number): Token {
-    const token = { kind, text, ...this.#position(at) };
+  #push(kind: TokenKind, text: string, offset: number): Token {
+    const token = { kind, text, ...this.#position(offset) };
     this.#tokens.push(token);
     return token;
   }
 
-  #position(at: number): Position {
+  #position(offset: number): Position {
     let [low, high] = [0, this.#lineStarts.length];
     while (high - low > 1) {
       const middle = (low + high) >> 1;
-      if (this.#lineStarts[middle]! <= at) low = middle;
+      if (this.#lineStarts[middle]! <= offset) low = middle;
       else high = middle;
     }
-    return { line: low + 1, column: at - this.#lineStarts[low]! + 1 };
+    return { line: low + 1, column: offset - this.#lineStarts[low]! + 1 };
   }
 
-  #error(at: number, message: string): TemplateError {
-    return new TemplateError(this.#position(at), message);
+  #error(offset: number, message: string): TemplateError {
+    return new TemplateError(this.#position(offset), message);
   }
 }
 

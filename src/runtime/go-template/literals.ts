@@ -54,29 +54,30 @@ const escape = /\\(?:x([\da-fA-F]{2})|u([\da-fA-F]{4})|U([\da-fA-F]{8})|([0-7]{3
 function unescape(token: Token, quote: '"' | "'"): string {
   const bytes: Buffer[] = [];
   const content = token.text.slice(1, -1);
-  let at = 0;
+  let copiedUpTo = 0;
   for (const match of content.matchAll(escape)) {
-    bytes.push(Buffer.from(content.slice(at, match.index)));
+    bytes.push(Buffer.from(content.slice(copiedUpTo, match.index)));
     bytes.push(escaped(token, quote, match));
-    at = match.index + match[0].length;
+    copiedUpTo = match.index + match[0].length;
   }
-  return Buffer.concat([...bytes, Buffer.from(content.slice(at))]).toString();
+  return Buffer.concat([...bytes, Buffer.from(content.slice(copiedUpTo))]).toString();
 }
 
 function escaped(token: Token, quote: string, match: RegExpMatchArray): Buffer {
-  const [whole, byte, short, long, octal, simple] = match;
+  const [escape, byte, shortHex, long, octal, simple] = match;
   if (byte !== undefined || octal !== undefined) {
     const value = byte === undefined ? Number.parseInt(octal!, 8) : Number.parseInt(byte, 16);
     // In a character literal the value is a code point.
     if (value <= 255) return quote === "'" ? Buffer.from(String.fromCodePoint(value)) : Buffer.from([value]);
   }
-  const code = short ?? long;
+  const code = shortHex ?? long;
   if (code !== undefined) {
     const point = Number.parseInt(code, 16);
     if (point <= 0x10ffff && (point < 0xd800 || point > 0xdfff)) return Buffer.from(String.fromCodePoint(point));
   }
   if (simple === quote) return Buffer.from(quote);
-  const known = simple === undefined ? undefined : simpleEscapes[simple];
-  if (known === undefined) throw new TemplateError(token, `${token.text}: ${whole} is not a valid escape sequence`);
-  return Buffer.from(known);
+  const simpleEscape = simple === undefined ? undefined : simpleEscapes[simple];
+  if (simpleEscape === undefined)
+    throw new TemplateError(token, `${token.text}: ${escape} is not a valid escape sequence`);
+  return Buffer.from(simpleEscape);
 }

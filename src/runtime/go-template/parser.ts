@@ -26,7 +26,7 @@ class Parser {
   readonly #tokens: readonly Token[];
   readonly #isFunction: (name: string) => boolean;
   readonly #templates = new Map<string, readonly Node[]>();
-  #at = 0;
+  #tokenIndex = 0;
   #nesting = 0;
   #loops = 0;
   /** Variables in scope, innermost last. */
@@ -45,7 +45,7 @@ class Parser {
   }
 
   /** As in Go, an empty definition does not replace another one. */
-  #define(name: string, nodes: readonly Node[], at: Position): void {
+  #define(name: string, nodes: readonly Node[], position: Position): void {
     const isEmpty = nodes.every((node) => node.is === 'text' && /^\s*$/.test(node.text));
     const existing = this.#templates.get(name);
     if (existing === undefined || existing.length === 0) {
@@ -54,14 +54,14 @@ class Parser {
     }
     if (isEmpty) return;
     if (name !== mainTemplate && existing.some((node) => node.is !== 'text' || /\S/.test(node.text)))
-      throw error(at, `template ${JSON.stringify(name)} is defined twice`);
+      throw error(position, `template ${JSON.stringify(name)} is defined twice`);
     this.#templates.set(name, nodes);
   }
 
   #nodes(): { nodes: Node[]; ending: Ending } {
     const nodes: Node[] = [];
     for (;;) {
-      const token = this.#tokens[this.#at++]!;
+      const token = this.#tokens[this.#tokenIndex++]!;
       if (token.kind === 'end') return { nodes, ending: { ...token, word: undefined } };
       if (token.kind === 'text') {
         nodes.push({ is: 'text', text: token.text });
@@ -69,7 +69,7 @@ class Parser {
       }
       const word = this.#skipSpace();
       if (word.kind === 'keyword' && (word.text === 'end' || word.text === 'else')) {
-        this.#at++;
+        this.#tokenIndex++;
         return { nodes, ending: { line: word.line, column: word.column, word: word.text } };
       }
       const node = this.#action(token);
@@ -77,95 +77,95 @@ class Parser {
     }
   }
 
-  #action(open: Token): Node | undefined {
-    const word = this.#skipSpace();
-    if (word.kind !== 'keyword' || word.text === 'nil') {
-      return { is: 'action', ...positionOf(word), pipe: this.#pipeline('close', 'command') };
+  #action(openToken: Token): Node | undefined {
+    const token = this.#skipSpace();
+    if (token.kind !== 'keyword' || token.text === 'nil') {
+      return { is: 'action', ...positionOf(token), pipe: this.#pipeline('close', 'command') };
     }
-    this.#at++;
-    switch (word.text) {
+    this.#tokenIndex++;
+    switch (token.text) {
       case 'if':
       case 'with':
       case 'range':
-        return this.#branch(word.text, word);
+        return this.#branch(token.text, token);
       case 'define':
-        this.#definition(word);
+        this.#definition(token);
         return undefined;
       case 'template':
       case 'block':
-        return this.#template(word);
+        return this.#template(token);
       case 'break':
       case 'continue':
-        if (this.#loops === 0) throw error(word, `{{${word.text}}} outside {{range}}`);
-        this.#expectClose(word.text);
-        return { is: word.text, ...positionOf(word) };
+        if (this.#loops === 0) throw error(token, `{{${token.text}}} outside {{range}}`);
+        this.#expectClose(token.text);
+        return { is: token.text, ...positionOf(token) };
       default:
-        throw error(open, `unexpected {{${word.text}}}`);
+        throw error(openToken, `unexpected {{${token.text}}}`);
     }
   }
 
-  #branch(is: BranchNode['is'], at: Token): BranchNode {
+  #branch(keyword: BranchNode['is'], keywordToken: Token): BranchNode {
     const scope = this.#variables.length;
-    this.#enter(at);
-    if (is === 'range') this.#loops++;
-    const pipe = this.#pipeline('close', is);
+    this.#enter(keywordToken);
+    if (keyword === 'range') this.#loops++;
+    const pipe = this.#pipeline('close', keyword);
     const { nodes: then, ending } = this.#nodes();
-    if (is === 'range') this.#loops--;
-    const otherwise = this.#otherwise(is, ending, at);
+    if (keyword === 'range') this.#loops--;
+    const otherwise = this.#otherwise(keyword, ending, keywordToken);
     this.#nesting--;
     this.#variables.length = scope;
-    return { is, ...positionOf(at), pipe, then, otherwise };
+    return { is: keyword, ...positionOf(keywordToken), pipe, then, otherwise };
   }
 
   /** `{{else if}}` and `{{else with}}` share the `{{end}}` of the block that contains them. */
-  #otherwise(is: BranchNode['is'], ending: Ending, at: Token): readonly Node[] {
-    if (ending.word === undefined) throw error(at, `{{${is}}} is not closed with {{end}}`);
+  #otherwise(keyword: BranchNode['is'], ending: Ending, keywordToken: Token): readonly Node[] {
+    if (ending.word === undefined) throw error(keywordToken, `{{${keyword}}} is not closed with {{end}}`);
     if (ending.word === 'end') {
       this.#expectClose('end');
       return [];
     }
     const next = this.#skipSpace();
-    if (is !== 'range' && next.kind === 'keyword' && next.text === is) {
-      this.#at++;
-      return [this.#branch(is, next)];
+    if (keyword !== 'range' && next.kind === 'keyword' && next.text === keyword) {
+      this.#tokenIndex++;
+      return [this.#branch(keyword, next)];
     }
     this.#expectClose('else');
     const { nodes, ending: last } = this.#nodes();
     if (last.word !== 'end') {
       throw last.word === undefined
-        ? error(at, `{{${is}}} is not closed with {{end}}`)
+        ? error(keywordToken, `{{${keyword}}} is not closed with {{end}}`)
         : error(last, 'expected {{end}} after {{else}}, got {{else}}');
     }
     this.#expectClose('end');
     return nodes;
   }
 
-  #definition(at: Token): void {
-    if (this.#nesting > 0) throw error(at, 'unexpected {{define}} within another block');
+  #definition(keywordToken: Token): void {
+    if (this.#nesting > 0) throw error(keywordToken, 'unexpected {{define}} within another block');
     const name = this.#name('define');
     this.#expectClose('define');
-    this.#define(name, this.#body('define', at), at);
+    this.#define(name, this.#body('define', keywordToken), keywordToken);
   }
 
-  #template(at: Token): Node {
-    const is = at.text as 'template' | 'block';
-    const name = this.#name(is);
+  #template(keywordToken: Token): Node {
+    const keyword = keywordToken.text as 'template' | 'block';
+    const name = this.#name(keyword);
     const hasPipe = this.#skipSpace().kind !== 'close';
-    if (is === 'block' && !hasPipe) throw error(at, '{{block}} lacks a value');
-    const pipe = hasPipe ? this.#pipeline('close', is) : undefined;
-    if (!hasPipe) this.#expectClose(is);
-    if (is === 'block') this.#define(name, this.#body('block', at), at);
-    return { is: 'template', ...positionOf(at), name, ...(pipe !== undefined && { pipe }) };
+    if (keyword === 'block' && !hasPipe) throw error(keywordToken, '{{block}} lacks a value');
+    const pipe = hasPipe ? this.#pipeline('close', keyword) : undefined;
+    if (!hasPipe) this.#expectClose(keyword);
+    if (keyword === 'block') this.#define(name, this.#body('block', keywordToken), keywordToken);
+    return { is: 'template', ...positionOf(keywordToken), name, ...(pipe !== undefined && { pipe }) };
   }
 
   /** Does not inherit variables. */
-  #body(is: string, at: Token): readonly Node[] {
+  #body(keyword: string, keywordToken: Token): readonly Node[] {
     const [variables, loops] = [this.#variables, this.#loops];
     this.#variables = ['$'];
     this.#loops = 0;
-    this.#enter(at);
+    this.#enter(keywordToken);
     const { nodes, ending } = this.#nodes();
-    if (ending.word !== 'end') throw error(at, `{{${is}}} is not closed with {{end}}`);
+    if (ending.word !== 'end') throw error(keywordToken, `{{${keyword}}} is not closed with {{end}}`);
     this.#expectClose('end');
     this.#nesting--;
     this.#variables = variables;
@@ -173,34 +173,34 @@ class Parser {
     return nodes;
   }
 
-  #enter(at: Position): void {
-    if (++this.#nesting > maxNesting) throw error(at, `more than ${maxNesting} blocks or parentheses nested`);
+  #enter(position: Position): void {
+    if (++this.#nesting > maxNesting) throw error(position, `more than ${maxNesting} blocks or parentheses nested`);
   }
 
   #name(context: string): string {
     const token = this.#skipSpace();
     if (token.kind !== 'string' && token.kind !== 'rawString')
       throw unexpected(token, `the name of a template in {{${context}}}`);
-    this.#at++;
+    this.#tokenIndex++;
     return literalOf(token) as string;
   }
 
   #expectClose(context: string): void {
     const token = this.#skipSpace();
     if (token.kind !== 'close') throw unexpected(token, `}} after ${context}`);
-    this.#at++;
+    this.#tokenIndex++;
   }
 
   #pipeline(end: 'close' | 'paren)', context: string): PipeNode {
-    const at = this.#skipSpace();
+    const firstToken = this.#skipSpace();
     const { variables, assigns } = this.#declaration(context);
     const commands: CommandNode[] = [];
     for (;;) {
       const token = this.#skipSpace();
       if (token.kind === end) {
-        this.#at++;
+        this.#tokenIndex++;
         this.#checkPipeline(commands, token, context);
-        return { is: 'pipe', ...positionOf(at), variables, assigns, commands };
+        return { is: 'pipe', ...positionOf(firstToken), variables, assigns, commands };
       }
       commands.push(this.#command());
     }
@@ -217,63 +217,64 @@ class Parser {
 
   /** `$x :=`, `$x =`, and for `range` two variables. */
   #declaration(context: string): { variables: readonly string[]; assigns: boolean } {
-    const begin = this.#at;
+    const begin = this.#tokenIndex;
     const variables: string[] = [];
     for (;;) {
       const token = this.#skipSpace();
       if (token.kind !== 'variable') break;
-      this.#at++;
+      this.#tokenIndex++;
       variables.push(token.text);
       const next = this.#skipSpace();
       if (next.kind === 'declare' || next.kind === 'assign') {
-        this.#at++;
+        this.#tokenIndex++;
         this.#variables.push(...variables);
         return { variables, assigns: next.kind === 'assign' };
       }
       if (next.kind !== 'comma') break;
       if (context !== 'range' || variables.length > 1) throw error(next, `too many variables in ${context}`);
-      this.#at++;
+      this.#tokenIndex++;
       if (this.#skipSpace().kind !== 'variable') throw error(next, 'range can only declare variables');
     }
-    this.#at = begin;
+    this.#tokenIndex = begin;
     return { variables: [], assigns: false };
   }
 
-  #checkVariable(name: string, at: Position): void {
-    if (!this.#variables.includes(name)) throw error(at, `undefined variable ${JSON.stringify(name)}`);
+  #checkVariable(name: string, position: Position): void {
+    if (!this.#variables.includes(name)) throw error(position, `undefined variable ${JSON.stringify(name)}`);
   }
 
   #command(): CommandNode {
-    const at = positionOf(this.#skipSpace());
+    const position = positionOf(this.#skipSpace());
     const operands: OperandNode[] = [];
     for (;;) {
       const begin = this.#skipSpace();
       const operand = this.#operand();
       if (operand !== undefined) operands.push(operand);
-      const next = this.#tokens[this.#at]!;
+      const next = this.#tokens[this.#tokenIndex]!;
       if (next.kind === 'space') {
-        this.#at++;
+        this.#tokenIndex++;
         if (!endsCommand(this.#skipSpace().kind)) continue;
       }
-      const end = this.#tokens[this.#at]!;
+      const end = this.#tokens[this.#tokenIndex]!;
       if (!endsCommand(end.kind)) throw unexpected(end, operand === undefined ? 'an operand' : 'a space');
       if (end.kind === 'pipe') {
-        this.#at++;
+        this.#tokenIndex++;
         if (endsCommand(this.#skipSpace().kind)) throw error(end, 'missing command after |');
       }
       const [first, ...rest] = operands;
       if (first === undefined) throw error(begin, 'empty command');
-      return { ...at, operands: [first, ...rest] };
+      return { ...position, operands: [first, ...rest] };
     }
   }
 
   #operand(): OperandNode | undefined {
-    const token = this.#tokens[this.#at]!;
+    const token = this.#tokens[this.#tokenIndex]!;
     const of = this.#term(token);
     if (of === undefined) return undefined;
     const fields: string[] = [];
-    const firstField = this.#tokens[this.#at]!;
-    while (this.#tokens[this.#at]!.kind === 'field') fields.push(this.#tokens[this.#at++]!.text.slice(1));
+    const firstField = this.#tokens[this.#tokenIndex]!;
+    while (this.#tokens[this.#tokenIndex]!.kind === 'field')
+      fields.push(this.#tokens[this.#tokenIndex++]!.text.slice(1));
     if (fields.length === 0) return of;
     switch (of.is) {
       case 'field':
@@ -289,44 +290,44 @@ class Parser {
   }
 
   #term(token: Token): OperandNode | undefined {
-    const at = positionOf(token);
-    this.#at++;
+    const position = positionOf(token);
+    this.#tokenIndex++;
     switch (token.kind) {
       case 'identifier':
-        if (!this.#isFunction(token.text)) throw error(at, `there is no function ${JSON.stringify(token.text)}`);
-        return { is: 'function', ...at, name: token.text };
+        if (!this.#isFunction(token.text)) throw error(position, `there is no function ${JSON.stringify(token.text)}`);
+        return { is: 'function', ...position, name: token.text };
       case 'dot':
-        return { is: 'dot', ...at };
+        return { is: 'dot', ...position };
       case 'field':
-        return { is: 'field', ...at, fields: [token.text.slice(1)] };
+        return { is: 'field', ...position, fields: [token.text.slice(1)] };
       case 'variable':
         this.#checkVariable(token.text, token);
-        return { is: 'variable', ...at, name: token.text, fields: [] };
+        return { is: 'variable', ...position, name: token.text, fields: [] };
       case 'bool':
       case 'char':
       case 'number':
       case 'string':
       case 'rawString':
-        return { is: 'literal', ...at, value: literalOf(token), text: token.text };
+        return { is: 'literal', ...position, value: literalOf(token), text: token.text };
       case 'paren(':
-        return this.#parenthesis(at);
+        return this.#parenthesis(position);
       default:
-        if (token.kind === 'keyword' && token.text === 'nil') return { is: 'nil', ...at };
-        this.#at--;
+        if (token.kind === 'keyword' && token.text === 'nil') return { is: 'nil', ...position };
+        this.#tokenIndex--;
         return undefined;
     }
   }
 
-  #parenthesis(at: Position): PipeNode {
-    this.#enter(at);
+  #parenthesis(position: Position): PipeNode {
+    this.#enter(position);
     const pipe = this.#pipeline('paren)', 'parenthesized pipeline');
     this.#nesting--;
-    return { ...pipe, ...at };
+    return { ...pipe, ...position };
   }
 
   #skipSpace(): Token {
-    while (this.#tokens[this.#at]!.kind === 'space') this.#at++;
-    return this.#tokens[this.#at]!;
+    while (this.#tokens[this.#tokenIndex]!.kind === 'space') this.#tokenIndex++;
+    return this.#tokens[this.#tokenIndex]!;
   }
 }
 
@@ -338,8 +339,8 @@ function positionOf({ line, column }: Position): Position {
   return { line, column };
 }
 
-function error(at: Position, message: string): TemplateError {
-  return new TemplateError(at, message);
+function error(position: Position, message: string): TemplateError {
+  return new TemplateError(position, message);
 }
 
 function unexpected(token: Token, expected: string): TemplateError {

@@ -14,7 +14,7 @@ export function renderTemplate(
   data: GoValue,
   functions: ReadonlyMap<string, TemplateFunction> = new Map(),
 ): string {
-  const known = new Map([...goFunctions, ...functions]);
-  const templates = parseTemplate(template, (name) => known.has(name));
-  return new Execution(templates, known).run(data);
+  const knownFunctions = new Map([...goFunctions, ...functions]);
+  const templates = parseTemplate(template, (name) => knownFunctions.has(name));
+  return new Execution(templates, knownFunctions).run(data);
 }

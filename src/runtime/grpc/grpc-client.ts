@@ -153,8 +153,8 @@ function openSocket({ address, tls }: GrpcTarget): Socket {
     ...(certificate !== undefined && { cert: certificate.chain, key: privateKeyPem(certificate.key) }),
     // SNI allows neither an address nor a URI (RFC 6066).
     servername: isDnsName(serverName) ? serverName : '',
-    checkServerIdentity: (_: string, shown: PeerCertificate) => {
-      const reasons = alternativeNames.map((name) => whyAnother(name, shown));
+    checkServerIdentity: (_: string, certificate: PeerCertificate) => {
+      const reasons = alternativeNames.map((name) => whyAnother(name, certificate));
       return reasons.some((reason) => reason === undefined) ? undefined : reasons[0];
     },
     ...(isUnverified && { rejectUnauthorized: false }),
@@ -166,10 +166,10 @@ function isDnsName(name: string): boolean {
   return isIP(name) === 0 && !name.includes('://');
 }
 
-function whyAnother(name: string, shown: PeerCertificate): Error | undefined {
-  if (!name.includes('://')) return checkServerIdentity(name, shown);
+function whyAnother(name: string, certificate: PeerCertificate): Error | undefined {
+  if (!name.includes('://')) return checkServerIdentity(name, certificate);
   // Node quotes names that contain a separator.
-  const names = (shown.subjectaltname ?? '').split(', ');
+  const names = (certificate.subjectaltname ?? '').split(', ');
   return names.includes(`URI:${name}`) ? undefined : new Error(`server certificate does not contain ${name}`);
 }
 

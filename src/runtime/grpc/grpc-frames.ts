@@ -60,16 +60,16 @@ export class FrameReader {
    * @throws GrpcError INTERNAL for a compressed message, RESOURCE_EXHAUSTED for one that is too long
    */
   push(chunk: Buffer, take: (piece: FramePiece) => void): void {
-    let rest = chunk;
-    while (rest.length > 0) {
+    let remaining = chunk;
+    while (remaining.length > 0) {
       if (this.#restBytes > 0) {
-        const bytes = rest.subarray(0, this.#restBytes);
+        const bytes = remaining.subarray(0, this.#restBytes);
         this.#restBytes -= bytes.length;
-        rest = rest.subarray(bytes.length);
+        remaining = remaining.subarray(bytes.length);
         take({ bytes, isFirst: false, isLast: this.#restBytes === 0 });
         continue;
       }
-      rest = this.#gather(rest, take);
+      remaining = this.#gather(remaining, take);
     }
   }
 
@@ -79,20 +79,20 @@ export class FrameReader {
       this.#readHead(chunk);
       const bytes = this.#firstPieceBytes!;
       if (chunk.length >= bytes) {
-        this.#hand(chunk.subarray(0, bytes), take);
+        this.#deliver(chunk.subarray(0, bytes), take);
         return chunk.subarray(bytes);
       }
     }
     const pieceBytes = this.#firstPieceBytes ?? frameHeadBytes;
     const bytes = chunk.subarray(0, pieceBytes - this.#gatheredBytes);
-    const rest = chunk.subarray(bytes.length);
+    const remaining = chunk.subarray(bytes.length);
     this.#keep(bytes, pieceBytes);
     if (this.#gatheredBytes < pieceBytes) return none;
     if (this.#firstPieceBytes === undefined) this.#readHead(this.#gathered);
     if (this.#gatheredBytes === this.#firstPieceBytes) {
-      this.#hand(this.#gathered.subarray(0, this.#gatheredBytes), take);
+      this.#deliver(this.#gathered.subarray(0, this.#gatheredBytes), take);
     }
-    return rest;
+    return remaining;
   }
 
   /** Memory is allocated for received bytes, not for the announced length. */
@@ -107,7 +107,7 @@ export class FrameReader {
     this.#gatheredBytes = needed;
   }
 
-  #hand(bytes: Buffer, take: (piece: FramePiece) => void): void {
+  #deliver(bytes: Buffer, take: (piece: FramePiece) => void): void {
     this.#restBytes = this.#messageBytes - bytes.length;
     this.#gathered = none;
     this.#gatheredBytes = 0;

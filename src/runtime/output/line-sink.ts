@@ -259,13 +259,13 @@ export class LineSink {
         const outlet = this.#opened();
         const current = this.#next(outlet.maxWriteBytes);
         if (current === undefined) break;
-        const taken = outlet.write(current.bytes.subarray(this.#offset));
+        const writtenBytes = outlet.write(current.bytes.subarray(this.#offset));
         this.#triedAt = this.#clock.now();
-        if (taken === 0) {
+        if (writtenBytes === 0) {
           this.#waitForSpace();
           return;
         }
-        this.#took(taken);
+        this.#took(writtenBytes);
       }
     } catch (error) {
       this.#fail(error);
@@ -294,9 +294,10 @@ export class LineSink {
       count++;
       if (waiting.isHeader) break;
     }
-    const taken = this.#waiting.splice(0, count);
+    const mergedLines = this.#waiting.splice(0, count);
     this.#offset = 0;
-    this.#current = taken.length <= 1 ? taken[0] : { bytes: Buffer.concat(taken.map((waiting) => waiting.bytes)) };
+    this.#current =
+      mergedLines.length <= 1 ? mergedLines[0] : { bytes: Buffer.concat(mergedLines.map((waiting) => waiting.bytes)) };
     return this.#current;
   }
 
@@ -388,7 +389,8 @@ export class LineSink {
 
 function linesIn(bytes: Buffer): number {
   let lines = 0;
-  for (let at = bytes.indexOf(10); at >= 0; at = bytes.indexOf(10, at + 1)) lines++;
+  for (let newlineIndex = bytes.indexOf(10); newlineIndex >= 0; newlineIndex = bytes.indexOf(10, newlineIndex + 1))
+    lines++;
   return lines;
 }
 

@@ -57,17 +57,17 @@ export class LogLevels {
   /** By `NAME.NAMESPACE` of a proxy, then by scope. */
   readonly #proxies = new Map<string, Map<string, LogLevel>>();
   /** For scopes that have no logger yet. */
-  #ofAll: Partial<ScopeSettings> = {};
+  #allScopes: Partial<ScopeSettings> = {};
 
   /** Throws a plain Error that names the invalid item. */
   constructor({ outputLevel = 'default:info', callers = '', stackTraceLevel = '' }: InitialLevels = {}) {
     const outputLevels = parseLogLevels(outputLevel);
     const stackTraceLevels = parseLogLevels(stackTraceLevel);
-    const named = new Set(callers.split(',').map((scope) => scope.trim()));
+    const namedScopes = new Set(callers.split(',').map((scope) => scope.trim()));
     this.#initial = (scope) => ({
       outputLevel: levelIn(outputLevels, scope) ?? 'info',
       stackTraceLevel: levelIn(stackTraceLevels, scope) ?? 'none',
-      logCallers: named.has('all') || named.has('*') || named.has(scope),
+      logCallers: namedScopes.has('all') || namedScopes.has('*') || namedScopes.has(scope),
     });
   }
 
@@ -82,7 +82,7 @@ export class LogLevels {
       Object.assign(this.#recordOf(scope), change);
       return;
     }
-    this.#ofAll = { ...this.#ofAll, ...change };
+    this.#allScopes = { ...this.#allScopes, ...change };
     for (const settings of this.#scopes.values()) Object.assign(settings, change);
   }
 
@@ -124,7 +124,7 @@ export class LogLevels {
   #recordOf(scope: string): ScopeSettings {
     let settings = this.#scopes.get(scope);
     if (settings === undefined) {
-      settings = { ...this.#initial(scope), ...this.#ofAll };
+      settings = { ...this.#initial(scope), ...this.#allScopes };
       this.#scopes.set(scope, settings);
     }
     return settings;

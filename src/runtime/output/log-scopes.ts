@@ -63,7 +63,7 @@ export function scopesOf(program: Program): [name: string, about: string][] {
   return Object.entries(logScopes)
     .filter(([, scope]) => scope.program === undefined || scope.program === program)
     .map(([name, { about }]): [string, string] => [name, about])
-    .sort(([one], [other]) => (one < other ? -1 : 1));
+    .sort(([name], [other]) => (name < other ? -1 : 1));
 }
 
 /** Actors of one kind, such as `key-set-1` and `key-set-2`, share one scope. */

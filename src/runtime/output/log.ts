@@ -54,25 +54,28 @@ export function createLogger(options: LogOptions = {}): Logger {
   const lines = options.asJson === true ? jsonLines : textLines;
   const loggerOf = (scope: string, writeLine = lines(scope, write), proxy?: string): Logger => {
     const settings = levels.of(scope);
-    const enabled = (one: EventLevel): boolean =>
-      includesLevel(settings.outputLevel, one) || (proxy !== undefined && levels.includesProxy(scope, one, proxy));
-    const emit = (one: EventLevel, event: LogEventId, fields: object, from: Caller): void =>
-      writeLine(one, event, messageText(event, fields), withOrigin(settings, one, fields, from));
-    const ofLevel = <Level extends EventLevel>(one: Level): ((event: EventOfLevel<Level>, fields?: object) => void) =>
+    const enabled = (eventLevel: EventLevel): boolean =>
+      includesLevel(settings.outputLevel, eventLevel) ||
+      (proxy !== undefined && levels.includesProxy(scope, eventLevel, proxy));
+    const emit = (eventLevel: EventLevel, event: LogEventId, fields: object, from: Caller): void =>
+      writeLine(eventLevel, event, messageText(event, fields), withOrigin(settings, eventLevel, fields, from));
+    const logAtLevel = <Level extends EventLevel>(
+      eventLevel: Level,
+    ): ((event: EventOfLevel<Level>, fields?: object) => void) =>
       function line(event, fields = {}) {
-        if (enabled(one)) emit(one, event, fields, line);
+        if (enabled(eventLevel)) emit(eventLevel, event, fields, line);
       };
     return {
-      debug: ofLevel('debug'),
-      info: ofLevel('info'),
-      warn: ofLevel('warn'),
-      error: ofLevel('error'),
+      debug: logAtLevel('debug'),
+      info: logAtLevel('info'),
+      warn: logAtLevel('warn'),
+      error: logAtLevel('error'),
       write: function entry({ event, ...fields }) {
-        const one = levelOfEvent(event);
-        if (enabled(one)) emit(one, event, fields, entry);
+        const eventLevel = levelOfEvent(event);
+        if (enabled(eventLevel)) emit(eventLevel, event, fields, entry);
       },
-      relay: function relayed(event, one, text, fields = {}) {
-        if (enabled(one)) writeLine(one, event, text, withOrigin(settings, one, fields, relayed));
+      relay: function relayed(event, eventLevel, text, fields = {}) {
+        if (enabled(eventLevel)) writeLine(eventLevel, event, text, withOrigin(settings, eventLevel, fields, relayed));
       },
       scope: (name) => loggerOf(name),
       ofProxy: (name) => loggerOf(scope, writeLine, name),
@@ -94,7 +97,8 @@ const jsonLines: Lines = (scope, write) => {
     },
     { write: (line: string) => write(visibleText(line)) },
   );
-  return (one, event, message, fields) => log[one]({ event, ...fields, ...('event' in fields && { event }) }, message);
+  return (eventLevel, event, message, fields) =>
+    log[eventLevel]({ event, ...fields, ...('event' in fields && { event }) }, message);
 };
 
 /** The function that wrote a line, below which the stack starts. */
@@ -109,10 +113,10 @@ function withOrigin(
 ): object {
   const hasStack = includesLevel(stackTraceLevel, level);
   if (!logCallers && !hasStack) return fields;
-  const place = { stack: '' };
-  Error.captureStackTrace(place, from);
+  const stackHolder = { stack: '' };
+  Error.captureStackTrace(stackHolder, from);
   // Without the message.
-  const frames = place.stack.split('\n').slice(1);
+  const frames = stackHolder.stack.split('\n').slice(1);
   return {
     ...fields,
     ...(logCallers && { caller: placeOf(frames[0]) }),
@@ -126,9 +130,9 @@ function placeOf(frame = ''): string {
 }
 
 /** Without pino, whose lines would have to be parsed again; values are limited as in pino. */
-const textLines: Lines = (scope, write) => (one, event, message, fields) => {
-  const words = [message, ...Object.entries(fieldsBesideMessage(event, fields)).flatMap(textOfField)].join('  ');
-  write(`${new Date().toISOString()}\t${one}\t${visibleLine(scope)}\t${visibleLine(words)}\n`);
+const textLines: Lines = (scope, write) => (eventLevel, event, message, fields) => {
+  const lineText = [message, ...Object.entries(fieldsBesideMessage(event, fields)).flatMap(textOfField)].join('  ');
+  write(`${new Date().toISOString()}\t${eventLevel}\t${visibleLine(scope)}\t${visibleLine(lineText)}\n`);
 };
 
 /** An entry as `message  key=value …`, for a program that prints it instead of logging it. */

@@ -142,9 +142,9 @@ class DescriptorOutlet implements Outlet {
 
   write(bytes: Buffer): number {
     try {
-      const taken = writeSync(this.#fd, bytes);
+      const writtenBytes = writeSync(this.#fd, bytes);
       this.#hasWritten = true;
-      return taken;
+      return writtenBytes;
     } catch (error) {
       if (isSystemError(error, 'EAGAIN')) return 0;
       throw error;

@@ -20,7 +20,7 @@ export const cutOff = '… (more)';
 
 /** The same data results in the same copy. */
 export function boundedData(value: unknown): unknown {
-  let left = maxValues;
+  let remainingValues = maxValues;
   const ancestors = new Set<object>();
 
   const copy = (item: unknown, depth: number): unknown => {
@@ -43,7 +43,7 @@ export function boundedData(value: unknown): unknown {
   const list = (items: readonly unknown[], depth: number): unknown => {
     const copies: unknown[] = [];
     for (let i = 0; i < items.length; i++) {
-      if (i >= maxItems || left-- <= 0) return [...copies, `… (${items.length} items)`];
+      if (i >= maxItems || remainingValues-- <= 0) return [...copies, `… (${items.length} items)`];
       copies.push(copy(field(items, i), depth));
     }
     return copies;
@@ -57,7 +57,7 @@ export function boundedData(value: unknown): unknown {
       return isActor(item) ? actorText(item) : `[${nameOf(item)}]`;
     const copies = new Map<string, unknown>();
     for (const key of Object.keys(item)) {
-      if (left-- <= 0) {
+      if (remainingValues-- <= 0) {
         copies.set('…', cutOff);
         break;
       }

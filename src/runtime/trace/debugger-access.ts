@@ -167,12 +167,12 @@ export function isSentByOwnPage(caller: Caller): boolean {
 const proxyHeaders = ['x-forwarded-for', 'x-forwarded-host', 'forwarded', 'via', 'x-envoy-external-address'] as const;
 
 function isToken(token: string, authorization: string | undefined): boolean {
-  const given = /^Bearer +(\S+) *$/i.exec(authorization ?? '')?.[1];
-  return given !== undefined && isSameSecret(given, token);
+  const givenToken = /^Bearer +(\S+) *$/i.exec(authorization ?? '')?.[1];
+  return givenToken !== undefined && isSameSecret(givenToken, token);
 }
 
 /** Compares in constant time, so that the duration reveals nothing about the secret. */
-export function isSameSecret(given: string, secret: string): boolean {
+export function isSameSecret(givenSecret: string, secret: string): boolean {
   const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
-  return timingSafeEqual(digest(given), digest(secret));
+  return timingSafeEqual(digest(givenSecret), digest(secret));
 }

@@ -46,7 +46,7 @@ export interface FoundToken {
  */
 export function findDebuggerToken(port: number, { runDir, owner = currentUid() }: TokenSearch = {}): FoundToken {
   const rejected: string[] = [];
-  const found = candidateDirectories(runDir, owner).flatMap((directory) => {
+  const tokenFiles = candidateDirectories(runDir, owner).flatMap((directory) => {
     try {
       return [readToken(directory, port, owner)];
     } catch (error) {
@@ -55,7 +55,7 @@ export function findDebuggerToken(port: number, { runDir, owner = currentUid() }
     }
   });
   // A killed program leaves its file behind.
-  const newest = found.sort((a, b) => b.mtimeMs - a.mtimeMs)[0];
+  const newest = tokenFiles.sort((a, b) => b.mtimeMs - a.mtimeMs)[0];
   return { ...(newest && { token: newest.token }), rejected };
 }
 

@@ -24,7 +24,7 @@ export interface Cause {
 }
 
 export class KnownActors {
-  readonly #known = new WeakMap<AnyActorRef, KnownActor>();
+  readonly #knownActors = new WeakMap<AnyActorRef, KnownActor>();
   readonly #foreign: boolean;
   /**
    * Root actors of a foreign program by their names. The program may have two with the same ID, or create a root for
@@ -48,8 +48,8 @@ export class KnownActors {
 
   /** Actors that live at the same time have different names, even with equal IDs. */
   #rootName(ref: AnyActorRef): string {
-    const known = this.#rootNames.get(ref);
-    if (known !== undefined) return known;
+    const rootName = this.#rootNames.get(ref);
+    if (rootName !== undefined) return rootName;
     let name = ref.id;
     for (let number = 2; this.#isTaken(name); number++) name = `${ref.id} (${number})`;
     this.#roots.set(name, new WeakRef(ref));
@@ -76,12 +76,12 @@ export class KnownActors {
       seen: undefined,
       inbox: [],
     };
-    this.#known.set(ref, knownActor);
+    this.#knownActors.set(ref, knownActor);
     return knownActor;
   }
 
   of(ref: AnyActorRef): KnownActor {
-    return this.#known.get(ref) ?? this.add(ref, 0);
+    return this.#knownActors.get(ref) ?? this.add(ref, 0);
   }
 
   /**
@@ -89,7 +89,7 @@ export class KnownActors {
    * and has no cause.
    */
   causeOf(ref: AnyActorRef | undefined): Cause {
-    const sender = ref === undefined ? undefined : this.#known.get(ref);
+    const sender = ref === undefined ? undefined : this.#knownActors.get(ref);
     if (sender?.machine === undefined) return {};
     // An idle actor sends no events; an event that it sent with a delay has no cause in the trace.
     const cause = sender.inbox[0]?.seq ?? (sender.begun ? 0 : sender.spawned);
@@ -100,8 +100,8 @@ export class KnownActors {
 /** Removes an event that an actor has handled, and the events before it that it will never handle. */
 export function doneWith(actor: KnownActor, event: object): void {
   actor.begun = true;
-  const at = actor.inbox.findIndex((delivered) => delivered.event === event);
-  if (at >= 0) actor.inbox.splice(0, at + 1);
+  const deliveredIndex = actor.inbox.findIndex((delivered) => delivered.event === event);
+  if (deliveredIndex >= 0) actor.inbox.splice(0, deliveredIndex + 1);
 }
 
 /**

@@ -39,14 +39,14 @@ export function redactor(options: RedactOptions = {}): Redact {
 type Walk = (value: unknown, isSecret: boolean, depth: number) => unknown;
 
 function walkOf({ full = false, secrets = [] }: RedactOptions): Walk {
-  const known = patternOfSecrets(secrets);
+  const secretPattern = patternOfSecrets(secrets);
   const safe = (text: string): string =>
-    withoutSuspiciousText(known === undefined ? text : text.replace(known, redacted));
+    withoutSuspiciousText(secretPattern === undefined ? text : text.replace(secretPattern, redacted));
   const safeShort = cachedFunction(safe);
   const keyOf = cachedFunction((name): Key => ({ text: safe(name), isSecret: isSecretName(name) }));
 
-  const isSecretWord = (word: string): boolean =>
-    word.length <= maxCachedLength ? keyOf(word).isSecret : isSecretName(word);
+  const isSecretWord = (name: string): boolean =>
+    name.length <= maxCachedLength ? keyOf(name).isSecret : isSecretName(name);
 
   const hasSecretPart = (path: string): boolean => path.split('/').some(isSecretWord);
   const hasSecretPartShort = cachedFunction(hasSecretPart);
@@ -57,23 +57,23 @@ function walkOf({ full = false, secrets = [] }: RedactOptions): Walk {
 
   const text = (value: string, isSecret: boolean): string => {
     if (isSecret && value !== '') return redacted;
-    const whole = value.length <= maxCachedLength ? safeShort(value) : safe(value);
-    if (full || whole.length <= maxTextLength) return whole;
-    return `${copiedText(whole.slice(0, maxTextLength))}… (${whole.length} characters)`;
+    const safeText = value.length <= maxCachedLength ? safeShort(value) : safe(value);
+    if (full || safeText.length <= maxTextLength) return safeText;
+    return `${copiedText(safeText.slice(0, maxTextLength))}… (${safeText.length} characters)`;
   };
 
   const list = (value: readonly unknown[], isSecret: boolean, depth: number): unknown => {
-    const kept = full || value.length <= maxListLength ? value : value.slice(0, maxListLength);
+    const keptItems = full || value.length <= maxListLength ? value : value.slice(0, maxListLength);
     const below = isSecret || isSecretPair(value);
-    let changed = kept !== value;
-    const items = kept.map((item, index) => {
-      const ofFlag = index > 0 && !isFlag(item) && isSecretFlag(kept[index - 1]);
-      const safeItem = walk(item, ofFlag || (below && !(index === 0 && !isSecret)), depth);
-      changed ||= safeItem !== item;
+    let isChanged = keptItems !== value;
+    const items = keptItems.map((item, index) => {
+      const isFlagValue = index > 0 && !isFlag(item) && isSecretFlag(keptItems[index - 1]);
+      const safeItem = walk(item, isFlagValue || (below && !(index === 0 && !isSecret)), depth);
+      isChanged ||= safeItem !== item;
       return safeItem;
     });
-    if (kept !== value) items.push(`… (${value.length} items)`);
-    return changed ? items : value;
+    if (keptItems !== value) items.push(`… (${value.length} items)`);
+    return isChanged ? items : value;
   };
 
   const record = (value: object, isSecret: boolean, depth: number): unknown => {
@@ -135,10 +135,10 @@ export function recordRedactor(options: RedactOptions = {}): (record: TraceRecor
     let safe: Record<string, unknown> | undefined;
     for (const [name, value] of Object.entries(record)) {
       if (typeof value === 'number' || name === 'taken') continue;
-      const kept = name === 'change' ? redactItems(value as readonly object[], walk) : walk(value, false, 1);
-      if (kept === value) continue;
+      const safeValue = name === 'change' ? redactItems(value as readonly object[], walk) : walk(value, false, 1);
+      if (safeValue === value) continue;
       safe ??= { ...record };
-      safe[name] = kept;
+      safe[name] = safeValue;
     }
     return (safe as TraceRecord | undefined) ?? record;
   };

@@ -2,9 +2,9 @@
 
 export const redacted = '[redacted]';
 
-const words =
+const secretWords =
   'passw(?:or)?d|passwd|passphrase|secret|token|api[-_.]?key|access[-_.]?key|private[-_.]?key|credential|authorization|cookie';
-const secretWord = new RegExp(`${words}|[_-](?:pass|pwd)$|^pass(?:code)?$`, 'i');
+const secretWord = new RegExp(`${secretWords}|[_-](?:pass|pwd)$|^pass(?:code)?$`, 'i');
 /** `tokenFile`, `credentialName`: the location of the secret, not the secret. */
 const reference = /(?:name|file|path|dir|directory|type|policy|provider|audience)s?$/i;
 
@@ -40,29 +40,29 @@ const patterns: readonly Pattern[] = [
   // Entire lines of HTTP.
   [/\b((?:proxy-)?authorization|(?:set-)?cookie)(["']?\s{0,4}[:=]\s{0,4})[^\s"'][^\r\n"']*/gi, `$1$2${redacted}`],
   // As Envoy prints headers: 'x-api-key', 'value'
-  [new RegExp(`((?:${words})[\\w.-]{0,64}["'],\\s{0,4}["'])[^"'\\n]+`, 'gi'), `$1${redacted}`],
+  [new RegExp(`((?:${secretWords})[\\w.-]{0,64}["'],\\s{0,4}["'])[^"'\\n]+`, 'gi'), `$1${redacted}`],
   // name = "value", also in JSON, and in JSON inside JSON
   [
     new RegExp(
-      `((?:${words})[\\w.-]{0,64})(\\\\?["']?\\s{0,4}[:=]\\s{0,4})(\\\\?["'])(?:(?!\\3)(?:\\\\.|[^\\\\]))+`,
+      `((?:${secretWords})[\\w.-]{0,64})(\\\\?["']?\\s{0,4}[:=]\\s{0,4})(\\\\?["'])(?:(?!\\3)(?:\\\\.|[^\\\\]))+`,
       'gi',
     ),
-    (all, name, is, quote) => (reference.test(name!) ? all! : `${name}${is}${quote}${redacted}`),
+    (all, name, assignment, quote) => (reference.test(name!) ? all! : `${name}${assignment}${quote}${redacted}`),
   ],
   [
-    new RegExp(`((?:${words})[\\w.-]{0,64})(\\\\?["']?\\s{0,4}[:=]\\s{0,4})[^\\s"',;&}\\\\[]{4,}`, 'gi'),
-    (all, name, is) => (reference.test(name!) ? all! : `${name}${is}${redacted}`),
+    new RegExp(`((?:${secretWords})[\\w.-]{0,64})(\\\\?["']?\\s{0,4}[:=]\\s{0,4})[^\\s"',;&}\\\\[]{4,}`, 'gi'),
+    (all, name, assignment) => (reference.test(name!) ? all! : `${name}${assignment}${redacted}`),
   ],
 ];
 /** Most texts contain none of the words that the patterns start with, so a single test is enough for them. */
 const suspicious = new RegExp(
-  `-----BEGIN|LS0tLS1CRUdJTi|bearer|basic|eyJ|gh[pousr]_|github_pat_|glpat-|xox[abeoprs]-|://[^\\s@]{0,640}@|${words}`,
+  `-----BEGIN|LS0tLS1CRUdJTi|bearer|basic|eyJ|gh[pousr]_|github_pat_|glpat-|xox[abeoprs]-|://[^\\s@]{0,640}@|${secretWords}`,
   'i',
 );
 
 export function withoutSuspiciousText(text: string): string {
   if (!suspicious.test(text)) return text;
-  return patterns.reduce((safe, [pattern, kept]) => safe.replace(pattern, kept as string), text);
+  return patterns.reduce((safe, [pattern, replacement]) => safe.replace(pattern, replacement as string), text);
 }
 
 function decoded(base64: string): string {

@@ -63,14 +63,14 @@ export function transitionNumbers(machine: AnyStateMachine): ReadonlyMap<AnyTran
 
 /** Machines and all machines that they may start by name, without duplicates, in this order. */
 export function machinesOf(...roots: readonly AnyStateMachine[]): AnyStateMachine[] {
-  const found = new Map<string, AnyStateMachine>();
+  const machinesById = new Map<string, AnyStateMachine>();
   const visit = (machine: AnyStateMachine): void => {
-    if (found.has(machine.id)) return;
-    found.set(machine.id, machine);
+    if (machinesById.has(machine.id)) return;
+    machinesById.set(machine.id, machine);
     for (const logic of Object.values(machine.implementations.actors)) if (isMachine(logic)) visit(logic);
   };
   for (const root of roots) visit(root);
-  return [...found.values()];
+  return [...machinesById.values()];
 }
 
 /** Checks the structure, because a foreign machine may be created by another copy of XState. */
@@ -79,8 +79,8 @@ export function isMachine(logic: unknown): logic is AnyStateMachine {
 }
 
 function describe(machine: AnyStateMachine): Described {
-  const known = described.get(machine);
-  if (known !== undefined) return known;
+  const cachedChart = described.get(machine);
+  if (cachedChart !== undefined) return cachedChart;
   const nodes = nodesBelow(machine.root);
   const numberOf = new Map(nodes.map((node, number) => [node, number]));
   const definitions = nodes.flatMap((node) => [...[...node.transitions.values()].flat(), ...(node.always ?? [])]);
@@ -180,10 +180,10 @@ function guardInWords(guard: unknown): string {
   const { guards, stateValue } = guard as { guards?: readonly unknown[]; stateValue?: unknown };
   if (stateValue !== undefined) return `in ${typeof stateValue === 'string' ? stateValue : JSON.stringify(stateValue)}`;
   if (guards === undefined) return nameOf(guard);
-  const words = guards.map(guardInWords);
+  const guardTexts = guards.map(guardInWords);
   // A bundler may have appended a number to the name.
   const how = guard.name.replace(/\d+$/, '');
-  return how === 'not' ? `not ${words[0]}` : words.join(` ${how} `);
+  return how === 'not' ? `not ${guardTexts[0]}` : guardTexts.join(` ${how} `);
 }
 
 /** `serving.settled`; the paths of parallel regions joined with ` | `, in the order of the definition. */

@@ -111,41 +111,41 @@ export function isActive(path: string, active: string): boolean {
   return active.split(' | ').some((leaf) => leaf === path || leaf.startsWith(`${path}.`));
 }
 
-export function valueAt(whole: unknown, pointer: string): unknown {
+export function valueAt(root: unknown, pointer: string): unknown {
   return keysOf(pointer).reduce<unknown>(
     (value, key) =>
       typeof value === 'object' && value !== null ? ownValue(value as Record<string, unknown>, key) : undefined,
-    whole,
+    root,
   );
 }
 
 /** Does not change the original. */
 export function applyChanges(context: unknown, changes: readonly ContextChange[]): unknown {
-  return changed(context, changes, new WeakSet());
+  return withChanges(context, changes, new WeakSet());
 }
 
 /** @param owned objects that may be changed in place; created ones are added */
-function changed(context: unknown, changes: readonly ContextChange[], owned: WeakSet<object>): unknown {
-  return changes.reduce((whole, { path, ...rest }) => withValue(whole, keysOf(path), rest, owned), context);
+function withChanges(context: unknown, changes: readonly ContextChange[], owned: WeakSet<object>): unknown {
+  return changes.reduce((current, { path, ...rest }) => withValue(current, keysOf(path), rest, owned), context);
 }
 
 function withValue(
-  whole: unknown,
+  root: unknown,
   [key, ...rest]: readonly string[],
   change: { value?: unknown },
   owned: WeakSet<object>,
 ): unknown {
   if (key === undefined) return change.value;
-  const fields = ownFields(whole, owned);
+  const fields = ownFields(root, owned);
   if (rest.length > 0) setField(fields, key, withValue(ownValue(fields, key), rest, change, owned));
   else if ('value' in change) setField(fields, key, change.value);
   else delete fields[key];
   return fields;
 }
 
-function ownFields(whole: unknown, owned: WeakSet<object>): Record<string, unknown> {
-  if (typeof whole === 'object' && whole !== null && owned.has(whole)) return whole as Record<string, unknown>;
-  const fields = typeof whole === 'object' && whole !== null ? { ...whole } : {};
+function ownFields(root: unknown, owned: WeakSet<object>): Record<string, unknown> {
+  if (typeof root === 'object' && root !== null && owned.has(root)) return root as Record<string, unknown>;
+  const fields = typeof root === 'object' && root !== null ? { ...root } : {};
   owned.add(fields);
   return fields as Record<string, unknown>;
 }
@@ -161,7 +161,7 @@ function changedContext(
   change: readonly ContextChange[] | undefined,
   owned: WeakSet<object>,
 ): { context?: unknown } {
-  return change === undefined ? {} : { context: changed(actor.context, change, owned) };
+  return change === undefined ? {} : { context: withChanges(actor.context, change, owned) };
 }
 
 function withTimers(timers: readonly RunningTimer[]): { timers: readonly RunningTimer[] } {

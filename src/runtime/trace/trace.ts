@@ -44,8 +44,8 @@ export interface TraceHeader {
 }
 
 /** Whether two traces, or parts of one, are of one run of a program. */
-export function isSameRun(one: TraceHeader, other: TraceHeader): boolean {
-  return one.program === other.program && one.pid === other.pid && one.startedAt === other.startedAt;
+export function isSameRun(header: TraceHeader, other: TraceHeader): boolean {
+  return header.program === other.program && header.pid === other.pid && header.startedAt === other.startedAt;
 }
 
 export interface MergedProgram {

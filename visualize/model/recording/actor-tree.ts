@@ -95,17 +95,17 @@ function* rowsBelow(
 export function findActors(actors: Iterable<ActorSnapshot>, text: string, limit = maxActorRows): ActorTree {
   const searchText = text.trim().toLowerCase();
   const rows: ActorNode[] = [];
-  let found = 0;
+  let actorCount = 0;
   for (const actor of actors) {
     if (!matches(actor, searchText) && actor.machine?.toLowerCase().includes(searchText) !== true) continue;
-    found++;
+    actorCount++;
     const row = { actor, depth: 0, effects: [] };
     // An exact name is first, however many other names contain the text.
     if (actor.actor.toLowerCase() === searchText) rows.unshift(row);
     else if (rows.length < limit) rows.push(row);
   }
   rows.length = Math.min(rows.length, limit);
-  return { rows, omittedActors: found - rows.length };
+  return { rows, omittedActors: actorCount - rows.length };
 }
 
 /** Actors of a group whose name or state contains a text. */
@@ -125,25 +125,25 @@ interface Kin {
 
 /** Groups siblings by kind (same machine, same name except for the number), in the order of their first members. */
 function kinds(actors: readonly ActorSnapshot[]): Kin[] {
-  const found = new Map<string, Kin>();
+  const kinByKey = new Map<string, Kin>();
   for (const actor of actors) {
     const name = kindOf(actor.actor);
-    add(found, `${actor.machine} ${name}`, name, actor);
-    if (found.size > maxKindsOfSiblings) return byMachine(actors);
+    add(kinByKey, `${actor.machine} ${name}`, name, actor);
+    if (kinByKey.size > maxKindsOfSiblings) return byMachine(actors);
   }
-  return [...found.values()];
+  return [...kinByKey.values()];
 }
 
 function byMachine(actors: readonly ActorSnapshot[]): Kin[] {
-  const found = new Map<string, Kin>();
-  for (const actor of actors) add(found, `${actor.machine}`, actor.machine ?? 'effects', actor);
-  return [...found.values()];
+  const kinByMachine = new Map<string, Kin>();
+  for (const actor of actors) add(kinByMachine, `${actor.machine}`, actor.machine ?? 'effects', actor);
+  return [...kinByMachine.values()];
 }
 
 function add(kin: Map<string, Kin>, key: string, name: string, actor: ActorSnapshot): void {
-  const known = kin.get(key);
-  if (known === undefined) kin.set(key, { name, actors: [actor] });
-  else known.actors.push(actor);
+  const existingKin = kin.get(key);
+  if (existingKin === undefined) kin.set(key, { name, actors: [actor] });
+  else existingKin.actors.push(actor);
 }
 
 function kindOf(name: string): string {
@@ -164,7 +164,7 @@ function groupOf({ name, actors }: Kin, depth: number): ActorGroup {
 }
 
 function listOf<Thing>(lists: Map<string, Thing[]>, key: string): Thing[] {
-  const found = lists.get(key) ?? [];
-  lists.set(key, found);
-  return found;
+  const listOfKey = lists.get(key) ?? [];
+  lists.set(key, listOfKey);
+  return listOfKey;
 }

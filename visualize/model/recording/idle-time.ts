@@ -14,36 +14,38 @@ const minFoldPixels = 14;
 const maxWidthShare = 0.5;
 
 export class IdleTimes {
-  readonly #found: IdleTime[] = [];
+  readonly #idleTimes: IdleTime[] = [];
   #last: number | undefined;
 
   /** Records a change on the timeline. Calls must be in the order of time. */
   note(t: number): void {
-    if (this.#last !== undefined && t - this.#last >= minIdleMs) this.#found.push({ from: this.#last, to: t });
+    if (this.#last !== undefined && t - this.#last >= minIdleMs) this.#idleTimes.push({ from: this.#last, to: t });
     this.#last = t;
   }
 
   /** Idle times up to `end`, including one that is still open then. */
   until(end: number): readonly IdleTime[] {
     const last = this.#last;
-    return last !== undefined && end - last >= minIdleMs ? [...this.#found, { from: last, to: end }] : this.#found;
+    return last !== undefined && end - last >= minIdleMs
+      ? [...this.#idleTimes, { from: last, to: end }]
+      : this.#idleTimes;
   }
 }
 
 /** Idle times that a timeline of this width folds: those that are far longer than the activity between them. If there are too many, the longest. */
 export function foldsOf(
   idle: readonly IdleTime[],
-  whole: { readonly from: number; readonly to: number },
+  wholeSpan: { readonly from: number; readonly to: number },
   width: number,
 ): { readonly folds: readonly IdleTime[]; readonly pixels: number } {
   const maxFolds = Math.floor((width * maxWidthShare) / minFoldPixels);
   const byLength = [...idle].sort((a, b) => lengthOf(b) - lengthOf(a)).slice(0, Math.max(0, maxFolds));
   let folded: IdleTime[] = [];
-  let left = whole.to - whole.from;
+  let remainingMs = wholeSpan.to - wholeSpan.from;
   for (const [i, each] of byLength.entries()) {
-    left -= lengthOf(each);
+    remainingMs -= lengthOf(each);
     // Folds a pause only if it is much longer than the share of activity per fold.
-    if (lengthOf(each) >= (timesLonger * Math.max(left, 1)) / (i + 1)) folded = byLength.slice(0, i + 1);
+    if (lengthOf(each) >= (timesLonger * Math.max(remainingMs, 1)) / (i + 1)) folded = byLength.slice(0, i + 1);
   }
   const pixels = Math.min(foldPixels, (width * maxWidthShare) / Math.max(1, folded.length));
   return { folds: folded.sort((a, b) => a.from - b.from), pixels };

@@ -27,16 +27,16 @@ export class TraceParser {
   /** Numbers of incomplete lines. A crash leaves the last line incomplete, a full disk one in the middle. */
   readonly cutOff: number[] = [];
   readonly #reader = new TraceLineReader();
-  readonly #lines = new LineSplitter();
+  readonly #lineSplitter = new LineSplitter();
   /** Error in a parsed line; valid records before it are returned first. */
   #problem: unknown;
-  #line = 0;
+  #lineNumber = 0;
   #lastSeq = 0;
   /** A line that is not JSON. If records after it are missing, it was cut off by the writer. */
   #incompleteLine: { readonly line: number; readonly why: string } | undefined;
 
   push(text: string): void {
-    this.#lines.push(text);
+    this.#lineSplitter.push(text);
   }
 
   /**
@@ -68,14 +68,14 @@ export class TraceParser {
 
   /** Signals the end of the text: a last line without newline is parsed. */
   end(): Incoming {
-    const text = this.#lines.rest();
+    const text = this.#lineSplitter.rest();
     if (text.trim() !== '') {
       if (typeof this.#reader.read(text) !== 'string') {
         const record = this.#take(text);
         return record === undefined ? nothing : { records: [record], lines: [JSON.stringify(record)] };
       }
-      this.#line++;
-      this.cutOff.push(this.#line);
+      this.#lineNumber++;
+      this.cutOff.push(this.#lineNumber);
     }
     if (this.#incompleteLine !== undefined) this.cutOff.unshift(this.#incompleteLine.line);
     return nothing;
@@ -83,19 +83,19 @@ export class TraceParser {
 
   #nextLine(): string | undefined {
     try {
-      return this.#lines.next();
+      return this.#lineSplitter.next();
     } catch (error) {
-      throw error instanceof LineTooLong ? new InvalidTraceLine(this.#line + 1, error.message) : error;
+      throw error instanceof LineTooLong ? new InvalidTraceLine(this.#lineNumber + 1, error.message) : error;
     }
   }
 
   #take(text: string): TraceRecord | undefined {
-    this.#line++;
+    this.#lineNumber++;
     if (text === '') return undefined;
     const line = this.#reader.read(text);
     if (typeof line === 'string') {
-      if (line !== notJson || this.header === undefined) throw new InvalidTraceLine(this.#line, line);
-      this.#incompleteLine ??= { line: this.#line, why: line };
+      if (line !== notJson || this.header === undefined) throw new InvalidTraceLine(this.#lineNumber, line);
+      this.#incompleteLine ??= { line: this.#lineNumber, why: line };
       return undefined;
     }
     if (line.kind === 'header') {
@@ -103,10 +103,10 @@ export class TraceParser {
       return undefined;
     }
     if (this.header === undefined)
-      throw new InvalidTraceLine(this.#line, `a ${line.kind} record comes before the header`);
+      throw new InvalidTraceLine(this.#lineNumber, `a ${line.kind} record comes before the header`);
     if (line.seq <= this.#lastSeq) {
       throw new InvalidTraceLine(
-        this.#line,
+        this.#lineNumber,
         `records out of order: record ${line.seq} follows record ${this.#lastSeq}`,
       );
     }
@@ -129,7 +129,7 @@ export class TraceParser {
     // A rotated trace repeats its header; a header of another program is an error.
     const { program, pid, startedAt } = this.header;
     if (header.program !== program || header.pid !== pid || header.startedAt !== startedAt) {
-      throw new InvalidTraceLine(this.#line, 'second header: another run starts here; split the file');
+      throw new InvalidTraceLine(this.#lineNumber, 'second header: another run starts here; split the file');
     }
   }
 }

@@ -2,14 +2,14 @@ import type { TraceRecord } from '../../../src/runtime/trace/trace.ts';
 import type { Lane, Mark, MarkKind } from './lanes.ts';
 import { firstAfter } from './sorted.ts';
 
-const bad: ReadonlySet<MarkKind> = new Set(['departure', 'failure', 'rejected']);
+const badKinds: ReadonlySet<MarkKind> = new Set(['departure', 'failure', 'rejected']);
 
 /** The lane of the actor that the record is about or names, else a lane with a mark at the place. */
 export function laneOf(lanes: readonly Lane[], record: TraceRecord | undefined, index: number): string | undefined {
   if (record === undefined) return undefined;
-  const named = record.kind === 'event' ? record.event.name : undefined;
+  const eventName = record.kind === 'event' ? record.event.name : undefined;
   const actors = record.kind === 'event' ? [record.to, record.from] : [record.actor];
-  const names = [...(typeof named === 'string' ? [named] : []), ...actors.map((actor) => actor.split('/')[0]!)];
+  const names = [...(typeof eventName === 'string' ? [eventName] : []), ...actors.map((actor) => actor.split('/')[0]!)];
   const actorLane = names.find((name) => lanes.some((lane) => lane.name === name));
   return (
     actorLane ??
@@ -25,7 +25,7 @@ export function badLaneAt(lanes: readonly Lane[], index: number): string | undef
     const behind = firstAfter(marks, (mark) => mark.index > index);
     const last = marks.slice(0, behind).findLast(isBad);
     if (last !== undefined && last.index >= (lastBad?.index ?? -1)) lastBad = { lane: name, index: last.index };
-    const next = marks.find((mark, at) => at >= behind && isBad(mark));
+    const next = marks.find((mark, markIndex) => markIndex >= behind && isBad(mark));
     if (next !== undefined && next.index < (nextBad?.index ?? Number.POSITIVE_INFINITY))
       nextBad = { lane: name, index: next.index };
   }
@@ -41,5 +41,5 @@ export function badBetween({ marks }: Lane, from: number, to: number): number {
 }
 
 function isBad({ kind }: Mark): boolean {
-  return bad.has(kind);
+  return badKinds.has(kind);
 }

@@ -75,7 +75,7 @@ export class Lanes {
   readonly #colours = new Map<Phase, number>();
   readonly #deviations = lane('departures', 'deviations');
   /** Lanes that a definition names, in display order. */
-  readonly #named = new Map<string, Lane>();
+  readonly #lanesByName = new Map<string, Lane>();
   readonly #actors = new Map<string, ActorLane>();
   /** Sorted lanes of actors; rebuilt after one is added. */
   #sorted: readonly ActorLane[] = [];
@@ -95,24 +95,32 @@ export class Lanes {
 
   constructor(header: TraceHeader) {
     this.#tags = new StateTags(header.machines);
-    for (const [place, { id, states, timeline = {} }] of header.machines.entries()) {
+    for (const [machineIndex, { id, states, timeline = {} }] of header.machines.entries()) {
       const hasLife = lifePhases.some((phase) => this.#tags.knows(id, phase));
       const isStateless = states.length === 1;
-      this.#displayRules.set(id, { name: id, place, timeline, hasLife, isStateless, byDefault: new Set(), lanes: 0 });
+      this.#displayRules.set(id, {
+        name: id,
+        place: machineIndex,
+        timeline,
+        hasLife,
+        isStateless,
+        byDefault: new Set(),
+        lanes: 0,
+      });
       for (const { name, title = name } of timeline.lanes ?? []) {
-        if (!this.#named.has(name)) this.#named.set(name, lane(name, title));
+        if (!this.#lanesByName.has(name)) this.#lanesByName.set(name, lane(name, title));
       }
       const { process } = timeline;
       if (process?.title !== undefined) this.#stepEvents.add(process.title.event);
       for (const { event } of process?.steps ?? []) this.#stepEvents.add(event);
       for (const rule of timeline.marks ?? []) {
         if (rule.event === undefined || rule.event === '*' || !isKnown(rule)) continue;
-        const known = this.#rules.get(rule.event);
-        if (known === undefined) this.#rules.set(rule.event, [rule]);
-        else known.push(rule);
+        const existingRules = this.#rules.get(rule.event);
+        if (existingRules === undefined) this.#rules.set(rule.event, [rule]);
+        else existingRules.push(rule);
       }
     }
-    if (!this.#named.has(program)) this.#named.set(program, lane(program, program));
+    if (!this.#lanesByName.has(program)) this.#lanesByName.set(program, lane(program, program));
     // Not `Math.max(...)`, because there may be a million actors.
     const begin = (header.actors ?? []).reduce(
       (last, { spawnedAt }) => Math.max(last, spawnedAt),
@@ -131,18 +139,18 @@ export class Lanes {
         (a, b) => a.place - b.place || byNumber(a.createLane, b.createLane),
       );
     }
-    const happenings = this.#named.get(program)!;
+    const happenings = this.#lanesByName.get(program)!;
     return [
-      ...[this.#deviations, happenings].filter((found) => !isEmpty(found)),
-      ...[...this.#named.values()].filter((found) => found !== happenings),
-      ...this.#sorted.map((found) => found.createLane),
+      ...[this.#deviations, happenings].filter((candidate) => !isEmpty(candidate)),
+      ...[...this.#lanesByName.values()].filter((candidate) => candidate !== happenings),
+      ...this.#sorted.map((actorLane) => actorLane.createLane),
     ];
   }
 
   /** The phase of an actor that has a lane and a machine with tags for phases of a life. */
   phaseOf({ machine, state }: { readonly machine?: string; readonly state: string }): Phase | undefined {
-    const shown = this.#displayRulesOf(machine);
-    if (shown === undefined || !shown.hasLife || !hasLanes(shown)) return undefined;
+    const display = this.#displayRulesOf(machine);
+    if (display === undefined || !display.hasLife || !hasLanes(display)) return undefined;
     return this.#phaseIn(machine!, state);
   }
 
@@ -157,7 +165,7 @@ export class Lanes {
         const { actor, parent, machine, t } = record;
         this.#machines.set(actor, machine);
         this.#began(actor, machine, '', t, t, index);
-        this.#reportWork(actor, parent, (on, phase) => this.#open(on, phase, t, index));
+        this.#reportWork(actor, parent, (on, phase) => this.#openSpan(on, phase, t, index));
         break;
       }
       case 'transition':
@@ -171,7 +179,13 @@ export class Lanes {
         this.#ended(record, index);
         break;
       case 'unexpected':
-        this.#mark(this.#named.get(program)!, record.t, index, 'failure', `${record.actor}: ${actionText(record)}`);
+        this.#mark(
+          this.#lanesByName.get(program)!,
+          record.t,
+          index,
+          'failure',
+          `${record.actor}: ${actionText(record)}`,
+        );
         break;
       case 'timer': {
         const { marks = [] } = this.#timelineOf(record.actor) ?? {};
@@ -195,20 +209,23 @@ export class Lanes {
     const process = this.#timelineOf(to)?.process;
     if (process === undefined) return;
     if (process.title?.event === event.type) this.#processTitles.set(to, fillTemplate(process.title.text, event));
-    const known = this.#actors.get(to);
-    const last = known?.createLane.spans.at(-1);
+    const existingLane = this.#actors.get(to);
+    const last = existingLane?.createLane.spans.at(-1);
     const rule = stepOf(process.steps, event, last?.to === undefined ? last?.phase : undefined);
     if (rule === undefined) return;
     if (rule.step === undefined) {
-      this.#close(known?.createLane, t);
+      this.#close(existingLane?.createLane, t);
       return;
     }
-    if (known === undefined && this.#actors.size >= maxActorLanes) return;
-    const shown = this.#displayRulesOf(this.#machines.get(to))!;
-    const found = known ?? { createLane: lane(to, this.#processTitles.get(to) ?? to), place: shown.place };
-    this.#actors.set(to, found);
-    this.#open(
-      found.createLane,
+    if (existingLane === undefined && this.#actors.size >= maxActorLanes) return;
+    const display = this.#displayRulesOf(this.#machines.get(to))!;
+    const processLane = existingLane ?? {
+      createLane: lane(to, this.#processTitles.get(to) ?? to),
+      place: display.place,
+    };
+    this.#actors.set(to, processLane);
+    this.#openSpan(
+      processLane.createLane,
       rule.step,
       t,
       index,
@@ -252,11 +269,11 @@ export class Lanes {
           now.set(fillTemplate(rule.text, item), item);
       }
       const seenItems = this.#itemsSeen.get(rule)?.get(actor);
-      for (const [words, item] of now) {
-        if (seenItems?.has(words) !== true) this.#markBy(rule, { actor, ...item }, t, index);
+      for (const [itemText, item] of now) {
+        if (seenItems?.has(itemText) !== true) this.#markBy(rule, { actor, ...item }, t, index);
       }
-      const ofRule = this.#itemsSeen.get(rule) ?? new Map<string, ReadonlySet<string>>();
-      this.#itemsSeen.set(rule, ofRule.set(actor, new Set(now.keys())));
+      const itemsByActor = this.#itemsSeen.get(rule) ?? new Map<string, ReadonlySet<string>>();
+      this.#itemsSeen.set(rule, itemsByActor.set(actor, new Set(now.keys())));
     }
   }
 
@@ -272,7 +289,7 @@ export class Lanes {
     // In a merged trace, names of actors begin with the name of their program.
     const [, programPrefix = ''] = /^([^:/]*:)/.exec(String(fields.to ?? fields.actor ?? '')) ?? [];
     const actorLane = this.#actors.get(name) ?? this.#actors.get(`${programPrefix}${name}`);
-    const on = this.#named.get(name) ?? actorLane?.createLane ?? this.#named.get(program)!;
+    const on = this.#lanesByName.get(name) ?? actorLane?.createLane ?? this.#lanesByName.get(program)!;
     this.#mark(on, t, index, rule.kind, fillTemplate(rule.text, fields));
   }
 
@@ -282,21 +299,23 @@ export class Lanes {
     else this.#count(machine, -1, t);
     if (this.#timelineOf(actor)?.process !== undefined) this.#close(this.#actors.get(actor)?.createLane, t);
     this.#processTitles.delete(actor);
-    const at = actor.lastIndexOf('/');
-    this.#reportWork(actor, at < 0 ? undefined : actor.slice(0, at), (on) => this.#close(on, t));
+    const separatorIndex = actor.lastIndexOf('/');
+    this.#reportWork(actor, separatorIndex < 0 ? undefined : actor.slice(0, separatorIndex), (on) =>
+      this.#close(on, t),
+    );
     this.#machines.delete(actor);
     this.#displayRulesOf(machine)?.byDefault.delete(actor);
     if (status === 'error' && machine !== undefined) {
-      this.#mark(this.#named.get(program)!, t, index, 'failure', `${actor} failed: ${error ?? 'reason unknown'}`);
+      this.#mark(this.#lanesByName.get(program)!, t, index, 'failure', `${actor} failed: ${error ?? 'reason unknown'}`);
     }
   }
 
   #began(actor: string, machine: string | undefined, state: string, t: number, begin: number, index: number): void {
-    const shown = this.#displayRulesOf(machine);
-    if (shown === undefined) return;
+    const display = this.#displayRulesOf(machine);
+    if (display === undefined) return;
     const isKnownLane = this.#actors.has(actor);
-    if (shown.timeline.lane === undefined && (isKnownLane || shown.lanes < maxLanesByDefault)) {
-      shown.byDefault.add(actor);
+    if (display.timeline.lane === undefined && (isKnownLane || display.lanes < maxLanesByDefault)) {
+      display.byDefault.add(actor);
     }
     if (this.#hasLane(actor)) this.#enter(actor, state, t, index);
     else this.#count(machine, 1, begin);
@@ -305,8 +324,8 @@ export class Lanes {
   /** A machine that is not in the header has the same entry as one without lane definitions. */
   #displayRulesOf(machine: string | undefined): MachineDisplay | undefined {
     if (machine === undefined) return undefined;
-    const known = this.#displayRules.get(machine);
-    if (known !== undefined) return known;
+    const cachedDisplay = this.#displayRules.get(machine);
+    if (cachedDisplay !== undefined) return cachedDisplay;
     if (this.#unknown.size === maxUnknownMachines) return this.#otherMachines;
     const added = unknownMachine(machine, this.#displayRules.size);
     this.#unknown.add(machine);
@@ -319,8 +338,8 @@ export class Lanes {
   }
 
   #hasLane(actor: string): boolean {
-    const shown = this.#displayRulesOf(this.#machines.get(actor));
-    if (shown === undefined || (shown.timeline.lane !== 'each' && !shown.byDefault.has(actor))) return false;
+    const display = this.#displayRulesOf(this.#machines.get(actor));
+    if (display === undefined || (display.timeline.lane !== 'each' && !display.byDefault.has(actor))) return false;
     return this.#actors.has(actor) || this.#actors.size < maxActorLanes;
   }
 
@@ -328,7 +347,7 @@ export class Lanes {
   #reportWork(actor: string, parent: string | undefined, report: (on: Lane, phase: Phase) => void): void {
     if (parent === undefined || this.#machines.get(actor) !== undefined) return;
     for (const { child, lane: name, phase } of this.#timelineOf(parent)?.work ?? []) {
-      const on = actor === `${parent}/${child}` ? this.#named.get(name) : undefined;
+      const on = actor === `${parent}/${child}` ? this.#lanesByName.get(name) : undefined;
       if (on !== undefined) report(on, phase);
     }
   }
@@ -342,22 +361,22 @@ export class Lanes {
 
   #enter(actor: string, state: string, t: number, index: number): void {
     const machine = this.#machines.get(actor)!;
-    const shown = this.#displayRulesOf(machine)!;
-    let found = this.#actors.get(actor);
-    if (found === undefined) {
-      found = { createLane: lane(actor, actor.replace(/-(?=\d)/, ' ')), place: shown.place };
-      this.#actors.set(actor, found);
-      shown.lanes++;
+    const display = this.#displayRulesOf(machine)!;
+    let actorLane = this.#actors.get(actor);
+    if (actorLane === undefined) {
+      actorLane = { createLane: lane(actor, actor.replace(/-(?=\d)/, ' ')), place: display.place };
+      this.#actors.set(actor, actorLane);
+      display.lanes++;
     }
-    if (state === '' && !shown.hasLife && !shown.isStateless) return;
-    const phase = shown.isStateless ? 'running' : this.#phaseIn(machine, state);
-    const last = found.createLane.spans.at(-1);
+    if (state === '' && !display.hasLife && !display.isStateless) return;
+    const phase = display.isStateless ? 'running' : this.#phaseIn(machine, state);
+    const last = actorLane.createLane.spans.at(-1);
     if (last !== undefined && last.to === undefined && last.phase === phase) return;
-    this.#close(found.createLane, t);
-    if (phase !== 'gone') this.#open(found.createLane, phase, t, index);
+    this.#close(actorLane.createLane, t);
+    if (phase !== 'gone') this.#openSpan(actorLane.createLane, phase, t, index);
   }
 
-  #open(in_: Lane, phase: Phase, t: number, index: number, text?: string): void {
+  #openSpan(in_: Lane, phase: Phase, t: number, index: number, text?: string): void {
     this.#close(in_, t);
     in_.spans.push({ from: t, phase, index, ...(text !== undefined && { text }) });
     this.phases.add(phase);
@@ -365,8 +384,8 @@ export class Lanes {
     this.version++;
   }
 
-  #close(found: Lane | undefined, t: number): void {
-    const last = found?.spans.at(-1);
+  #close(closedLane: Lane | undefined, t: number): void {
+    const last = closedLane?.spans.at(-1);
     if (last === undefined || last.to !== undefined) return;
     last.to = t;
     this.version++;
@@ -379,13 +398,13 @@ export class Lanes {
   }
 
   #count(machine: string | undefined, change: 1 | -1, t: number): void {
-    const shown = this.#displayRulesOf(machine);
-    const laneRule = shown?.timeline.lane;
-    if (shown === undefined || laneRule === 'none') return;
-    const more = `more ${shown.name}`;
+    const display = this.#displayRulesOf(machine);
+    const laneRule = display?.timeline.lane;
+    if (display === undefined || laneRule === 'none') return;
+    const more = `more ${display.name}`;
     const [name, title] = typeof laneRule === 'object' ? [laneRule.count, laneRule.count] : [more, more];
-    const on = this.#named.get(name) ?? lane(name, title);
-    this.#named.set(name, on);
+    const on = this.#lanesByName.get(name) ?? lane(name, title);
+    this.#lanesByName.set(name, on);
     const { counts } = on;
     const n = Math.max(0, (counts.at(-1)?.n ?? 0) + change);
     // Several changes at the same time are one point.
@@ -395,8 +414,16 @@ export class Lanes {
   }
 }
 
-function unknownMachine(name: string, place: number): MachineDisplay {
-  return { name, place, timeline: {}, hasLife: false, isStateless: false, byDefault: new Set(), lanes: 0 };
+function unknownMachine(name: string, machineIndex: number): MachineDisplay {
+  return {
+    name,
+    place: machineIndex,
+    timeline: {},
+    hasLife: false,
+    isStateless: false,
+    byDefault: new Set(),
+    lanes: 0,
+  };
 }
 
 function isLifePhase(phase: Phase): boolean {

@@ -12,18 +12,18 @@ const maxShown = 4;
 /** A busy trace has thousands of records per second. */
 const maxCheckedRecords = 200;
 
-export function recentlyEnded(recording: PageRecording, place: number): RecentlyEnded[] {
-  const living = recording.stateAt(place).actors;
-  const found: RecentlyEnded[] = [];
-  const since = recording.timeAt(place) - shownForMs;
-  for (let index = place; index >= 0 && index > place - maxCheckedRecords; index--) {
+export function recentlyEnded(recording: PageRecording, endIndex: number): RecentlyEnded[] {
+  const living = recording.stateAt(endIndex).actors;
+  const endedActors: RecentlyEnded[] = [];
+  const since = recording.timeAt(endIndex) - shownForMs;
+  for (let index = endIndex; index >= 0 && index > endIndex - maxCheckedRecords; index--) {
     const record = recording.recordAt(index)!;
-    if (record.t < since || found.length === maxShown) break;
+    if (record.t < since || endedActors.length === maxShown) break;
     // The name of an effect is `parent/effect`.
     if (record.kind !== 'stop' || record.actor.includes('/')) continue;
-    if (!living.has(record.actor) && !found.some(({ actor }) => actor === record.actor)) {
-      found.push({ actor: record.actor, status: record.status });
+    if (!living.has(record.actor) && !endedActors.some(({ actor }) => actor === record.actor)) {
+      endedActors.push({ actor: record.actor, status: record.status });
     }
   }
-  return found.reverse();
+  return endedActors.reverse();
 }

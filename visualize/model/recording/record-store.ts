@@ -20,11 +20,11 @@ type Places = number | readonly number[];
 
 const none: Places = [];
 
-function withPlace(places: Places, index: number): Places {
-  if (typeof places === 'number') return [places, index];
-  if (places === none) return index;
-  (places as number[]).push(index);
-  return places;
+function withPlace(actorPlaces: Places, index: number): Places {
+  if (typeof actorPlaces === 'number') return [actorPlaces, index];
+  if (actorPlaces === none) return index;
+  (actorPlaces as number[]).push(index);
+  return actorPlaces;
 }
 
 /** Append-only; a place is an index. */
@@ -43,7 +43,7 @@ export class RecordStore implements RecordList {
   #nextLed = new Int32Array(initialCapacity);
   #begins = new Int32Array(initialCapacity);
   readonly #blocks: string[] = [];
-  #lines: string[] = [];
+  #pendingLines: string[] = [];
   readonly #names: string[] = [];
   readonly #numbers = new Map<string, number>();
   /** Indexes of the records about a name, by its number. */
@@ -54,7 +54,7 @@ export class RecordStore implements RecordList {
   /** Consequences whose cause is not in the trace, or not before them. */
   readonly #consequencesOfUnknownCause = new Map<number, number[]>();
   readonly #keptPlaces = new Int32Array(maxCachedRecords).fill(nowhere);
-  readonly #kept: TraceRecord[] = [];
+  readonly #keptRecords: TraceRecord[] = [];
 
   constructor(header: Pick<TraceHeader, 'actors'>) {
     this.#messages = new MessageReader(header.actors);
@@ -101,17 +101,20 @@ export class RecordStore implements RecordList {
     const slot = index % maxCachedRecords;
     if (this.#keptPlaces[slot] !== index) {
       // Valid, because it was parsed before it was appended.
-      this.#kept[slot] = JSON.parse(this.lineAt(index)) as TraceRecord;
+      this.#keptRecords[slot] = JSON.parse(this.lineAt(index)) as TraceRecord;
       this.#keptPlaces[slot] = index;
     }
-    return this.#kept[slot];
+    return this.#keptRecords[slot];
   }
 
   lineAt(index: number): string {
-    const at = index % blockLines;
-    const block = this.#blocks[(index - at) / blockLines];
-    if (block === undefined) return this.#lines[at]!;
-    return block.slice(this.#begins[index], at === blockLines - 1 ? undefined : this.#begins[index + 1]! - 1);
+    const offsetInBlock = index % blockLines;
+    const block = this.#blocks[(index - offsetInBlock) / blockLines];
+    if (block === undefined) return this.#pendingLines[offsetInBlock]!;
+    return block.slice(
+      this.#begins[index],
+      offsetInBlock === blockLines - 1 ? undefined : this.#begins[index + 1]! - 1,
+    );
   }
 
   seqAt(index: number): number | undefined {
@@ -146,32 +149,36 @@ export class RecordStore implements RecordList {
     // If no later record is missing, distances in `seq` and in index are equal.
     const near = last - ((this.#seqs[last] ?? 0) - seq);
     if (near >= 0 && near <= last && this.#seqs[near] === seq) return near;
-    const index = firstIndex(this.#length, (at) => this.#seqs[at]! >= seq);
+    const index = firstIndex(this.#length, (position) => this.#seqs[position]! >= seq);
     return index < this.#length && this.#seqs[index] === seq ? index : undefined;
   }
 
   /** Index of the first record after a time. */
   firstAfter(t: number): number {
-    return firstIndex(this.#length, (at) => this.#times[at]! > t);
+    return firstIndex(this.#length, (position) => this.#times[position]! > t);
   }
 
   lastIndexAbout(actor: string, kinds: readonly RecordKind[], beforeIndex: number, from = 0): number | undefined {
-    const places = this.#placesAbout(actor, kinds);
+    const indexesAbout = this.#placesAbout(actor, kinds);
     for (
-      let at = firstIndex(places.length, (i) => places[i]! >= beforeIndex) - 1;
-      at >= 0 && places[at]! >= from;
-      at--
+      let position = firstIndex(indexesAbout.length, (i) => indexesAbout[i]! >= beforeIndex) - 1;
+      position >= 0 && indexesAbout[position]! >= from;
+      position--
     ) {
-      if (kinds.includes(this.kindAt(places[at]!))) return places[at];
+      if (kinds.includes(this.kindAt(indexesAbout[position]!))) return indexesAbout[position];
     }
     return undefined;
   }
 
   /** Index of the first such record after `behind`. */
   nextAbout(actor: string, kinds: readonly RecordKind[], behind: number): number | undefined {
-    const places = this.#placesAbout(actor, kinds);
-    for (let at = firstIndex(places.length, (i) => places[i]! > behind); at < places.length; at++) {
-      if (kinds.includes(this.kindAt(places[at]!))) return places[at];
+    const indexesAbout = this.#placesAbout(actor, kinds);
+    for (
+      let position = firstIndex(indexesAbout.length, (i) => indexesAbout[i]! > behind);
+      position < indexesAbout.length;
+      position++
+    ) {
+      if (kinds.includes(this.kindAt(indexesAbout[position]!))) return indexesAbout[position];
     }
     return undefined;
   }
@@ -180,24 +187,28 @@ export class RecordStore implements RecordList {
   ledTo(seq: number): readonly number[] {
     const odd = this.#consequencesOfUnknownCause.get(seq) ?? [];
     const index = this.indexOf(seq);
-    const found: number[] = [];
-    for (let at = index === undefined ? nowhere : this.#firstLed[index]!; at !== nowhere; at = this.#nextLed[at]!) {
-      found.push(at);
+    const ledIndexes: number[] = [];
+    for (
+      let ledIndex = index === undefined ? nowhere : this.#firstLed[index]!;
+      ledIndex !== nowhere;
+      ledIndex = this.#nextLed[ledIndex]!
+    ) {
+      ledIndexes.push(ledIndex);
     }
-    return odd.length === 0 ? found : [...found, ...odd].sort((a, b) => a - b);
+    return odd.length === 0 ? ledIndexes : [...ledIndexes, ...odd].sort((a, b) => a - b);
   }
 
   /** Indexes of records about an actor, which include all of these kinds. */
   #placesAbout(actor: string, kinds: readonly RecordKind[]): readonly number[] {
     const number = this.#numbers.get(actor);
     if (number === undefined) return [];
-    const places = (kinds.every(isChange) ? this.#changes : this.#about)[number]!;
-    return typeof places === 'number' ? [places] : places;
+    const actorPlaces = (kinds.every(isChange) ? this.#changes : this.#about)[number]!;
+    return typeof actorPlaces === 'number' ? [actorPlaces] : actorPlaces;
   }
 
   #numberOf(name: string): number {
-    const known = this.#numbers.get(name);
-    if (known !== undefined) return known;
+    const knownNumber = this.#numbers.get(name);
+    if (knownNumber !== undefined) return knownNumber;
     const number = this.#names.push(name) - 1;
     this.#numbers.set(name, number);
     this.#about.push(none);
@@ -221,12 +232,12 @@ export class RecordStore implements RecordList {
   }
 
   #keepLine(line: string, index: number): void {
-    const previousLength = this.#lines.length === 0 ? undefined : this.#lines.at(-1)!.length;
+    const previousLength = this.#pendingLines.length === 0 ? undefined : this.#pendingLines.at(-1)!.length;
     this.#begins[index] = previousLength === undefined ? 0 : this.#begins[index - 1]! + previousLength + 1;
-    this.#lines.push(line);
-    if (this.#lines.length < blockLines) return;
-    this.#blocks.push(this.#lines.join('\n'));
-    this.#lines = [];
+    this.#pendingLines.push(line);
+    if (this.#pendingLines.length < blockLines) return;
+    this.#blocks.push(this.#pendingLines.join('\n'));
+    this.#pendingLines = [];
   }
 
   #grow(): void {

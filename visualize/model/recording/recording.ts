@@ -149,20 +149,20 @@ export class PageRecording implements RecordList {
     records: readonly TraceRecord[],
     lines: readonly string[] = records.map((record) => JSON.stringify(record)),
   ): void {
-    for (const [at, record] of records.entries()) this.#append(record, lines[at]!);
+    for (const [lineIndex, record] of records.entries()) this.#append(record, lines[lineIndex]!);
   }
 
   #append(record: TraceRecord, line: string): void {
     const index = this.length;
-    const missing = record.seq - (this.#records.seqAt(index - 1) ?? 0) - 1;
-    if (missing > 0) this.#gaps.push({ index, missing });
+    const missingRecords = record.seq - (this.#records.seqAt(index - 1) ?? 0) - 1;
+    if (missingRecords > 0) this.#gaps.push({ index, missing: missingRecords });
     this.#records.append(record, line);
     this.#newest.apply(record);
     const since = index - this.#checkpoints.at(-1)!.index;
     if (since >= Math.max(minRecordsBetweenCheckpoints, this.#newest.size)) {
       this.#checkpoints.push({ index, state: this.#newest.copy() });
     }
-    const drawn = this.lanes.version;
+    const drawnVersion = this.lanes.version;
     this.lanes.feed(record, index);
     if (record.kind === 'log') this.#logs.push(index);
     if (record.kind === 'spawn' && record.machine !== undefined) this.#machines.set(record.actor, record.machine);
@@ -170,7 +170,7 @@ export class PageRecording implements RecordList {
       this.#deviations.push({ index, deviation });
       this.lanes.addDeviation(deviation, index);
     }
-    if (index === 0 || this.lanes.version !== drawn) this.idle.note(record.t);
+    if (index === 0 || this.lanes.version !== drawnVersion) this.idle.note(record.t);
     this.findings.take(record);
   }
 
@@ -229,8 +229,8 @@ export class PageRecording implements RecordList {
 
   /** State of every actor after the record at this place. Read-only; each place has its own object. */
   stateAt(index: number): TraceState {
-    const known = this.#requested.find((requested) => requested.index === index);
-    if (known !== undefined) return known.state;
+    const requestedState = this.#requested.find((requested) => requested.index === index);
+    if (requestedState !== undefined) return requestedState.state;
     const state = index === this.length - 1 ? this.#newest.copy() : this.#replayTo(index);
     this.#requested.unshift({ index, state });
     this.#requested.length = Math.min(this.#requested.length, maxCachedStates);
@@ -241,14 +241,14 @@ export class PageRecording implements RecordList {
   #replayTo(index: number): TraceState {
     const next = firstAfter(this.#checkpoints, (checkpoint) => checkpoint.index > index);
     let { index: from, state: begin } = this.#checkpoints[next - 1]!;
-    for (const known of this.#near === undefined ? this.#requested : [...this.#requested, this.#near]) {
-      if (known.index <= index && known.index > from) ({ index: from, state: begin } = known);
+    for (const cachedState of this.#near === undefined ? this.#requested : [...this.#requested, this.#near]) {
+      if (cachedState.index <= index && cachedState.index > from) ({ index: from, state: begin } = cachedState);
     }
     const state = begin.copy();
     const near = index - from > 2 * cachedStateDistance ? index - cachedStateDistance : undefined;
-    for (let at = from + 1; at <= index; at++) {
-      state.apply(this.#records.recordAt(at)!);
-      if (at === near) this.#near = { index: at, state: state.copy() };
+    for (let recordIndex = from + 1; recordIndex <= index; recordIndex++) {
+      state.apply(this.#records.recordAt(recordIndex)!);
+      if (recordIndex === near) this.#near = { index: recordIndex, state: state.copy() };
     }
     return state;
   }

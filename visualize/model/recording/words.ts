@@ -19,27 +19,27 @@ export function clockText(t: number): string {
   const seconds = Math.floor(ms / 1_000);
   const hours = Math.floor(seconds / 3_600);
   const minutes = Math.floor(seconds / 60) % 60;
-  const rest = `${two(seconds % 60)}.${String(ms % 1_000).padStart(3, '0')}`;
-  return hours > 0 ? `${hours}:${two(minutes)}:${rest}` : `${minutes}:${rest}`;
+  const secondsText = `${two(seconds % 60)}.${String(ms % 1_000).padStart(3, '0')}`;
+  return hours > 0 ? `${hours}:${two(minutes)}:${secondsText}` : `${minutes}:${secondsText}`;
 }
 
 /**
  * Wall clock of a time of the trace's clock, in the user's time zone: `03:12:07.123`. On another day than the start, with date: `Aug 3 03:12:07.123`.
  */
 export function wallClockText(startedAt: string, t: number): string {
-  const at = new Date(Date.parse(startedAt) + t);
-  if (Number.isNaN(at.getTime())) return '';
+  const date = new Date(Date.parse(startedAt) + t);
+  if (Number.isNaN(date.getTime())) return '';
   const day = dayText(startedAt, t);
-  return `${day === dayText(startedAt, 0) ? '' : `${day} `}${timeOfDay(at)}`;
+  return `${day === dayText(startedAt, 0) ? '' : `${day} `}${timeOfDay(date)}`;
 }
 
 /** Date such as `Aug 3`; with the year if it differs from that of the start. */
 export function dayText(startedAt: string, t: number): string {
   const start = new Date(startedAt);
-  const at = new Date(start.getTime() + t);
-  if (Number.isNaN(at.getTime())) return '';
-  const year = at.getFullYear() === start.getFullYear() ? '' : ` ${at.getFullYear()}`;
-  return `${months[at.getMonth()]} ${at.getDate()}${year}`;
+  const date = new Date(start.getTime() + t);
+  if (Number.isNaN(date.getTime())) return '';
+  const year = date.getFullYear() === start.getFullYear() ? '' : ` ${date.getFullYear()}`;
+  return `${months[date.getMonth()]} ${date.getDate()}${year}`;
 }
 
 const months = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'] as const;
@@ -49,19 +49,19 @@ const months = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', '
  * of the start.
  */
 export function wallClockTicks(startedAt: string, times: readonly number[], step: number): string[] {
-  let shown = dayText(startedAt, 0);
+  let shownDay = dayText(startedAt, 0);
   return times.map((t) => {
     const day = dayText(startedAt, t);
     if (day === '') return '';
     const time = timeOfDay(new Date(Date.parse(startedAt) + t));
-    if (day === shown) return step < 1_000 ? time : time.slice(0, 8);
-    shown = day;
+    if (day === shownDay) return step < 1_000 ? time : time.slice(0, 8);
+    shownDay = day;
     return `${day} ${step < 1_000 ? time : time.slice(0, 5)}`;
   });
 }
 
-function timeOfDay(at: Date): string {
-  return `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}.${String(at.getMilliseconds()).padStart(3, '0')}`;
+function timeOfDay(date: Date): string {
+  return `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}.${String(date.getMilliseconds()).padStart(3, '0')}`;
 }
 
 /** Active states of each region as path segments: `running.settled` → [[`running`, `settled`]]. */
@@ -135,9 +135,9 @@ export function deviationText({ kind, message, expected, diagram }: Deviation): 
   if (kind === 'undeclared') return `${text} is in no sequence diagram, although both actors are`;
   const [first] = expected;
   const instead = first === undefined ? '' : `; expected ${first.from} → ${first.to}: ${first.type}`;
-  const rest = expected.length > 1 ? ` (or ${expected.length - 1} other)` : '';
+  const alternatives = expected.length > 1 ? ` (or ${expected.length - 1} other)` : '';
   const where = diagram === undefined ? '' : ` (${diagram.file.split('/').at(-1)}:${diagram.line})`;
-  return `${text} ${kind === 'out-of-order' ? 'is out of order' : 'is not allowed here'}${instead}${rest}${where}`;
+  return `${text} ${kind === 'out-of-order' ? 'is out of order' : 'is not allowed here'}${instead}${alternatives}${where}`;
 }
 
 function two(n: number): string {

@@ -18,25 +18,25 @@ export function completeView(first: number, last: number): View {
 }
 
 /** Zooms and keeps the time `at` at the same position. A `factor` below 1 zooms in. */
-export function zoomed({ from, to }: View, at: number, factor: number, whole: View): View {
-  const length = Math.min(Math.max((to - from) * factor, minViewMs), whole.to - whole.from);
-  const share = to === from ? 0.5 : (at - from) / (to - from);
-  return within({ from: at - share * length, to: at + (1 - share) * length }, whole);
+export function zoomed({ from, to }: View, centre: number, factor: number, wholeView: View): View {
+  const length = Math.min(Math.max((to - from) * factor, minViewMs), wholeView.to - wholeView.from);
+  const share = to === from ? 0.5 : (centre - from) / (to - from);
+  return within({ from: centre - share * length, to: centre + (1 - share) * length }, wholeView);
 }
 
-export function moved({ from, to }: View, by: number, whole: View): View {
-  return within({ from: from + by, to: to + by }, whole);
+export function moved({ from, to }: View, offsetMs: number, wholeView: View): View {
+  return within({ from: from + offsetMs, to: to + offsetMs }, wholeView);
 }
 
-export function viewShowing(view: View, t: number, whole: View): View {
+export function viewShowing(view: View, t: number, wholeView: View): View {
   if (t >= view.from && t <= view.to) return view;
   const length = view.to - view.from;
-  return within({ from: t - length / 2, to: t + length / 2 }, whole);
+  return within({ from: t - length / 2, to: t + length / 2 }, wholeView);
 }
 
-function within(view: View, whole: View): View {
-  const length = Math.min(view.to - view.from, whole.to - whole.from);
-  const from = Math.min(Math.max(view.from, whole.from), whole.to - length);
+function within(view: View, wholeView: View): View {
+  const length = Math.min(view.to - view.from, wholeView.to - wholeView.from);
+  const from = Math.min(Math.max(view.from, wholeView.from), wholeView.to - length);
   return { from, to: from + length };
 }
 
@@ -62,7 +62,7 @@ export function tickText(t: number, step: number): string {
   const seconds = Math.floor(t / 1_000);
   const two = (n: number): string => String(n).padStart(2, '0');
   const fraction = step < 1_000 ? (t % 1_000) / 1_000 : 0;
-  const rest = step < 1_000 ? `${two(seconds % 60)}${fraction.toFixed(3).slice(1)}` : two(seconds % 60);
+  const secondsText = step < 1_000 ? `${two(seconds % 60)}${fraction.toFixed(3).slice(1)}` : two(seconds % 60);
   const minutes = Math.floor(seconds / 60);
-  return minutes < 60 ? `${minutes}:${rest}` : `${Math.floor(minutes / 60)}:${two(minutes % 60)}:${rest}`;
+  return minutes < 60 ? `${minutes}:${secondsText}` : `${Math.floor(minutes / 60)}:${two(minutes % 60)}:${secondsText}`;
 }

@@ -64,8 +64,8 @@ export function drawnLanes(
   if (lanes.length <= maxDrawnLanes) return { lanes, leftOut: 0 };
   const drawn = new Set(lanes.filter(({ name }) => name === chosen));
   for (const isSelected of [(lane: Lane) => badBetween(lane, from, to) > 0, () => true]) {
-    for (let at = 0; at < lanes.length && drawn.size < maxDrawnLanes; at++)
-      if (isSelected(lanes[at]!)) drawn.add(lanes[at]!);
+    for (let laneIndex = 0; laneIndex < lanes.length && drawn.size < maxDrawnLanes; laneIndex++)
+      if (isSelected(lanes[laneIndex]!)) drawn.add(lanes[laneIndex]!);
   }
   return { lanes: lanes.filter((lane) => drawn.has(lane)), leftOut: lanes.length - drawn.size };
 }
@@ -174,12 +174,12 @@ export function labelsOf(clusters: readonly Cluster[], bars: readonly Bar[], wid
     const to = Math.min(width, (clusters[i + 1]?.x ?? Number.POSITIVE_INFINITY) - besideMark);
     const othersText = marks.length > 1 ? ` +${marks.length - 1}` : '';
     const { title } = marks.find((mark) => mark.kind === kind)!;
-    const found = shortenedTitles(title)
-      .map((words) => words + othersText)
-      .find((words) => {
-        const end = from + textWidth(words, labelFont);
+    const fittingTitle = shortenedTitles(title)
+      .map((titleText) => titleText + othersText)
+      .find((titleText) => {
+        const end = from + textWidth(titleText, labelFont);
         return end <= to && !bars.some((bar) => bar.x < end && bar.x + bar.width > from);
       });
-    return found === undefined ? [] : [{ x: from, text: found }];
+    return fittingTitle === undefined ? [] : [{ x: from, text: fittingTitle }];
   });
 }

@@ -14,8 +14,8 @@ export const drawn: DrawnRecord[] = [];
 /** Adds records after the current frame was painted. */
 export function noteDrawn(seqs: readonly number[]): void {
   afterPaint(() => {
-    const at = Date.now();
-    for (const seq of seqs.slice(-maxDrawnRecords)) drawn.push({ seq, at });
+    const drawnAtMs = Date.now();
+    for (const seq of seqs.slice(-maxDrawnRecords)) drawn.push({ seq, at: drawnAtMs });
     if (drawn.length > maxDrawnRecords) drawn.splice(0, drawn.length - maxDrawnRecords);
   });
 }

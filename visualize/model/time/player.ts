@@ -15,15 +15,15 @@ export function gapBetween(t: number, next: number, pace: number): { readonly ms
 /**
  * The place after some playback time. It may pass several records at once, because records come in bursts.
  *
- * @param at the shown place, and for how long it has been shown
+ * @param position the shown place, and for how long it has been shown
  */
 export function playedOn(
   timeAt: (index: number) => number,
   last: number,
-  at: { readonly index: number; readonly shownMs: number },
+  position: { readonly index: number; readonly shownMs: number },
   pace: number,
 ): { readonly index: number; readonly shownMs: number; readonly elapsed: number } {
-  let { index, shownMs } = at;
+  let { index, shownMs } = position;
   while (index < last) {
     const { ms, rate } = gapBetween(timeAt(index), timeAt(index + 1), pace);
     if (shownMs < ms) return { index, shownMs, elapsed: shownMs * rate };

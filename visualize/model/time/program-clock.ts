@@ -10,7 +10,7 @@ interface ClockReading {
   readonly at: number;
 }
 
-const reading = signal<ClockReading | undefined>(undefined);
+const clockReading = signal<ClockReading | undefined>(undefined);
 
 /**
  * Stores the clock reading of the program's host.
@@ -18,19 +18,19 @@ const reading = signal<ClockReading | undefined>(undefined);
  * @param startedAt wall clock at `t` = 0
  * @param now wall clock of the program's host; `undefined` if unknown
  */
-export function setProgramClock(startedAt: string, now: number | undefined, at = performance.now()): void {
+export function setProgramClock(startedAt: string, now: number | undefined, readAtMs = performance.now()): void {
   const t = now === undefined ? Number.NaN : now - Date.parse(startedAt);
-  reading.value = Number.isFinite(t) && t >= 0 ? { t, at } : undefined;
+  clockReading.value = Number.isFinite(t) && t >= 0 ? { t, at: readAtMs } : undefined;
 }
 
 /** Uses the time of a new record, which is more exact than the wall clock, unless the record is an old one. */
-export function noteRecord(t: number, at = performance.now()): void {
-  const known = programTime(at);
-  if (known === undefined || t > known - sameMs) reading.value = { t, at };
+export function noteRecord(t: number, readAtMs = performance.now()): void {
+  const estimatedTime = programTime(readAtMs);
+  if (estimatedTime === undefined || t > estimatedTime - sameMs) clockReading.value = { t, at: readAtMs };
 }
 
 /** Current `t` of the program; `undefined` while unknown. */
-export function programTime(at = performance.now()): number | undefined {
-  const known = reading.peek();
-  return known === undefined ? undefined : known.t + (at - known.at);
+export function programTime(nowMs = performance.now()): number | undefined {
+  const lastReading = clockReading.peek();
+  return lastReading === undefined ? undefined : lastReading.t + (nowMs - lastReading.at);
 }

@@ -33,12 +33,14 @@ export class FoldedClock {
     return shownFrom + ((t - from) / (to - from)) * this.foldMs;
   }
 
-  timeOf(shown: number): number {
-    const fold = this.folds[firstAfter(this.folds, ({ shownFrom }) => shownFrom > shown) - 1];
-    if (fold === undefined) return shown;
+  timeOf(shownTime: number): number {
+    const fold = this.folds[firstAfter(this.folds, ({ shownFrom }) => shownFrom > shownTime) - 1];
+    if (fold === undefined) return shownTime;
     const { from, to, shownFrom } = fold;
-    const into = shown - shownFrom;
-    return into >= this.foldMs ? to + (into - this.foldMs) : from + (into / this.foldMs) * (to - from);
+    const offsetInFold = shownTime - shownFrom;
+    return offsetInFold >= this.foldMs
+      ? to + (offsetInFold - this.foldMs)
+      : from + (offsetInFold / this.foldMs) * (to - from);
   }
 }
 
@@ -46,11 +48,11 @@ export class FoldedClock {
 export function foldedClock(
   folds: readonly IdleTime[],
   pixels: number,
-  whole: { readonly from: number; readonly to: number },
+  wholeSpan: { readonly from: number; readonly to: number },
   width: number,
 ): FoldedClock {
   const folded = folds.reduce((sum, { from, to }) => sum + (to - from), 0);
-  const active = Math.max(whole.to - whole.from - folded, 1);
+  const active = Math.max(wholeSpan.to - wholeSpan.from - folded, 1);
   return new FoldedClock(folds, (pixels * active) / Math.max(width - folds.length * pixels, 1));
 }
 
@@ -131,12 +133,12 @@ export function axisTicks(axis: TimeAxis, startedAt: string): AxisTick[] {
       previousFold === undefined
         ? wallClockTicks(startedAt, times, step)
         : times.map((t) => timeOfDayText(startedAt, t, step));
-    for (const [at, t] of times.entries()) {
+    for (const [tickIndex, t] of times.entries()) {
       const x = axis.xOf(t);
       // A label that is cut off at the end of the timeline would be wrong.
-      const fits = (words: string, font: { readonly size: number }): string =>
-        x + besideTick + textWidth(words, font) <= stretch.end ? words : '';
-      const [text, wall] = [fits(tickText(t, step), textFont), fits(walls[at]!, wallFont)];
+      const fits = (label: string, font: { readonly size: number }): string =>
+        x + besideTick + textWidth(label, font) <= stretch.end ? label : '';
+      const [text, wall] = [fits(tickText(t, step), textFont), fits(walls[tickIndex]!, wallFont)];
       found.push({ t, x, text, wall, wallX: x + besideTick });
     }
   }

@@ -18,10 +18,10 @@ const text = (value: GoValue): string => {
 };
 
 /** Formats a value as sprig does. */
-const shown = (value: GoValue): string => (typeof value === 'string' ? value : sprint([value]));
+const textOf = (value: GoValue): string => (typeof value === 'string' ? value : sprint([value]));
 const isNil = (value: GoValue): boolean => value === null || value === undefined;
 
-function ofText(call: (...texts: string[]) => GoValue, count: number): TemplateFunction {
+function textFunction(call: (...texts: string[]) => GoValue, count: number): TemplateFunction {
   return { min: count, max: count, call: (args) => call(...args.map(text)) };
 }
 
@@ -61,7 +61,7 @@ export const templateFunctions: ReadonlyMap<string, TemplateFunction> = new Map<
       call: (args) =>
         args
           .filter((arg) => !isNil(arg))
-          .map((arg) => JSON.stringify(shown(arg)))
+          .map((arg) => JSON.stringify(textOf(arg)))
           .join(' '),
     },
   ],
@@ -72,24 +72,30 @@ export const templateFunctions: ReadonlyMap<string, TemplateFunction> = new Map<
       call: (args) =>
         args
           .filter((arg) => !isNil(arg))
-          .map((arg) => `'${shown(arg)}'`)
+          .map((arg) => `'${textOf(arg)}'`)
           .join(' '),
     },
   ],
   ['join', { min: 2, max: 2, call: joined }],
-  ['splitList', ofText((separator, value) => value!.split(separator!), 2)],
-  ['upper', ofText((value) => value!.toUpperCase(), 1)],
-  ['lower', ofText((value) => value!.toLowerCase(), 1)],
-  ['trim', ofText((value) => value!.trim(), 1)],
-  ['trimPrefix', ofText((prefix, value) => (value!.startsWith(prefix!) ? value!.slice(prefix!.length) : value!), 2)],
+  ['splitList', textFunction((separator, value) => value!.split(separator!), 2)],
+  ['upper', textFunction((value) => value!.toUpperCase(), 1)],
+  ['lower', textFunction((value) => value!.toLowerCase(), 1)],
+  ['trim', textFunction((value) => value!.trim(), 1)],
+  [
+    'trimPrefix',
+    textFunction((prefix, value) => (value!.startsWith(prefix!) ? value!.slice(prefix!.length) : value!), 2),
+  ],
   [
     'trimSuffix',
-    ofText((suffix, value) => (value!.endsWith(suffix!) ? value!.slice(0, value!.length - suffix!.length) : value!), 2),
+    textFunction(
+      (suffix, value) => (value!.endsWith(suffix!) ? value!.slice(0, value!.length - suffix!.length) : value!),
+      2,
+    ),
   ],
-  ['replace', ofText((from, to, value) => replaced(value!, from!, to!), 3)],
-  ['contains', ofText((part, value) => value!.includes(part!), 2)],
-  ['hasPrefix', ofText((prefix, value) => value!.startsWith(prefix!), 2)],
-  ['hasSuffix', ofText((suffix, value) => value!.endsWith(suffix!), 2)],
+  ['replace', textFunction((from, to, value) => replaced(value!, from!, to!), 3)],
+  ['contains', textFunction((substring, value) => value!.includes(substring!), 2)],
+  ['hasPrefix', textFunction((prefix, value) => value!.startsWith(prefix!), 2)],
+  ['hasSuffix', textFunction((suffix, value) => value!.endsWith(suffix!), 2)],
   ['list', { min: 0, call: (args) => args }],
   ['first', { min: 1, max: 1, call: ([value]) => list(value)[0] ?? null }],
   ['last', { min: 1, max: 1, call: ([value]) => list(value).at(-1) ?? null }],
@@ -98,7 +104,7 @@ export const templateFunctions: ReadonlyMap<string, TemplateFunction> = new Map<
   ['dict', { min: 0, call: dictionary }],
   ['hasKey', { min: 2, max: 2, call: ([values, key]) => map(values).has(text(key)) }],
   ['get', { min: 2, max: 2, call: ([values, key]) => map(values).get(text(key)) ?? '' }],
-  ['toString', { min: 1, max: 1, call: ([value]) => shown(value) }],
+  ['toString', { min: 1, max: 1, call: ([value]) => textOf(value) }],
   ['int', { min: 1, max: 1, call: ([value]) => integer(value) }],
   ['add', { min: 0, call: (args) => args.map(integer).reduce((sum, value) => sum + value, 0n) }],
   ['sub', { min: 2, max: 2, call: ([a, b]) => integer(a) - integer(b) }],
@@ -108,10 +114,10 @@ export const templateFunctions: ReadonlyMap<string, TemplateFunction> = new Map<
 const maxReplaced = 4 * 1024 * 1024;
 
 function replaced(value: string, from: string, to: string): string {
-  const pieces = value.split(from);
-  if (pieces.length * to.length > maxReplaced)
+  const segments = value.split(from);
+  if (segments.length * to.length > maxReplaced)
     throw new FunctionError(`the result has more than ${maxReplaced} characters`);
-  return pieces.join(to);
+  return segments.join(to);
 }
 
 function joined([separator, values]: readonly GoValue[]): string {
@@ -120,13 +126,13 @@ function joined([separator, values]: readonly GoValue[]): string {
   const items = isList(values) ? values : isNil(values) ? [] : [values];
   return items
     .filter((item) => !isNil(item))
-    .map(shown)
+    .map(textOf)
     .join(text(separator));
 }
 
 function dictionary(args: readonly GoValue[]): GoMap {
   const entries: [string, GoValue][] = [];
-  for (let index = 0; index < args.length; index += 2) entries.push([shown(args[index]), args[index + 1] ?? '']);
+  for (let index = 0; index < args.length; index += 2) entries.push([textOf(args[index]), args[index + 1] ?? '']);
   return new GoMap(entries);
 }
 

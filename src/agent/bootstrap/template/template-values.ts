@@ -43,10 +43,10 @@ export function templateValues(
 ): GoStruct {
   const values = {
     bootstrap: builtIn,
-    ...ofProxy(facts),
-    ...ofStats(facts),
-    ...ofBuiltIn(builtIn),
-    ...ofTelemetry(builtIn),
+    ...proxyValues(facts),
+    ...statsValues(facts),
+    ...builtInValues(builtIn),
+    ...telemetryValues(builtIn),
     ...unsupported,
   };
   return struct('the values of a bootstrap', values, onUnknownInCondition);
@@ -65,7 +65,7 @@ function textMap(texts: unknown): GoMap {
   return new GoMap(Object.entries((texts ?? {}) as Record<string, string>), '');
 }
 
-function ofProxy(facts: BootstrapFacts): Json {
+function proxyValues(facts: BootstrapFacts): Json {
   const { node, config, local, dualStack } = facts;
   const { locality = {} } = node;
   const other = local.localhost === '::1' ? ['127.0.0.1', '0.0.0.0'] : ['::1', '::'];
@@ -122,16 +122,18 @@ function configStruct(config: Json): GoStruct {
   const values = Object.fromEntries(
     [...proxyConfigNames].map((name) => [
       name,
-      textMaps.has(name) ? textMap(config[name]) : ofMessages(config[name] ?? ''),
+      textMaps.has(name) ? textMap(config[name]) : withBothNames(config[name] ?? ''),
     ]),
   );
   return struct('config', bothNames(values));
 }
 
-function ofMessages(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(ofMessages);
+function withBothNames(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withBothNames);
   if (!isObject(value)) return value;
-  return bothNames(Object.fromEntries(Object.entries(value).map(([field, element]) => [field, ofMessages(element)])));
+  return bothNames(
+    Object.fromEntries(Object.entries(value).map(([field, element]) => [field, withBothNames(element)])),
+  );
 }
 
 /** By JSON name and Go name: `NAMESPACE` and `Namespace`. */
@@ -167,7 +169,7 @@ function addressJson(hostAndPort: string): string | undefined {
 }
 
 /** Configurable statistics; Istio's template contains the constant ones. */
-function ofStats(facts: BootstrapFacts): Json {
+function statsValues(facts: BootstrapFacts): Json {
   // Errors were already reported for the built-in bootstrap.
   const { extraTags, inclusion } = statsChoices(facts, new OptionErrors());
   return {
@@ -178,7 +180,7 @@ function ofStats(facts: BootstrapFacts): Json {
   };
 }
 
-function ofBuiltIn({ layered_runtime, ...rest }: BuiltIn): Json {
+function builtInValues({ layered_runtime, ...rest }: BuiltIn): Json {
   return {
     runtime_flags: JSON.stringify(layered_runtime?.layers[0]?.static_layer ?? {}),
     stats_flush_interval: rest.stats_flush_interval,
@@ -196,23 +198,23 @@ function connectionLimit({ overload_manager }: Pick<BuiltIn, 'overload_manager'>
 }
 
 /** Addresses and TLS settings as JSON; absent for services that are not configured. */
-function ofTelemetry({ static_resources, stats_sinks = [] }: BuiltIn): Json {
+function telemetryValues({ static_resources, stats_sinks = [] }: BuiltIn): Json {
   const clusters = new Map((static_resources?.clusters ?? []).map((cluster) => [cluster.name, cluster]));
   const json = (value: unknown): string | undefined => (value === undefined ? undefined : JSON.stringify(value));
-  const at = (name: string): string | undefined =>
+  const addressOf = (name: string): string | undefined =>
     json(clusters.get(name)?.load_assignment.endpoints[0]?.lb_endpoints[0]?.endpoint.address.socket_address);
   const tls = (name: string): string | undefined => json(clusters.get(name)?.transport_socket);
   const keepalive = (name: string): string | undefined => json(clusters.get(name)?.upstream_connection_options);
   const statsd = stats_sinks.find(({ name }) => name === 'envoy.stat_sinks.statsd')?.typed_config.address;
   const service = (option: string, name: string): Json => ({
-    [`${option}_address`]: at(name),
+    [`${option}_address`]: addressOf(name),
     [`${option}_tls`]: tls(name),
     [`${option}_tcp_keepalive`]: keepalive(name),
   });
   return {
-    zipkin: at('zipkin'),
-    lightstep: at('lightstep'),
-    datadog: at('datadog_agent'),
+    zipkin: addressOf('zipkin'),
+    lightstep: addressOf('lightstep'),
+    datadog: addressOf('datadog_agent'),
     tracing_tls: tls('zipkin') ?? tls('lightstep') ?? tls('datadog_agent'),
     statsd: isObject(statsd) ? json(statsd.socket_address) : undefined,
     ...service('envoy_metrics_service', 'envoy_metrics_service'),

@@ -35,10 +35,10 @@ export async function claimForContainer(
     if (byName !== undefined && !isRequestedBySibling(baseId)) return byName;
     byName?.close();
     if (byName === undefined && performance.now() > foreignFrom) {
-      const held = await claimInContainer(baseId);
-      if (held !== undefined) {
+      const containerClaim = await claimInContainer(baseId);
+      if (containerClaim !== undefined) {
         onForeignName(baseId);
-        return held;
+        return containerClaim;
       }
     }
     if (isOver()) return undefined;
@@ -52,16 +52,16 @@ async function claimInContainer(baseId: number): Promise<OwnedSocket | undefined
   const names = containerNamesOf(baseId, randomBytes(8).toString('hex'));
   const request = await listenOn(names.request);
   const isTaken = request === undefined || areHeldBySibling([baseId]) || isRequestedBySibling(baseId);
-  const held = isTaken ? undefined : await listenOn(names.held);
-  if (held === undefined) {
+  const heldSocket = isTaken ? undefined : await listenOn(names.held);
+  if (heldSocket === undefined) {
     request?.close();
     return undefined;
   }
   return {
     close() {
-      held.close();
+      heldSocket.close();
       request?.close();
-      return held;
+      return heldSocket;
     },
   };
 }

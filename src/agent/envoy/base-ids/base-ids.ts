@@ -130,7 +130,7 @@ export async function resumeBaseIds(
     const isOver = (): boolean => performance.now() > deadline || isOwnedByOther();
     const hold = await claimForContainer(baseId, { isOver, onForeignName });
     if (hold === undefined) {
-      for (const held of owned) held.close();
+      for (const ownedId of owned) ownedId.close();
       return undefined;
     }
     owned.push(hold);

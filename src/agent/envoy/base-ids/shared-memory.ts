@@ -82,8 +82,8 @@ function clearInitializing(file: string): void {
   }
 }
 
-function unknownLayout(expected: string, found: string): ChartpilotError {
-  return new ChartpilotError('SHARED_MEMORY_UNKNOWN', `expected ${expected}, got ${found}`, {
-    fields: { expected, got: found },
+function unknownLayout(expected: string, actual: string): ChartpilotError {
+  return new ChartpilotError('SHARED_MEMORY_UNKNOWN', `expected ${expected}, got ${actual}`, {
+    fields: { expected, got: actual },
   });
 }

@@ -109,10 +109,10 @@ export class EnvoyOutput {
   }
 
   #rememberReason(text: string, weight: number): void {
-    const at = this.#now();
+    const nowMs = this.#now();
     const lastWeight =
-      this.#lastReason === undefined || at - this.#lastReason.at > maxReasonAgeMs ? 0 : this.#lastReason.weight;
-    if (weight > 0 && weight >= lastWeight) this.#lastReason = { text: shortened(text), weight, at };
+      this.#lastReason === undefined || nowMs - this.#lastReason.at > maxReasonAgeMs ? 0 : this.#lastReason.weight;
+    if (weight > 0 && weight >= lastWeight) this.#lastReason = { text: shortened(text), weight, at: nowMs };
   }
 }
 

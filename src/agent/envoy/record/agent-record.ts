@@ -245,8 +245,8 @@ export class AgentRecord {
       const { configFile, adminPort } = recorded;
       epochs.push({ ...record, adminPort, configFile, startedAtMs, elapsedMs, unseenMs });
     }
-    const known = new Set(processes.map(({ folder }) => folder));
-    const hasUnknownFolder = this.#folders().some((folder) => !known.has(folder));
+    const knownFolders = new Set(processes.map(({ folder }) => folder));
+    const hasUnknownFolder = this.#folders().some((folder) => !knownFolders.has(folder));
     if (hasUnknownFolder || epochs.length === 0) return undefined;
     for (const process of processes) {
       const isAdopted = epochs.some(({ epoch, baseId }) => epoch === process.epoch && baseId === process.baseId);
@@ -321,13 +321,14 @@ export function restoreBinaries(
   { binaries: described, adoption, pidOf }: FoundRecord,
 ): Adoption {
   const { epochs, desired, provenBinary } = adoption;
-  const held = new Set([firstBinary]);
+  const heldBinaries = new Set([firstBinary]);
   for (const binary of described) {
     const running = epochs.find((epoch) => epoch.binary === binary.name);
-    if (binaries.restore(binary, running && pidOf(running))) held.add(binary.name);
+    if (binaries.restore(binary, running && pidOf(running))) heldBinaries.add(binary.name);
   }
   const serving = epochs.findLast(({ phase }) => phase === 'live')?.binary ?? firstBinary;
-  const replacementFor = (name: string): string => (held.has(name) ? name : held.has(serving) ? serving : firstBinary);
+  const replacementFor = (name: string): string =>
+    heldBinaries.has(name) ? name : heldBinaries.has(serving) ? serving : firstBinary;
   return {
     ...adoption,
     desired: { ...desired, binary: replacementFor(desired.binary) },

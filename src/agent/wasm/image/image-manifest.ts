@@ -78,9 +78,9 @@ function layerOf(value: unknown, index: number): ImageLayer {
   return { mediaType: textOr(mediaType), digest: digestOf(digest, `layers[${index}]`), size };
 }
 
-function digestOf(value: unknown, place: string): string {
+function digestOf(value: unknown, fieldPath: string): string {
   if (typeof value === 'string' && /^sha256:[0-9a-f]{64}$/.test(value)) return value;
-  throw new Error(`${place}.digest must be sha256: and 64 hexadecimal digits`);
+  throw new Error(`${fieldPath}.digest must be sha256: and 64 hexadecimal digits`);
 }
 
 function textOr(value: unknown): string {
@@ -101,21 +101,23 @@ const platforms: readonly ((entry: IndexEntry) => boolean)[] = [
  */
 export function imageOfIndex(manifests: readonly IndexEntry[]): string {
   for (const isOf of platforms) {
-    const found = manifests.find(isOf);
-    if (found !== undefined) return found.digest;
+    const matchingManifest = manifests.find(isOf);
+    if (matchingManifest !== undefined) return matchingManifest.digest;
   }
   throw new Error('index has no image');
 }
 
 /** @throws Error if no layer can contain a module */
 export function moduleLayerOf(layers: readonly ImageLayer[]): ModuleLayer {
-  const known = layers.map((layer) => ({ layer, format: formats.get(layer.mediaType) }));
-  const chosen = known.find(({ format }) => format === 'wasm') ?? known.at(-1);
+  const layerFormats = layers.map((layer) => ({ layer, format: formats.get(layer.mediaType) }));
+  const chosen = layerFormats.find(({ format }) => format === 'wasm') ?? layerFormats.at(-1);
   if (chosen === undefined) throw new Error('image has no layers');
   const { layer, format } = chosen;
   if (format === undefined) {
-    const shown = layer.mediaType.replaceAll(/[^\x20-\x7e]/g, '?').slice(0, 100);
-    throw new Error(`media type of the last layer must be one of ${[...formats.keys()].join(', ')}, got "${shown}"`);
+    const printableType = layer.mediaType.replaceAll(/[^\x20-\x7e]/g, '?').slice(0, 100);
+    throw new Error(
+      `media type of the last layer must be one of ${[...formats.keys()].join(', ')}, got "${printableType}"`,
+    );
   }
   return { layer, format };
 }

@@ -26,11 +26,11 @@ export function isImageUrl(url: string): boolean {
 export function parseImageUrl(url: string): ImageReference {
   const name = url.replace(/^oci:\/\//i, '');
   if (name.length > maxNameLength) throw new Error(`image name must have at most ${maxNameLength} characters`);
-  const [named, digestText] = splitAt(name, name.indexOf('@'));
-  const slash = named.indexOf('/');
-  const first = slash < 0 ? '' : named.slice(0, slash);
+  const [nameWithTag, digestText] = splitAt(name, name.indexOf('@'));
+  const slash = nameWithTag.indexOf('/');
+  const first = slash < 0 ? '' : nameWithTag.slice(0, slash);
   const hasHost = /[.:]/.test(first) || first === 'localhost';
-  const path = hasHost ? named.slice(slash + 1) : named;
+  const path = hasHost ? nameWithTag.slice(slash + 1) : nameWithTag;
   const [repositoryName, tag] = splitAt(path, path.lastIndexOf(':'));
   const registry = hasHost && first !== 'docker.io' ? first.toLowerCase() : defaultRegistry;
   const isOfficial = registry === defaultRegistry && !repositoryName.includes('/');

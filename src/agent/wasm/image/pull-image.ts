@@ -212,10 +212,10 @@ class Registry {
     const { fetch, signal, credentials } = this.#options;
     const headers = credentials?.basic === undefined ? {} : { authorization: `Basic ${credentials.basic}` };
     const { ok, status, body } = await fetch(realm.href, { signal, headers });
-    const at = `token service ${realm.origin}`;
-    if (!ok || body === null) throw new Error(`${at}: status must be 200, got ${status}`);
+    const source = `token service ${realm.origin}`;
+    if (!ok || body === null) throw new Error(`${source}: status must be 200, got ${status}`);
     const token = tokenIn(await boundedText(body, maxTokenBytes));
-    if (token === undefined) throw new Error(`${at}: response must have a token`);
+    if (token === undefined) throw new Error(`${source}: response must have a token`);
     return token;
   }
 }
@@ -228,8 +228,8 @@ function tokenIn(text: string): string | undefined {
     return undefined;
   }
   const { token, access_token: accessToken } = isObject(value) ? value : {};
-  const found = [token, accessToken].find((one) => typeof one === 'string' && one !== '');
-  return typeof found === 'string' && /^[\x21-\x7e]+$/.test(found) ? found : undefined;
+  const tokenValue = [token, accessToken].find((candidate) => typeof candidate === 'string' && candidate !== '');
+  return typeof tokenValue === 'string' && /^[\x21-\x7e]+$/.test(tokenValue) ? tokenValue : undefined;
 }
 
 const plainCodes: ReadonlySet<string> = new Set([

@@ -13,9 +13,9 @@ const maxHeaderLength = 8 * 1024;
 export function challengesIn(header: string): readonly Challenge[] {
   const challenges: { scheme: string; parameters: Map<string, string> }[] = [];
   const text = header.slice(0, maxHeaderLength);
-  const part = /[\s,]*([A-Za-z0-9!#$%&'*+.^_`|~-]+)(?:=(?:"((?:[^"\\]|\\.)*)"|([^\s,"]*)))?/y;
-  for (let found = part.exec(text); found !== null; found = part.exec(text)) {
-    const [, name = '', quoted, plain] = found;
+  const parameterPattern = /[\s,]*([A-Za-z0-9!#$%&'*+.^_`|~-]+)(?:=(?:"((?:[^"\\]|\\.)*)"|([^\s,"]*)))?/y;
+  for (let match = parameterPattern.exec(text); match !== null; match = parameterPattern.exec(text)) {
+    const [, name = '', quoted, plain] = match;
     const value = quoted === undefined ? plain : quoted.replaceAll(/\\(.)/g, '$1');
     if (value === undefined) challenges.push({ scheme: name.toLowerCase(), parameters: new Map() });
     else challenges.at(-1)?.parameters.set(name.toLowerCase(), value);

@@ -20,9 +20,11 @@ const dockerHub: ReadonlySet<string> = new Set([defaultRegistry, 'docker.io', 'r
  */
 export function credentialsFor(registry: string, dockerConfig: string): RegistryCredentials | undefined {
   const { auths } = parsed(dockerConfig);
-  const found = Object.entries(isObject(auths) ? auths : {}).find(([name]) => isSameRegistry(hostOf(name), registry));
-  if (found === undefined) return undefined;
-  const entry = isObject(found[1]) ? found[1] : {};
+  const matchingEntry = Object.entries(isObject(auths) ? auths : {}).find(([name]) =>
+    isSameRegistry(hostOf(name), registry),
+  );
+  if (matchingEntry === undefined) return undefined;
+  const entry = isObject(matchingEntry[1]) ? matchingEntry[1] : {};
   const text = (name: string): string => (typeof entry[name] === 'string' ? entry[name] : '');
   if (text('registrytoken') !== '') return { bearer: text('registrytoken') };
   if (text('username') !== '') return { basic: base64(`${text('username')}:${text('password')}`) };
@@ -45,13 +47,13 @@ function parsed(text: string): Readonly<Record<string, unknown>> {
 
 /** Keys are hosts, or URLs such as `https://index.docker.io/v1/`. */
 function hostOf(name: string): string {
-  const rest = name.replace(/^https?:\/\//i, '');
-  const slash = rest.indexOf('/');
-  return (slash < 0 ? rest : rest.slice(0, slash)).toLowerCase();
+  const hostAndPath = name.replace(/^https?:\/\//i, '');
+  const slash = hostAndPath.indexOf('/');
+  return (slash < 0 ? hostAndPath : hostAndPath.slice(0, slash)).toLowerCase();
 }
 
-function isSameRegistry(one: string, other: string): boolean {
-  return one === other || (dockerHub.has(one) && dockerHub.has(other));
+function isSameRegistry(host: string, other: string): boolean {
+  return host === other || (dockerHub.has(host) && dockerHub.has(other));
 }
 
 function base64(text: string): string {

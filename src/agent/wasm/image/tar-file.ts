@@ -60,7 +60,7 @@ const withoutContent: ReadonlySet<string> = new Set(['1', '2', '3', '4', '5', '6
 
 /** @throws Error if the checksum is wrong */
 function entryOf(header: Buffer): Entry {
-  const sum = header.reduce((total, byte, at) => total + (at >= 148 && at < 156 ? 0x20 : byte), 0);
+  const sum = header.reduce((total, byte, offset) => total + (offset >= 148 && offset < 156 ? 0x20 : byte), 0);
   if (numberIn(header.subarray(148, 156)) !== sum) throw new Error('not a tar archive: wrong checksum of a header');
   const prefix = header.subarray(257, 262).toString('latin1') === 'ustar' ? textOf(header.subarray(345, 500)) : '';
   const name = textOf(header.subarray(0, 100));
@@ -90,17 +90,17 @@ function textOf(field: Buffer): string {
 /** Records `LENGTH KEY=VALUE\n`. */
 function paxFields(content: Buffer): Partial<Pick<Entry, 'name' | 'size'>> {
   let fields: Partial<Pick<Entry, 'name' | 'size'>> = {};
-  for (let at = 0; at < content.length; ) {
-    const space = content.indexOf(0x20, at);
-    const length = space < 0 ? Number.NaN : Number(content.subarray(at, space).toString('latin1'));
-    if (!Number.isInteger(length) || length <= space - at || at + length > content.length) break;
+  for (let offset = 0; offset < content.length; ) {
+    const space = content.indexOf(0x20, offset);
+    const length = space < 0 ? Number.NaN : Number(content.subarray(offset, space).toString('latin1'));
+    if (!Number.isInteger(length) || length <= space - offset || offset + length > content.length) break;
     const [key, ...value] = content
-      .subarray(space + 1, at + length - 1)
+      .subarray(space + 1, offset + length - 1)
       .toString('utf8')
       .split('=');
     if (key === 'path') fields = { ...fields, name: value.join('=') };
     if (key === 'size' && /^\d{1,15}$/.test(value.join('='))) fields = { ...fields, size: Number(value[0]) };
-    at += length;
+    offset += length;
   }
   return fields;
 }
@@ -108,7 +108,7 @@ function paxFields(content: Buffer): Partial<Pick<Entry, 'name' | 'size'>> {
 class ArchiveBytes {
   readonly #source: AsyncIterator<Uint8Array>;
   readonly #maxBytes: number;
-  #rest: Buffer = Buffer.alloc(0);
+  #buffered: Buffer = Buffer.alloc(0);
   #received = 0;
 
   constructor(archive: AsyncIterable<Uint8Array>, maxBytes: number) {
@@ -118,26 +118,26 @@ class ArchiveBytes {
 
   /** @returns `undefined` at the end of the archive */
   async take(bytes: number): Promise<Buffer | undefined> {
-    const pieces: Buffer[] = [];
-    let missing = bytes;
-    while (missing > 0) {
-      const piece = await this.#next(missing);
-      if (piece === undefined) {
-        if (missing === bytes) return undefined;
+    const chunks: Buffer[] = [];
+    let remaining = bytes;
+    while (remaining > 0) {
+      const chunk = await this.#next(remaining);
+      if (chunk === undefined) {
+        if (remaining === bytes) return undefined;
         throw new Error('archive ends within an entry');
       }
-      pieces.push(piece);
-      missing -= piece.length;
+      chunks.push(chunk);
+      remaining -= chunk.length;
     }
-    return Buffer.concat(pieces);
+    return Buffer.concat(chunks);
   }
 
   async *pieces(bytes: number): AsyncGenerator<Buffer> {
-    for (let missing = bytes; missing > 0; ) {
-      const piece = await this.#next(missing);
-      if (piece === undefined) throw new Error('archive ends within an entry');
-      missing -= piece.length;
-      yield piece;
+    for (let remaining = bytes; remaining > 0; ) {
+      const chunk = await this.#next(remaining);
+      if (chunk === undefined) throw new Error('archive ends within an entry');
+      remaining -= chunk.length;
+      yield chunk;
     }
   }
 
@@ -150,16 +150,16 @@ class ArchiveBytes {
   }
 
   async #next(maxBytes: number): Promise<Buffer | undefined> {
-    while (this.#rest.length === 0) {
+    while (this.#buffered.length === 0) {
       const { done, value } = await this.#source.next();
       if (done === true) return undefined;
       this.#received += value.length;
       if (this.#received > this.#maxBytes)
         throw new Error(`archive is larger than the limit of ${this.#maxBytes} bytes`);
-      this.#rest = Buffer.from(value.buffer, value.byteOffset, value.byteLength);
+      this.#buffered = Buffer.from(value.buffer, value.byteOffset, value.byteLength);
     }
-    const piece = this.#rest.subarray(0, maxBytes);
-    this.#rest = this.#rest.subarray(piece.length);
-    return piece;
+    const chunk = this.#buffered.subarray(0, maxBytes);
+    this.#buffered = this.#buffered.subarray(chunk.length);
+    return chunk;
   }
 }

@@ -55,7 +55,7 @@ export function changesCommand(print: (text: string) => void = (text) => standar
       ...(endpoints && { endpoints: '1' }),
     };
     const query = new URLSearchParams(
-      Object.entries(filter).filter((one): one is [string, string] => one[1] !== undefined),
+      Object.entries(filter).filter((entry): entry is [string, string] => entry[1] !== undefined),
     );
     print(await viewText(flags, `/debug/changes?${query}`, (view: ChangesView) => changesText(view, all === true)));
   });

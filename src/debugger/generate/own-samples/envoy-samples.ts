@@ -23,13 +23,13 @@ interface Desired {
 export const settings = { ...defaultSettings, watch: { ...defaultSettings.watch, directories: ['certs'] } };
 
 /** Payloads for an event from every known epoch of the supervisor. */
-const ofEachEpoch =
+const forEachEpoch =
   (...payloads: readonly Payload[]) =>
   ({ context }: SampledState): readonly Payload[] => {
-    const known = context.epochs as readonly EpochSeen[];
+    const knownEpochs = context.epochs as readonly EpochSeen[];
     // If no epoch is known, the event is sent by an epoch that the supervisor has removed.
-    const seen = known.length > 0 ? known : [{ name: 'epoch-9', epoch: 9 }];
-    return seen.flatMap(({ name, epoch }) => payloads.map((payload) => ({ name, epoch, ...payload })));
+    const epochs = knownEpochs.length > 0 ? knownEpochs : [{ name: 'epoch-9', epoch: 9 }];
+    return epochs.flatMap(({ name, epoch }) => payloads.map((payload) => ({ name, epoch, ...payload })));
   };
 
 const supervisorInput = (change: Partial<typeof settings>) => ({
@@ -82,17 +82,17 @@ export const supervisorSamples: Samples = {
       const isCurrent = epochs.at(-1)?.digest === digest && epochs.at(-1)?.orders === orders;
       return isCurrent ? [] : [{ reason: 'something newer is wanted' }];
     },
-    'epoch.started': ofEachEpoch({ pid: 100, adminPort: 15_000 }),
-    'epoch.live': ofEachEpoch({ timeToLiveMs: 300, unseenMs: 50 }),
-    'epoch.waiting': ofEachEpoch({ reason: '503 INITIALIZING' }),
-    'epoch.not-live': ofEachEpoch({ reason: '503 INITIALIZING' }),
-    'epoch.unkillable': ofEachEpoch({ reason: 'SIGKILL has not ended it' }),
-    'epoch.healthy': ofEachEpoch({}),
-    'epoch.drained': ofEachEpoch({}),
-    'epoch.drain-failed': ofEachEpoch({ reason: 'no response' }),
-    'epoch.overdue': ofEachEpoch({}),
-    'epoch.exited': ofEachEpoch({ code: 0, signal: null }),
-    'epoch.failed': ofEachEpoch(
+    'epoch.started': forEachEpoch({ pid: 100, adminPort: 15_000 }),
+    'epoch.live': forEachEpoch({ timeToLiveMs: 300, unseenMs: 50 }),
+    'epoch.waiting': forEachEpoch({ reason: '503 INITIALIZING' }),
+    'epoch.not-live': forEachEpoch({ reason: '503 INITIALIZING' }),
+    'epoch.unkillable': forEachEpoch({ reason: 'SIGKILL has not ended it' }),
+    'epoch.healthy': forEachEpoch({}),
+    'epoch.drained': forEachEpoch({}),
+    'epoch.drain-failed': forEachEpoch({ reason: 'no response' }),
+    'epoch.overdue': forEachEpoch({}),
+    'epoch.exited': forEachEpoch({ code: 0, signal: null }),
+    'epoch.failed': forEachEpoch(
       { during: 'serving', code: null, signal: 'SIGSEGV', reason: 'signal SIGSEGV', refusedByParent: false },
       { during: 'initializing', code: 1, signal: null, reason: 'exit code 1', refusedByParent: true },
     ),

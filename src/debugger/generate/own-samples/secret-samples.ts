@@ -2,7 +2,7 @@ import { type HeldSecret, isAcknowledged } from '../../../../machines/agent/secr
 import type { Samples } from '../samples.ts';
 import { identity } from './xds-samples.ts';
 
-const parts = { authorities: 'roots-1', bundle: '' };
+const bundles = { authorities: 'roots-1', bundle: '' };
 
 export const secretsSamples: Samples = {
   inputs: [identity, { ...identity, source: 'files of services' }, { ...identity, obtainsFirst: true }],
@@ -15,9 +15,17 @@ export const secretsSamples: Samples = {
     'secret.obtained': [
       {
         ...{ name: 'default', version: 'certificate-1', authorities: 'roots-1', root: 'root-1' },
-        ...{ serialNumber: '4A', parts, endsAtMs: 1 },
+        ...{ serialNumber: '4A', parts: bundles, endsAtMs: 1 },
       },
-      { name: 'ROOTCA', version: 'roots-1', authorities: '', root: '', serialNumber: '', parts, endsAtMs: null },
+      {
+        name: 'ROOTCA',
+        version: 'roots-1',
+        authorities: '',
+        root: '',
+        serialNumber: '',
+        parts: bundles,
+        endsAtMs: null,
+      },
     ],
     'secret.unavailable': [{ name: 'default', reason: 'the authority does not respond', attempts: 1, pauseMs: 500 }],
     'secret.expired': [{ name: 'default' }],
@@ -33,7 +41,7 @@ export const secretsSamples: Samples = {
   relevant: ({ held, parts: secretParts, deferredCertificate, failures }) => [
     failures,
     deferredCertificate,
-    (secretParts as typeof parts).authorities,
+    (secretParts as typeof bundles).authorities,
     (held as HeldSecret[])
       .filter(({ name }) => name === 'ROOTCA')
       .map((roots) => [roots.version, roots.parts.authorities, isAcknowledged(roots)]),
@@ -58,7 +66,7 @@ export const secretSamples: Samples = {
     { ...secretInput, source: 'files', directory: 'certs' },
   ],
   events: {
-    'secret.refresh': [{ parts }],
+    'secret.refresh': [{ parts: bundles }],
     'secret.taint': [{ roots: ['root-1'] }, { roots: [] }],
     'files.changed': [{ path: 'certs/cert-chain.pem' }],
   },

@@ -51,11 +51,11 @@ function leafProblem(leaf: Certificate, order: CertificateOrder, now: Date): str
   if (leaf.basicConstraints?.isCa === true) return 'must not be a CA certificate';
   if (!extendedKeyUsage.includes(serverAuth)) return 'has no extended key usage serverAuth';
   if (isForClients && !extendedKeyUsage.includes(clientAuth)) return 'has no extended key usage clientAuth';
-  const left = leaf.notAfter.getTime() - now.getTime();
+  const remainingMs = leaf.notAfter.getTime() - now.getTime();
   if (leaf.notBefore.getTime() > now.getTime() + toleranceMs)
     return `is not valid before ${leaf.notBefore.toISOString()}`;
-  if (left < minLifetimeMs) return `expires too soon, on ${leaf.notAfter.toISOString()}`;
-  if (left > lifetimeMs + toleranceMs)
+  if (remainingMs < minLifetimeMs) return `expires too soon, on ${leaf.notAfter.toISOString()}`;
+  if (remainingMs > lifetimeMs + toleranceMs)
     return `has a longer lifetime than the requested ${Math.round(lifetimeMs / 1_000)} s`;
   return undefined;
 }

@@ -64,11 +64,11 @@ export class RequestObject {
       } catch (error) {
         if (statusOf(error) !== 409) throw error;
         // Another client, such as an approver, has changed the object.
-        const found = await this.#request({ method: 'GET', resource, name: this.#name }, signal);
+        const foundObject = await this.#request({ method: 'GET', resource, name: this.#name }, signal);
         // Another client could have replaced the object with one for another identity.
-        if (found.metadata.uid !== this.#object?.metadata.uid)
+        if (foundObject.metadata.uid !== this.#object?.metadata.uid)
           throw new Error('it was replaced by another one of the same name');
-        this.#object = found;
+        this.#object = foundObject;
         await this.#approve(signal);
       }
     });

@@ -156,15 +156,15 @@ export class CertificateSigner {
     const { worker, jobs } = thread;
     this.#threads.push(thread);
     if (this.#material !== undefined) worker.postMessage(signerOrder(this.#material));
-    worker.on('message', ({ id, ...outcome }: ThreadReply) => {
-      jobs.get(id)?.settle(outcome);
+    worker.on('message', ({ id, ...signingOutcome }: ThreadReply) => {
+      jobs.get(id)?.settle(signingOutcome);
       jobs.delete(id);
       this.#dispatch();
     });
     const end = (error: Error): void => {
-      const at = this.#threads.indexOf(thread);
-      if (at < 0) return;
-      this.#threads.splice(at, 1);
+      const threadIndex = this.#threads.indexOf(thread);
+      if (threadIndex < 0) return;
+      this.#threads.splice(threadIndex, 1);
       failAll(thread, 'the signing thread failed, retry');
       this.#onThreadFailure(error);
       this.#dispatch();

@@ -31,8 +31,8 @@ parentPort!.on('message', (order: SigningOrder | SignerOrder) => {
     const issuer = { certificate: readCertificate(der), privateKey };
     signing = { issuer, check: new LeafCheck(issuer) };
   } else {
-    const outcome = 'requestToVerify' in order ? verified(order) : signed(order);
-    parentPort!.postMessage({ id: order.id, ...outcome } satisfies ThreadReply);
+    const signingOutcome = 'requestToVerify' in order ? verified(order) : signed(order);
+    parentPort!.postMessage({ id: order.id, ...signingOutcome } satisfies ThreadReply);
   }
 });
 

@@ -38,12 +38,12 @@ type Order = BundleAwait | LeafCertificatesAwait;
 
 export class LedgerKeeper {
   readonly #options: LedgerKeeperOptions;
-  #changed = (): void => {};
+  #onChange = (): void => {};
   /** Time at which the distribution of each set of roots started. */
   readonly #since = new Map<string, number>();
   #isLogBroken = false;
   /** Workloads that the current stage waits for. */
-  #missing: MissingWorkloads | undefined;
+  #missingWorkloads: MissingWorkloads | undefined;
 
   constructor(options: LedgerKeeperOptions) {
     this.#options = options;
@@ -53,7 +53,7 @@ export class LedgerKeeper {
   }
 
   get missing(): MissingWorkloads | undefined {
-    return this.#missing?.count === 0 ? undefined : this.#missing;
+    return this.#missingWorkloads?.count === 0 ? undefined : this.#missingWorkloads;
   }
 
   ends(max: number): WorkloadEnds {
@@ -94,12 +94,12 @@ export class LedgerKeeper {
         clearTimeout(timer);
         if (awaited === undefined) return;
         const now = this.#options.now();
-        const missing = this.#missingFor(awaited, now);
-        this.#missing = missing;
-        if (missing.count === 0) {
+        const missingWorkloads = this.#missingFor(awaited, now);
+        this.#missingWorkloads = missingWorkloads;
+        if (missingWorkloads.count === 0) {
           const order = awaited;
           awaited = undefined;
-          this.#missing = undefined;
+          this.#missingWorkloads = undefined;
           sendBack(stageReachedBy(order));
           return;
         }
@@ -107,18 +107,18 @@ export class LedgerKeeper {
           lastProgressAt = now;
           sendBack({
             type: 'bundle.pending',
-            missing: missing.count,
-            workloads: [...missing.workloads],
+            missing: missingWorkloads.count,
+            workloads: [...missingWorkloads.workloads],
           } satisfies BundlePending);
         }
-        checkAfter(missing.checkAgainAt - now);
+        checkAfter(missingWorkloads.checkAgainAt - now);
       };
       const checkAfter = (ms: number): void => {
         clearTimeout(timer);
         timer = setTimeout(check, Math.max(settleMs, ms));
         timer.unref();
       };
-      this.#changed = () => {
+      this.#onChange = () => {
         if (awaited !== undefined) checkAfter(settleMs);
       };
       receive((order) => {
@@ -127,12 +127,12 @@ export class LedgerKeeper {
         const now = this.#options.now();
         if (order.type === 'bundle.await') this.#since.set(rootsText(order.roots), now);
         // Calculates the workloads now, because the cached ones belong to the previous stage.
-        this.#missing = this.#missingFor(order, now);
+        this.#missingWorkloads = this.#missingFor(order, now);
         checkAfter(settleMs);
       });
       return () => {
         clearTimeout(timer);
-        this.#changed = () => {};
+        this.#onChange = () => {};
       };
     });
   }
@@ -143,17 +143,17 @@ export class LedgerKeeper {
     return ledger.missingTrust(order.roots, this.#since.get(rootsText(order.roots)) ?? now, now);
   }
 
-  #add(line: LedgerLine): void {
+  #add(ledgerLine: LedgerLine): void {
     const { ledger, log, now, logger } = this.#options;
-    ledger.apply(line);
+    ledger.apply(ledgerLine);
     try {
-      log?.add(line, ledger, now());
+      log?.add(ledgerLine, ledger, now());
       this.#isLogBroken = false;
     } catch (error) {
       if (!this.#isLogBroken) logger.warn('ledger.unwritable', { reason: messageOf(error) });
       this.#isLogBroken = true;
     }
-    this.#changed();
+    this.#onChange();
   }
 }
 

@@ -33,10 +33,10 @@ export class LedgerLog {
   readInto(ledger: WorkloadLedger, now: number): number {
     let unreadable = 0;
     try {
-      for (const line of linesOf(this.#file)) {
-        if (line === '') continue;
+      for (const writtenLine of linesOf(this.#file)) {
+        if (writtenLine === '') continue;
         try {
-          ledger.apply(lineIn(JSON.parse(line)));
+          ledger.apply(lineIn(JSON.parse(writtenLine)));
         } catch {
           unreadable++;
         }
@@ -48,8 +48,8 @@ export class LedgerLog {
     return unreadable;
   }
 
-  add(line: LedgerLine, ledger: WorkloadLedger, now: number): void {
-    const text = `${JSON.stringify(line)}\n`;
+  add(ledgerLine: LedgerLine, ledger: WorkloadLedger, now: number): void {
+    const text = `${JSON.stringify(ledgerLine)}\n`;
     appendFileSync(this.#file, text, { mode: 0o600 });
     this.#added += text.length;
     if (this.#added > compactAfterBytes) this.#rewrite(ledger, now);
@@ -65,8 +65,8 @@ export class LedgerLog {
 /** Yields the ledger in pieces, because a single string could exceed the maximum string length. */
 function* piecesOf(ledger: WorkloadLedger, now: number): Generator<string> {
   let text = '';
-  for (const line of ledger.lines(now)) {
-    text += `${JSON.stringify(line)}\n`;
+  for (const ledgerLine of ledger.lines(now)) {
+    text += `${JSON.stringify(ledgerLine)}\n`;
     if (text.length < pieceBytes) continue;
     yield text;
     text = '';
@@ -79,17 +79,17 @@ function* linesOf(path: string): Generator<string> {
   const file = openRegularFile(path, path);
   try {
     const decoder = new StringDecoder('utf8');
-    const piece = Buffer.allocUnsafe(pieceBytes);
-    let rest = '';
-    for (let read = readSync(file, piece); read > 0; read = readSync(file, piece)) {
-      const lines = (rest + decoder.write(piece.subarray(0, read))).split('\n');
-      rest = lines.pop()!;
-      yield* lines;
-      if (rest.length <= maxLineBytes) continue;
-      yield rest;
-      rest = '';
+    const chunk = Buffer.allocUnsafe(pieceBytes);
+    let incompleteLine = '';
+    for (let read = readSync(file, chunk); read > 0; read = readSync(file, chunk)) {
+      const completeLines = (incompleteLine + decoder.write(chunk.subarray(0, read))).split('\n');
+      incompleteLine = completeLines.pop()!;
+      yield* completeLines;
+      if (incompleteLine.length <= maxLineBytes) continue;
+      yield incompleteLine;
+      incompleteLine = '';
     }
-    yield rest;
+    yield incompleteLine;
   } finally {
     closeSync(file);
   }

@@ -93,16 +93,16 @@ export class WorkloadLedger {
     return this.#entries.size;
   }
 
-  apply(line: LedgerLine): void {
-    if ('issued' in line) this.#issued(line.issued);
-    else if ('arrived' in line) this.#arrived(line.arrived);
-    else this.#trusted(line.trusted);
+  apply(ledgerLine: LedgerLine): void {
+    if ('issued' in ledgerLine) this.#issued(ledgerLine.issued);
+    else if ('arrived' in ledgerLine) this.#arrived(ledgerLine.arrived);
+    else this.#trusted(ledgerLine.trusted);
   }
 
   /** Whether these are the roots of the workload's last report. Evicted workloads have no reports. */
   isReported({ roots, ...workload }: WorkloadInstance & { readonly roots: readonly AuthorityId[] }): boolean {
-    const known = this.#entries.get(workloadKey(workload));
-    return known === undefined || known.trusts === rootsText(roots);
+    const knownEntry = this.#entries.get(workloadKey(workload));
+    return knownEntry === undefined || knownEntry.trusts === rootsText(roots);
   }
 
   /** Whether the report is new and therefore marks earlier certificates as replaced. */
@@ -142,7 +142,9 @@ export class WorkloadLedger {
    */
   missingRenewal(authorities: readonly AuthorityId[], now: number): MissingWorkloads {
     return this.#missing(now, ({ certificates }) => {
-      const relevant = certificates.filter((one) => authorities.includes(one.authority) && one.endsAt > now);
+      const relevant = certificates.filter(
+        (candidate) => authorities.includes(candidate.authority) && candidate.endsAt > now,
+      );
       if (relevant.length === 0) return undefined;
       const isRenewed = !authorities.includes(certificates.at(-1)!.authority);
       return { endsAt: latestExpiry(relevant), why: isRenewed ? 'renewed, but the renewal is not confirmed; ' : '' };
@@ -166,15 +168,15 @@ export class WorkloadLedger {
 
   #issued({ identity, node, ...certificate }: WorkloadInstance & LedgerCertificate): void {
     const key = workloadKey({ identity, node });
-    const known = this.#entries.get(key);
-    if (identity === '' || (known === undefined && !this.#list(key, identity))) {
+    const knownEntry = this.#entries.get(key);
+    if (identity === '' || (knownEntry === undefined && !this.#list(key, identity))) {
       this.#addUnlisted(certificate);
       return;
     }
-    const previous = known?.certificates ?? [];
+    const previous = knownEntry?.certificates ?? [];
     // All instances of an identity without a node ID share one entry.
     const all = node === '' ? withLatestExpiry(previous, certificate) : [...previous, certificate];
-    this.#entries.set(key, { identity, node, certificates: this.#bounded(all), trusts: known?.trusts ?? '' });
+    this.#entries.set(key, { identity, node, certificates: this.#bounded(all), trusts: knownEntry?.trusts ?? '' });
   }
 
   /**
@@ -209,12 +211,12 @@ export class WorkloadLedger {
   /** Evicts the oldest certificate, which is considered in use until it expires. */
   #bounded(certificates: readonly LedgerCertificate[]): readonly LedgerCertificate[] {
     if (certificates.length <= maxCertificates) return certificates;
-    const [oldest, next, ...rest] = certificates;
+    const [oldest, next, ...laterCertificates] = certificates;
     if (next!.authority === oldest!.authority) {
-      return [{ ...next!, endsAt: Math.max(oldest!.endsAt, next!.endsAt) }, ...rest];
+      return [{ ...next!, endsAt: Math.max(oldest!.endsAt, next!.endsAt) }, ...laterCertificates];
     }
     this.#addUnlisted(oldest!);
-    return [next!, ...rest];
+    return [next!, ...laterCertificates];
   }
 
   #addUnlisted({ authority, endsAt }: Omit<LedgerCertificate, 'serialNumber'>): void {
@@ -222,23 +224,24 @@ export class WorkloadLedger {
   }
 
   #arrived({ serialNumber, ...workload }: WorkloadInstance & { readonly serialNumber: string }): void {
-    const place = this.#indexOf(workload, serialNumber);
-    if (place <= 0) return;
+    const certificateIndex = this.#indexOf(workload, serialNumber);
+    if (certificateIndex <= 0) return;
     const key = workloadKey(workload);
-    const known = this.#entries.get(key)!;
-    this.#entries.set(key, { ...known, certificates: known.certificates.slice(place) });
+    const knownEntry = this.#entries.get(key)!;
+    this.#entries.set(key, { ...knownEntry, certificates: knownEntry.certificates.slice(certificateIndex) });
   }
 
   /** Index of the certificate. -1 if it is unknown, or if the workload has no node ID. */
   #indexOf(workload: WorkloadInstance, serialNumber: string): number {
     if (workload.node === '' || serialNumber === '') return -1;
-    const known = this.#entries.get(workloadKey(workload));
-    return known?.certificates.findIndex((one) => one.serialNumber === serialNumber) ?? -1;
+    const knownEntry = this.#entries.get(workloadKey(workload));
+    return knownEntry?.certificates.findIndex((candidate) => candidate.serialNumber === serialNumber) ?? -1;
   }
 
   #trusted({ identity, node, roots }: WorkloadInstance & { roots: readonly AuthorityId[] }): void {
-    const known = this.#entries.get(workloadKey({ identity, node }));
-    if (known !== undefined) this.#entries.set(workloadKey(known), { ...known, trusts: rootsText(roots) });
+    const knownEntry = this.#entries.get(workloadKey({ identity, node }));
+    if (knownEntry !== undefined)
+      this.#entries.set(workloadKey(knownEntry), { ...knownEntry, trusts: rootsText(roots) });
   }
 
   #missing(now: number, missingOf: (entry: Entry) => { endsAt: number; why: string } | undefined): MissingWorkloads {
@@ -250,11 +253,11 @@ export class WorkloadLedger {
         this.#forget(key);
         continue;
       }
-      const missing = missingOf(entry);
-      if (missing === undefined) continue;
+      const missingWorkload = missingOf(entry);
+      if (missingWorkload === undefined) continue;
       count++;
-      checkAgainAt = Math.min(checkAgainAt, missing.endsAt);
-      if (workloads.length < maxListedNames) workloads.push(describeMissing(entry, missing));
+      checkAgainAt = Math.min(checkAgainAt, missingWorkload.endsAt);
+      if (workloads.length < maxListedNames) workloads.push(describeMissing(entry, missingWorkload));
     }
     for (const [authority, endsAt] of this.#unlisted) {
       if (endsAt <= now) {
@@ -280,8 +283,8 @@ function latestExpiry(certificates: readonly LedgerCertificate[]): number {
 
 function withLatestExpiry(existing: readonly LedgerCertificate[], certificate: LedgerCertificate): LedgerCertificate[] {
   const { authority, endsAt } = certificate;
-  const sameAuthority = existing.find((one) => one.authority === authority);
-  const otherCertificates = existing.filter((one) => one !== sameAuthority);
+  const sameAuthority = existing.find((candidate) => candidate.authority === authority);
+  const otherCertificates = existing.filter((candidate) => candidate !== sameAuthority);
   return [...otherCertificates, { authority, serialNumber: '', endsAt: Math.max(endsAt, sameAuthority?.endsAt ?? 0) }];
 }
 

@@ -23,7 +23,7 @@ const nothing: RevokedCredentials = { tokens: new Set(), certificates: new Set()
 export class RevokedFile {
   readonly file: string;
   readonly #log: Pick<Logger, 'warn'>;
-  #known = nothing;
+  #revokedIds = nothing;
   /** File identity at the last reading. `undefined` before the first. */
   #stamp: string | undefined;
   /** Last reported error. Empty if none existed. */
@@ -40,8 +40,8 @@ export class RevokedFile {
     if (this.file === '') return nothing;
     try {
       const stamp = stampOf(this.file);
-      if (stamp === this.#stamp) return this.#known;
-      this.#known = stamp === undefined ? nothing : this.#read();
+      if (stamp === this.#stamp) return this.#revokedIds;
+      this.#revokedIds = stamp === undefined ? nothing : this.#read();
       this.#stamp = stamp;
       this.#failure = '';
     } catch (error) {
@@ -52,7 +52,7 @@ export class RevokedFile {
       }
       this.#failure = failure;
     }
-    return this.#known;
+    return this.#revokedIds;
   }
 
   isTokenRevoked(id: string): boolean {
@@ -76,8 +76,8 @@ export class RevokedFile {
     if (unread > 0) {
       this.#log.warn('revocations.linesInvalid', { file: this.file, lines: unread });
       // An invalid line must not restore access, so earlier revocations are kept.
-      for (const id of this.#known.tokens) tokens.add(id);
-      for (const id of this.#known.certificates) certificates.add(id);
+      for (const id of this.#revokedIds.tokens) tokens.add(id);
+      for (const id of this.#revokedIds.certificates) certificates.add(id);
     }
     return { tokens, certificates, at: statSync(this.file).mtime };
   }

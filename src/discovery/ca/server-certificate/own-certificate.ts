@@ -21,9 +21,9 @@ export function isCertificateDue(
   // If the clock was set back, clients with the same clock reject the certificate.
   if (now < current.notBefore) return true;
   const life = current.notAfter.getTime() - current.notBefore.getTime();
-  const left = current.notAfter.getTime() - now.getTime();
+  const remainingMs = current.notAfter.getTime() - now.getTime();
   // A certificate with the same expiry would be no improvement.
-  return left < life / 3 && serverAuthority.notAfter > current.notAfter;
+  return remainingMs < life / 3 && serverAuthority.notAfter > current.notAfter;
 }
 
 /** Lifetime of a certificate of an expired authority, which the next authority soon replaces. */

@@ -53,8 +53,8 @@ export class PortCertificate {
   }
 
   /** Calls back now and on each change of the certificate or trusted roots. @returns a stop function */
-  follow(changed: (options: TlsOptions) => void): () => void {
-    const follower = (): void => changed(this.credentials.tlsOptions);
+  follow(onChanged: (options: TlsOptions) => void): () => void {
+    const follower = (): void => onChanged(this.credentials.tlsOptions);
     this.#followers.add(follower);
     follower();
     return () => this.#followers.delete(follower);
@@ -118,8 +118,8 @@ export class PortCertificate {
     const pools = this.#options.trustedRoots();
     const { certificate } = presented;
     // Client certificates are signed by the authority or by the CA of the files.
-    const ofFiles = presented.from === 'files' ? certificate.ca.toString() : '';
-    const offered = { ...certificate, ca: Buffer.from(`${ofFiles}\n${pools?.meshBundle.pem ?? ''}`) };
+    const fileRoots = presented.from === 'files' ? certificate.ca.toString() : '';
+    const offered = { ...certificate, ca: Buffer.from(`${fileRoots}\n${pools?.meshBundle.pem ?? ''}`) };
     const otherRoots = pools && {
       accepts: (chain: readonly Uint8Array[]) => pools.isOfAlias(chain, this.#now()),
       roots: pools.rootsOfAliases,

@@ -85,11 +85,11 @@ export function readShared(object: KubernetesObject, now: Date, maxLeafMs: numbe
   }
   const isOurs = text !== undefined;
   const otherRoots = !isOurs && texts.has(names.roots) ? certificatesIn(texts, names.roots) : [];
-  const given = annotations[orderAnnotation] ?? '';
-  const order = sharedOrders.find((one) => one === given) ?? null;
+  const writtenOrder = annotations[orderAnnotation] ?? '';
+  const order = sharedOrders.find((knownOrder) => knownOrder === writtenOrder) ?? null;
   return {
     ...{ isPluggedIn: false, journal, materials, otherRoots, version: object.metadata.resourceVersion ?? '' },
-    ...{ order, unknownOrder: order === null ? given.slice(0, maxOrderLength) : '' },
+    ...{ order, unknownOrder: order === null ? writtenOrder.slice(0, maxOrderLength) : '' },
   };
 }
 
@@ -152,19 +152,19 @@ function steady(signer: AuthorityId, maxLeafMs: number): Omit<SharedJournal, 'si
   return { stage: 'steady', signer, other: null, tainted: null, maxLeafMs, previousSigners: [] };
 }
 
-function journalIn(text: string, place: string): SharedJournal {
+function journalIn(text: string, location: string): SharedJournal {
   try {
     if (text.length > maxAnnotationLength)
       throw new Error(`must have at most ${maxAnnotationLength} characters, got ${text.length}`);
     const value: unknown = JSON.parse(text);
     if (!isObject(value)) throw new Error('must be a JSON object');
     const { stage, signer, other = null, tainted = null, since, longestLeafSeconds, before = [] } = value;
-    const found = stages.find((one) => one === stage);
+    const knownStage = stages.find((candidate) => candidate === stage);
     const sinceMs = Date.parse(String(since));
-    if (found === undefined) throw new Error(`stage must be one of ${stages.join(', ')}`);
+    if (knownStage === undefined) throw new Error(`stage must be one of ${stages.join(', ')}`);
     if (!isId(signer) || !(other === null || isId(other)))
       throw new Error('signer and other must be IDs of authorities in hexadecimal digits');
-    if ((found === 'steady') !== (other === null))
+    if ((knownStage === 'steady') !== (other === null))
       throw new Error('other must be null in stage steady, and set in all other stages');
     if (!(tainted === null || tainted === signer || tainted === other))
       throw new Error('tainted must be null, signer or other');
@@ -174,11 +174,11 @@ function journalIn(text: string, place: string): SharedJournal {
       throw new Error('longestLeafSeconds must be a positive number');
     }
     return {
-      ...{ stage: found, signer, other, tainted: tainted as AuthorityId | null },
+      ...{ stage: knownStage, signer, other, tainted: tainted as AuthorityId | null },
       ...{ since: sinceMs, maxLeafMs: longestLeafSeconds * 1_000, previousSigners: before },
     };
   } catch (error) {
-    throw invalid(place, `is invalid: ${messageOf(error)}`, error);
+    throw invalid(location, `is invalid: ${messageOf(error)}`, error);
   }
 }
 
@@ -198,9 +198,10 @@ function selfSigned(
     throw invalid(texts.locationOf(key), `does not match the certificate in ${certificate}`);
   }
   const roots = [intermediates.at(-1) ?? signingCertificate!];
-  const at = signingCertificate!.notAfter <= now ? new Date(signingCertificate!.notAfter.getTime() - 1_000) : now;
+  const checkedAt =
+    signingCertificate!.notAfter <= now ? new Date(signingCertificate!.notAfter.getTime() - 1_000) : now;
   try {
-    return buildAuthorityMaterial({ certificate: signingCertificate!, privateKey }, intermediates, roots, at);
+    return buildAuthorityMaterial({ certificate: signingCertificate!, privateKey }, intermediates, roots, checkedAt);
   } catch (error) {
     throw invalid(texts.locationOf(certificate), messageOf(error), error);
   }
@@ -248,6 +249,6 @@ function encoded(text: string): string {
   return Buffer.from(text).toString('base64');
 }
 
-function invalid(place: string, problem: string, cause?: unknown): ChartpilotError {
-  return new ChartpilotError('CONFIG_INVALID', `${place} ${problem}`, cause === undefined ? {} : { cause });
+function invalid(location: string, problem: string, cause?: unknown): ChartpilotError {
+  return new ChartpilotError('CONFIG_INVALID', `${location} ${problem}`, cause === undefined ? {} : { cause });
 }

@@ -31,7 +31,7 @@ export class ConfigDefinitions {
   readonly #repeated = new Set<string>();
   readonly #filesWithProblems = new Map<string, string>();
   /** Keys that no file defines, but whose last valid object or placeholder still applies. */
-  #kept: ReadonlySet<string> = new Set();
+  #keptKeys: ReadonlySet<string> = new Set();
   #touched = new Set<string>();
   #snapshot = ConfigSnapshot.empty;
   #problems: readonly Problem[] = [];
@@ -51,22 +51,22 @@ export class ConfigDefinitions {
 
   /** @param content `undefined` if the file was removed */
   put(file: string, content: FileContent | undefined): void {
-    const old = this.#files.get(file);
-    if (old === content) return;
+    const previousContent = this.#files.get(file);
+    if (previousContent === content) return;
     if (content === undefined) this.#files.delete(file);
     else this.#files.set(file, content);
-    this.#replaceObjects(file, old?.configs ?? [], content?.configs ?? []);
-    this.#replacePlaceholders(file, old?.standIns ?? [], content?.standIns ?? []);
+    this.#replaceObjects(file, previousContent?.configs ?? [], content?.configs ?? []);
+    this.#replacePlaceholders(file, previousContent?.standIns ?? [], content?.standIns ?? []);
     const isTroubled = content !== undefined && content.problems.length > 0;
     if (isTroubled || this.#filesWithProblems.has(file)) this.#problemsAreStale = true;
     if (isTroubled) this.#filesWithProblems.set(file, walkKeyOf(file));
     else this.#filesWithProblems.delete(file);
   }
 
-  #replaceObjects(file: string, old: readonly Config[], now: readonly Config[]): void {
+  #replaceObjects(file: string, previousConfigs: readonly Config[], now: readonly Config[]): void {
     const keep = new Set(now);
-    const known = new Set(old);
-    for (const config of old) {
+    const previousSet = new Set(previousConfigs);
+    for (const config of previousConfigs) {
       if (keep.has(config)) continue;
       const key = configKeyText(config);
       this.#define(
@@ -77,16 +77,16 @@ export class ConfigDefinitions {
     // Objects of a file may have changed their order, which matters only for duplicate keys.
     for (const config of now) {
       const key = configKeyText(config);
-      const ofKey = this.#byKey.get(key) ?? [];
-      if (known.has(config) && ofKey.length === 1) continue;
-      const elsewhere = ofKey.filter((other) => other.source?.file !== file);
-      const here = ofKey.length === elsewhere.length ? [config] : now.filter((other) => isOfKey(other, key));
+      const configsOfKey = this.#byKey.get(key) ?? [];
+      if (previousSet.has(config) && configsOfKey.length === 1) continue;
+      const elsewhere = configsOfKey.filter((other) => other.source?.file !== file);
+      const here = configsOfKey.length === elsewhere.length ? [config] : now.filter((other) => isOfKey(other, key));
       this.#define(key, elsewhere.length === 0 ? here : [...elsewhere, ...here].sort(bySource));
     }
   }
 
-  #replacePlaceholders(file: string, old: readonly Config[], now: readonly Config[]): void {
-    for (const key of new Set([...old, ...now].map((config) => configKeyText(config)))) {
+  #replacePlaceholders(file: string, previousConfigs: readonly Config[], now: readonly Config[]): void {
+    for (const key of new Set([...previousConfigs, ...now].map((config) => configKeyText(config)))) {
       const elsewhere = (this.#placeholders.get(key) ?? []).filter(({ source }) => source?.file !== file);
       const here = now.filter((config) => isOfKey(config, key));
       const all = [...elsewhere, ...here].sort(bySource);
@@ -94,7 +94,7 @@ export class ConfigDefinitions {
       else this.#placeholders.set(key, all);
       this.#touched.add(key);
     }
-    for (const object of new Set([...old, ...now].map(objectOf))) {
+    for (const object of new Set([...previousConfigs, ...now].map(objectOf))) {
       if (object === undefined) continue;
       const elsewhere = (this.#placeholdersOf.get(object) ?? []).filter(({ source }) => source?.file !== file);
       const all = [...elsewhere, ...now.filter((config) => objectOf(config) === object)].sort(bySource);
@@ -124,13 +124,13 @@ export class ConfigDefinitions {
     if (isStale) this.#lastGood = yield* lastGoodBy(problems);
     const lastGood = this.#lastGood;
     // Checks all placeholders, because the problems determine which last valid objects apply instead of placeholders.
-    const candidates = new Set([...this.#touched, ...(isStale ? this.#kept : []), ...this.#placeholders.keys()]);
+    const candidates = new Set([...this.#touched, ...(isStale ? this.#keptKeys : []), ...this.#placeholders.keys()]);
     const edits = new Map<string, Config | undefined>();
-    const kept = new Set(this.#kept);
-    const open: string[] = [];
+    const keptKeys = new Set(this.#keptKeys);
+    const openKeys: string[] = [];
     for (const key of candidates) {
       yield;
-      kept.delete(key);
+      keptKeys.delete(key);
       const [valid] = this.#byKey.get(key) ?? [];
       const current = this.#snapshot.byKey.get(key);
       const refused = this.#rejectedBefore(key, valid);
@@ -142,21 +142,21 @@ export class ConfigDefinitions {
         lastGood.isKept(key, current) &&
         (refused === undefined || current.source?.file === refused.source?.file)
       ) {
-        kept.add(key);
-      } else open.push(key);
+        keptKeys.add(key);
+      } else openKeys.push(key);
     }
-    const isThere = open.length === 0 ? () => false : this.#presence(kept);
-    for (const key of open) {
+    const isThere = openKeys.length === 0 ? () => false : this.#presence(keptKeys);
+    for (const key of openKeys) {
       yield;
       const current = this.#snapshot.byKey.get(key);
       const standIn = this.#placeholderOf(key, isThere);
       // Objects of a file that became unreadable still apply.
       const isUnread = current?.standsFor !== undefined && lastGood.isOfUnread(current);
-      if (standIn === undefined && isUnread) kept.add(key);
+      if (standIn === undefined && isUnread) keptKeys.add(key);
       else edits.set(key, standIn);
     }
     const snapshot = yield* this.#snapshot.editing(edits);
-    this.#kept = kept;
+    this.#keptKeys = keptKeys;
     this.#problems = problems;
     this.#problemsAreStale = false;
     this.#touched = new Set();
@@ -205,13 +205,13 @@ export class ConfigDefinitions {
    * Determines whether another object applies instead of a rejected one: a valid object of another file, or an earlier version. If the rejected
    * object's key is unknown, any kept object of the same file and kind may be its earlier version, but not a placeholder.
    */
-  #presence(kept: ReadonlySet<string>): (standsFor: StandsFor, file: string) => boolean {
-    const versions = [...kept].map((key) => this.#snapshot.byKey.get(key)!).filter(isWritten);
-    const ofFiles = new Set(versions.map(({ kind, source }) => `${kind} ${source?.file}`));
+  #presence(keptKeys: ReadonlySet<string>): (standsFor: StandsFor, file: string) => boolean {
+    const versions = [...keptKeys].map((key) => this.#snapshot.byKey.get(key)!).filter(isWritten);
+    const presentFiles = new Set(versions.map(({ kind, source }) => `${kind} ${source?.file}`));
     return ({ kind, key }, file) => {
-      if (key === undefined) return ofFiles.has(`${kind} ${file}`);
+      if (key === undefined) return presentFiles.has(`${kind} ${file}`);
       const text = configKeyText(key);
-      return kept.has(text) || (this.#byKey.has(text) && this.#rejectedBefore(text) === undefined);
+      return keptKeys.has(text) || (this.#byKey.has(text) && this.#rejectedBefore(text) === undefined);
     };
   }
 }
@@ -226,16 +226,16 @@ interface LastGood {
 }
 
 function* lastGoodBy(problems: readonly Problem[]): Steps<LastGood> {
-  const named = new Set<string>();
+  const namedKeys = new Set<string>();
   const files = new Set<string>();
   for (const { severity, key, file } of problems) {
     yield;
     if (severity !== 'error') continue;
     if (key === undefined) files.add(file);
-    else named.add(configKeyText(key));
+    else namedKeys.add(configKeyText(key));
   }
   const isOfUnread = ({ source }: Config): boolean => files.has(source?.file ?? '');
-  return { isKept: (key, config) => named.has(key) || isOfUnread(config), isOfUnread };
+  return { isKept: (key, config) => namedKeys.has(key) || isOfUnread(config), isOfUnread };
 }
 
 function isWritten({ standsFor }: Config): boolean {

@@ -115,15 +115,15 @@ export class ConfigDirectory implements ConfigSource {
    */
   async read(paths: readonly string[] = []): Promise<DirectoryReading> {
     const singly = this.#isSwitched() ? undefined : this.#filesToRead(paths);
-    const turns = new Turns();
+    const workTurns = new Turns();
     this.#isComplete = false;
     if (singly === undefined) {
-      const missing = await this.#readOneVersion(turns);
-      if (missing !== undefined) return missing;
-    } else for (const path of singly) await this.#readOne(path, turns);
-    const reading = await turns.through(this.#conclude());
+      const missingReading = await this.#readOneVersion(workTurns);
+      if (missingReading !== undefined) return missingReading;
+    } else for (const path of singly) await this.#readOne(path, workTurns);
+    const directoryReading = await workTurns.through(this.#conclude());
     this.#isComplete = true;
-    return reading;
+    return directoryReading;
   }
 
   /**
@@ -134,7 +134,7 @@ export class ConfigDirectory implements ConfigSource {
     if (!this.#isComplete || paths.length === 0 || paths.length > maxSingleFiles) return undefined;
     const tried = [...this.#unreadable].filter(([, fingerprint]) => fingerprint === undefined);
     const files = new Set(tried.slice(0, maxRetriedFiles).map(([path]) => path));
-    for (const path of new Set(paths.map((one) => resolve(one)))) {
+    for (const path of new Set(paths.map((writtenPath) => resolve(writtenPath)))) {
       if (this.#isHiddenPath(path)) {
         if (this.#hasLinks) return undefined;
         continue;
@@ -159,11 +159,11 @@ export class ConfigDirectory implements ConfigSource {
   }
 
   /** Reads again if Kubernetes switches a mounted ConfigMap during the read, because a mixture of two versions must not apply. */
-  async #readOneVersion(turns: Turns): Promise<DirectoryReading | undefined> {
+  async #readOneVersion(workTurns: Turns): Promise<DirectoryReading | undefined> {
     for (let attempt = 1; ; attempt++) {
       this.#versions = this.#mountedVersions();
-      const missing = await this.#readAll(turns);
-      if (missing !== undefined || attempt === maxReadings || !this.#isSwitched()) return missing;
+      const missingReading = await this.#readAll(workTurns);
+      if (missingReading !== undefined || attempt === maxReadings || !this.#isSwitched()) return missingReading;
     }
   }
 
@@ -184,10 +184,10 @@ export class ConfigDirectory implements ConfigSource {
     return versions;
   }
 
-  async #readAll(turns: Turns): Promise<DirectoryReading | undefined> {
-    let found: Awaited<ReturnType<typeof walk>>;
+  async #readAll(workTurns: Turns): Promise<DirectoryReading | undefined> {
+    let walkedFiles: Awaited<ReturnType<typeof walk>>;
     try {
-      found = await walk(this.path, this.#limits, turns, this.#rejectedTrees);
+      walkedFiles = await walk(this.path, this.#limits, workTurns, this.#rejectedTrees);
     } catch (error) {
       // The directory exceeds the entry limit. The read fails and will be retried.
       if (error instanceof TooManyEntries) throw error;
@@ -201,21 +201,21 @@ export class ConfigDirectory implements ConfigSource {
       });
       return { outcome: 'missing', problems: [problem] };
     }
-    this.#directories = found.directories;
-    this.#hasLinks = found.hasLinks;
-    const present = new Set(found.files.map(({ path }) => path));
+    this.#directories = walkedFiles.directories;
+    this.#hasLinks = walkedFiles.hasLinks;
+    const present = new Set(walkedFiles.files.map(({ path }) => path));
     for (const path of [...this.#files.keys(), ...this.#unreadable.keys()]) {
-      await turns.rest();
-      const isUnknown = found.failures.has(path) || isBelow(path, found.failures);
+      await workTurns.rest();
+      const isUnknown = walkedFiles.failures.has(path) || isBelow(path, walkedFiles.failures);
       if (!present.has(path) && !isUnknown) this.#forget(path);
     }
-    for (const file of found.files) {
-      await turns.rest();
-      const known = this.#files.get(file.path)?.fingerprint ?? this.#unreadable.get(file.path);
-      if (known !== file.fingerprint) await this.#readFile(file, turns);
+    for (const file of walkedFiles.files) {
+      await workTurns.rest();
+      const knownFingerprint = this.#files.get(file.path)?.fingerprint ?? this.#unreadable.get(file.path);
+      if (knownFingerprint !== file.fingerprint) await this.#readFile(file, workTurns);
     }
-    for (const [path, error] of found.failures) this.#fail(path, error, unknownFingerprint);
-    this.#setIgnored(found.ignored);
+    for (const [path, error] of walkedFiles.failures) this.#fail(path, error, unknownFingerprint);
+    this.#setIgnored(walkedFiles.ignored);
     return undefined;
   }
 
@@ -229,31 +229,33 @@ export class ConfigDirectory implements ConfigSource {
     this.#definitions.put(first, { configs: [], problems: [about] });
   }
 
-  async #readOne(path: string, turns: Turns): Promise<void> {
+  async #readOne(path: string, workTurns: Turns): Promise<void> {
     try {
       const stats = lstatSync(path);
-      await this.#readFile({ path, fingerprint: fingerprintOf(stats), size: stats.size }, turns);
+      await this.#readFile({ path, fingerprint: fingerprintOf(stats), size: stats.size }, workTurns);
     } catch (error) {
       if (isMissingPath(error)) this.#forget(path);
       else this.#fail(path, error);
     }
   }
 
-  async #readFile({ path, fingerprint, size }: FoundFile, turns: Turns): Promise<void> {
-    const known = this.#files.get(path);
+  async #readFile({ path, fingerprint, size }: FoundFile, workTurns: Turns): Promise<void> {
+    const knownFile = this.#files.get(path);
     let text: string;
     try {
       const { maxFileBytes } = this.#limits;
       if (size > maxFileBytes) throw new FileTooLarge(size, maxFileBytes);
-      this.#checkTotalBytes(size - (known?.size ?? 0));
+      this.#checkTotalBytes(size - (knownFile?.size ?? 0));
       text = readBoundedText(path, maxFileBytes);
     } catch (error) {
       if (isMissingPath(error)) this.#forget(path);
       else this.#fail(path, error, error instanceof FileTooLarge ? fingerprint : undefined);
       return;
     }
-    const previous = known && { previous: known.content };
-    const content = await turns.through(readingConfigFile(path, text, { creationTimestamp: unknownAge, ...previous }));
+    const previous = knownFile && { previous: knownFile.content };
+    const content = await workTurns.through(
+      readingConfigFile(path, text, { creationTimestamp: unknownAge, ...previous }),
+    );
     this.#setFile(path, { fingerprint, size, content });
     this.#unreadable.delete(path);
     this.#definitions.put(path, content);
@@ -312,17 +314,19 @@ export class ConfigDirectory implements ConfigSource {
     { byKey }: ConfigSnapshot,
   ): Steps<Pick<DirectoryReading & { outcome: 'read' }, 'problems' | 'recovered'>> {
     if (problems === this.#lastProblems) return { problems: [], recovered: [] };
-    const known = this.#problems;
+    const previousProblems = this.#problems;
     const now = new Map<string, string>();
     const reported: ConfigProblem[] = [];
     for (const problem of problems) {
       const text = problemText(problem);
       now.set(text, problem.file);
-      if (!known.has(text)) reported.push(toConfigProblem(problem, byKey));
+      if (!previousProblems.has(text)) reported.push(toConfigProblem(problem, byKey));
       yield;
     }
-    const bad = new Set(now.values());
-    const recovered = [...new Set(known.values())].filter((file) => !bad.has(file)).sort(compareText);
+    const problemFiles = new Set(now.values());
+    const recovered = [...new Set(previousProblems.values())]
+      .filter((file) => !problemFiles.has(file))
+      .sort(compareText);
     this.#problems = now;
     this.#lastProblems = problems;
     return { problems: reported, recovered };
@@ -339,6 +343,7 @@ function isFileOrNothing(path: string): boolean {
 
 function isBelow(path: string, directories: ReadonlyMap<string, unknown>): boolean {
   if (directories.size === 0) return false;
-  for (let at = dirname(path); basename(at) !== ''; at = dirname(at)) if (directories.has(at)) return true;
+  for (let ancestor = dirname(path); basename(ancestor) !== ''; ancestor = dirname(ancestor))
+    if (directories.has(ancestor)) return true;
   return false;
 }

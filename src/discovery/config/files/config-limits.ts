@@ -36,18 +36,22 @@ export const defaultConfigLimits: ConfigLimits = {
 export const maxDirectoryDepth = 32;
 
 /** Limits are at least 1, because 0 would allow no configuration. */
-export function configLimitsOf(from: Environment): ConfigLimits {
+export function configLimitsOf(environment: Environment): ConfigLimits {
   const limits = defaultConfigLimits;
   return {
-    maxFileBytes: from.number('PILOT_CONFIG_MAX_FILE_BYTES', limits.maxFileBytes, 1),
-    maxBytes: from.number('PILOT_CONFIG_MAX_BYTES', limits.maxBytes, 1),
-    maxEntries: from.number('PILOT_CONFIG_MAX_ENTRIES', limits.maxEntries, 1),
-    maxExportedPerNamespace: from.number('PILOT_MAX_EXPORTED_PER_NAMESPACE', limits.maxExportedPerNamespace, 1),
-    maxGatewayRoutesPerNamespace: from.number(
+    maxFileBytes: environment.number('PILOT_CONFIG_MAX_FILE_BYTES', limits.maxFileBytes, 1),
+    maxBytes: environment.number('PILOT_CONFIG_MAX_BYTES', limits.maxBytes, 1),
+    maxEntries: environment.number('PILOT_CONFIG_MAX_ENTRIES', limits.maxEntries, 1),
+    maxExportedPerNamespace: environment.number('PILOT_MAX_EXPORTED_PER_NAMESPACE', limits.maxExportedPerNamespace, 1),
+    maxGatewayRoutesPerNamespace: environment.number(
       'PILOT_MAX_GATEWAY_ROUTES_PER_NAMESPACE',
       limits.maxGatewayRoutesPerNamespace,
       1,
     ),
-    maxEndpointsPerNamespace: from.number('PILOT_MAX_ENDPOINTS_PER_NAMESPACE', limits.maxEndpointsPerNamespace, 1),
+    maxEndpointsPerNamespace: environment.number(
+      'PILOT_MAX_ENDPOINTS_PER_NAMESPACE',
+      limits.maxEndpointsPerNamespace,
+      1,
+    ),
   };
 }

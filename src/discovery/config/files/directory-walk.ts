@@ -65,10 +65,10 @@ export function fingerprintOf({ dev, ino, size, mtimeMs, ctimeMs }: Stats): stri
 export async function walk(
   directory: string,
   { maxEntries } = defaultConfigLimits,
-  turns = new Turns(),
+  workTurns = new Turns(),
   refused = new RejectedTrees(),
 ): Promise<DirectoryWalk> {
-  const walker = new Walker(maxEntries, turns, refused);
+  const walker = new Walker(maxEntries, workTurns, refused);
   await walker.walk(directory);
   refused.keepOnly(walker.failures);
   return walker;
@@ -89,7 +89,8 @@ export class RejectedTrees {
 
   has(path: string): boolean {
     if (this.#trees.size === 0) return false;
-    for (let at = path; dirname(at) !== at; at = dirname(at)) if (this.reasonFor(at) !== undefined) return true;
+    for (let ancestor = path; dirname(ancestor) !== ancestor; ancestor = dirname(ancestor))
+      if (this.reasonFor(ancestor) !== undefined) return true;
     return false;
   }
 
@@ -139,7 +140,7 @@ class Walker implements DirectoryWalk {
   hasLinks = false;
   ignored = { count: 0, first: '' };
   readonly #maxEntries: number;
-  readonly #turns: Turns;
+  readonly #workTurns: Turns;
   readonly #rejected: RejectedTrees;
   #entries = 0;
   /**
@@ -149,9 +150,9 @@ class Walker implements DirectoryWalk {
   /** Links are walked last, so that their targets do not use up the limit for other files. */
   #links: Place[] = [];
 
-  constructor(maxEntries: number, turns: Turns, refused: RejectedTrees) {
+  constructor(maxEntries: number, workTurns: Turns, refused: RejectedTrees) {
     this.#maxEntries = maxEntries;
-    this.#turns = turns;
+    this.#workTurns = workTurns;
     this.#rejected = refused;
   }
 
@@ -216,7 +217,7 @@ class Walker implements DirectoryWalk {
     const entries = await this.#entriesOf(path);
     this.directories.add(path);
     for (const entry of entries) {
-      await this.#turns.rest();
+      await this.#workTurns.rest();
       const below = { path: join(path, entry.name), above: [...above, identity] };
       if (entry.isSymbolicLink()) {
         this.hasLinks = true;
@@ -229,22 +230,22 @@ class Walker implements DirectoryWalk {
   }
 
   /** If a directory has too many entries, the visit of its parent fails too. */
-  async #visitBelow(place: Place, isOurs: boolean): Promise<void> {
+  async #visitBelow(walkPlace: Place, isOurs: boolean): Promise<void> {
     try {
-      await this.#visit(place, isOurs);
+      await this.#visit(walkPlace, isOurs);
     } catch (error) {
       if (error instanceof TooManyEntries) throw error;
-      if (!isMissingPath(error)) this.failures.set(place.path, error);
+      if (!isMissingPath(error)) this.failures.set(walkPlace.path, error);
     }
   }
 
-  async #visit(place: Place, isOurs: boolean): Promise<void> {
-    const stats = statSync(place.path);
-    if (stats.isDirectory()) await this.#walkDirectory(place, stats);
+  async #visit(walkPlace: Place, isOurs: boolean): Promise<void> {
+    const stats = statSync(walkPlace.path);
+    if (stats.isDirectory()) await this.#walkDirectory(walkPlace, stats);
     else if (isOurs) {
       const other = nonRegularKind(stats);
       if (other !== undefined) throw new Error(`must be a regular file, is ${other}: it is ignored`);
-      this.files.push({ path: place.path, fingerprint: fingerprintOf(stats), size: stats.size });
+      this.files.push({ path: walkPlace.path, fingerprint: fingerprintOf(stats), size: stats.size });
     }
   }
 
@@ -261,7 +262,7 @@ class Walker implements DirectoryWalk {
           const { count, first } = this.ignored;
           this.ignored = { count: count + 1, first: first || join(path, entry.name) };
         }
-        await this.#turns.rest();
+        await this.#workTurns.rest();
       }
     } finally {
       directory.closeSync();

@@ -162,13 +162,14 @@ class TreeWatch {
     if (this.#changedPaths.size <= maxPathsPerTurn) this.#changedPaths.add(path);
     this.#reporting ??= setImmediate(() => {
       this.#reporting = undefined;
-      const [places, renamed] = [[...this.#changedPaths], [...this.#renamed]];
+      const [changedPaths, renamed] = [[...this.#changedPaths], [...this.#renamed]];
       this.#changedPaths.clear();
       this.#renamed.clear();
       if (renamed.includes(this.#root)) this.#renewRoot();
       else if (renamed.length > 0) this.#watchAgain(renamed);
-      const isBurst = this.#countEvents(places.length);
-      for (const place of places.length > maxPathsPerTurn ? [this.#root] : places) this.#report(place, isBurst);
+      const isBurst = this.#countEvents(changedPaths.length);
+      for (const changedPath of changedPaths.length > maxPathsPerTurn ? [this.#root] : changedPaths)
+        this.#report(changedPath, isBurst);
     });
   }
 
@@ -196,14 +197,14 @@ class TreeWatch {
     const until = performance.now() + turnMs;
     while (performance.now() < until) {
       if (this.#current === undefined) {
-        const place = this.#pending.pop() ?? this.#pendingLinks.pop();
-        if (place === undefined) {
+        const watchPlace = this.#pending.pop() ?? this.#pendingLinks.pop();
+        if (watchPlace === undefined) {
           if (this.#isLate) this.#report(this.#root);
           this.#isLate = false;
           this.#isResumed = false;
           return;
         }
-        this.#current = this.#watchSteps(place);
+        this.#current = this.#watchSteps(watchPlace);
       }
       try {
         if (this.#current.next().done) this.#current = undefined;
@@ -238,9 +239,9 @@ class TreeWatch {
         if (this.#names >= this.#maxEntries) return this.#reportLimit(`more than ${this.#maxEntries} entries`);
         this.#names++;
         watched.names++;
-        const place = { path: join(path, entry.name), above: [...above, identity] };
-        if (entry.isDirectory()) this.#pending.push(place);
-        else if (entry.isSymbolicLink()) this.#pendingLinks.push(place);
+        const watchPlace = { path: join(path, entry.name), above: [...above, identity] };
+        if (entry.isDirectory()) this.#pending.push(watchPlace);
+        else if (entry.isSymbolicLink()) this.#pendingLinks.push(watchPlace);
         yield;
       }
     } catch (error) {
@@ -287,8 +288,8 @@ class TreeWatch {
 
   #unwatchTree(path: string): void {
     if (!this.#watched.has(path)) return;
-    for (const known of [...this.#watched.keys()])
-      if (known === path || known.startsWith(`${path}/`)) this.#unwatch(known);
+    for (const watchedPath of [...this.#watched.keys()])
+      if (watchedPath === path || watchedPath.startsWith(`${path}/`)) this.#unwatch(watchedPath);
   }
 
   /** Called when the root is created, removed or replaced, or a link on its path changes. */
@@ -306,11 +307,11 @@ class TreeWatch {
     let directory = dirname(this.#root);
     while (statsOf(directory) === undefined && dirname(directory) !== directory) directory = dirname(directory);
     const stats = statsOf(directory);
-    const place = stats === undefined ? '' : `${directory} ${identityOf(stats)}`;
-    if (place === this.#parentIdentity) return;
+    const parentIdentity = stats === undefined ? '' : `${directory} ${identityOf(stats)}`;
+    if (parentIdentity === this.#parentIdentity) return;
     this.#parentWatcher?.close();
     this.#parentWatcher = undefined;
-    this.#parentIdentity = place;
+    this.#parentIdentity = parentIdentity;
     if (stats === undefined) return;
     try {
       const onTheWay = this.#root.slice(directory.length).split('/').find(Boolean);

@@ -71,7 +71,7 @@ export class SettingsFiles {
   readTexts(name: SettingsName, texts: readonly { readonly place: string; readonly text: string }[]): SettingsReading {
     const last = texts.at(-1);
     if (last === undefined) return { outcome: 'absent', defaults: versionOf(defaults[name]) };
-    if (name === 'networks') return ofCluster(this.#keep(name, decodeNetworks(last.place, last.text)));
+    if (name === 'networks') return asConfigMapReading(this.#keep(name, decodeNetworks(last.place, last.text)));
     let decoded: Decoded<MeshConfig> = E.right({ value: defaults.mesh, warnings: [] });
     for (const { place, text } of texts) {
       decoded = E.chain(({ value: base, warnings }: { value: MeshConfig; warnings: readonly Problem[] }) =>
@@ -81,7 +81,7 @@ export class SettingsFiles {
         }))(readMeshConfig(place, text, base)),
       )(decoded);
     }
-    return ofCluster(this.#keep(name, decoded));
+    return asConfigMapReading(this.#keep(name, decoded));
   }
 
   adopt(name: SettingsName, version: string): void {
@@ -89,8 +89,9 @@ export class SettingsFiles {
     if (value === undefined) return;
     this.#active = { ...this.#active, [name]: value };
     // Settings that were not adopted are dropped.
-    const kept = new Set([version, versionOf(defaults[name])]);
-    for (const old of this.#read[name].keys()) if (!kept.has(old)) this.#read[name].delete(old);
+    const keptVersions = new Set([version, versionOf(defaults[name])]);
+    for (const oldVersion of this.#read[name].keys())
+      if (!keptVersions.has(oldVersion)) this.#read[name].delete(oldVersion);
   }
 
   #warnOnce(name: SettingsName, warnings: readonly Problem[]): void {
@@ -114,8 +115,8 @@ export class SettingsFiles {
   }
 }
 
-function ofCluster(reading: SettingsReading): SettingsReading {
-  return reading.outcome === 'valid' ? { ...reading, origin: 'config map' } : reading;
+function asConfigMapReading(settingsReading: SettingsReading): SettingsReading {
+  return settingsReading.outcome === 'valid' ? { ...settingsReading, origin: 'config map' } : settingsReading;
 }
 
 function decodeMesh(file: string, text: string): Decoded<MeshConfig> {

@@ -51,13 +51,13 @@ export class DelegateBudget implements NamespaceBudget {
 
   #putDelegate(key: string, config: Config | undefined): boolean {
     const id = key.slice(key.indexOf('/') + 1);
-    const known = this.#delegates.get(id);
+    const knownDelegate = this.#delegates.get(id);
     const spec = config?.spec as VirtualService | undefined;
     const isDelegate = spec !== undefined && spec.hosts.length === 0;
     const units = isDelegate ? (spec.http ?? []).reduce((sum, route) => sum + routeUnits(route), 0) : undefined;
     if (units === undefined) this.#delegates.delete(id);
     else this.#delegates.set(id, units);
-    return known !== units;
+    return knownDelegate !== units;
   }
 
   #putDelegating(key: string, config: Config | undefined): boolean {
@@ -74,15 +74,15 @@ export class DelegateBudget implements NamespaceBudget {
   }
 
   *#excessOf(namespace: string): Generator<Excess> {
-    const kept: Delegating[] = [];
+    const keptRoutes: Delegating[] = [];
     const beyond: Delegating[] = [];
     for (const delegating of this.#delegatingObjects.get(namespace)?.values() ?? []) {
       for (const routes of byShare(this.#delegatingRoutes(delegating))) {
         const tooMany = new Set(beyondLimit(routes, maxHostRoutes));
-        for (const route of routes) (tooMany.has(route) ? beyond : kept).push(route);
+        for (const route of routes) (tooMany.has(route) ? beyond : keptRoutes).push(route);
       }
     }
-    for (const routes of byShare(kept)) beyond.push(...beyondLimit(routes, maxDelegatedRoutes));
+    for (const routes of byShare(keptRoutes)) beyond.push(...beyondLimit(routes, maxDelegatedRoutes));
     for (const [config, routes] of Map.groupBy(beyond, ({ config }) => config)) {
       yield excess(
         config,

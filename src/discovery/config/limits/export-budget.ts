@@ -76,14 +76,14 @@ export class ExportBudget implements NamespaceBudget {
     const costsOf = costs.get(kind);
     if (costsOf === undefined) return;
     const namespace = this.#namespaces.get(name) ?? { objects: new Map(), totals: { mesh: 0, gateways: 0 } };
-    const known = namespace.objects.get(key);
-    if (known !== undefined) touched.add(name);
-    if (known?.config === config) return;
+    const knownObject = namespace.objects.get(key);
+    if (knownObject !== undefined) touched.add(name);
+    if (knownObject?.config === config) return;
     const { mesh, gateways } = config === undefined ? nothing : costsOf(config, settings);
     const isExported = mesh + gateways > 0;
-    if (known === undefined && !isExported) return;
-    namespace.totals.mesh += mesh - (known?.mesh ?? 0);
-    namespace.totals.gateways += gateways - (known?.gateways ?? 0);
+    if (knownObject === undefined && !isExported) return;
+    namespace.totals.mesh += mesh - (knownObject?.mesh ?? 0);
+    namespace.totals.gateways += gateways - (knownObject?.gateways ?? 0);
     if (isExported) namespace.objects.set(key, { config: config!, mesh, gateways });
     else namespace.objects.delete(key);
     if (namespace.objects.size > 0) this.#namespaces.set(name, namespace);
@@ -115,7 +115,7 @@ export class ExportBudget implements NamespaceBudget {
 
   #beyond({ objects, totals }: NamespaceExports, share: keyof Costs): LimitShare[] {
     if (totals[share] <= this.#limits[share]) return [];
-    const shares = [...objects.values()].filter((one) => one[share] > 0);
+    const shares = [...objects.values()].filter((exportedObject) => exportedObject[share] > 0);
     return beyondLimit(
       shares.map(({ config, [share]: cost }) => ({ config, cost })),
       this.#limits[share],
@@ -129,7 +129,7 @@ export class ExportBudget implements NamespaceBudget {
       original,
       variant: `limited${isHidden ? '-hidden' : ''}${isOutOfMesh ? '-out-of-mesh' : ''}${isClosed ? '-closed' : ''}`,
       limit: () => {
-        const { config, effect } = limited(original, how);
+        const { config, effect } = limitedConfig(original, how);
         return {
           config,
           field: '',
@@ -201,8 +201,8 @@ const costs: ReadonlyMap<string, (config: Config, settings: BudgetSettings) => C
       const common = policyBytes(trafficPolicy);
       // The cost of the service's clusters already includes policies of typical size.
       const baseUnits = unitsOf(common) - 1;
-      const ofSubsets = subsets.reduce((sum, subset) => sum + unitsOf(common + policyBytes(subset.trafficPolicy)), 0);
-      return { mesh: (baseUnits + ofSubsets) * (isWildcard(host) ? maxWildcardSubsets : 1), gateways: 0 };
+      const subsetUnits = subsets.reduce((sum, subset) => sum + unitsOf(common + policyBytes(subset.trafficPolicy)), 0);
+      return { mesh: (baseUnits + subsetUnits) * (isWildcard(host) ? maxWildcardSubsets : 1), gateways: 0 };
     },
   ],
 ]);
@@ -232,7 +232,7 @@ function gatewaysOf({ kind, spec }: Config): readonly string[] {
 const inOwnNamespace = 'it is visible in its own namespace only';
 
 /** A limited DestinationRule keeps its TLS settings but loses its subsets. */
-function limited(config: Config, how: Limitation): { readonly config: Partial<Config>; readonly effect: string } {
+function limitedConfig(config: Config, how: Limitation): { readonly config: Partial<Config>; readonly effect: string } {
   switch (config.kind) {
     case 'DestinationRule': {
       const { subsets: _, ...spec } = config.spec as DestinationRule;
@@ -269,9 +269,9 @@ function limited(config: Config, how: Limitation): { readonly config: Partial<Co
 
 /** Keeps all matches, so that no request matches a wider route. TCP connections are sent to a nonexistent destination, which closes them. */
 function closedSpec({ spec }: Config): VirtualService {
-  const { http, tls, tcp, ...rest } = spec as VirtualService;
+  const { http, tls, tcp, ...otherFields } = spec as VirtualService;
   return {
-    ...rest,
+    ...otherFields,
     ...(http && { http: http.map(closedRoute) }),
     ...(tls && { tls: tls.map(({ match }) => ({ match, route: nonexistentDestination })) }),
     ...(tcp && { tcp: tcp.map(({ match }) => ({ ...(match && { match }), route: nonexistentDestination })) }),

@@ -63,21 +63,22 @@ export function* limitedAgain(
   previous: ReadonlyMap<string, LimitedObject>,
   excessOf: (namespace: string) => Iterable<Excess>,
 ): Steps<LimitedObjects> {
-  const limited = new Map([...previous].filter(([, { original }]) => !namespaces.has(original.namespace)));
+  const limitedObjects = new Map([...previous].filter(([, { original }]) => !namespaces.has(original.namespace)));
   for (const namespace of namespaces) {
     yield;
     for (const excess of excessOf(namespace)) {
       yield;
       const key = configKeyText(excess.original);
-      const known = previous.get(key);
-      const isSame = known?.original === excess.original && known.config.resourceVersion === versionOf(excess);
-      limited.set(key, isSame ? known : limitedObject(excess));
+      const previousLimited = previous.get(key);
+      const isSame =
+        previousLimited?.original === excess.original && previousLimited.config.resourceVersion === versionOf(excess);
+      limitedObjects.set(key, isSame ? previousLimited : limitedObject(excess));
     }
   }
-  const changed = new Set<string>();
-  for (const [key, { config }] of limited) if (previous.get(key)?.config !== config) changed.add(key);
-  for (const key of previous.keys()) if (!limited.has(key)) changed.add(key);
-  return { limited, changed };
+  const changedKeys = new Set<string>();
+  for (const [key, { config }] of limitedObjects) if (previous.get(key)?.config !== config) changedKeys.add(key);
+  for (const key of previous.keys()) if (!limitedObjects.has(key)) changedKeys.add(key);
+  return { limited: limitedObjects, changed: changedKeys };
 }
 
 const versionOf = ({ original, variant }: Excess): string => `${original.resourceVersion}-${variant}`;

@@ -19,7 +19,7 @@ export interface NamespaceLimits {
 export class NamespaceBudgets implements NamespaceBudget {
   readonly #budgets: readonly NamespaceBudget[];
   /** Results of each limit for each combined map. */
-  readonly #parts = new WeakMap<Limited, readonly Limited[]>();
+  readonly #partsOfResult = new WeakMap<Limited, readonly Limited[]>();
   /** Combined results, with the result of the last limit as key, so that equal results are reported once. */
   readonly #combined = new WeakMap<LimitedObject, LimitedObject>();
 
@@ -38,29 +38,30 @@ export class NamespaceBudgets implements NamespaceBudget {
     settings: BudgetSettings,
     previous: Limited,
   ): Steps<LimitedObjects> {
-    const known = this.#parts.get(previous);
+    const previousParts = this.#partsOfResult.get(previous);
     const touched = new Set(keys);
-    const changed = new Set<string>();
-    const limited = new Map<string, LimitedObject>();
-    const parts: Limited[] = [];
+    const changedKeys = new Set<string>();
+    const limitedObjects = new Map<string, LimitedObject>();
+    const limitedParts: Limited[] = [];
     for (const [index, budget] of this.#budgets.entries()) {
-      const narrowed = (key: string): Config | undefined => limited.get(key)?.config ?? objectOf(key);
-      const part = yield* budget.limiting(touched, narrowed, settings, known?.[index] ?? previous);
-      for (const key of part.changed) {
+      const narrowed = (key: string): Config | undefined => limitedObjects.get(key)?.config ?? objectOf(key);
+      const budgetResult = yield* budget.limiting(touched, narrowed, settings, previousParts?.[index] ?? previous);
+      for (const key of budgetResult.changed) {
         touched.add(key);
-        changed.add(key);
+        changedKeys.add(key);
       }
-      for (const [key, one] of part.limited) limited.set(key, this.#combine(limited.get(key), one));
-      parts.push(part.limited);
+      for (const [key, limitedObject] of budgetResult.limited)
+        limitedObjects.set(key, this.#combine(limitedObjects.get(key), limitedObject));
+      limitedParts.push(budgetResult.limited);
     }
-    this.#parts.set(limited, parts);
-    return { limited, changed };
+    this.#partsOfResult.set(limitedObjects, limitedParts);
+    return { limited: limitedObjects, changed: changedKeys };
   }
 
   #combine(reduced: LimitedObject | undefined, last: LimitedObject): LimitedObject {
     if (reduced === undefined) return last;
-    const known = this.#combined.get(last);
-    if (known?.original === reduced.original) return known;
+    const cachedLimit = this.#combined.get(last);
+    if (cachedLimit?.original === reduced.original) return cachedLimit;
     const combined = combinedLimit(reduced, last);
     this.#combined.set(last, combined);
     return combined;

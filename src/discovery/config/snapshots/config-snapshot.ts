@@ -87,14 +87,14 @@ export class ConfigSnapshot {
     const events: Record<ConfigChange['event'], ConfigChange[]> = { delete: [], add: [], update: [] };
     for (const key of new Set(keys)) {
       yield;
-      const [old, now] = [previous.byKey.get(key), this.byKey.get(key)];
-      if (old === now) continue;
-      const event = old === undefined ? 'add' : now === undefined ? 'delete' : 'update';
-      if (event !== 'update' || needsPush(old!, now!)) events[event].push({ key, event });
+      const [previousConfig, now] = [previous.byKey.get(key), this.byKey.get(key)];
+      if (previousConfig === now) continue;
+      const event = previousConfig === undefined ? 'add' : now === undefined ? 'delete' : 'update';
+      if (event !== 'update' || needsPush(previousConfig!, now!)) events[event].push({ key, event });
     }
     const changes: ConfigChange[] = [];
-    for (const part of [events.delete, events.add, events.update]) {
-      for (const change of part.sort((a, b) => compareText(a.key, b.key))) changes.push(change);
+    for (const changesOfEvent of [events.delete, events.add, events.update]) {
+      for (const change of changesOfEvent.sort((a, b) => compareText(a.key, b.key))) changes.push(change);
       yield;
     }
     return changes;
@@ -114,8 +114,8 @@ function editedWith(
 ): Derived {
   let total = sum;
   for (const [key, config] of edits) {
-    const old = objects.get(key);
-    if (old !== undefined) total -= hashOf(key, old);
+    const previousConfig = objects.get(key);
+    if (previousConfig !== undefined) total -= hashOf(key, previousConfig);
     if (config !== undefined) total += hashOf(key, config);
   }
   return { objects: editedMap(objects, edits), lists: editedLists(lists, objects, edits), sum: total };
@@ -141,14 +141,16 @@ function editedMap(
   objects: PersistentMap<Config>,
   edits: readonly (readonly [string, Config | undefined])[],
 ): PersistentMap<Config> {
-  let left = objects;
-  for (const [key, config] of edits) if (config === undefined) left = left.without(key);
-  return left.withAll(edits.filter((edit): edit is readonly [string, Config] => edit[1] !== undefined));
+  let remainingObjects = objects;
+  for (const [key, config] of edits) if (config === undefined) remainingObjects = remainingObjects.without(key);
+  return remainingObjects.withAll(edits.filter((edit): edit is readonly [string, Config] => edit[1] !== undefined));
 }
 
 function listsOf(configs: readonly Config[]): ConfigLists {
-  const ofKind = Map.groupBy(configs, ({ kind }) => kind);
-  return Object.fromEntries(Object.keys(kinds).map((kind) => [kind, SortedList.of(ofKind.get(kind) ?? [], byAge)]));
+  const configsByKind = Map.groupBy(configs, ({ kind }) => kind);
+  return Object.fromEntries(
+    Object.keys(kinds).map((kind) => [kind, SortedList.of(configsByKind.get(kind) ?? [], byAge)]),
+  );
 }
 
 function editedLists(
@@ -157,12 +159,12 @@ function editedLists(
   edits: readonly (readonly [string, Config | undefined])[],
 ): ConfigLists {
   const result: Record<string, SortedList<Config>> = { ...lists };
-  for (const [kind, ofKind] of Map.groupBy(edits, ([key]) => key.slice(0, key.indexOf('/')))) {
+  for (const [kind, editsOfKind] of Map.groupBy(edits, ([key]) => key.slice(0, key.indexOf('/')))) {
     const list = lists[kind];
     // No configuration is generated from this kind.
     if (list === undefined) continue;
-    const removed = ofKind.map(([key]) => previous.get(key)).filter((config) => config !== undefined);
-    const added = ofKind.map(([, config]) => config).filter((config) => config !== undefined);
+    const removed = editsOfKind.map(([key]) => previous.get(key)).filter((config) => config !== undefined);
+    const added = editsOfKind.map(([, config]) => config).filter((config) => config !== undefined);
     result[kind] = list.edited(removed, added);
   }
   return result;

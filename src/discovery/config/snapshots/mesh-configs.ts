@@ -61,19 +61,19 @@ export class MeshConfigs {
   readonly #adapters: SourceAdapters;
   readonly #opened = new Map<string, ConfigSource>();
   #sources: readonly (readonly [address: string, source: ConfigSource])[] = [];
-  #readings: Reading[] = [];
+  #pendingReadings: Reading[] = [];
   /** Snapshot of each source at its last read. */
   readonly #snapshots = new WeakMap<ConfigSource, ConfigSnapshot>();
   readonly #read = new WeakSet<ConfigSource>();
   #sourceObjects = ConfigSnapshot.empty;
   #snapshot = ConfigSnapshot.empty;
-  #ofIngresses: ReadonlyMap<string, Config> = new Map();
+  #ingressObjects: ReadonlyMap<string, Config> = new Map();
   #gatewayApi: GatewayApiTranslation = noTranslation;
   readonly #budgets: NamespaceBudgets;
   /** Applied before Ingresses are translated. {@link NamespaceBudgets} reports the objects that it limits. */
   readonly #ingressBudget: IngressBudget;
   #limitedIngresses: ReadonlyMap<string, LimitedObject> = new Map();
-  #limited: ReadonlyMap<string, LimitedObject> = new Map();
+  #limitedObjects: ReadonlyMap<string, LimitedObject> = new Map();
   readonly #limitListeners: LimitListener[] = [];
   #settings: IngressSettings | undefined;
   /** The snapshot of the last reported changes. */
@@ -85,14 +85,14 @@ export class MeshConfigs {
     this.#adapters = { fs: (address) => new ConfigDirectory(address.slice('fs://'.length), limits), ...adapters };
     this.#mesh = mesh;
     this.#domain = domain;
-    const { maxEndpointsPerNamespace: _, ...ofConfiguration } = limits ?? defaultConfigLimits;
-    this.#budgets = new NamespaceBudgets(ofConfiguration);
+    const { maxEndpointsPerNamespace: _, ...configurationLimits } = limits ?? defaultConfigLimits;
+    this.#budgets = new NamespaceBudgets(configurationLimits);
     this.#ingressBudget = new IngressBudget((limits ?? defaultConfigLimits).maxGatewayRoutesPerNamespace);
   }
 
   get snapshot(): ConfigSnapshot {
     // A change of mesh settings forces a push that regenerates everything, so listeners are not notified of changed objects.
-    if (this.#settings !== this.#mesh() && this.#ofIngresses.size + this.#sourceObjects.set.Ingress.length > 0) {
+    if (this.#settings !== this.#mesh() && this.#ingressObjects.size + this.#sourceObjects.set.Ingress.length > 0) {
       this.#updateSnapshot(this.#translateIngresses());
     }
     return this.#snapshot;
@@ -114,11 +114,11 @@ export class MeshConfigs {
   }
 
   get limitedCount(): number {
-    return this.#limited.size + this.#gatewayApi.beyondLimit;
+    return this.#limitedObjects.size + this.#gatewayApi.beyondLimit;
   }
 
   limitOf(key: string): LimitedObject | undefined {
-    return this.#limited.get(key);
+    return this.#limitedObjects.get(key);
   }
 
   /** Calls back for each object whose limitation starts, changes or ends. */
@@ -127,36 +127,36 @@ export class MeshConfigs {
   }
 
   watch(address: string, handlers: WatchHandlers): StopWatching {
-    return this.#open(address).watch(handlers);
+    return this.#openSource(address).watch(handlers);
   }
 
   /**
    * Reads a source. Its objects apply after the next {@link join}. Calls for one source must not overlap.
    *
-   * @param places changed places, or empty for everything
+   * @param changedPlaces changed places, or empty for everything
    */
-  async readSource(address: string, places: readonly string[]): Promise<SourceSummary> {
+  async readSource(address: string, changedPlaces: readonly string[]): Promise<SourceSummary> {
     try {
-      return await this.#readSource(address, places);
+      return await this.#readSource(address, changedPlaces);
     } catch (error) {
       return { outcome: 'failed', reason: messageOf(error) };
     }
   }
 
-  async #readSource(address: string, places: readonly string[]): Promise<SourceSummary> {
-    const source = this.#open(address);
-    const reading = await source.read(places);
+  async #readSource(address: string, changedPlaces: readonly string[]): Promise<SourceSummary> {
+    const source = this.#openSource(address);
+    const sourceReading = await source.read(changedPlaces);
     // The merge uses this snapshot, because the source may change its own while it is read again.
     this.#snapshots.set(source, source.snapshot);
-    this.#readings.push([address, reading]);
-    if (reading.outcome === 'missing')
-      return { outcome: 'missing', reason: reading.problems.map(problemLine).join('; ') };
-    for (const key of reading.touched) this.#touched.add(key);
-    const { touched, problems, recovered } = reading;
+    this.#pendingReadings.push([address, sourceReading]);
+    if (sourceReading.outcome === 'missing')
+      return { outcome: 'missing', reason: sourceReading.problems.map(problemLine).join('; ') };
+    for (const key of sourceReading.touched) this.#touched.add(key);
+    const { touched, problems, recovered } = sourceReading;
     const isFirst = !this.#read.has(source);
     this.#read.add(source);
-    const changed = isFirst || touched.size + problems.length + recovered.length > 0;
-    return { outcome: 'read', objects: source.snapshot.byKey.size, problems: source.problemCount, changed };
+    const hasChanged = isFirst || touched.size + problems.length + recovered.length > 0;
+    return { outcome: 'read', objects: source.snapshot.byKey.size, problems: source.problemCount, changed: hasChanged };
   }
 
   /**
@@ -179,25 +179,29 @@ export class MeshConfigs {
    * Merges the last read snapshots of sources, which may be read at the same time.
    *
    * @param addresses in order of precedence
-   * @param known these and other sources to keep, which are read but not merged yet
+   * @param knownAddresses these and other sources to keep, which are read but not merged yet
    * @param signal aborts the merge. The next call then reports the changes.
    */
-  join(addresses: readonly string[], known = addresses, signal?: AbortSignal): Promise<ConfigReading> {
-    return this.#joining.do(() => this.#join(addresses, known, signal));
+  join(addresses: readonly string[], knownAddresses = addresses, signal?: AbortSignal): Promise<ConfigReading> {
+    return this.#joining.do(() => this.#join(addresses, knownAddresses, signal));
   }
 
-  async #join(addresses: readonly string[], known: readonly string[], signal?: AbortSignal): Promise<ConfigReading> {
+  async #join(
+    addresses: readonly string[],
+    knownAddresses: readonly string[],
+    signal?: AbortSignal,
+  ): Promise<ConfigReading> {
     signal?.throwIfAborted();
-    this.#useSources(addresses, known);
-    const [readings, touched] = [this.#readings, new Set(this.#touched)];
-    this.#readings = [];
+    this.#useSources(addresses, knownAddresses);
+    const [pendingReadings, touched] = [this.#pendingReadings, new Set(this.#touched)];
+    this.#pendingReadings = [];
     this.#touched.clear();
     const previous = this.#reported;
     try {
-      return await this.#joinReadings(readings, touched, signal);
+      return await this.#joinReadings(pendingReadings, touched, signal);
     } catch (error) {
       this.#reported = previous;
-      this.#readings = [...readings, ...this.#readings];
+      this.#pendingReadings = [...pendingReadings, ...this.#pendingReadings];
       for (const key of touched) this.#touched.add(key);
       throw error;
     }
@@ -209,52 +213,62 @@ export class MeshConfigs {
     signal: AbortSignal | undefined,
   ): Promise<ConfigReading> {
     const reportedTranslationProblems = this.#gatewayApi.problems;
-    const reportedLimits = this.#limited;
-    const readings = all.map(([, reading]) => reading).filter((reading) => reading.outcome === 'read');
-    const missing = all.filter(([, { outcome }]) => outcome === 'missing');
-    const problems = all.flatMap(([, reading]) => reading.problems);
-    const isSourceMissing = missing.some(([address]) => this.#sources.some(([known]) => known === address));
+    const reportedLimits = this.#limitedObjects;
+    const pendingReadings = all
+      .map(([, sourceReading]) => sourceReading)
+      .filter((sourceReading) => sourceReading.outcome === 'read');
+    const missingSources = all.filter(([, { outcome }]) => outcome === 'missing');
+    const problems = all.flatMap(([, sourceReading]) => sourceReading.problems);
+    const isSourceMissing = missingSources.some(([address]) =>
+      this.#sources.some(([sourceAddress]) => sourceAddress === address),
+    );
     // Keeps the current snapshot, which is empty at the start.
-    const isNothing = readings.length === 0 && touched.size === 0;
-    const hasNothing = isNothing ? missing.length > 0 : isSourceMissing && this.snapshot === ConfigSnapshot.empty;
+    const isNothing = pendingReadings.length === 0 && touched.size === 0;
+    const hasNothing = isNothing
+      ? missingSources.length > 0
+      : isSourceMissing && this.snapshot === ConfigSnapshot.empty;
     if (hasNothing) {
       for (const key of touched) this.#touched.add(key);
       return { outcome: 'missing', problems };
     }
-    const turns = new Turns();
-    await this.#merge(touched, turns);
+    const workTurns = new Turns();
+    await this.#merge(touched, workTurns);
     const now = this.#snapshot;
-    const changes = await turns.through(now.comparing(this.#reported, touched));
+    const changes = await workTurns.through(now.comparing(this.#reported, touched));
     signal?.throwIfAborted();
     this.#reported = now;
     for (const listener of this.#listeners) listener(changes, touched);
     // A problem is reported again if its object changes.
-    const found = [...this.#gatewayApi.problems].filter(([key]) => !reportedTranslationProblems.has(key));
-    const limited = this.#reportLimits(reportedLimits);
+    const translationProblems = [...this.#gatewayApi.problems].filter(([key]) => !reportedTranslationProblems.has(key));
+    const limitProblems = this.#reportLimits(reportedLimits);
     const inForce = this.#effectOfPlaceholders(problems);
     return {
       outcome: 'read',
       version: now.version,
       objects: now.byKey.size,
       changes,
-      problems: [...problems.map(inForce), ...found.map(([, problem]) => toConfigProblem(problem)), ...limited],
+      problems: [
+        ...problems.map(inForce),
+        ...translationProblems.map(([, problem]) => toConfigProblem(problem)),
+        ...limitProblems,
+      ],
       problemCount: this.#sources.reduce(
         (sum, [, { problemCount }]) => sum + problemCount,
-        this.#gatewayApi.problems.size + this.#limited.size,
+        this.#gatewayApi.problems.size + this.#limitedObjects.size,
       ),
-      recovered: readings.flatMap(({ recovered }) => recovered),
+      recovered: pendingReadings.flatMap(({ recovered }) => recovered),
     };
   }
 
   /** @returns problems of objects that were not limited before */
   #reportLimits(previous: ReadonlyMap<string, LimitedObject>): readonly ConfigProblem[] {
-    if (previous === this.#limited) return [];
+    if (previous === this.#limitedObjects) return [];
     const problems: ConfigProblem[] = [];
-    for (const key of new Set([...previous.keys(), ...this.#limited.keys()])) {
-      const limited = this.#limited.get(key);
-      if (previous.get(key) === limited) continue;
-      for (const listener of this.#limitListeners) listener(key, limited);
-      if (limited !== undefined) problems.push(limited.problem);
+    for (const key of new Set([...previous.keys(), ...this.#limitedObjects.keys()])) {
+      const limitedObject = this.#limitedObjects.get(key);
+      if (previous.get(key) === limitedObject) continue;
+      for (const listener of this.#limitListeners) listener(key, limitedObject);
+      if (limitedObject !== undefined) problems.push(limitedObject.problem);
     }
     return problems;
   }
@@ -269,17 +283,17 @@ export class MeshConfigs {
     for (const standIn of this.#sourceObjects.placeholders)
       if (!byEffect.has(standIn.standsFor!.effect)) byEffect.set(standIn.standsFor!.effect, standIn);
     return (problem) => {
-      const { closed, ...rest } = problem;
+      const { closed, ...otherFields } = problem;
       if (closed === undefined) return problem;
       const standIn = byEffect.get(closed);
       const effect = standIn && effectIn(standIn, this.#mesh().rootNamespace);
-      return effect === undefined ? rest : { ...rest, closed: effect };
+      return effect === undefined ? otherFields : { ...otherFields, closed: effect };
     };
   }
 
-  #open(address: string): ConfigSource {
-    const known = this.#opened.get(address);
-    if (known !== undefined) return known;
+  #openSource(address: string): ConfigSource {
+    const openedSource = this.#opened.get(address);
+    if (openedSource !== undefined) return openedSource;
     const scheme = schemeOf(address);
     if (scheme === undefined || !Object.hasOwn(this.#adapters, scheme))
       throw new Error(`no configuration source for ${address}`);
@@ -288,11 +302,11 @@ export class MeshConfigs {
     return source;
   }
 
-  #useSources(addresses: readonly string[], known: readonly string[]): void {
-    for (const address of this.#opened.keys()) if (!known.includes(address)) this.#opened.delete(address);
+  #useSources(addresses: readonly string[], knownAddresses: readonly string[]): void {
+    for (const address of this.#opened.keys()) if (!knownAddresses.includes(address)) this.#opened.delete(address);
     const previous = this.#sources;
     if (previous.map(([address]) => address).join('\n') === addresses.join('\n')) return;
-    this.#sources = addresses.map((address) => [address, this.#open(address)]);
+    this.#sources = addresses.map((address) => [address, this.#openSource(address)]);
     // A changed order of precedence may affect all objects of these sources.
     for (const [, source] of [...previous, ...(previous.length > 0 ? this.#sources : [])])
       for (const key of this.#snapshotOf(source).byKey.keys()) this.#touched.add(key);
@@ -303,25 +317,25 @@ export class MeshConfigs {
   }
 
   /** @param touched keys of all objects that may have changed. The keys of generated objects are added. */
-  async #merge(touched: Set<string>, turns: Turns): Promise<void> {
+  async #merge(touched: Set<string>, workTurns: Turns): Promise<void> {
     // All snapshots are captured before the merge, because sources may be read during it.
     const snapshots = this.#sources.map(([, source]) => this.#snapshotOf(source));
     const previous = {
       written: this.#sourceObjects,
-      made: this.#ofIngresses,
+      made: this.#ingressObjects,
       settings: this.#settings,
       gatewayApi: this.#gatewayApi,
       snapshot: this.#snapshot,
     };
-    const now = snapshots.length === 1 ? snapshots[0]! : await this.#joinSnapshots(snapshots, touched, turns);
+    const now = snapshots.length === 1 ? snapshots[0]! : await this.#joinSnapshots(snapshots, touched, workTurns);
     const hasChanged = touched.size > 0;
     let { made, settings, gatewayApi } = previous;
-    const ingresses = await turns.through(
+    const ingresses = await workTurns.through(
       this.#ingressBudget.limiting(touched, (key) => now.byKey.get(key), this.#mesh(), this.#limitedIngresses),
     );
     if (hasChanged && ingressesMayDiffer(previous.written.set, now.set)) {
       settings = this.#mesh();
-      made = await turns.through(
+      made = await workTurns.through(
         translatingIngresses(
           withLimited(now.set, ingresses.limited),
           settings,
@@ -332,45 +346,45 @@ export class MeshConfigs {
       for (const key of [...previous.made.keys(), ...made.keys()]) touched.add(key);
     }
     if (hasChanged && translationMayDiffer(gatewayApi, touched)) {
-      gatewayApi = await turns.through(translatingGatewayApi(now.set, this.#domain, previous.gatewayApi));
+      gatewayApi = await workTurns.through(translatingGatewayApi(now.set, this.#domain, previous.gatewayApi));
       for (const key of [...previous.gatewayApi.objects.keys(), ...gatewayApi.objects.keys()]) touched.add(key);
     }
-    const given = (key: string): Config | undefined =>
+    const configBeforeLimits = (key: string): Config | undefined =>
       now.byKey.get(key) ?? made.get(key) ?? gatewayApi.objects.get(key);
-    const { limited, changed } = await turns.through(
-      this.#budgets.limiting(touched, given, this.#mesh(), this.#limited),
+    const { limited, changed } = await workTurns.through(
+      this.#budgets.limiting(touched, configBeforeLimits, this.#mesh(), this.#limitedObjects),
     );
     for (const key of changed) touched.add(key);
     let snapshot = now;
     if (made.size + gatewayApi.objects.size + limited.size > 0) {
       const edits = new Map<string, Config | undefined>();
       for (const key of touched) {
-        edits.set(key, limited.get(key)?.config ?? given(key));
-        await turns.rest();
+        edits.set(key, limited.get(key)?.config ?? configBeforeLimits(key));
+        await workTurns.rest();
       }
-      snapshot = await turns.through(previous.snapshot.editing(edits));
+      snapshot = await workTurns.through(previous.snapshot.editing(edits));
     }
     // Applies all results without interruption. If mesh settings changed during the merge, the objects are translated again.
     this.#sourceObjects = now;
-    this.#ofIngresses = made;
+    this.#ingressObjects = made;
     this.#limitedIngresses = ingresses.limited;
     this.#settings = settings;
     this.#gatewayApi = gatewayApi;
-    if (changed.size > 0) this.#limited = limited;
+    if (changed.size > 0) this.#limitedObjects = limited;
     this.#snapshot = snapshot;
   }
 
   async #joinSnapshots(
     snapshots: readonly ConfigSnapshot[],
     touched: ReadonlySet<string>,
-    turns: Turns,
+    workTurns: Turns,
   ): Promise<ConfigSnapshot> {
     const edits = new Map<string, Config | undefined>();
     for (const key of touched) {
       edits.set(key, firstOf(snapshots, key));
-      await turns.rest();
+      await workTurns.rest();
     }
-    return turns.through(this.#sourceObjects.editing(edits));
+    return workTurns.through(this.#sourceObjects.editing(edits));
   }
 
   #updateSnapshot(keys: Iterable<string>): void {
@@ -378,25 +392,28 @@ export class MeshConfigs {
   }
 
   #activeObject(key: string): Config | undefined {
-    const given = this.#sourceObjects.byKey.get(key) ?? this.#ofIngresses.get(key) ?? this.#gatewayApi.objects.get(key);
-    const limited = this.#limited.get(key);
-    return limited !== undefined && limited.original === given ? limited.config : given;
+    const originalConfig =
+      this.#sourceObjects.byKey.get(key) ?? this.#ingressObjects.get(key) ?? this.#gatewayApi.objects.get(key);
+    const limitedObject = this.#limitedObjects.get(key);
+    return limitedObject !== undefined && limitedObject.original === originalConfig
+      ? limitedObject.config
+      : originalConfig;
   }
 
   /** Generates Gateways and VirtualServices from Ingresses. Returns the keys of generated objects that may have changed. */
   #translateIngresses(): Iterable<string> {
     this.#settings = this.#mesh();
-    const previous = this.#ofIngresses;
+    const previous = this.#ingressObjects;
     const sources = withLimited(this.#sourceObjects.set, this.#limitedIngresses);
-    this.#ofIngresses = translateIngresses(sources, this.#settings, { domain: this.#domain }, previous);
-    return [...previous.keys(), ...this.#ofIngresses.keys()];
+    this.#ingressObjects = translateIngresses(sources, this.#settings, { domain: this.#domain }, previous);
+    return [...previous.keys(), ...this.#ingressObjects.keys()];
   }
 }
 
-function withLimited(set: ConfigSet, limited: ReadonlyMap<string, LimitedObject>): ConfigSet {
-  if (limited.size === 0) return set;
+function withLimited(set: ConfigSet, limitedObjects: ReadonlyMap<string, LimitedObject>): ConfigSet {
+  if (limitedObjects.size === 0) return set;
   const inForce = (config: Config<Ingress>): Config<Ingress> =>
-    (limited.get(configKeyText(config))?.config as Config<Ingress> | undefined) ?? config;
+    (limitedObjects.get(configKeyText(config))?.config as Config<Ingress> | undefined) ?? config;
   return { ...set, Ingress: set.Ingress.map(inForce) };
 }
 

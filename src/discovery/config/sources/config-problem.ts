@@ -14,8 +14,16 @@ export function toConfigProblem(
 ): ConfigProblem {
   const closed = inForce?.get(standIn)?.standsFor?.effect;
   // Objects in a cluster have no file.
-  const place = file === '' ? { source: clusterConfig } : { file, line };
-  return { severity, place, object, field, message, ...codeIn(code), ...(closed !== undefined && { closed }) };
+  const location = file === '' ? { source: clusterConfig } : { file, line };
+  return {
+    severity,
+    place: location,
+    object,
+    field,
+    message,
+    ...codeIn(code),
+    ...(closed !== undefined && { closed }),
+  };
 }
 
 export function codeIn(code: string | undefined): Pick<ConfigProblem, 'code'> {
@@ -32,13 +40,13 @@ export function codedMessage({ message, code }: Pick<ConfigProblem, 'message' | 
 }
 
 /** Location such as `mesh/web.yaml:12`, or the source of an object without a file, such as `k8s://east`. */
-export function placeText(place: ConfigPlace): string {
-  if ('source' in place) return place.source;
-  return place.line > 0 ? `${place.file}:${place.line}` : place.file;
+export function placeText(location: ConfigPlace): string {
+  if ('source' in location) return location.source;
+  return location.line > 0 ? `${location.file}:${location.line}` : location.file;
 }
 
-export function fileOrSourceOf(place: ConfigPlace): string {
-  return 'source' in place ? place.source : place.file;
+export function fileOrSourceOf(location: ConfigPlace): string {
+  return 'source' in location ? location.source : location.file;
 }
 
 const maxProblemsPerLine = 5;
@@ -51,27 +59,27 @@ const maxProblemsPerLine = 5;
 export function describeProblems(problems: readonly ConfigProblem[]): string {
   const [first] = problems;
   if (first === undefined) return '';
-  return [placeText(first.place), first.object, fieldTexts(problems)].filter((part) => part !== '').join(': ');
+  return [placeText(first.place), first.object, fieldTexts(problems)].filter((textPart) => textPart !== '').join(': ');
 }
 
 /** Like {@link describeProblems}, but without location and object of the first problem. */
 export function fieldTexts([first, ...further]: readonly ConfigProblem[]): string {
   if (first === undefined) return '';
-  const shown = further.slice(0, maxProblemsPerLine - 1).map(({ place, ...other }) => {
+  const shownProblems = further.slice(0, maxProblemsPerLine - 1).map(({ place, ...other }) => {
     return 'line' in place ? `line ${place.line}: ${fieldMessage(other)}` : fieldMessage(other);
   });
-  const rest = further.length - shown.length;
-  return [fieldMessage(first), ...shown, ...(rest > 0 ? [`and ${rest} more`] : [])].join('; ');
+  const omittedCount = further.length - shownProblems.length;
+  return [fieldMessage(first), ...shownProblems, ...(omittedCount > 0 ? [`and ${omittedCount} more`] : [])].join('; ');
 }
 
 /** Returns a line such as `mesh/web.yaml:12: VirtualService shop/web: spec.http[0].timeout: must be a duration`. */
 export function problemLine({ place, object, ...problem }: ConfigProblem): string {
-  return [placeText(place), object, fieldMessage(problem)].filter((part) => part !== '').join(': ');
+  return [placeText(place), object, fieldMessage(problem)].filter((textPart) => textPart !== '').join(': ');
 }
 
 /** Like {@link problemLine}, with the severity: `mesh/web.yaml:12: warning: …`. */
 export function fullProblemText({ severity, place, object, field, message }: ConfigProblem): string {
-  return [placeText(place), severity, object, field, message].filter((part) => part !== '').join(': ');
+  return [placeText(place), severity, object, field, message].filter((textPart) => textPart !== '').join(': ');
 }
 
 function fieldMessage({ field, message }: Pick<ConfigProblem, 'field' | 'message'>): string {

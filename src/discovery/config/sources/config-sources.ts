@@ -44,10 +44,10 @@ export function configSources(
     if (!sources.includes(address)) sources.push(address);
   };
   for (const { address } of requested) {
-    const [, scheme, rest = ''] = /^([a-z][a-z0-9+.-]*):\/\/(.*)$/i.exec(address) ?? [];
+    const [, scheme, remainder = ''] = /^([a-z][a-z0-9+.-]*):\/\/(.*)$/i.exec(address) ?? [];
     if (scheme === undefined) throw invalidSource(address, 'must be a URL such as fs:///etc/mesh');
     if (scheme === 'k8s') {
-      if (rest !== '') throw invalidSource(address, `must be ${clusterConfig}, without a name behind it`);
+      if (remainder !== '') throw invalidSource(address, `must be ${clusterConfig}, without a name behind it`);
       if (!cluster.includes(clusterConfig)) throw invalidSource(address, noCluster);
       add(clusterConfig);
     } else if (scheme === 'xds') {
@@ -57,7 +57,7 @@ export function configSources(
     } else if (scheme !== 'fs' && Object.hasOwn(adapters, scheme)) add(address);
     else if (unsupportedSchemes.has(scheme)) ignored.set(address, `${scheme}:// is not supported: use xds://HOST:PORT`);
     else if (scheme !== 'fs') ignored.set(address, `unknown scheme ${scheme}://`);
-    else if (rest === '') throw invalidSource(address, 'must have a directory, such as fs:///etc/mesh');
+    else if (remainder === '') throw invalidSource(address, 'must have a directory, such as fs:///etc/mesh');
     else add(address);
   }
   for (const address of cluster) if (address !== clusterConfig || requested.length === 0) add(address);

@@ -26,10 +26,13 @@ export function boundedProblems(problems: readonly Problem[]): readonly Problem[
   if (problems.length <= maxProblemsOfObject) return problems;
   const errors = problems.filter(({ severity }) => severity === 'error');
   const ordered = [...errors, ...problems.filter(({ severity }) => severity !== 'error')];
-  const kept = ordered.slice(0, maxProblemsOfObject);
-  const { field: _, code: __, ...last } = kept.at(-1)!;
+  const keptProblems = ordered.slice(0, maxProblemsOfObject);
+  const { field: _, code: __, ...last } = keptProblems.at(-1)!;
   const more = problems.length - maxProblemsOfObject + 1;
-  return [...kept.slice(0, -1), { ...last, message: `has ${more} more errors and warnings, which are not listed` }];
+  return [
+    ...keptProblems.slice(0, -1),
+    { ...last, message: `has ${more} more errors and warnings, which are not listed` },
+  ];
 }
 
 /** A placeholder has no effect while the last valid version applies. */

@@ -22,13 +22,13 @@ export function budgetProblems(
   const { limited } = atOnce(
     new NamespaceBudgets(limits).limiting(objects.keys(), (key) => objects.get(key), mesh, new Map()),
   );
-  const found = [
-    ...[...limited.values()].map((one) => limitedProblem(one, written)),
+  const foundProblems = [
+    ...[...limited.values()].map((limitedObject) => limitedProblem(limitedObject, written)),
     ...[...gatewayApi.problems.values()].filter(({ code }) => code === 'LIMIT_EXCEEDED'),
     ...issuerProblems(set),
   ];
   // Objects that are generated from one object have the same problem.
-  return [...new Map(found.map((problem) => [`${problem.object} ${problem.message}`, problem])).values()];
+  return [...new Map(foundProblems.map((problem) => [`${problem.object} ${problem.message}`, problem])).values()];
 }
 
 function limitedProblem(

@@ -20,13 +20,14 @@ import { aboutObject } from './about-object.ts';
  * cluster.
  */
 export function credentialProblems(configs: readonly Config[]): Problem[] {
-  const ofKind = <Spec>(kind: string) => configs.filter((config) => config.kind === kind) as readonly Config<Spec>[];
+  const configsOfKind = <Spec>(kind: string) =>
+    configs.filter((config) => config.kind === kind) as readonly Config<Spec>[];
   const credentials = new CredentialIndex({
-    Secret: ofKind<Secret>('Secret'),
-    ConfigMap: ofKind<ConfigMap>('ConfigMap'),
+    Secret: configsOfKind<Secret>('Secret'),
+    ConfigMap: configsOfKind<ConfigMap>('ConfigMap'),
   });
-  const referenceGrants = new ReferenceGrants(ofKind<ReferenceGrant>('ReferenceGrant'));
-  return ofKind<Gateway>('Gateway').flatMap((gateway) =>
+  const referenceGrants = new ReferenceGrants(configsOfKind<ReferenceGrant>('ReferenceGrant'));
+  return configsOfKind<Gateway>('Gateway').flatMap((gateway) =>
     gateway.spec.servers.flatMap(({ tls }, index) =>
       (tls ? serverCredentials(tls) : []).flatMap(({ resource, field }): Problem[] => {
         const unserved = unservedCredential(resource, gateway.namespace, { credentials, referenceGrants });
@@ -51,9 +52,10 @@ export function credentialProblems(configs: readonly Config[]): Problem[] {
  * selector, and no gateway in the files routes to its host.
  */
 export function clientCredentialProblems(configs: readonly Config[]): Problem[] {
-  const ofKind = <Spec>(kind: string) => configs.filter((config) => config.kind === kind) as readonly Config<Spec>[];
-  const routed = new Set(ofKind<VirtualService>('VirtualService').flatMap(hostsOfGateways));
-  return ofKind<DestinationRule>('DestinationRule').flatMap((rule) => {
+  const configsOfKind = <Spec>(kind: string) =>
+    configs.filter((config) => config.kind === kind) as readonly Config<Spec>[];
+  const routed = new Set(configsOfKind<VirtualService>('VirtualService').flatMap(hostsOfGateways));
+  return configsOfKind<DestinationRule>('DestinationRule').flatMap((rule) => {
     const { namespace, spec } = rule;
     const reachesGateway = [...routed].some((host) => isHostWithin(host, fullName(spec.host, namespace)));
     return (reachesGateway ? [] : credentialWarnings(spec)).map(

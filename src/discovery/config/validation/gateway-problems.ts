@@ -25,7 +25,7 @@ export function gatewayProblems({ configs, mesh, domain, generated }: Translated
   };
   const context = buildPushContext({ ...contextOptions, configs: configSetOf(gateways), ...emptyRegistry });
   const byName = new Map(gateways.map((gateway) => [configKeyText(gateway), gateway]));
-  const found = new Map<string, Problem>();
+  const problemsByKey = new Map<string, Problem>();
   for (const shape of selectorShapes(gateways, context)) {
     if (shape === undefined) continue;
     const { rejected, overlapping } = mergeGateways(shape, context);
@@ -34,7 +34,7 @@ export function gatewayProblems({ configs, mesh, domain, generated }: Translated
       if (gateway === undefined) continue;
       const [origin] = Object.values(gateway.partOrigins ?? {})[0] ?? [];
       const object = (origin && written.get(configKeyText(origin.key))) ?? gateway;
-      found.set(text, {
+      problemsByKey.set(text, {
         severity: 'warning',
         code: 'SERVER_NOT_SERVED',
         ...aboutObject(object),
@@ -43,7 +43,7 @@ export function gatewayProblems({ configs, mesh, domain, generated }: Translated
       });
     }
   }
-  return [...found.values()];
+  return [...problemsByKey.values()];
 }
 
 function isGateway(config: Config): config is Config<Gateway> {

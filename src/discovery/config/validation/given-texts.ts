@@ -31,15 +31,15 @@ const chunkBytes = 64 * 1024;
  * @param limits limits of the control plane. `maxBytes` applies to all files together.
  */
 export async function readGivenTexts(paths: readonly string[], limits: ConfigLimits): Promise<GivenTexts> {
-  const reading: Reading = { limits, bytes: 0, unreadable: [], notes: [] };
-  const found = new Map<string, GivenText>();
+  const textsReading: Reading = { limits, bytes: 0, unreadable: [], notes: [] };
+  const textsByFile = new Map<string, GivenText>();
   for (const path of paths) {
-    for (const one of await textsAt(path, reading)) {
-      if (!found.has(resolve(one.file))) found.set(resolve(one.file), one);
+    for (const givenText of await textsAt(path, textsReading)) {
+      if (!textsByFile.has(resolve(givenText.file))) textsByFile.set(resolve(givenText.file), givenText);
     }
   }
-  const { unreadable, notes } = reading;
-  return { texts: [...found.values()], unreadable, notes };
+  const { unreadable, notes } = textsReading;
+  return { texts: [...textsByFile.values()], unreadable, notes };
 }
 
 interface Reading {
@@ -49,28 +49,31 @@ interface Reading {
   readonly notes: string[];
 }
 
-async function textsAt(path: string, reading: Reading): Promise<GivenText[]> {
-  const { limits, unreadable } = reading;
-  const left = (): ByteLimit => ({ bytes: limits.maxBytes - reading.bytes, setting: 'PILOT_CONFIG_MAX_BYTES' });
+async function textsAt(path: string, textsReading: Reading): Promise<GivenText[]> {
+  const { limits, unreadable } = textsReading;
+  const remainingBytes = (): ByteLimit => ({
+    bytes: limits.maxBytes - textsReading.bytes,
+    setting: 'PILOT_CONFIG_MAX_BYTES',
+  });
   try {
     if (!statSync(path).isDirectory()) {
-      const text = await readNamedText(path, left());
-      reading.bytes += Buffer.byteLength(text);
+      const text = await readNamedText(path, remainingBytes());
+      textsReading.bytes += Buffer.byteLength(text);
       return [{ file: path, text }];
     }
     const { files, failures, ignored } = await walk(path, limits);
     for (const [file, error] of failures) unreadable.push(`${file}: ${messageOf(error)}`);
     if (files.length === 0) unreadable.push(`${path}: the directory has no files ${configNames}`);
-    if (ignored.count > 0) reading.notes.push(ignoredNote(path, ignored));
+    if (ignored.count > 0) textsReading.notes.push(ignoredNote(path, ignored));
     return files
       .map((file) => file.path)
       .filter(isConfigName)
       .sort(compareWalked)
       .flatMap((file) => {
         try {
-          if (statSync(file).size > left().bytes) throw tooManyBytes(left());
+          if (statSync(file).size > remainingBytes().bytes) throw tooManyBytes(remainingBytes());
           const text = readBoundedText(file, limits.maxFileBytes);
-          reading.bytes += Buffer.byteLength(text);
+          textsReading.bytes += Buffer.byteLength(text);
           return [{ file, text }];
         } catch (error) {
           unreadable.push(`${file}: ${messageOf(error)}`);

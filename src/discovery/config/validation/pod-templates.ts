@@ -17,9 +17,9 @@ const mayHaveTemplate =
 export function podsOfTemplates(text: string): readonly Config[] {
   const pods: Config[] = [];
   if (!mayHaveTemplate.test(text)) return pods;
-  for (const part of documentsOf(text)) {
-    if (!mayHaveTemplate.test(part.text)) continue;
-    for (const { value } of objectsWithin(parseYamlDocument(part).value)) {
+  for (const yamlPart of documentsOf(text)) {
+    if (!mayHaveTemplate.test(yamlPart.text)) continue;
+    for (const { value } of objectsWithin(parseYamlDocument(yamlPart).value)) {
       const pod = podOf(value);
       if (pod !== undefined) pods.push(pod);
     }

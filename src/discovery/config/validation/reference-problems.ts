@@ -59,23 +59,23 @@ export function referenceProblems(
     ...configs,
     Pod: [...configs.Pod, ...pods] as Set['Pod'],
   });
-  const known = new ObjectsOfFiles(withPods(written), hasMeshConfig, rejected);
+  const knownObjects = new ObjectsOfFiles(withPods(written), hasMeshConfig, rejected);
   const all = withPods(set);
-  const found = findConfigWarnings(context, all, known, meshFile && meshConfigOf(meshFile));
-  const warnings = [...found, ...unappliedPatches({ context, configs: all, known })].filter(
+  const foundWarnings = findConfigWarnings(context, all, knownObjects, meshFile && meshConfigOf(meshFile));
+  const warnings = [...foundWarnings, ...unappliedPatches({ context, configs: all, known: knownObjects })].filter(
     (warning) => warning !== undefined,
   );
-  const ofGatewayApi = [...gatewayApi.problems.values()].filter(
+  const gatewayApiProblems = [...gatewayApi.problems.values()].filter(
     ({ code, absent }) =>
       code !== 'LIMIT_EXCEEDED' &&
-      (absent === undefined || known.isComplete(absent.kind as CheckedKind, absent.namespace)),
+      (absent === undefined || knownObjects.isComplete(absent.kind as CheckedKind, absent.namespace)),
   );
   return {
     problems: [
       ...warnings.map((warning) => problemOf(warning, positions)),
-      ...ofGatewayApi.map((problem) => locatedProblem(problem, positions)),
+      ...gatewayApiProblems.map((problem) => locatedProblem(problem, positions)),
     ],
-    notes: known.notes,
+    notes: knownObjects.notes,
   };
 }
 
@@ -91,9 +91,9 @@ function locatedProblem({ absent: _, ...problem }: Problem, positions: FieldPosi
 }
 
 function problemOf({ code, config, field, message, other }: ConfigWarning, positions: FieldPositions): Problem {
-  const { object, ...place } = placeOf({ config, field }, positions);
+  const { object, ...location } = placeOf({ config, field }, positions);
   return {
-    ...{ severity: 'warning', ...place, object, key: configKeyOf(config), field, message, code },
+    ...{ severity: 'warning', ...location, object, key: configKeyOf(config), field, message, code },
     ...(other && { other: placeOf(other, positions) }),
   };
 }

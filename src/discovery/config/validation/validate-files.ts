@@ -46,13 +46,13 @@ export async function validateFiles(
   limits = defaultConfigLimits,
   settings: ValidationSettings = { mesh: defaultMeshConfig, scopesGateways: false, domain: 'cluster.local' },
 ): Promise<Validation> {
-  const found = await readGivenTexts(paths, limits);
-  const { unreadable } = found;
-  const given: readonly GivenText[] = [...texts, ...found.texts];
+  const readTexts = await readGivenTexts(paths, limits);
+  const { unreadable } = readTexts;
+  const allTexts: readonly GivenText[] = [...texts, ...readTexts.texts];
   const problems: Problem[] = [];
   const configs: Config[] = [];
   const standIns: Config[] = [];
-  for (const { file, text } of given) {
+  for (const { file, text } of allTexts) {
     const read = readConfigFile(file, text, { creationTimestamp: 0 });
     // The arguments are not spread, because the number of problems can exceed the limit of arguments.
     for (const problem of read.problems) problems.push(problem);
@@ -61,14 +61,14 @@ export async function validateFiles(
   }
   const { configs: valid, problems: repetitions } = withoutRepetitions(configs);
   const { mesh, hasMeshConfig = false, meshFile, scopesGateways, networks, domain } = settings;
-  const all = [...(meshFile ? [meshFile] : []), ...given];
+  const all = [...(meshFile ? [meshFile] : []), ...allTexts];
   const textOf = new Map(all.map(({ file, text }) => [file, text]));
   const translated = translateFiles(valid, mesh, domain);
   const positions = new FieldPositions((file) => textOf.get(file) ?? '', translated.configs);
   const references = referenceProblems(
     translated,
     {
-      pods: given.flatMap(({ text }) => podsOfTemplates(text)),
+      pods: allTexts.flatMap(({ text }) => podsOfTemplates(text)),
       hasMeshConfig,
       scopesGateways,
       ...(meshFile && { meshFile }),
@@ -95,10 +95,10 @@ export async function validateFiles(
     ])
       .map((problem) => located(problem, positions))
       .sort((a, b) => order.get(a.file)! - order.get(b.file)! || a.line - b.line || (a.column ?? 0) - (b.column ?? 0)),
-    files: given.length,
+    files: allTexts.length,
     objects: valid.length,
     unreadable,
-    notes: [...found.notes, ...references.notes],
+    notes: [...readTexts.notes, ...references.notes],
   };
 }
 
@@ -120,17 +120,18 @@ function withoutRepeated(problems: readonly Problem[]): Problem[] {
   const unapplied = placesOf('RULE_NOT_APPLIED');
   const unprogrammed = placesOf('NOT_PROGRAMMED');
   for (const problem of problems) {
-    const { code, object: of, field: at = '' } = problem;
+    const { code, object: of, field: fieldPath = '' } = problem;
     // This check uses only the host name, but RULE_NOT_APPLIED knows the service.
-    if (code === 'rules-foreign-host' && unapplied.has(`${of} ${at}`)) continue;
+    if (code === 'rules-foreign-host' && unapplied.has(`${of} ${fieldPath}`)) continue;
     // NOT_PROGRAMMED already reports the field or list element (`filters[0]`), and the response that clients get.
-    const element = /^(.*\])\.[^.[\]]+$/.exec(at)?.[1] ?? at;
-    if (code === 'FIELD_WITHOUT_EFFECT' && [at, element].some((field) => unprogrammed.has(`${of} ${field}`))) continue;
+    const element = /^(.*\])\.[^.[\]]+$/.exec(fieldPath)?.[1] ?? fieldPath;
+    if (code === 'FIELD_WITHOUT_EFFECT' && [fieldPath, element].some((field) => unprogrammed.has(`${of} ${field}`)))
+      continue;
     const { file, line, object, field, message } = problem;
     const key = JSON.stringify([file, object === undefined ? line : object, field, message]);
-    const known = byText.get(key);
-    if (known === undefined || known.code === undefined || known.code === code)
-      byText.set(key, { ...known, ...problem });
+    const existingProblem = byText.get(key);
+    if (existingProblem === undefined || existingProblem.code === undefined || existingProblem.code === code)
+      byText.set(key, { ...existingProblem, ...problem });
   }
   return [...byText.values()];
 }

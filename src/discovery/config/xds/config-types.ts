@@ -18,9 +18,9 @@ const anyPrefix = 'type.googleapis.com/';
 
 /** Type URLs of a kind. The one that current Istio requests is first. */
 export function typesOf(kind: KindName, versions: readonly string[] = []): readonly string[] {
-  const { group, versions: known } = kinds[kind];
-  const requested = versions.filter((version) => (known as readonly string[]).includes(version));
-  return (requested.length > 0 ? requested : known).map((version) => `${group}/${version}/${kind}`);
+  const { group, versions: knownVersions } = kinds[kind];
+  const requested = versions.filter((version) => (knownVersions as readonly string[]).includes(version));
+  return (requested.length > 0 ? requested : knownVersions).map((version) => `${group}/${version}/${kind}`);
 }
 
 export function kindOfType(typeUrl: string): KindName | undefined {
@@ -47,6 +47,6 @@ export async function loadMessages(): Promise<ReadonlyMap<KindName, DescMessage>
     ...wasm,
     ...trafficExtension,
   };
-  const known = configKinds.filter((kind) => Object.hasOwn(schemas, `${kind}Schema`));
-  return new Map(known.map((kind): [KindName, DescMessage] => [kind, schemas[`${kind}Schema`] as DescMessage]));
+  const knownKinds = configKinds.filter((kind) => Object.hasOwn(schemas, `${kind}Schema`));
+  return new Map(knownKinds.map((kind): [KindName, DescMessage] => [kind, schemas[`${kind}Schema`] as DescMessage]));
 }

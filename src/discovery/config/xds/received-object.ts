@@ -89,14 +89,14 @@ function specOf(
 
 function countValues(message: unknown): number {
   let count = 0;
-  const open: unknown[] = [message];
-  while (open.length > 0) {
-    const value = open.pop();
+  const unvisitedValues: unknown[] = [message];
+  while (unvisitedValues.length > 0) {
+    const value = unvisitedValues.pop();
     if (typeof value !== 'object' || value === null || ArrayBuffer.isView(value)) continue;
     const values = Object.values(value);
     count += values.length;
     if (count > maxObjectValues) return count;
-    for (const one of values) open.push(one);
+    for (const nestedValue of values) unvisitedValues.push(nestedValue);
   }
   return count;
 }

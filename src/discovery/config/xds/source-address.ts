@@ -19,18 +19,18 @@ const parameters = ['optional', 'versions', 'protocol'];
 /** @throws Error whose message is a predicate about the address */
 export function parseSourceAddress(address: string): SourceAddress {
   const [, authority = '', query = ''] = /^xds:\/\/([^?]*)(?:\?(.*))?$/i.exec(address) ?? [];
-  const at = parseHostAndPort(authority.replace(/\/$/, ''));
-  if (at === undefined) throw new Error('must have a host and port, such as xds://config.example.com:15010');
-  const given = new URLSearchParams(query);
-  for (const name of given.keys()) {
+  const hostAndPort = parseHostAndPort(authority.replace(/\/$/, ''));
+  if (hostAndPort === undefined) throw new Error('must have a host and port, such as xds://config.example.com:15010');
+  const searchParams = new URLSearchParams(query);
+  for (const name of searchParams.keys()) {
     if (!parameters.includes(name))
       throw new Error(`has the unknown parameter "${name}": known are ${parameters.join(', ')}`);
   }
   return {
-    ...at,
-    optionalMs: optionalOf(given.get('optional')),
-    versions: versionsOf(given.get('versions')),
-    protocol: protocolOf(given.get('protocol')),
+    ...hostAndPort,
+    optionalMs: optionalOf(searchParams.get('optional')),
+    versions: versionsOf(searchParams.get('versions')),
+    protocol: protocolOf(searchParams.get('protocol')),
   };
 }
 

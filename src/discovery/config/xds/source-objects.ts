@@ -95,8 +95,8 @@ export class SourceObjects {
 
   /** Versions by name, for the first request of a delta stream. */
   versionsOf(kind: KindName): Record<string, string> {
-    const named = [...(this.#objects.get(kind) ?? none)].filter(([name]) => !name.startsWith(unnamed));
-    return Object.fromEntries(named.map(([name, { version }]) => [name, version]));
+    const namedObjects = [...(this.#objects.get(kind) ?? none)].filter(([name]) => !name.startsWith(unnamed));
+    return Object.fromEntries(namedObjects.map(([name, { version }]) => [name, version]));
   }
 
   validOf(kind: KindName): readonly Uint8Array[] {
@@ -105,9 +105,9 @@ export class SourceObjects {
 
   /** @param removed names that a delta response removes. `undefined` if the response contains all objects. */
   *stage(kind: KindName, resources: Iterable<StagedResource>, removed?: readonly string[]): Steps<StagedResponse> {
-    const held = this.#objects.get(kind) ?? none;
+    const currentObjects = this.#objects.get(kind) ?? none;
     const { messages, maxObjects, maxBytes } = this.#options;
-    const changed = new Map<string, XdsObject>();
+    const changedObjects = new Map<string, XdsObject>();
     const present = new Set<string>();
     const errors: ConfigProblem[] = [];
     let [count, bytes, rejected, hasUnnamed] = [0, 0, 0, false];
@@ -120,9 +120,9 @@ export class SourceObjects {
           : bytes > maxBytes
             ? `has more than ${maxBytes} bytes of kind ${kind} (PILOT_CONFIG_MAX_BYTES)`
             : undefined;
-      if (refusal !== undefined) return { ...emptyResponse(kind, held.size), refusal };
+      if (refusal !== undefined) return { ...emptyResponse(kind, currentObjects.size), refusal };
       yield;
-      const received = this.#receive(kind, messages.get(kind)!, resource, held);
+      const received = this.#receive(kind, messages.get(kind)!, resource, currentObjects);
       const { name, now } = received;
       if (name.startsWith(unnamed)) hasUnnamed = true;
       if (present.has(name)) {
@@ -131,33 +131,36 @@ export class SourceObjects {
         continue;
       }
       present.add(name);
-      if (now !== held.get(name)) changed.set(name, now);
+      if (now !== currentObjects.get(name)) changedObjects.set(name, now);
       const objectErrors = now.problems.filter(({ severity }) => severity === 'error');
       if (objectErrors.length > 0) rejected += 1;
       errors.push(...objectErrors);
     }
-    const total = this.#count + [...changed.keys()].filter((name) => !held.has(name)).length;
-    const size = [...changed].reduce((sum, [name, now]) => sum + now.bytes - (held.get(name)?.bytes ?? 0), this.#bytes);
+    const total = this.#count + [...changedObjects.keys()].filter((name) => !currentObjects.has(name)).length;
+    const size = [...changedObjects].reduce(
+      (sum, [name, now]) => sum + now.bytes - (currentObjects.get(name)?.bytes ?? 0),
+      this.#bytes,
+    );
     if (total > maxObjects || size > maxBytes) {
       const refusal =
         total > maxObjects
           ? `exceeds the limit of ${maxObjects} objects for a source (PILOT_XDS_SOURCE_MAX_OBJECTS)`
           : `exceeds the limit of ${maxBytes} bytes for a source (PILOT_CONFIG_MAX_BYTES)`;
-      return { ...emptyResponse(kind, held.size), refusal };
+      return { ...emptyResponse(kind, currentObjects.size), refusal };
     }
     // Nothing is missing then, because a resource without a readable name may be any of the missing objects.
-    const missing = hasUnnamed
+    const missingNames = hasUnnamed
       ? []
       : removed === undefined
-        ? [...held.keys()].filter((name) => !present.has(name))
-        : removed.filter((name) => held.has(name) && !present.has(name));
+        ? [...currentObjects.keys()].filter((name) => !present.has(name))
+        : removed.filter((name) => currentObjects.has(name) && !present.has(name));
     return {
       kind,
       sent: count,
       present,
-      changed,
-      removed: missing,
-      known: held.size,
+      changed: changedObjects,
+      removed: missingNames,
+      known: currentObjects.size,
       rejected,
       errors,
       refusal: undefined,
@@ -177,11 +180,11 @@ export class SourceObjects {
   }
 
   takeChanges(): { edits: ConfigEdits; problems: readonly ConfigProblem[]; recovered: readonly string[] } {
-    const taken = { edits: this.#edits, problems: this.#problems, recovered: [...this.#recovered] };
+    const takenChanges = { edits: this.#edits, problems: this.#problems, recovered: [...this.#recovered] };
     this.#edits = new Map();
     this.#problems = [];
     this.#recovered = new Set();
-    return taken;
+    return takenChanges;
   }
 
   #setObject(kind: KindName, name: string, now: XdsObject | undefined): void {
@@ -197,37 +200,43 @@ export class SourceObjects {
     }
     this.#count += (now === undefined ? 0 : 1) - (previous === undefined ? 0 : 1);
     this.#bytes += (now?.bytes ?? 0) - (previous?.bytes ?? 0);
-    const [old, next] = [previous ?? nothing, now ?? nothing];
-    this.#problemCount += next.problems.length - old.problems.length;
-    for (const config of old.active) if (!next.active.includes(config)) this.#edits.set(keyOf(config), undefined);
-    for (const config of next.active) if (!old.active.includes(config)) this.#edits.set(keyOf(config), config);
+    const [previousObject, next] = [previous ?? nothing, now ?? nothing];
+    this.#problemCount += next.problems.length - previousObject.problems.length;
+    for (const config of previousObject.active)
+      if (!next.active.includes(config)) this.#edits.set(keyOf(config), undefined);
+    for (const config of next.active)
+      if (!previousObject.active.includes(config)) this.#edits.set(keyOf(config), config);
     if (next.problems.length > 0) this.#problems.push(...next.problems);
-    else if (old.problems.length > 0) this.#recovered.add(`${this.#options.address}: ${old.problems[0]!.object}`);
+    else if (previousObject.problems.length > 0)
+      this.#recovered.add(`${this.#options.address}: ${previousObject.problems[0]!.object}`);
   }
 
   #receive(
     kind: KindName,
     schema: DescMessage,
-    { name: given, version, bytes }: StagedResource,
-    held: ReadonlyMap<string, XdsObject>,
+    { name: resourceName, version, bytes }: StagedResource,
+    currentObjects: ReadonlyMap<string, XdsObject>,
   ): { name: string; now: XdsObject } {
     const digest = hash('sha1', bytes, 'base64');
     // Avoids decoding, because most resources are unchanged since the previous response.
-    const quick = given || (this.#names.get(digest) ?? nameIn(bytes));
-    const known = quick === undefined ? undefined : held.get(quick);
-    if (known?.digest === digest) {
-      return { name: quick!, now: version === '' || version === known.version ? known : { ...known, version } };
+    const quick = resourceName || (this.#names.get(digest) ?? nameIn(bytes));
+    const knownObject = quick === undefined ? undefined : currentObjects.get(quick);
+    if (knownObject?.digest === digest) {
+      return {
+        name: quick!,
+        now: version === '' || version === knownObject.version ? knownObject : { ...knownObject, version },
+      };
     }
     const received = decodeResource(kind, schema, bytes);
     const name = received.name ?? `${unnamed}${digest}`;
-    const previous = held.get(name);
+    const previous = currentObjects.get(name);
     if (previous?.digest === digest) return { name, now: previous };
     const about = { version: version || received.version, digest, bytes: bytes.length };
-    if (given !== '' && received.name !== undefined && given !== received.name) {
+    if (resourceName !== '' && received.name !== undefined && resourceName !== received.name) {
       const problem = this.#problem(
         kind,
-        given,
-        `the resource is named "${given.slice(0, 200)}", its metadata "${name}"`,
+        resourceName,
+        `the resource is named "${resourceName.slice(0, 200)}", its metadata "${name}"`,
       );
       return { name, now: { ...(previous ?? nothing), ...about, problems: [problem] } };
     }
@@ -245,30 +254,30 @@ export class SourceObjects {
     const source = { file: address, line: 0 };
     const { object, failure } = received;
     const lastGood = (previous?.active ?? []).filter(({ standsFor }) => standsFor === undefined);
-    const kept = { active: lastGood, valid: previous?.valid };
+    const keptObject = { active: lastGood, valid: previous?.valid };
     try {
       if (!isOfRevision(object as never, revision)) return { active: [], problems: [], valid: undefined };
       const read = readConfigObject(address, object, { creationTimestamp: 0, source });
-      const found = boundedProblems(read.problems).map((problem) => problemOf(problem, read.standIns, address));
-      const problems = failure === undefined ? found : [this.#problem(kind, received.name ?? '', failure)];
+      const foundProblems = boundedProblems(read.problems).map((problem) => problemOf(problem, read.standIns, address));
+      const problems = failure === undefined ? foundProblems : [this.#problem(kind, received.name ?? '', failure)];
       if (failure !== undefined || read.config === undefined) {
         const hasLastGood = lastGood.length > 0;
         return hasLastGood
-          ? { ...kept, problems: withoutEffect(problems, lastGood) }
+          ? { ...keptObject, problems: withoutEffect(problems, lastGood) }
           : { active: read.standIns, valid: undefined, problems };
       }
-      const [known] = lastGood;
+      const [activeConfig] = lastGood;
       const isSame =
-        known?.resourceVersion === read.config.resourceVersion &&
-        known.creationTimestamp === read.config.creationTimestamp;
+        activeConfig?.resourceVersion === read.config.resourceVersion &&
+        activeConfig.creationTimestamp === read.config.creationTimestamp;
       return {
-        active: [isSame ? known : read.config],
+        active: [isSame ? activeConfig : read.config],
         problems,
         valid: keepsBytes ? Uint8Array.from(bytes) : undefined,
       };
     } catch (error) {
       return {
-        ...kept,
+        ...keptObject,
         problems: [this.#problem(kind, received.name ?? '', `cannot be decoded: ${messageOf(error)}`)],
       };
     }
@@ -287,8 +296,8 @@ export class SourceObjects {
   }
 }
 
-function emptyResponse(kind: KindName, known: number): Omit<StagedResponse, 'refusal'> {
-  return { kind, sent: 0, present: new Set(), changed: none, removed: [], known, rejected: 0, errors: [] };
+function emptyResponse(kind: KindName, knownCount: number): Omit<StagedResponse, 'refusal'> {
+  return { kind, sent: 0, present: new Set(), changed: none, removed: [], known: knownCount, rejected: 0, errors: [] };
 }
 
 function keyOf(config: Config): string {

@@ -131,14 +131,14 @@ class SourceStream {
         this.#connection.close();
         return;
       }
-      this.#open(this.#connection, headers);
+      this.#openStream(this.#connection, headers);
     } catch (error) {
       const code = error instanceof GrpcError ? error.code : 'UNAVAILABLE';
       this.#end(code, error instanceof GrpcError ? error.details : explainInOneLine(error));
     }
   }
 
-  #open(connection: GrpcConnection, headers: Readonly<Record<string, string>>): void {
+  #openStream(connection: GrpcConnection, headers: Readonly<Record<string, string>>): void {
     const stream = connection.start(streamMethods[this.#protocol], headers);
     this.#stream = stream;
     const { maxMessageBytes } = this.#options;
@@ -186,8 +186,10 @@ class SourceStream {
     const subscription = this.#subscriptionOf(response.typeUrl);
     // MeshConfig is not acknowledged, as in Istio.
     if (kind === undefined || subscription === undefined) return;
-    const turns = new Turns();
-    const staged = this.#withPaused(await turns.through(objects().stage(kind, response.resources, response.removed)));
+    const workTurns = new Turns();
+    const staged = this.#withPaused(
+      await workTurns.through(objects().stage(kind, response.resources, response.removed)),
+    );
     if (this.#isEnded || this.#stopped.aborted) return;
     const { nonce, version } = response;
     if (staged.refusal !== undefined) {

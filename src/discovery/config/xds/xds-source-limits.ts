@@ -19,15 +19,18 @@ export interface XdsSourceLimits {
 const mebibyte = 1024 * 1024;
 
 /** `maxBytes` is the same limit as for files. */
-export function xdsSourceLimitsOf(from: Environment, { maxBytes }: Pick<ConfigLimits, 'maxBytes'>): XdsSourceLimits {
+export function xdsSourceLimitsOf(
+  environment: Environment,
+  { maxBytes }: Pick<ConfigLimits, 'maxBytes'>,
+): XdsSourceLimits {
   return {
     // gRPC's default of 4 MiB is too small, because a response contains all objects of a kind.
-    maxMessageBytes: from.number('PILOT_XDS_SOURCE_MAX_MESSAGE_BYTES', 64 * mebibyte, 1),
-    maxObjects: from.number('PILOT_XDS_SOURCE_MAX_OBJECTS', 100_000, 1),
+    maxMessageBytes: environment.number('PILOT_XDS_SOURCE_MAX_MESSAGE_BYTES', 64 * mebibyte, 1),
+    maxObjects: environment.number('PILOT_XDS_SOURCE_MAX_OBJECTS', 100_000, 1),
     maxBytes,
-    maxResponsesPerSecond: from.number('PILOT_XDS_SOURCE_MAX_RESPONSES', 20, 1),
-    pauseMs: from.timerMs('PILOT_XDS_SOURCE_GRACE', 300_000),
-    stateDirectory: from.text('PILOT_XDS_SOURCE_STATE_DIR', ''),
-    tokenFile: from.text('PILOT_XDS_SOURCE_TOKEN_FILE', ''),
+    maxResponsesPerSecond: environment.number('PILOT_XDS_SOURCE_MAX_RESPONSES', 20, 1),
+    pauseMs: environment.timerMs('PILOT_XDS_SOURCE_GRACE', 300_000),
+    stateDirectory: environment.text('PILOT_XDS_SOURCE_STATE_DIR', ''),
+    tokenFile: environment.text('PILOT_XDS_SOURCE_TOKEN_FILE', ''),
   };
 }

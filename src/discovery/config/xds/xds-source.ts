@@ -54,20 +54,20 @@ export class XdsSource implements ConfigSource {
   readonly #options: XdsSourceOptions;
   readonly #readable = Promise.withResolvers<void>();
   readonly #responses = { accepted: 0, rejected: 0 };
-  readonly #saved: SavedState | undefined;
+  readonly #savedState: SavedState | undefined;
   readonly #unsaved = new Set<KindName>();
   #saving: NodeJS.Timeout | undefined;
   #objects: SourceObjects | undefined;
   #snapshot = ConfigSnapshot.empty;
   #isRestored = false;
   #actor: Actor<typeof xdsSourceMachine> | undefined;
-  #changed: ((place: string) => void) | undefined;
+  #onChanged: ((place: string) => void) | undefined;
 
   constructor(address: string, options: XdsSourceOptions) {
     this.address = address;
     this.#options = options;
     const { stateDirectory, maxBytes } = options.limits;
-    this.#saved = stateDirectory === '' ? undefined : new SavedState(stateDirectory, address, 2 * maxBytes);
+    this.#savedState = stateDirectory === '' ? undefined : new SavedState(stateDirectory, address, 2 * maxBytes);
   }
 
   get snapshot(): ConfigSnapshot {
@@ -120,7 +120,7 @@ export class XdsSource implements ConfigSource {
   }
 
   watch({ changed }: WatchHandlers): StopWatching {
-    this.#changed = changed;
+    this.#onChanged = changed;
     const { optionalMs, versions, protocol, host, port } = parseSourceAddress(this.address);
     const { limits, node, credentials, recorder, log, number } = this.#options;
     const machine = xdsSourceWithEffects({
@@ -134,8 +134,8 @@ export class XdsSource implements ConfigSource {
         maxObjects: limits.maxObjects,
         pace: { burst: limits.maxResponsesPerSecond * 5, perSecond: limits.maxResponsesPerSecond },
         applied: (kind, isChanged) => this.#applied(kind, isChanged),
-        counted: (outcome) => {
-          this.#responses[outcome] += 1;
+        counted: (responseOutcome) => {
+          this.#responses[responseOutcome] += 1;
         },
       },
     });
@@ -149,7 +149,7 @@ export class XdsSource implements ConfigSource {
     return () => {
       stopLog();
       this.#actor?.stop();
-      this.#changed = undefined;
+      this.#onChanged = undefined;
       this.#save();
       this.#options.closed?.();
     };
@@ -185,16 +185,16 @@ export class XdsSource implements ConfigSource {
     const { maxObjects, maxBytes } = limits;
     this.#objects ??= new SourceObjects({
       ...{ address, revision, maxObjects, maxBytes, messages: await loadMessages() },
-      keepsBytes: this.#saved !== undefined,
+      keepsBytes: this.#savedState !== undefined,
     });
-    if (this.#saved === undefined || this.#isRestored) return { objects: this.#objects.count };
+    if (this.#savedState === undefined || this.#isRestored) return { objects: this.#objects.count };
     this.#isRestored = true;
-    const turns = new Turns();
+    const workTurns = new Turns();
     for (const kind of configKinds) {
       try {
-        const resources = this.#saved.read(kind, maxObjects);
+        const resources = this.#savedState.read(kind, maxObjects);
         if (resources === undefined) continue;
-        const staged = await turns.through(this.#objects.stage(kind, resources));
+        const staged = await workTurns.through(this.#objects.stage(kind, resources));
         if (staged.refusal !== undefined) throw new Error(staged.refusal);
         this.#objects.apply(staged, false);
       } catch (error) {
@@ -203,14 +203,14 @@ export class XdsSource implements ConfigSource {
     }
     const { count } = this.#objects;
     if (count > 0) log.info('config-source.restored', { source: address, objects: count });
-    for (const kind of configKinds) if (this.#objects.countOf(kind) > 0) this.#changed?.(kind);
+    for (const kind of configKinds) if (this.#objects.countOf(kind) > 0) this.#onChanged?.(kind);
     return { objects: count };
   }
 
   #applied(kind: KindName, isChanged: boolean): void {
     if (!isChanged) return;
-    this.#changed?.(kind);
-    if (this.#saved === undefined) return;
+    this.#onChanged?.(kind);
+    if (this.#savedState === undefined) return;
     this.#unsaved.add(kind);
     this.#saving ??= setTimeout(() => this.#save(), saveDelayMs).unref();
   }
@@ -220,7 +220,7 @@ export class XdsSource implements ConfigSource {
     this.#saving = undefined;
     for (const kind of this.#unsaved) {
       try {
-        this.#saved?.write(kind, this.#objects!.validOf(kind));
+        this.#savedState?.write(kind, this.#objects!.validOf(kind));
       } catch (error) {
         this.#options.log.error('config-source.stateNotSaved', {
           source: this.address,

@@ -43,7 +43,7 @@ export class XdsSources {
         },
       },
       credentials: () => ({
-        tls: mesh().configSources.find((one) => one.address === address)?.tlsSettings,
+        tls: mesh().configSources.find((configSource) => configSource.address === address)?.tlsSettings,
         tokenFile: limits.tokenFile,
         ownIdentity,
       }),
@@ -63,8 +63,8 @@ export class XdsSources {
 
   /** @returns whether a source with this address exists */
   confirmDeletions(address: string): boolean {
-    const named = [...this.#sources].filter((source) => source.address === address);
-    for (const source of named) source.confirmDeletions();
-    return named.length > 0;
+    const namedSources = [...this.#sources].filter((source) => source.address === address);
+    for (const source of namedSources) source.confirmDeletions();
+    return namedSources.length > 0;
   }
 }

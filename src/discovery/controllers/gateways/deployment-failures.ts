@@ -24,7 +24,7 @@ export class DeploymentFailures {
   }
 
   delete(key: string): void {
-    if (this.#current.has(key)) this.#change(new Map([...this.#current].filter(([one]) => one !== key)));
+    if (this.#current.has(key)) this.#change(new Map([...this.#current].filter(([failedKey]) => failedKey !== key)));
   }
 
   /** Call at the start of a term, because another replica may have deployed. */
@@ -39,6 +39,6 @@ export class DeploymentFailures {
 
   #change(next: ReadonlyMap<string, DeploymentFailure>): void {
     this.#current = next;
-    for (const changed of this.#watchers) changed();
+    for (const notifyWatcher of this.#watchers) notifyWatcher();
   }
 }

@@ -256,22 +256,23 @@ export class GatewayDeployments implements Duty {
     const of = `Gateway ${namespace}/${gateway} is not deployed: spec.infrastructure.parametersRef`;
     if (group !== '' || kind !== 'ConfigMap' || typeof name !== 'string')
       throw reasonError('CONFIG_INVALID', `${of}: must name a ConfigMap`);
-    const found = await this.#read(configMaps, namespace, name);
-    if (found === undefined) throw reasonError('CONFIG_INVALID', `${of}: there is no ConfigMap ${namespace}/${name}`);
-    return textsOf(found.data);
+    const configMapObject = await this.#read(configMaps, namespace, name);
+    if (configMapObject === undefined)
+      throw reasonError('CONFIG_INVALID', `${of}: there is no ConfigMap ${namespace}/${name}`);
+    return textsOf(configMapObject.data);
   }
 
   async #apply(gateway: Deployed, resource: ApiResource, object: Json, gate: WriteGate): Promise<boolean> {
     const { name } = object.metadata as { readonly name: string };
     const { namespace, uid } = gateway;
-    const place = `${resource.plural}/${namespace}/${name}`;
+    const objectPath = `${resource.plural}/${namespace}/${name}`;
     const appliedDigest = digestOfJson(object);
     const present = await this.#read(resource, namespace, name);
     if (present !== undefined && !isOwnedBy(present, uid)) {
       const reason = `Gateway ${namespace}/${gateway.name} is not deployed: ${resource.kind} ${namespace}/${name} exists and is not its own`;
       throw reasonError('OBJECT_FOREIGN', reason);
     }
-    const lastApplied = this.#applied.get(place);
+    const lastApplied = this.#applied.get(objectPath);
     if (
       present !== undefined &&
       lastApplied?.appliedDigest === appliedDigest &&
@@ -280,7 +281,7 @@ export class GatewayDeployments implements Duty {
       return false;
     const version = present?.metadata.resourceVersion;
     const applied = await gate.write({ verb: 'apply', resource, namespace, name, object, ...(version && { version }) });
-    this.#applied.set(place, { appliedDigest, liveDigestAfter: liveDigest(applied) });
+    this.#applied.set(objectPath, { appliedDigest, liveDigestAfter: liveDigest(applied) });
     return true;
   }
 

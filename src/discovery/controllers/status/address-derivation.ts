@@ -33,7 +33,10 @@ export class AddressDerivation implements StatusDerivation {
   readonly #allocation = new AddressAllocation();
   #entries: readonly Config<ServiceEntry>[] = [];
   /** Addresses, cached by entry and allocation version. */
-  readonly #known = new WeakMap<Config, { readonly version: number; readonly addresses: readonly HostAddress[] }>();
+  readonly #addressesByEntry = new WeakMap<
+    Config,
+    { readonly version: number; readonly addresses: readonly HostAddress[] }
+  >();
 
   constructor(options: AddressDerivationOptions) {
     this.#options = options;
@@ -45,10 +48,10 @@ export class AddressDerivation implements StatusDerivation {
     return [ServiceEntry.length === 0 ? 'nothing' : ServiceEntry];
   }
 
-  async derive(turns: Turns): Promise<ReadonlyMap<string, DerivedStatus>> {
+  async derive(workTurns: Turns): Promise<ReadonlyMap<string, DerivedStatus>> {
     const entries = this.#options.objects().ServiceEntry.toSorted(byAge);
     if (!this.#changesOwnAddressesOnly(entries)) {
-      await turns.through(this.#allocation.allocating(entries.flatMap(allocationNames)));
+      await workTurns.through(this.#allocation.allocating(entries.flatMap(allocationNames)));
     }
     this.#entries = entries;
     const derived = new Map<string, DerivedStatus>();
@@ -61,7 +64,7 @@ export class AddressDerivation implements StatusDerivation {
         facts: addresses,
         next: (present) => statusAfter(present, addresses),
       });
-      await turns.rest();
+      await workTurns.rest();
     }
     return derived;
   }
@@ -70,33 +73,36 @@ export class AddressDerivation implements StatusDerivation {
   #changesOwnAddressesOnly(entries: readonly Config<ServiceEntry>[]): boolean {
     const { removed, added } = listDiff(this.#entries, entries);
     const names = added.flatMap(allocationNames);
-    const [old, now] = [new Set(removed.flatMap(allocationNames)), new Set(names)];
+    const [removedNames, now] = [new Set(removed.flatMap(allocationNames)), new Set(names)];
     if (now.size < names.length) return false;
     // The allocation serves older entries first.
-    const isSameAge = added.every((one) => removed.some((other) => byAge(one, other) === 0));
-    if (!isSameAge && names.some((name) => old.has(name))) return false;
-    return this.#allocation.change(old, now);
+    const isSameAge = added.every((addedEntry) => removed.some((other) => byAge(addedEntry, other) === 0));
+    if (!isSameAge && names.some((name) => removedNames.has(name))) return false;
+    return this.#allocation.change(removedNames, now);
   }
 
   #addressesOf(entry: Config<ServiceEntry>): readonly HostAddress[] {
     const { version } = this.#allocation;
-    let known = this.#known.get(entry);
-    if (known?.version !== version) {
+    let cachedAddresses = this.#addressesByEntry.get(entry);
+    if (cachedAddresses?.version !== version) {
       const addresses = addressesOf(entry, (name) => this.#allocation.get(name));
-      known = { version, addresses: isDeepStrictEqual(addresses, known?.addresses) ? known!.addresses : addresses };
-      this.#known.set(entry, known);
+      cachedAddresses = {
+        version,
+        addresses: isDeepStrictEqual(addresses, cachedAddresses?.addresses) ? cachedAddresses!.addresses : addresses,
+      };
+      this.#addressesByEntry.set(entry, cachedAddresses);
     }
-    return known.addresses;
+    return cachedAddresses.addresses;
   }
 }
 
 type Allocated = { readonly ipv4: string; readonly ipv6: string } | undefined;
 
 function addressesOf(entry: Config<ServiceEntry>, allocated: (name: string) => Allocated): readonly HostAddress[] {
-  const named = new Set(allocationNames(entry));
+  const allocatedNames = new Set(allocationNames(entry));
   return entry.spec.hosts.flatMap((host) => {
     const name = `${entry.namespace}/${host}`;
-    const { ipv4, ipv6 } = (named.has(name) ? allocated(name) : undefined) ?? {};
+    const { ipv4, ipv6 } = (allocatedNames.has(name) ? allocated(name) : undefined) ?? {};
     return [ipv4, ipv6].flatMap((value) => (value === undefined ? [] : [{ value, host }]));
   });
 }
@@ -108,13 +114,16 @@ function statusAfter(present: StatusFields, addresses: readonly HostAddress[]): 
   const isSame =
     presentAddresses.length === addresses.length &&
     presentAddresses.every(
-      (one, i) => isObject(one) && one.value === addresses[i]!.value && one.host === addresses[i]!.host,
+      (presentAddress, i) =>
+        isObject(presentAddress) &&
+        presentAddress.value === addresses[i]!.value &&
+        presentAddress.host === addresses[i]!.host,
     );
   if (isSame) return undefined;
-  const { addresses: _, ...rest } = present;
-  return { ...rest, ...(addresses.length > 0 && { addresses }) };
+  const { addresses: _, ...otherFields } = present;
+  return { ...otherFields, ...(addresses.length > 0 && { addresses }) };
 }
 
-function isOurs(one: unknown): boolean {
-  return isObject(one) && typeof one.value === 'string' && /^(240\.240\.|2001:2::)/.test(one.value);
+function isOurs(address: unknown): boolean {
+  return isObject(address) && typeof address.value === 'string' && /^(240\.240\.|2001:2::)/.test(address.value);
 }

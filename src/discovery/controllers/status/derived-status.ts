@@ -97,15 +97,15 @@ export class DerivedStatusDuty implements Duty {
   async writeDue(run: DutyRun, gate: WriteGate): Promise<DutyReport> {
     if (gate.isOpen && this.#isStale && (run.anew || this.#isDerivationDue)) {
       const startedAt = this.#now();
-      const turns = new Turns();
+      const workTurns = new Turns();
       try {
-        await this.#derive(turns);
+        await this.#derive(workTurns);
       } catch (error) {
         // This is a bug. The previous results are kept until inputs change.
         this.#options.log.warn('status.notDerived', { reason: messageOf(error) });
       } finally {
         const ended = this.#now();
-        this.#pausedUntil = ended + pauseFactor * Math.max(0, ended - startedAt - turns.waitedMs);
+        this.#pausedUntil = ended + pauseFactor * Math.max(0, ended - startedAt - workTurns.waitedMs);
       }
     }
     const report = await this.#written.writeDue(run, gate);
@@ -135,23 +135,27 @@ export class DerivedStatusDuty implements Duty {
     return inputs.length !== this.#inputs.length || inputs.some((input, index) => input !== this.#inputs[index]);
   }
 
-  async #derive(turns: Turns): Promise<void> {
+  async #derive(workTurns: Turns): Promise<void> {
     const { derivation } = this.#options;
     this.#inputs = derivation.inputs();
     this.derivations++;
     const previous = this.#derived;
-    const now = await derivation.derive(turns);
-    const changed: StatusRef[] = [];
+    const now = await derivation.derive(workTurns);
+    const changedRefs: StatusRef[] = [];
     const counted: StatusRef[] = [];
-    for (const [key, one] of now) {
-      const known = previous.get(key);
-      if (known === undefined || !isOfSameVersion(known, one) || !isDeepStrictEqual(known.facts, one.facts))
-        changed.push(one.of);
-      else if (!isDeepStrictEqual(known.counts, one.counts)) counted.push(one.of);
-      await turns.rest();
+    for (const [key, derivedStatus] of now) {
+      const previousStatus = previous.get(key);
+      if (
+        previousStatus === undefined ||
+        !isOfSameVersion(previousStatus, derivedStatus) ||
+        !isDeepStrictEqual(previousStatus.facts, derivedStatus.facts)
+      )
+        changedRefs.push(derivedStatus.of);
+      else if (!isDeepStrictEqual(previousStatus.counts, derivedStatus.counts)) counted.push(derivedStatus.of);
+      await workTurns.rest();
     }
     this.#derived = now;
-    this.#written.due(changed);
+    this.#written.due(changedRefs);
     this.#written.due(counted, { urgent: false });
   }
 }

@@ -115,9 +115,9 @@ export class FollowerStatus extends ReportingStatus {
     const findings = this.distribution.findingsOf(key);
     const rejected = rejectedConditionOf(findings.distribution);
     const generation = findings.error?.generation ?? findings.distribution?.generation;
-    const known = this.reports.reportOn(key);
+    const knownReport = this.reports.reportOn(key);
     // Avoids reading the object in most cases. If this replica's own report is received later, it triggers another call.
-    const mayWrite = rejected !== undefined || (known !== undefined && this.#isObsolete(key, known));
+    const mayWrite = rejected !== undefined || (knownReport !== undefined && this.#isObsolete(key, knownReport));
     if (generation === undefined || !mayWrite) return undefined;
     return {
       generation,
@@ -195,6 +195,8 @@ function requiresAction(
   findings: ObjectFindings,
 ): boolean {
   const rejectionReport = reports.reportOn(key);
-  const isOfOther = [previous, rejectionReport].some((one) => one !== undefined && !reports.isOwn(one));
+  const isOfOther = [previous, rejectionReport].some(
+    (statusReport) => statusReport !== undefined && !reports.isOwn(statusReport),
+  );
   return isOfOther || (rejectionReport !== undefined) !== (findings.distribution?.rejection !== undefined);
 }

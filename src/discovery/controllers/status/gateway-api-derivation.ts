@@ -40,8 +40,8 @@ export class GatewayApiDerivation implements StatusDerivation {
 
   constructor(options: GatewayApiDerivationOptions) {
     this.#options = options;
-    this.onChanged = (changed) => {
-      const stops = [options.onChanged(changed), options.failures.onChanged(changed)];
+    this.onChanged = (onChanged) => {
+      const stops = [options.onChanged(onChanged), options.failures.onChanged(onChanged)];
       return () => {
         for (const stop of stops) stop();
       };
@@ -66,13 +66,13 @@ export class GatewayApiDerivation implements StatusDerivation {
     ];
   }
 
-  async derive(turns: Turns): Promise<ReadonlyMap<string, DerivedStatus>> {
+  async derive(workTurns: Turns): Promise<ReadonlyMap<string, DerivedStatus>> {
     const { domain, revision, isWritten } = this.#options;
     const objects = this.#options.objects();
     // Objects of other revisions are skipped, because two leaders would overwrite each other's statuses forever (istio#52105).
     const isOfOthers = ({ labels }: Config): boolean =>
       labels[revisionLabel] !== undefined && (labels[revisionLabel] || 'default') !== (revision || 'default');
-    const status = await turns.through(computingGatewayApiStatus(objects, domain, isOfOthers));
+    const status = await workTurns.through(computingGatewayApiStatus(objects, domain, isOfOthers));
     const all = new Map<string, DerivedStatus>();
     const put = <Status>(
       configs: readonly Config[],
@@ -86,18 +86,18 @@ export class GatewayApiDerivation implements StatusDerivation {
         all.set(`${kind}/${namespace}/${name}`, { ...ofObject(config), ...derived(of, namespace) });
       }
     };
-    put(objects.GatewayClass, status.GatewayClass, ofClass);
+    put(objects.GatewayClass, status.GatewayClass, derivedOfClass);
     const { current: failures } = this.#options.failures;
-    put(objects.KubernetesGateway, withFailures(status.KubernetesGateway, failures), ofGateway);
-    for (const kind of routeKinds) put(objects[kind], status[kind], ofRoute);
-    put(objects.BackendTLSPolicy, status.BackendTLSPolicy, ofPolicy);
+    put(objects.KubernetesGateway, withFailures(status.KubernetesGateway, failures), derivedOfGateway);
+    for (const kind of routeKinds) put(objects[kind], status[kind], derivedOfRoute);
+    put(objects.BackendTLSPolicy, status.BackendTLSPolicy, derivedOfPolicy);
     return all;
   }
 }
 
 type Derived = Omit<DerivedStatus, 'of' | 'uid'>;
 
-function ofClass(status: ClassStatus): Derived {
+function derivedOfClass(status: ClassStatus): Derived {
   return {
     ...aboutGeneration(status),
     facts: [status.conditions, status.supportedFeatures],
@@ -114,19 +114,21 @@ function withFailures(
   statuses: ReadonlyMap<string, GatewayStatus>,
   failures: ReadonlyMap<string, DeploymentFailure>,
 ): ReadonlyMap<string, GatewayStatus> {
-  const changed = new Map(statuses);
+  const changedStatuses = new Map(statuses);
   for (const [key, { reason, message }] of failures) {
     const status = statuses.get(key);
     if (status === undefined) continue;
-    const conditions = status.conditions.map((one) =>
-      one.type === 'Programmed' ? { ...one, status: 'False' as const, reason, message } : one,
+    const conditions = status.conditions.map((statusCondition) =>
+      statusCondition.type === 'Programmed'
+        ? { ...statusCondition, status: 'False' as const, reason, message }
+        : statusCondition,
     );
-    changed.set(key, { ...status, conditions });
+    changedStatuses.set(key, { ...status, conditions });
   }
-  return changed;
+  return changedStatuses;
 }
 
-function ofGateway(status: GatewayStatus): Derived {
+function derivedOfGateway(status: GatewayStatus): Derived {
   const { conditions, addresses, listeners } = status;
   return {
     ...aboutGeneration(status),
@@ -151,7 +153,7 @@ function listenerAfter(
   moment: ConditionMoment,
 ): StatusFields {
   const presentListener = Array.isArray(present)
-    ? present.find((one) => isObject(one) && one.name === name)
+    ? present.find((listenerEntry) => isObject(listenerEntry) && listenerEntry.name === name)
     : undefined;
   const fields = isObject(presentListener) ? presentListener : {};
   return { ...fields, name, ...ownFields, conditions: withConditions(fields.conditions, ownFields.conditions, moment) };
@@ -159,8 +161,9 @@ function listenerAfter(
 
 const typesOnlyIfTrue = ['PartiallyInvalid'];
 
-const ofRoute = (status: RouteStatus, namespace: string): Derived => withParents(status, namespace, routeFields);
-const ofPolicy = (status: RouteStatus, namespace: string): Derived => withParents(status, namespace, policyFields);
+const derivedOfRoute = (status: RouteStatus, namespace: string): Derived => withParents(status, namespace, routeFields);
+const derivedOfPolicy = (status: RouteStatus, namespace: string): Derived =>
+  withParents(status, namespace, policyFields);
 
 /** Status field with an entry for each parent, and its key in an entry. */
 interface ParentFields {
@@ -195,23 +198,23 @@ interface ParentContext {
  */
 function parentsAfter(present: unknown, status: RouteStatus, context: ParentContext): readonly unknown[] | undefined {
   const { namespace, moment, fields } = context;
-  const left = new Map(status.parents.map((parent) => [parentKey(parent.parentRef, namespace), parent]));
+  const remainingParents = new Map(status.parents.map((parent) => [parentKey(parent.parentRef, namespace), parent]));
   const presentList: readonly unknown[] = Array.isArray(present) ? present : [];
   const after: unknown[] = [];
-  for (const one of presentList) {
-    if (!isObject(one) || one.controllerName !== controllerName) {
-      after.push(one);
+  for (const presentParent of presentList) {
+    if (!isObject(presentParent) || presentParent.controllerName !== controllerName) {
+      after.push(presentParent);
       continue;
     }
-    const reference = one[fields.reference];
+    const reference = presentParent[fields.reference];
     const key = isObject(reference) ? parentKey(reference, namespace) : '';
-    const desired = left.get(key);
-    left.delete(key);
-    if (desired !== undefined) after.push(parentAfter(one, desired, context));
+    const desired = remainingParents.get(key);
+    remainingParents.delete(key);
+    if (desired !== undefined) after.push(parentAfter(presentParent, desired, context));
     // Another writer has written a condition for a newer generation.
-    else if (hasLaterCondition(one.conditions, moment)) after.push(one);
+    else if (hasLaterCondition(presentParent.conditions, moment)) after.push(presentParent);
   }
-  for (const desired of left.values()) after.push(parentAfter({}, desired, context));
+  for (const desired of remainingParents.values()) after.push(parentAfter({}, desired, context));
   return after.length === 0 && presentList.length === 0 ? undefined : after;
 }
 
@@ -229,12 +232,21 @@ function parentAfter(
 }
 
 function hasLaterCondition(conditions: unknown, { generation }: ConditionMoment): boolean {
-  return Array.isArray(conditions) && conditions.some((one) => isObservedLater(one, generation));
+  return (
+    Array.isArray(conditions) && conditions.some((presentCondition) => isObservedLater(presentCondition, generation))
+  );
 }
 
 /** Key of a parent reference, in which omitted fields have API defaults. */
-function parentKey(ref: Partial<Record<keyof ParentReference, unknown>>, ofRoute: string): string {
-  const { group = 'gateway.networking.k8s.io', kind = 'Gateway', namespace = ofRoute, name, sectionName, port } = ref;
+function parentKey(ref: Partial<Record<keyof ParentReference, unknown>>, routeNamespace: string): string {
+  const {
+    group = 'gateway.networking.k8s.io',
+    kind = 'Gateway',
+    namespace = routeNamespace,
+    name,
+    sectionName,
+    port,
+  } = ref;
   return JSON.stringify([group, kind, namespace, name, sectionName, port]);
 }
 

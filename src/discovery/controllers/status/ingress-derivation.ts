@@ -59,11 +59,13 @@ export class IngressDerivation implements StatusDerivation {
 function statusAfter(present: StatusFields, addresses: readonly LoadBalancerIngress[]): StatusFields | undefined {
   const balancer = isObject(present.loadBalancer) ? present.loadBalancer : {};
   const presentIngress: readonly unknown[] = Array.isArray(balancer.ingress) ? balancer.ingress : [];
-  const texts = addresses.map((one) => one.hostname ?? one.ip);
+  const texts = addresses.map((balancerAddress) => balancerAddress.hostname ?? balancerAddress.ip);
   const isSame =
     presentIngress.length === texts.length &&
-    presentIngress.every((one, index) => isObject(one) && (one.hostname ?? one.ip) === texts[index]);
+    presentIngress.every(
+      (ingressEntry, index) => isObject(ingressEntry) && (ingressEntry.hostname ?? ingressEntry.ip) === texts[index],
+    );
   if (isSame) return undefined;
-  const { ingress: _, ...rest } = balancer;
-  return { ...present, loadBalancer: { ...rest, ...(addresses.length > 0 && { ingress: addresses }) } };
+  const { ingress: _, ...otherFields } = balancer;
+  return { ...present, loadBalancer: { ...otherFields, ...(addresses.length > 0 && { ingress: addresses }) } };
 }

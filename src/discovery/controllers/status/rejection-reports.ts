@@ -32,7 +32,9 @@ export function signed(message: string, identity: string): string {
 /** Report in the conditions. `undefined` if none exists with a valid signature. */
 export function reportIn(conditions: unknown): RejectionReport | undefined {
   const list: readonly unknown[] = Array.isArray(conditions) ? conditions : [];
-  const condition = list.find((one) => isObject(one) && one.type === rejectedCondition);
+  const condition = list.find(
+    (conditionEntry) => isObject(conditionEntry) && conditionEntry.type === rejectedCondition,
+  );
   if (!isObject(condition) || typeof condition.message !== 'string') return undefined;
   const identity = signature.exec(condition.message)?.[2];
   const generation = scalarNumber(condition.observedGeneration);
@@ -48,7 +50,7 @@ export class RejectionReports {
   /** Reports of exited replicas. A repeated report is not in this set: it proves that its replica runs, regardless of the Lease. */
   readonly #ended = new WeakSet<RejectionReport>();
   readonly identity: string;
-  #changed: (key: string, previous: RejectionReport | undefined) => void = () => {};
+  #onChanged: (key: string, previous: RejectionReport | undefined) => void = () => {};
   #countNeeded: (key: string) => void = () => {};
 
   constructor(identity: string) {
@@ -57,7 +59,7 @@ export class RejectionReports {
 
   /** @param changed called when the report about an object is removed, changes its replica or generation, or when its replica exits */
   onChanged(changed: (key: string, previous: RejectionReport | undefined) => void): void {
-    this.#changed = changed;
+    this.#onChanged = changed;
   }
 
   /** @param needed called when a status does not contain current counts of all replicas, or not all proxies have applied the object */
@@ -85,8 +87,13 @@ export class RejectionReports {
 
   /** Whether the replica that wrote the report has exited and not repeated it. */
   isEnded(key: string, report: RejectionReport): boolean {
-    const known = this.#reports.get(key);
-    return known !== undefined && isSame(known, report) && known.message === report.message && this.#ended.has(known);
+    const knownReport = this.#reports.get(key);
+    return (
+      knownReport !== undefined &&
+      isSame(knownReport, report) &&
+      knownReport.message === report.message &&
+      this.#ended.has(knownReport)
+    );
   }
 
   /** Presence Leases of other replicas with valid reports. */
@@ -102,7 +109,7 @@ export class RejectionReports {
     for (const [key, report] of this.#reports) {
       if (this.isOwn(report) || this.#ended.has(report) || presenceLeaseOf(report.identity) !== lease) continue;
       this.#ended.add(report);
-      this.#changed(key, report);
+      this.#onChanged(key, report);
     }
   }
 
@@ -115,7 +122,7 @@ export class RejectionReports {
     }
     if (report === undefined) this.#reports.delete(key);
     else if (previous !== undefined || this.#reports.size < maxReports) this.#reports.set(key, report);
-    this.#changed(key, previous);
+    this.#onChanged(key, previous);
   }
 }
 
@@ -124,7 +131,10 @@ const reasonsToCount: readonly unknown[] = [pendingReason, unreportedReason];
 function isCountNeeded(conditions: unknown): boolean {
   if (!Array.isArray(conditions)) return false;
   return conditions.some(
-    (one: unknown) => isObject(one) && one.type === reconciledCondition && reasonsToCount.includes(one.reason),
+    (conditionEntry: unknown) =>
+      isObject(conditionEntry) &&
+      conditionEntry.type === reconciledCondition &&
+      reasonsToCount.includes(conditionEntry.reason),
   );
 }
 

@@ -42,20 +42,21 @@ export function withConditions(
   moment: ConditionMoment,
   obsoleteTypes: readonly string[] = [],
 ): readonly unknown[] {
-  const left = new Map(ownConditions.map((condition) => [typeOf(condition), condition]));
-  const known = new Set([...left.keys(), ...obsoleteTypes]);
+  const remainingConditions = new Map(ownConditions.map((condition) => [typeOf(condition), condition]));
+  const knownTypes = new Set([...remainingConditions.keys(), ...obsoleteTypes]);
   const presentList: readonly unknown[] = Array.isArray(present) ? present : [];
   const after: unknown[] = [];
-  for (const one of presentList) {
-    const type = isObject(one) && typeof one.type === 'string' ? one.type : undefined;
-    const isOwn = type !== undefined && known.has(type);
-    const desired = isOwn ? left.get(type) : undefined;
+  for (const presentCondition of presentList) {
+    const type =
+      isObject(presentCondition) && typeof presentCondition.type === 'string' ? presentCondition.type : undefined;
+    const isOwn = type !== undefined && knownTypes.has(type);
+    const desired = isOwn ? remainingConditions.get(type) : undefined;
     // Removes obsolete conditions and duplicates of a type.
     if (isOwn && desired === undefined) continue;
-    after.push(desired === undefined ? one : conditionAfter(one as Fields, desired, moment));
-    if (isOwn) left.delete(type);
+    after.push(desired === undefined ? presentCondition : conditionAfter(presentCondition as Fields, desired, moment));
+    if (isOwn) remainingConditions.delete(type);
   }
-  for (const desired of left.values()) after.push(conditionAfter({}, desired, moment));
+  for (const desired of remainingConditions.values()) after.push(conditionAfter({}, desired, moment));
   return Array.isArray(present) && isDeepStrictEqual(present, after) ? present : after;
 }
 

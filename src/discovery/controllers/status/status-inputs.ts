@@ -23,9 +23,9 @@ export class StatusInputs {
 
   readonly settings = (): MeshConfig => this.#options.settings();
 
-  readonly onChanged = (changed: () => void): (() => void) => {
-    this.#listeners.add(changed);
-    return () => void this.#listeners.delete(changed);
+  readonly onChanged = (onChanged: () => void): (() => void) => {
+    this.#listeners.add(onChanged);
+    return () => void this.#listeners.delete(onChanged);
   };
 
   readonly changed = (): void => {

@@ -30,7 +30,7 @@ export class StatusQueue<Item> {
   /** Keys of due, delayed and failed objects. */
   readonly #all: FairQueue<string>;
   /** Due objects in fair order. */
-  readonly #turns: FairQueue<Waiting<Item>>;
+  readonly #waitingQueue: FairQueue<Waiting<Item>>;
   readonly #waiting = new Map<string, Waiting<Item>>();
   /** Delayed objects, with the end of their delay. */
   readonly #pausing = new Map<string, { readonly item: Item; readonly until: number }>();
@@ -45,7 +45,7 @@ export class StatusQueue<Item> {
     this.#pauseMs = pauseMs;
     this.#namespaceOf = namespaceOf;
     this.#all = new FairQueue({ maxItems });
-    this.#turns = new FairQueue({ maxItems, precedes: (one, other) => one.isUrgent && !other.isUrgent });
+    this.#waitingQueue = new FairQueue({ maxItems, precedes: (one, other) => one.isUrgent && !other.isUrgent });
   }
 
   get size(): number {
@@ -77,7 +77,7 @@ export class StatusQueue<Item> {
   /** Removes and returns the next due object that is `isNew`. `undefined` if none exists. */
   take(now: number, isNew: (key: string) => boolean): [key: string, item: Item] | undefined {
     this.#wake(now);
-    const next = this.#turns.next(({ key }) => isNew(key));
+    const next = this.#waitingQueue.next(({ key }) => isNew(key));
     if (next === undefined) return undefined;
     this.#waiting.delete(next.key);
     this.#all.remove(next.key);
@@ -86,7 +86,7 @@ export class StatusQueue<Item> {
 
   isDue(now: number): boolean {
     this.#wake(now);
-    return this.#turns.size > 0;
+    return this.#waitingQueue.size > 0;
   }
 
   /** Time at which the next delay ends. `undefined` if no object is delayed. */
@@ -98,8 +98,8 @@ export class StatusQueue<Item> {
   written(key: string, now: number): void {
     this.#written.delete(key);
     this.#written.set(key, now);
-    for (const [other, at] of this.#written) {
-      if (at + this.#pauseMs > now) break;
+    for (const [other, writtenAt] of this.#written) {
+      if (writtenAt + this.#pauseMs > now) break;
       this.#written.delete(other);
     }
   }
@@ -113,7 +113,7 @@ export class StatusQueue<Item> {
   failDue(now: number): void {
     this.#wake(now);
     for (const waiting of [...this.#waiting.values()]) {
-      this.#turns.remove(waiting);
+      this.#waitingQueue.remove(waiting);
       this.#failed.set(waiting.key, waiting.item);
     }
     this.#waiting.clear();
@@ -138,17 +138,17 @@ export class StatusQueue<Item> {
     this.dropped++;
     if (dropped === key) return false;
     const waiting = this.#waiting.get(dropped);
-    if (waiting !== undefined) this.#turns.remove(waiting);
+    if (waiting !== undefined) this.#waitingQueue.remove(waiting);
     for (const state of [this.#waiting, this.#pausing, this.#failed]) state.delete(dropped);
     return true;
   }
 
   #enqueue(key: string, item: Item, isUrgent: boolean): void {
     const replaced = this.#waiting.get(key);
-    if (replaced !== undefined) this.#turns.remove(replaced);
+    if (replaced !== undefined) this.#waitingQueue.remove(replaced);
     const waiting = { key, item, isUrgent };
     this.#waiting.set(key, waiting);
-    this.#turns.add(waiting, this.#shareOf(item));
+    this.#waitingQueue.add(waiting, this.#shareOf(item));
   }
 
   #shareOf(item: Item): ShareKey {

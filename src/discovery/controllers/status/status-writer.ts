@@ -217,12 +217,12 @@ export class StatusWriter implements Duty {
     if (this.isDue) for (const watcher of this.#watchers) watcher();
   }
 
-  #setTimer(at: number | undefined): void {
+  #setTimer(dueAt: number | undefined): void {
     this.#endTimer?.();
     this.#endTimer = undefined;
-    if (at === undefined) return;
+    if (dueAt === undefined) return;
     const { after, now } = this.#options;
-    this.#endTimer = after(Math.max(at - now(), 1), () => this.#notifyWatchers());
+    this.#endTimer = after(Math.max(dueAt - now(), 1), () => this.#notifyWatchers());
   }
 }
 

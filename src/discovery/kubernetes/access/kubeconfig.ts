@@ -64,9 +64,9 @@ class KubeconfigReader {
   access(): ClusterAccess {
     const name = this.#options.context ?? this.#config['current-context'];
     if (typeof name !== 'string' || name === '') throw this.#error('current-context is not set');
-    const context = this.#named('contexts', 'context', name);
-    const cluster = this.#named('clusters', 'cluster', this.#text(context, 'cluster', 'context') ?? '');
-    const user = this.#named('users', 'user', this.#text(context, 'user', 'context') ?? '');
+    const context = this.#entryNamed('contexts', 'context', name);
+    const cluster = this.#entryNamed('clusters', 'cluster', this.#text(context, 'cluster', 'context') ?? '');
+    const user = this.#entryNamed('users', 'user', this.#text(context, 'user', 'context') ?? '');
     this.#rejectUnsupported('cluster', cluster);
     this.#rejectUnsupported('user', user);
     const server = this.#server(cluster);
@@ -75,7 +75,10 @@ class KubeconfigReader {
     return {
       server,
       tls: async () => ({
-        ...readTogetherSync((at) => ({ ...this.#serverTls(cluster, at), ...this.#clientTls(user, at) })),
+        ...readTogetherSync((resolveLinks) => ({
+          ...this.#serverTls(cluster, resolveLinks),
+          ...this.#clientTls(user, resolveLinks),
+        })),
         ...keyPair(await exec?.credential()),
       }),
       headers: async () => {
@@ -89,21 +92,22 @@ class KubeconfigReader {
     };
   }
 
-  #named(list: string, field: string, name: string): Fields {
+  #entryNamed(list: string, field: string, name: string): Fields {
     const entries = this.#config[list];
     const entry = Array.isArray(entries) ? entries.find((one) => isRecord(one) && one.name === name) : undefined;
-    const found = isRecord(entry) ? entry[field] : undefined;
-    if (!isRecord(found)) throw this.#error(`${list} has no ${field} named ${JSON.stringify(name.slice(0, 100))}`);
-    return found;
+    const entryFields = isRecord(entry) ? entry[field] : undefined;
+    if (!isRecord(entryFields))
+      throw this.#error(`${list} has no ${field} named ${JSON.stringify(name.slice(0, 100))}`);
+    return entryFields;
   }
 
-  #rejectUnsupported(part: 'cluster' | 'user', fields: Fields): void {
+  #rejectUnsupported(section: 'cluster' | 'user', fields: Fields): void {
     const isSet = (key: string): boolean => ![undefined, null, false, ''].includes(fields[key] as never);
-    const unsupported = unsupportedFields[part].find(isSet);
-    if (unsupported !== undefined) throw this.#error(`${part}: ${unsupported} is not supported`);
-    const dangerous = this.#options.isTrusted ? undefined : trustedOnlyFields[part].find(isSet);
+    const unsupported = unsupportedFields[section].find(isSet);
+    if (unsupported !== undefined) throw this.#error(`${section}: ${unsupported} is not supported`);
+    const dangerous = this.#options.isTrusted ? undefined : trustedOnlyFields[section].find(isSet);
     if (dangerous !== undefined)
-      throw this.#error(`${part}: ${dangerous} is allowed only in the file of --kubeconfig, not in a Secret`);
+      throw this.#error(`${section}: ${dangerous} is allowed only in the file of --kubeconfig, not in a Secret`);
   }
 
   #server(cluster: Fields): URL {
@@ -114,10 +118,10 @@ class KubeconfigReader {
     return server;
   }
 
-  #serverTls(cluster: Fields, at: ResolveLinks): TlsMaterial {
+  #serverTls(cluster: Fields, resolveLinks: ResolveLinks): TlsMaterial {
     const servername = this.#text(cluster, 'tls-server-name', 'cluster');
     const named = servername !== undefined && { servername };
-    const ca = this.#pem(cluster, 'certificate-authority', { part: 'cluster', at });
+    const ca = this.#pem(cluster, 'certificate-authority', { part: 'cluster', at: resolveLinks });
     if (cluster['insecure-skip-tls-verify'] === true) {
       if (ca !== undefined)
         throw this.#error('cluster: set only one of insecure-skip-tls-verify and certificate-authority');
@@ -126,9 +130,9 @@ class KubeconfigReader {
     return { ...named, ...(ca !== undefined && { ca }) };
   }
 
-  #clientTls(user: Fields, at: ResolveLinks): TlsMaterial {
-    const cert = this.#pem(user, 'client-certificate', { part: 'user', at });
-    const key = this.#pem(user, 'client-key', { part: 'user', at });
+  #clientTls(user: Fields, resolveLinks: ResolveLinks): TlsMaterial {
+    const cert = this.#pem(user, 'client-certificate', { part: 'user', at: resolveLinks });
+    const key = this.#pem(user, 'client-key', { part: 'user', at: resolveLinks });
     if ((cert === undefined) !== (key === undefined))
       throw this.#error('user: set both client-certificate and client-key, or neither');
     return cert === undefined || key === undefined ? {} : { cert, key };
@@ -179,7 +183,9 @@ class KubeconfigReader {
 
   #clusterInfo(cluster: Fields): Fields {
     const extensions = this.#list(cluster.extensions, 'extensions');
-    const config = extensions.find((one) => isRecord(one) && one.name === 'client.authentication.k8s.io/exec');
+    const config = extensions.find(
+      (extension) => isRecord(extension) && extension.name === 'client.authentication.k8s.io/exec',
+    );
     const { ca } = this.#serverTls(cluster, (path) => path);
     return {
       server: cluster.server,
@@ -202,9 +208,9 @@ class KubeconfigReader {
   }
 
   /** Treats an empty text as absent, as in Go. */
-  #text(fields: Fields, name: string, part: string): string | undefined {
+  #text(fields: Fields, name: string, section: string): string | undefined {
     const value = fields[name] ?? '';
-    if (typeof value !== 'string') throw this.#error(`${part}: ${name} must be a string`);
+    if (typeof value !== 'string') throw this.#error(`${section}: ${name} must be a string`);
     return value === '' ? undefined : value;
   }
 

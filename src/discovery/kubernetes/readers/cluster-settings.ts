@@ -28,8 +28,8 @@ export class ClusterSettings {
   constructor({ namespace, revision, shared }: SettingsNames, informers: () => InformerEffects) {
     this.#namespace = namespace;
     this.#informers = informers;
-    const ofRevision = revision === '' || revision === 'default' ? 'istio' : `istio-${revision}`;
-    this.#maps = [...new Set([shared, ofRevision])].filter((name) => name !== '');
+    const revisionMap = revision === '' || revision === 'default' ? 'istio' : `istio-${revision}`;
+    this.#maps = [...new Set([shared, revisionMap])].filter((name) => name !== '');
   }
 
   /** Watches each ConfigMap by name, and no others of the namespace. */

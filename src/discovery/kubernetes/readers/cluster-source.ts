@@ -68,7 +68,7 @@ export class ClusterSource implements ConfigSource {
   #snapshot = ConfigSnapshot.empty;
   #hasRead = false;
   #problemCount = 0;
-  #changed: ((kind: string) => void) | undefined;
+  #onChanged: ((kind: string) => void) | undefined;
   readonly #rejectedListeners: ((refused: RejectedObject) => void)[] = [];
 
   constructor(options: ClusterSourceOptions) {
@@ -98,38 +98,38 @@ export class ClusterSource implements ConfigSource {
 
   /** Records changed objects, and reports their kind as changed place. */
   watch({ changed }: WatchHandlers): StopWatching {
-    this.#changed = changed;
+    this.#onChanged = changed;
     for (const kind of new Set([...this.#unread.kinds(), ...this.#unreadReferenced.keys()])) changed(kind);
     return () => {
-      this.#changed = undefined;
+      this.#onChanged = undefined;
     };
   }
 
   async read(): Promise<SourceReading> {
     await this.#synced;
-    const taken: UnreadObject[] = [];
+    const takenObjects: UnreadObject[] = [];
     try {
-      const reading = await this.#read(taken);
+      const sourceReading = await this.#read(takenObjects);
       this.#hasRead = true;
-      const [left] = this.#unread.kinds();
-      if (left !== undefined) this.#changed?.(left);
-      return reading;
+      const [unreadKind] = this.#unread.kinds();
+      if (unreadKind !== undefined) this.#onChanged?.(unreadKind);
+      return sourceReading;
     } catch (error) {
       this.#unread.endReading();
-      for (const [kind, key] of taken) this.#markUnread(kind, key);
+      for (const [kind, key] of takenObjects) this.#markUnread(kind, key);
       throw error;
     }
   }
 
-  /** @param taken receives the objects that were read, so that they can be read again after a failure */
-  async #read(taken: UnreadObject[]): Promise<SourceReading> {
-    const turns = new Turns();
+  /** @param takenObjects receives the objects that were read, so that they can be read again after a failure */
+  async #read(takenObjects: UnreadObject[]): Promise<SourceReading> {
+    const workTurns = new Turns();
     const edits = new Map<string, Config | undefined>();
     const problems: ConfigProblem[] = [];
     const recovered: string[] = [];
     const now: [KindName, ObjectKey, DecodedState][] = [];
     const read = async (kind: KindName, key: ObjectKey): Promise<void> => {
-      taken.push([kind, key]);
+      takenObjects.push([kind, key]);
       const previous = this.#objects.get(kind)!.get(key) ?? nothing;
       const object = this.#objectOf(kind, key);
       const after = object === undefined ? nothing : this.#decoded(kind, object, previous);
@@ -138,12 +138,12 @@ export class ClusterSource implements ConfigSource {
       if (after.problems.length > 0) problems.push(...after.problems);
       else if (previous.problems.length > 0)
         recovered.push(`${this.#options.address}: ${previous.problems[0]!.object}`);
-      await turns.rest();
+      await workTurns.rest();
     };
     const { maxReadMs = defaultMaxReadMs } = this.#options;
     const begun = performance.now();
     // The first read has no limit, because proxies would treat objects that are missing in it as deleted.
-    const isTimeUp = (): boolean => this.#hasRead && performance.now() - begun - turns.waitedMs >= maxReadMs;
+    const isTimeUp = (): boolean => this.#hasRead && performance.now() - begun - workTurns.waitedMs >= maxReadMs;
     do for (const [kind, key] of this.#unread.takeRound()) await read(kind, key);
     while (this.#unread.size > 0 && !isTimeUp());
     this.#unread.endReading();
@@ -151,13 +151,13 @@ export class ClusterSource implements ConfigSource {
     const referenced = this.#unreadReferenced;
     this.#unreadReferenced = new Map();
     for (const [kind, keys] of referenced) for (const key of keys) await read(kind, key);
-    this.#snapshot = await turns.through(this.#snapshot.editing(edits));
+    this.#snapshot = await workTurns.through(this.#snapshot.editing(edits));
     for (const [kind, key, after] of now) {
-      const held = this.#objects.get(kind)!;
-      this.#notifyRejected(kind, key, held.get(key) ?? nothing, after);
-      this.#problemCount += after.problems.length - (held.get(key)?.problems.length ?? 0);
-      if (after === nothing) held.delete(key);
-      else held.set(key, after);
+      const storedEntries = this.#objects.get(kind)!;
+      this.#notifyRejected(kind, key, storedEntries.get(key) ?? nothing, after);
+      this.#problemCount += after.problems.length - (storedEntries.get(key)?.problems.length ?? 0);
+      if (after === nothing) storedEntries.delete(key);
+      else storedEntries.set(key, after);
     }
     return { outcome: 'read', touched: new Set(edits.keys()), problems, recovered };
   }
@@ -205,10 +205,10 @@ export class ClusterSource implements ConfigSource {
         ...version,
       };
     }
-    const [known] = previous.active;
-    const isSame = known !== undefined && isEqual(known, config);
+    const [activeConfig] = previous.active;
+    const isSame = activeConfig !== undefined && isEqual(activeConfig, config);
     if (isSame && problems.length + previous.problems.length === 0) return previous;
-    return { active: [isSame ? known : config], problems, ...version };
+    return { active: [isSame ? activeConfig : config], problems, ...version };
   }
 
   #recordChanges(kind: KindName, changes: readonly ObjectChange[]): void {
@@ -218,7 +218,7 @@ export class ClusterSource implements ConfigSource {
       this.#markUnread(kind, change.key);
       hasChanges = true;
     }
-    if (hasChanges) this.#changed?.(kind);
+    if (hasChanges) this.#onChanged?.(kind);
   }
 
   #markUnread(kind: KindName, key: ObjectKey): void {

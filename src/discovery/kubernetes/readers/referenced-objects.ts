@@ -54,16 +54,16 @@ interface StoredObject {
 
 export class ReferencedObjects {
   readonly #options: ReferencedObjectsOptions;
-  readonly #ofReferrer = new Map<Referrer, ReadonlySet<ReferenceKey>>();
+  readonly #referencesByReferrer = new Map<Referrer, ReadonlySet<ReferenceKey>>();
   readonly #references = new Map<ReferenceKey, number>();
   readonly #referencesOfNamespace = new Map<string, number>();
-  readonly #known = new Map<ReferenceKey, StoredObject>();
+  readonly #storedObjects = new Map<ReferenceKey, StoredObject>();
   readonly #bytesOfNamespace = new Map<string, number>();
   readonly #readers = new Map<ReferencedDataKind, StoreReader[]>();
   /** Objects to read, by namespace. The first namespace is read next. */
   readonly #pending = new Map<string, Set<ReferenceKey>>();
   /** Objects that are being read. `true` if the object has changed and must be read again. */
-  readonly #reading = new Map<ReferenceKey, boolean>();
+  readonly #runningReads = new Map<ReferenceKey, boolean>();
   /** Objects for which no read has completed or failed yet. */
   readonly #unattempted = new Set<ReferenceKey>();
   #attempted: PromiseWithResolvers<void> | undefined;
@@ -92,14 +92,14 @@ export class ReferencedObjects {
 
   readingOf({ kind, namespace, name }: ObjectReference): ObjectReading {
     const key = `${kind} ${namespace}/${name}`;
-    const known = this.#known.get(key);
-    if (known !== undefined) return refusalOf(known.object) === undefined ? 'present' : 'refused';
+    const storedObject = this.#storedObjects.get(key);
+    if (storedObject !== undefined) return refusalOf(storedObject.object) === undefined ? 'present' : 'refused';
     const isRead = this.#references.has(key) && !this.#unattempted.has(key) && !this.#unreadable.has(key);
     return isRead ? 'absent' : 'unread';
   }
 
   get(kind: ReferencedDataKind, key: ObjectKey): KubernetesObject | undefined {
-    return this.#known.get(`${kind} ${key}`)?.object;
+    return this.#storedObjects.get(`${kind} ${key}`)?.object;
   }
 
   addReader(kind: ReferencedDataKind, reader: StoreReader): void {
@@ -108,7 +108,7 @@ export class ReferencedObjects {
 
   /** @param references replace all previous references of the referrer */
   refer(referrer: Referrer, references: readonly ObjectReference[]): void {
-    const previous = this.#ofReferrer.get(referrer);
+    const previous = this.#referencesByReferrer.get(referrer);
     if (previous === undefined && references.length === 0) return;
     const keys = new Set<ReferenceKey>();
     for (const { kind, namespace, name } of references) {
@@ -120,8 +120,8 @@ export class ReferencedObjects {
     }
     // Removes after adding, so that objects in both lists are kept.
     for (const key of previous ?? []) this.#remove(key);
-    if (keys.size > 0) this.#ofReferrer.set(referrer, keys);
-    else this.#ofReferrer.delete(referrer);
+    if (keys.size > 0) this.#referencesByReferrer.set(referrer, keys);
+    else this.#referencesByReferrer.delete(referrer);
   }
 
   /** Resolves when a read of each referenced object succeeded or failed, or after the limit. */
@@ -144,13 +144,13 @@ export class ReferencedObjects {
   #add(key: ReferenceKey, kind: ReferencedDataKind, namespace: string): boolean {
     const count = this.#references.get(key) ?? 0;
     if (count === 0) {
-      const ofNamespace = this.#referencesOfNamespace.get(namespace) ?? 0;
-      if (ofNamespace >= maxReferencesOfNamespace) {
+      const namespaceReferences = this.#referencesOfNamespace.get(namespace) ?? 0;
+      if (namespaceReferences >= maxReferencesOfNamespace) {
         const reason = `is not read: the limit is ${maxReferencesOfNamespace} referenced Secrets and ConfigMaps in one namespace; remove references that are not needed`;
         this.#options.refused(kind, key.slice(kind.length + 1), reason);
         return false;
       }
-      this.#referencesOfNamespace.set(namespace, ofNamespace + 1);
+      this.#referencesOfNamespace.set(namespace, namespaceReferences + 1);
       this.#unattempted.add(key);
     }
     this.#references.set(key, count + 1);
@@ -175,8 +175,8 @@ export class ReferencedObjects {
 
   #readSoon(key: ReferenceKey): void {
     if (!this.#references.has(key) || this.#closed.signal.aborted) return;
-    if (this.#reading.has(key)) {
-      this.#reading.set(key, true);
+    if (this.#runningReads.has(key)) {
+      this.#runningReads.set(key, true);
       return;
     }
     const namespace = namespaceOf(key);
@@ -186,8 +186,10 @@ export class ReferencedObjects {
   }
 
   #readNext(): void {
-    while (this.#reading.size < maxReads) {
-      const namespace = [...this.#pending.keys()].find((one) => this.#readsOf(one) < maxReadsOfNamespace);
+    while (this.#runningReads.size < maxReads) {
+      const namespace = [...this.#pending.keys()].find(
+        (pendingNamespace) => this.#readsOf(pendingNamespace) < maxReadsOfNamespace,
+      );
       if (namespace === undefined) return;
       const due = this.#pending.get(namespace)!;
       const [key] = due as Iterable<ReferenceKey> as [ReferenceKey];
@@ -200,12 +202,12 @@ export class ReferencedObjects {
 
   #readsOf(namespace: string): number {
     let count = 0;
-    for (const key of this.#reading.keys()) if (namespaceOf(key) === namespace) count++;
+    for (const key of this.#runningReads.keys()) if (namespaceOf(key) === namespace) count++;
     return count;
   }
 
   async #read(key: ReferenceKey): Promise<void> {
-    this.#reading.set(key, false);
+    this.#runningReads.set(key, false);
     try {
       const object = await this.#request(key);
       this.#failures = 0;
@@ -219,8 +221,8 @@ export class ReferencedObjects {
       }
       this.#retryLater();
     }
-    const hasChanged = this.#reading.get(key);
-    this.#reading.delete(key);
+    const hasChanged = this.#runningReads.get(key);
+    this.#runningReads.delete(key);
     this.#markAttempted(key);
     if (hasChanged) this.#readSoon(key);
     this.#readNext();
@@ -229,11 +231,11 @@ export class ReferencedObjects {
   async #request(key: ReferenceKey): Promise<KubernetesObject | undefined> {
     const { kind, namespace, name } = partsOf(key);
     const selection = { namespace, fieldSelector: `metadata.name=${name}` };
-    let found: KubernetesObject | undefined;
+    let receivedObject: KubernetesObject | undefined;
     await this.#options.server.list(resourceOf(kind), selection, this.#closed.signal, (object) => {
-      found = object;
+      receivedObject = object;
     });
-    return found;
+    return receivedObject;
   }
 
   #retryLater(): void {
@@ -258,33 +260,33 @@ export class ReferencedObjects {
   /** @param object `undefined` if the object does not exist or is not referenced */
   #setObject(key: ReferenceKey, object: KubernetesObject | undefined): void {
     const { kind, namespace, name } = partsOf(key);
-    const previous = this.#known.get(key);
+    const previous = this.#storedObjects.get(key);
     subtract(this.#bytesOfNamespace, namespace, previous?.bytes ?? 0);
     const objectKey = `${namespace}/${name}`;
     if (object === undefined) {
-      this.#known.delete(key);
+      this.#storedObjects.delete(key);
       if (previous) this.#notifyReaders(kind, { event: 'delete', key: objectKey, previous: previous.object });
       return;
     }
-    const kept = this.#limited(kind, namespace, object);
-    const bytes = heapBytesOf(kept);
+    const limitedObject = this.#withLimits(kind, namespace, object);
+    const bytes = heapBytesOf(limitedObject);
     this.#bytesOfNamespace.set(namespace, (this.#bytesOfNamespace.get(namespace) ?? 0) + bytes);
-    this.#known.set(key, { object: kept, bytes });
+    this.#storedObjects.set(key, { object: limitedObject, bytes });
     // The next full set can then detect a deletion that the watch missed.
     this.#options.informers().storeOf(resourceOf(kind)).recordKnown(object);
-    if (previous === undefined) this.#notifyReaders(kind, { event: 'add', key: objectKey, object: kept });
-    else if (previous.object.metadata.resourceVersion !== kept.metadata.resourceVersion)
-      this.#notifyReaders(kind, { event: 'update', key: objectKey, object: kept, previous: previous.object });
+    if (previous === undefined) this.#notifyReaders(kind, { event: 'add', key: objectKey, object: limitedObject });
+    else if (previous.object.metadata.resourceVersion !== limitedObject.metadata.resourceVersion)
+      this.#notifyReaders(kind, { event: 'update', key: objectKey, object: limitedObject, previous: previous.object });
   }
 
-  #limited(kind: ReferencedDataKind, namespace: string, object: KubernetesObject): KubernetesObject {
+  #withLimits(kind: ReferencedDataKind, namespace: string, object: KubernetesObject): KubernetesObject {
     const bytes = heapBytesOf(object);
-    const taken = this.#bytesOfNamespace.get(namespace) ?? 0;
+    const usedBytes = this.#bytesOfNamespace.get(namespace) ?? 0;
     const reason =
       bytes > maxReferencedObjectBytes
         ? `is too large: the fields that are read have ${bytes} bytes, the limit is ${maxReferencedObjectBytes}`
-        : taken + bytes > maxReferencedNamespaceBytes
-          ? `is not kept: the limit for all referenced Secrets and ConfigMaps of namespace ${namespace} is ${maxReferencedNamespaceBytes} bytes, of which others take ${taken}; remove references that are not needed`
+        : usedBytes + bytes > maxReferencedNamespaceBytes
+          ? `is not kept: the limit for all referenced Secrets and ConfigMaps of namespace ${namespace} is ${maxReferencedNamespaceBytes} bytes, of which others take ${usedBytes}; remove references that are not needed`
           : undefined;
     if (reason === undefined) return object;
     this.#options.refused(kind, `${namespace}/${object.metadata.name}`, reason);
@@ -312,8 +314,8 @@ function namespaceOf(key: ReferenceKey): string {
   return key.slice(key.indexOf(' ') + 1, key.indexOf('/'));
 }
 
-function subtract(sums: Map<string, number>, key: string, by: number): void {
-  const left = (sums.get(key) ?? 0) - by;
-  if (left > 0) sums.set(key, left);
+function subtract(sums: Map<string, number>, key: string, amount: number): void {
+  const remainingSum = (sums.get(key) ?? 0) - amount;
+  if (remainingSum > 0) sums.set(key, remainingSum);
   else sums.delete(key);
 }

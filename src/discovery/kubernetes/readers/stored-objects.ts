@@ -81,20 +81,20 @@ export class StoredObjects implements FollowedObjects {
   /**
    * Reads changes since the last read, alternating between namespaces. Except for the first, a read takes at most {@link defaultMaxReadMs}.
    *
-   * @param held returns the registry's version of an object, which is kept if the newest version has errors
+   * @param activeConfigOf returns the registry's version of an object, which is kept if the newest version has errors
    */
-  *reading(held: (key: string) => Config | undefined): Steps<ObjectsReading> {
+  *reading(activeConfigOf: (key: string) => Config | undefined): Steps<ObjectsReading> {
     this.#isReported = false;
     this.#endDelay();
     this.#lastReadAt = performance.now();
-    const reading: MutableReading = { changes: [], problems: [], recovered: [] };
+    const objectsReading: MutableReading = { changes: [], problems: [], recovered: [] };
     const { maxReadMs = defaultMaxReadMs } = this.#options;
     let workedMs = 0;
     try {
       do {
         for (const [kind, key] of this.#unread.takeRound()) {
           const began = performance.now();
-          this.#read(kind, key, held, reading);
+          this.#read(kind, key, activeConfigOf, objectsReading);
           workedMs += performance.now() - began;
           yield;
         }
@@ -104,41 +104,41 @@ export class StoredObjects implements FollowedObjects {
       this.#unread.endReading();
     }
     if (this.#unread.size > 0 && (!this.#isReported || this.#delayed !== undefined)) this.#reportNow();
-    return reading;
+    return objectsReading;
   }
 
   /** All objects. Rejected ones have their last valid version. */
   *all(): Steps<readonly Config[]> {
-    const found: Config[] = [];
+    const configs: Config[] = [];
     for (const kind of this.#options.kinds) {
       for (const [key] of this.#storeOf(kind).entries()) {
         const config = this.get(`${kind}/${key}`);
-        if (config !== undefined) found.push(config);
+        if (config !== undefined) configs.push(config);
         yield;
       }
     }
-    return found;
+    return configs;
   }
 
   #read(
     kind: KindName,
     object: ObjectKey,
-    held: (key: string) => Config | undefined,
+    activeConfigOf: (key: string) => Config | undefined,
     { changes, problems, recovered }: MutableReading,
   ): void {
     const key = `${kind}/${object}`;
     const previous = this.#problematic.get(key);
     const stored = this.#storeOf(kind).get(object);
     const decoded = stored && decodedObject(this.#options.address, kind, stored);
-    const found = decoded?.problems ?? [];
-    const errors = found.filter(({ severity }) => severity === 'error');
-    if (found.length === 0) this.#problematic.delete(key);
+    const objectProblems = decoded?.problems ?? [];
+    const errors = objectProblems.filter(({ severity }) => severity === 'error');
+    if (objectProblems.length === 0) this.#problematic.delete(key);
     else {
-      const lastGood = errors.length === 0 ? undefined : (previous?.lastGood ?? held(key));
-      this.#problematic.set(key, { problems: found, lastGood });
+      const lastGood = errors.length === 0 ? undefined : (previous?.lastGood ?? activeConfigOf(key));
+      this.#problematic.set(key, { problems: objectProblems, lastGood });
     }
-    problems.push(...found);
-    if (found.length === 0 && previous !== undefined)
+    problems.push(...objectProblems);
+    if (objectProblems.length === 0 && previous !== undefined)
       recovered.push(`${this.#options.address}: ${previous.problems[0]!.object}`);
     if (errors.length > 0 || previous?.problems.some(({ severity }) => severity === 'error')) {
       const { generation } = decoded ?? {};

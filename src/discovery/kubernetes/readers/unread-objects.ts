@@ -14,7 +14,7 @@ export class UnreadObjects {
   readonly #namespaces = new Map<string, Map<string, UnreadObject>>();
   #size = 0;
   /** Objects of the current read, and those that changed again during it. A read does not read an object twice. */
-  readonly #taken = new Set<string>();
+  readonly #takenKeys = new Set<string>();
   #changedAgain: UnreadObject[] = [];
 
   get size(): number {
@@ -24,7 +24,7 @@ export class UnreadObjects {
   /** An object that is already in the queue keeps its position. */
   add(kind: KindName, key: ObjectKey): void {
     const id = `${kind} ${key}`;
-    if (this.#taken.has(id)) {
+    if (this.#takenKeys.has(id)) {
       this.#changedAgain.push([kind, key]);
       return;
     }
@@ -44,7 +44,7 @@ export class UnreadObjects {
       objects.delete(id);
       this.#size--;
       if (objects.size === 0) this.#namespaces.delete(namespace);
-      this.#taken.add(id);
+      this.#takenKeys.add(id);
       yield object;
     }
   }
@@ -52,7 +52,7 @@ export class UnreadObjects {
   /** Makes objects that changed during the read available for the next one. */
   endReading(): void {
     const again = this.#changedAgain;
-    this.#taken.clear();
+    this.#takenKeys.clear();
     this.#changedAgain = [];
     for (const [kind, key] of again) this.add(kind, key);
   }

@@ -17,15 +17,15 @@ export function heapBytesOf(value: unknown): number {
   let bytes = 0;
   let slots = 0;
   // Not recursive, because an object of 3 MB can have a million levels.
-  const left: unknown[] = [value];
+  const unvisitedValues: unknown[] = [value];
   const take = (field: unknown): void => {
     slots++;
     // Strings are counted directly instead of queued, because a list can have a hundred thousand.
     if (typeof field === 'string') bytes += textBytes + textLengthBytes(field);
-    else if (typeof field === 'object') left.push(field);
+    else if (typeof field === 'object') unvisitedValues.push(field);
   };
-  while (left.length > 0) {
-    const next = left.pop();
+  while (unvisitedValues.length > 0) {
+    const next = unvisitedValues.pop();
     if (typeof next === 'string') bytes += textBytes + textLengthBytes(next);
     else if (typeof next === 'object' && next !== null) {
       slots = 0;

@@ -20,7 +20,7 @@ const maxSharedTextLength = 10;
 /** Longer than any relevant field name. */
 const maxNameLength = 32;
 
-const [quote, backslash, open, close, openList, closeList, colon, comma] = Buffer.from('"\\{}[]:,');
+const [quote, backslash, openBrace, close, openList, closeList, colon, comma] = Buffer.from('"\\{}[]:,');
 
 const identifyingFields: ReadonlySet<string> = new Set([
   ...['name', 'namespace', 'uid', 'resourceVersion', 'generation', 'creationTimestamp', 'deletionTimestamp', 'labels'],
@@ -54,12 +54,12 @@ export function withExcess<T extends object>(object: T, reason: string): T {
  */
 export function scanned(
   scan: ObjectScan | undefined,
-  part: Buffer,
+  bytesPart: Buffer,
   all: readonly Buffer[],
   bytes: number,
   level: number,
 ): ObjectScan | undefined {
-  if (scan !== undefined) scan.push(part);
+  if (scan !== undefined) scan.push(bytesPart);
   else if (bytes >= minScannedBytes) {
     const begun = new ObjectScan(level);
     for (const each of all) begun.push(each);
@@ -79,7 +79,7 @@ export class ObjectScan {
   /** Byte ranges of relevant fields' values, by paths such as `type` and `metadata.name`. */
   readonly #ranges = new Map<string, ByteRange>();
   #containers = 0;
-  #at = 0;
+  #offset = 0;
   #inText = false;
   #escaped = false;
   #isName = false;
@@ -104,7 +104,7 @@ export class ObjectScan {
   }
 
   push(bytes: Buffer): void {
-    for (let index = 0; index < bytes.length; index++, this.#at++) {
+    for (let index = 0; index < bytes.length; index++, this.#offset++) {
       const byte = bytes[index]!;
       if (this.#inText) this.#takeText(byte);
       else this.#take(byte);
@@ -167,11 +167,11 @@ export class ObjectScan {
         this.#hashes[1] = this.#seeds[1];
         if (this.#isName) this.#name = '';
         break;
-      case open:
+      case openBrace:
       case openList:
-        this.#containerIsMap.push(byte === open);
+        this.#containerIsMap.push(byte === openBrace);
         this.#containers++;
-        this.#isName = byte === open;
+        this.#isName = byte === openBrace;
         break;
       case close:
       case closeList:
@@ -202,7 +202,7 @@ export class ObjectScan {
   }
 
   #begin(path: string, depth: number): void {
-    const range = { from: this.#at + 1, to: 0 };
+    const range = { from: this.#offset + 1, to: 0 };
     this.#ranges.set(path, range);
     this.#openRanges.push({ range, depth });
   }
@@ -210,7 +210,7 @@ export class ObjectScan {
   #endValue(): void {
     const last = this.#openRanges.at(-1);
     if (last === undefined || last.depth !== this.#containerIsMap.length) return;
-    last.range.to = this.#at;
+    last.range.to = this.#offset;
     this.#openRanges.pop();
   }
 }

@@ -46,13 +46,13 @@ export function refusalOf(object: KubernetesObject): string | undefined {
 export function refusedObject(object: KubernetesObject, reason: string): KubernetesObject {
   const { apiVersion, kind, metadata } = object;
   const { name, namespace, uid, resourceVersion, generation, creationTimestamp } = metadata;
-  const known = Object.entries({ name, namespace, uid, resourceVersion, generation, creationTimestamp }).filter(
+  const knownMetadata = Object.entries({ name, namespace, uid, resourceVersion, generation, creationTimestamp }).filter(
     ([, value]) => value !== undefined,
   );
   return {
     ...(apiVersion !== undefined && { apiVersion }),
     ...(kind !== undefined && { kind }),
-    metadata: Object.fromEntries(known) as unknown as KubernetesObject['metadata'],
+    metadata: Object.fromEntries(knownMetadata) as unknown as KubernetesObject['metadata'],
     [refusal]: reason,
   };
 }
@@ -123,8 +123,8 @@ export class ObjectStore {
     const key = keyOf({ metadata });
     if (this.#objects.get(key) !== undefined || this.#options.keeps?.(key) === false) return;
     const { name, namespace, uid, resourceVersion } = metadata;
-    const known = { name, namespace, uid, resourceVersion } as KubernetesObject['metadata'];
-    this.#put(this.#objects, key, { apiVersion, kind, metadata: known } as KubernetesObject);
+    const knownMetadata = { name, namespace, uid, resourceVersion } as KubernetesObject['metadata'];
+    this.#put(this.#objects, key, { apiVersion, kind, metadata: knownMetadata } as KubernetesObject);
   }
 
   /**
@@ -178,8 +178,8 @@ export class ObjectStore {
       this.#delete(key);
       return [{ event: 'delete', key, previous }];
     }
-    const kept = this.#put(this.#objects, key, object);
-    return kept === undefined ? [] : changesOf(key, previous, kept);
+    const storedObject = this.#put(this.#objects, key, object);
+    return storedObject === undefined ? [] : changesOf(key, previous, storedObject);
   }
 
   #delete(key: ObjectKey): void {
@@ -196,30 +196,31 @@ export class ObjectStore {
       return object;
     }
     const isCurrent = set === this.#objects;
-    const known = set.bytesOf(key);
+    const currentBytes = set.bytesOf(key);
     // The collected set will replace the current one, whose bytes are therefore not counted.
-    const otherBytes = shares.bytesOf(namespace) - (isCurrent ? known : (this.#objects.bytes.get(namespace) ?? 0));
-    const taken = isCurrent ? otherBytes : otherBytes + (set.bytes.get(namespace) ?? 0) - known;
+    const otherBytes =
+      shares.bytesOf(namespace) - (isCurrent ? currentBytes : (this.#objects.bytes.get(namespace) ?? 0));
+    const usedBytes = isCurrent ? otherBytes : otherBytes + (set.bytes.get(namespace) ?? 0) - currentBytes;
     const bytes = heapBytesOf(object);
     const isKnown = set.get(key) !== undefined;
     const current = this.#objects.get(key);
-    if (taken + bytes <= shares.maxBytes) {
+    if (usedBytes + bytes <= shares.maxBytes) {
       set.set(key, object, bytes);
-      if (isCurrent) shares.add(namespace, bytes - known);
+      if (isCurrent) shares.add(namespace, bytes - currentBytes);
       return object;
     }
     const reason =
       `is too large (${bytes} bytes in memory): the limit for all objects of namespace ${namespace} is ${shares.maxBytes} bytes, ` +
-      `of which others take ${taken}; delete objects, or raise the memory limit of the control plane`;
+      `of which others take ${usedBytes}; delete objects, or raise the memory limit of the control plane`;
     if (!isKnown && (set.refused.get(namespace) ?? 0) >= maxNamedRefusals) {
       set.countRefused(namespace);
       return undefined;
     }
     const stub = refusedObject(object, reason);
     // The last accepted version may still be active, so its size still counts towards the limit.
-    const charged = Math.max(known, heapBytesOf(stub));
+    const charged = Math.max(currentBytes, heapBytesOf(stub));
     set.set(key, stub, charged);
-    if (isCurrent) shares.add(namespace, charged - known);
+    if (isCurrent) shares.add(namespace, charged - currentBytes);
     if (current === undefined || refusalOf(current) === undefined) refused?.(key, reason);
     return stub;
   }
@@ -279,15 +280,15 @@ class ObjectSet {
     else this.refused.delete(namespace);
   }
 
-  countRefused(namespace: string, by = 1): void {
-    const count = (this.refused.get(namespace) ?? 0) + by;
+  countRefused(namespace: string, amount = 1): void {
+    const count = (this.refused.get(namespace) ?? 0) + amount;
     if (count > 0) this.refused.set(namespace, count);
     else this.refused.delete(namespace);
   }
 
   #forgetRefusal(key: ObjectKey): void {
-    const known = this.#objects.get(key);
-    if (known !== undefined && refusalOf(known) !== undefined) this.countRefused(namespaceOf(key), -1);
+    const currentObject = this.#objects.get(key);
+    if (currentObject !== undefined && refusalOf(currentObject) !== undefined) this.countRefused(namespaceOf(key), -1);
   }
 
   #count(key: ObjectKey, bytes: number): void {

@@ -27,14 +27,14 @@ export class RefusedObjectLog {
 
   /** @param reason verb phrase, such as "is too large: …" */
   report(kind: string, key: ObjectKey, reason: string): void {
-    const place = `${kind} ${key.slice(0, key.indexOf('/'))}`;
-    const last = this.#lastWarnings.get(place);
+    const namespaceKey = `${kind} ${key.slice(0, key.indexOf('/'))}`;
+    const last = this.#lastWarnings.get(namespaceKey);
     if (last !== undefined && this.#now() - last.at < minIntervalMs) {
       last.suppressed++;
       return;
     }
     if (this.#lastWarnings.size >= maxRemembered) this.#lastWarnings.clear();
-    this.#lastWarnings.set(place, { at: this.#now(), suppressed: 0 });
+    this.#lastWarnings.set(namespaceKey, { at: this.#now(), suppressed: 0 });
     const similar = last?.suppressed ?? 0;
     this.#warn({ kind, object: key, reason, ...(similar > 0 && { similar }) });
   }

@@ -62,8 +62,8 @@ export class SharedTexts {
 
   shareText(text: string): string {
     if (text.length > maxSharedCharacters) return text;
-    const known = this.#texts.get(text);
-    if (known !== undefined) return known;
+    const sharedText = this.#texts.get(text);
+    if (sharedText !== undefined) return sharedText;
     // Clears the cache, because it also contains texts of deleted objects.
     if (this.#texts.size >= this.#maxEntries || this.#textCharacters + text.length > this.#maxCharacters) {
       this.#texts.clear();
@@ -77,8 +77,8 @@ export class SharedTexts {
   shareValue<Value extends object>(value: Value): Value {
     const json = JSON.stringify(value);
     if (json.length > maxSharedCharacters) return value;
-    const known = this.#values.get(json);
-    if (known !== undefined) return known as Value;
+    const sharedValue = this.#values.get(json);
+    if (sharedValue !== undefined) return sharedValue as Value;
     if (this.#values.size >= this.#maxEntries || this.#valueCharacters + json.length > this.#maxCharacters) {
       this.#values.clear();
       this.#valueCharacters = 0;
@@ -100,13 +100,13 @@ export function trimmed(
   { metadataOnly = false, keepsData = false, digestsData = false }: KeptParts = {},
 ): KubernetesObject {
   const { apiVersion: _, kind: __, metadata, ...body } = object;
-  const kept = keepsData ? undefined : keptFieldsByKind.get(`${resource.group}/${resource.kind}`);
-  const fields = metadataOnly ? {} : (kept?.(body, shared) ?? body);
+  const pickFields = keepsData ? undefined : keptFieldsByKind.get(`${resource.group}/${resource.kind}`);
+  const fields = metadataOnly ? {} : (pickFields?.(body, shared) ?? body);
   return {
     // List items have no `apiVersion`.
     apiVersion: shared.shareText(apiVersionOf(resource)),
     kind: shared.shareText(resource.kind),
-    metadata: keepsData ? fullMetadata(metadata) : trimmedMetadata(metadata, shared, keptAnnotationsOf(kept)),
+    metadata: keepsData ? fullMetadata(metadata) : trimmedMetadata(metadata, shared, keptAnnotationsOf(pickFields)),
     ...(digestsData ? digested(fields) : fields),
   };
 }
@@ -119,9 +119,11 @@ function fullMetadata({ managedFields: _, selfLink: __, ...metadata }: ObjectMet
 }
 
 /** @returns the annotations to keep, or `undefined` for none */
-function keptAnnotationsOf(kept: ((object: Fields, shared: SharedTexts) => Fields) | undefined): RegExp | undefined {
-  if (kept === namespaceFields) return keptNamespaceAnnotations;
-  return kept === undefined || kept === serviceFields ? keptAnnotations : undefined;
+function keptAnnotationsOf(
+  pickFields: ((object: Fields, shared: SharedTexts) => Fields) | undefined,
+): RegExp | undefined {
+  if (pickFields === namespaceFields) return keptNamespaceAnnotations;
+  return pickFields === undefined || pickFields === serviceFields ? keptAnnotations : undefined;
 }
 
 function trimmedMetadata(metadata: ObjectMeta, shared: SharedTexts, readAnnotations: RegExp | undefined): ObjectMeta {
@@ -181,7 +183,7 @@ function configMapFields({ data, binaryData }: Fields): Fields {
 }
 
 function podFields({ spec, status }: Fields, shared: SharedTexts): Fields {
-  const kept = picked(spec, ['nodeName', 'serviceAccountName', 'hostname', 'subdomain'], shared);
+  const pickedFields = picked(spec, ['nodeName', 'serviceAccountName', 'hostname', 'subdomain'], shared);
   const { containers, initContainers } = isRecord(spec) ? spec : {};
   const withPorts = containersWithPorts(containers, shared);
   const sidecars = containersWithPorts(initContainers, shared).filter(
@@ -193,7 +195,7 @@ function podFields({ spec, status }: Fields, shared: SharedTexts): Fields {
     .filter(({ type }) => type === 'Ready');
   return {
     spec: {
-      ...{ ...kept, containers: shared.shareValue(withPorts) },
+      ...{ ...pickedFields, containers: shared.shareValue(withPorts) },
       ...(sidecars.length > 0 && { initContainers: shared.shareValue(sidecars) }),
     },
     status: { ...state, conditions: shared.shareValue(conditions) },
@@ -228,19 +230,19 @@ function serviceFields({ spec, status }: Fields, shared: SharedTexts): Fields {
 
 /** Fields that `src/model/kinds/kubernetes/endpoint-slice.ts` decodes. */
 function sliceFields({ addressType, endpoints, ports }: Fields, shared: SharedTexts): Fields {
-  const ofEndpoint = ['addresses', 'conditions', 'hostname', 'nodeName', 'targetRef'];
-  const ofReference = ['kind', 'name', 'namespace'];
+  const endpointFields = ['addresses', 'conditions', 'hostname', 'nodeName', 'targetRef'];
+  const referenceFields = ['kind', 'name', 'namespace'];
   return {
     ...(addressType !== undefined && { addressType }),
     ...(endpoints !== undefined && {
       endpoints: Array.isArray(endpoints)
         ? endpoints.map((endpoint) => {
             if (!isRecord(endpoint)) return endpoint;
-            const kept = picked(endpoint, ofEndpoint, shared);
-            const { conditions, targetRef } = kept;
-            if (isRecord(conditions)) kept.conditions = shared.shareValue(conditions);
-            if (isRecord(targetRef)) kept.targetRef = picked(targetRef, ofReference, shared);
-            return kept;
+            const pickedFields = picked(endpoint, endpointFields, shared);
+            const { conditions, targetRef } = pickedFields;
+            if (isRecord(conditions)) pickedFields.conditions = shared.shareValue(conditions);
+            if (isRecord(targetRef)) pickedFields.targetRef = picked(targetRef, referenceFields, shared);
+            return pickedFields;
           })
         : endpoints,
     }),

@@ -106,7 +106,7 @@ export class ConnectionPool {
   async #opened(signal: AbortSignal): Promise<void> {
     for (;;) {
       try {
-        return await rejectOnAbort(this.#open(), signal);
+        return await rejectOnAbort(this.#openConnection(), signal);
       } catch (error) {
         const isReplaced = error instanceof ApiError && error.failure.kind === 'aborted' && !signal.aborted;
         if (!isReplaced) throw error;
@@ -115,7 +115,7 @@ export class ConnectionPool {
   }
 
   /** Opens one connection at a time, so that fifty starting informers share it. */
-  #open(): Promise<void> {
+  #openConnection(): Promise<void> {
     if (this.#opening === undefined) {
       const cancel = new AbortController();
       const done = this.#connect(cancel.signal);
@@ -142,11 +142,11 @@ export class ConnectionPool {
 
   /** Files and plugins must provide credentials within the timeout of a connection, because other requests wait for it. */
   async #tls(signal: AbortSignal): Promise<TlsMaterial> {
-    const late = AbortSignal.timeout(this.#connectLimitMs);
+    const connectTimeout = AbortSignal.timeout(this.#connectLimitMs);
     try {
-      return await rejectOnAbort(this.#access.tls(signal), AbortSignal.any([signal, late]));
+      return await rejectOnAbort(this.#access.tls(signal), AbortSignal.any([signal, connectTimeout]));
     } catch (error) {
-      if (!late.aborted || signal.aborted) throw error;
+      if (!connectTimeout.aborted || signal.aborted) throw error;
       throw new ApiError({
         kind: 'timeout',
         message: `no credentials for a connection within ${this.#connectLimitMs} ms`,

@@ -80,7 +80,7 @@ export class Http2ApiServer implements ApiServer {
     const take = onItem ?? ((object) => void items.push(object));
     const reader = new ListItems((item) => {
       if (!hasMetadata(item)) throw invalid('an object in the list has no metadata');
-      take(this.#kept(item, resource, options));
+      take(this.#keptObject(item, resource, options));
     });
     const query = {
       ...selectionQuery(options),
@@ -107,9 +107,9 @@ export class Http2ApiServer implements ApiServer {
     const end = { events: 0, skipped: 0 };
     // Aborted on an ERROR event, so that further lines of the same chunk are ignored.
     const ended = new AbortController();
-    const lines = new JsonLines((line) => {
+    const jsonLines = new JsonLines((watchLine) => {
       if (ended.signal.aborted || signal.aborted) return;
-      const event = this.#eventOf(line, resource, options);
+      const event = this.#eventOf(watchLine, resource, options);
       if (event === undefined) {
         end.skipped++;
         return;
@@ -133,7 +133,7 @@ export class Http2ApiServer implements ApiServer {
     const path = this.#path(pathOf(resource, options.namespace), query);
     const totalMs = options.timeoutSeconds * 1_000 + this.#limits.watchGraceMs;
     try {
-      await this.#get(path, accept, asReader(lines), totalMs, signal, ended.signal);
+      await this.#get(path, accept, asReader(jsonLines), totalMs, signal, ended.signal);
     } catch (error) {
       if (!ended.signal.aborted || signal.aborted || this.#closed.signal.aborted) throw error;
     }
@@ -234,13 +234,13 @@ export class Http2ApiServer implements ApiServer {
   }
 
   #path(path: string, query: Readonly<Record<string, string | undefined>>): string {
-    const given = Object.entries(query).filter((entry): entry is [string, string] => entry[1] !== undefined);
-    const search = new URLSearchParams(given).toString();
+    const setParameters = Object.entries(query).filter((entry): entry is [string, string] => entry[1] !== undefined);
+    const search = new URLSearchParams(setParameters).toString();
     const basePath = this.#access.server.pathname.replace(/\/+$/, '');
     return `${basePath}${path}${search === '' ? '' : `?${search}`}`;
   }
 
-  #kept(
+  #keptObject(
     object: Readonly<Record<string, unknown>> & { readonly metadata: ObjectMeta },
     resource: ApiResource,
     selection: Selection,
@@ -251,9 +251,9 @@ export class Http2ApiServer implements ApiServer {
     return withExcess({ apiVersion: apiVersionOf(resource), kind: resource.kind, metadata }, excess);
   }
 
-  #eventOf(line: unknown, resource: ApiResource, selection: Selection): WatchEvent | undefined {
-    if (!isRecord(line) || !isRecord(line.object)) throw invalid('a line of the watch is not a watch event');
-    const { type, object } = line;
+  #eventOf(watchLine: unknown, resource: ApiResource, selection: Selection): WatchEvent | undefined {
+    if (!isRecord(watchLine) || !isRecord(watchLine.object)) throw invalid('a line of the watch is not a watch event');
+    const { type, object } = watchLine;
     switch (type) {
       case 'ERROR':
         return { type, object };
@@ -269,7 +269,7 @@ export class Http2ApiServer implements ApiServer {
           object.kind === resource.kind || (selection.metadataOnly === true && object.kind === 'PartialObjectMetadata');
         if (!isOfKind) return undefined;
         if (!hasMetadata(object)) throw invalid('an object in the watch has no metadata');
-        return { type, object: this.#kept(object, resource, selection) };
+        return { type, object: this.#keptObject(object, resource, selection) };
       }
       default:
         return undefined;
@@ -296,8 +296,8 @@ function serverLimit(method: ApiRequest['method'], timeoutMs: number): Record<st
 }
 
 function requestPath({ resource, namespace, name, subresource }: ApiRequest): string {
-  const parts = [name, subresource].filter((part) => part !== undefined);
-  return [pathOf(resource, namespace), ...parts.map(encodeURIComponent)].join('/');
+  const pathSegments = [name, subresource].filter((segment) => segment !== undefined);
+  return [pathOf(resource, namespace), ...pathSegments.map(encodeURIComponent)].join('/');
 }
 
 /** Checks the types of fields that informers use. An object with a numeric version would never be found again. */

@@ -33,14 +33,14 @@ export class JsonLines {
    * unknown path
    */
   push(chunk: Buffer): void {
-    let from = 0;
-    for (let end = chunk.indexOf(newline); end >= 0; end = chunk.indexOf(newline, from)) {
-      this.#addPart(chunk.subarray(from, end));
-      from = end + 1;
+    let start = 0;
+    for (let end = chunk.indexOf(newline); end >= 0; end = chunk.indexOf(newline, start)) {
+      this.#addPart(chunk.subarray(start, end));
+      start = end + 1;
       this.#endLine();
     }
     // Copied, because HTTP/2 chunks have been overwritten after their event (Node 24.21).
-    if (from < chunk.length) this.#addPart(Buffer.from(chunk.subarray(from)));
+    if (start < chunk.length) this.#addPart(Buffer.from(chunk.subarray(start)));
   }
 
   #addPart(part: Buffer): void {

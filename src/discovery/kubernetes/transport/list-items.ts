@@ -9,13 +9,13 @@ import { maxObjectBytes, parsedJson } from './json-lines.ts';
 /** Maximum size of the text outside the items: a few hundred bytes and a continue token. */
 const maxFrameBytes = 64 * 1024;
 
-const [quote, backslash, open, close, openList, closeList] = Buffer.from('"\\{}[]');
+const [quote, backslash, openBrace, close, openList, closeList] = Buffer.from('"\\{}[]');
 
 export class ListItems {
   readonly #onItem: (item: unknown) => void;
   readonly #maxBytes: number;
   #frame = '';
-  #parts: Buffer[] = [];
+  #itemParts: Buffer[] = [];
   #bytes = 0;
   #depth = 0;
   #inText = false;
@@ -36,9 +36,9 @@ export class ListItems {
   /** @throws ApiError `invalid` */
   push(chunk: Buffer): void {
     // Index of the first byte that is not stored yet.
-    let from = 0;
-    for (let at = 0; at < chunk.length; at++) {
-      const byte = chunk[at];
+    let start = 0;
+    for (let charIndex = 0; charIndex < chunk.length; charIndex++) {
+      const byte = chunk[charIndex];
       if (this.#inText) {
         if (this.#escaped) this.#escaped = false;
         else if (byte === backslash) this.#escaped = true;
@@ -49,14 +49,14 @@ export class ListItems {
         case quote:
           this.#inText = true;
           break;
-        case open:
+        case openBrace:
         case openList:
           // Skips the comma before the item.
-          if (this.#inItems && this.#depth === 2) from = at;
+          if (this.#inItems && this.#depth === 2) start = charIndex;
           this.#depth++;
           if (byte === openList && this.#depth === 2 && !this.#inItems) {
-            this.#keepFrame(chunk.subarray(from, at + 1));
-            from = at + 1;
+            this.#keepFrame(chunk.subarray(start, charIndex + 1));
+            start = charIndex + 1;
             this.#inItems = /(?<!\\)"items"\s*:\s*\[$/.test(this.#frame.slice(-64));
           }
           break;
@@ -65,20 +65,20 @@ export class ListItems {
           this.#depth--;
           if (!this.#inItems) break;
           if (this.#depth === 2) {
-            this.#keepItem(chunk.subarray(from, at + 1));
+            this.#keepItem(chunk.subarray(start, charIndex + 1));
             this.#endItem();
-            from = at + 1;
+            start = charIndex + 1;
           } else if (this.#depth === 1) {
             this.#inItems = false;
-            from = at;
+            start = charIndex;
           }
           break;
       }
     }
-    const rest = chunk.subarray(from);
-    if (!this.#inItems) this.#keepFrame(rest);
+    const remainingBytes = chunk.subarray(start);
+    if (!this.#inItems) this.#keepFrame(remainingBytes);
     // Copied as in json-lines.ts, because the chunk may be overwritten after its event.
-    else if (this.#depth > 2) this.#keepItem(Buffer.from(rest));
+    else if (this.#depth > 2) this.#keepItem(Buffer.from(remainingBytes));
   }
 
   /**
@@ -89,22 +89,22 @@ export class ListItems {
     return parsedJson(this.#frame, 'the list');
   }
 
-  #keepFrame(part: Buffer): void {
-    this.#frame += part.toString('latin1');
+  #keepFrame(bytesPart: Buffer): void {
+    this.#frame += bytesPart.toString('latin1');
     if (this.#frame.length > maxFrameBytes)
       throw invalid(`the list has more than ${maxFrameBytes} bytes besides its items`);
   }
 
-  #keepItem(part: Buffer): void {
-    this.#bytes += part.length;
+  #keepItem(bytesPart: Buffer): void {
+    this.#bytes += bytesPart.length;
     if (this.#bytes > this.#maxBytes) throw invalid(`an object in the list exceeds ${this.#maxBytes} bytes`);
-    this.#parts.push(part);
-    this.#scan = scanned(this.#scan, part, this.#parts, this.#bytes, 0);
+    this.#itemParts.push(bytesPart);
+    this.#scan = scanned(this.#scan, bytesPart, this.#itemParts, this.#bytes, 0);
   }
 
   #endItem(): void {
-    const [item, scan] = [Buffer.concat(this.#parts, this.#bytes), this.#scan];
-    this.#parts = [];
+    const [item, scan] = [Buffer.concat(this.#itemParts, this.#bytes), this.#scan];
+    this.#itemParts = [];
     this.#bytes = 0;
     this.#scan = undefined;
     if (scan?.excess !== undefined) this.#onItem(scan.objectIn(item));

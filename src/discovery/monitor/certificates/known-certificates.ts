@@ -51,25 +51,34 @@ export async function certificatesView(
   sources: CertificateSources,
   { now, max, turns }: { readonly now: Date; readonly max: number; readonly turns: Turns },
 ): Promise<CertificatesView> {
-  const found: KnownCertificate[] = [...ofAuthority(sources), ...ofServer(sources), ...ofWorkloads(sources)];
+  const certificates: KnownCertificate[] = [
+    ...certificatesOfAuthority(sources),
+    ...certificatesOfServer(sources),
+    ...certificatesOfWorkloads(sources),
+  ];
   const unread: string[] = [];
   let secrets = 0;
   for (const secret of sources.secrets) {
     if (++secrets > maxSecrets) continue;
-    const read = ofSecret(secret);
-    if (typeof read !== 'string') found.push(...read);
+    const read = certificatesOfSecret(secret);
+    if (typeof read !== 'string') certificates.push(...read);
     else if (unread.length < maxUnread) unread.push(read);
     await turns.rest();
   }
   if (secrets > maxSecrets) unread.unshift(`${secrets - maxSecrets} Secrets beyond the first ${maxSecrets}`);
-  found.sort((one, other) => (one.expires < other.expires ? -1 : one.expires > other.expires ? 1 : 0));
+  certificates.sort((one, other) => (one.expires < other.expires ? -1 : one.expires > other.expires ? 1 : 0));
   const counts = new Map<string, number>();
-  for (const { kind } of found) counts.set(kind, (counts.get(kind) ?? 0) + 1);
+  for (const { kind } of certificates) counts.set(kind, (counts.get(kind) ?? 0) + 1);
   if (sources.workloads.count > 0) counts.set('workload', sources.workloads.count);
-  return { now: now.toISOString(), counts: Object.fromEntries(counts), certificates: found.slice(0, max), unread };
+  return {
+    now: now.toISOString(),
+    counts: Object.fromEntries(counts),
+    certificates: certificates.slice(0, max),
+    unread,
+  };
 }
 
-function* ofAuthority({ authority, trusted }: CertificateSources): Iterable<KnownCertificate> {
+function* certificatesOfAuthority({ authority, trusted }: CertificateSources): Iterable<KnownCertificate> {
   const listed = new Set<string>();
   const renewal = 'root rotation, see docs/identity.md';
   for (const { path } of authority?.authorities ?? []) {
@@ -87,23 +96,23 @@ function* ofAuthority({ authority, trusted }: CertificateSources): Iterable<Know
   for (const certificate of trusted) {
     if (listed.has(certificate.sha256)) continue;
     listed.add(certificate.sha256);
-    const place = 'the owner of the mesh configuration or of the bundle endpoint';
+    const renewedBy = 'the owner of the mesh configuration or of the bundle endpoint';
     yield {
       kind: 'trusted root',
       name: displayNameOf(certificate),
       expires: certificate.notAfter.toISOString(),
-      renewal: place,
+      renewal: renewedBy,
     };
   }
 }
 
-function* ofServer({ server }: CertificateSources): Iterable<KnownCertificate> {
+function* certificatesOfServer({ server }: CertificateSources): Iterable<KnownCertificate> {
   if (server === undefined) return;
   const renewal = server.from === 'files' ? 'the owner of --tlsCertFile' : 'the control plane';
   yield { kind: 'server', name: 'secure xDS port and webhooks', expires: server.notAfter.toISOString(), renewal };
 }
 
-function* ofWorkloads({ workloads }: CertificateSources): Iterable<KnownCertificate> {
+function* certificatesOfWorkloads({ workloads }: CertificateSources): Iterable<KnownCertificate> {
   for (const { identity, node, endsAt } of workloads.first) {
     const name = node === '' ? identity : `${identity} (${node})`;
     yield { kind: 'workload', name, expires: new Date(endsAt).toISOString(), renewal: 'its agent' };
@@ -113,7 +122,7 @@ function* ofWorkloads({ workloads }: CertificateSources): Iterable<KnownCertific
 const readSecrets = new WeakMap<object, readonly KnownCertificate[] | string>();
 
 /** Parsing is slow, so the result is cached by Secret version. @returns an explanation if there is no valid certificate */
-function ofSecret(secret: Config<Secret>): readonly KnownCertificate[] | string {
+function certificatesOfSecret(secret: Config<Secret>): readonly KnownCertificate[] | string {
   let read = readSecrets.get(secret);
   if (read === undefined) {
     read = certificatesOf(secret);
@@ -123,7 +132,7 @@ function ofSecret(secret: Config<Secret>): readonly KnownCertificate[] | string 
 }
 
 function certificatesOf({ namespace, name, spec }: Config<Secret>): readonly KnownCertificate[] | string {
-  const found: KnownCertificate[] = [];
+  const certificates: KnownCertificate[] = [];
   for (const entry of certificateEntries) {
     const bytes = secretBytes(spec, entry);
     if (bytes === undefined) continue;
@@ -134,7 +143,7 @@ function certificatesOf({ namespace, name, spec }: Config<Secret>): readonly Kno
         .map(({ der }) => new X509Certificate(der).validToDate.getTime());
       if (ends.length === 0) return `Secret ${namespace}/${name}: ${entry} has no certificate`;
       const expires = new Date(Math.min(...ends)).toISOString();
-      found.push({
+      certificates.push({
         kind: 'secret',
         name: `${namespace}/${name} ${entry}`,
         expires,
@@ -145,5 +154,5 @@ function certificatesOf({ namespace, name, spec }: Config<Secret>): readonly Kno
       return `Secret ${namespace}/${name}: ${entry} is not a certificate in PEM`;
     }
   }
-  return found;
+  return certificates;
 }

@@ -152,18 +152,18 @@ export function configDumpParts(connection: ConnectionView, node: MeshNode, quer
     typesParameter === null
       ? typeUrl !== endpointType || withEndpoints
       : typesParameter.split(',').some((name) => ownValue(shortNames, name.trim()) === typeUrl);
-  const parts = new Map(
+  const dumpSections = new Map(
     sections
       .filter(([typeUrl]) => isRequested(typeUrl))
       .map(([typeUrl, section]) => [typeUrl, sectionOf(typeUrl, section, connection, node)]),
   );
-  if (typesParameter !== null) return [...parts.values()];
+  if (typesParameter !== null) return [...dumpSections.values()];
   // Tools expect this section of Envoy's dump.
   const bootstrap = anyPack(BootstrapConfigDumpSchema, create(BootstrapConfigDumpSchema));
   const scopedRoutes = anyPack(ScopedRoutesConfigDumpSchema, create(ScopedRoutesConfigDumpSchema));
   const order = [clusterType, endpointType, listenerType, 'scoped', routeType, secretType, extensionType];
-  parts.set('scoped', scopedRoutes);
-  return [bootstrap, ...order.flatMap((typeUrl) => parts.get(typeUrl) ?? [])];
+  dumpSections.set('scoped', scopedRoutes);
+  return [bootstrap, ...order.flatMap((typeUrl) => dumpSections.get(typeUrl) ?? [])];
 }
 
 export function dumpOfType(typeUrl: string, connection: ConnectionView, node: MeshNode): object {

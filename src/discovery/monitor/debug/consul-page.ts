@@ -17,16 +17,17 @@ export const consulPages: readonly DebugPage[] = [
           'forbidden: a response can be accepted only from this host, with the token of the debugger',
           403,
         );
-      const found = consul.datacenters().find(({ registry }) => registry === accepted);
-      if (found === undefined) {
-        const known = consul.datacenters().map(({ registry }) => registry);
+      const datacenter = consul.datacenters().find(({ registry }) => registry === accepted);
+      if (datacenter === undefined) {
+        const registryNames = consul.datacenters().map(({ registry }) => registry);
         return textReply(
-          `accept must be one of ${known.join(', ')}, got ${JSON.stringify(accepted.slice(0, 100))}`,
+          `accept must be one of ${registryNames.join(', ')}, got ${JSON.stringify(accepted.slice(0, 100))}`,
           400,
         );
       }
-      if (found.condition !== 'held') return textReply(`rejected: ${accepted} has no response that is held back`, 409);
-      consul.accept(found.datacenter);
+      if (datacenter.condition !== 'held')
+        return textReply(`rejected: ${accepted} has no response that is held back`, 409);
+      consul.accept(datacenter.datacenter);
       return textReply('accepted: GET this page for the progress', 202);
     },
   },

@@ -86,7 +86,7 @@ function briefEndpoints({ state }: DebugSources): string {
     for (const [namespace, list] of byNamespace) {
       for (const [port, endpoints] of Map.groupBy(list, ({ servicePortName }) => servicePortName)) {
         lines.push(
-          `${host}|${port} ${namespace} ${endpoints.map(({ address, port: at }) => `${address}:${at}`).join(' ')}`,
+          `${host}|${port} ${namespace} ${endpoints.map(({ address, port: endpointPort }) => `${address}:${endpointPort}`).join(' ')}`,
         );
       }
     }

@@ -86,21 +86,21 @@ function oneType(typeUrl: string): DebugPage['respond'] {
 function scopeOf({ proxy, context }: MeshNode): object {
   const scope = context.sidecarScopeFor(proxy);
   const { namespace, sidecar, outboundTrafficPolicy, services, egressListeners } = scope;
-  const named = [...new Set(services.map(({ hostname }) => hostname))];
+  const hostnames = [...new Set(services.map(({ hostname }) => hostname))];
   return {
     version: context.version,
     name: sidecar?.name ?? 'default-sidecar',
     namespace,
     outboundTrafficPolicy,
     services: services.map(nameOf),
-    egressListenerServices: egressListeners.map(({ port, bind, captureMode, services: seen }) => ({
+    egressListenerServices: egressListeners.map(({ port, bind, captureMode, services: visibleServices }) => ({
       ...(port !== undefined && { port }),
       ...(bind !== undefined && { bind }),
       captureMode,
-      services: seen.map(nameOf),
+      services: visibleServices.map(nameOf),
     })),
     servicesByHostname: Object.fromEntries(
-      named.flatMap((hostname) => {
+      hostnames.flatMap((hostname) => {
         const service = scope.serviceByHostname(hostname);
         return service === undefined ? [] : [[hostname, nameOf(service)]];
       }),
@@ -122,8 +122,8 @@ function nameOf({ namespace, hostname }: { readonly namespace: string; readonly 
 /** Policies that select the proxy, in order of application. */
 function policies({ state }: DebugSources, { proxy, shape, context }: MeshNode, ...lists: PolicyList[]): HttpReply {
   const inForce = context.policiesFor(shape);
-  const found = lists.flatMap((list): readonly Config[] => inForce[list]);
+  const appliedConfigs = lists.flatMap((list): readonly Config[] => inForce[list]);
   const { rootNamespace } = state.mesh;
-  const policies = found.map((config) => asKubernetesObject(config, rootNamespace));
+  const policies = appliedConfigs.map((config) => asKubernetesObject(config, rootNamespace));
   return okReply({ proxy: proxy.id, rootNamespace, policies });
 }

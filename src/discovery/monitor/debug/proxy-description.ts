@@ -106,7 +106,7 @@ export function describeProxies(connections: readonly ConnectionView[], resource
 
 function envoyOf(build: EnvoyBuild | undefined): Pick<ProxyDescription, 'envoy' | 'envoyProblem'> {
   const problems = [unsupportedEnvoyText(build?.version), wasmUnsupportedReason(build)].filter(
-    (one) => one !== undefined,
+    (description) => description !== undefined,
   );
   return {
     ...(build?.version && { envoy: envoyVersionText(build.version) }),

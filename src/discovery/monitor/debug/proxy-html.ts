@@ -33,8 +33,10 @@ function overview(proxies: readonly ProxyDescription[]): string {
 function overviewRow(proxy: ProxyDescription, types: readonly string[]): string {
   const link = `/debug/proxyz?proxyID=${encodeURIComponent(proxy.connectionId)}`;
   const states = types.map((type) => {
-    const found = proxy.types.find((candidate) => candidate.type === type);
-    return found === undefined ? '<td class="none">–</td>' : `<td>${badge(found.state, found.rejected)}</td>`;
+    const typeState = proxy.types.find((candidate) => candidate.type === type);
+    return typeState === undefined
+      ? '<td class="none">–</td>'
+      : `<td>${badge(typeState.state, typeState.rejected)}</td>`;
   });
   return `<tr><td><a href="${markupText(link)}">${markupText(proxy.proxy)}</a></td><td>${markupText(proxy.namespace)}</td>
 <td>${proxy.protocol}</td><td>${time(proxy.connectedAt)}</td>${states.join('')}<td class="number">${waiting(proxy)}</td></tr>`;
@@ -86,11 +88,11 @@ function detailRow(type: TypeDescription): string {
 }
 
 function waitLines(waits: readonly WaitDescription[]): readonly string[] {
-  const shown = waits
+  const shownWaits = waits
     .slice(0, maxWaitLines)
     .map(({ kind, name, why }) => `${kind}: <code>${markupText(name)}</code>: ${markupText(why)}`);
-  const left = waits.length - shown.length;
-  return left === 0 ? shown : [...shown, `${left} more, see the JSON of this page`];
+  const omittedCount = waits.length - shownWaits.length;
+  return omittedCount === 0 ? shownWaits : [...shownWaits, `${omittedCount} more, see the JSON of this page`];
 }
 
 function links({ connectionId }: ProxyDescription): string {
@@ -102,14 +104,14 @@ function links({ connectionId }: ProxyDescription): string {
 
 function summary(proxies: readonly ProxyDescription[]): string {
   const count = (state: SyncState): number => proxies.filter(({ worst }) => worst === state).length;
-  const parts = (['SYNCED', 'STALE', 'ERROR', 'NOT_SENT'] as const).flatMap((state) => {
+  const stateCounts = (['SYNCED', 'STALE', 'ERROR', 'NOT_SENT'] as const).flatMap((state) => {
     return count(state) === 0 ? [] : [`${count(state)} ${badge(state)}`];
   });
   const slow = proxies.filter((proxy) => proxy.slow).length;
-  return [`${proxies.length} connected`, ...parts, ...(slow > 0 ? [`${slow} slow`] : [])].join(', ');
+  return [`${proxies.length} connected`, ...stateCounts, ...(slow > 0 ? [`${slow} slow`] : [])].join(', ');
 }
 
-const words: Readonly<Record<SyncState, string>> = {
+const stateTexts: Readonly<Record<SyncState, string>> = {
   SYNCED: 'synced',
   STALE: 'not acknowledged',
   ERROR: 'rejected',
@@ -117,7 +119,7 @@ const words: Readonly<Record<SyncState, string>> = {
 };
 
 function badge(state: SyncState, why = ''): string {
-  return `<span class="badge ${state}"${why === '' ? '' : ` title="${markupText(why)}"`}>${words[state]}</span>`;
+  return `<span class="badge ${state}"${why === '' ? '' : ` title="${markupText(why)}"`}>${stateTexts[state]}</span>`;
 }
 
 function waiting({ slow, unflushedBytes }: ProxyDescription): string {

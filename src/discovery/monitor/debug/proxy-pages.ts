@@ -73,11 +73,11 @@ function proxies(sources: DebugSources, { query, headers }: PageRequest): HttpRe
   const proxyId = query.get('proxyID') ?? '';
   const meant = sources.connections().filter((connection) => matchesProxyId(connection, proxyId));
   if (proxyId !== '' && meant.length === 0) return textReply('Proxy not connected to this Pilot instance.', 404);
-  const found = describeProxies(meant, sources.resources);
-  if (headers.accept?.includes('text/html') !== true) return okReply(found);
+  const described = describeProxies(meant, sources.resources);
+  if (headers.accept?.includes('text/html') !== true) return okReply(described);
   return {
     status: 200,
-    body: proxiesPage(found, { one: proxyId !== '' }),
+    body: proxiesPage(described, { one: proxyId !== '' }),
     contentType: 'text/html; charset=utf-8',
     headers: { 'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'" },
   };

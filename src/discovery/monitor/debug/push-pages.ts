@@ -16,7 +16,7 @@ export const pushPages: readonly DebugPage[] = [
       const { context, configs, settings } = state;
       const policies = [...configs.byKey.values()].filter(({ kind }) => kind === 'AuthorizationPolicy');
       const resolved = context?.networkGateways.all ?? [];
-      const known = new Set(resolved.map(({ network }) => network));
+      const resolvedNetworks = new Set(resolved.map(({ network }) => network));
       return okReply({
         version: context?.version ?? '',
         services: context?.services.length ?? 0,
@@ -24,7 +24,7 @@ export const pushPages: readonly DebugPage[] = [
         NetworkGateways: resolved,
         // Gateways of the mesh networks whose addresses are unknown.
         UnresolvedGateways: Object.entries(settings.networks.networks).flatMap(([network, { gateways }]) =>
-          known.has(network) ? [] : gateways.map((gateway) => ({ network, ...gateway })),
+          resolvedNetworks.has(network) ? [] : gateways.map((gateway) => ({ network, ...gateway })),
         ),
       });
     },

@@ -12,20 +12,20 @@ interface Host {
 export function registration({ context }: Pick<MeshState, 'context'>): HttpReply {
   if (context === undefined) return { status: 503, body: 'not ready: services are not synced yet\n' };
   const hosts = new Map<string, Host[]>();
-  const seen = new Set<string>();
+  const seenKeys = new Set<string>();
   for (const { hostname, namespace, ports, meshExternal } of context.services) {
     // A service with several addresses is listed once.
-    if (meshExternal || seen.has(`${namespace}/${hostname}`)) continue;
-    seen.add(`${namespace}/${hostname}`);
+    if (meshExternal || seenKeys.has(`${namespace}/${hostname}`)) continue;
+    seenKeys.add(`${namespace}/${hostname}`);
     const endpoints = context.endpointsOf(hostname, namespace);
     for (const { name } of ports) {
       const key = name === '' ? hostname : `${hostname}|${name}`;
       const portEndpoints = endpoints.filter(({ servicePortName }) => servicePortName === name);
-      const known = hosts.get(key) ?? [];
-      hosts.set(key, [...known, ...portEndpoints.map(({ address, port }) => ({ ip_address: address, port }))]);
+      const hostList = hosts.get(key) ?? [];
+      hosts.set(key, [...hostList, ...portEndpoints.map(({ address, port }) => ({ ip_address: address, port }))]);
     }
   }
   const sorted = [...hosts].sort(([a], [b]) => compareText(a, b));
-  const list = sorted.map(([key, found]) => ({ 'service-key': key, hosts: found }));
+  const list = sorted.map(([key, serviceHosts]) => ({ 'service-key': key, hosts: serviceHosts }));
   return { status: 200, body: `${JSON.stringify(list, undefined, 2)}\n`, contentType: 'application/json' };
 }

@@ -88,13 +88,13 @@ export class XdsDebug {
   async #page(names: readonly string[], permission: DebugPermission): Promise<DebugResult> {
     const [command, ...extraNames] = names;
     if (command === undefined || extraNames.length > 0) {
-      return { error: `${debugType} requires exactly one resource name, such as syncz; ${known()}` };
+      return { error: `${debugType} requires exactly one resource name, such as syncz; ${knownPagesText()}` };
     }
     const url = urlOf(`/${command}`);
-    if (url === undefined) return { error: `unknown debug page ${JSON.stringify(command)}; ${known()}` };
+    if (url === undefined) return { error: `unknown debug page ${JSON.stringify(command)}; ${knownPagesText()}` };
     const request = { query: url.searchParams, headers: {}, method: 'GET', caller: 'authenticated' as const };
     const respond = await respondWithPage(this.#options.sources, permission, url.pathname.replace(/^\/+/, ''), request);
-    if (respond === undefined) return { error: `unknown debug page ${JSON.stringify(command)}; ${known()}` };
+    if (respond === undefined) return { error: `unknown debug page ${JSON.stringify(command)}; ${knownPagesText()}` };
     const { status, body } = respond;
     const text = typeof body === 'string' ? body : jsonText(body, url.searchParams.has('pretty'));
     // Tools query the next replica after `not connected`, but stop after an error.
@@ -127,14 +127,14 @@ export class XdsDebug {
     if (proxyID === undefined || extraNames.length > 0) {
       return { error: `${configDumpType} requires exactly one resource name, the ID of a proxy` };
     }
-    let parts: DebugResource[] = [];
+    let debugResources: DebugResource[] = [];
     const query = new URLSearchParams({ proxyID, include_eds: 'true' });
     const respond = await withProxy(
       this.#options.sources,
       { query, headers: {}, method: 'GET', caller: 'authenticated' as const, ...permission },
       async (connection, node) => {
         const { configDumpParts } = await import('./config-dump.ts');
-        parts = configDumpParts(connection, node, query).map(({ typeUrl, value }) => ({
+        debugResources = configDumpParts(connection, node, query).map(({ typeUrl, value }) => ({
           name: proxyID,
           typeUrl,
           value,
@@ -144,7 +144,7 @@ export class XdsDebug {
     );
     // Without resources in the response, tools query the next replica.
     return respond.status === 200 || respond.status === 404
-      ? { resources: parts }
+      ? { resources: debugResources }
       : { error: String(respond.body).trimEnd() };
   }
 
@@ -176,6 +176,6 @@ function clientConfig({ watches }: ConnectionView, { proxy }: MeshNode) {
   });
 }
 
-function known(): string {
+function knownPagesText(): string {
   return `known pages: ${debugPages.map(({ path }) => path).join(', ')}`;
 }

@@ -14,20 +14,20 @@ const maxWarnings = 2_000;
 export const findWarningsAcrossObjects: FindDiagnostics = function* (sources, note) {
   const { context, configs, translationProblems } = sources;
   let beyond = 0;
-  let found = 0;
+  let warningCount = 0;
   for (const problem of translationProblems) {
     yield;
-    if (found < maxWarnings) {
-      found++;
+    if (warningCount < maxWarnings) {
+      warningCount++;
       noteProblem(problem, note);
     } else beyond++;
   }
-  const known = new ObjectsOfControlPlane(configs, context, sources.proxies);
-  for (const warnings of [findConfigWarnings(context, configs, known), findProxyWarnings(sources)]) {
+  const knownObjects = new ObjectsOfControlPlane(configs, context, sources.proxies);
+  for (const warnings of [findConfigWarnings(context, configs, knownObjects), findProxyWarnings(sources)]) {
     for (const warning of warnings) {
       if (warning === undefined) yield;
-      else if (found < maxWarnings) {
-        found++;
+      else if (warningCount < maxWarnings) {
+        warningCount++;
         noteWarning(warning, note);
       } else beyond++;
     }
@@ -40,19 +40,23 @@ function noteWarning(
   note: Parameters<FindDiagnostics>[1],
 ): void {
   const key = keyOf(config);
-  const place = other && placeOf(other);
-  note(`${key} ${code} ${field}`, `${field}: ${message}${place === undefined ? '' : `; see ${placeText(place)}`}`, {
-    ...{ objects: isHidden ? [] : [key], code, field },
-    ...(place && { other: place }),
-    ...(isOfReplica && { isOfReplica }),
-  });
+  const otherPlace = other && placeOf(other);
+  note(
+    `${key} ${code} ${field}`,
+    `${field}: ${message}${otherPlace === undefined ? '' : `; see ${placeText(otherPlace)}`}`,
+    {
+      ...{ objects: isHidden ? [] : [key], code, field },
+      ...(otherPlace && { other: otherPlace }),
+      ...(isOfReplica && { isOfReplica }),
+    },
+  );
 }
 
 /** Gateway API objects have their own status conditions. */
 function noteProblem({ code, key, field = '', message }: Problem, note: Parameters<FindDiagnostics>[1]): void {
   const object = key === undefined ? '' : configKeyText(key);
-  const ofTable = code !== undefined && code in warningTable ? { code: code as WarningCode } : {};
-  note(`${object} ${code} ${field}`, `${field}: ${message}`, { ...{ objects: [object], field }, ...ofTable });
+  const tableCode = code !== undefined && code in warningTable ? { code: code as WarningCode } : {};
+  note(`${object} ${code} ${field}`, `${field}: ${message}`, { ...{ objects: [object], field }, ...tableCode });
 }
 
 function placeOf({ config, field }: ObjectPlace): { readonly object: string; readonly field?: string } {

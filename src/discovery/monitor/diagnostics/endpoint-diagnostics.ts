@@ -25,17 +25,17 @@ export const findHostNameEndpoints: FindDiagnostics = function* ({ context }, no
 export const findEndpointsWithoutAddress: FindDiagnostics = function* ({ context }, note) {
   for (const { hostname, namespace, resolution, origin } of context.services) {
     yield;
-    const left = context
+    const remainingEndpoints = context
       .endpointsOf(hostname, namespace)
       .filter(
         ({ address, network, clusterId }) =>
           address === '' &&
           (resolution !== 'ClientSideLB' || context.networkGateways.to(network, clusterId).length === 0),
       );
-    if (left.length === 0) continue;
+    if (remainingEndpoints.length === 0) continue;
     note(
       `${namespace}/${hostname}`,
-      `endpoints without an address are not sent to proxies: ${addressList(left)}; they are reachable only through a gateway of their network, and only with resolution STATIC`,
+      `endpoints without an address are not sent to proxies: ${addressList(remainingEndpoints)}; they are reachable only through a gateway of their network, and only with resolution STATIC`,
       { objects: [configKeyText(origin)] },
     );
   }
@@ -73,7 +73,7 @@ export const findPlaintextAcrossNetworks: FindDiagnostics = function* ({ context
       const rule = context.destinationRuleFor(client, service);
       for (const { number, name } of service.ports) {
         const behind = remote.filter(({ servicePortName }) => servicePortName === name);
-        for (const subset of ['', ...(rule?.config.spec.subsets ?? []).map((one) => one.name)]) {
+        for (const subset of ['', ...(rule?.config.spec.subsets ?? []).map((ruleSubset) => ruleSubset.name)]) {
           if (behind.length === 0 || isMutualTlsTriedAt({ service, rule, subset, port: number }, context)) continue;
           const origin = rule ? rule.origins.map(configKeyText).join(', ') : 'no DestinationRule';
           note(

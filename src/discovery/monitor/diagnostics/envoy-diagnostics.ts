@@ -12,16 +12,16 @@ export const findUnsupportedEnvoys: FindDiagnostics = function* ({ proxies }, no
     const reason = unsupportedEnvoyText(proxy.envoy?.version);
     if (reason === undefined) continue;
     const version = envoyVersionText(proxy.envoy?.version);
-    const found = byVersion.get(version);
-    if (found === undefined) byVersion.set(version, { reason, first: proxy.id, count: 1 });
-    else found.count++;
+    const versionEntry = byVersion.get(version);
+    if (versionEntry === undefined) byVersion.set(version, { reason, first: proxy.id, count: 1 });
+    else versionEntry.count++;
   }
   for (const [version, { reason, first, count }] of byVersion) note(version, `${proxiesText(first, count)}: ${reason}`);
 };
 
 /** Wasm code that is withheld because Envoy would crash or reject it, by object and version. */
 export const findWithheldWasm: FindDiagnostics = function* ({ proxies }, note) {
-  const found = new Map<
+  const unsupportedByKey = new Map<
     string,
     { readonly reason: string; readonly first: string; readonly object: string; count: number }
   >();
@@ -30,18 +30,18 @@ export const findWithheldWasm: FindDiagnostics = function* ({ proxies }, note) {
     for (const object of withheldWasm(shape, context)) {
       const { kind, namespace, name } = object;
       const key = `${kind} ${namespace}/${name} ${envoyVersionText(proxy.envoy?.version)}`;
-      const one = found.get(key);
-      if (one === undefined)
-        found.set(key, {
+      const unsupportedEntry = unsupportedByKey.get(key);
+      if (unsupportedEntry === undefined)
+        unsupportedByKey.set(key, {
           reason: wasmUnsupportedReason(proxy.envoy) ?? '',
           first: proxy.id,
           object: configKeyText(object),
           count: 1,
         });
-      else one.count++;
+      else unsupportedEntry.count++;
     }
   }
-  for (const [key, { reason, first, object, count }] of found) {
+  for (const [key, { reason, first, object, count }] of unsupportedByKey) {
     note(key, `its code is not sent to ${proxiesText(first, count)}, where its failure policy applies: ${reason}`, {
       objects: [object],
     });

@@ -38,9 +38,9 @@ function* findInMerged(
       yield;
     }
   };
-  for (const { proxy, shape, context: served } of routers(proxies)) {
+  for (const { proxy, shape, context: servedContext } of routers(proxies)) {
     yield;
-    yield* noteAll(shape, served, proxy.id);
+    yield* noteAll(shape, servedContext, proxy.id);
   }
   for (const shape of selectorShapes(configs.Gateway, context)) {
     yield;
@@ -64,11 +64,11 @@ export const findUnservedCredentials: FindDiagnostics = function* ({ proxies }, 
 /** HTTPS servers without HTTP/3 although PILOT_ENABLE_QUIC_LISTENERS is set. */
 export const findServersWithoutHttp3: FindDiagnostics = function* ({ proxies }, note) {
   for (const { proxy, shape, context } of routers(proxies)) {
-    for (const one of mergeGateways(shape, context).ports.flatMap(({ servers }) => servers)) {
+    for (const mergedServer of mergeGateways(shape, context).ports.flatMap(({ servers }) => servers)) {
       yield;
-      const reason = http3Offer(one, shape, context)?.reason;
-      const { name, number } = one.server.port;
-      const key = `${configKeyText(one.gateway)} server ${name || number}`;
+      const reason = http3Offer(mergedServer, shape, context)?.reason;
+      const { name, number } = mergedServer.server.port;
+      const key = `${configKeyText(mergedServer.gateway)} server ${name || number}`;
       if (reason !== undefined) note(key, `HTTP/3 is disabled: ${reason}`, { proxy: proxy.id });
     }
   }
@@ -80,8 +80,8 @@ export const findRevocationListProblems: FindDiagnostics = function* ({ configs,
   const warnings = new Map<string, string>();
   for (const { config, lists } of context.credentials.withRevocationLists()) {
     yield;
-    const found = listWarnings(lists, now, crlKeyOf(config.spec));
-    if (found.length > 0) warnings.set(`${config.namespace}/${config.name}`, found.join('; '));
+    const listProblems = listWarnings(lists, now, crlKeyOf(config.spec));
+    if (listProblems.length > 0) warnings.set(`${config.namespace}/${config.name}`, listProblems.join('; '));
   }
   if (warnings.size === 0) return;
   const users = new Map<string, string[]>();
@@ -104,7 +104,7 @@ function rootSecretsOf({ namespace, spec }: Config<Gateway>): readonly string[] 
     const credentialName = parseCredentialName(name, namespace);
     if (credentialName === undefined || !credentialName.roots || credentialName.kind !== 'Secret') return [];
     return [credentialName.name, rootsObjectName(credentialName.name)].map(
-      (one) => `${credentialName.namespace}/${one}`,
+      (secretName) => `${credentialName.namespace}/${secretName}`,
     );
   });
   return [...new Set(secrets)];

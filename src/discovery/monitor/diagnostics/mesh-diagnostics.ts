@@ -112,14 +112,14 @@ export class MeshDiagnostics {
     return this.#startedScans > scan || (this.#startedScans === scan && this.#phase.at !== 'looking');
   }
 
-  #makeDue(inMs: number): void {
-    const timer = setTimeout(() => this.#startScan(), Math.max(inMs, this.#nextStartAt - performance.now())).unref();
-    this.#phase = { at: 'due', timer, inMs };
+  #makeDue(delayMs: number): void {
+    const timer = setTimeout(() => this.#startScan(), Math.max(delayMs, this.#nextStartAt - performance.now())).unref();
+    this.#phase = { at: 'due', timer, inMs: delayMs };
   }
 
-  #advanceTimer(timer: NodeJS.Timeout, inMs: number): void {
+  #advanceTimer(timer: NodeJS.Timeout, delayMs: number): void {
     clearTimeout(timer);
-    this.#makeDue(inMs);
+    this.#makeDue(delayMs);
   }
 
   #startScan(): void {

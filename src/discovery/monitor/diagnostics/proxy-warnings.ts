@@ -43,10 +43,10 @@ function* absentCredentials({ configs, proxies }: ProxySources): Generator<Proxy
     if (unserved?.cause !== 'absent') continue;
     const credentialName = parseCredentialName(unserved.name, unserved.namespace)!;
     for (const { gateway, index, field, mayKnow } of unserved.users) {
-      const place = credentialPlace(gateway, index, field, configs);
-      if (place === undefined) continue;
+      const credentialLocation = credentialPlace(gateway, index, field, configs);
+      if (credentialLocation === undefined) continue;
       yield {
-        ...{ code: 'CREDENTIAL_NOT_FOUND', ...place },
+        ...{ code: 'CREDENTIAL_NOT_FOUND', ...credentialLocation },
         message: absentCredentialText(
           `${credentialName.kind} ${credentialName.namespace}/${credentialName.name}`,
           'create it, or correct the name',
@@ -74,16 +74,17 @@ function* patchesWithoutEffect({ context, configs, proxies }: ProxySources): Gen
   }
   if (waiting.size === 0) return;
   const counts = new Map<EnvoyPatch, number>();
-  const seen = new Map<unknown, ReadonlySet<EnvoyPatch>>();
-  for (const served of proxies) {
+  const appliedBySet = new Map<unknown, ReadonlySet<EnvoyPatch>>();
+  for (const servedProxy of proxies) {
     yield undefined;
-    const set = patchSetOf(served.shape, served.context);
+    const set = patchSetOf(servedProxy.shape, servedProxy.context);
     if (set === undefined) continue;
-    const appliedPatches = seen.get(set) ?? new Set(writtenPatches(set).filter((one) => waiting.has(one)));
-    seen.set(set, appliedPatches);
+    const appliedPatches =
+      appliedBySet.get(set) ?? new Set(writtenPatches(set).filter((writtenPatch) => waiting.has(writtenPatch)));
+    appliedBySet.set(set, appliedPatches);
     for (const patch of appliedPatches) counts.set(patch, (counts.get(patch) ?? 0) + 1);
     // Responses to the latest change are not generated yet.
-    if (served.context !== context) for (const patch of appliedPatches) waiting.delete(patch);
+    if (servedProxy.context !== context) for (const patch of appliedPatches) waiting.delete(patch);
   }
   for (const [patch, { config, index }] of waiting) {
     const count = counts.get(patch);
@@ -144,7 +145,7 @@ const maxTexts = 5;
 
 /** Fields that connected proxyless clients ignore or apply differently. gRPC itself does not report them. */
 function* ignoredByGrpc({ configs, proxies }: ProxySources): Generator<ProxyWarning | undefined> {
-  const found = new Map<string, { readonly place: ConfigPlace; readonly texts: Set<string> }>();
+  const limitationsByField = new Map<string, { readonly place: ConfigPlace; readonly texts: Set<string> }>();
   const objects = new Map<KindName, ReadonlyMap<string, Config>>();
   for (const { grpcLimitations = [] } of proxies) {
     yield undefined;
@@ -153,13 +154,16 @@ function* ignoredByGrpc({ configs, proxies }: ProxySources): Generator<ProxyWarn
         const config = objectOf(key.kind as KindName, configKeyText(key), configs, objects);
         if (config === undefined) continue;
         const field = fieldText(path);
-        const one = found.get(`${configKeyText(key)} ${field}`) ?? { place: { config, field }, texts: new Set() };
-        found.set(`${configKeyText(key)} ${field}`, one);
-        one.texts.add(text);
+        const fieldLimitations = limitationsByField.get(`${configKeyText(key)} ${field}`) ?? {
+          place: { config, field },
+          texts: new Set(),
+        };
+        limitationsByField.set(`${configKeyText(key)} ${field}`, fieldLimitations);
+        fieldLimitations.texts.add(text);
       }
     }
   }
-  for (const { place, texts } of found.values()) {
+  for (const { place, texts } of limitationsByField.values()) {
     const more = texts.size > maxTexts ? [`and ${texts.size - maxTexts} more`] : [];
     const message = `connected gRPC programs have no proxy: ${[...[...texts].slice(0, maxTexts), ...more].join('; ')}`;
     yield { code: 'GRPC_NOT_SUPPORTED', ...place, message };
@@ -174,7 +178,8 @@ function objectOf(
   configs: ConfigSet,
   objects: Map<KindName, ReadonlyMap<string, Config>>,
 ): Config | undefined {
-  const known = objects.get(kind) ?? new Map((configs[kind] ?? []).map((config) => [configKeyText(config), config]));
-  objects.set(kind, known);
-  return known.get(key);
+  const objectsOfKind =
+    objects.get(kind) ?? new Map((configs[kind] ?? []).map((config) => [configKeyText(config), config]));
+  objects.set(kind, objectsOfKind);
+  return objectsOfKind.get(key);
 }

@@ -130,11 +130,11 @@ const finders: Readonly<Record<string, FindDiagnostics>> = {
     }
   },
   pilot_conflict_outbound_listener_tcp_over_current_tcp: function* ({ context }, note) {
-    for (const found of addressConflicts(context.services)) {
+    for (const addressConflict of addressConflicts(context.services)) {
       yield;
-      if (found === undefined || !isUnspecified(found.address)) continue;
-      note(`${found.address}:${found.port}`, conflictText(found, context), {
-        objects: [configKeyText(found.service.origin)],
+      if (addressConflict === undefined || !isUnspecified(addressConflict.address)) continue;
+      note(`${addressConflict.address}:${addressConflict.port}`, conflictText(addressConflict, context), {
+        objects: [configKeyText(addressConflict.service.origin)],
       });
     }
   },
@@ -191,18 +191,19 @@ export function* diagnosticSteps(
   const sources = { context, configs: objects, proxies, unreadable, translationProblems };
   const status = new Map<string, PushStatus[string]>();
   for (const [metric, find] of Object.entries({ ...finders, ...labelledMetrics })) {
-    const found = new Map<string, Diagnostic>();
+    const diagnosticsByKey = new Map<string, Diagnostic>();
     const objects = new Map<string, Set<string>>();
     yield* find(sources, (key, message, subject) => {
-      if (!found.has(key)) found.set(key, { ...subject, message });
+      if (!diagnosticsByKey.has(key)) diagnosticsByKey.set(key, { ...subject, message });
       if (subject?.objects === undefined) return;
       // Copied into the diagnostics at the end, because many objects can have the same key.
-      const ofKey = objects.get(key) ?? new Set();
-      for (const object of subject.objects) ofKey.add(object);
-      objects.set(key, ofKey);
+      const objectsOfKey = objects.get(key) ?? new Set();
+      for (const object of subject.objects) objectsOfKey.add(object);
+      objects.set(key, objectsOfKey);
     });
-    for (const [key, ofKey] of objects) found.set(key, { ...found.get(key)!, objects: [...ofKey] });
-    status.set(metric, Object.fromEntries(found));
+    for (const [key, objectsOfKey] of objects)
+      diagnosticsByKey.set(key, { ...diagnosticsByKey.get(key)!, objects: [...objectsOfKey] });
+    status.set(metric, Object.fromEntries(diagnosticsByKey));
   }
   return Object.fromEntries(status);
 }
@@ -221,10 +222,10 @@ function* noteWithoutEndpoints(
 
 /** Finds pairs of mesh VirtualServices with a common host that are visible to the same client, so that only one applies. */
 function* findSharedDomains(sources: FinderInput, note: NoteDiagnostic): Iterable<void> {
-  for (const found of sharedHosts(sources)) {
+  for (const sharedHost of sharedHosts(sources)) {
     yield;
-    if (found === undefined) continue;
-    const { host, older, newer, overridden } = found;
+    if (sharedHost === undefined) continue;
+    const { host, older, newer, overridden } = sharedHost;
     const holder = overridden === 'older' ? 'newer' : 'older';
     note(
       host,

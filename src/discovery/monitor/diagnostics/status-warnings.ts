@@ -38,7 +38,10 @@ export function* objectWarnings(
   { byKey }: Pick<ConfigSnapshot, 'byKey'>,
   isOnlyReplica = true,
 ): Steps<ReadonlyMap<string, ObjectWarning>> {
-  const found = new Map<string, { readonly reason: string; readonly generation: number; readonly texts: string[] }>();
+  const warningsByObject = new Map<
+    string,
+    { readonly reason: string; readonly generation: number; readonly texts: string[] }
+  >();
   for (const [metric, reason] of Object.entries(reasons)) {
     for (const { objects = [], message, code, isOfReplica } of Object.values(status[metric] ?? {})) {
       yield;
@@ -47,18 +50,21 @@ export function* objectWarnings(
         const config = byKey.get(key);
         const generation = config && (kindsWithWarningEvents.has(config.kind) ? 0 : generationOf(config));
         if (generation === undefined) continue;
-        const warning = found.get(key) ?? {
+        const warning = warningsByObject.get(key) ?? {
           reason: code === undefined ? reason : conditionReasonOf(code),
           generation,
           texts: [],
         };
-        found.set(key, warning);
+        warningsByObject.set(key, warning);
         warning.texts.push(message);
       }
     }
   }
   return new Map(
-    [...found].map(([key, { reason, generation, texts }]) => [key, { reason, generation, text: joined(texts) }]),
+    [...warningsByObject].map(([key, { reason, generation, texts }]) => [
+      key,
+      { reason, generation, text: joined(texts) },
+    ]),
   );
 }
 

@@ -5,12 +5,12 @@ import { type FindDiagnostics, policyKinds } from './find-diagnostics.ts';
 
 export const findUnappliedPolicies: FindDiagnostics = function* ({ configs, proxies }, note) {
   const applied = new Set<Config>();
-  const seen = new Set<WorkloadPolicies>();
+  const seenPolicies = new Set<WorkloadPolicies>();
   for (const { shape, context } of proxies) {
     yield;
     const policies = context.policiesFor(shape);
-    if (seen.has(policies)) continue;
-    seen.add(policies);
+    if (seenPolicies.has(policies)) continue;
+    seenPolicies.add(policies);
     const lists = [policies.authorizationPolicies, policies.peerAuthentications, policies.requestAuthentications];
     for (const policy of lists.flat()) applied.add(policy);
   }

@@ -28,8 +28,8 @@ interface UnservedByName extends Omit<UnservedCredential, 'cause'> {
 
 /** Yields `undefined` for each server whose credentials are all served. Skips objects that are not read yet. */
 export function* unservedCredentials(proxies: Iterable<ServedProxy>): Generator<UnservedByName | undefined> {
-  for (const served of routers(proxies)) {
-    const { proxy, shape, context } = served;
+  for (const servedProxy of routers(proxies)) {
+    const { proxy, shape, context } = servedProxy;
     const namespace = shape.configNamespace;
     const users = new Map<string, CredentialUser[]>();
     for (const { servers } of mergeGateways(shape, context).ports) {
@@ -37,24 +37,24 @@ export function* unservedCredentials(proxies: Iterable<ServedProxy>): Generator<
         yield undefined;
         for (const { resource: name, field } of server.tls ? serverCredentials(server.tls) : []) {
           const user = { gateway, index, field, mayKnow: mayKnow(gateway, name, namespace, context) };
-          const known = users.get(name);
-          if (known === undefined) users.set(name, [user]);
-          else known.push(user);
+          const credentialUsers = users.get(name);
+          if (credentialUsers === undefined) users.set(name, [user]);
+          else credentialUsers.push(user);
         }
       }
     }
     for (const [name, all] of users) {
-      const unserved = reasonFor(name, served);
+      const unserved = reasonFor(name, servedProxy);
       yield unserved && { ...unserved, name, namespace, proxy: proxy.id, users: all };
     }
   }
 }
 
-function reasonFor(name: string, served: ServedProxy): Pick<UnservedByName, 'cause' | 'text'> | undefined {
-  const { shape, context } = served;
+function reasonFor(name: string, servedProxy: ServedProxy): Pick<UnservedByName, 'cause' | 'text'> | undefined {
+  const { shape, context } = servedProxy;
   const unserved = unservedCredential(name, shape.configNamespace, context);
   if (unserved?.cause === 'name' || unserved?.cause === 'grant') return unserved;
-  switch (served.credentialReading?.(name)) {
+  switch (servedProxy.credentialReading?.(name)) {
     case undefined:
     case 'absent':
       return unserved;
@@ -68,7 +68,7 @@ function reasonFor(name: string, served: ServedProxy): Pick<UnservedByName, 'cau
     case 'denied':
       return {
         cause: 'access',
-        text: `is not sent to proxy ${served.proxy.id}: its service account needs permission to list Secrets in namespace ${shape.configNamespace}, and its connection must be authenticated as that account`,
+        text: `is not sent to proxy ${servedProxy.proxy.id}: its service account needs permission to list Secrets in namespace ${shape.configNamespace}, and its connection must be authenticated as that account`,
       };
   }
 }
@@ -89,10 +89,10 @@ function mayKnow(
 
 /** Yields one connected gateway for each proxy shape, because equal shapes have equal diagnostics. */
 export function* routers(proxies: Iterable<ServedProxy>): Iterable<ServedProxy> {
-  const seen = new Set<ProxyShape>();
-  for (const served of proxies) {
-    if (served.shape.type !== 'router' || seen.has(served.shape)) continue;
-    seen.add(served.shape);
-    yield served;
+  const seenShapes = new Set<ProxyShape>();
+  for (const servedProxy of proxies) {
+    if (servedProxy.shape.type !== 'router' || seenShapes.has(servedProxy.shape)) continue;
+    seenShapes.add(servedProxy.shape);
+    yield servedProxy;
   }
 }

@@ -70,7 +70,7 @@ export function httpEffect(options: HttpEffectOptions) {
         ...(options.connections !== undefined && { connections: options.connections }),
       },
     );
-    const open = async (): Promise<void> => {
+    const openServers = async (): Promise<void> => {
       try {
         const opened = await servers.open(options.addresses);
         for (const { port } of opened) {
@@ -85,7 +85,7 @@ export function httpEffect(options: HttpEffectOptions) {
     receive((order) => {
       switch (order.type) {
         case 'http.open':
-          void open();
+          void openServers();
           break;
         case 'readiness.began':
           isServing = true;

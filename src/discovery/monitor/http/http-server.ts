@@ -64,7 +64,7 @@ export class HttpServers {
   async open(addresses: readonly ListenAddress[]): Promise<ListenAddress[]> {
     const opened: ListenAddress[] = [];
     try {
-      for (const address of addresses) opened.push(await this.#open(address));
+      for (const address of addresses) opened.push(await this.#openPort(address));
     } catch (error) {
       this.cut();
       throw error;
@@ -86,7 +86,7 @@ export class HttpServers {
     for (const socket of this.#sockets) socket.destroy();
   }
 
-  #open(address: ListenAddress): Promise<ListenAddress> {
+  #openPort(address: ListenAddress): Promise<ListenAddress> {
     const { grpc, connections, ...fence } = this.#options;
     const limits = connections === undefined ? {} : { limits: { maxConnections: connections } };
     const server = createFencedServer((...exchange) => this.#respond(...exchange), { ...fence, ...limits });
@@ -159,17 +159,17 @@ function listenError(address: ListenAddress, error: unknown): ChartpilotError {
 }
 
 async function bodyOf(request: IncomingMessage, maxBytes: number): Promise<string | undefined> {
-  const pieces: Buffer[] = [];
+  const chunks: Buffer[] = [];
   let bytes = 0;
   try {
     // By default, returning from the loop would destroy the connection and thus the response.
-    for await (const piece of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
-      bytes += piece.length;
+    for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+      bytes += chunk.length;
       if (bytes > maxBytes) return undefined;
-      pieces.push(piece);
+      chunks.push(chunk);
     }
   } catch {
     return undefined;
   }
-  return Buffer.concat(pieces).toString('utf8');
+  return Buffer.concat(chunks).toString('utf8');
 }

@@ -38,8 +38,8 @@ export function labelNamesOf(first: string, second?: string): KeyLabels {
   return {
     names: [first, second],
     of: (key) => {
-      const at = key.indexOf(' ');
-      return { [first]: key.slice(0, at), [second]: key.slice(at + 1) };
+      const spaceIndex = key.indexOf(' ');
+      return { [first]: key.slice(0, spaceIndex), [second]: key.slice(spaceIndex + 1) };
     },
   };
 }

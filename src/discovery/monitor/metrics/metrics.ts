@@ -183,23 +183,28 @@ export class DiscoveryMetrics extends XdsMetrics {
     const diagnostics = new Map(
       pushStatusMetrics.map((name) => [name, this.#gauge(name, findingMeanings[name] ?? name)]),
     );
-    const found = ({ counts, rejectedServers, policiesWithoutProvider, ...found }: MeshFindings): void => {
+    const applyFindings = ({
+      counts,
+      rejectedServers,
+      policiesWithoutProvider,
+      ...applyFindings
+    }: MeshFindings): void => {
       for (const [name, gauge] of diagnostics) gauge.set(counts.get(name) ?? 0);
-      pending.set(found.pendingPods);
-      bare.set(found.endpointsWithoutPod);
+      pending.set(applyFindings.pendingPods);
+      bare.set(applyFindings.endpointsWithoutPod);
       this.#sources.gatewayServersRejected(rejectedServers);
       failures.set({ type: 'authz' }, policiesWithoutProvider);
       connected.reset();
-      for (const [version, count] of found.versions) connected.set({ version }, count);
+      for (const [version, count] of applyFindings.versions) connected.set({ version }, count);
       patches.reset();
-      for (const { count, ...labels } of found.patches) patches.set(labels, count);
-      if (state.context !== undefined) onWarnings?.(found.warnings);
+      for (const { count, ...labels } of applyFindings.patches) patches.set(labels, count);
+      if (state.context !== undefined) onWarnings?.(applyFindings.warnings);
     };
     return new MeshDiagnostics({
       state,
       nodes,
       connectedVersions,
-      onFindings: found,
+      onFindings: applyFindings,
       ...(isOnlyReplica && { isOnlyReplica }),
     });
   }

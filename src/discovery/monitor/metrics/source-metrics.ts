@@ -111,10 +111,10 @@ export class SourceMetrics {
     }
   }
 
-  #noteRequest(from: string, at: number, { reasons, configs, forced }: PushOrder): void {
-    this.#firstRequestAt ??= at;
+  #noteRequest(source: string, requestedAt: number, { reasons, configs, forced }: PushOrder): void {
+    this.#firstRequestAt ??= requestedAt;
     for (const [type, count] of Object.entries(reasons)) this.#triggers.add(type, count);
-    if (from === 'service-registry') {
+    if (source === 'service-registry') {
       const isServed = this.#isServed(configs.length);
       for (const key of configs) this.#countServiceChange(key, isServed);
       return;

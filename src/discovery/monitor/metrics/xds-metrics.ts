@@ -47,7 +47,7 @@ export class XdsMetrics implements AdsObserver {
   readonly #evicted: CounterByKey;
   #waiting = 0;
   /** Number of clusters by the reason why proxies keep them. */
-  readonly #kept = new Map<string, number>(
+  readonly #keptCounts = new Map<string, number>(
     ['named', 'unacknowledged', 'lingering', 'removable'].map((reason) => [reason, 0]),
   );
   #givenUp = 0;
@@ -119,13 +119,13 @@ export class XdsMetrics implements AdsObserver {
       registers: [registry],
       collect: () => waiting.set(this.#waiting),
     });
-    const kept: Gauge<'reason'> = new Gauge({
+    const keptClusters: Gauge<'reason'> = new Gauge({
       name: 'pilot_xds_kept_clusters',
       help: 'Clusters that are not configured and that proxies keep, by reason; each proxy counts',
       labelNames: ['reason'],
       registers: [registry],
       collect: () => {
-        for (const [reason, count] of this.#kept) kept.set({ reason }, count);
+        for (const [reason, count] of this.#keptCounts) keptClusters.set({ reason }, count);
       },
     });
     const givenUp: Gauge = new Gauge({
@@ -208,7 +208,7 @@ export class XdsMetrics implements AdsObserver {
   }
 
   clustersRetained(reason: string, change: number): void {
-    this.#kept.set(reason, (this.#kept.get(reason) ?? 0) + change);
+    this.#keptCounts.set(reason, (this.#keptCounts.get(reason) ?? 0) + change);
   }
 
   clustersGivenUp(change: number): void {
@@ -228,20 +228,20 @@ export class XdsMetrics implements AdsObserver {
     this.#rejects.add(type);
     const gauge = this.#rejectGauges.get(type);
     if (gauge === undefined) return;
-    const ofNode = this.#rejections.get(node) ?? new Map<string, Rejection>();
-    const previous = ofNode.get(type);
+    const nodeRejections = this.#rejections.get(node) ?? new Map<string, Rejection>();
+    const previous = nodeRejections.get(type);
     if (previous !== undefined) this.#withdraw(previous);
     else if (this.#rejectionCount >= maxRejections) return;
     const rejection = { gauge, labels: { node, err: reason.slice(0, maxReasonLength) } };
     gauge.set(rejection.labels, 1);
     this.#rejectionCount++;
-    this.#rejections.set(node, ofNode.set(type, rejection));
+    this.#rejections.set(node, nodeRejections.set(type, rejection));
   }
 
   clientDisconnected(node: string): void {
-    const ofNode = this.#rejections.get(node);
-    if (ofNode === undefined) return;
-    for (const rejection of ofNode.values()) this.#withdraw(rejection);
+    const nodeRejections = this.#rejections.get(node);
+    if (nodeRejections === undefined) return;
+    for (const rejection of nodeRejections.values()) this.#withdraw(rejection);
     this.#rejections.delete(node);
   }
 

@@ -41,8 +41,10 @@ export async function respondToLogLevels(
   const scopes = scopesOf('pilot-discovery');
   if (method === 'GET' || method === 'HEAD') {
     if (scope === '') return { status: 200, body: scopes.map(([name, about]) => described(sources.log, name, about)) };
-    const found = scopes.find(([name]) => name === scope);
-    return found === undefined ? unknownScope(scope) : { status: 200, body: described(sources.log, ...found) };
+    const matchingScope = scopes.find(([name]) => name === scope);
+    return matchingScope === undefined
+      ? unknownScope(scope)
+      : { status: 200, body: described(sources.log, ...matchingScope) };
   }
   if (method !== 'PUT' || scope === '') {
     return {
@@ -98,8 +100,8 @@ function invalid(reason: string): HttpReply {
 }
 
 function unknownScope(scope: string): HttpReply {
-  const known = scopesOf('pilot-discovery').map(([name]) => name);
-  return { status: 404, body: `unknown scope ${JSON.stringify(scope)}; scopes: ${known.join(', ')}\n` };
+  const scopeNames = scopesOf('pilot-discovery').map(([name]) => name);
+  return { status: 404, body: `unknown scope ${JSON.stringify(scope)}; scopes: ${scopeNames.join(', ')}\n` };
 }
 
 function described({ levels }: Logger, name: string, description: string): object {

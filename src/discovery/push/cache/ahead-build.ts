@@ -6,18 +6,18 @@ const maxPieceMs = 2;
 
 /** Builds parts that the lists of many proxies share, as long as any of these proxies is connected. */
 export class AheadBuild {
-  readonly #parts: Iterator<PartToEncode | undefined>;
+  readonly #partsToEncode: Iterator<PartToEncode | undefined>;
   readonly #encode: (part: PartToEncode) => void;
   readonly #now: () => number;
   #isDone = false;
 
   /** @param now monotonic clock in milliseconds */
   constructor(
-    parts: Iterator<PartToEncode | undefined>,
+    partsToEncode: Iterator<PartToEncode | undefined>,
     encode: (part: PartToEncode) => void,
     now: () => number = () => performance.now(),
   ) {
-    this.#parts = parts;
+    this.#partsToEncode = partsToEncode;
     this.#encode = encode;
     this.#now = now;
   }
@@ -36,7 +36,7 @@ export class AheadBuild {
     for (let built = 0; built < maxPartsPerPiece && !this.#isDone; built++) {
       if (built > 0 && this.#now() - startedAt > maxPieceMs) break;
       try {
-        const { done, value } = this.#parts.next();
+        const { done, value } = this.#partsToEncode.next();
         if (done) this.#isDone = true;
         else if (value === undefined) break;
         else this.#encode(value);

@@ -40,8 +40,8 @@ export class ContextSets {
   set(context: PushContext, typeUrl: string, shape: ProxyShape, names: NameList | undefined): CachedSet {
     const sets = this.of(context);
     const key = this.key(typeUrl, shape, names);
-    const known = sets.byKey.get(key);
-    if (known !== undefined) return known;
+    const cachedSet = sets.byKey.get(key);
+    if (cachedSet !== undefined) return cachedSet;
     const set: CachedSet = {
       typeUrl,
       shape: new WeakRef(shape),

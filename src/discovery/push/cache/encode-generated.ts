@@ -9,9 +9,9 @@ import { encodeValue, versionOf } from '../../xds/responses/encoding.ts';
 export function encodeGenerated(resource: EnvoyResource): EncodedResource {
   const { name, schema, chunks } = resource;
   const typeUrl = `type.googleapis.com/${schema.typeName}`;
-  const [bytes, ...rest] = chunks;
+  const [bytes, ...laterChunks] = chunks;
   if (resource instanceof ResourceOfParts)
-    return encodeValue(typeUrl, bytes!, name, { version: versionOfAll(chunks), rest });
+    return encodeValue(typeUrl, bytes!, name, { version: versionOfAll(chunks), rest: laterChunks });
   const encoded = encodeValue(typeUrl, bytes!, name);
   const { deltaFrame } = encoded;
   resource.moveTo(deltaFrame.subarray(deltaFrame.length - bytes!.length));

@@ -122,8 +122,11 @@ export class EncodedCache {
       [...byType].map(([typeUrl, sets]) => {
         const all = new Set(sets.flatMap(({ list, base }) => [...(list ?? base ?? new Map()).values()]));
         // Resources may share chunks.
-        const pieces = new Set([...all].flatMap((one) => frameOf(one, true)));
-        return [typeUrl, { entries: all.size, bytes: [...pieces].reduce((sum, { length }) => sum + length, 0) }];
+        const distinctFrames = new Set([...all].flatMap((encodedResource) => frameOf(encodedResource, true)));
+        return [
+          typeUrl,
+          { entries: all.size, bytes: [...distinctFrames].reduce((sum, { length }) => sum + length, 0) },
+        ];
       }),
     );
   }
@@ -174,9 +177,10 @@ export class EncodedCache {
     const generator = this.#generatorOf(typeUrl, shape);
     const ahead =
       generator && this.#keeps(typeUrl) ? this.#ahead.buildFor(context, typeUrl, shape, names, generator) : undefined;
-    const rest = this.#prepareList(context, typeUrl, shape, names) ?? this.#prepareWhole(context, typeUrl, shape);
-    if (ahead === undefined) return rest;
-    return () => ahead.buildPiece() || rest?.() === true;
+    const buildRemaining =
+      this.#prepareList(context, typeUrl, shape, names) ?? this.#prepareWhole(context, typeUrl, shape);
+    if (ahead === undefined) return buildRemaining;
+    return () => ahead.buildPiece() || buildRemaining?.() === true;
   }
 
   #prepareList(
@@ -209,26 +213,26 @@ export class EncodedCache {
   /** Reuses all lists that the change cannot affect. */
   carryOver(published: ContextPublication & Partial<Pick<Publication, 'configs'>>): void {
     const { context, previous, forced, configs } = published;
-    const changed = withGateways(published);
+    const changedKeys = withGateways(published);
     if (forced) this.#memory.clear();
-    else this.#memory.forget(changed);
-    this.#history.add({ ...published, changed: new Set([...changed, ...hostsOfRules(published)]) });
+    else this.#memory.forget(changedKeys);
+    this.#history.add({ ...published, changed: new Set([...changedKeys, ...hostsOfRules(published)]) });
     const { maxChangesAtOnce = defaultMaxChangesAtOnce } = this.#options;
     const isLargeChange = (): boolean =>
-      changed.size > maxChangesAtOnce ||
-      changeSize(changed, context, configs, maxChangeSizeAtOnce) >= maxChangeSizeAtOnce;
+      changedKeys.size > maxChangesAtOnce ||
+      changeSize(changedKeys, context, configs, maxChangeSizeAtOnce) >= maxChangeSizeAtOnce;
     const sets = this.#sets.of(context, forced || previous === undefined || isLargeChange());
-    const old = previous === undefined ? undefined : this.#sets.known(previous);
-    if (old === undefined || previous === undefined || forced) return;
+    const previousSets = previous === undefined ? undefined : this.#sets.known(previous);
+    if (previousSets === undefined || previous === undefined || forced) return;
     const number = this.#history.numberOf(previous)!;
-    const keys = [...changed].map(parseConfigKey);
+    const keys = [...changedKeys].map(parseConfigKey);
     const visibilityByShape = new Map<ProxyShape, boolean>();
     const visibilityChangedFor = (shape: ProxyShape): boolean => {
-      const known = visibilityByShape.get(shape) ?? changesVisibleServices(keys, shape, context, previous);
-      visibilityByShape.set(shape, known);
-      return known;
+      const isVisible = visibilityByShape.get(shape) ?? changesVisibleServices(keys, shape, context, previous);
+      visibilityByShape.set(shape, isVisible);
+      return isVisible;
     };
-    for (const [key, set] of old.byKey) {
+    for (const [key, set] of previousSets.byKey) {
       const shape = set.shape.deref();
       if (shape === undefined || !isInUse(set)) continue;
       const { typeUrl } = set;

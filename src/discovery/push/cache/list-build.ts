@@ -72,12 +72,12 @@ export class ListBuild {
   *#buildBatch(batch: readonly string[]): Generator<void, void> {
     const { base, sibling, encode } = this.#options;
     const unknown = sibling === undefined ? batch : batch.filter((name) => !this.#setResource(name, sibling.get(name)));
-    const missing = new Set(base && unknown);
+    const missingNames = new Set(base && unknown);
     for (const resource of yield* this.#runBuild(unknown)) {
       const { name } = resource;
-      if (this.#setResource(name, encode(resource, base?.get(name)))) missing.delete(name);
+      if (this.#setResource(name, encode(resource, base?.get(name)))) missingNames.delete(name);
     }
-    for (const name of missing) {
+    for (const name of missingNames) {
       if (base!.has(name)) this.#writableList().delete(name);
     }
   }
@@ -107,9 +107,9 @@ export class ListBuild {
 }
 
 /** An error is reported later, with the resource that contains the part. */
-export function encodeAhead(part: PartToEncode): void {
+export function encodeAhead(partToEncode: PartToEncode): void {
   try {
-    void part.bytes;
+    void partToEncode.bytes;
   } catch {
     // The error is reported later.
   }

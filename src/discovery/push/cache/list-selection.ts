@@ -4,12 +4,12 @@ const selections = new WeakMap<ResourceMap, WeakMap<readonly string[], ResourceM
 
 /** Selects resources by name. Returns the same map for the same list and array. */
 export function selectFrom(all: ResourceMap, names: readonly string[]): ResourceMap {
-  const ofList = selections.get(all) ?? new WeakMap<readonly string[], ResourceMap>();
-  selections.set(all, ofList);
-  let chosen = ofList.get(names);
+  const selectionsOfList = selections.get(all) ?? new WeakMap<readonly string[], ResourceMap>();
+  selections.set(all, selectionsOfList);
+  let chosen = selectionsOfList.get(names);
   if (chosen === undefined) {
     chosen = new Map(names.flatMap((name) => (all.has(name) ? [[name, all.get(name)!]] : [])));
-    ofList.set(names, chosen);
+    selectionsOfList.set(names, chosen);
   }
   return chosen;
 }

@@ -23,10 +23,10 @@ export interface ListsAheadParts {
 }
 
 export class ListsAhead {
-  readonly #parts: ListsAheadParts;
+  readonly #listParts: ListsAheadParts;
 
-  constructor(parts: ListsAheadParts) {
-    this.#parts = parts;
+  constructor(listParts: ListsAheadParts) {
+    this.#listParts = listParts;
   }
 
   /** @returns `undefined` if there is nothing to build ahead */
@@ -37,7 +37,7 @@ export class ListsAhead {
     names: readonly string[] | '*',
     generator: Generator,
   ): AheadBuild | undefined {
-    const { sets, memory, encode } = this.#parts;
+    const { sets, memory, encode } = this.#listParts;
     const { buildsAhead, ahead } = sets.of(context);
     if (generator.precompute === undefined) return undefined;
     if (generator.scope === 'named' && names === '*') return undefined;
@@ -48,10 +48,10 @@ export class ListsAhead {
     let build = ahead.get(key);
     if (build === undefined) {
       if (ahead.size >= maxAheadBuilds) return undefined;
-      const parts = generator.precompute(shape, context, memory, names === '*' ? [] : names);
-      build = new AheadBuild(parts, (part) => {
-        if (part instanceof EnvoyResource) encode(part);
-        else encodeAhead(part);
+      const listParts = generator.precompute(shape, context, memory, names === '*' ? [] : names);
+      build = new AheadBuild(listParts, (partToEncode) => {
+        if (partToEncode instanceof EnvoyResource) encode(partToEncode);
+        else encodeAhead(partToEncode);
       });
       ahead.set(key, build);
     }
@@ -66,8 +66,8 @@ export class ListsAhead {
     generator: Generator,
   ): boolean {
     const isNewFor = (of: ProxyShape): boolean => {
-      const list = generator.scope === 'all' || names === '*' ? undefined : this.#parts.names.intern(names);
-      const { list: builtList, base } = this.#parts.sets.set(context, typeUrl, of, list);
+      const list = generator.scope === 'all' || names === '*' ? undefined : this.#listParts.names.intern(names);
+      const { list: builtList, base } = this.#listParts.sets.set(context, typeUrl, of, list);
       return builtList === undefined && base === undefined;
     };
     if (!isNewFor(shape)) return false;
@@ -83,7 +83,7 @@ export class ListsAhead {
     generator: Generator,
   ): boolean {
     if (generator.scope !== 'named' || names === '*') return false;
-    const { list, base } = this.#parts.sets.set(context, typeUrl, shape, this.#parts.names.intern(names));
+    const { list, base } = this.#listParts.sets.set(context, typeUrl, shape, this.#listParts.names.intern(names));
     return list === undefined && [...(base?.values() ?? [])].some(({ rest }) => rest.length > manyChunks);
   }
 }

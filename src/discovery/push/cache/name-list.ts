@@ -16,21 +16,25 @@ export class NameList {
   /** @param subjectOf the same function in each call */
   namesOf(subject: string, subjectOf: (name: string) => string): readonly string[] {
     this.#bySubject ??= inOrderOf(this.names.map(subjectOf));
-    const places = this.#bySubject;
-    const found: string[] = [];
-    for (let at = this.#lowerBound(subject, places, subjectOf); at < places.length; at++) {
-      const name = this.names[places[at]!]!;
+    const positions = this.#bySubject;
+    const matchingNames: string[] = [];
+    for (
+      let positionIndex = this.#lowerBound(subject, positions, subjectOf);
+      positionIndex < positions.length;
+      positionIndex++
+    ) {
+      const name = this.names[positions[positionIndex]!]!;
       if (subjectOf(name) !== subject) break;
-      found.push(name);
+      matchingNames.push(name);
     }
-    return found;
+    return matchingNames;
   }
 
-  #lowerBound(subject: string, places: Uint32Array, subjectOf: (name: string) => string): number {
-    let [low, high] = [0, places.length];
+  #lowerBound(subject: string, positions: Uint32Array, subjectOf: (name: string) => string): number {
+    let [low, high] = [0, positions.length];
     while (low < high) {
       const middle = (low + high) >>> 1;
-      if (subjectOf(this.names[places[middle]!]!) < subject) low = middle + 1;
+      if (subjectOf(this.names[positions[middle]!]!) < subject) low = middle + 1;
       else high = middle;
     }
     return low;
@@ -38,18 +42,18 @@ export class NameList {
 }
 
 function inOrderOf(subjects: readonly string[]): Uint32Array {
-  const places = Uint32Array.from(subjects.keys());
-  return places.sort((a, b) => (subjects[a]! < subjects[b]! ? -1 : subjects[a]! > subjects[b]! ? 1 : a - b));
+  const positions = Uint32Array.from(subjects.keys());
+  return positions.sort((a, b) => (subjects[a]! < subjects[b]! ? -1 : subjects[a]! > subjects[b]! ? 1 : a - b));
 }
 
 /** Caches arrays by identity, so that a repeated lookup does not read their names. */
 export class InternedNameLists {
-  readonly #ofArrays = new WeakMap<readonly string[], NameList>();
+  readonly #listsByArray = new WeakMap<readonly string[], NameList>();
   readonly #lists = new WeakValues<NameList>();
 
   intern(names: readonly string[]): NameList {
-    const known = this.#ofArrays.get(names);
-    if (known !== undefined) return known;
+    const cachedList = this.#listsByArray.get(names);
+    if (cachedList !== undefined) return cachedList;
     const sorted = isSorted(names) ? names : names.toSorted();
     const key = `${sorted.length}~${hash('sha1', sorted.join('\n'), 'base64url')}`;
     let list = this.#lists.get(key);
@@ -57,7 +61,7 @@ export class InternedNameLists {
       list = new NameList(key, sorted);
       this.#lists.set(key, list);
     }
-    this.#ofArrays.set(names, list);
+    this.#listsByArray.set(names, list);
     return list;
   }
 }
@@ -80,8 +84,8 @@ export class ModelLists {
 
   /** Returns the list itself if there is no similar list. */
   modelFor(list: NameList): ModelledList {
-    const known = this.#modelled.get(list);
-    if (known !== undefined) return known;
+    const cachedModel = this.#modelled.get(list);
+    if (cachedModel !== undefined) return cachedModel;
     const models = this.#models.map((model) => model.deref()).filter((model) => model !== undefined);
     const modelled = findSimilar(list, models) ?? { model: list, added: [], missing: [] };
     const otherModels = models.filter((model) => model !== modelled.model);
@@ -108,18 +112,18 @@ function nameDifference(
 ): Omit<ModelledList, 'model'> | undefined {
   const [names, otherModels] = [list.names, model.names];
   const added: string[] = [];
-  const missing: string[] = [];
+  const missingNames: string[] = [];
   for (let [i, j] = [0, 0]; i < names.length || j < otherModels.length; ) {
     const [name, other] = [names[i], otherModels[j]];
     const isAdded = other === undefined || (name !== undefined && name < other);
     const isMissing = !isAdded && (name === undefined || other < name);
     if (isAdded) added.push(name!);
-    if (isMissing) missing.push(other);
-    if (added.length + missing.length > maxDifferences) return undefined;
+    if (isMissing) missingNames.push(other);
+    if (added.length + missingNames.length > maxDifferences) return undefined;
     if (!isMissing) i++;
     if (!isAdded) j++;
   }
-  return { added, missing };
+  return { added, missing: missingNames };
 }
 
 function isSorted(names: readonly string[]): boolean {

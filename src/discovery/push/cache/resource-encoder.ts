@@ -22,8 +22,8 @@ export class ResourceEncoder {
    * @returns `undefined` if the resource cannot be encoded, so that its name keeps the previous version
    */
   encode(resource: EnvoyResource, previous: EncodedResource | undefined): EncodedResource | undefined {
-    const known = this.#encoded.get(resource);
-    if (known !== undefined) return previous?.version === known.version ? previous : known;
+    const cachedResource = this.#encoded.get(resource);
+    if (cachedResource !== undefined) return previous?.version === cachedResource.version ? previous : cachedResource;
     if (this.#unencodable.has(resource)) return undefined;
     let latest: EncodedResource;
     try {
@@ -45,14 +45,17 @@ export class ResourceEncoder {
     previous: ResourceMap | undefined,
   ): ResourceMap {
     const encoded: EncodedResource[] = [];
-    const missing = [...without];
+    const missingNames = [...without];
     for (const resource of ownResources) {
       const { name } = resource;
       const latest = this.encode(resource, base.get(name)) ?? previous?.get(name);
-      if (latest === undefined) missing.push(name);
+      if (latest === undefined) missingNames.push(name);
       // Reuses equal bytes of the base or the previous list.
-      else encoded.push([base.get(name), previous?.get(name)].find((one) => one?.version === latest.version) ?? latest);
+      else
+        encoded.push(
+          [base.get(name), previous?.get(name)].find((candidate) => candidate?.version === latest.version) ?? latest,
+        );
     }
-    return LayeredResources.over(base, encoded, missing, previous);
+    return LayeredResources.over(base, encoded, missingNames, previous);
   }
 }

@@ -106,15 +106,15 @@ export class ResourceMemory implements Memory {
     const { maxEntries, notKept } = this.#options;
     if (maxEntries === 0 || notKept?.has(type)) return build(undefined);
     const id = `${type} ${key}`;
-    const known = this.#entries.get(id);
-    if (known !== undefined && sameInputs(known.inputs, inputs)) {
+    const cachedEntry = this.#entries.get(id);
+    if (cachedEntry !== undefined && sameInputs(cachedEntry.inputs, inputs)) {
       this.counts.hits++;
-      known.used = true;
-      return known.value as T;
+      cachedEntry.used = true;
+      return cachedEntry.value as T;
     }
     this.counts.misses++;
-    if (known === undefined && this.#wasDropped(id)) this.counts.remade++;
-    const value = build(known?.value as T | undefined);
+    if (cachedEntry === undefined && this.#wasDropped(id)) this.counts.remade++;
+    const value = build(cachedEntry?.value as T | undefined);
     // The build may have added this entry.
     const existing = this.#entries.get(id);
     if (existing !== undefined) this.#remove(existing);
@@ -138,10 +138,10 @@ export class ResourceMemory implements Memory {
   }
 
   /** Removes entries that depend on changed objects, and evicts entries beyond the limits. */
-  forget(changed: Iterable<string>): void {
+  forget(changedKeys: Iterable<string>): void {
     this.#measure();
     this.#reportThrashing();
-    for (const key of changed) {
+    for (const key of changedKeys) {
       for (const id of this.#dependants.get(key) ?? []) this.#remove(this.#entries.get(id)!);
     }
   }
@@ -254,11 +254,11 @@ export class ResourceMemory implements Memory {
 function bytesIn(value: unknown): number {
   if (value instanceof Encodable) return value.bytesKept;
   let sum = 0;
-  for (const held of Object.values(value as object)) {
-    if (held instanceof Encodable) sum += held.bytesKept;
-    else if (Array.isArray(held)) {
-      sum += 8 * held.length;
-      for (const item of held) if (item instanceof Encodable) sum += item.bytesKept;
+  for (const fieldValue of Object.values(value as object)) {
+    if (fieldValue instanceof Encodable) sum += fieldValue.bytesKept;
+    else if (Array.isArray(fieldValue)) {
+      sum += 8 * fieldValue.length;
+      for (const item of fieldValue) if (item instanceof Encodable) sum += item.bytesKept;
     }
   }
   return sum;
@@ -268,9 +268,9 @@ const none: readonly PartBlock[] = [];
 
 function blocksIn(value: unknown): readonly PartBlock[] {
   if (value instanceof ResourceOfParts) return value.blocks;
-  return Object.values(value as object).flatMap((held) => {
-    if (held instanceof ResourceOfParts) return held.blocks;
-    return Array.isArray(held) && held[0] instanceof PartBlock ? held : none;
+  return Object.values(value as object).flatMap((fieldValue) => {
+    if (fieldValue instanceof ResourceOfParts) return fieldValue.blocks;
+    return Array.isArray(fieldValue) && fieldValue[0] instanceof PartBlock ? fieldValue : none;
   });
 }
 

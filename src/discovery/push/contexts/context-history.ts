@@ -36,21 +36,21 @@ export class ContextHistory {
   }
 
   /** Like {@link between}, with the number of the earlier context. */
-  since(from: number | undefined, current: PushContext): ChangesBetween | undefined {
+  since(fromNumber: number | undefined, current: PushContext): ChangesBetween | undefined {
     const to = this.#numbers.get(current);
     const oldest = this.#newest - this.#steps.length;
-    if (from === undefined || to === undefined || from > to) return undefined;
-    if (from < oldest) return everything;
-    if (this.#lastResult?.from === from && this.#lastResult.to === to) return this.#lastResult.changes;
-    const steps = this.#steps.slice(from - oldest, to - oldest);
+    if (fromNumber === undefined || to === undefined || fromNumber > to) return undefined;
+    if (fromNumber < oldest) return everything;
+    if (this.#lastResult?.from === fromNumber && this.#lastResult.to === to) return this.#lastResult.changes;
+    const steps = this.#steps.slice(fromNumber - oldest, to - oldest);
     const changes = steps.length === 1 ? steps[0]! : mergeSteps(steps);
-    this.#lastResult = { from, to, changes };
+    this.#lastResult = { from: fromNumber, to, changes };
     return changes;
   }
 }
 
 function mergeSteps(steps: readonly ChangesBetween[]): ChangesBetween {
-  const changed = new Set<string>();
-  for (const step of steps) for (const key of step.changed) changed.add(key);
-  return { forced: steps.some(({ forced }) => forced), changed };
+  const changedKeys = new Set<string>();
+  for (const step of steps) for (const key of step.changed) changedKeys.add(key);
+  return { forced: steps.some(({ forced }) => forced), changed: changedKeys };
 }

@@ -266,8 +266,8 @@ export class MeshState {
     const { configs } = this;
     const { shown, differing, objects } = yield* this.#nextObjects(configs, everything ? undefined : new Set(changed));
     // Shared resources do not depend on a single proxy's workload.
-    const named = changed.filter((key) => !key.startsWith('Proxy/'));
-    const shared = [...new Set([...named, ...differing, ...this.registries.unpublished])];
+    const namedKeys = changed.filter((key) => !key.startsWith('Proxy/'));
+    const shared = [...new Set([...namedKeys, ...differing, ...this.registries.unpublished])];
     const context = yield* buildingPushContext(
       {
         version: `${new Date().toISOString()}/${++this.#counter}`,
@@ -299,9 +299,9 @@ export class MeshState {
    * Returns the objects for the next context. A RequestAuthentication that is not in the order keeps its previous version, because its push waits for
    * the keys of its issuers.
    *
-   * @param named keys of the order; `undefined` if anything may differ
+   * @param namedKeys keys of the order; `undefined` if anything may differ
    */
-  *#nextObjects(configs: ConfigSnapshot, named: ReadonlySet<string> | undefined): Steps<NextObjects> {
+  *#nextObjects(configs: ConfigSnapshot, namedKeys: ReadonlySet<string> | undefined): Steps<NextObjects> {
     const earlier = this.#contextConfigs;
     const differing: string[] = [];
     const objects: string[] = [];
@@ -311,10 +311,10 @@ export class MeshState {
       yield;
       objects.push(key);
       const kind = key.slice(0, key.indexOf('/'));
-      if (named === undefined || named.has(key) || serviceSourceKinds.has(kind)) continue;
-      const [old, current] = [earlier.byKey.get(key), configs.byKey.get(key)];
-      if (old !== undefined && current !== undefined && !needsPush(old, current)) continue;
-      if (kind === 'RequestAuthentication') waiting.set(key, old);
+      if (namedKeys === undefined || namedKeys.has(key) || serviceSourceKinds.has(kind)) continue;
+      const [previousObject, current] = [earlier.byKey.get(key), configs.byKey.get(key)];
+      if (previousObject !== undefined && current !== undefined && !needsPush(previousObject, current)) continue;
+      if (kind === 'RequestAuthentication') waiting.set(key, previousObject);
       else differing.push(key);
     }
     return { shown: waiting.size === 0 ? configs : yield* configs.editing(waiting), differing, objects };

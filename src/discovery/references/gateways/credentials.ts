@@ -29,10 +29,11 @@ export const checkCredentials: ConfigCheck = function* (sources) {
     yield undefined;
     for (const [index, { tls }] of config.spec.servers.entries()) {
       for (const { resource, field } of tls === undefined ? [] : serverCredentials(tls)) {
-        const named = parseCredentialName(resource, config.namespace);
-        if (named === undefined) continue;
-        const place = credentialPlace(config, index, field, configs);
-        if (place !== undefined) yield warningOf(place, named, isCertain(resource, place.config), names, sources);
+        const credentialName = parseCredentialName(resource, config.namespace);
+        if (credentialName === undefined) continue;
+        const credentialField = credentialPlace(config, index, field, configs);
+        if (credentialField !== undefined)
+          yield warningOf(credentialField, credentialName, isCertain(resource, credentialField.config), names, sources);
       }
     }
   }
@@ -41,10 +42,10 @@ export const checkCredentials: ConfigCheck = function* (sources) {
     if (!isWritten(config)) continue;
     for (const { credential, field } of clientCredentials(config.spec)) {
       const resource = credentialResourceName(credential);
-      const named = parseCredentialName(resource, config.namespace);
+      const credentialName = parseCredentialName(resource, config.namespace);
       // A rule with a selector applies only to clients of its namespace, otherwise to gateways of any namespace.
       const isSure = config.spec.workloadSelector !== undefined || isCertain(resource, config);
-      if (named !== undefined) yield warningOf({ config, field }, named, isSure, names, sources);
+      if (credentialName !== undefined) yield warningOf({ config, field }, credentialName, isSure, names, sources);
     }
   }
 };
@@ -63,9 +64,9 @@ function* clientCredentials({
       { tls: policy?.tls, path },
       ...levels.map(({ tls }, index) => ({ tls, path: `${path}.portLevelSettings[${index}]` })),
     ];
-    for (const { tls, path: at } of all) {
+    for (const { tls, path: tlsPath } of all) {
       if (tls?.credentialName && (tls.mode === 'SIMPLE' || tls.mode === 'MUTUAL'))
-        yield { credential: tls.credentialName, field: `${at}.tls.credentialName` };
+        yield { credential: tls.credentialName, field: `${tlsPath}.tls.credentialName` };
     }
   }
 }
@@ -127,15 +128,15 @@ function namesOf({ Secret, ConfigMap }: ConfigSet): Names {
 }
 
 function warningOf(
-  place: { readonly config: Config; readonly field: string },
+  credentialField: { readonly config: Config; readonly field: string },
   { kind, namespace, name, roots }: CredentialName,
   certain: boolean,
   { keys, anywhere }: Names,
   { known }: CheckSources,
 ): ConfigWarning | undefined {
   const candidates = roots ? [name, rootsObjectName(name)] : [name];
-  const isThere = candidates.some((one) =>
-    certain ? keys.has(`${kind}/${namespace}/${one}`) : anywhere.has(`${kind}/${one}`),
+  const isThere = candidates.some((secretName) =>
+    certain ? keys.has(`${kind}/${namespace}/${secretName}`) : anywhere.has(`${kind}/${secretName}`),
   );
   if (isThere || !known.isComplete(kind, certain ? namespace : undefined)) return undefined;
   const where = certain ? `${namespace}/${name}` : name;
@@ -143,7 +144,7 @@ function warningOf(
     ? 'create it, or correct the name'
     : "create it in the namespace of the gateway's or client's workload, or correct the name";
   return {
-    ...{ code: 'CREDENTIAL_NOT_FOUND', ...place },
+    ...{ code: 'CREDENTIAL_NOT_FOUND', ...credentialField },
     message: absentCredentialText(`${kind} ${where}`, advice),
   };
 }

@@ -34,13 +34,16 @@ function qualified(gateway: string, { namespace }: Config): string {
 function* matchesOfNoGateway(config: Config<VirtualService>): Generator<ConfigWarning> {
   const { hosts, gateways = [], http = [], tls = [], tcp = [] } = config.spec;
   if (hosts.length === 0) return;
-  const bound = new Set((gateways.length === 0 ? ['mesh'] : gateways).map((one) => qualified(one, config)));
+  const bound = new Set(
+    (gateways.length === 0 ? ['mesh'] : gateways).map((gatewayName) => qualified(gatewayName, config)),
+  );
   for (const [list, routes] of Object.entries({ http, tls, tcp })) {
-    for (const [at, { match = [] }] of routes.entries()) {
+    for (const [routeIndex, { match = [] }] of routes.entries()) {
       for (const [index, { gateways: chosen = [] }] of match.entries()) {
-        if (chosen.length === 0 || chosen.some((one) => bound.has(qualified(one, config)))) continue;
+        if (chosen.length === 0 || chosen.some((chosenGateway) => bound.has(qualified(chosenGateway, config))))
+          continue;
         yield {
-          ...{ code: 'GATEWAY_NOT_FOUND', config, field: `spec.${list}[${at}].match[${index}].gateways` },
+          ...{ code: 'GATEWAY_NOT_FOUND', config, field: `spec.${list}[${routeIndex}].match[${index}].gateways` },
           message: `none of ${chosen.join(', ')} is a gateway of this object, so the match applies to no request: choose one of ${[...bound].join(', ')}, or add it to spec.gateways`,
         };
       }
@@ -75,15 +78,15 @@ function* unservedHosts(
   gateway: Config<Gateway>,
   { context }: CheckSources,
 ): Generator<ConfigWarning> {
-  const served = gateway.spec.servers.flatMap(({ hosts }) => hosts.map((host) => servedHost(host, gateway)));
-  const mine = served.filter(({ namespace }) => namespace === '*' || namespace === config.namespace);
+  const servedHosts = gateway.spec.servers.flatMap(({ hosts }) => hosts.map((host) => servedHost(host, gateway)));
+  const mine = servedHosts.filter(({ namespace }) => namespace === '*' || namespace === config.namespace);
   for (const [index, written] of config.spec.hosts.entries()) {
     const host = context.hostNames.qualified(written, config.namespace);
-    if (mine.some((one) => hostsOverlap(host, one.host) || hostsOverlap(written, one.host))) continue;
-    const isOfOthers = served.some((one) => hostsOverlap(host, one.host));
+    if (mine.some((candidate) => hostsOverlap(host, candidate.host) || hostsOverlap(written, candidate.host))) continue;
+    const isOfOthers = servedHosts.some((candidate) => hostsOverlap(host, candidate.host));
     const why = isOfOthers
       ? `does not let VirtualServices of namespace ${config.namespace} serve ${written}: list ${config.namespace}/${written} in servers.hosts`
-      : `serves ${listed(served)} and not ${written}: add the host to a server, or correct it here`;
+      : `serves ${listed(servedHosts)} and not ${written}: add the host to a server, or correct it here`;
     yield {
       ...{ code: 'HOST_NOT_IN_GATEWAY', config, field: `spec.hosts[${index}]` },
       message: `Gateway ${gateway.namespace}/${gateway.name} ${why}`,
@@ -102,7 +105,7 @@ function servedHost(written: string, gateway: Config<Gateway>): ServedHost {
   return { namespace: namespace === '.' ? gateway.namespace : namespace!, host: host! };
 }
 
-function listed(served: readonly ServedHost[]): string {
-  const hosts = [...new Set(served.map(({ host }) => host))];
+function listed(servedHosts: readonly ServedHost[]): string {
+  const hosts = [...new Set(servedHosts.map(({ host }) => host))];
   return hosts.slice(0, maxHosts).join(', ') + (hosts.length > maxHosts ? ', …' : '');
 }

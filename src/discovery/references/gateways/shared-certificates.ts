@@ -27,26 +27,27 @@ export const checkSharedCertificates: ConfigCheck = function* (sources) {
     if (!isWritten(config)) continue;
     for (const [index, server] of config.spec.servers.entries()) {
       if (server.port.protocol !== 'HTTPS' || server.tls === undefined || server.tls.mode === 'PASSTHROUGH') continue;
-      const place = `${JSON.stringify(Object.entries(config.spec.selector).sort())} ${server.port.number} ${server.bind ?? ''}`;
-      const one = { config, server, index, hosts: server.hosts.map((host) => host.slice(host.indexOf('/') + 1)) };
-      const certificate = certificateText(one);
+      const listenerKey = `${JSON.stringify(Object.entries(config.spec.selector).sort())} ${server.port.number} ${server.bind ?? ''}`;
+      const tlsServer = { config, server, index, hosts: server.hosts.map((host) => host.slice(host.indexOf('/') + 1)) };
+      const certificate = certificateText(tlsServer);
       if (certificate === undefined) continue;
-      const key = `${place} ${certificate}`;
+      const key = `${listenerKey} ${certificate}`;
       const same = byCertificate.get(key);
-      const other = same ?? coveringHost(one, place, byName);
-      if (other !== undefined && !isContained(one, other)) yield warningAbout(one, other, same !== undefined);
-      if (same === undefined) byCertificate.set(key, one);
-      for (const name of namesOf(one, sources))
-        if (!byName.has(`${place} ${name}`)) byName.set(`${place} ${name}`, one);
+      const other = same ?? coveringHost(tlsServer, listenerKey, byName);
+      if (other !== undefined && !isContained(tlsServer, other))
+        yield warningAbout(tlsServer, other, same !== undefined);
+      if (same === undefined) byCertificate.set(key, tlsServer);
+      for (const name of namesOf(tlsServer, sources))
+        if (!byName.has(`${listenerKey} ${name}`)) byName.set(`${listenerKey} ${name}`, tlsServer);
     }
   }
 };
 
 function warningAbout({ config, server, index }: TlsServer, other: TlsServer, isSame: boolean) {
-  const named = `server ${other.server.port.name || other.server.port.number} of Gateway ${other.config.namespace}/${other.config.name}`;
+  const otherServerText = `server ${other.server.port.name || other.server.port.number} of Gateway ${other.config.namespace}/${other.config.name}`;
   const coverage = isSame
-    ? `the certificate is also that of ${named}`
-    : `the certificate of ${named} covers a host of this server`;
+    ? `the certificate is also that of ${otherServerText}`
+    : `the certificate of ${otherServerText} covers a host of this server`;
   return {
     ...({ code: 'CERTIFICATE_SHARED', config } as const),
     field: `spec.servers[${index}].tls`,
@@ -62,21 +63,24 @@ function certificateText({ config: { namespace }, server: { tls } }: TlsServer):
     (name) => name !== undefined && name !== '',
   );
   if (names.length > 0) return `${namespace} ${names.join()}`;
-  const files = [tls.serverCertificate, ...(tls.tlsCertificates ?? []).map((one) => one.serverCertificate)];
+  const files = [
+    tls.serverCertificate,
+    ...(tls.tlsCertificates ?? []).map((certificate) => certificate.serverCertificate),
+  ];
   const text = files.filter((file) => file !== undefined && file !== '').join();
   return text === '' ? undefined : text;
 }
 
 function coveringHost(
   { hosts }: TlsServer,
-  place: string,
+  listenerKey: string,
   byName: ReadonlyMap<string, TlsServer>,
 ): TlsServer | undefined {
   for (const host of hosts) {
     const names = host.startsWith('*.') ? [host] : [host, `*${host.slice(Math.max(0, host.indexOf('.')))}`];
     for (const name of names) {
-      const found = byName.get(`${place} ${name}`);
-      if (found !== undefined) return found;
+      const overlappingServer = byName.get(`${listenerKey} ${name}`);
+      if (overlappingServer !== undefined) return overlappingServer;
     }
   }
   return undefined;
@@ -96,13 +100,15 @@ function namesOf(
   { context: { credentials } }: CheckSources,
 ): readonly string[] {
   return (tls === undefined ? [] : credentialsOfServer(tls)).flatMap((resource) => {
-    const named = parseCredentialName(resource, config.namespace);
+    const credentialName = parseCredentialName(resource, config.namespace);
     const secret =
-      named?.kind === 'Secret' && !named.roots ? credentials.secret(named.namespace, named.name) : undefined;
+      credentialName?.kind === 'Secret' && !credentialName.roots
+        ? credentials.secret(credentialName.namespace, credentialName.name)
+        : undefined;
     if (secret === undefined) return [];
-    const known = namesOfSecret.get(secret.spec) ?? dnsNames(secret.spec);
-    namesOfSecret.set(secret.spec, known);
-    return known;
+    const certificateNames = namesOfSecret.get(secret.spec) ?? dnsNames(secret.spec);
+    namesOfSecret.set(secret.spec, certificateNames);
+    return certificateNames;
   });
 }
 
@@ -112,5 +118,7 @@ function dnsNames(secret: Secret): readonly string[] {
   const { subjectAltName = '' } = new X509Certificate(Buffer.from(read.right.chain));
   return subjectAltName
     .split(', ')
-    .flatMap((one) => (one.startsWith('DNS:') ? [one.slice('DNS:'.length).toLowerCase()] : []));
+    .flatMap((alternativeName) =>
+      alternativeName.startsWith('DNS:') ? [alternativeName.slice('DNS:'.length).toLowerCase()] : [],
+    );
 }

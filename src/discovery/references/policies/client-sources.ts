@@ -38,8 +38,8 @@ export function namespacesOf({
   if (!known.isComplete('Namespace')) return undefined;
   // A connected workload can have a namespace that exists in no cluster.
   const connected = [...(known.connected ?? [])].map(({ shape }) => shape.configNamespace);
-  const ofWorkloads = [...configs.Pod, ...configs.WorkloadEntry].map(({ namespace }) => namespace);
-  return new Set([...configs.Namespace.map(({ name }) => name), ...ofWorkloads, ...connected]);
+  const workloadNamespaces = [...configs.Pod, ...configs.WorkloadEntry].map(({ namespace }) => namespace);
+  return new Set([...configs.Namespace.map(({ name }) => name), ...workloadNamespaces, ...connected]);
 }
 
 function correctionOf(written: string, namespaces: ReadonlySet<string>): string {
@@ -69,15 +69,15 @@ function* namedIn({ rules }: AuthorizationPolicy): Generator<NamedNamespace> {
   const listed = (values: readonly string[] = [], path: string, isExcluded: boolean): NamedNamespace[] =>
     values.map((name, index) => ({ name, field: `${path}[${index}]`, isExcluded }));
   for (const [rule, { from = [], when = [] }] of rules.entries()) {
-    for (const [at, { namespaces, notNamespaces }] of from.entries()) {
-      const path = `spec.rules[${rule}].from[${at}].source`;
+    for (const [sourceIndex, { namespaces, notNamespaces }] of from.entries()) {
+      const path = `spec.rules[${rule}].from[${sourceIndex}].source`;
       yield* listed(namespaces, `${path}.namespaces`, false);
       yield* listed(notNamespaces, `${path}.notNamespaces`, true);
     }
-    for (const [at, { key, values, notValues }] of when.entries()) {
+    for (const [conditionIndex, { key, values, notValues }] of when.entries()) {
       if (key !== 'source.namespace') continue;
-      yield* listed(values, `spec.rules[${rule}].when[${at}].values`, false);
-      yield* listed(notValues, `spec.rules[${rule}].when[${at}].notValues`, true);
+      yield* listed(values, `spec.rules[${rule}].when[${conditionIndex}].values`, false);
+      yield* listed(notValues, `spec.rules[${rule}].when[${conditionIndex}].notValues`, true);
     }
   }
 }
@@ -91,10 +91,10 @@ interface SourceMatch {
 function* matchesOf({ http = [], tls = [], tcp = [] }: VirtualService): Generator<SourceMatch> {
   for (const [list, routes] of Object.entries({ http, tls, tcp })) {
     for (const [index, { match = [] }] of routes.entries()) {
-      for (const [at, one] of match.entries()) {
-        const sourceNamespace = 'sourceNamespace' in one ? one.sourceNamespace : undefined;
-        const field = `spec.${list}[${index}].match[${at}]`;
-        yield { field, sourceNamespace, ...(one.sourceLabels && { sourceLabels: one.sourceLabels }) };
+      for (const [matchIndex, routeMatch] of match.entries()) {
+        const sourceNamespace = 'sourceNamespace' in routeMatch ? routeMatch.sourceNamespace : undefined;
+        const field = `spec.${list}[${index}].match[${matchIndex}]`;
+        yield { field, sourceNamespace, ...(routeMatch.sourceLabels && { sourceLabels: routeMatch.sourceLabels }) };
       }
     }
   }

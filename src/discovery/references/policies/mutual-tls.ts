@@ -25,15 +25,17 @@ export const checkMutualTls: ConfigCheck = function* (sources) {
   const conflicts = new Conflicts(sources, yield* hostsOfRules(sources));
   for (const config of configs.DestinationRule) {
     yield undefined;
-    const places = isWritten(config) ? tlsPlaces(config.spec) : [];
-    if (places.length === 0) continue;
+    const tlsLocations = isWritten(config) ? tlsPlaces(config.spec) : [];
+    if (tlsLocations.length === 0) continue;
     const host = context.hostNames.qualified(config.spec.host, config.namespace);
-    for (const { mode, field, labels, hasPort } of places) {
+    for (const { mode, field, labels, hasPort } of tlsLocations) {
       yield undefined;
       const all = yield* conflicts.of(host, config.namespace, mode === 'ISTIO_MUTUAL' ? 'DISABLE' : 'STRICT');
-      const found = all.find(({ server }) => isSelected(labels, server.labels) && hasPort(server.servicePort));
-      if (found === undefined) continue;
-      const { policy, server } = found;
+      const conflictingServer = all.find(
+        ({ server }) => isSelected(labels, server.labels) && hasPort(server.servicePort),
+      );
+      if (conflictingServer === undefined) continue;
+      const { policy, server } = conflictingServer;
       const [rejected, accepted] =
         mode === 'ISTIO_MUTUAL' ? ['mutual TLS', 'DISABLE'] : [mode === 'DISABLE' ? 'plaintext' : 'this TLS', 'STRICT'];
       yield {
@@ -69,20 +71,20 @@ class Conflicts {
   *of(host: string, namespace: string, rejectingMode: RejectingMode): Generator<undefined, readonly Conflict[]> {
     const isWide = isWildcard(host);
     const key = `${rejectingMode} ${isWide ? namespace : ''} ${host}`;
-    const known = this.#conflicts.get(key);
-    if (known !== undefined) return known;
-    const found: Conflict[] = [];
-    for (const one of isWide ? hostsWithin(host, namespace, this.#rules, this.#sources) : [host]) {
+    const cachedConflicts = this.#conflicts.get(key);
+    if (cachedConflicts !== undefined) return cachedConflicts;
+    const conflicts: Conflict[] = [];
+    for (const conflictHost of isWide ? hostsWithin(host, namespace, this.#rules, this.#sources) : [host]) {
       yield undefined;
-      if (one === undefined) continue;
-      for (const server of this.#serversOf(one)) {
+      if (conflictHost === undefined) continue;
+      for (const server of this.#serversOf(conflictHost)) {
         const policy = conflictingPolicy(rejectingMode, server, this.#sources.context);
-        if (policy !== undefined) found.push({ server, policy });
+        if (policy !== undefined) conflicts.push({ server, policy });
       }
-      if (isWide && found.length >= maxConflicts) break;
+      if (isWide && conflicts.length >= maxConflicts) break;
     }
-    this.#conflicts.set(key, found);
-    return found;
+    this.#conflicts.set(key, conflicts);
+    return conflicts;
   }
 
   #serversOf(host: string): readonly ServerPort[] {
@@ -104,14 +106,14 @@ type HostsByNamespace = ReadonlyMap<string, ReadonlySet<string>>;
 
 /** Hosts of rules by namespace, without rules for selected clients, because other clients use wider rules. */
 function* hostsOfRules({ configs, context }: CheckSources): Generator<undefined, HostsByNamespace> {
-  const found = new Map<string, Set<string>>();
+  const hostsByNamespace = new Map<string, Set<string>>();
   for (const { namespace, spec } of configs.DestinationRule) {
     yield undefined;
     if (spec.workloadSelector !== undefined) continue;
-    const known = found.get(namespace) ?? new Set<string>();
-    found.set(namespace, known.add(context.hostNames.qualified(spec.host, namespace)));
+    const namespaceHosts = hostsByNamespace.get(namespace) ?? new Set<string>();
+    hostsByNamespace.set(namespace, namespaceHosts.add(context.hostNames.qualified(spec.host, namespace)));
   }
-  return found;
+  return hostsByNamespace;
 }
 
 /**
@@ -125,14 +127,14 @@ function* hostsWithin(
   { context, hosts }: CheckSources,
 ): Generator<string | undefined> {
   const isOfMesh = namespace === context.mesh.rootNamespace;
-  const seen = new Set<string>();
+  const seenServices = new Set<string>();
   for (const service of hosts.within(wildcard).slice(0, maxServices)) {
     yield undefined;
     const { hostname, namespace: owner } = service;
     const isTaken = isOfMesh && owner !== namespace && mostSpecific(hostname, rules.get(owner) ?? none) !== undefined;
     const narrowest = mostSpecific(hostname, rules.get(namespace) ?? none) ?? wildcard;
-    if (isTaken || narrowest !== wildcard || seen.has(hostname)) continue;
-    seen.add(hostname);
+    if (isTaken || narrowest !== wildcard || seenServices.has(hostname)) continue;
+    seenServices.add(hostname);
     yield hostname;
   }
 }
@@ -161,7 +163,7 @@ function placesOfPolicy(policy: TrafficPolicy | undefined, path: string, labels:
   const { tls, portLevelSettings: levels = [] } = policy ?? {};
   const first = new Map<number, number>();
   for (const [index, { port }] of levels.entries()) if (!first.has(port.number)) first.set(port.number, index);
-  const ofLevels = levels.flatMap((level, index) =>
+  const levelModes = levels.flatMap((level, index) =>
     level.tls === undefined
       ? []
       : {
@@ -169,8 +171,11 @@ function placesOfPolicy(policy: TrafficPolicy | undefined, path: string, labels:
           hasPort: (number: number) => number === level.port.number && first.get(number) === index,
         },
   );
-  if (tls === undefined) return ofLevels;
-  return [{ mode: tls.mode, field: `${path}.tls.mode`, labels, hasPort: (number) => !first.has(number) }, ...ofLevels];
+  if (tls === undefined) return levelModes;
+  return [
+    { mode: tls.mode, field: `${path}.tls.mode`, labels, hasPort: (number) => !first.has(number) },
+    ...levelModes,
+  ];
 }
 
 /** Workload port that receives requests for a service. */

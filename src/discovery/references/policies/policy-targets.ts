@@ -59,9 +59,9 @@ function missingTarget(
   const target = targetKinds[`${group}/${kind}`];
   if (target === undefined) return undefined;
   const namespace = target === 'GatewayClass' ? '' : config.namespace;
-  const found = byName(configs[target] as readonly Config[]).get(`${namespace}/${name}`);
-  if (found !== undefined)
-    return target === 'KubernetesGateway' ? foreignGateway(config, field, found, configs) : undefined;
+  const targetObject = byName(configs[target] as readonly Config[]).get(`${namespace}/${name}`);
+  if (targetObject !== undefined)
+    return target === 'KubernetesGateway' ? foreignGateway(config, field, targetObject, configs) : undefined;
   if (target === 'GatewayClass' && name === defaultClass) return undefined;
   if (!known.isComplete(target satisfies CheckedKind, namespace)) return undefined;
   const of = group === '' ? kind : `${kind} (${group})`;
@@ -78,8 +78,9 @@ function foreignGateway(
   { GatewayClass }: Pick<ConfigSet, 'GatewayClass'>,
 ): ConfigWarning | undefined {
   const { gatewayClassName } = gateway.spec as { gatewayClassName: string };
-  const ofClass = byName(GatewayClass).get(`/${gatewayClassName}`);
-  if (ofClass === undefined || (ofClass.spec as GatewayClass).controllerName === controllerName) return undefined;
+  const gatewayClass = byName(GatewayClass).get(`/${gatewayClassName}`);
+  if (gatewayClass === undefined || (gatewayClass.spec as GatewayClass).controllerName === controllerName)
+    return undefined;
   return {
     ...{ code: 'TARGET_NOT_FOUND', config, field },
     message: `Gateway ${gateway.namespace}/${gateway.name} is of class ${gatewayClassName}, which another controller serves, so the object does not apply there: change the class of the Gateway, or the target`,
@@ -99,7 +100,7 @@ function missingSection(
   if (service === undefined || sectionName === undefined) return undefined;
   const names = service.spec.spec.ports.map((port) => port.name);
   if (names.includes(sectionName)) return undefined;
-  const listed = names.filter((one) => one !== '').join(', ') || 'none has a name';
+  const listed = names.filter((portName) => portName !== '').join(', ') || 'none has a name';
   return {
     ...{ code: 'TARGET_NOT_FOUND', config, field },
     message: `Service ${config.namespace}/${name} has no port named ${sectionName} (its ports: ${listed}), so the object does not apply there and connections to the port are plaintext: correct the name`,

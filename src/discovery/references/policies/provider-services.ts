@@ -31,17 +31,18 @@ export const checkProviderServices: ConfigCheck = function* (sources) {
       yield undefined;
       if (!isWritten(config)) continue;
       for (const { name, field, effect } of namedProviders(config)) {
-        const found = located.get(name);
-        if (found === undefined) continue;
+        const locatedProvider = located.get(name);
+        if (locatedProvider === undefined) continue;
         const namespace = config.namespace === context.mesh.rootNamespace ? '' : config.namespace;
         const key = `${namespace} ${name}`;
-        if (!problems.has(key)) problems.set(key, found.problem ?? problemOf(found.address, namespace, sources));
+        if (!problems.has(key))
+          problems.set(key, locatedProvider.problem ?? problemOf(locatedProvider.address, namespace, sources));
         const problem = problems.get(key);
         if (problem === undefined) continue;
         yield {
           ...{ code: 'PROVIDER_UNREACHABLE', config, field },
           message: `the extension provider ${name} cannot be used, because ${problem.reason}, so ${effect}: correct the provider in the mesh configuration, or create the service`,
-          other: { config: meshConfig, field: `${found.field}.${problem.field}` },
+          other: { config: meshConfig, field: `${locatedProvider.field}.${problem.field}` },
         };
       }
     }
@@ -51,7 +52,9 @@ export const checkProviderServices: ConfigCheck = function* (sources) {
 /** Location, with the index in the provider's file if known, because a mesh configuration can be merged from several files. */
 function placeOf(name: string, { spec }: Config): string {
   const { extensionProviders: written } = spec as { extensionProviders?: unknown };
-  const index = Array.isArray(written) ? written.findIndex((one) => isObject(one) && one.name === name) : -1;
+  const index = Array.isArray(written)
+    ? written.findIndex((writtenProvider) => isObject(writtenProvider) && writtenProvider.name === name)
+    : -1;
   return `extensionProviders[${index === -1 ? JSON.stringify(name) : index}]`;
 }
 
@@ -98,7 +101,9 @@ function problemOf(
   const services = hosts.of(host);
   if (services.length === 0) return problem('service', `no service has the host ${host}`);
   const provided = services.filter(
-    (one) => isProvidedBy(one) && (namespace === '' || isExportedTo(one.exportTo, one.namespace, namespace)),
+    (providerService) =>
+      isProvidedBy(providerService) &&
+      (namespace === '' || isExportedTo(providerService.exportTo, providerService.namespace, namespace)),
   );
   // A service in the namespace of a client may provide it.
   if (provided.length === 0 && namespace === '' && !written.includes('/')) return undefined;
@@ -107,7 +112,9 @@ function problemOf(
       'service',
       `${host} is a host of namespace ${services[0]!.namespace}, and not one that these clients may use`,
     );
-  const ports = provided.flatMap((one) => one.ports.filter(({ protocol }) => protocol !== 'UDP'));
+  const ports = provided.flatMap((providerService) =>
+    providerService.ports.filter(({ protocol }) => protocol !== 'UDP'),
+  );
   if (ports.some(({ number }) => number === port)) return undefined;
   const listed = [...new Set(ports.map(({ number }) => number))].join(', ');
   return problem('port', `${host} has no port ${port} (its ports: ${listed})`);
@@ -116,8 +123,8 @@ function problemOf(
 function* defaultsOf({ context: { mesh }, meshConfig }: CheckSources): Generator<ConfigWarning> {
   const names = mesh.extensionProviders.map(({ name }) => name);
   const lists = Object.entries(mesh.defaultProviders) as [keyof DefaultProviders, readonly string[] | undefined][];
-  for (const [list, named = []] of lists) {
-    for (const [index, name] of named.entries()) {
+  for (const [list, providerNames = []] of lists) {
+    for (const [index, name] of providerNames.entries()) {
       // `validate` reports the invalid provider itself.
       if (names.includes(name) || mesh.invalidProviders?.includes(name)) continue;
       yield {

@@ -27,11 +27,11 @@ export const checkProviders: ConfigCheck = function* ({ context, configs, known 
   };
   for (const config of configs.AuthorizationPolicy) {
     yield undefined;
-    for (const one of isWritten(config) ? namedProviders(config as Config<never>) : []) yield warningOf(one);
+    for (const provider of isWritten(config) ? namedProviders(config as Config<never>) : []) yield warningOf(provider);
   }
   for (const config of configs.Telemetry) {
     yield undefined;
-    for (const one of isWritten(config) ? namedProviders(config as Config<never>) : []) yield warningOf(one);
+    for (const provider of isWritten(config) ? namedProviders(config as Config<never>) : []) yield warningOf(provider);
   }
 };
 
@@ -54,8 +54,8 @@ function* providersOfPolicy(config: Config<AuthorizationPolicy>): Generator<Name
 function* providersOfTelemetry(config: Config<Telemetry>): Generator<NamedProvider> {
   for (const list of ['tracing', 'metrics', 'accessLogging'] as const) {
     for (const [index, { providers = [] }] of (config.spec[list] ?? []).entries()) {
-      for (const [at, name] of providers.entries()) {
-        const field = `spec.${list}[${index}].providers[${at}].name`;
+      for (const [providerIndex, name] of providers.entries()) {
+        const field = `spec.${list}[${index}].providers[${providerIndex}].name`;
         yield { config, name, field, effect: 'nothing is sent to it' };
       }
     }

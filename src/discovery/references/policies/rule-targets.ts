@@ -46,11 +46,11 @@ function unapplied(
   const { namespace, spec } = config;
   const [service] = services;
   if (service === undefined || namespace === mesh.rootNamespace) return undefined;
-  if (services.some((one) => one.namespace === namespace)) return undefined;
+  if (services.some((candidate) => candidate.namespace === namespace)) return undefined;
   const exportTo = exportSet(namespace, spec.exportTo, mesh.defaultDestinationRuleExportTo, mesh);
   const isOwn = isExportedTo(exportTo, namespace, namespace);
   if (isOwn && spec.exportTo === undefined) return undefined;
-  if (isOwn && spec.exportTo!.every((one) => one === '.' || one === namespace)) return undefined;
+  if (isOwn && spec.exportTo!.every((exportedTo) => exportedTo === '.' || exportedTo === namespace)) return undefined;
   const recipients = isOwn ? `only to clients of namespace ${namespace}, regardless of exportTo` : 'to no client';
   return {
     ...{ code: 'RULE_NOT_APPLIED', config, field: 'spec.exportTo' },
@@ -109,21 +109,21 @@ function labelsOfHost(
   const endpoints = [...namespaces].flatMap((namespace) => context.endpointsOf(services[0]!.hostname, namespace));
   const labels =
     endpoints.length > 0
-      ? endpoints.map((one) => one.labels)
-      : services.flatMap((one) => pods.of(one).map((pod) => pod.labels));
+      ? endpoints.map((endpoint) => endpoint.labels)
+      : services.flatMap((candidate) => pods.of(candidate).map((pod) => pod.labels));
   return new EndpointLabels(labels, endpoints.length === 0);
 }
 
 /** Subsets of all destinations, as `host subset`. */
 function* routedSubsets({ configs, context }: CheckSources): Generator<undefined, ReadonlySet<string>> {
-  const found = new Set<string>();
+  const destinationHosts = new Set<string>();
   for (const { namespace, spec } of configs.VirtualService) {
     yield undefined;
     for (const { destination } of destinationsOf(spec))
       if (destination.subset)
-        found.add(`${context.hostNames.qualified(destination.host, namespace)} ${destination.subset}`);
+        destinationHosts.add(`${context.hostNames.qualified(destination.host, namespace)} ${destination.subset}`);
   }
-  return found;
+  return destinationHosts;
 }
 
 class EndpointLabels {

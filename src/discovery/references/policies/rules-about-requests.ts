@@ -21,10 +21,12 @@ export const checkRulesAboutRequests: ConfigCheck = function* ({ configs, known 
     const ports = selecting.flatMap((service) => workloadPorts(service, listening));
     for (const [index, rule] of rules.entries()) {
       if (!needsRequests(rule)) continue;
-      const named = portsOf(rule);
-      const relevant = ports.filter(({ number }) => named === undefined || number === undefined || named.has(number));
+      const rulePorts = portsOf(rule);
+      const relevant = ports.filter(
+        ({ number }) => rulePorts === undefined || number === undefined || rulePorts.has(number),
+      );
       const [first] = relevant;
-      if (first === undefined || relevant.some((one) => !one.isTcp)) continue;
+      if (first === undefined || relevant.some((relevantPort) => !relevantPort.isTcp)) continue;
       yield {
         ...{ code: 'RULE_NEEDS_HTTP', config, field: `spec.rules[${index}]` },
         message: `port ${first.port} of Service ${first.service.namespace}/${first.service.name} is ${first.protocol}, which has no requests, so ${effects[action]}: remove what is about requests (paths, methods, hosts, tokens, headers), or correct the protocol of the port`,

@@ -89,9 +89,9 @@ function* servicesWithoutPods(
     const { selector: labels } = (config?.spec as KubernetesService | undefined)?.spec ?? {};
     if (config === undefined || !isWritten(config) || labels === undefined) continue;
     if (context.endpointsOf(service.hostname, service.namespace).length > 0) continue;
-    const found = unmatched(config, { field: 'spec.selector', labels }, workloads, sources);
-    yield found && {
-      ...found,
+    const unmatchedSelector = unmatched(config, { field: 'spec.selector', labels }, workloads, sources);
+    yield unmatchedSelector && {
+      ...unmatchedSelector,
       message: `no workload of namespace ${config.namespace} has the labels ${labelsText(labels)}, so requests for ${service.hostname} fail (503): correct the selector, or the labels of the pods`,
     };
   }
@@ -102,11 +102,11 @@ function* entriesWithoutWorkloads(
   workloads: WorkloadsByNamespace,
   { configs, known }: CheckSources,
 ): Generator<ConfigWarning | undefined> {
-  const ofGroups = new Map<string, LabelIndex<SelectableWorkload>>();
+  const groupsByNamespace = new Map<string, LabelIndex<SelectableWorkload>>();
   for (const { namespace, name, spec } of configs.WorkloadGroup) {
     yield undefined;
-    const index = ofGroups.get(namespace) ?? new LabelIndex<SelectableWorkload>();
-    ofGroups.set(namespace, index);
+    const index = groupsByNamespace.get(namespace) ?? new LabelIndex<SelectableWorkload>();
+    groupsByNamespace.set(namespace, index);
     index.put(name, { labels: spec.metadata?.labels ?? {} });
   }
   const entries = new Set(configs.WorkloadEntry.map(({ namespace }) => namespace));
@@ -115,7 +115,7 @@ function* entriesWithoutWorkloads(
     const { namespace, spec } = config;
     const labels = spec.workloadSelector?.labels ?? {};
     if (!isWritten(config) || Object.keys(labels).length === 0) continue;
-    if (workloads.get(namespace)?.selectsAny(labels) || ofGroups.get(namespace)?.selectsAny(labels)) continue;
+    if (workloads.get(namespace)?.selectsAny(labels) || groupsByNamespace.get(namespace)?.selectsAny(labels)) continue;
     if (!known.isComplete(entries.has(namespace) ? 'WorkloadEntry' : 'Pod', namespace)) continue;
     yield {
       ...{ code: 'WORKLOAD_NOT_FOUND', config, field: 'spec.workloadSelector.labels' },

@@ -17,23 +17,23 @@ export const checkServiceAccounts: ConfigCheck = function* (sources) {
 };
 
 function* accountsOf({ configs, context }: CheckSources): Generator<undefined, ReadonlySet<string>> {
-  const found = new Set<string>();
+  const serviceAccounts = new Set<string>();
   for (const { namespace, spec } of configs.Pod) {
     yield undefined;
-    found.add(`${namespace}/${spec.spec.serviceAccountName || 'default'}`);
+    serviceAccounts.add(`${namespace}/${spec.spec.serviceAccountName || 'default'}`);
   }
   for (const { namespace, spec } of configs.WorkloadEntry) {
     yield undefined;
-    if (spec.serviceAccount) found.add(`${namespace}/${spec.serviceAccount}`);
+    if (spec.serviceAccount) serviceAccounts.add(`${namespace}/${spec.serviceAccount}`);
   }
   for (const service of context.services) {
     yield undefined;
     for (const { serviceAccount } of context.endpointsOf(service.hostname, service.namespace)) {
       const [, account] = identity.exec(serviceAccount) ?? [];
-      if (account !== undefined) found.add(account.replace('/sa/', '/'));
+      if (account !== undefined) serviceAccounts.add(account.replace('/sa/', '/'));
     }
   }
-  return found;
+  return serviceAccounts;
 }
 
 const identity = /\/ns\/([^/]+\/sa\/[^/]+)$/;
@@ -50,18 +50,19 @@ function* namedIn(
 ): Generator<NamedAccount> {
   const domains = new Set([mesh.trustDomain, 'cluster.local', ...mesh.trustDomainAliases]);
   for (const [index, { from = [] }] of spec.rules.entries()) {
-    for (const [at, source] of from.entries()) {
-      const path = `spec.rules[${index}].from[${at}].source`;
-      for (const [place, text] of (source.principals ?? []).entries()) {
+    for (const [sourceIndex, source] of from.entries()) {
+      const path = `spec.rules[${index}].from[${sourceIndex}].source`;
+      for (const [textIndex, text] of (source.principals ?? []).entries()) {
         const [, domain = '', account = ''] = /^([^/*]+)\/ns\/([^/*]+\/sa\/[^/*]+)$/.exec(text) ?? [];
         // Workloads of other trust domains are unknown.
-        if (domains.has(domain)) yield { account: account.replace('/sa/', '/'), field: `${path}.principals[${place}]` };
+        if (domains.has(domain))
+          yield { account: account.replace('/sa/', '/'), field: `${path}.principals[${textIndex}]` };
       }
-      for (const [place, text] of (source.serviceAccounts ?? []).entries()) {
+      for (const [textIndex, text] of (source.serviceAccounts ?? []).entries()) {
         if (text.includes('*')) continue;
         yield {
           account: text.includes('/') ? text : `${namespace}/${text}`,
-          field: `${path}.serviceAccounts[${place}]`,
+          field: `${path}.serviceAccounts[${textIndex}]`,
         };
       }
     }

@@ -8,7 +8,9 @@ export interface ExportedObject {
 
 export function haveSharedClients(a: ExportedObject, b: ExportedObject): boolean {
   if (isPublic(a.exportTo) || isPublic(b.exportTo)) return !isHidden(a) && !isHidden(b);
-  return [...a.exportTo].some((one) => isExportedTo(b.exportTo, b.namespace, one === '.' ? a.namespace : one));
+  return [...a.exportTo].some((exportedTo) =>
+    isExportedTo(b.exportTo, b.namespace, exportedTo === '.' ? a.namespace : exportedTo),
+  );
 }
 
 function isHidden({ exportTo }: ExportedObject): boolean {

@@ -83,11 +83,11 @@ export function otherTypeText(
   type: NodeType,
   subject: string,
 ): Pick<ConfigWarning, 'field' | 'message'> {
-  const [found, contexts] =
+  const [proxyKind, contexts] =
     type === 'router' ? ['gateways', 'GATEWAY'] : ['sidecars', 'SIDECAR_INBOUND or SIDECAR_OUTBOUND'];
   return {
     field: `spec.configPatches[${index}]`,
-    message: `matches nothing: its context is ${context}, and the ${subject} that workloadSelector selects are ${found}: use the context ${contexts}, or correct the selector`,
+    message: `matches nothing: its context is ${context}, and the ${subject} that workloadSelector selects are ${proxyKind}: use the context ${contexts}, or correct the selector`,
   };
 }
 
@@ -133,13 +133,17 @@ interface GivenProxy {
 /** Returns a proxy for each selector of a Gateway to which the object may apply. */
 function gatewaysOf({ namespace, spec }: Config<EnvoyFilter>, { configs, context }: CheckSourcesOfFiles): GivenProxy[] {
   const isForMesh = namespace === context.mesh.rootNamespace;
-  const found = new Map<string, GivenProxy>();
+  const proxiesByKey = new Map<string, GivenProxy>();
   for (const gateway of configs.Gateway) {
     const labels = { ...gateway.spec.selector, ...spec.workloadSelector };
-    const place = isForMesh ? gateway.namespace : namespace;
-    found.set(`${place} ${JSON.stringify(labels)}`, { type: 'router', namespace: place, labels });
+    const proxyNamespace = isForMesh ? gateway.namespace : namespace;
+    proxiesByKey.set(`${proxyNamespace} ${JSON.stringify(labels)}`, {
+      type: 'router',
+      namespace: proxyNamespace,
+      labels,
+    });
   }
-  return [...found.values()];
+  return [...proxiesByKey.values()];
 }
 
 /** Returns a proxy for each namespace with services to which the object applies. */
@@ -147,7 +151,11 @@ function sidecarsOf({ namespace, spec }: Config<EnvoyFilter>, { context }: Check
   if (context.services.length === 0) return [];
   const isForMesh = namespace === context.mesh.rootNamespace;
   const namespaces = isForMesh ? new Set(context.services.map((service) => service.namespace)) : [namespace];
-  return [...namespaces].map((one) => ({ type: 'sidecar', namespace: one, labels: spec.workloadSelector ?? {} }));
+  return [...namespaces].map((proxyNamespace) => ({
+    type: 'sidecar',
+    namespace: proxyNamespace,
+    labels: spec.workloadSelector ?? {},
+  }));
 }
 
 /** Patches record whether they were applied. */
@@ -160,8 +168,12 @@ function generate(proxy: GivenProxy, { context }: CheckSourcesOfFiles, generated
   buildClusters(shape, context);
   buildListeners(shape, context);
   const ports = context.services.flatMap((service) => service.ports.filter(({ protocol }) => isHttp(protocol)));
-  const ofSidecar = [...new Set(ports.map(({ number }) => String(number)))];
-  buildRoutes(shape, context, proxy.type === 'router' ? [...mergeGateways(shape, context).routes.keys()] : ofSidecar);
+  const sidecarPorts = [...new Set(ports.map(({ number }) => String(number)))];
+  buildRoutes(
+    shape,
+    context,
+    proxy.type === 'router' ? [...mergeGateways(shape, context).routes.keys()] : sidecarPorts,
+  );
 }
 
 function shapeOfProxy(

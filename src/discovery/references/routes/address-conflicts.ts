@@ -40,20 +40,20 @@ export function* addressConflicts(services: readonly Service[]): Generator<Addre
       const isShared = isUnspecified(address);
       for (const { number: port, protocol } of service.ports) {
         const key = `${address} ${port}`;
-        const one = { service, protocol };
+        const portUser = { service, protocol };
         if (protocol === 'UDP' || (isShared && (isHttp(protocol) || isTls(protocol) || protocol === 'unsupported')))
           continue;
         const older = first.get(key);
         if (isHttp(protocol)) {
-          if (older !== undefined && meets(older, one)) yield conflict(one, older, address, port);
-          else if (!http.has(key)) http.set(key, one);
+          if (older !== undefined && meets(older, portUser)) yield conflict(portUser, older, address, port);
+          else if (!http.has(key)) http.set(key, portUser);
           continue;
         }
         if (older === undefined) {
-          first.set(key, one);
+          first.set(key, portUser);
           const requests = http.get(key);
-          if (requests !== undefined && meets(requests, one)) yield conflict(requests, one, address, port);
-        } else if (meets(older, one)) yield conflict(one, older, address, port);
+          if (requests !== undefined && meets(requests, portUser)) yield conflict(requests, portUser, address, port);
+        } else if (meets(older, portUser)) yield conflict(portUser, older, address, port);
       }
     }
   }
@@ -79,19 +79,19 @@ export const checkServiceAddresses: ConfigCheck = function* ({ context, configs 
     yield undefined;
     if (spec.tls !== undefined) for (const host of spec.hosts) routed.add(context.hostNames.qualified(host, namespace));
   }
-  for (const found of addressConflicts(context.services)) {
-    if (found === undefined) {
+  for (const conflict of addressConflicts(context.services)) {
+    if (conflict === undefined) {
       yield undefined;
       continue;
     }
-    const config = objectOfService(found.service, configs);
-    const other = objectOfService(found.winner, configs);
+    const config = objectOfService(conflict.service, configs);
+    const other = objectOfService(conflict.winner, configs);
     // `tls` routes of a VirtualService distinguish connections by SNI.
-    const isRouted = isTls(found.protocol) && routed.has(found.service.hostname);
+    const isRouted = isTls(conflict.protocol) && routed.has(conflict.service.hostname);
     if (config === undefined || other === undefined || !isWritten(config) || isRouted) continue;
     yield {
-      ...{ code: 'ADDRESS_CONFLICT', config, field: addressField(found, config) },
-      message: conflictText(found, context),
+      ...{ code: 'ADDRESS_CONFLICT', config, field: addressField(conflict, config) },
+      message: conflictText(conflict, context),
       other: { config: other },
     };
   }
@@ -106,8 +106,8 @@ function addressField({ address, port, service }: AddressConflict, { kind, spec 
 }
 
 /** A sentence with the effect and advice. */
-export function conflictText(found: AddressConflict, { features }: Pick<PushContext, 'features'>): string {
-  const { service, winner, address, port, protocol } = found;
+export function conflictText(conflict: AddressConflict, { features }: Pick<PushContext, 'features'>): string {
+  const { service, winner, address, port, protocol } = conflict;
   if (!isUnspecified(address)) {
     return `connections to ${address}:${port} go to ${winner.hostname} and not to ${service.hostname} (${protocol}): set different addresses`;
   }

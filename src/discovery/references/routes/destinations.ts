@@ -40,16 +40,16 @@ interface DestinationField {
 export function* destinationsOf({ http = [], tls = [], tcp = [] }: VirtualService): Generator<DestinationField> {
   for (const [index, { route = [], mirror, mirrors = [] }] of http.entries()) {
     const path = `spec.http[${index}]`;
-    for (const [at, { destination }] of route.entries())
-      yield { destination, field: `${path}.route[${at}].destination` };
+    for (const [destinationIndex, { destination }] of route.entries())
+      yield { destination, field: `${path}.route[${destinationIndex}].destination` };
     if (mirror !== undefined) yield { destination: mirror, field: `${path}.mirror` };
-    for (const [at, { destination }] of mirrors.entries())
-      yield { destination, field: `${path}.mirrors[${at}].destination` };
+    for (const [destinationIndex, { destination }] of mirrors.entries())
+      yield { destination, field: `${path}.mirrors[${destinationIndex}].destination` };
   }
   for (const [list, routes] of Object.entries({ tls, tcp })) {
     for (const [index, { route = [] }] of routes.entries()) {
-      for (const [at, { destination }] of route.entries())
-        yield { destination, field: `spec.${list}[${index}].route[${at}].destination` };
+      for (const [destinationIndex, { destination }] of route.entries())
+        yield { destination, field: `spec.${list}[${index}].route[${destinationIndex}].destination` };
     }
   }
 }
@@ -77,7 +77,8 @@ function warningOf(
     const message = `${host} has no port ${port.number}, so requests for it fail (503): choose one of ${listed}`;
     return { code: 'PORT_NOT_FOUND', config, field: `${field}.port.number`, message };
   }
-  const unmatched = port === undefined && numbers.length > 1 && ports.find((one) => !numbers.includes(one));
+  const unmatched =
+    port === undefined && numbers.length > 1 && ports.find((portNumber) => !numbers.includes(portNumber));
   if (unmatched) {
     const message = `${host} has the ports ${listed} and not the gateway's port ${unmatched}, so requests fail (503): add port.number`;
     return { code: 'PORT_NOT_CHOSEN', config, field, message };
@@ -103,8 +104,8 @@ function hiddenWarning(
   const { exportTo, gateways = ['mesh'] } = spec;
   const exported = exportSet(namespace, exportTo, context.mesh.defaultVirtualServiceExportTo, context.mesh);
   if (!gateways.includes('mesh') || !isExportedTo(exported, namespace, namespace)) return undefined;
-  const routed = spec.hosts.flatMap((one) => hosts.of(context.hostNames.qualified(one, namespace)));
-  if (!routed.some((one) => one.namespace === namespace)) return undefined;
+  const routed = spec.hosts.flatMap((writtenHost) => hosts.of(context.hostNames.qualified(writtenHost, namespace)));
+  if (!routed.some((routedService) => routedService.namespace === namespace)) return undefined;
   const other = objectOfService(hidden, configs);
   return {
     ...{ code: 'HOST_NOT_FOUND', config, field: `${field}.host` },

@@ -14,7 +14,7 @@ export const checkHostNameEndpoints: ConfigCheck = function* ({ context, configs
     yield undefined;
     const { hostname, namespace, origin } = service;
     const names = hostNameEndpoints(service, context.endpointsOf(hostname, namespace));
-    for (const [workload, address] of new Map(names.map((one) => [one.workloadName, one.address]))) {
+    for (const [workload, address] of new Map(names.map((hostName) => [hostName.workloadName, hostName.address]))) {
       const config = entries.get(`${namespace}/${workload}`);
       if (config === undefined || !isWritten(config)) continue;
       yield {

@@ -12,8 +12,14 @@ export const checkIngressBackends: ConfigCheck = function* (sources) {
   const ports = new Map<string, BackendPorts>();
   for (const config of ownIngresses(sources.configs, sources.context.mesh)) {
     for (const [index, { http }] of config.spec.spec.rules.entries()) {
-      for (const [at, { backend }] of (http?.paths ?? []).entries()) {
-        yield warningOf(config, `spec.rules[${index}].http.paths[${at}].backend.service`, backend, ports, sources);
+      for (const [destinationIndex, { backend }] of (http?.paths ?? []).entries()) {
+        yield warningOf(
+          config,
+          `spec.rules[${index}].http.paths[${destinationIndex}].backend.service`,
+          backend,
+          ports,
+          sources,
+        );
       }
     }
   }
@@ -23,7 +29,7 @@ function warningOf(
   config: Config<Ingress>,
   field: string,
   { service: backend }: IngressBackend,
-  known: Map<string, BackendPorts>,
+  knownPorts: Map<string, BackendPorts>,
   { context, hosts }: CheckSources,
 ): ConfigWarning | undefined {
   if (backend === undefined) return undefined;
@@ -34,8 +40,8 @@ function warningOf(
     const message = `there is no Service ${config.namespace}/${backend.name}, so ${effect}: correct the name, or create the Service`;
     return { code: 'HOST_NOT_FOUND', config, field: `${field}.name`, message };
   }
-  const ports = known.get(host) ?? portsOf(hosts.of(host));
-  known.set(host, ports);
+  const ports = knownPorts.get(host) ?? portsOf(hosts.of(host));
+  knownPorts.set(host, ports);
   if (!ports.areKnown) return undefined;
   const { advice } = ports;
   if (number !== undefined) {

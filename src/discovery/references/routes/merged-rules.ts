@@ -45,8 +45,8 @@ function lostSubset(config: Rule, index: number, name: string, other: Rule): Con
 }
 
 function lostPolicy(config: Rule, holder: Rule, host: string): ConfigWarning {
-  const { portLevelSettings, ...rest } = config.spec.trafficPolicy!;
-  const isPortsOnly = portLevelSettings !== undefined && Object.keys(rest).length === 0;
+  const { portLevelSettings, ...otherSettings } = config.spec.trafficPolicy!;
+  const isPortsOnly = portLevelSettings !== undefined && Object.keys(otherSettings).length === 0;
   const field = isPortsOnly ? 'trafficPolicy.portLevelSettings' : 'trafficPolicy';
   return {
     ...{ code: 'TRAFFIC_POLICY_LOST', config, field: `spec.${field}` },

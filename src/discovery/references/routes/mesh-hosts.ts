@@ -11,21 +11,25 @@ export class MeshHosts {
    */
   readonly #byWildcard: ReadonlyMap<string, readonly Service[]>;
   readonly #suffix: string;
-  readonly #known: KnownObjects;
+  readonly #knownObjects: KnownObjects;
 
   private constructor(
     byHost: ReadonlyMap<string, readonly Service[]>,
     byWildcard: ReadonlyMap<string, readonly Service[]>,
     domain: string,
-    known: KnownObjects,
+    knownObjects: KnownObjects,
   ) {
     this.#byHost = byHost;
     this.#byWildcard = byWildcard;
     this.#suffix = `.svc.${domain}`;
-    this.#known = known;
+    this.#knownObjects = knownObjects;
   }
 
-  static *of(services: readonly Service[], domain: string, known: KnownObjects): Generator<undefined, MeshHosts> {
+  static *of(
+    services: readonly Service[],
+    domain: string,
+    knownObjects: KnownObjects,
+  ): Generator<undefined, MeshHosts> {
     const byHost = new Map<string, Service[]>();
     const byWildcard = new Map<string, Service[]>();
     for (const service of services) {
@@ -41,7 +45,7 @@ export class MeshHosts {
         }
       }
     }
-    return new MeshHosts(byHost, byWildcard, domain, known);
+    return new MeshHosts(byHost, byWildcard, domain, knownObjects);
   }
 
   /** Services in all namespaces, oldest first. */
@@ -97,8 +101,8 @@ export class MeshHosts {
     if (this.#byHost.has(host)) return true;
     const namespace = this.namespaceOf(host);
     return namespace === undefined
-      ? this.#known.isComplete('ServiceEntry')
-      : this.#known.isComplete('Service', namespace);
+      ? this.#knownObjects.isComplete('ServiceEntry')
+      : this.#knownObjects.isComplete('Service', namespace);
   }
 
   namespaceOf(host: string): string | undefined {

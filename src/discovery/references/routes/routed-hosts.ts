@@ -6,8 +6,8 @@ export const checkRoutedHosts: ConfigCheck = function* ({ context, configs, host
     yield undefined;
     const { hosts: written, gateways = ['mesh'] } = config.spec;
     if (!isWritten(config) || !gateways.includes('mesh')) continue;
-    for (const [index, one] of written.entries()) {
-      const host = context.hostNames.qualified(one, config.namespace);
+    for (const [index, writtenHost] of written.entries()) {
+      const host = context.hostNames.qualified(writtenHost, config.namespace);
       // Hosts outside the cluster domain may be resolved elsewhere, or occur only as a header.
       if (hosts.namespaceOf(host) === undefined || !hosts.isMissing(host)) continue;
       yield {

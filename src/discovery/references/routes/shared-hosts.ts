@@ -35,9 +35,9 @@ export function* sharedHosts({
         oldest.set(host, newer);
         continue;
       }
-      const place = placeFrom(older.namespace, newer);
-      if (place === undefined) continue;
-      const isNewerFirst = place < (placeFrom(older.namespace, older) ?? -1);
+      const ruleIndex = placeFrom(older.namespace, newer);
+      if (ruleIndex === undefined) continue;
+      const isNewerFirst = ruleIndex < (placeFrom(older.namespace, older) ?? -1);
       yield { host, older, newer, overridden: isNewerFirst ? 'older' : 'newer' };
     }
   }
@@ -46,14 +46,14 @@ export function* sharedHosts({
 /** Cached by list: namespaces share one list while nothing is private. */
 const placesOf = memoizeByObject(
   (services: readonly ResolvedVirtualService[]): ReadonlyMap<string, number> =>
-    new Map(services.map(({ config: { namespace, name } }, place) => [`${namespace}/${name}`, place])),
+    new Map(services.map(({ config: { namespace, name } }, serviceIndex) => [`${namespace}/${name}`, serviceIndex])),
 );
 
 export const checkSharedHosts: ConfigCheck = function* (sources) {
-  for (const found of sharedHosts(sources)) {
+  for (const sharedHost of sharedHosts(sources)) {
     yield undefined;
-    if (found === undefined) continue;
-    const { host, older, newer, overridden } = found;
+    if (sharedHost === undefined) continue;
+    const { host, older, newer, overridden } = sharedHost;
     const [config, other] = overridden === 'older' ? [older, newer] : [newer, older];
     if (!isWritten(config) || config === other) continue;
     yield {

@@ -9,18 +9,18 @@ import { type CheckSources, type ConfigCheck, type ConfigWarning, isWritten } fr
 import { objectOfService } from '../known-objects.ts';
 
 export const checkSidecarHosts: ConfigCheck = function* (sources) {
-  const known = new Map<string, Imported>();
+  const importedByHost = new Map<string, Imported>();
   for (const config of sources.configs.Sidecar) {
     yield undefined;
     if (!isWritten(config)) continue;
     for (const [index, listener] of (config.spec.egress ?? []).entries()) {
       const imported: Imported[] = [];
-      for (const [at, written] of listener.hosts.entries()) {
+      for (const [hostIndex, written] of listener.hosts.entries()) {
         yield undefined;
         if (written.startsWith('~')) continue;
-        const found = importedBy(config, written, known, sources);
-        imported.push(found);
-        yield hostWarning(config, `spec.egress[${index}].hosts[${at}]`, found, sources);
+        const importedHost = importedBy(config, written, importedByHost, sources);
+        imported.push(importedHost);
+        yield hostWarning(config, `spec.egress[${index}].hosts[${hostIndex}]`, importedHost, sources);
       }
       yield portWarning(config, index, listener, imported);
     }
@@ -41,11 +41,11 @@ interface Imported {
   readonly isComplete: boolean;
 }
 
-/** @param known cache by namespace of the clients, namespace and host, because many Sidecars import the same hosts */
+/** @param importedByHost cache by namespace of the clients, namespace and host, because many Sidecars import the same hosts */
 function importedBy(
   config: Config<Sidecar>,
   written: string,
-  known: Map<string, Imported>,
+  importedByHost: Map<string, Imported>,
   sources: CheckSources,
 ): Imported {
   const { hosts, context } = sources;
@@ -53,29 +53,30 @@ function importedBy(
   const host = written.slice(slash + 1);
   // A Sidecar in the root namespace applies to clients of all namespaces.
   const isOfMesh = config.namespace === context.mesh.rootNamespace;
-  const named = written.slice(0, slash);
-  const namespace = named !== '.' ? named : isOfMesh ? '*' : config.namespace;
+  const writtenNamespace = written.slice(0, slash);
+  const namespace = writtenNamespace !== '.' ? writtenNamespace : isOfMesh ? '*' : config.namespace;
   // `ns/*` also imports future services, so it is never reported.
   if (host === '*')
     return { host, namespace, service: undefined, exported: undefined, ports: undefined, isComplete: false };
   const key = `${config.namespace} ${namespace} ${host}`;
-  const cached = known.get(key);
+  const cached = importedByHost.get(key);
   if (cached !== undefined) return cached;
   const isWide = isWildcard(host);
-  const isWithin = (one: Service): boolean => namespace === '*' || one.namespace === namespace;
-  const isExported = (one: Service): boolean => isOfMesh || isExportedTo(one.exportTo, one.namespace, config.namespace);
+  const isWithin = (candidate: Service): boolean => namespace === '*' || candidate.namespace === namespace;
+  const isExported = (candidate: Service): boolean =>
+    isOfMesh || isExportedTo(candidate.exportTo, candidate.namespace, config.namespace);
   const services = isWide
     ? hosts.within(host, namespace === '*' ? undefined : namespace)
     : hosts.of(host).filter(isWithin);
   const exported = isWide ? [] : services.filter(isExported);
   const hasPorts = exported.length > 0 && !exported.some(isAlias);
-  const found = {
+  const importedHost = {
     ...{ host, namespace, service: services[0], exported: exported[0] ?? services.find(isExported) },
     ports: hasPorts ? new Set(exported.flatMap(({ ports }) => ports.map(({ number }) => number))) : undefined,
     isComplete: isComplete(host, namespace, sources),
   };
-  known.set(key, found);
-  return found;
+  importedByHost.set(key, importedHost);
+  return importedHost;
 }
 
 function isComplete(host: string, namespace: string, { context, hosts, known }: CheckSources): boolean {

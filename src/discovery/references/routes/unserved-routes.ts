@@ -54,7 +54,7 @@ function portsOf(
   hasHttpProxy: boolean,
   sources: CheckSources,
 ): readonly RoutedPort[] | undefined {
-  const found: RoutedPort[] = [];
+  const routedPorts: RoutedPort[] = [];
   const { gateways: names = [] } = config.spec;
   for (const name of names.length === 0 ? ['mesh'] : names) {
     const gateway = gateways.get(name.includes('/') ? name : `${config.namespace}/${name}`);
@@ -62,9 +62,9 @@ function portsOf(
     if (name === 'mesh' && hasHttpProxy) return undefined;
     const ports = name === 'mesh' ? servicePorts(config, sources) : gateway && serverPorts(config, gateway, sources);
     if (ports === undefined) return undefined;
-    found.push(...ports);
+    routedPorts.push(...ports);
   }
-  return found;
+  return routedPorts;
 }
 
 function haveHttpProxy({ context, configs }: CheckSources): boolean {
@@ -82,7 +82,7 @@ function serverPorts(
     const isServed = server.hosts.some((written) => {
       const [namespace, host] = written.includes('/') ? written.split('/', 2) : ['*', written];
       const isFor = namespace === '*' || (namespace === '.' ? gateway.namespace : namespace) === config.namespace;
-      return isFor && hosts.some((one) => hostsOverlap(one, host!));
+      return isFor && hosts.some((gatewayHost) => hostsOverlap(gatewayHost, host!));
     });
     if (!isServed) return [];
     const { number, protocol } = server.port;
@@ -109,22 +109,22 @@ function servicePorts(
   config: Config<VirtualService>,
   { context, configs, hosts }: CheckSources,
 ): readonly RoutedPort[] | undefined {
-  const found: RoutedPort[] = [];
+  const routedPorts: RoutedPort[] = [];
   for (const written of config.spec.hosts) {
     const host = context.hostNames.qualified(written, config.namespace);
     const services = hosts.of(host);
     if (isWildcard(host) || services.length === 0 || services.some(isAlias)) return undefined;
     for (const service of services) {
       for (const { number, protocol } of service.ports) {
-        const place = serviceObject(service, configs);
-        found.push({
-          ...{ number, lists: listsOfProtocol(protocol), place },
+        const portObject = serviceObject(service, configs);
+        routedPorts.push({
+          ...{ number, lists: listsOfProtocol(protocol), place: portObject },
           text: `port ${number} of ${host} is ${protocol}`,
         });
       }
     }
   }
-  return found;
+  return routedPorts;
 }
 
 function serviceObject(
@@ -170,11 +170,11 @@ function* matchesOfNoPort(
 ): Generator<ConfigWarning> {
   const numbers = new Set(ports.filter(({ lists }) => lists.includes(list)).map(({ number }) => number));
   for (const [index, { match = [] }] of (config.spec[list] ?? []).entries()) {
-    for (const [at, { port }] of match.entries()) {
+    for (const [matchIndex, { port }] of match.entries()) {
       if (port === undefined || numbers.has(port)) continue;
       const other = ports.find(({ number }) => number === port) ?? ports[0];
       yield {
-        ...{ code: 'ROUTE_NOT_APPLIED', config, field: `spec.${list}[${index}].match[${at}].port` },
+        ...{ code: 'ROUTE_NOT_APPLIED', config, field: `spec.${list}[${index}].match[${matchIndex}].port` },
         message: `${list} routes apply at port ${[...numbers].join(', ')} and not at ${port}, so the match has no effect: correct the port`,
         ...(other?.place && { other: other.place }),
       };

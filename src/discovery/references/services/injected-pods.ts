@@ -20,4 +20,4 @@ export function isInjected(
   return labels[revisionLabel] === undefined ? undefined : true;
 }
 
-const byName = memoizeByObject((all: readonly Config[]) => new Map(all.map((one) => [one.name, one])));
+const byName = memoizeByObject((all: readonly Config[]) => new Map(all.map((config) => [config.name, config])));

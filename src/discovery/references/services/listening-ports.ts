@@ -18,13 +18,13 @@ export interface ServiceListening {
 
 export class ListeningPorts {
   readonly #pods: PodsOfServices;
-  readonly #known: KnownObjects;
+  readonly #knownObjects: KnownObjects;
   readonly #cached = new Map<Config<KubernetesService>, ServiceListening>();
-  #seen = 0;
+  #seenCount = 0;
 
-  constructor(configs: CheckSources['configs'], known: KnownObjects) {
+  constructor(configs: CheckSources['configs'], knownObjects: KnownObjects) {
     this.#pods = new PodsOfServices(configs);
-    this.#known = known;
+    this.#knownObjects = knownObjects;
   }
 
   of(service: Config<KubernetesService>): ServiceListening {
@@ -34,14 +34,17 @@ export class ListeningPorts {
   }
 
   #read(service: Config<KubernetesService>): ServiceListening {
-    const isKnown = this.#seen <= maxPods && this.#known.isComplete('Pod', service.namespace);
+    const isKnown = this.#seenCount <= maxPods && this.#knownObjects.isComplete('Pod', service.namespace);
     const selected = isKnown ? (this.#pods.selectedBy(service) as readonly Config<KubernetesPod>[]) : [];
-    this.#seen += selected.length;
+    this.#seenCount += selected.length;
     const declared = selected.flatMap(containerPortsOf);
     const targets = new Map<number, readonly number[]>();
     for (const { port, targetPort = port, protocol } of service.spec.spec.ports) {
-      const named = declared.filter((one) => one.name === targetPort && one.protocol === protocol);
-      const numbers = typeof targetPort === 'number' ? [targetPort] : named.map(({ containerPort }) => containerPort);
+      const namedPorts = declared.filter(
+        (declaredPort) => declaredPort.name === targetPort && declaredPort.protocol === protocol,
+      );
+      const numbers =
+        typeof targetPort === 'number' ? [targetPort] : namedPorts.map(({ containerPort }) => containerPort);
       targets.set(port, [...new Set(numbers)]);
     }
     const isResolved = [...targets.values()].every((numbers) => numbers.length > 0);

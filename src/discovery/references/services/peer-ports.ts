@@ -24,15 +24,18 @@ export const checkPeerPorts: ConfigCheck = function* ({ configs, context, known 
     const candidates = services.of(config.namespace, selector);
     // Beyond the limit, there may be other targets.
     if (candidates.length >= maxSelectingServices) continue;
-    const found = candidates.map((service) => ({ service, ...listening.of(service) }));
+    const listeningServices = candidates.map((service) => ({ service, ...listening.of(service) }));
     for (const { number, field, effect } of ports) {
-      const { service, targets } = found.find((one) => one.targets?.has(number)) ?? {};
+      const { service, targets } =
+        listeningServices.find((listeningService) => listeningService.targets?.has(number)) ?? {};
       const numbers = targets?.get(number);
       // A named port can have any number.
       if (service === undefined || numbers === undefined) continue;
-      const mayListen = found.some(
-        (one) =>
-          one.targets === undefined || one.containers!.has(number) || [...one.targets.values()].flat().includes(number),
+      const mayListen = listeningServices.some(
+        (listeningService) =>
+          listeningService.targets === undefined ||
+          listeningService.containers!.has(number) ||
+          [...listeningService.targets.values()].flat().includes(number),
       );
       if (mayListen) continue;
       const target = numbers.join(' and ');

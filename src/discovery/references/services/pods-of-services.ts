@@ -35,11 +35,11 @@ export class PodsOfServices {
 }
 
 function indexed(pods: readonly Config[]): ReadonlyMap<string, LabelIndex<Config>> {
-  const found = new Map<string, LabelIndex<Config>>();
+  const podsByNamespace = new Map<string, LabelIndex<Config>>();
   for (const pod of pods) {
-    const index = found.get(pod.namespace) ?? new LabelIndex<Config>();
-    found.set(pod.namespace, index);
+    const index = podsByNamespace.get(pod.namespace) ?? new LabelIndex<Config>();
+    podsByNamespace.set(pod.namespace, index);
     index.put(pod.name, pod);
   }
-  return found;
+  return podsByNamespace;
 }

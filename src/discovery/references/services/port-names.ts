@@ -21,12 +21,12 @@ export const checkPortNames: ConfigCheck = function* ({ configs }) {
     for (const host of config.spec.hosts) {
       for (const [index, { name, number, protocol }] of config.spec.ports.entries()) {
         const port = { config, number, protocol, index };
-        const named = firstOf(byName, `${config.namespace} ${host} ${name}`, port);
-        if (named.number !== number && named.config !== config)
+        const namedPort = firstOf(byName, `${config.namespace} ${host} ${name}`, port);
+        if (namedPort.number !== number && namedPort.config !== config)
           yield {
             ...{ code: 'PORT_NAME_CONFLICT', config, field: `spec.ports[${index}].name` },
-            message: `${host} has the port name ${name} for port ${number} and, in ${entryText(named)}, for port ${named.number}, so connections to one port reach endpoints of the other: give each port its own name`,
-            other: { config: named.config, field: `spec.ports[${named.index}].name` },
+            message: `${host} has the port name ${name} for port ${number} and, in ${entryText(namedPort)}, for port ${namedPort.number}, so connections to one port reach endpoints of the other: give each port its own name`,
+            other: { config: namedPort.config, field: `spec.ports[${namedPort.index}].name` },
           };
         const numbered = firstOf(byNumber, `${config.namespace} ${host} ${number}`, port);
         if (numbered.protocol !== protocol && numbered.config !== config)

@@ -39,9 +39,9 @@ export class SelectingServices {
 }
 
 function addBounded<T>(index: Map<string, T[]>, key: string, value: T): void {
-  const known = index.get(key);
-  if (known === undefined) index.set(key, [value]);
-  else if (known.length < maxSelectingServices) known.push(value);
+  const selectingServices = index.get(key);
+  if (selectingServices === undefined) index.set(key, [value]);
+  else if (selectingServices.length < maxSelectingServices) selectingServices.push(value);
 }
 
 function labelTexts(namespace: string, labels: Labels = {}): readonly string[] {

@@ -12,23 +12,23 @@ const maxPods = 100_000;
 
 export const checkTargetPorts: ConfigCheck = function* ({ context, configs, known }) {
   const pods = new PodsOfServices(configs);
-  const seen = new Map<string, number>();
+  const countByService = new Map<string, number>();
   for (const service of context.services) {
     yield undefined;
     const config = pods.objectOf(service);
-    const named = config?.spec.spec.ports.filter(({ targetPort }) => typeof targetPort === 'string') ?? [];
-    if (config === undefined || named.length === 0 || !known.isComplete('Pod', config.namespace)) continue;
-    const count = seen.get(config.namespace) ?? 0;
+    const namedPorts = config?.spec.spec.ports.filter(({ targetPort }) => typeof targetPort === 'string') ?? [];
+    if (config === undefined || namedPorts.length === 0 || !known.isComplete('Pod', config.namespace)) continue;
+    const count = countByService.get(config.namespace) ?? 0;
     if (count > maxPods) continue;
     const selected = pods.of(service) as readonly Config<KubernetesPod>[];
-    seen.set(config.namespace, count + selected.length);
+    countByService.set(config.namespace, count + selected.length);
     // A template without containers is incomplete.
     if (selected.length === 0 || selected.some(({ spec }) => spec.spec.containers.length === 0)) continue;
     const endpoints = context.endpointsOf(service.hostname, service.namespace);
     const withEndpoints = new Set(endpoints.map(({ servicePortName }) => servicePortName));
     const ports = selected.flatMap(containerPortsOf);
     const targets = new Set(ports.map(({ name, protocol }) => `${protocol} ${name}`));
-    for (const port of named) {
+    for (const port of namedPorts) {
       // A WorkloadEntry may have the port.
       if (withEndpoints.has(port.name) || targets.has(`${port.protocol} ${port.targetPort}`)) continue;
       const warning = warningOf(config, port, ports);
@@ -51,13 +51,17 @@ function warningOf(
   { name, port, targetPort, protocol }: KubernetesServicePort,
   ports: readonly KubernetesContainerPort[],
 ): ConfigWarning {
-  const isOfOther = ports.some((one) => one.name === targetPort);
-  const names = [...new Set(ports.filter((one) => one.name !== '').map((one) => one.name))];
+  const isOfOther = ports.some((servicePort) => servicePort.name === targetPort);
+  const names = [
+    ...new Set(ports.filter((servicePort) => servicePort.name !== '').map((servicePort) => servicePort.name)),
+  ];
   const listed = names.length === 0 ? 'none has a name' : names.slice(0, maxNames).join(', ');
   const why = isOfOther
     ? `the port ${targetPort} of the selected pods is not ${protocol}`
     : `no container of the selected pods has a port named ${targetPort} (their ports: ${listed})`;
-  const index = config.spec.spec.ports.findIndex((one) => one.port === port && one.name === name);
+  const index = config.spec.spec.ports.findIndex(
+    (servicePort) => servicePort.port === port && servicePort.name === name,
+  );
   return {
     ...{ code: 'PORT_NOT_FOUND', config, field: `spec.ports[${index}].targetPort` },
     message: `${why}, so port ${port} has no endpoints and requests for it fail (503): correct the name, or add it to the container`,

@@ -24,8 +24,12 @@ parentPort!.on('message', (request: string) => {
   const input = Buffer.from(request);
   const address = reserve(input.length);
   new Uint8Array(memory.buffer, address, input.length).set(input);
-  const place = BigInt.asUintN(64, render());
-  const output = Buffer.from(memory.buffer, Number(place >> 32n), Number(place & 0xffff_ffffn)).toString('utf8');
+  const outputLocation = BigInt.asUintN(64, render());
+  const output = Buffer.from(
+    memory.buffer,
+    Number(outputLocation >> 32n),
+    Number(outputLocation & 0xffff_ffffn),
+  ).toString('utf8');
   parentPort!.postMessage(JSON.parse(output) satisfies GoTemplateMessage);
 });
 parentPort!.postMessage({ ready: true } satisfies GoTemplateMessage);

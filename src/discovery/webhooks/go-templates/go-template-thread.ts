@@ -146,11 +146,11 @@ export class GoTemplateThread implements GoTemplateRenderer {
     return compile(withMemoryLimit(await readFile(this.#file), this.#limits.maxMebibytes));
   }
 
-  #next(worker: Worker, limitMs: number, late: string): Promise<GoTemplateMessage> {
+  #next(worker: Worker, limitMs: number, timeoutMessage: string): Promise<GoTemplateMessage> {
     const { maxMebibytes } = this.#limits;
     return new Promise((resolve, reject) => {
-      const timer = setTimeout(() => end(() => reject(new Error(late))), limitMs);
-      const taken = (message: GoTemplateMessage): void => end(() => resolve(message));
+      const timer = setTimeout(() => end(() => reject(new Error(timeoutMessage))), limitMs);
+      const onMessage = (message: GoTemplateMessage): void => end(() => resolve(message));
       // Go and V8 have several error messages for exceeded memory, none of which mentions the limit.
       const ended = (how: string): void =>
         end(() => reject(new Error(`ended its thread, which has ${maxMebibytes} MiB of memory: ${how}`)));
@@ -158,10 +158,10 @@ export class GoTemplateThread implements GoTemplateRenderer {
       const exited = (code: number): void => ended(`exit code ${code}`);
       const end = (settle: () => void): void => {
         clearTimeout(timer);
-        worker.off('message', taken).off('error', broken).off('exit', exited);
+        worker.off('message', onMessage).off('error', broken).off('exit', exited);
         settle();
       };
-      worker.on('message', taken).on('error', broken).on('exit', exited);
+      worker.on('message', onMessage).on('error', broken).on('exit', exited);
     });
   }
 

@@ -34,11 +34,11 @@ const pagesOfMebibyte = 16;
  */
 export function withMemoryLimit(module: Uint8Array, maxMebibytes: number): Uint8Array<ArrayBuffer> {
   if (!magic.every((byte, index) => module[index] === byte)) throw new Error('is not WebAssembly');
-  let at = 8;
-  while (at < module.length) {
-    const start = at;
-    const id = module[at++];
-    const size = numberAt(module, at);
+  let offset = 8;
+  while (offset < module.length) {
+    const start = offset;
+    const id = module[offset++];
+    const size = numberAt(module, offset);
     const content = size.end;
     const end = content + size.value;
     if (id === memorySection) {
@@ -57,7 +57,7 @@ export function withMemoryLimit(module: Uint8Array, maxMebibytes: number): Uint8
       result.set(module.subarray(end), start + section.length);
       return result;
     }
-    at = end;
+    offset = end;
   }
   throw new Error('has no memory');
 }
@@ -65,19 +65,19 @@ export function withMemoryLimit(module: Uint8Array, maxMebibytes: number): Uint8
 /** Decodes an unsigned LEB128 number. */
 function numberAt(bytes: Uint8Array, start: number): { readonly value: number; readonly end: number } {
   let value = 0;
-  for (let at = start, shift = 0; shift < 35; at++, shift += 7) {
-    const byte = bytes[at];
+  for (let byteIndex = start, shift = 0; shift < 35; byteIndex++, shift += 7) {
+    const byte = bytes[byteIndex];
     if (byte === undefined) break;
     value += (byte & 0x7f) * 2 ** shift;
-    if (byte < 0x80) return { value, end: at + 1 };
+    if (byte < 0x80) return { value, end: byteIndex + 1 };
   }
   throw new Error('is not WebAssembly');
 }
 
 function encoded(value: number): number[] {
   const bytes: number[] = [];
-  for (let rest = value; ; rest = Math.floor(rest / 128)) {
-    if (rest < 128) return [...bytes, rest];
-    bytes.push((rest % 128) + 128);
+  for (let remaining = value; ; remaining = Math.floor(remaining / 128)) {
+    if (remaining < 128) return [...bytes, remaining];
+    bytes.push((remaining % 128) + 128);
   }
 }

@@ -56,12 +56,12 @@ export function bearerToken({
   return {
     name,
     async authenticate(peer): Promise<Authentication> {
-      const shown = tokenOf(peer);
-      if ('failure' in shown) return shown;
+      const bearerToken = tokenOf(peer);
+      if ('failure' in bearerToken) return bearerToken;
       if (rule.audiences.length === 0) return { failure: 'no accepted audience is configured' };
       const current = now();
       try {
-        const { payload } = await verifyToken(shown.token, rule, current);
+        const { payload } = await verifyToken(bearerToken.token, rule, current);
         if (payload.jti !== undefined && isRevoked(payload.jti)) return { failure: 'the token is revoked' };
         return identityOfAccount(payload.sub, trustDomain());
       } catch (error) {

@@ -29,9 +29,9 @@ export function clientCertificate(
         return { failure: `the certificate expired on ${certificate.valid_to}` };
       if (isRevoked(certificate.serialNumber ?? '')) return { failure: 'the certificate is revoked' };
       const key = hash('sha256', certificate.raw);
-      const known = cachedResults.get(key) ?? identityOf(certificate.raw);
-      setBounded(cachedResults, key, known, maxCachedResults);
-      return known;
+      const identityResult = cachedResults.get(key) ?? identityOf(certificate.raw);
+      setBounded(cachedResults, key, identityResult, maxCachedResults);
+      return identityResult;
     },
   };
 }

@@ -23,10 +23,10 @@ export function forwardedCertificate(networks: readonly string[], trustDomain: (
   const trusted = networkList('TRUSTED_GATEWAY_CIDR', networks);
   return {
     name: 'forwarded certificate',
-    authenticate({ host: shown, metadata }) {
+    authenticate({ host: peerHost, metadata }) {
       const values = metadata(header);
       if (values.length === 0) return { failure: 'no forwarded certificate' };
-      const host = asIpv4(shown);
+      const host = asIpv4(peerHost);
       if (!trusted.check(host, isIP(host) === 6 ? 'ipv6' : 'ipv4')) {
         return { failure: `address ${host} is not in TRUSTED_GATEWAY_CIDR` };
       }
@@ -82,17 +82,17 @@ function certificateProblem(forwarded: readonly string[], uris: readonly string[
 }
 
 function splitOutsideQuotes(text: string, separator: string): string[] {
-  const parts: string[] = [];
+  const segments: string[] = [];
   let begin = 0;
   let isQuoted = false;
-  for (let at = 0; at < text.length; at++) {
-    if (text[at] === '\\' && isQuoted) at++;
-    else if (text[at] === '"') isQuoted = !isQuoted;
-    else if (text[at] === separator && !isQuoted) {
-      parts.push(text.slice(begin, at));
-      begin = at + 1;
+  for (let charIndex = 0; charIndex < text.length; charIndex++) {
+    if (text[charIndex] === '\\' && isQuoted) charIndex++;
+    else if (text[charIndex] === '"') isQuoted = !isQuoted;
+    else if (text[charIndex] === separator && !isQuoted) {
+      segments.push(text.slice(begin, charIndex));
+      begin = charIndex + 1;
     }
   }
   // If a quote is not closed, no element is reliable.
-  return isQuoted ? [] : [...parts, text.slice(begin)];
+  return isQuoted ? [] : [...segments, text.slice(begin)];
 }

@@ -10,7 +10,11 @@ export function parseJwtRule(text: string): TokenRule {
   const rule = parsed(text);
   const { issuer, audiences } = rule;
   if (typeof issuer !== 'string' || issuer === '') throw invalid('"issuer" must be a non-empty string');
-  if (!Array.isArray(audiences) || audiences.length === 0 || !audiences.every((one) => typeof one === 'string')) {
+  if (
+    !Array.isArray(audiences) ||
+    audiences.length === 0 ||
+    !audiences.every((audience) => typeof audience === 'string')
+  ) {
     throw invalid('"audiences" must be a list of strings with at least one entry');
   }
   return { issuer, audiences, keys: keysIn(rule, issuer) };

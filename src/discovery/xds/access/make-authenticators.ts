@@ -48,9 +48,9 @@ export async function makeAuthenticators(
   if (!authenticates) return [];
   const authenticators = [clientCertificate((serial) => revoked?.isCertificateRevoked(serial) === true)];
   const isRevoked = (id: string): boolean => revoked?.isTokenRevoked(id) === true;
-  const lines = new RepeatedLines(logger, () => performance.now());
+  const repeatedLines = new RepeatedLines(logger, () => performance.now());
   const reportNotYetValid = (report: NotYetValid): void =>
-    lines.warn(report.authenticator, 'token.notYetValid', { ...report, leewaySeconds: clockLeewaySeconds });
+    repeatedLines.warn(report.authenticator, 'token.notYetValid', { ...report, leewaySeconds: clockLeewaySeconds });
   const tokens = { trustDomain, isRevoked, reportNotYetValid };
   if (jwtRule !== '') {
     authenticators.push(bearerToken({ name: 'JWT_RULE', rule: parseJwtRule(jwtRule), ...tokens }));
@@ -73,5 +73,5 @@ export async function makeAuthenticators(
     authenticators.push(tokenReview({ ...reviewers, audience: defaultAudience, trustDomain, isRevoked }));
   }
   if (trustedGateways.length > 0) authenticators.push(forwardedCertificate(trustedGateways, trustDomain));
-  return authenticators.map((one) => workloadsOfMesh(one, () => trustDomainsOf(mesh())));
+  return authenticators.map((authenticator) => workloadsOfMesh(authenticator, () => trustDomainsOf(mesh())));
 }

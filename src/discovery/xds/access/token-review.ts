@@ -70,8 +70,8 @@ export function tokenReview(options: TokenReviewOptions): Authenticator {
   return {
     name: 'TokenReview',
     async authenticate(peer): Promise<Authentication> {
-      const shown = tokenOf(peer);
-      if ('failure' in shown) return shown;
+      const bearerToken = tokenOf(peer);
+      if ('failure' in bearerToken) return bearerToken;
       const foreign = [...new Set(peer.metadata(clusterHeader))].filter(
         (cluster) => !options.clusters.includes(cluster),
       );
@@ -79,7 +79,7 @@ export function tokenReview(options: TokenReviewOptions): Authenticator {
       const server = cluster === undefined ? options.server : options.remoteServer?.(cluster);
       if (server === undefined || more.length > 0)
         return { failure: `unknown cluster ${JSON.stringify(foreign.join().slice(0, 100))}` };
-      return queueReview(server, shown.token, peer.host);
+      return queueReview(server, bearerToken.token, peer.host);
     },
   };
 }
@@ -126,10 +126,10 @@ function identityIn(status: unknown, { audience, trustDomain, isRevoked }: Token
   if (!listOf(status.audiences).includes(audience)) return { failure: `the token must be for audience ${audience}` };
   const { username, groups, extra } = isObject(status.user) ? status.user : {};
   const isAccount = listOf(groups).includes('system:serviceaccounts');
-  const found = identityOfAccount(isAccount ? username : undefined, trustDomain());
-  if ('failure' in found) return found;
+  const accountIdentity = identityOfAccount(isAccount ? username : undefined, trustDomain());
+  if ('failure' in accountIdentity) return accountIdentity;
   const ids = listOf(isObject(extra) ? extra[idOfToken] : undefined).map((id) => scalarText(id).replace(/^JTI=/, ''));
-  return ids.some((id) => isRevoked?.(id) === true) ? { failure: 'the token is revoked' } : found;
+  return ids.some((id) => isRevoked?.(id) === true) ? { failure: 'the token is revoked' } : accountIdentity;
 }
 
 function listOf(value: unknown): readonly unknown[] {

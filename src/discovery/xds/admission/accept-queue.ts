@@ -50,7 +50,7 @@ export class AcceptQueue<C extends WaitingConnection> {
   /** Time at which the slowdown ends, by address. */
   readonly #slow = new Map<string, number>();
   #count = 0;
-  #turns = 0;
+  #turnCount = 0;
   #timer: NodeJS.Timeout | undefined;
 
   /** @param random returns a number in [0, 1) */
@@ -97,13 +97,13 @@ export class AcceptQueue<C extends WaitingConnection> {
   }
 
   #wake(): void {
-    this.#timer ??= setTimeout(() => this.#turn(), this.#limits.spacingMs);
+    this.#timer ??= setTimeout(() => this.#takeTurn(), this.#limits.spacingMs);
   }
 
   /** Accepts one connection of each address. */
-  #turn(): void {
+  #takeTurn(): void {
     this.#timer = undefined;
-    const isTurnOfSlow = ++this.#turns % this.#limits.slowFactor === 0;
+    const isTurnOfSlow = ++this.#turnCount % this.#limits.slowFactor === 0;
     for (const [group, [first]] of [...this.#queues]) {
       if (first === undefined || (!isTurnOfSlow && this.#isSlow(group))) continue;
       this.#leave(group, first.connection);
@@ -127,9 +127,9 @@ export class AcceptQueue<C extends WaitingConnection> {
 
   #leave(group: string, connection: C): void {
     const queue = this.#queues.get(group) ?? [];
-    const at = queue.findIndex((waiting) => waiting.connection === connection);
-    if (at < 0) return;
-    queue.splice(at, 1);
+    const queueIndex = queue.findIndex((waiting) => waiting.connection === connection);
+    if (queueIndex < 0) return;
+    queue.splice(queueIndex, 1);
     this.#count--;
     if (queue.length === 0) this.#queues.delete(group);
   }

@@ -259,7 +259,9 @@ class FairAdmission implements Admission {
     const queue =
       stream.queue === this.#unknownAddresses
         ? all
-        : all.filter((one) => !this.#readAhead.has(one) && !this.#isNextWithPriority(one));
+        : all.filter(
+            (waitingStream) => !this.#readAhead.has(waitingStream) && !this.#isNextWithPriority(waitingStream),
+          );
     if (queue.length * this.#spacingMs < this.#maxWaitMs) return true;
     const last = queue.at(-1)!;
     if (!precedes(stream, last)) return false;
@@ -290,9 +292,9 @@ class FairAdmission implements Admission {
 
   #start(
     { group, peer, begin }: Pick<WaitingStream, 'group' | 'peer' | 'begin'>,
-    turn = Math.max(this.#nextStartMs, this.#now()),
+    startMs = Math.max(this.#nextStartMs, this.#now()),
   ): void {
-    this.#nextStartMs = turn + this.#spacingMs;
+    this.#nextStartMs = startMs + this.#spacingMs;
     this.#rejectedSince.delete(peer);
     const admitted = this.#admit(group, peer);
     this.#options.onBegun?.();
@@ -372,23 +374,23 @@ class FairAdmission implements Admission {
 }
 
 /** Order within an address: identified streams first. */
-function precedes(one: WaitingStream, other: WaitingStream): boolean {
-  if ((one.node === undefined) !== (other.node === undefined)) return one.node !== undefined;
-  return one.round < other.round || (one.round === other.round && one.since < other.since);
+function precedes(stream: WaitingStream, other: WaitingStream): boolean {
+  if ((stream.node === undefined) !== (other.node === undefined)) return stream.node !== undefined;
+  return stream.round < other.round || (stream.round === other.round && stream.since < other.since);
 }
 
 /** Inserts the stream by {@link precedes}. A new address is served last. */
 function enqueue(stream: WaitingStream): void {
   const { queue, group } = stream;
   const queued = queue.get(group) ?? [];
-  const at = queued.findIndex((other) => precedes(stream, other));
-  queue.set(group, queued.toSpliced(at < 0 ? queued.length : at, 0, stream));
+  const insertIndex = queued.findIndex((other) => precedes(stream, other));
+  queue.set(group, queued.toSpliced(insertIndex < 0 ? queued.length : insertIndex, 0, stream));
 }
 
 function dequeue(stream: WaitingStream): void {
   const { queue, group } = stream;
-  const left = queue.get(group)?.filter((other) => other !== stream) ?? [];
-  if (left.length > 0) queue.set(group, left);
+  const remainingStreams = queue.get(group)?.filter((other) => other !== stream) ?? [];
+  if (remainingStreams.length > 0) queue.set(group, remainingStreams);
   else queue.delete(group);
 }
 
@@ -399,10 +401,10 @@ function nextStreamOf(queue: AddressQueue): WaitingStream | undefined {
 
 /** Serves the address after all others. */
 function moveAddressToEnd({ queue, group }: WaitingStream): void {
-  const left = queue.get(group);
-  if (left === undefined) return;
+  const remainingStreams = queue.get(group);
+  if (remainingStreams === undefined) return;
   queue.delete(group);
-  queue.set(group, left);
+  queue.set(group, remainingStreams);
 }
 
 function nodeKeyOf({ group, node = '' }: WaitingStream): string {
@@ -410,8 +412,8 @@ function nodeKeyOf({ group, node = '' }: WaitingStream): string {
 }
 
 function countDown(counts: Map<string, number>, key: string): void {
-  const left = (counts.get(key) ?? 0) - 1;
-  if (left > 0) counts.set(key, left);
+  const remainingCount = (counts.get(key) ?? 0) - 1;
+  if (remainingCount > 0) counts.set(key, remainingCount);
   else counts.delete(key);
 }
 

@@ -52,18 +52,18 @@ const readShares = { known: 0.75, unknown: 0.5 } as const;
 
 export class ConnectionQueue {
   readonly #options: ConnectionQueueOptions;
-  readonly #known: TurnOrder = new Map();
+  readonly #knownTurns: TurnOrder = new Map();
   readonly #unknown: TurnOrder = new Map();
   /** Connections that are not read yet, oldest first. */
   readonly #unread = { known: new Set<Entry>(), unknown: new Set<Entry>() };
-  readonly #reading: Slots;
+  readonly #readingSlots: Slots;
   /** Connections that are read and have sent nothing, by address, oldest first. */
   readonly #silent = new Map<string, Set<Entry>>();
   readonly #counts = new Map<string, number>();
   readonly #entries = new Set<Entry>();
   readonly #slots: Slots;
   readonly #slotOf = new WeakMap<Socket, Slot>();
-  readonly #turns = new RequestTurns();
+  readonly #requestTurns = new RequestTurns();
   #ready = 0;
   #bytes = 0;
   #begun = 0;
@@ -80,7 +80,7 @@ export class ConnectionQueue {
     this.#options = options;
     const now = (): number => performance.now();
     this.#slots = new Slots(slots, now, () => this.wake(), setUpMs);
-    this.#reading = new Slots(maxReading, now, () => this.#readNext(), maxReadingMs);
+    this.#readingSlots = new Slots(maxReading, now, () => this.#readNext(), maxReadingMs);
   }
 
   /** Number of connections, including those without first bytes. */
@@ -143,7 +143,7 @@ export class ConnectionQueue {
   wake(): void {
     if (this.#isBeginning || this.#ready === 0) return;
     this.#isBeginning = true;
-    this.#turns.begin(() => {
+    this.#requestTurns.begin(() => {
       this.#isBeginning = this.#beginNext();
       return this.#isBeginning;
     });
@@ -175,7 +175,7 @@ export class ConnectionQueue {
     for (const kind of ['known', 'unknown'] as const) {
       for (const entry of this.#unread[kind]) {
         if (this.#bytes >= this.#options.maxTotalBytes * readShares[kind]) break;
-        const waitMs = this.#reading.freeInMs;
+        const waitMs = this.#readingSlots.freeInMs;
         if (waitMs > 0) {
           clearTimeout(this.#readTimer);
           this.#readTimer = setTimeout(() => this.#readNext(), Math.ceil(waitMs)).unref();
@@ -189,7 +189,7 @@ export class ConnectionQueue {
 
   #awaitFirstBytes(entry: Entry): void {
     const { group, socket } = entry;
-    const slot = this.#reading.take();
+    const slot = this.#readingSlots.take();
     socket.once('close', () => slot.release());
     const silent = this.#silent.get(group) ?? new Set();
     this.#silent.set(group, silent.add(entry));
@@ -209,26 +209,26 @@ export class ConnectionQueue {
   }
 
   #enqueue(entry: Entry): void {
-    const turns = this.#options.isKnown(entry.group) ? this.#known : this.#unknown;
-    const entries = turns.get(entry.group);
-    if (entries === undefined) turns.set(entry.group, [entry]);
+    const turnOrder = this.#options.isKnown(entry.group) ? this.#knownTurns : this.#unknown;
+    const entries = turnOrder.get(entry.group);
+    if (entries === undefined) turnOrder.set(entry.group, [entry]);
     else entries.push(entry);
     this.#ready++;
-    if (this.#ready === 1) this.#turns.run(() => void this.#beginNext(), 0);
+    if (this.#ready === 1) this.#requestTurns.run(() => void this.#beginNext(), 0);
     else this.wake();
   }
 
   /** @returns whether another connection may start */
   #beginNext(): boolean {
     if (!this.#mayBegin()) return false;
-    const order = [this.#known, this.#unknown];
+    const order = [this.#knownTurns, this.#unknown];
     if (++this.#begun % turnOfUnknown === 0) order.reverse();
-    const turns = order.find(({ size }) => size > 0)!;
-    const [group, [entry]] = turns.entries().next().value as [string, [Entry]];
-    const entries = turns.get(group)!;
+    const turnOrder = order.find(({ size }) => size > 0)!;
+    const [group, [entry]] = turnOrder.entries().next().value as [string, [Entry]];
+    const entries = turnOrder.get(group)!;
     // Serves the address after all others.
-    turns.delete(group);
-    turns.set(group, entries);
+    turnOrder.delete(group);
+    turnOrder.set(group, entries);
     this.#begin(entry);
     return this.#ready > 0;
   }
@@ -275,12 +275,12 @@ export class ConnectionQueue {
     if (count > 0) this.#counts.set(group, count);
     else this.#counts.delete(group);
     this.#removeSilent(entry);
-    for (const turns of [this.#known, this.#unknown]) {
-      const entries = turns.get(group);
-      const at = entries?.indexOf(entry) ?? -1;
-      if (entries === undefined || at < 0) continue;
-      entries.splice(at, 1);
-      if (entries.length === 0) turns.delete(group);
+    for (const turnOrder of [this.#knownTurns, this.#unknown]) {
+      const entries = turnOrder.get(group);
+      const entryIndex = entries?.indexOf(entry) ?? -1;
+      if (entries === undefined || entryIndex < 0) continue;
+      entries.splice(entryIndex, 1);
+      if (entries.length === 0) turnOrder.delete(group);
       this.#ready--;
     }
     if (this.#ready === 0) this.#setQueued(false);

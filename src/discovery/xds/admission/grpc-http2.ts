@@ -125,13 +125,13 @@ function hasExpired(certificate: Uint8Array): boolean {
  */
 export function chainOf(socket: Pick<SecureSocket, 'getPeerCertificate'>): Uint8Array[] {
   const chain: Uint8Array[] = [];
-  const seen = new Set<unknown>();
-  let at: unknown = socket.getPeerCertificate?.(true);
+  const visitedCertificates = new Set<unknown>();
+  let certificate: unknown = socket.getPeerCertificate?.(true);
   // A self-signed root is its own issuer.
-  while (isRecord(at) && at.raw instanceof Uint8Array && !seen.has(at)) {
-    seen.add(at);
-    chain.push(at.raw);
-    at = at.issuerCertificate;
+  while (isRecord(certificate) && certificate.raw instanceof Uint8Array && !visitedCertificates.has(certificate)) {
+    visitedCertificates.add(certificate);
+    chain.push(certificate.raw);
+    certificate = certificate.issuerCertificate;
   }
   return chain;
 }
@@ -148,10 +148,10 @@ function watchServer(http2: EventEmitter, { sessionBegan, streamBegan }: Http2Wa
   });
   const handlers = http2.listeners('stream') as ((...stream: unknown[]) => void)[];
   http2.removeAllListeners('stream');
-  http2.on('stream', (stream: Stream, ...rest: unknown[]) => {
+  http2.on('stream', (stream: Stream, ...eventArguments: unknown[]) => {
     const { session } = stream;
     if (session !== undefined) streamBegan(peers.get(session) ?? '');
-    const [, , rawHeaders] = rest;
+    const [, , rawHeaders] = eventArguments;
     const repeated = Array.isArray(rawHeaders) ? repeatedHeader(rawHeaders) : undefined;
     // The stream was reset or exceeds a limit.
     if (session === undefined || isEnded(session) || stream.destroyed || stream.closed) stream.on('error', () => {});
@@ -160,7 +160,7 @@ function watchServer(http2: EventEmitter, { sessionBegan, streamBegan }: Http2Wa
         stream,
         withCode(`header ${repeated} must be sent once, got it several times`, 'CLIENT_UNAUTHENTICATED'),
       );
-    else for (const handle of handlers) handle.call(http2, stream, ...rest);
+    else for (const handle of handlers) handle.call(http2, stream, ...eventArguments);
   });
 }
 

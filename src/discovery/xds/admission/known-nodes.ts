@@ -148,7 +148,7 @@ export class KnownNodes {
     let largest: AddressNodes | undefined;
     for (const nodes of this.#addresses.values()) if (sizeOf(nodes) > (largest ? sizeOf(largest) : 0)) largest = nodes;
     if (largest === undefined) return;
-    for (let left = Math.ceil(sizeOf(largest) / lossDivisor); left > 0; left--) {
+    for (let remainingDrops = Math.ceil(sizeOf(largest) / lossDivisor); remainingDrops > 0; remainingDrops--) {
       this.#dropOne(largest.unproven.size > 0 ? largest.unproven : largest.proven);
     }
   }

@@ -78,7 +78,7 @@ export class LoadAdmission {
     this.#returning = perSecond > 0 ? undefined : newAdmission();
     const machine = streamAdmissionWithEffects({
       ...{ requests, proxies },
-      isFull: () => [...this.#admissions, this.#ports].some((stage) => stage?.isFull === true),
+      isFull: () => [...this.#admissions, this.#ports].some((admissionStage) => admissionStage?.isFull === true),
       applySlots: (slots) => this.#applySlots(slots),
       onMeasured: () => this.#onMeasured(),
     });

@@ -6,14 +6,14 @@ const threadCpu = process.threadCpuUsage?.bind(process) ?? process.cpuUsage.bind
 
 export class LoadMeter {
   #cpuMs = cpuMs();
-  #turns = turns();
+  #lastLoopCount = loopCount();
 
   /** Average milliseconds per iteration since the last call. */
   turnMs(): number {
-    const [cpu, count] = [cpuMs(), turns()];
-    const ms = (cpu - this.#cpuMs) / Math.max(1, count - this.#turns);
+    const [cpu, count] = [cpuMs(), loopCount()];
+    const ms = (cpu - this.#cpuMs) / Math.max(1, count - this.#lastLoopCount);
     this.#cpuMs = cpu;
-    this.#turns = count;
+    this.#lastLoopCount = count;
     return ms;
   }
 }
@@ -23,6 +23,6 @@ function cpuMs(): number {
   return (user + system) / 1_000;
 }
 
-function turns(): number {
+function loopCount(): number {
   return performance.nodeTiming.uvMetricsInfo.loopCount;
 }

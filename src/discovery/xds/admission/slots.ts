@@ -12,7 +12,7 @@ export class Slots {
   readonly #now: () => number;
   readonly #onFree: () => void;
   /** Acquisition time of each slot, oldest first. */
-  readonly #taken = new Map<Slot, number>();
+  readonly #takenSlots = new Map<Slot, number>();
   readonly #maxMs: number;
   #count: number;
 
@@ -36,19 +36,19 @@ export class Slots {
   take(): Slot {
     const slot: Slot = {
       release: () => {
-        if (this.#taken.delete(slot)) this.#onFree();
+        if (this.#takenSlots.delete(slot)) this.#onFree();
       },
     };
-    this.#taken.set(slot, this.#now());
+    this.#takenSlots.set(slot, this.#now());
     return slot;
   }
 
   /** Milliseconds until a slot expires. 0 if one is free. */
   get freeInMs(): number {
     const now = this.#now();
-    for (const [slot, since] of this.#taken) {
-      if (now - since < this.#maxMs) return this.#taken.size < this.#count ? 0 : since + this.#maxMs - now;
-      this.#taken.delete(slot);
+    for (const [slot, since] of this.#takenSlots) {
+      if (now - since < this.#maxMs) return this.#takenSlots.size < this.#count ? 0 : since + this.#maxMs - now;
+      this.#takenSlots.delete(slot);
     }
     return 0;
   }

@@ -32,14 +32,14 @@ export function joinSmallPieces(decoder: Decoder): void {
 }
 
 /** Joins the last pieces while they have similar lengths, as in a binary counter: each byte is copied O(log n) times. */
-function joinLast(pieces: Buffer[]): void {
-  while (pieces.length > 1) {
-    const [one, last] = [pieces.at(-2)!, pieces.at(-1)!];
-    if (one.length > last.length || one.length > maxFrameBytes) return;
-    const joined = Buffer.allocUnsafeSlow(one.length + last.length);
-    joined.set(one);
-    joined.set(last, one.length);
-    pieces.splice(-2, 2, joined);
+function joinLast(buffers: Buffer[]): void {
+  while (buffers.length > 1) {
+    const [previousBuffer, last] = [buffers.at(-2)!, buffers.at(-1)!];
+    if (previousBuffer.length > last.length || previousBuffer.length > maxFrameBytes) return;
+    const joined = Buffer.allocUnsafeSlow(previousBuffer.length + last.length);
+    joined.set(previousBuffer);
+    joined.set(last, previousBuffer.length);
+    buffers.splice(-2, 2, joined);
   }
 }
 

@@ -140,10 +140,10 @@ export class UnidentifiedConnections {
         if (this.#track(socket, group)) begin(false);
       });
     } else if (known.hasAny(group)) {
-      const turn = (): void => {
+      const onTurn = (): void => {
         if (this.#track(socket, group)) begin(true);
       };
-      if (!this.#acceptQueue.add(group, socket, turn)) refused('address held off');
+      if (!this.#acceptQueue.add(group, socket, onTurn)) refused('address held off');
     } else {
       // After destroy(), the system would keep the connection for a minute.
       socket.resetAndDestroy();

@@ -87,30 +87,30 @@ export class RequestReader {
       knownVersions: noNames,
       rejection: null,
     };
-    const known = new Map<string, string>();
-    const named = { subscribe: this.#gathered(), unsubscribe: this.#gathered() };
+    const knownVersions = new Map<string, string>();
+    const namesByField = { subscribe: this.#gathered(), unsubscribe: this.#gathered() };
     let node: Uint8Array | undefined;
     const exceedsNames = !readWithin(bytes, (field, reader, start) => {
       if (field === nodeOf.delta) node = reader.bytes();
       else if (field === 2) request.typeUrl = beginningOf(reader.bytes(), maxTextBytes.typeUrl);
       else if (field === 3 || field === 4)
-        named[field === 3 ? 'subscribe' : 'unsubscribe'].take(reader, start, () =>
+        namesByField[field === 3 ? 'subscribe' : 'unsubscribe'].take(reader, start, () =>
           this.#lists.read(bytes, start, this.#maxNames),
         );
       else if (field === 5) {
-        readKnown(reader.bytes(), known);
-        if (known.size > this.#maxNames) throw new TooManyNames();
+        readKnown(reader.bytes(), knownVersions);
+        if (knownVersions.size > this.#maxNames) throw new TooManyNames();
       } else if (field === 6) request.nonce = beginningOf(reader.bytes(), maxTextBytes.nonce);
       else if (field === 7) request.rejection = readStatusMessage(reader.bytes());
       else return false;
       return true;
     });
     if (exceedsNames) return { request, node, exceedsNames };
-    request.subscribe = named.subscribe.all();
-    request.unsubscribe = named.unsubscribe.all();
-    if (known.size > 0) {
-      request.known = this.#lists.shared([...known.keys()]);
-      request.knownVersions = request.known.map((name) => known.get(name)!);
+    request.subscribe = namesByField.subscribe.all();
+    request.unsubscribe = namesByField.unsubscribe.all();
+    if (knownVersions.size > 0) {
+      request.known = this.#lists.shared([...knownVersions.keys()]);
+      request.knownVersions = request.known.map((name) => knownVersions.get(name)!);
     }
     return { request, node, exceedsNames };
   }
@@ -256,7 +256,7 @@ function readWithin(...[bytes, take]: Parameters<typeof readFields>): boolean {
 }
 
 /** Reads an entry of `initial_resource_versions`. */
-function readKnown(bytes: Uint8Array, known: Map<string, string>): void {
+function readKnown(bytes: Uint8Array, knownVersions: Map<string, string>): void {
   let name = '';
   let version = '';
   readFields(bytes, (field, reader) => {
@@ -265,7 +265,7 @@ function readKnown(bytes: Uint8Array, known: Map<string, string>): void {
     else return false;
     return true;
   });
-  known.set(name, version);
+  knownVersions.set(name, version);
 }
 
 function readString(bytes: Uint8Array, fieldNumber: number, maxBytes: number): string {

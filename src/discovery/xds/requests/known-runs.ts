@@ -72,27 +72,27 @@ export class KnownRuns implements MessageDecoder {
     if (Buffer.compare(bytes.subarray(run.at, run.at + now), data.subarray(start, start + now)) !== 0)
       return this.#passOn(run, data.subarray(start));
     run.at += now;
-    const rest = data.subarray(start + now, start + now + tail.length - run.tailAt);
+    const tailData = data.subarray(start + now, start + now + tail.length - run.tailAt);
     // The list continues, so it differs.
-    if (run.tailAt === 0 && rest[0] === namesTag) return this.#passOn(run, data.subarray(start + now));
-    run.tailAt += rest.copy(tail, run.tailAt);
+    if (run.tailAt === 0 && tailData[0] === namesTag) return this.#passOn(run, data.subarray(start + now));
+    run.tailAt += tailData.copy(tail, run.tailAt);
     if (run.at < bytes.length || run.tailAt < tail.length) return [];
     this.#run = undefined;
     const message = Buffer.allocUnsafeSlow(run.head.length + tail.length);
     message.set(run.head);
     message.set(tail, run.head.length);
     omitted.set(message.buffer, names);
-    const more = data.subarray(start + now + rest.length);
+    const more = data.subarray(start + now + tailData.length);
     return more.length === 0 ? [message] : [message, ...this.write(more)];
   }
 
   /** Call when the list differs, before anything after the names is consumed. */
   #passOn({ head, names, at }: Run, more: Buffer): Buffer[] {
     this.#run = undefined;
-    const known = names.bytes.subarray(0, at);
+    const knownBytes = names.bytes.subarray(0, at);
     this.#decoder.write(head);
     // Passes a separate view, because the decoder keeps parts until the message is complete.
-    this.#decoder.write(Buffer.from(known.buffer, known.byteOffset, known.byteLength));
+    this.#decoder.write(Buffer.from(knownBytes.buffer, knownBytes.byteOffset, knownBytes.byteLength));
     return this.#decoder.write(more);
   }
 }
@@ -118,20 +118,20 @@ function startRun(data: Buffer, lists: Iterable<WireNames>): Run | undefined {
 
 /** `undefined` if the names have not arrived or come after an unusual field. */
 function startOfNames(data: Buffer): number | undefined {
-  let at = prefixBytes;
-  while (at < data.length) {
-    const tag = data[at]!;
-    if (tag === namesTag) return at;
+  let offset = prefixBytes;
+  while (offset < data.length) {
+    const tag = data[offset]!;
+    if (tag === namesTag) return offset;
     if ((tag & 7) !== lengthDelimited || tag >= 0x80) return undefined;
-    at++;
+    offset++;
     let length = 0;
     for (let shift = 0; ; shift += 7) {
-      const byte = data[at++];
+      const byte = data[offset++];
       if (byte === undefined || shift > 21) return undefined;
       length += (byte & 0x7f) << shift;
       if (byte < 0x80) break;
     }
-    at += length;
+    offset += length;
   }
   return undefined;
 }

@@ -7,7 +7,7 @@ import type { WorkTurns } from './request-turns.ts';
 
 export class RequestIntake {
   readonly #call: AdsCall;
-  readonly #turns: WorkTurns;
+  readonly #workTurns: WorkTurns;
   /** Requests the next message from grpc-js. `undefined` until grpc-js requests one. */
   #readNext: (() => void) | undefined;
   #peekListener: (() => void) | undefined;
@@ -15,9 +15,9 @@ export class RequestIntake {
   #isBusy = false;
   #isHeld = false;
 
-  constructor(call: AdsCall, turns: WorkTurns) {
+  constructor(call: AdsCall, workTurns: WorkTurns) {
     this.#call = call;
-    this.#turns = turns;
+    this.#workTurns = workTurns;
   }
 
   /** Reads the first request without consuming it. Call at most once, before {@link begin}. */
@@ -46,7 +46,7 @@ export class RequestIntake {
         this.#isBusy = false;
         this.#readOn();
       };
-      this.#turns.run(() => take(bytes), bytes.length, next);
+      this.#workTurns.run(() => take(bytes), bytes.length, next);
     });
     // Reading ahead has paused the call.
     if (this.#peekListener !== undefined) call.resume();

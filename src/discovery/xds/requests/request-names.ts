@@ -54,13 +54,13 @@ export class RequestNameLists {
 
   #read(fields: Uint8Array): WireNames {
     const key = digest(fields);
-    let known = this.#byBytes.get(key);
-    if (known === undefined) {
+    let cachedRun = this.#byBytes.get(key);
+    if (cachedRun === undefined) {
       // Copies the bytes, because a view would keep the whole message in memory.
-      known = { bytes: keptConcat([fields]), names: this.shared(this.#decode(fields)) };
-      this.#byBytes.set(key, known);
+      cachedRun = { bytes: keptConcat([fields]), names: this.shared(this.#decode(fields)) };
+      this.#byBytes.set(key, cachedRun);
     }
-    return known;
+    return cachedRun;
   }
 
   /** Interns these names, sorted and without duplicates. */
@@ -69,8 +69,8 @@ export class RequestNameLists {
     const sorted = [...new Set(names)].sort();
     // Names contain no line break; otherwise the length prevents a wrong match.
     const key = digest(Buffer.from(`${sorted.length}\n${sorted.join('\n')}`));
-    const known = this.#byNames.get(key);
-    if (known !== undefined) return known;
+    const cachedNames = this.#byNames.get(key);
+    if (cachedNames !== undefined) return cachedNames;
     this.#byNames.set(key, sorted);
     return sorted;
   }
@@ -87,8 +87,8 @@ export class RequestNameLists {
 
   #internName(name: string): string {
     if (name.length > maxInternedNameLength) return name;
-    const known = this.#names.get(name);
-    if (known !== undefined) return known;
+    const cachedName = this.#names.get(name);
+    if (cachedName !== undefined) return cachedName;
     if (this.#names.size >= maxKnownNames) this.#names.clear();
     this.#names.set(name, name);
     return name;
@@ -106,26 +106,28 @@ export class TooManyNames extends Error {
 /** End of consecutive fields with the same one-byte tag. Throws if they do not end within the bytes or if there are more than `maxNames`. */
 function endOfRun(bytes: Uint8Array, start: number, maxNames: number): number {
   const tag = bytes[start];
-  let at = start;
+  let offset = start;
   let fields = 0;
-  while (at < bytes.length && bytes[at] === tag) {
+  while (offset < bytes.length && bytes[offset] === tag) {
     if (++fields > maxNames) throw new TooManyNames();
-    at++;
+    offset++;
     let length = 0;
     for (let shift = 0; ; shift += 7) {
-      const byte = bytes[at++];
+      const byte = bytes[offset++];
       if (byte === undefined || shift > 28) throw new RangeError('a list of names is cut off');
       length += (byte & 0x7f) * 2 ** shift;
       if (byte < 0x80) break;
     }
-    at += length;
+    offset += length;
   }
-  if (at > bytes.length) throw new RangeError('a list of names is cut off');
-  return at;
+  if (offset > bytes.length) throw new RangeError('a list of names is cut off');
+  return offset;
 }
 
 /** Whether exactly these consecutive fields start here. */
-export function isRun(bytes: Uint8Array, start: number, known: Uint8Array): boolean {
-  const end = start + known.length;
-  return end <= bytes.length && bytes[end] !== bytes[start] && Buffer.compare(known, bytes.subarray(start, end)) === 0;
+export function isRun(bytes: Uint8Array, start: number, knownRun: Uint8Array): boolean {
+  const end = start + knownRun.length;
+  return (
+    end <= bytes.length && bytes[end] !== bytes[start] && Buffer.compare(knownRun, bytes.subarray(start, end)) === 0
+  );
 }

@@ -30,7 +30,7 @@ export class RequestTurns implements WorkTurns {
   #waiting: Piecework[] = [];
   /** Work that has completed its step in this round. */
   #next: Piecework[] = [];
-  readonly #slices = new Slices(() => this.#piece());
+  readonly #slices = new Slices(() => this.#runSlice());
   /** Time of the first request in this iteration of the event loop. */
   #turnStartedAt: number | undefined;
   #endOfTurn: NodeJS.Immediate | undefined;
@@ -80,7 +80,7 @@ export class RequestTurns implements WorkTurns {
   }
 
   /** Uses two lists, because removing the first element of a long list takes time in proportion to its length. */
-  #piece(): boolean {
+  #runSlice(): boolean {
     if (this.#waiting.length === 0) {
       this.#waiting = this.#next.reverse();
       this.#next = [];

@@ -204,9 +204,9 @@ export class AdsResponder implements GatedStream {
     if (preparation === 'failed') return { order, set: 'failed' };
     if (preparation !== undefined) return this.#buildInSteps(order, preparation);
     const set = this.#getMeasured(typeUrl, () => this.#client?.resources.get(typeUrl, names));
-    const reading = this.#reading(order, set);
-    if (reading === undefined || !this.#step(reading)) return { order, set };
-    return this.#inTurns(order, () => (this.#step(reading) ? 'building' : set));
+    const gateSteps = this.#gateSteps(order, set);
+    if (gateSteps === undefined || !this.#step(gateSteps)) return { order, set };
+    return this.#inTurns(order, () => (this.#step(gateSteps) ? 'building' : set));
   }
 
   /** Builds the response in steps that other work can interrupt. */
@@ -215,9 +215,9 @@ export class AdsResponder implements GatedStream {
     const { typeUrl } = order;
     let ms = 0;
     let set: ResponseSet | 'building' = 'building';
-    let reading: Steps<void> | undefined;
+    let gateSteps: Steps<void> | undefined;
     return this.#inTurns(order, () => {
-      if (reading !== undefined && this.#step(reading)) return 'building';
+      if (gateSteps !== undefined && this.#step(gateSteps)) return 'building';
       if (set !== 'building') {
         observer.generated?.(typeUrl, ms);
         return set;
@@ -226,19 +226,19 @@ export class AdsResponder implements GatedStream {
       const more = this.#tryGet(typeUrl, () => preparation.piece());
       if (more === false) set = this.#tryGet(typeUrl, () => preparation.result());
       else if (more === 'failed') set = more;
-      if (set !== 'building') reading = this.#reading(order, set);
+      if (set !== 'building') gateSteps = this.#gateSteps(order, set);
       ms += performance.now() - started;
       // Comparing and writing is a separate step: a list of thousands takes milliseconds.
       return 'building';
     });
   }
 
-  /** @param piece runs one step, and returns the resource set when it is complete */
-  #inTurns(order: ResponseOrder, piece: () => ResponseSet | 'building'): WaitingOrder {
+  /** @param buildSlice runs one step, and returns the resource set when it is complete */
+  #inTurns(order: ResponseOrder, buildSlice: () => ResponseSet | 'building'): WaitingOrder {
     const waiting: WaitingOrder = { order, set: 'building' };
     this.#context.turns.begin(() => {
       if (this.#client === undefined) return false;
-      waiting.set = piece();
+      waiting.set = buildSlice();
       if (waiting.set === 'building') return true;
       this.#options.runGuarded(() => this.#sendDue());
       return false;
@@ -246,7 +246,7 @@ export class AdsResponder implements GatedStream {
     return waiting;
   }
 
-  #reading(order: ResponseOrder, set: ResponseSet): Steps<void> | undefined {
+  #gateSteps(order: ResponseOrder, set: ResponseSet): Steps<void> | undefined {
     return set === undefined || set === 'failed' ? undefined : this.gate?.reading(order, set);
   }
 
@@ -276,9 +276,9 @@ export class AdsResponder implements GatedStream {
       this.#respondFrom(order, set);
       return;
     }
-    const known = withoutMissing(order, set, this.sentOf(typeUrl));
-    if (known === undefined) this.#skip(typeUrl, 'unchanged');
-    else this.#respondFrom(known, set);
+    const availableOrder = withoutMissing(order, set, this.sentOf(typeUrl));
+    if (availableOrder === undefined) this.#skip(typeUrl, 'unchanged');
+    else this.#respondFrom(availableOrder, set);
   }
 
   #respondFrom(order: ResponseOrder, set: ResourceSet | undefined | 'failed'): void {
@@ -390,13 +390,13 @@ export class AdsResponder implements GatedStream {
   #write(head: ResponseHead, resources: ResponseResources): number {
     const { transport, delta, onBroken } = this.#options;
     const { observer, bodies } = this.#context;
-    const parts = { head: encodeHead(head), shared: bodies.framesOf(resources, delta) };
+    const frameParts = { head: encodeHead(head), shared: bodies.framesOf(resources, delta) };
     // A write may be flushed before it returns.
-    const length = bytesIn(parts);
+    const length = bytesIn(frameParts);
     this.#unflushedBytes += length;
     const started = performance.now();
     countSocketBytes(length);
-    transport.send(parts, (error) => {
+    transport.send(frameParts, (error) => {
       this.#unflushedBytes -= length;
       if (error) {
         if (this.#client === undefined || isClientDisconnected(error)) return;

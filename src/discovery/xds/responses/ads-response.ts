@@ -93,16 +93,17 @@ export class SharedBodies {
     delta: keepRecentlyUsed<ResponseResources, Body>(maxKeptBytes / 2, bytesOf),
   };
   readonly #wholes = {
-    sotw: keepRecentlyUsed<Sent, readonly [Uint8Array]>(maxWholeBytes / 2, ([whole]) => whole.length),
-    delta: keepRecentlyUsed<Sent, readonly [Uint8Array]>(maxWholeBytes / 2, ([whole]) => whole.length),
+    sotw: keepRecentlyUsed<Sent, readonly [Uint8Array]>(maxWholeBytes / 2, ([message]) => message.length),
+    delta: keepRecentlyUsed<Sent, readonly [Uint8Array]>(maxWholeBytes / 2, ([message]) => message.length),
   };
   /** Number of sends in pieces so far. */
   readonly #sendings = { sotw: new WeakMap<Sent, number>(), delta: new WeakMap<Sent, number>() };
 
   /** Frames in as few pieces as is efficient. */
   framesOf(resources: ResponseResources, delta: boolean): readonly Uint8Array[] {
-    if (countOf(resources) > 1) return this.#whole(resources, delta, () => this.#joined(resources, delta));
-    for (const resource of resources.values()) return this.#whole(resource, delta, () => frameOf(resource, delta));
+    if (countOf(resources) > 1) return this.#joinedMessage(resources, delta, () => this.#joined(resources, delta));
+    for (const resource of resources.values())
+      return this.#joinedMessage(resource, delta, () => frameOf(resource, delta));
     return [];
   }
 
@@ -117,24 +118,24 @@ export class SharedBodies {
   }
 
   /** Joins often-sent pieces. Rarely sent ones stay shared with other bodies. */
-  #whole(sent: Sent, delta: boolean, inPieces: () => readonly Uint8Array[]): readonly Uint8Array[] {
+  #joinedMessage(sent: Sent, delta: boolean, inPieces: () => readonly Uint8Array[]): readonly Uint8Array[] {
     const protocol = delta ? 'delta' : 'sotw';
     const wholes = this.#wholes[protocol];
-    const known = wholes.get(sent);
-    if (known !== undefined) return known;
-    const pieces = inPieces();
-    if (pieces.length === 1) return pieces;
+    const cachedMessage = wholes.get(sent);
+    if (cachedMessage !== undefined) return cachedMessage;
+    const chunks = inPieces();
+    if (chunks.length === 1) return chunks;
     const sendings = this.#sendings[protocol];
     const times = (sendings.get(sent) ?? 0) + 1;
     if (times <= maxSendsInPieces) {
       sendings.set(sent, times);
-      return pieces;
+      return chunks;
     }
     // If an entry was evicted, joining again is worthwhile only after the same number of sends.
     sendings.delete(sent);
-    const whole = [keptConcat(pieces)] as const;
-    wholes.set(sent, whole);
-    return whole;
+    const joinedMessage = [keptConcat(chunks)] as const;
+    wholes.set(sent, joinedMessage);
+    return joinedMessage;
   }
 }
 
@@ -149,14 +150,14 @@ const minPieceBytes = 4 * 1024;
 
 /** Joins small neighboring frames. */
 function joined(frames: readonly Uint8Array[]): Body {
-  const pieces: Uint8Array[] = [];
+  const chunks: Uint8Array[] = [];
   let copied = 0;
   let small: Uint8Array[] = [];
   const join = (): void => {
     if (small.length === 0) return;
-    const piece = keptConcat(small);
-    copied += piece.length;
-    pieces.push(piece);
+    const joinedChunk = keptConcat(small);
+    copied += joinedChunk.length;
+    chunks.push(joinedChunk);
     small = [];
   };
   for (const frame of frames) {
@@ -165,10 +166,10 @@ function joined(frames: readonly Uint8Array[]): Body {
       continue;
     }
     join();
-    pieces.push(frame);
+    chunks.push(frame);
   }
   join();
-  return { pieces, copied };
+  return { pieces: chunks, copied };
 }
 
 /** Approximate memory of an entry and of each joined resource, without bytes. */

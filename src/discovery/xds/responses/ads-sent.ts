@@ -135,21 +135,26 @@ function joinNames(names: Names, more: Names): Names {
  * the same content on all servers. Computed separately for each client, because caching its list is not worthwhile. Clients that need the same
  * resources share one collection.
  */
-function resumeClient({ forgotten }: Sent, order: ResponseOrder, has: KnownResources, next: ResourceMap): Outcome {
-  const versions = new Map(has.names.map((name, i) => [name, has.versions[i]]));
+function resumeClient(
+  { forgotten }: Sent,
+  order: ResponseOrder,
+  knownResources: KnownResources,
+  next: ResourceMap,
+): Outcome {
+  const versions = new Map(knownResources.names.map((name, i) => [name, knownResources.versions[i]]));
   if (forgotten === 'all') versions.clear();
   else for (const name of forgotten) versions.delete(name);
-  const lacking: EncodedResource[] = [];
+  const outdatedResources: EncodedResource[] = [];
   for (const resource of next.values()) {
-    if (versions.get(resource.name) !== resource.version) lacking.push(resource);
+    if (versions.get(resource.name) !== resource.version) outdatedResources.push(resource);
   }
-  const isAll = lacking.length === next.size;
+  const isAll = outdatedResources.length === next.size;
   const removedNames = new Set(absent(order.names === '*' ? order.requested : order.names, next));
   const selection: ResponseSelection = {
-    resources: isAll ? next : sharedPart(next, lacking),
+    resources: isAll ? next : sharedPart(next, outdatedResources),
     removed: [...removedNames].sort(),
-    changed: isAll ? 'all' : lacking.map(({ name }) => name),
-    added: lacking.map(({ name }) => name),
+    changed: isAll ? 'all' : outdatedResources.map(({ name }) => name),
+    added: outdatedResources.map(({ name }) => name),
   };
   return { selection, sent: { resources: next, forgotten: noNames } };
 }
@@ -157,14 +162,14 @@ function resumeClient({ forgotten }: Sent, order: ResponseOrder, has: KnownResou
 const partsOf = memoizeByObject((_: ResourceMap) => new WeakValues<readonly EncodedResource[]>());
 
 /** Returns the same object for equal parts of a map, while it is in use. */
-function sharedPart(whole: ResourceMap, part: readonly EncodedResource[]): readonly EncodedResource[] {
-  if (part.length <= 1) return part;
-  const parts = partsOf(whole);
-  const key = versionOf(part.map(({ name }) => name).join('\n'));
-  const known = parts.get(key);
-  if (known !== undefined) return known;
-  parts.set(key, part);
-  return part;
+function sharedPart(allResources: ResourceMap, partResources: readonly EncodedResource[]): readonly EncodedResource[] {
+  if (partResources.length <= 1) return partResources;
+  const cachedParts = partsOf(allResources);
+  const key = versionOf(partResources.map(({ name }) => name).join('\n'));
+  const cachedPart = cachedParts.get(key);
+  if (cachedPart !== undefined) return cachedPart;
+  cachedParts.set(key, partResources);
+  return partResources;
 }
 
 // ---- cached results
@@ -182,10 +187,10 @@ const steps = new WeakMap<ResourceMap, WeakMap<ResourceMap, Step>>();
 
 function outcomeOf({ resources, forgotten }: Sent, order: ResponseOrder, next: ResourceMap, delta: boolean): Outcome {
   const { difference, outcomes } = stepOf(resources, next);
-  for (const one of outcomes) {
-    const known = one.deref();
-    if (known === undefined || known.delta !== delta || known.forgotten !== forgotten) continue;
-    if (isSameOrder(known.order, order)) return known;
+  for (const outcomeRef of outcomes) {
+    const cachedOutcome = outcomeRef.deref();
+    if (cachedOutcome === undefined || cachedOutcome.delta !== delta || cachedOutcome.forgotten !== forgotten) continue;
+    if (isSameOrder(cachedOutcome.order, order)) return cachedOutcome;
   }
   const outcome: CachedOutcome = {
     ...computeOutcome({ resources, forgotten }, order, next, difference, delta),
@@ -204,35 +209,35 @@ export function differenceOf(previous: ResourceMap, after: ResourceMap): Resourc
 }
 
 function stepOf(previous: ResourceMap, after: ResourceMap): Step {
-  let known = steps.get(previous);
-  if (known === undefined) {
-    known = new WeakMap();
-    steps.set(previous, known);
+  let nextOutcomes = steps.get(previous);
+  if (nextOutcomes === undefined) {
+    nextOutcomes = new WeakMap();
+    steps.set(previous, nextOutcomes);
   }
-  let step = known.get(after);
+  let step = nextOutcomes.get(after);
   if (step === undefined) {
     step = { difference: compare(previous, after), outcomes: [] };
-    known.set(after, step);
+    nextOutcomes.set(after, step);
   }
   return step;
 }
 
 /** Compares lists by identity. Equal but distinct lists are computed again. */
-function isSameOrder(one: ResponseOrder, other: ResponseOrder): boolean {
+function isSameOrder(order: ResponseOrder, other: ResponseOrder): boolean {
   return (
-    one.names === other.names &&
-    one.all === other.all &&
-    one.changed === other.changed &&
-    (one.requested === other.requested || one.requested.length + other.requested.length === 0) &&
-    one.typeUrl === other.typeUrl
+    order.names === other.names &&
+    order.all === other.all &&
+    order.changed === other.changed &&
+    (order.requested === other.requested || order.requested.length + other.requested.length === 0) &&
+    order.typeUrl === other.typeUrl
   );
 }
 
 function compare(previous: ResourceMap, after: ResourceMap): ResourceDifference {
-  const changed: string[] = [];
+  const changedNames: string[] = [];
   const added: string[] = [];
   const removed: string[] = [];
-  if (previous === after) return { changed, added, removed };
+  if (previous === after) return { changed: changedNames, added, removed };
   if (previous instanceof LayeredResources || after instanceof LayeredResources) {
     const { difference } = stepOf(baseOf(previous), baseOf(after));
     // Names can differ between the bases, or in the overrides of either map.
@@ -242,24 +247,24 @@ function compare(previous: ResourceMap, after: ResourceMap): ResourceDifference 
       ...namesBeside(previous),
       ...namesBeside(after),
     ])) {
-      const [old, now] = [previous.get(name), after.get(name)];
+      const [previousResource, now] = [previous.get(name), after.get(name)];
       if (now === undefined) {
-        if (old !== undefined) removed.push(name);
-      } else if (old !== now && old?.version !== now.version) {
-        changed.push(name);
-        if (old === undefined) added.push(name);
+        if (previousResource !== undefined) removed.push(name);
+      } else if (previousResource !== now && previousResource?.version !== now.version) {
+        changedNames.push(name);
+        if (previousResource === undefined) added.push(name);
       }
     }
-    return { changed, added, removed };
+    return { changed: changedNames, added, removed };
   }
   for (const [name, resource] of after) {
-    const old = previous.get(name);
-    if (old === resource || old?.version === resource.version) continue;
-    changed.push(name);
-    if (old === undefined) added.push(name);
+    const previousResource = previous.get(name);
+    if (previousResource === resource || previousResource?.version === resource.version) continue;
+    changedNames.push(name);
+    if (previousResource === undefined) added.push(name);
   }
   for (const name of previous.keys()) if (!after.has(name)) removed.push(name);
-  return { changed, added, removed };
+  return { changed: changedNames, added, removed };
 }
 
 function baseOf(resources: ResourceMap): ResourceMap {
@@ -286,8 +291,10 @@ function computeOutcome(
 }
 
 function takeAll(order: ResponseOrder, next: ResourceMap, difference: ResourceDifference, delta: boolean): Outcome {
-  const named = order.names === '*' ? order.requested : order.names;
-  const removedNames = delta ? new Set([...absent(named, next), ...within(order.names, difference.removed)]) : noNames;
+  const orderedNames = order.names === '*' ? order.requested : order.names;
+  const removedNames = delta
+    ? new Set([...absent(orderedNames, next), ...within(order.names, difference.removed)])
+    : noNames;
   const { added } = difference;
   const selection: ResponseSelection = { resources: next, removed: [...removedNames].sort(), changed: 'all', added };
   return { selection, sent: { resources: next, forgotten: noNames } };
@@ -333,12 +340,12 @@ function takeSome(
 function withSome(previous: Sent, names: readonly string[], next: ResourceMap, difference: ResourceDifference): Sent {
   const requestedNames = new Set(names);
   const { forgotten } = previous;
-  const left =
+  const stillForgotten =
     forgotten === 'all' || !forgotten.some((name) => requestedNames.has(name))
       ? forgotten
       : forgotten.filter((name) => !requestedNames.has(name));
   if (difference.removed.length === 0 && difference.changed.every((name) => requestedNames.has(name))) {
-    return { resources: next, forgotten: left };
+    return { resources: next, forgotten: stillForgotten };
   }
   const resources = new Map(previous.resources);
   for (const name of names) {
@@ -346,7 +353,7 @@ function withSome(previous: Sent, names: readonly string[], next: ResourceMap, d
     if (resource === undefined) resources.delete(name);
     else resources.set(name, resource);
   }
-  return { resources, forgotten: left };
+  return { resources, forgotten: stillForgotten };
 }
 
 /** Removed names that are still subscribed. */

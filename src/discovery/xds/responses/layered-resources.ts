@@ -41,10 +41,14 @@ export class LayeredResources implements ResourceMap {
     without: Iterable<string>,
     previous?: ResourceMap,
   ): ResourceMap {
-    const different = new Map([...overrides].filter((one) => base.get(one.name) !== one).map((one) => [one.name, one]));
-    const left = new Set([...without].filter((name) => base.has(name)));
-    if (different.size === 0 && left.size === 0) return base;
-    const candidate = new LayeredResources(base, different, left);
+    const different = new Map(
+      [...overrides]
+        .filter((resource) => base.get(resource.name) !== resource)
+        .map((resource) => [resource.name, resource]),
+    );
+    const removedNames = new Set([...without].filter((name) => base.has(name)));
+    if (different.size === 0 && removedNames.size === 0) return base;
+    const candidate = new LayeredResources(base, different, removedNames);
     return previous instanceof LayeredResources && previous.#isSame(candidate) ? previous : candidate;
   }
 
@@ -54,12 +58,12 @@ export class LayeredResources implements ResourceMap {
    */
   static shared(base: ResourceMap, overrides: readonly EncodedResource[], without: readonly string[]): ResourceMap {
     if (overrides.length + without.length === 0) return base;
-    const known = layersOf(base);
+    const cachedLayers = layersOf(base);
     const key = `${identityText(overrides)}\n${without.join('\n')}`;
-    let layered = known.get(key);
+    let layered = cachedLayers.get(key);
     if (layered === undefined) {
       layered = LayeredResources.over(base, overrides, without);
-      known.set(key, layered);
+      cachedLayers.set(key, layered);
     }
     return layered;
   }
@@ -68,7 +72,7 @@ export class LayeredResources implements ResourceMap {
     if (this.base !== base || this.overrides.size !== overrides.size || this.without.size !== without.size)
       return false;
     return (
-      [...overrides].every(([name, one]) => this.overrides.get(name) === one) &&
+      [...overrides].every(([name, resource]) => this.overrides.get(name) === resource) &&
       [...without].every((name) => this.without.has(name))
     );
   }
@@ -82,7 +86,8 @@ export class LayeredResources implements ResourceMap {
   }
 
   *entries(): MapIterator<[string, EncodedResource]> {
-    for (const [name, one] of this.base) if (!this.without.has(name)) yield [name, this.overrides.get(name) ?? one];
+    for (const [name, resource] of this.base)
+      if (!this.without.has(name)) yield [name, this.overrides.get(name) ?? resource];
     for (const entry of this.overrides) if (!this.base.has(entry[0])) yield entry;
   }
 

@@ -4,7 +4,8 @@ const varintBase = 128;
 
 function varintLength(value: number): number {
   let length = 1;
-  for (let rest = Math.floor(value / varintBase); rest > 0; rest = Math.floor(rest / varintBase)) length++;
+  for (let remaining = Math.floor(value / varintBase); remaining > 0; remaining = Math.floor(remaining / varintBase))
+    length++;
   return length;
 }
 
@@ -78,11 +79,11 @@ export class WireWriter {
   }
 
   #varint(value: number): void {
-    let rest = value;
-    while (rest >= varintBase) {
-      this.#buffer[this.#position++] = (rest % varintBase) + varintBase;
-      rest = Math.floor(rest / varintBase);
+    let remaining = value;
+    while (remaining >= varintBase) {
+      this.#buffer[this.#position++] = (remaining % varintBase) + varintBase;
+      remaining = Math.floor(remaining / varintBase);
     }
-    this.#buffer[this.#position++] = rest;
+    this.#buffer[this.#position++] = remaining;
   }
 }

@@ -70,12 +70,12 @@ export class ClusterRetention {
     this.#draining = new DrainingListeners(stream);
   }
 
-  /** @param held whether a delayed resource names a cluster */
+  /** @param isHeldCluster whether a delayed resource names a cluster */
   clusters(
     rollout: Rollout,
     order: ResponseOrder,
     set: ResourceSet,
-    held: (cluster: string) => boolean,
+    isHeldCluster: (cluster: string) => boolean,
   ): RetainedResponse {
     const sent = this.#stream.sentOf(order.typeUrl);
     const isReturning = order.has !== undefined || order.returning !== undefined;
@@ -94,18 +94,18 @@ export class ClusterRetention {
       rollout,
       [...new Set([...removed, ...brought])],
       (name) => set.resources.has(name),
-      () => this.#use(held),
+      () => this.#use(isHeldCluster),
     );
     if (isReturning) {
       // Clusters that this stream has sent without a request are not from a previous one.
       const isOfThis = (name: string): boolean => sent.has(name) && this.#brought?.has(name) !== true;
-      const ofOtherStreams = [...removed, ...brought].filter((name) => !isOfThis(name));
-      this.#brought = broughtBy(order, ofOtherStreams);
+      const namesOfOtherStreams = [...removed, ...brought].filter((name) => !isOfThis(name));
+      this.#brought = broughtBy(order, namesOfOtherStreams);
     }
     const removable = removableClusters(next);
     for (const name of removable) this.#forgetVersion(name);
-    const kept = withoutRemovable(next);
-    const names = kept.retained.map(({ name }) => name);
+    const retainedResponse = withoutRemovable(next);
+    const names = retainedResponse.retained.map(({ name }) => name);
     const isAllKept = removable.length === 0 && names.length === unconfigured.length;
     const resources = isAllKept
       ? unionOf(previous, set.resources)
@@ -115,7 +115,7 @@ export class ClusterRetention {
     const requestedNames = [...order.requested.filter((name) => !unasked.has(name)), ...unseen];
     const isSame = requestedNames.length === order.requested.length && unseen.length === 0;
     return {
-      rollout: kept,
+      rollout: retainedResponse,
       order: isSame ? order : { ...order, requested: requestedNames },
       set: { version: set.version, resources },
       evicted: evictedBetween(rollout, next),
@@ -130,13 +130,13 @@ export class ClusterRetention {
   returned({ resources }: ResourceSet): readonly string[] {
     const sent = this.#stream.sentOf(clusterType);
     const configured = [...(this.#brought ?? [])].filter(([name]) => resources.has(name));
-    const known = configured.flatMap(([name, version]) => {
+    const unchangedClusters = configured.flatMap(([name, version]) => {
       this.#forgetVersion(name);
       const cluster = resources.get(name)!;
       return cluster.version === version ? [cluster] : [];
     });
-    if (known.length > 0) sent.adopt(known);
-    return known.map(({ name }) => name);
+    if (unchangedClusters.length > 0) sent.adopt(unchangedClusters);
+    return unchangedClusters.map(({ name }) => name);
   }
 
   #forgetVersion(name: string): void {
@@ -162,18 +162,18 @@ export class ClusterRetention {
   ): PreparedResponse {
     const isUnused = new Set(of.unused);
     const leaving = [...this.#leaving(order, of.configured).filter((name) => !isUnused.has(name)), ...of.outdated];
-    const replaced = this.#ofReplacedTypes(order, set.resources);
+    const replaced = this.#namesOfReplacedTypes(order, set.resources);
     if (retained.length + leaving.length + replaced.length === 0) return { order, set };
     const sent = this.#stream.sentOf(order.typeUrl);
     const names = new Set([...retained.map(({ name }) => name), ...leaving, ...replaced]);
     const last = this.#departed?.assignments;
-    const kept = [...names].flatMap((name) => sent.get(name) ?? last?.get(name) ?? []);
+    const keptResources = [...names].flatMap((name) => sent.get(name) ?? last?.get(name) ?? []);
     const isUnseen = (name: string): boolean => !sent.has(name) && last?.has(name) !== true;
     const isBrought = new Set([...leaving, ...this.#namesWithoutResponse(order, retained, set.resources)]);
     const unknown = [...names].filter(
       (name) => isUnseen(name) && (isBrought.has(name) || this.#brought?.has(name) === true),
     );
-    const resources = LayeredResources.shared(set.resources, kept, unknown);
+    const resources = LayeredResources.shared(set.resources, keptResources, unknown);
     if (resources === set.resources) return { order, set };
     return { order: withoutNames(order, unknown), set: { version: set.version, resources } };
   }
@@ -206,7 +206,7 @@ export class ClusterRetention {
    * Clusters whose sent version no longer fetches endpoints. While the client warms that version (resolves names), it uses the previous one with its
    * endpoints.
    */
-  #ofReplacedTypes({ typeUrl, changed }: ResponseOrder, resources: ResourceMap): readonly string[] {
+  #namesOfReplacedTypes({ typeUrl, changed }: ResponseOrder, resources: ResourceMap): readonly string[] {
     if (!changed) return [];
     const { references } = this.#stream;
     const clusters = this.#stream.sentOf(clusterType);
@@ -314,39 +314,41 @@ export class ClusterRetention {
     const removedNames = [...set.resources.keys()].filter((name) => !isConfigured(name));
     if (removedNames.length === 0) return { order, set };
     const unknown = this.#stream.takesUnrequested ? removedNames.filter((name) => last?.has(name) !== true) : [];
-    const kept = last === undefined ? [] : resourcesOf(last, removedNames);
-    const resources = LayeredResources.shared(set.resources, kept, unknown);
+    const removedResources = last === undefined ? [] : resourcesOf(last, removedNames);
+    const resources = LayeredResources.shared(set.resources, removedResources, unknown);
     return { order: withoutNames(order, unknown), set: { version: set.version, resources } };
   }
 
-  acknowledged(rollout: Rollout, typeUrl: string, held: (cluster: string) => boolean): Rollout {
-    return this.#stream.rules.withUseAcknowledged(rollout, typeUrl, () => this.#use(held));
+  acknowledged(rollout: Rollout, typeUrl: string, isHeldCluster: (cluster: string) => boolean): Rollout {
+    return this.#stream.rules.withUseAcknowledged(rollout, typeUrl, () => this.#use(isHeldCluster));
   }
 
-  /** @param held whether a delayed resource names a cluster */
-  naming(held: (cluster: string) => boolean): (cluster: string) => NamingResource | undefined {
+  /** @param isHeldCluster whether a delayed resource names a cluster */
+  naming(isHeldCluster: (cluster: string) => boolean): (cluster: string) => NamingResource | undefined {
     const { references } = this.#stream;
     return (cluster) => {
       for (const typeUrl of namingTypes) {
-        const found = this.#subscribedResources(typeUrl).find((resource) => references.names(resource, cluster));
-        if (found !== undefined) return { typeUrl, name: found.name };
+        const namingResource = this.#subscribedResources(typeUrl).find((resource) =>
+          references.names(resource, cluster),
+        );
+        if (namingResource !== undefined) return { typeUrl, name: namingResource.name };
       }
-      if (held(cluster)) return 'held resource';
+      if (isHeldCluster(cluster)) return 'held resource';
       return this.#hasPreviousStream === true ? 'previous stream' : undefined;
     };
   }
 
-  #use(held: (cluster: string) => boolean): ClusterUse {
+  #use(isHeldCluster: (cluster: string) => boolean): ClusterUse {
     const { references } = this.#stream;
-    let found: readonly EncodedResource[] | undefined;
+    let namingResources: readonly EncodedResource[] | undefined;
     const naming = (): readonly EncodedResource[] => {
-      found ??= namingTypes.flatMap((typeUrl) => this.#subscribedResources(typeUrl));
-      return found;
+      namingResources ??= namingTypes.flatMap((typeUrl) => this.#subscribedResources(typeUrl));
+      return namingResources;
     };
     return {
       isNamed: (cluster) =>
         this.#hasPreviousStream === true ||
-        held(cluster) ||
+        isHeldCluster(cluster) ||
         naming().some((resource) => references.names(resource, cluster)),
       drains: this.#draining.naming(),
       unacknowledged: this.#unacknowledged(),
@@ -383,6 +385,11 @@ function broughtBy({ has }: ResponseOrder, names: readonly string[]): Map<string
 function withoutNames(order: ResponseOrder, excluded: readonly string[]): ResponseOrder {
   if (excluded.length === 0) return order;
   const isExcluded = new Set(excluded);
-  const left = (names: readonly string[]): readonly string[] => names.filter((name) => !isExcluded.has(name));
-  return { ...order, requested: left(order.requested), names: order.names === '*' ? order.names : left(order.names) };
+  const withoutExcluded = (names: readonly string[]): readonly string[] =>
+    names.filter((name) => !isExcluded.has(name));
+  return {
+    ...order,
+    requested: withoutExcluded(order.requested),
+    names: order.names === '*' ? order.names : withoutExcluded(order.names),
+  };
 }

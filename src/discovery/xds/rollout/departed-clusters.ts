@@ -39,9 +39,9 @@ export class DepartedClusters {
 
   take(node: NodeIdentity, now: number): DepartedResources | undefined {
     const key = keyOf(node);
-    const known = this.#clients.get(key);
+    const departedClient = this.#clients.get(key);
     this.#clients.delete(key);
-    return known !== undefined && known.until > now ? known : undefined;
+    return departedClient !== undefined && departedClient.until > now ? departedClient : undefined;
   }
 }
 

@@ -45,7 +45,7 @@ export class DepartedConfigurations {
   readonly #stream: RoutedStream;
   readonly #drainingFetches: (name: string) => boolean;
   /** Kept names by type URL, as of the last order. */
-  #kept: Map<string, readonly string[]> | undefined;
+  #keptNames: Map<string, readonly string[]> | undefined;
 
   constructor(stream: RoutedStream, drainingFetches: (name: string) => boolean) {
     this.#stream = stream;
@@ -54,10 +54,10 @@ export class DepartedConfigurations {
 
   /** Kept names that are still subscribed. */
   of(typeUrl: string): readonly string[] {
-    const kept = this.#kept?.get(typeUrl);
-    if (kept === undefined) return [];
+    const keptNames = this.#keptNames?.get(typeUrl);
+    if (keptNames === undefined) return [];
     const subscribed = new Set(this.#stream.watchOf(typeUrl)?.names);
-    return kept.filter((name) => subscribed.has(name));
+    return keptNames.filter((name) => subscribed.has(name));
   }
 
   /**
@@ -71,10 +71,10 @@ export class DepartedConfigurations {
     const sent = this.#stream.sentOf(typeUrl);
     const departed = typeUrl === routeType ? departedRoutes(this.#stream, order, set) : missingExtensions(order, set);
     // A returning client keeps configurations of a previous stream until it requests them again.
-    const kept = new Set(this.#kept?.get(typeUrl));
-    for (const name of order.requested) kept.delete(name);
+    const keptNames = new Set(this.#keptNames?.get(typeUrl));
+    for (const name of order.requested) keptNames.delete(name);
     const names = departed.filter(
-      (name) => isReturning || sent.has(name) || kept.has(name) || this.#isOfFormerListener(typeUrl, name),
+      (name) => isReturning || sent.has(name) || keptNames.has(name) || this.#isOfFormerListener(typeUrl, name),
     );
     this.#keep(typeUrl, names);
     return names.length === 0 ? { order, set } : withoutHeld(order, set, new Set(names), sent);
@@ -92,9 +92,9 @@ export class DepartedConfigurations {
 
   #keep(typeUrl: string, names: readonly string[]): void {
     if (names.length > 0) {
-      this.#kept ??= new Map();
-      this.#kept.set(typeUrl, names);
-    } else if (this.#kept?.delete(typeUrl) === true && this.#kept.size === 0) this.#kept = undefined;
+      this.#keptNames ??= new Map();
+      this.#keptNames.set(typeUrl, names);
+    } else if (this.#keptNames?.delete(typeUrl) === true && this.#keptNames.size === 0) this.#keptNames = undefined;
   }
 }
 

@@ -79,13 +79,13 @@ export class DrainingListeners {
   /** Call when the client has acknowledged everything that may name clusters. */
   begun(): void {
     this.#forgetDrained();
-    for (const one of this.#replaced ?? []) one.until ??= this.#stream.now() + this.#drainMs;
+    for (const replacedListener of this.#replaced ?? []) replacedListener.until ??= this.#stream.now() + this.#drainMs;
   }
 
   #forgetDrained(): void {
     const now = this.#stream.now();
-    const left = this.#replaced?.filter(({ until }) => until === undefined || until > now) ?? [];
-    this.#replaced = left.length === 0 ? undefined : left;
+    const drainingListeners = this.#replaced?.filter(({ until }) => until === undefined || until > now) ?? [];
+    this.#replaced = drainingListeners.length === 0 ? undefined : drainingListeners;
   }
 
   /** Drain time of a listener that is replaced now, in multiples of the removal delay. */

@@ -36,16 +36,16 @@ function isNothingLeft(
 export function withoutHeld(
   order: ResponseOrder,
   set: ResourceSet,
-  held: ReadonlySet<string>,
+  heldNames: ReadonlySet<string>,
   sent: SentResources,
 ): PreparedResponse | undefined {
   const previous = new Map<string, EncodedResource>();
-  for (const name of held) {
+  for (const name of heldNames) {
     const resource = sent.get(name);
     if (resource !== undefined) previous.set(name, resource);
   }
-  const absent = [...held].filter((name) => !previous.has(name));
-  const left = (names: readonly string[]): readonly string[] => names.filter((name) => !held.has(name));
+  const absent = [...heldNames].filter((name) => !previous.has(name));
+  const left = (names: readonly string[]): readonly string[] => names.filter((name) => !heldNames.has(name));
   const { has } = order;
   const names = order.names === '*' ? order.names : left(order.names);
   const requestedNames = left(order.requested);
@@ -58,7 +58,7 @@ export function withoutHeld(
     ...(has !== undefined && {
       has: {
         names: left(has.names),
-        versions: has.versions.filter((_, index) => !held.has(has.names[index]!)),
+        versions: has.versions.filter((_, index) => !heldNames.has(has.names[index]!)),
       },
     }),
   };

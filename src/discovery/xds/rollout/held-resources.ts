@@ -78,30 +78,30 @@ export class HeldResources {
     if (blocking.size === 0 && candidates === undefined) return { order: ordered, set };
     const order = this.#withHeld(ordered);
     const sent = this.#stream.sentOf(typeUrl);
-    const changed = ofOrder(order, sent.differenceTo(set.resources).changed, set);
-    const held = changed.flatMap((name): HeldResource[] => {
+    const changedNames = ofOrder(order, sent.differenceTo(set.resources).changed, set);
+    const heldResources = changedNames.flatMap((name): HeldResource[] => {
       const clusters = this.#blocking(set.resources.get(name)!, blocking);
       return clusters.length === 0 ? [] : [{ typeUrl, name, clusters }];
     });
     const isUnsent = new Set(unsent);
-    const awaitsUnsent = held.some(({ clusters }) => clusters.some((name) => isUnsent.has(name)));
+    const awaitsUnsent = heldResources.some(({ clusters }) => clusters.some((name) => isUnsent.has(name)));
     // An older candidate whose clusters were sent takes precedence over a newer one whose clusters were not.
     if (awaitsUnsent && candidates !== undefined) {
       this.#setCandidates(typeUrl, { set: candidates.set, isOutdated: true });
-      const isHeld = new Set(held.map(({ name }) => name));
+      const isHeld = new Set(heldResources.map(({ name }) => name));
       const older = new Set(this.#heldNames(typeUrl).filter((name) => isHeld.has(name)));
-      const newer = held.filter(({ name }) => !older.has(name));
+      const newer = heldResources.filter(({ name }) => !older.has(name));
       this.#hold(order, newer, unsent, older);
-      return withoutHeld(order, set, new Set(held.map(({ name }) => name)), sent);
+      return withoutHeld(order, set, new Set(heldResources.map(({ name }) => name)), sent);
     }
-    this.#setCandidates(typeUrl, held.length === 0 ? undefined : { set, isOutdated: false });
-    this.#hold(order, held, unsent, new Set());
-    if (held.length === 0) return { order, set };
-    return withoutHeld(order, set, new Set(held.map(({ name }) => name)), sent);
+    this.#setCandidates(typeUrl, heldResources.length === 0 ? undefined : { set, isOutdated: false });
+    this.#hold(order, heldResources, unsent, new Set());
+    if (heldResources.length === 0) return { order, set };
+    return withoutHeld(order, set, new Set(heldResources.map(({ name }) => name)), sent);
   }
 
   #heldNames(typeUrl: string): readonly string[] {
-    return this.#record.current.held.filter((one) => one.typeUrl === typeUrl).map(({ name }) => name);
+    return this.#record.current.held.filter((heldResource) => heldResource.typeUrl === typeUrl).map(({ name }) => name);
   }
 
   /** Adds the delayed names to an order for some names, because all must come from one set. */
@@ -112,24 +112,25 @@ export class HeldResources {
   }
 
   #blocking(resource: EncodedResource, blocking: ReadonlySet<string>): readonly string[] {
-    const named = this.#stream.references.namesAmong(resource, blocking);
-    return blocking.has(anyCluster) ? [anyCluster, ...named] : named;
+    const blockingNames = this.#stream.references.namesAmong(resource, blocking);
+    return blocking.has(anyCluster) ? [anyCluster, ...blockingNames] : blockingNames;
   }
 
   #hold(
     order: ResponseOrder,
-    held: readonly HeldResource[],
+    heldResources: readonly HeldResource[],
     unsent: readonly string[],
-    kept: ReadonlySet<string>,
+    keptNames: ReadonlySet<string>,
   ): void {
     const isPartial = !order.all && !order.changed;
     const requestedNames = new Set(order.requested);
-    const awaited = new Set(held.flatMap(({ clusters }) => clusters));
+    const awaited = new Set(heldResources.flatMap(({ clusters }) => clusters));
     this.#record.update(
       this.#stream.rules.withHeld(
         this.#record.current,
-        ({ typeUrl, name }) => typeUrl === order.typeUrl && !kept.has(name) && (!isPartial || requestedNames.has(name)),
-        held,
+        ({ typeUrl, name }) =>
+          typeUrl === order.typeUrl && !keptNames.has(name) && (!isPartial || requestedNames.has(name)),
+        heldResources,
         unsent.filter((name) => awaited.has(name)),
       ),
       order.typeUrl,
@@ -151,13 +152,14 @@ export class HeldResources {
     this.#record.update(
       this.#stream.rules.withHeld(
         this.#record.current,
-        (one) => one.typeUrl === typeUrl && ready.has(one.name),
+        (heldResource) => heldResource.typeUrl === typeUrl && ready.has(heldResource.name),
         [],
         noNames,
       ),
       typeUrl,
     );
-    if (!this.#record.current.held.some((one) => one.typeUrl === typeUrl)) this.#setCandidates(typeUrl, undefined);
+    if (!this.#record.current.held.some((heldResource) => heldResource.typeUrl === typeUrl))
+      this.#setCandidates(typeUrl, undefined);
     if (candidates.isOutdated)
       this.#stream.takeRolloutEvent({ type: 'resources.ready', typeUrl, names: noNames, changed: true });
     if (requestedNames.length === 0) return undefined;

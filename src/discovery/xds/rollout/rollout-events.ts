@@ -103,9 +103,9 @@ function countOf({ retained }: Rollout, state: RetentionState): number {
 /** Returns a report for each state that clusters have entered. */
 function* retainedBetween(previous: Rollout, { retained }: Rollout): Generator<ClustersRetained> {
   if (previous.retained === retained || retained.length === 0) return;
-  const known = new Map(previous.retained.map(({ name, state }) => [name, state]));
+  const previousStates = new Map(previous.retained.map(({ name, state }) => [name, state]));
   for (const state of retainedStates) {
-    const entered = retained.filter((cluster) => cluster.state === state && known.get(cluster.name) !== state);
+    const entered = retained.filter((cluster) => cluster.state === state && previousStates.get(cluster.name) !== state);
     if (entered.length === 0) continue;
     const clusters = entered.map(({ name }) => name);
     const unacknowledged = [...new Set(entered.flatMap((cluster) => cluster.unacknowledged))];
@@ -114,7 +114,7 @@ function* retainedBetween(previous: Rollout, { retained }: Rollout): Generator<C
 }
 
 export function* eventsOf(previous: Rollout, next: Rollout, current: string | undefined): Generator<RolloutEvent> {
-  for (const typeUrl of new Set(previous.held.map((one) => one.typeUrl))) {
+  for (const typeUrl of new Set(previous.held.map((heldResource) => heldResource.typeUrl))) {
     if (typeUrl === current) continue;
     const names = readyResources(next, typeUrl);
     if (names.length > readyResources(previous, typeUrl).length) {

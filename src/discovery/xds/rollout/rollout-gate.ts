@@ -64,7 +64,7 @@ export class RolloutGate {
   readonly #stream: GatedStream;
   readonly #retention: ClusterRetention;
   readonly #record: RolloutRecord;
-  readonly #held: HeldResources;
+  readonly #heldResources: HeldResources;
   readonly #departed: DepartedConfigurations;
   #subscription: ClusterSubscription = 'none';
   /** Whether the client has clusters and requests none on this stream, like an Envoy while one of them warms. */
@@ -82,7 +82,7 @@ export class RolloutGate {
     this.#stream = stream;
     this.#retention = new ClusterRetention(stream);
     this.#record = new RolloutRecord(stream);
-    this.#held = new HeldResources(stream, this.#record);
+    this.#heldResources = new HeldResources(stream, this.#record);
     this.#departed = new DepartedConfigurations(stream, (name) => this.#retention.drainingFetches(name));
   }
 
@@ -95,14 +95,14 @@ export class RolloutGate {
   }
 
   heldVersion(typeUrl: string): string | undefined {
-    return this.#held.versionOf(typeUrl);
+    return this.#heldResources.versionOf(typeUrl);
   }
 
   waits(typeUrl: string): readonly RolloutWait[] {
     if (typeUrl !== clusterType) return [...heldOf(this.rollout, typeUrl), ...keptOf(this.#departed.of(typeUrl))];
     if (isIdle(this.rollout)) return [];
     const { delayMs } = this.#stream.removal;
-    const naming = this.#retention.naming((cluster) => this.#held.names(cluster));
+    const naming = this.#retention.naming((cluster) => this.#heldResources.names(cluster));
     return clusterWaits(this.rollout, { removalDelayMs: delayMs, naming });
   }
 
@@ -146,7 +146,7 @@ export class RolloutGate {
       this.#record.update(withUnknownClusters(this.#record.current), typeUrl);
     }
     const isOnlyReady = !order.all && !order.changed && order.requested.length === 0;
-    const prepared = isOnlyReady ? this.#held.release(order) : this.#withoutDeparted(order, set);
+    const prepared = isOnlyReady ? this.#heldResources.release(order) : this.#withoutDeparted(order, set);
     if (prepared !== undefined) this.#retention.replacing(typeUrl, prepared.set.resources);
     return prepared;
   }
@@ -166,7 +166,7 @@ export class RolloutGate {
     this.#retention.proven(typeUrl);
     if (this.#record.current.retained.length > 0) {
       this.#record.update(
-        this.#retention.acknowledged(this.#record.current, typeUrl, (cluster) => this.#held.names(cluster)),
+        this.#retention.acknowledged(this.#record.current, typeUrl, (cluster) => this.#heldResources.names(cluster)),
       );
     }
   }
@@ -175,9 +175,12 @@ export class RolloutGate {
     const { rules } = this.#stream;
     const { current } = this.#record;
     const sent = this.#stream.sentOf(clusterType).resources.keys();
-    const known = rules.withUnknownRejected(current, request, watch, sent);
-    const dropped = known === current ? noHeld : current.held.filter((one) => !known.held.includes(one));
-    this.#record.update(rules.withClustersAcknowledged(known, request, watch));
+    const nextRollout = rules.withUnknownRejected(current, request, watch, sent);
+    const dropped =
+      nextRollout === current
+        ? noHeld
+        : current.held.filter((heldResource) => !nextRollout.held.includes(heldResource));
+    this.#record.update(rules.withClustersAcknowledged(nextRollout, request, watch));
     if (dropped.length > 0) this.#prepareAgain(dropped);
   }
 
@@ -186,7 +189,7 @@ export class RolloutGate {
     if (!isGated(typeUrl) || this.#record.current.retained.length === 0) return;
     const settledType = isSubscribed(watch) ? '' : typeUrl;
     this.#record.update(
-      this.#retention.acknowledged(this.#record.current, settledType, (cluster) => this.#held.names(cluster)),
+      this.#retention.acknowledged(this.#record.current, settledType, (cluster) => this.#heldResources.names(cluster)),
     );
   }
 
@@ -231,29 +234,34 @@ export class RolloutGate {
     if (this.#subscription !== 'all') return { order, set };
     const returned = this.#retention.returned(set);
     if (returned.length > 0) this.#removeUnsent(returned);
-    const kept = this.#retention.clusters(this.#record.current, this.#withBrought(order, set), set, (cluster) =>
-      this.#held.names(cluster),
+    const retainedResponse = this.#retention.clusters(
+      this.#record.current,
+      this.#withBrought(order, set),
+      set,
+      (cluster) => this.#heldResources.names(cluster),
     );
-    if (kept.evicted.length > 0) {
-      this.#evicted += kept.evicted.length;
-      this.#stream.onReport({ type: 'clusters.evicted', clusters: kept.evicted });
+    if (retainedResponse.evicted.length > 0) {
+      this.#evicted += retainedResponse.evicted.length;
+      this.#stream.onReport({ type: 'clusters.evicted', clusters: retainedResponse.evicted });
     }
     const versionOf = (name: string): string | undefined => set.resources.get(name)?.version;
-    this.#record.update(this.#stream.rules.withConfiguration(kept.rollout, versionOf));
+    this.#record.update(this.#stream.rules.withConfiguration(retainedResponse.rollout, versionOf));
     // A new version may correct the reason why these clusters were unusable.
-    const reconfigured = givenUpBetween(this.#record.current, kept.rollout).filter((name) => set.resources.has(name));
+    const reconfigured = givenUpBetween(this.#record.current, retainedResponse.rollout).filter((name) =>
+      set.resources.has(name),
+    );
     if (isSearching(this.#record.current)) this.#giveUpSuspects(order, set.resources, versionOf);
     const { references } = this.#stream;
     const { resources: previous } = this.#stream.sentOf(clusterType);
     const next =
       this.#record.current.givenUp.length === 0
-        ? kept.set
-        : withFetchLimits(references, this.#record.current, kept.set, previous);
+        ? retainedResponse.set
+        : withFetchLimits(references, this.#record.current, retainedResponse.set, previous);
     this.#updated =
       this.#clustersVersion === ''
         ? noNames
         : [...updatesThatFetch(references)(previous, next.resources), ...reconfigured];
-    return { order: kept.order, set: next };
+    return { order: retainedResponse.order, set: next };
   }
 
   /**
@@ -326,8 +334,10 @@ export class RolloutGate {
   /** Prepares resources again whose delayed version is obsolete. */
   #prepareAgain(previous: Rollout['held']): void {
     const { held } = this.#record.current;
-    for (const typeUrl of new Set(previous.filter((one) => !held.includes(one)).map((one) => one.typeUrl))) {
-      if (!held.some((one) => one.typeUrl === typeUrl)) this.#held.drop(typeUrl);
+    for (const typeUrl of new Set(
+      previous.filter((heldResource) => !held.includes(heldResource)).map((heldResource) => heldResource.typeUrl),
+    )) {
+      if (!held.some((heldResource) => heldResource.typeUrl === typeUrl)) this.#heldResources.drop(typeUrl);
       this.#stream.takeRolloutEvent({ type: 'resources.ready', typeUrl, names: noNames, changed: true });
     }
   }
@@ -353,9 +363,12 @@ export class RolloutGate {
     const added = new Set(response.added.map(({ name }) => name));
     const removedNames = response.absent.filter((name) => !added.has(name));
     const { current } = this.#record;
-    const known = removedNames.length === 0 ? current : rules.withClustersRemoved(current, removedNames);
-    const dropped = known === current ? noHeld : current.held.filter((one) => !known.held.includes(one));
-    this.#record.update(rules.withClustersSent(known, response));
+    const nextRollout = removedNames.length === 0 ? current : rules.withClustersRemoved(current, removedNames);
+    const dropped =
+      nextRollout === current
+        ? noHeld
+        : current.held.filter((heldResource) => !nextRollout.held.includes(heldResource));
+    this.#record.update(rules.withClustersSent(nextRollout, response));
     if (dropped.length > 0) this.#prepareAgain(dropped);
   }
 
@@ -369,12 +382,16 @@ export class RolloutGate {
   }
 
   #withoutDeparted(order: ResponseOrder, set: ResourceSet): PreparedResponse | undefined {
-    const left = this.#departed.without(order, set, isReturning(order));
-    if (left === undefined) {
-      this.#held.skip(order);
+    const remainingOrder = this.#departed.without(order, set, isReturning(order));
+    if (remainingOrder === undefined) {
+      this.#heldResources.skip(order);
       return undefined;
     }
-    return this.#held.prepare(left.order, left.set, this.#unsentClusters(left.order, left.set));
+    return this.#heldResources.prepare(
+      remainingOrder.order,
+      remainingOrder.set,
+      this.#unsentClusters(remainingOrder.order, remainingOrder.set),
+    );
   }
 
   /**

@@ -50,9 +50,9 @@ export type RolloutWait = HeldWait | WarmingWait | KeptWait | KeptConfigurationW
 /** The resource that names a kept cluster: sent, delayed, or listeners and routes of a `previous stream` after a reconnect. */
 export type NamingResource = { readonly typeUrl: string; readonly name: string } | 'held resource' | 'previous stream';
 
-export function heldOf({ held }: Rollout, ofType: string): readonly HeldWait[] {
+export function heldOf({ held }: Rollout, requestedType: string): readonly HeldWait[] {
   return held
-    .filter(({ typeUrl }) => typeUrl === ofType)
+    .filter(({ typeUrl }) => typeUrl === requestedType)
     .map(({ name, clusters }): HeldWait => ({ kind: 'held', name, clusters }));
 }
 
@@ -62,14 +62,14 @@ export function keptOf(names: readonly string[]): readonly KeptConfigurationWait
 
 export function clusterWaits(
   { newClusters, retained, givenUp }: Rollout,
-  by: { readonly removalDelayMs: number; readonly naming: (cluster: string) => NamingResource | undefined },
+  waitContext: { readonly removalDelayMs: number; readonly naming: (cluster: string) => NamingResource | undefined },
 ): readonly RolloutWait[] {
-  const limited = new Set(givenUp.map(({ name }) => name));
+  const limitedNames = new Set(givenUp.map(({ name }) => name));
   return [
     ...newClusters
-      .filter(({ name, state }) => state !== 'abandoned' && !limited.has(name))
+      .filter(({ name, state }) => state !== 'abandoned' && !limitedNames.has(name))
       .map(({ name, state, needs }): WarmingWait => ({ kind: 'warming', name, state, needs })),
-    ...retained.map((cluster) => keptWait(cluster, by)),
+    ...retained.map((cluster) => keptWait(cluster, waitContext)),
     ...givenUp.map(
       ({ name, isNew }): GivenUpWait => ({ kind: 'given up', name, fetchMs: fetchLimitOf({ isNew }).fetchMs }),
     ),
@@ -78,11 +78,11 @@ export function clusterWaits(
 
 function keptWait(
   { name, state, unacknowledged, stepsLeft, drains }: RetainedCluster,
-  by: Parameters<typeof clusterWaits>[1],
+  waitContext: Parameters<typeof clusterWaits>[1],
 ): KeptWait {
-  const namedBy = state === 'named' ? by.naming(name) : undefined;
+  const namedBy = state === 'named' ? waitContext.naming(name) : undefined;
   const steps = state === 'lingering' ? stepsLeft + stepsToJoin : stepsLeft;
   const isTimed = state === 'lingering' || state === 'removable';
-  const maxMs = isTimed ? steps * by.removalDelayMs : undefined;
+  const maxMs = isTimed ? steps * waitContext.removalDelayMs : undefined;
   return { kind: 'kept', name, state, ...(namedBy && { namedBy }), unacknowledged, drains: drains === true, maxMs };
 }

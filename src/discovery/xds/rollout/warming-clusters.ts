@@ -71,16 +71,16 @@ export function clustersSent(
   const all = isResumed ? resumedClusters(stream, rollout, order, sent, names) : updated;
   const contained = selection.changed === 'all' ? undefined : new Set(selection.changed);
   const isContained = (name: string): boolean => contained?.has(name) ?? true;
-  const limited = new Set(rollout.givenUp.map(({ name }) => name));
+  const limitedNames = new Set(rollout.givenUp.map(({ name }) => name));
   const namesOf = (isMatch: (cluster: NewCluster) => boolean): readonly string[] =>
     rollout.newClusters.filter(isMatch).map(({ name }) => name);
-  const changed = namesOf(({ name, state }) => state === 'abandoned' && sent.has(name));
-  const mayWarm = [...new Set([...all, ...changed])];
+  const changedNames = namesOf(({ name, state }) => state === 'abandoned' && sent.has(name));
+  const mayWarm = [...new Set([...all, ...changedNames])];
   return {
     nonce,
     added: isKnown && !isUnrequested ? addedClusters(stream, rollout, order, sent, names) : [],
     updated: [
-      ...mayWarm.filter((name) => isContained(name) && !limited.has(name)),
+      ...mayWarm.filter((name) => isContained(name) && !limitedNames.has(name)),
       ...(isSearching(rollout) ? [anyCluster] : []),
     ],
     searchSteps,
@@ -97,13 +97,13 @@ function addedClusters(
   names: readonly string[],
 ): SentCluster[] {
   if (order.returning !== undefined) return [{ name: anyCluster, needs: 'acknowledgement', assignment: '' }];
-  const has = new Set(order.has?.names);
+  const knownNames = new Set(order.has?.names);
   return asSent(
     stream,
     rollout,
     sent,
     names,
-    names.filter((name) => !has.has(name)),
+    names.filter((name) => !knownNames.has(name)),
   );
 }
 
@@ -149,8 +149,8 @@ function resumedClusters(
   sent: SentResources,
   names: readonly string[],
 ): readonly string[] {
-  const has = new Set(order.has?.names);
-  const updated = names.filter((name) => has.has(name));
+  const knownNames = new Set(order.has?.names);
+  const updated = names.filter((name) => knownNames.has(name));
   if (updated.length === 0) return [];
   const isFetched = fetchedSecrets(references, rollout, sent, names);
   return updated.filter((name) => ![...references.secretsOf(sent.get(name)!)].every(isFetched));
@@ -173,11 +173,11 @@ function fetchedSecrets(
 }
 
 function memoizeByName(find: (name: string) => boolean): (name: string) => boolean {
-  const found = new Map<string, boolean>();
+  const isMatchByName = new Map<string, boolean>();
   return (name) => {
-    const known = found.get(name) ?? find(name);
-    found.set(name, known);
-    return known;
+    const isMatch = isMatchByName.get(name) ?? find(name);
+    isMatchByName.set(name, isMatch);
+    return isMatch;
   };
 }
 
@@ -202,8 +202,8 @@ function newSecrets(
   after: ResourceMap,
   name: string,
 ): readonly string[] {
-  const known = secretsOf(previous.get(name)!);
-  return [...secretsOf(after.get(name)!)].filter((secret) => !known.has(secret));
+  const previousSecrets = secretsOf(previous.get(name)!);
+  return [...secretsOf(after.get(name)!)].filter((secret) => !previousSecrets.has(secret));
 }
 
 const secretUses = memoizeByObject(({ secretsOf }: ResourceReferences) =>
@@ -233,10 +233,10 @@ function suspectsAmong(stream: WarmingStream, clusters: ResourceMap): Suspects {
   const { references } = stream;
   const possible = fetchingClusters(references)(clusters);
   const sent = stream.sentOf(secretType);
-  const missing = new Set(stream.watchOf(secretType)?.names.filter((name) => !sent.has(name)));
-  if (missing.size === 0) return { certain: [], possible };
+  const missingSecrets = new Set(stream.watchOf(secretType)?.names.filter((name) => !sent.has(name)));
+  if (missingSecrets.size === 0) return { certain: [], possible };
   const fetchesMissing = (name: string): boolean =>
-    [...references.secretsOf(clusters.get(name)!)].some((secret) => missing.has(secret));
+    [...references.secretsOf(clusters.get(name)!)].some((secret) => missingSecrets.has(secret));
   return { certain: possible.filter(fetchesMissing), possible };
 }
 
@@ -252,11 +252,11 @@ export function withFetchLimits(
   { version, resources }: ResourceSet,
   sent: ResourceMap,
 ): ResourceSet {
-  const limited = givenUp.flatMap((one) => {
-    const cluster = resources.get(one.name);
-    return cluster === undefined ? [] : [references.withFetchLimit(cluster, fetchLimitOf(one))];
+  const limitedClusters = givenUp.flatMap((clusterWithLimit) => {
+    const cluster = resources.get(clusterWithLimit.name);
+    return cluster === undefined ? [] : [references.withFetchLimit(cluster, fetchLimitOf(clusterWithLimit))];
   });
-  return { version, resources: LayeredResources.over(resources, limited, [], sent) };
+  return { version, resources: LayeredResources.over(resources, limitedClusters, [], sent) };
 }
 
 const clustersPerStep = 32;
@@ -275,19 +275,19 @@ function* readingUsability(
 const readUpdates = memoizeByPair((_previous: ResourceMap, _after: ResourceMap) => ({ isDone: false }));
 
 function* readingUpdates({ secretsOf }: ResourceReferences, previous: ResourceMap, after: ResourceMap): Steps<void> {
-  const reading = readUpdates(previous, after);
-  if (reading.isDone) return;
+  const updateSteps = readUpdates(previous, after);
+  if (updateSteps.isDone) return;
   const { changed, added } = differenceOf(previous, after);
   const isNew = new Set(added);
   let fetchesMore = false;
   for (const [index, name] of changed.entries()) {
     if (isNew.has(name)) continue;
-    const known = secretsOf(previous.get(name)!);
-    for (const secret of secretsOf(after.get(name)!)) if (!known.has(secret)) fetchesMore = true;
+    const previousSecrets = secretsOf(previous.get(name)!);
+    for (const secret of secretsOf(after.get(name)!)) if (!previousSecrets.has(secret)) fetchesMore = true;
     if (index % clustersPerStep === clustersPerStep - 1) yield;
   }
   if (fetchesMore) yield* readingSecrets({ secretsOf }, previous);
-  reading.isDone = true;
+  updateSteps.isDone = true;
 }
 
 function* readingSecrets({ secretsOf }: Pick<ResourceReferences, 'secretsOf'>, clusters: ResourceMap): Steps<void> {
@@ -318,13 +318,13 @@ export function* readingClusters(
   stream: WarmingStream,
   rollout: Rollout,
   clusters: ResourceMap,
-  reading: { readonly isKnown: boolean; readonly isFirst: boolean; readonly isSearching: boolean },
+  updateSteps: { readonly isKnown: boolean; readonly isFirst: boolean; readonly isSearching: boolean },
 ): Steps<void> {
   const { references } = stream;
   const sent = stream.sentOf(clusterType);
-  if (reading.isKnown) yield* readingUsability(references, clusters, sent.differenceTo(clusters).added);
-  if (!reading.isFirst) yield* readingUpdates(references, sent.resources, clusters);
-  if (reading.isSearching) yield* readingSuspects(stream, rollout, clusters);
+  if (updateSteps.isKnown) yield* readingUsability(references, clusters, sent.differenceTo(clusters).added);
+  if (!updateSteps.isFirst) yield* readingUpdates(references, sent.resources, clusters);
+  if (updateSteps.isSearching) yield* readingSuspects(stream, rollout, clusters);
 }
 
 export function* readingNames(

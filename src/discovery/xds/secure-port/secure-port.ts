@@ -78,20 +78,23 @@ export function securePortOf(
 ): SecurePort | undefined {
   const cipherSuites = cipherSuitesOf(flags.tlsCipherSuites ?? '');
   const minVersion = minVersionOf(flags.tlsMinVersion ?? '');
-  const given = flags.secureGRPCAddr ?? ':15012';
-  const address = parseListenAddress('--secureGRPCAddr', typeof given === 'string' ? given : '');
+  const configuredAddress = flags.secureGRPCAddr ?? ':15012';
+  const address = parseListenAddress(
+    '--secureGRPCAddr',
+    typeof configuredAddress === 'string' ? configuredAddress : '',
+  );
   if (address === undefined) return undefined;
   const files = {
     caFile: flags.caCertFile ?? '',
     certificateFile: flags.tlsCertFile ?? '',
     keyFile: flags.tlsKeyFile ?? '',
   };
-  const named = Object.values(files).filter(Boolean).length;
-  if (named === 3) return { address, files, cipherSuites, minVersion };
-  if (named === 0 && (hasAuthority || (mayHaveAuthority && flags.secureGRPCAddr !== undefined))) {
+  const fileCount = Object.values(files).filter(Boolean).length;
+  if (fileCount === 3) return { address, files, cipherSuites, minVersion };
+  if (fileCount === 0 && (hasAuthority || (mayHaveAuthority && flags.secureGRPCAddr !== undefined))) {
     return { address, files: undefined, cipherSuites, minVersion };
   }
-  if (named > 0 || flags.secureGRPCAddr !== undefined) {
+  if (fileCount > 0 || flags.secureGRPCAddr !== undefined) {
     const fileFlags = [
       ['--caCertFile', files.caFile],
       ['--tlsCertFile', files.certificateFile],

@@ -28,10 +28,10 @@ export interface PemServerCertificate {
  * @throws ChartpilotError FILE_UNREADABLE or CONFIG_INVALID
  */
 export function readServerCertificate(files: ServerCertificateFiles, now: Date): PemServerCertificate {
-  const { ca, chain, key } = readTogetherSync((at) => ({
-    ca: read('--caCertFile', files.caFile, at),
-    chain: read('--tlsCertFile', files.certificateFile, at),
-    key: read('--tlsKeyFile', files.keyFile, at),
+  const { ca, chain, key } = readTogetherSync((resolvePath) => ({
+    ca: read('--caCertFile', files.caFile, resolvePath),
+    chain: read('--tlsCertFile', files.certificateFile, resolvePath),
+    key: read('--tlsKeyFile', files.keyFile, resolvePath),
   }));
   parsed('--caCertFile', files.caFile, () => new X509Certificate(ca));
   const certificate = parsed('--tlsCertFile', files.certificateFile, () => new X509Certificate(chain));
@@ -61,13 +61,13 @@ export function readServerCertificate(files: ServerCertificateFiles, now: Date):
 function pathProblem(
   files: ServerCertificateFiles,
   { ca, chain }: Pick<PemServerCertificate, 'ca' | 'chain'>,
-  at: Date,
+  validAt: Date,
 ) {
   const roots = parsed('--caCertFile', files.caFile, () => readCertificates(ca.toString()));
   const [certificate, ...intermediates] = parsed('--tlsCertFile', files.certificateFile, () =>
     readCertificates(chain.toString()),
   );
-  const pathResult = findPath({ certificate: certificate!, intermediates, roots, at });
+  const pathResult = findPath({ certificate: certificate!, intermediates, roots, at: validAt });
   return 'problem' in pathResult ? pathResult.problem : undefined;
 }
 
@@ -196,9 +196,9 @@ function contextOptions(
   return { ca, cert: chain, key, minVersion, ...(cipherSuites.length > 0 && { ciphers: cipherSuites.join(':') }) };
 }
 
-function read(flag: string, file: string, at: (path: string) => string): Buffer {
+function read(flag: string, file: string, resolvePath: (path: string) => string): Buffer {
   try {
-    return Buffer.from(readBoundedText(at(file), maxFileBytes));
+    return Buffer.from(readBoundedText(resolvePath(file), maxFileBytes));
   } catch (error) {
     throw new ChartpilotError('FILE_UNREADABLE', `${flag} ${file}: ${messageOf(error)}`, { cause: error });
   }

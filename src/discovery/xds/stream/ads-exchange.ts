@@ -64,8 +64,8 @@ export class AdsExchange {
     const previous = this.#exchange;
     const step = stepOf(previous, event, rules());
     this.#exchange = step.exchange;
-    for (const one of step.reports) report(one);
-    if (routine !== undefined) for (const one of routineAfter(previous, step)) routine.reported(one);
+    for (const stepReport of step.reports) report(stepReport);
+    if (routine !== undefined) for (const stepReport of routineAfter(previous, step)) routine.reported(stepReport);
     // A report may have ended the stream.
     if (step.orders.length > 0 && !this.#isStopped) send(step.orders);
   }

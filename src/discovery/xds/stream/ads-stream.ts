@@ -243,8 +243,8 @@ export class AdsStream {
     }
     const { identity } = introduced;
     const unverified = this.#context.secretsOnPlaintext && !this.#security.isSecure;
-    const known = unverified ? { ...identity, secretsUnverified: true as const } : identity;
-    const authorized = this.#authorized(known, identities);
+    const verifiedIdentity = unverified ? { ...identity, secretsUnverified: true as const } : identity;
+    const authorized = this.#authorized(verifiedIdentity, identities);
     if (authorized === undefined) return false;
     const exhausted = this.#context.shares.rejectionOf(this, identities);
     if (exhausted !== undefined) {
@@ -412,8 +412,8 @@ export class AdsStream {
   #end(code: string): void {
     const life = this.#life;
     if (life.is === 'disposed') return;
-    const is = life.is === 'gone' || life.is === 'over' ? life.is : 'ending';
-    this.#life = { is, client: clientOf(life), code };
+    const endState = life.is === 'gone' || life.is === 'over' ? life.is : 'ending';
+    this.#life = { is: endState, client: clientOf(life), code };
   }
 
   #onDisconnected(reason: string): void {

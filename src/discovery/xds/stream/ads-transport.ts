@@ -94,10 +94,10 @@ function sharingTransport(call: AdsCall, stream: Http2Stream): AdsTransport {
       const frame = Buffer.allocUnsafe(prefixBytes + (isSmall ? length : head.length));
       frame[0] = 0;
       frame.writeUInt32BE(length, 1);
-      let at = prefixBytes;
-      for (const part of isSmall ? [head, ...shared] : [head]) {
-        frame.set(part, at);
-        at += part.length;
+      let writeOffset = prefixBytes;
+      for (const chunk of isSmall ? [head, ...shared] : [head]) {
+        frame.set(chunk, writeOffset);
+        writeOffset += chunk.length;
       }
       const all = isSmall ? [frame] : [frame, ...shared];
       writeAll(stream, isSecure ? secureWrites(all) : all, flushed);
@@ -129,17 +129,17 @@ function onDone(of: Ending, done: () => void): void {
 }
 
 /** Writes all parts together by corking the stream. */
-function writeAll(stream: Http2Stream, parts: readonly Uint8Array[], flushed: (error?: Error | null) => void): void {
+function writeAll(stream: Http2Stream, chunks: readonly Uint8Array[], flushed: (error?: Error | null) => void): void {
   stream.cork();
-  parts.forEach((part, i) => {
-    if (i < parts.length - 1) stream.write(part);
-    else stream.write(part, flushed);
+  chunks.forEach((chunk, i) => {
+    if (i < chunks.length - 1) stream.write(chunk);
+    else stream.write(chunk, flushed);
   });
   stream.uncork();
 }
 
 /** Splits large parts into views and joins small ones, because each write takes an iteration of the event loop. */
-function secureWrites(parts: readonly Uint8Array[]): Uint8Array[] {
+function secureWrites(chunks: readonly Uint8Array[]): Uint8Array[] {
   const writes: Uint8Array[] = [];
   let joined: Uint8Array[] = [];
   let length = 0;
@@ -148,12 +148,12 @@ function secureWrites(parts: readonly Uint8Array[]): Uint8Array[] {
     joined = [];
     length = 0;
   };
-  for (const part of parts) {
-    for (let at = 0; at < part.length || at === 0; at += maxSecureWriteBytes) {
-      const piece = part.subarray(at, at + maxSecureWriteBytes);
-      if (length + piece.length > maxSecureWriteBytes) flush();
-      joined.push(piece);
-      length += piece.length;
+  for (const chunk of chunks) {
+    for (let chunkOffset = 0; chunkOffset < chunk.length || chunkOffset === 0; chunkOffset += maxSecureWriteBytes) {
+      const slice = chunk.subarray(chunkOffset, chunkOffset + maxSecureWriteBytes);
+      if (length + slice.length > maxSecureWriteBytes) flush();
+      joined.push(slice);
+      length += slice.length;
     }
   }
   flush();

@@ -45,13 +45,17 @@ export class RepeatedLines {
     const now = this.#now();
     const earlier = this.#kinds.get(key);
     const isOver = this.#persistsMs > 0 && earlier !== undefined && now - earlier.last > repeatAfterMs;
-    const known = isOver ? undefined : earlier;
-    if (known === undefined ? this.#persistsMs > 0 : now < known.next) {
-      const { next, omitted, isWritten } = known ?? { next: now + this.#persistsMs, omitted: 0, isWritten: false };
+    const activeRepeat = isOver ? undefined : earlier;
+    if (activeRepeat === undefined ? this.#persistsMs > 0 : now < activeRepeat.next) {
+      const { next, omitted, isWritten } = activeRepeat ?? {
+        next: now + this.#persistsMs,
+        omitted: 0,
+        isWritten: false,
+      };
       this.#kinds.set(key, { event, fields, next, omitted: omitted + 1, last: now, isWritten });
       return;
     }
-    this.#write(event, fields, known?.omitted ?? 0);
+    this.#write(event, fields, activeRepeat?.omitted ?? 0);
     this.#kinds.set(key, { event, fields, next: now + repeatAfterMs, omitted: 0, last: now, isWritten: true });
   }
 

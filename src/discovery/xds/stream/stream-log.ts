@@ -17,14 +17,14 @@ export class StreamLog {
   readonly #context: StreamContext;
   readonly #peer: string;
   readonly #node: () => string;
-  readonly #lines: RepeatedLines;
+  readonly #repeatedLines: RepeatedLines;
 
   /** @param node node ID; empty while it is unknown */
   constructor(context: StreamContext, peer: string, node: () => string) {
     this.#context = context;
     this.#peer = peer;
     this.#node = node;
-    this.#lines = new RepeatedLines({ warn: (event, fields) => this.#logger.warn(event, fields) }, context.now);
+    this.#repeatedLines = new RepeatedLines({ warn: (event, fields) => this.#logger.warn(event, fields) }, context.now);
   }
 
   /** Created on demand, because a logger for each stream would need more memory than the other fields. */
@@ -61,7 +61,7 @@ export class StreamLog {
   }
 
   rejected(code: string, reason: string): void {
-    this.#lines.warn('rejected', 'workload.rejected', { peer: this.#peer, code, reason });
+    this.#repeatedLines.warn('rejected', 'workload.rejected', { peer: this.#peer, code, reason });
   }
 
   refused(reason: string): void {
@@ -81,13 +81,13 @@ export class StreamLog {
     if (report.type === 'clusters.abandoned') {
       observer.clustersAbandoned?.(report.clusters.length);
       const node = shortened(this.#node());
-      this.#lines.warn('abandoned', 'clusters.abandoned', {
+      this.#repeatedLines.warn('abandoned', 'clusters.abandoned', {
         node,
         clusters: shortened(report.clusters.join(', ')),
       });
     } else if (report.type === 'clusters.evicted') {
       observer.clustersEvicted?.(report.clusters.length);
-      this.#lines.warn('evicted', 'clusters.evicted', {
+      this.#repeatedLines.warn('evicted', 'clusters.evicted', {
         node: shortened(this.#node()),
         maxClusters: maxRetainedClusters,
         removed: report.clusters.length,
@@ -102,14 +102,14 @@ export class StreamLog {
     if (result === 'rejection') {
       observer.responseRejected?.(typeUrl, node, reason);
       const facts = { ...fields, peer: this.#peer, reason: shortened(reason) };
-      this.#lines.warn(`rejection ${typeUrl}`, 'request.judged.rejection', facts);
+      this.#repeatedLines.warn(`rejection ${typeUrl}`, 'request.judged.rejection', facts);
     } else if (result === 'stale') {
       observer.nonceExpired?.(typeUrl, node);
       this.#logger.debug('request.judged.stale', fields);
     } else if (result === 'misuse') {
-      this.#lines.warn('misuse', 'request.judged.misuse', fields);
+      this.#repeatedLines.warn('misuse', 'request.judged.misuse', fields);
     } else {
-      this.#lines.warn('unserved', 'request.judged.unserved', fields);
+      this.#repeatedLines.warn('unserved', 'request.judged.unserved', fields);
     }
   }
 
@@ -124,6 +124,6 @@ export class StreamLog {
   }
 
   end(): void {
-    this.#lines.end();
+    this.#repeatedLines.end();
   }
 }

@@ -70,6 +70,6 @@ export class StreamShares {
 }
 
 function keyOf(peer: string, identities: readonly string[]): ShareKey {
-  const workload = identities.map(workloadIdentityOf).find((one) => one !== undefined);
+  const workload = identities.map(workloadIdentityOf).find((workloadIdentity) => workloadIdentity !== undefined);
   return workload === undefined ? ['', groupOfPeer(peer)] : [workload.namespace, workload.serviceAccount];
 }

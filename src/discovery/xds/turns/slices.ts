@@ -28,12 +28,12 @@ export function isTurnFull(): boolean {
 
 /** Runs work for many clients in pieces, in slices of the event loop. */
 export class Slices {
-  readonly #piece: () => boolean;
+  readonly #runSlice: () => boolean;
   #scheduled: NodeJS.Immediate | undefined;
 
-  /** @param piece runs some work, possibly none, and returns whether there is more. Errors are reported as uncaught, and other work continues. */
-  constructor(piece: () => boolean) {
-    this.#piece = piece;
+  /** @param runSlice runs some work, possibly none, and returns whether there is more. Errors are reported as uncaught, and other work continues. */
+  constructor(runSlice: () => boolean) {
+    this.#runSlice = runSlice;
   }
 
   /** Starts asynchronously, unless it is running. */
@@ -51,7 +51,7 @@ export class Slices {
     const until = performance.now() + sliceMs;
     let more = true;
     try {
-      do more = this.#piece();
+      do more = this.#runSlice();
       while (more && this.#scheduled === scheduled && performance.now() < until && !isTurnFull());
     } catch (error) {
       // Continues in a later iteration, so that repeated errors do not block other tasks.

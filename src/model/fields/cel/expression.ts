@@ -60,7 +60,7 @@ type Shape = 'field' | 'other';
 /** A recursive-descent parser: one method per grammar rule. */
 class Reader {
   readonly #tokens: readonly CelToken[];
-  #at = 0;
+  #tokenIndex = 0;
   #depth = 0;
 
   constructor(tokens: readonly CelToken[]) {
@@ -73,17 +73,17 @@ class Reader {
   }
 
   get #next(): CelToken | undefined {
-    return this.#tokens[this.#at];
+    return this.#tokens[this.#tokenIndex];
   }
 
-  #is(...texts: readonly string[]): boolean {
+  #isNextSign(...texts: readonly string[]): boolean {
     const { kind, text } = this.#next ?? { kind: 'end', text: '' };
     return (kind === 'sign' || (kind === 'name' && text === 'in')) && texts.includes(text);
   }
 
   #took(...texts: readonly string[]): boolean {
-    if (!this.#is(...texts)) return false;
-    this.#at++;
+    if (!this.#isNextSign(...texts)) return false;
+    this.#tokenIndex++;
     return true;
   }
 
@@ -92,8 +92,9 @@ class Reader {
   }
 
   #unexpected(where = ''): never {
-    const found = this.#next === undefined ? 'unexpected end' : `unexpected ${JSON.stringify(this.#next.text)}`;
-    throw new CelError(where === '' ? found : `${found}, ${where}`);
+    const unexpectedText =
+      this.#next === undefined ? 'unexpected end' : `unexpected ${JSON.stringify(this.#next.text)}`;
+    throw new CelError(where === '' ? unexpectedText : `${unexpectedText}, ${where}`);
   }
 
   #expression(): Shape {
@@ -125,10 +126,11 @@ class Reader {
   }
 
   #unary(): Shape {
-    const sign = this.#is('!') ? '!' : '-';
-    if (!this.#is(sign)) return this.#member();
+    const sign = this.#isNextSign('!') ? '!' : '-';
+    if (!this.#isNextSign(sign)) return this.#member();
     // A minus directly before a number belongs to the number.
-    while (this.#is(sign) && !(sign === '-' && this.#tokens[this.#at + 1]?.kind === 'literal')) this.#at++;
+    while (this.#isNextSign(sign) && !(sign === '-' && this.#tokens[this.#tokenIndex + 1]?.kind === 'literal'))
+      this.#tokenIndex++;
     this.#member();
     return 'other';
   }
@@ -142,9 +144,9 @@ class Reader {
         shape = 'other';
       } else if (this.#took('.')) {
         const name = this.#name(true);
-        shape = this.#is('(') ? this.#call(name, 'onValue') : 'field';
+        shape = this.#isNextSign('(') ? this.#call(name, 'onValue') : 'field';
       } else {
-        if (this.#is('{')) throw new CelError('message construction is not supported by Envoy');
+        if (this.#isNextSign('{')) throw new CelError('message construction is not supported by Envoy');
         return shape;
       }
     }
@@ -153,11 +155,11 @@ class Reader {
   #primary(): Shape {
     const token = this.#next;
     if (token === undefined) this.#unexpected();
-    const negative = this.#is('-') && this.#tokens[this.#at + 1]?.kind === 'literal';
-    if (negative) this.#at++;
+    const negative = this.#isNextSign('-') && this.#tokens[this.#tokenIndex + 1]?.kind === 'literal';
+    if (negative) this.#tokenIndex++;
     if (this.#next?.kind === 'literal') {
       if (isTooLarge(this.#next.text, negative)) throw new CelError(`the number ${this.#next.text} exceeds 64 bits`);
-      this.#at++;
+      this.#tokenIndex++;
       return 'other';
     }
     if (this.#took('(')) {
@@ -169,7 +171,7 @@ class Reader {
     if (this.#took('{')) return this.#entries();
     this.#took('.');
     const name = this.#name();
-    return this.#is('(') ? this.#call(name, 'byName') : 'other';
+    return this.#isNextSign('(') ? this.#call(name, 'byName') : 'other';
   }
 
   /** @param isField accepts reserved words, which are valid field names */
@@ -177,14 +179,14 @@ class Reader {
     const token = this.#next;
     if (token?.kind !== 'name' || token.text === 'in') this.#unexpected('expected a name');
     if (!isField && reserved.has(token.text)) throw new CelError(`${token.text} is a reserved word`);
-    this.#at++;
+    this.#tokenIndex++;
     return token.text;
   }
 
   #items(end: ')' | ']'): Shape {
     while (!this.#took(end)) {
       this.#expression();
-      if (!this.#took(',') && !this.#is(end)) this.#unexpected(`expected ${end}`);
+      if (!this.#took(',') && !this.#isNextSign(end)) this.#unexpected(`expected ${end}`);
     }
     return 'other';
   }
@@ -194,14 +196,14 @@ class Reader {
       this.#expression();
       this.#take(':');
       this.#expression();
-      if (!this.#took(',') && !this.#is('}')) this.#unexpected('expected }');
+      if (!this.#took(',') && !this.#isNextSign('}')) this.#unexpected('expected }');
     }
     return 'other';
   }
 
   #call(name: string, form: 'onValue' | 'byName'): Shape {
     this.#take('(');
-    const first = this.#at;
+    const first = this.#tokenIndex;
     const shapes: Shape[] = [];
     if (!this.#took(')')) {
       do shapes.push(this.#expression());
@@ -223,9 +225,9 @@ class Reader {
   /** @param first index of the argument's first token, if the call has a single argument */
   #checkPattern(first: number | undefined): void {
     // A literal pattern is the last token before the parenthesis, as in `(pattern)` or `value, pattern)`.
-    const place = this.#at - 2;
-    const token = this.#tokens[place];
-    const alone = first === undefined ? this.#tokens[place - 1]?.text === ',' : place === first;
+    const tokenIndex = this.#tokenIndex - 2;
+    const token = this.#tokens[tokenIndex];
+    const alone = first === undefined ? this.#tokens[tokenIndex - 1]?.text === ',' : tokenIndex === first;
     if (!alone || token?.kind !== 'literal' || token.string === undefined) return;
     const patternError = re2Violation(token.string);
     if (patternError !== undefined) throw new CelError(`the pattern of matches() ${patternError.message}`);

@@ -24,20 +24,21 @@ const rules: readonly (readonly [CelToken['kind'] | 'blank', RegExp])[] = [
 /** @returns the tokens, or a description of the error */
 export function tokensOf(text: string): readonly CelToken[] | string {
   const tokens: CelToken[] = [];
-  for (let at = 0; at < text.length; ) {
-    const found = tokenAt(text, at);
-    if (found === undefined) return `unexpected ${JSON.stringify(text.slice(at, at + 20))}`;
-    at += found.text.length;
-    if (found.kind !== 'blank') tokens.push({ ...found, kind: found.kind, ...stringOf(found.text) });
+  for (let offset = 0; offset < text.length; ) {
+    const foundToken = tokenAt(text, offset);
+    if (foundToken === undefined) return `unexpected ${JSON.stringify(text.slice(offset, offset + 20))}`;
+    offset += foundToken.text.length;
+    if (foundToken.kind !== 'blank')
+      tokens.push({ ...foundToken, kind: foundToken.kind, ...stringOf(foundToken.text) });
   }
   return tokens;
 }
 
-function tokenAt(text: string, at: number): { kind: CelToken['kind'] | 'blank'; text: string } | undefined {
+function tokenAt(text: string, offset: number): { kind: CelToken['kind'] | 'blank'; text: string } | undefined {
   for (const [kind, rule] of rules) {
-    rule.lastIndex = at;
-    const found = rule.exec(text)?.[0];
-    if (found !== undefined && found !== '') return { kind, text: found };
+    rule.lastIndex = offset;
+    const tokenText = rule.exec(text)?.[0];
+    if (tokenText !== undefined && tokenText !== '') return { kind, text: tokenText };
   }
   return undefined;
 }

@@ -11,14 +11,16 @@ export function localityErrors(setting: LocalityLoadBalancerSetting, path: strin
     errors.push(violation.fieldError(path, violation.exclusive(['distribute', 'failover or failoverPriority'])));
   }
   for (const [index, { from, to }] of distribute.entries()) {
-    const at = `${fieldPath(path, 'distribute')}[${index}]`;
+    const entryPath = `${fieldPath(path, 'distribute')}[${index}]`;
     const sum = Object.values(to).reduce((total, weight) => total + weight, 0);
     if (sum !== 100)
-      errors.push(violation.fieldError(fieldPath(at, 'to'), violation.outOfRange('weights with the sum 100', sum)));
-    errors.push(...localityViolation(from, fieldPath(at, 'from')));
+      errors.push(
+        violation.fieldError(fieldPath(entryPath, 'to'), violation.outOfRange('weights with the sum 100', sum)),
+      );
+    errors.push(...localityViolation(from, fieldPath(entryPath, 'from')));
     for (const locality of Object.keys(to))
-      errors.push(...localityViolation(locality, fieldPath(fieldPath(at, 'to'), locality)));
-    errors.push(...overlaps(Object.keys(to), fieldPath(at, 'to')));
+      errors.push(...localityViolation(locality, fieldPath(fieldPath(entryPath, 'to'), locality)));
+    errors.push(...overlaps(Object.keys(to), fieldPath(entryPath, 'to')));
   }
   errors.push(
     ...overlaps(
@@ -27,24 +29,26 @@ export function localityErrors(setting: LocalityLoadBalancerSetting, path: strin
     ),
   );
   for (const [index, { from, to }] of failover.entries()) {
-    const at = `${fieldPath(path, 'failover')}[${index}]`;
+    const entryPath = `${fieldPath(path, 'failover')}[${index}]`;
     if (from === to)
-      errors.push(violation.fieldError(at, violation.conflict(`from and to must differ, both are ${from}`)));
+      errors.push(violation.fieldError(entryPath, violation.conflict(`from and to must differ, both are ${from}`)));
     for (const [field, region] of Object.entries({ from, to })) {
       if (/[/*]/.test(region))
-        errors.push(violation.fieldError(fieldPath(at, field), violation.mustBe('a region without zone or *', region)));
+        errors.push(
+          violation.fieldError(fieldPath(entryPath, field), violation.mustBe('a region without zone or *', region)),
+        );
     }
   }
   return errors;
 }
 
 function localityViolation(locality: string, path: string): FieldError[] {
-  const parts = locality.split('/');
-  if (parts.length > 3 || parts.includes('')) {
+  const localityParts = locality.split('/');
+  if (localityParts.length > 3 || localityParts.includes('')) {
     return [violation.fieldError(path, violation.mustBe('region, region/zone or region/zone/subzone', locality))];
   }
-  const star = parts.indexOf('*');
-  if (star >= 0 && star < parts.length - 1)
+  const star = localityParts.indexOf('*');
+  if (star >= 0 && star < localityParts.length - 1)
     return [violation.fieldError(path, violation.mustBe('a locality with * in the last part only', locality))];
   return [];
 }
@@ -60,7 +64,7 @@ function overlaps(localities: readonly string[], path: string): FieldError[] {
 }
 
 function covers(wide: string, narrow: string): boolean {
-  const wideParts = wide.split('/').filter((part) => part !== '*');
-  const narrowParts = narrow.split('/').filter((part) => part !== '*');
-  return wideParts.every((part, index) => part === narrowParts[index]);
+  const wideParts = wide.split('/').filter((segment) => segment !== '*');
+  const narrowParts = narrow.split('/').filter((segment) => segment !== '*');
+  return wideParts.every((segment, index) => segment === narrowParts[index]);
 }

@@ -108,18 +108,20 @@ export const inboundConnectionPool = poolOf({
 });
 
 /** Rejects line breaks, for which Envoy rejects all routes of a port, or all clusters. */
-const line: Decoder<string> = refine(name, (value, path) => violation.errorsAt(path, lineViolation(value)));
+const singleLine: Decoder<string> = refine(name, (value, path) => violation.errorsAt(path, lineViolation(value)));
 const lineOrNothing: Decoder<string> = refine(text, (value, path) => violation.errorsAt(path, lineViolation(value)));
 const ringSize = integer(0, 8_388_608);
 
 const httpCookie = struct<T.HttpCookie>({
-  name: required(line),
+  name: required(singleLine),
   path: optional(lineOrNothing),
   ttlMs: optional(durationOrZero, 'ttl'),
   attributes: optional(
     refine(
       // The value is optional, because attributes such as Secure have none.
-      list(struct<{ name: string; value: string }>({ name: required(line), value: withDefault(lineOrNothing, '') })),
+      list(
+        struct<{ name: string; value: string }>({ name: required(singleLine), value: withDefault(lineOrNothing, '') }),
+      ),
       // Attribute names are case-insensitive (RFC 6265 §5.2).
       (attributes, path) =>
         repetitions(
@@ -138,10 +140,10 @@ const ringFields = ['ringHash', 'maglev', 'minimumRingSize'] as const;
 const consistentHash: Decoder<T.ConsistentHashLoadBalancer> = inSchema(
   refine(
     struct<T.ConsistentHashLoadBalancer>({
-      httpHeaderName: optional(line),
+      httpHeaderName: optional(singleLine),
       httpCookie: optional(httpCookie),
       useSourceIp: optional(boolean),
-      httpQueryParameterName: optional(line),
+      httpQueryParameterName: optional(singleLine),
       ringHash: optional(struct<{ minimumRingSize?: number }>({ minimumRingSize: optional(ringSize) })),
       maglev: optional(struct<{ tableSize?: number }>({ tableSize: optional(maglevTableSize()) })),
       minimumRingSize: optional(ringSize),
@@ -271,9 +273,9 @@ const loadBalancer: Decoder<T.LoadBalancerSettings> = inSchema(
           ? [violation.fieldError(path, violation.exclusive(['localityLbSetting', 'zoneAwareLbSetting']))]
           : [],
     ),
-    ({ simple, ...rest }): T.LoadBalancerSettings => {
-      if (simple === undefined || simple === 'UNSPECIFIED') return rest;
-      return { ...rest, simple: simple === 'LEAST_CONN' ? 'LEAST_REQUEST' : simple };
+    ({ simple, ...otherSettings }): T.LoadBalancerSettings => {
+      if (simple === undefined || simple === 'UNSPECIFIED') return otherSettings;
+      return { ...otherSettings, simple: simple === 'LEAST_CONN' ? 'LEAST_REQUEST' : simple };
     },
   ),
   { allOf: [atMostOneOf(['simple', 'consistentHash']), atMostOneOf(['localityLbSetting', 'zoneAwareLbSetting'])] },
@@ -307,7 +309,7 @@ const ownCertificate = 'only mode MUTUAL presents a client certificate';
 const notOfMesh = 'only modes SIMPLE and MUTUAL use it';
 
 /** Declares a field that has an effect only in these modes. */
-function ofMode<A>(field: OptionalField<A>, reason: string, modes: readonly string[]): OptionalField<A> {
+function forModes<A>(field: OptionalField<A>, reason: string, modes: readonly string[]): OptionalField<A> {
   return withoutEffectBeside(field, reason, ({ mode }) => typeof mode === 'string' && !modes.includes(mode), [false]);
 }
 
@@ -315,16 +317,16 @@ export const clientTls: Decoder<T.ClientTlsSettings> = inSchema(
   refine(
     struct<T.ClientTlsSettings>({
       mode: required(oneOf(['DISABLE', 'SIMPLE', 'MUTUAL', 'ISTIO_MUTUAL'])),
-      clientCertificate: ofMode(optional(fileName), ownCertificate, ['MUTUAL', 'ISTIO_MUTUAL']),
-      privateKey: ofMode(optional(fileName), ownCertificate, ['MUTUAL', 'ISTIO_MUTUAL']),
+      clientCertificate: forModes(optional(fileName), ownCertificate, ['MUTUAL', 'ISTIO_MUTUAL']),
+      privateKey: forModes(optional(fileName), ownCertificate, ['MUTUAL', 'ISTIO_MUTUAL']),
       ...restrictions({
-        caCertificates: ofMode(optional(fileName), tlsIsOff, ['SIMPLE', 'MUTUAL', 'ISTIO_MUTUAL']),
-        subjectAltNames: ofMode(optional(list(name)), tlsIsOff, ['SIMPLE', 'MUTUAL', 'ISTIO_MUTUAL']),
-        credentialName: ofMode(optional(name), notOfMesh, ['SIMPLE', 'MUTUAL']),
-        caCrl: ofMode(optional(fileName), notOfMesh, ['SIMPLE', 'MUTUAL']),
+        caCertificates: forModes(optional(fileName), tlsIsOff, ['SIMPLE', 'MUTUAL', 'ISTIO_MUTUAL']),
+        subjectAltNames: forModes(optional(list(name)), tlsIsOff, ['SIMPLE', 'MUTUAL', 'ISTIO_MUTUAL']),
+        credentialName: forModes(optional(name), notOfMesh, ['SIMPLE', 'MUTUAL']),
+        caCrl: forModes(optional(fileName), notOfMesh, ['SIMPLE', 'MUTUAL']),
       }),
-      sni: ofMode(optional(text), tlsIsOff, ['SIMPLE', 'MUTUAL', 'ISTIO_MUTUAL']),
-      insecureSkipVerify: ofMode(optional(boolean), notOfMesh, ['SIMPLE', 'MUTUAL']),
+      sni: forModes(optional(text), tlsIsOff, ['SIMPLE', 'MUTUAL', 'ISTIO_MUTUAL']),
+      insecureSkipVerify: forModes(optional(boolean), notOfMesh, ['SIMPLE', 'MUTUAL']),
     }),
     clientTlsErrors,
   ),
@@ -350,7 +352,7 @@ export const clientTls: Decoder<T.ClientTlsSettings> = inSchema(
 const files = ['clientCertificate', 'privateKey', 'caCertificates'] as const;
 
 function clientTlsErrors(tls: T.ClientTlsSettings, path: string): FieldError[] {
-  const given = files.filter((field) => tls[field] !== undefined);
+  const setFields = files.filter((field) => tls[field] !== undefined);
   const errors: FieldError[] = [];
   if (tls.insecureSkipVerify === true) {
     // With MUTUAL, a credential provides the client certificate; its CA is not used.
@@ -364,7 +366,8 @@ function clientTlsErrors(tls: T.ClientTlsSettings, path: string): FieldError[] {
     );
   }
   if ((tls.mode === 'SIMPLE' || tls.mode === 'MUTUAL') && tls.credentialName !== undefined) {
-    if (given.length > 0) errors.push(violation.fieldError(path, violation.exclusive(['credentialName', ...given])));
+    if (setFields.length > 0)
+      errors.push(violation.fieldError(path, violation.exclusive(['credentialName', ...setFields])));
     return errors;
   }
   if (tls.mode === 'MUTUAL') {
@@ -380,7 +383,7 @@ function clientTlsErrors(tls: T.ClientTlsSettings, path: string): FieldError[] {
     }
   }
   if (tls.mode === 'ISTIO_MUTUAL') {
-    for (const field of given)
+    for (const field of setFields)
       errors.push(violation.fieldError(fieldPath(path, field), violation.excluded('with mode ISTIO_MUTUAL')));
   }
   return errors;
@@ -390,8 +393,10 @@ const tunnel: Decoder<T.TunnelSettings> = struct<T.TunnelSettings>({
   protocol: optional(oneOf(['CONNECT', 'POST'])),
   targetHost: required(
     refine(name, (host, path) => {
-      const known = isIpAddress(host) || /^[\w-]+(\.[\w-]+)*$/.test(host);
-      return known ? [] : [violation.fieldError(path, violation.mustBe('an IP address or a host name', host))];
+      const isAddressOrHost = isIpAddress(host) || /^[\w-]+(\.[\w-]+)*$/.test(host);
+      return isAddressOrHost
+        ? []
+        : [violation.fieldError(path, violation.mustBe('an IP address or a host name', host))];
     }),
   ),
   targetPort: required(port),

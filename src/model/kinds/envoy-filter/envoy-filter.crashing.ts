@@ -86,9 +86,9 @@ export function crashingValues(
 ): readonly violation.FieldViolation[] {
   return [...messagesWithin(schema, message)].flatMap((within) =>
     (rulesOf.get(within.schema.typeName) ?? []).flatMap(({ field, violationOf, isWhole }) => {
-      const found = isWhole && isMerged ? undefined : violationOf(within.message);
-      if (found === undefined) return [];
-      return [{ ...found, message: `${within.schema.typeName}.${field} ${found.message}` }];
+      const crashViolation = isWhole && isMerged ? undefined : violationOf(within.message);
+      if (crashViolation === undefined) return [];
+      return [{ ...crashViolation, message: `${within.schema.typeName}.${field} ${crashViolation.message}` }];
     }),
   );
 }

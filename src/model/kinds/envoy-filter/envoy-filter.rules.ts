@@ -79,8 +79,8 @@ export function patchErrors(patch: EnvoyPatch, path: string): FieldError[] {
       decoded && E.isLeft(decoded) ? violation.malformed(`is not a valid ${applyTo}: ${decoded.left}`) : undefined,
     ),
     ...(decoded && E.isRight(decoded)
-      ? crashingValues(decoded.right, { isMerged: merges.includes(operation) }).map((found) =>
-          violation.fieldError(`${fieldPath(path, 'patch')}.value`, found),
+      ? crashingValues(decoded.right, { isMerged: merges.includes(operation) }).map((crashViolation) =>
+          violation.fieldError(`${fieldPath(path, 'patch')}.value`, crashViolation),
         )
       : []),
   ];

@@ -38,14 +38,17 @@ const flag = optional(boolean);
 
 const tagKinds = ['literal', 'environment', 'header', 'formatter'] as const;
 
-const named = struct<{ name: string; defaultValue?: string }>({ name: required(name), defaultValue: optional(text) });
+const namedValue = struct<{ name: string; defaultValue?: string }>({
+  name: required(name),
+  defaultValue: optional(text),
+});
 
 export const customTag: Decoder<CustomTag> = inSchema(
   refine(
     struct<CustomTag>({
       literal: optional(struct<{ value: string }>({ value: required(name) })),
-      environment: optional(named),
-      header: optional(named),
+      environment: optional(namedValue),
+      header: optional(namedValue),
       formatter: withoutEffect(
         optional(struct<{ value: string }>({ value: required(name) })),
         'tags have only literals, environment variables and headers',
@@ -104,8 +107,8 @@ function labelExpressionViolation(expression: string): violation.FieldViolation 
 function usesIstioAttribute(expression: string): boolean {
   const tokens = tokensOf(expression);
   if (typeof tokens === 'string') return false;
-  return tokens.some(({ kind, text }, place) => {
-    const isRoot = tokens[place - 1]?.text !== '.';
+  return tokens.some(({ kind, text }, tokenIndex) => {
+    const isRoot = tokens[tokenIndex - 1]?.text !== '.';
     return kind === 'name' && isRoot && ['upstream_peer', 'downstream_peer', 'node'].includes(text);
   });
 }

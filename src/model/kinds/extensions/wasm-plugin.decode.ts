@@ -91,8 +91,8 @@ export const wasmCodeFields = {
 };
 
 export function environmentErrors({ vmConfig }: Pick<WasmPlugin, 'vmConfig'>, path: string): FieldError[] {
-  const at = (index: number): string => `${fieldPath(path, 'vmConfig')}.env[${index}].name`;
-  return repetitions(vmConfig?.env ?? [], (item) => item.name, at, 'variable');
+  const pathAt = (index: number): string => `${fieldPath(path, 'vmConfig')}.env[${index}].name`;
+  return repetitions(vmConfig?.env ?? [], (item) => item.name, pathAt, 'variable');
 }
 
 export const wasmPlugin: Decoder<WasmPlugin> = inSchema(
@@ -135,8 +135,8 @@ function digestViolation(digest: string): violation.FieldViolation | undefined {
 
 function urlViolation(url: string): violation.FieldViolation | undefined {
   const digest = /@sha256:(.*)$/.exec(url)?.[1];
-  const ofDigest = digest === undefined ? undefined : digestViolation(digest);
-  if (ofDigest !== undefined) return { ...ofDigest, message: `the digest ${ofDigest.message}` };
+  const invalidDigest = digest === undefined ? undefined : digestViolation(digest);
+  if (invalidDigest !== undefined) return { ...invalidDigest, message: `the digest ${invalidDigest.message}` };
   const scheme = /^([a-z][a-z0-9+.-]*):\/\//i.exec(url)?.[1];
   if (scheme === undefined) return URL.canParse(`oci://${url}`) ? undefined : violation.mustBe('a URL', url);
   if (!schemes.includes(scheme))

@@ -60,10 +60,10 @@ const alternativeName: Decoder<BackendTlsValidation['subjectAltNames'][number]> 
       uri: optional(name),
     }),
   ),
-  ({ type, hostname: ofHost, uri }, path): FieldError[] => [
+  ({ type, hostname: sanHostname, uri }, path): FieldError[] => [
     ...violation.errorsAt(
       path,
-      (type === 'Hostname') === (ofHost === undefined)
+      (type === 'Hostname') === (sanHostname === undefined)
         ? violation.conflict('hostname must be set with type Hostname, and with no other')
         : undefined,
     ),
@@ -123,8 +123,8 @@ export const backendTlsTarget: Decoder<BackendTlsTarget> = refine(
       sectionName: optional(objectName),
     }),
   ),
-  ({ group: ofGroup, kind }, path) => {
-    const isMisspelt = ofGroup === '' && kind !== 'Service' && nearestName(kind, ['Service']) !== undefined;
+  ({ group: targetGroup, kind }, path) => {
+    const isMisspelt = targetGroup === '' && kind !== 'Service' && nearestName(kind, ['Service']) !== undefined;
     return violation.errorsAt(
       fieldPath(path, 'kind'),
       isMisspelt ? violation.unknownValue(['Service'], kind) : undefined,
@@ -143,10 +143,10 @@ export const backendTlsPolicy: Decoder<BackendTlsPolicy> = struct<BackendTlsPoli
 
 export function backendTlsWarnings({ targetRefs }: BackendTlsPolicy): FieldError[] {
   return [
-    ...targetRefs.flatMap(({ group: ofGroup, kind }, index) =>
+    ...targetRefs.flatMap(({ group: targetGroup, kind }, index) =>
       violation.errorsAt(
         `targetRefs[${index}]`,
-        ofGroup !== '' || kind !== 'Service'
+        targetGroup !== '' || kind !== 'Service'
           ? violation.ineffective(`targets of kind ${kind} are not supported, only Service is`)
           : undefined,
       ),

@@ -88,9 +88,10 @@ function pathOf({ type, service, method }: MethodMatch): PathMatch {
 /** Validates the combined expression, because Envoy would reject all routes of a port. */
 function composedErrors(match: MethodMatch, path: string): FieldError[] {
   const { type, service, method } = match;
-  const written = [service, method].filter((one) => one !== undefined);
+  const written = [service, method].filter((expression) => expression !== undefined);
   // Errors of a single expression are already reported.
-  if (type !== 'RegularExpression' || written.length === 0 || written.some((one) => re2Violation(one))) return [];
+  if (type !== 'RegularExpression' || written.length === 0 || written.some((expression) => re2Violation(expression)))
+    return [];
   const { value } = pathOf(match);
   const regexError = composedRe2Violation(value);
   return violation.errorsAt(
@@ -115,7 +116,7 @@ const types: ReadonlySet<HttpRouteFilterType> = new Set([
   'ExtensionRef',
 ]);
 
-function ofGrpc(filters: Decoder<readonly HttpRouteFilter[]>): Decoder<readonly HttpRouteFilter[]> {
+function forGrpc(filters: Decoder<readonly HttpRouteFilter[]>): Decoder<readonly HttpRouteFilter[]> {
   return refine(filters, (list, path) =>
     list.flatMap(({ type }, index) =>
       violation.errorsAt(
@@ -127,14 +128,14 @@ function ofGrpc(filters: Decoder<readonly HttpRouteFilter[]>): Decoder<readonly 
 }
 
 const backendRef: Decoder<HttpBackendRef> = refine(
-  struct<HttpBackendRef>({ ...weightedBackendFields, filters: withDefault(ofGrpc(grpcBackendFilters), []) }),
+  struct<HttpBackendRef>({ ...weightedBackendFields, filters: withDefault(forGrpc(grpcBackendFilters), []) }),
   backendErrors,
 );
 
 const rule: Decoder<HttpRouteRule> = struct<Omit<HttpRouteRule, 'timeouts' | 'retry'>>({
   name: optional(objectName),
   ...restrictions({ matches: withDefault(listOf(match, 0, 64), [everyRequest]) }),
-  filters: withDefault(ofGrpc(grpcRouteFilters), []),
+  filters: withDefault(forGrpc(grpcRouteFilters), []),
   backendRefs: withDefault(listOf(backendRef, 0, 16), []),
   sessionPersistence: withoutEffect(optional(anything), 'use a DestinationRule with consistentHash'),
 });

@@ -61,10 +61,10 @@ const backendFields = {
 export const weightedBackendFields = { ...backendFields, weight: withDefault(integer(0, 1_000_000), 1) };
 
 /** Requires a port number for a Service; other backends may have a single port. */
-export function backendErrors({ group: ofGroup, kind, port: number }: BackendRef, path: string): FieldError[] {
+export function backendErrors({ group: targetGroup, kind, port: number }: BackendRef, path: string): FieldError[] {
   return violation.errorsAt(
     `${path}.port`,
-    ofGroup === '' && kind === 'Service' && number === undefined ? violation.missing() : undefined,
+    targetGroup === '' && kind === 'Service' && number === undefined ? violation.missing() : undefined,
   );
 }
 
@@ -100,9 +100,12 @@ interface WrittenModifier {
 
 const modifierFields = { ReplaceFullPath: 'replaceFullPath', ReplacePrefixMatch: 'replacePrefixMatch' } as const;
 
-const replacement: Decoder<string> = refine(text, (path, at) => {
-  if (path.length > 1024) return [violation.fieldError(at, violation.tooLarge(1024, path.length))];
-  return violation.errorsAt(at, /[\r\n\0 ]/.test(path) ? violation.mustBe('a path without spaces', path) : undefined);
+const replacement: Decoder<string> = refine(text, (path, fieldAt) => {
+  if (path.length > 1024) return [violation.fieldError(fieldAt, violation.tooLarge(1024, path.length))];
+  return violation.errorsAt(
+    fieldAt,
+    /[\r\n\0 ]/.test(path) ? violation.mustBe('a path without spaces', path) : undefined,
+  );
 });
 
 const pathModifier: Decoder<PathModifier> = mapped(
@@ -112,13 +115,13 @@ const pathModifier: Decoder<PathModifier> = mapped(
       replaceFullPath: optional(replacement),
       replacePrefixMatch: optional(replacement),
     }),
-    (modifier, at) =>
+    (modifier, fieldAt) =>
       Object.entries(modifierFields).flatMap(([type, field]) => {
         const isRequired = type === modifier.type;
         if (isRequired === (modifier[field] !== undefined)) return [];
         return [
           violation.fieldError(
-            `${at}.${field}`,
+            `${fieldAt}.${field}`,
             isRequired ? violation.missing(`with type ${type}`) : violation.excluded(`with a type other than ${type}`),
           ),
         ];
@@ -190,11 +193,13 @@ const filterFields: FieldDecoders<HttpRouteFilter> = {
 };
 
 function filterOf(fields: FieldDecoders<HttpRouteFilter>): Decoder<HttpRouteFilter> {
-  return refine(struct<HttpRouteFilter>(fields), (one, path) =>
+  return refine(struct<HttpRouteFilter>(fields), (filter, path) =>
     types.flatMap((type) => {
-      const isRequired = type === one.type;
-      if (isRequired === (one[fieldOfType[type]] !== undefined)) return [];
-      const message = isRequired ? violation.missing(`with type ${type}`) : violation.excluded(`with type ${one.type}`);
+      const isRequired = type === filter.type;
+      if (isRequired === (filter[fieldOfType[type]] !== undefined)) return [];
+      const message = isRequired
+        ? violation.missing(`with type ${type}`)
+        : violation.excluded(`with type ${filter.type}`);
       return [violation.fieldError(`${path}.${fieldOfType[type]}`, message)];
     }),
   );

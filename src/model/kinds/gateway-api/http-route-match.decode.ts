@@ -36,8 +36,9 @@ const impossible = ['//', '/./', '/../', '%2f', '%2F', '#'];
 export function pathViolation(value: string): violation.FieldViolation | undefined {
   if (value.length > 1024) return violation.tooLarge(1024, value.length);
   if (!value.startsWith('/')) return violation.mustBe('a path that begins with /', value);
-  const part = impossible.find((one) => value.includes(one));
-  if (part !== undefined) return violation.notAllowed(`must not contain ${JSON.stringify(part)}`, value);
+  const forbiddenPart = impossible.find((candidate) => value.includes(candidate));
+  if (forbiddenPart !== undefined)
+    return violation.notAllowed(`must not contain ${JSON.stringify(forbiddenPart)}`, value);
   if (/\/\.\.?$/.test(value)) return violation.notAllowed('must not end with "/." or "/.."', value);
   return /^(?:[-A-Za-z0-9/._~!$&'()*+,;=:@]|%[0-9a-fA-F]{2})+$/.test(value)
     ? undefined
@@ -51,8 +52,8 @@ const path: Decoder<PathMatch> = refine(
       value: withDefault(text, '/'),
     }),
   ),
-  ({ type, value }, at) =>
-    violation.errorsAt(`${at}.value`, type === 'RegularExpression' ? re2Violation(value) : pathViolation(value)),
+  ({ type, value }, fieldAt) =>
+    violation.errorsAt(`${fieldAt}.value`, type === 'RegularExpression' ? re2Violation(value) : pathViolation(value)),
 );
 
 function valueMatch(nameDecoder: Decoder<string>, maxCharacters: number): Decoder<ValueMatchByName> {
@@ -62,10 +63,10 @@ function valueMatch(nameDecoder: Decoder<string>, maxCharacters: number): Decode
       name: required(nameDecoder),
       value: required(name),
     }),
-    ({ type, value }, at): FieldError[] => {
+    ({ type, value }, fieldAt): FieldError[] => {
       const tooLong = value.length > maxCharacters ? violation.tooLarge(maxCharacters, value.length) : undefined;
       return violation.errorsAt(
-        `${at}.value`,
+        `${fieldAt}.value`,
         tooLong ?? (type === 'RegularExpression' ? re2Violation(value) : lineViolation(value)),
       );
     },
@@ -78,11 +79,11 @@ function lineViolation(value: string): violation.FieldViolation | undefined {
 }
 
 function byName(matches: Decoder<readonly ValueMatchByName[]>): Decoder<readonly ValueMatchByName[]> {
-  return refine(matches, (items, at) =>
+  return refine(matches, (items, fieldAt) =>
     repetitions(
       items,
       (item) => item.name,
-      (index) => `${at}[${index}].name`,
+      (index) => `${fieldAt}[${index}].name`,
       'name',
     ),
   );
@@ -103,12 +104,12 @@ export const httpRouteMatch: Decoder<HttpRouteMatch> = struct<HttpRouteMatch>(
 );
 
 /** Warns of literal `*` in paths, at the path of the rule. */
-export function literalStars(matches: readonly HttpRouteMatch[], at: string): FieldError[] {
+export function literalStars(matches: readonly HttpRouteMatch[], fieldAt: string): FieldError[] {
   return matches.flatMap(({ path: { type, value } }, index) =>
     type === 'RegularExpression'
       ? []
       : violation.errorsAt(
-          `${at}.matches[${index}].path.value`,
+          `${fieldAt}.matches[${index}].path.value`,
           literalStarInPath(
             value,
             (below) => `write type: PathPrefix, value: ${below.replace(/(?<=.)\/$/, '')} for everything below it`,

@@ -42,7 +42,7 @@ const rule: Decoder<HttpRouteRule> = refine(
     retry: withoutEffect(optional(anything), 'use a VirtualService or the mesh configuration for retries'),
     sessionPersistence: withoutEffect(optional(anything), 'use a DestinationRule with consistentHash'),
   }),
-  (one, path) => [...redirectErrors(one, path), ...prefixErrors(one, path), ...timeoutErrors(one, path)],
+  (rule, path) => [...redirectErrors(rule, path), ...prefixErrors(rule, path), ...timeoutErrors(rule, path)],
 );
 
 function redirectErrors({ filters, backendRefs }: HttpRouteRule, path: string): FieldError[] {

@@ -33,12 +33,12 @@ function row<Name extends string, Spec extends object>(
     readonly warnings?: (spec: Spec) => readonly FieldError[];
   } = {},
 ): Kind<Name, Spec> {
-  const { warnings = () => [], ...rest } = more;
+  const { warnings = () => [], ...otherOptions } = more;
   return {
     ...{ kind, plural, group: gatewayApiGroup, versions: ['v1', 'v1beta1'], scope: 'Namespaced', body: 'spec' },
     decoder,
     decode: (spec) => decodeKnown(decoder, spec),
-    ...rest,
+    ...otherOptions,
     warnings: (spec) => [...unknownFields(spec), ...warnings(spec)],
   };
 }

@@ -35,7 +35,7 @@ const ownProtocol = /^[a-zA-Z0-9](?:[-a-zA-Z0-9]*[a-zA-Z0-9])?$|^[a-z0-9][-a-z0-
 
 const notChecked = 'validation of client certificates is not supported here, and the listener is closed';
 
-const ofAll =
+const clientValidationText =
   'validation of client certificates is not supported here, and listeners with TLS are closed; gateways present no certificate to backends';
 
 const tls: Decoder<ListenerTls> = refine(
@@ -137,32 +137,32 @@ export const kubernetesGateway: Decoder<KubernetesGateway> = refine(
     addresses: withDefault(listOf(address, 0, 16), []),
     infrastructure: optional(anything),
     allowedListeners: withoutEffect(optional(anything), 'ListenerSets are not supported'),
-    tls: withoutEffectWhere(optional(anything), ofAll, () => true),
+    tls: withoutEffectWhere(optional(anything), clientValidationText, () => true),
     defaultScope: withoutEffect(optional(anything), 'default Gateways are not supported'),
   }),
   ({ listeners, addresses }, path) => [
     ...repetitions(
       listeners,
-      (one) => one.name,
-      (index) => at(path, `listeners[${index}].name`),
+      (listener) => listener.name,
+      (index) => joinedPath(path, `listeners[${index}].name`),
       'name',
     ),
     ...repetitions(
       listeners,
-      (one) => `${one.port} ${one.protocol} ${one.hostname ?? ''}`.trim(),
-      (index) => at(path, `listeners[${index}]`),
+      (listener) => `${listener.port} ${listener.protocol} ${listener.hostname ?? ''}`.trim(),
+      (index) => joinedPath(path, `listeners[${index}]`),
       'port, protocol and hostname',
     ),
     ...repetitions(
       addresses,
       ({ type, value }) => (value === '' ? undefined : `${type} ${value}`),
-      (index) => at(path, `addresses[${index}]`),
+      (index) => joinedPath(path, `addresses[${index}]`),
       'address',
     ),
   ],
 );
 
-function at(path: string, field: string): string {
+function joinedPath(path: string, field: string): string {
   return path === '' ? field : `${path}.${field}`;
 }
 

@@ -15,7 +15,7 @@ const rule: Decoder<HttpRouteRule> = mapped(
     name: optional(objectName),
     backendRefs: required(listOf(backendRef, 1, 16)),
   }),
-  (one) => ({ ...one, matches: [], filters: [] }),
+  (routeRule) => ({ ...routeRule, matches: [], filters: [] }),
 );
 
 const { hostnames, ...fields } = routeFields;

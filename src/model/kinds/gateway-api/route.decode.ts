@@ -33,18 +33,18 @@ export const routeFields = {
 const maxMatches = 128;
 
 export function routeErrors({ parentRefs, rules }: RouteObject, path: string): FieldError[] {
-  const matches = rules.reduce((sum, one) => sum + one.matches.length, 0);
-  const at = path === '' ? '' : `${path}.`;
+  const matches = rules.reduce((sum, routeRule) => sum + routeRule.matches.length, 0);
+  const pathPrefix = path === '' ? '' : `${path}.`;
   return [
-    ...parentErrors(parentRefs, `${at}parentRefs`),
+    ...parentErrors(parentRefs, `${pathPrefix}parentRefs`),
     ...repetitions(
       rules,
-      (one) => one.name,
-      (index) => `${at}rules[${index}].name`,
+      (routeRule) => routeRule.name,
+      (index) => `${pathPrefix}rules[${index}].name`,
       'name',
     ),
     ...violation.errorsAt(
-      `${at}rules`,
+      `${pathPrefix}rules`,
       matches > maxMatches ? violation.tooLarge(maxMatches, matches, 'matches in all rules') : undefined,
     ),
   ];
@@ -52,18 +52,18 @@ export function routeErrors({ parentRefs, rules }: RouteObject, path: string): F
 
 /** Requires references to one parent to differ in section or port. */
 function parentErrors(parents: readonly ParentReference[], path: string): FieldError[] {
-  const parentOf = ({ group: ofGroup, kind, namespace: of = '', name }: ParentReference): string =>
-    [ofGroup, kind, of, name].join('/');
+  const parentOf = ({ group: targetGroup, kind, namespace: of = '', name }: ParentReference): string =>
+    [targetGroup, kind, of, name].join('/');
   const partOf = ({ sectionName, port: number }: ParentReference): string => `${sectionName ?? ''}:${number ?? ''}`;
   return parents.flatMap((parent, index) => {
     const same = parents.slice(0, index).filter((other) => parentOf(other) === parentOf(parent));
     if (same.some((other) => partOf(other) === partOf(parent))) {
       return [violation.fieldError(`${path}[${index}]`, violation.duplicate('repeats an earlier reference'))];
     }
-    const whole = [parent, ...same].some((one) => partOf(one) === ':');
+    const refersToWhole = [parent, ...same].some((reference) => partOf(reference) === ':');
     return violation.errorsAt(
       `${path}[${index}]`,
-      same.length > 0 && whole
+      same.length > 0 && refersToWhole
         ? violation.conflict('refers to the same parent as another reference: each must set sectionName or port')
         : undefined,
     );

@@ -84,10 +84,10 @@ export const gateway: Decoder<Gateway> = refine(
 
 /** Validates `[namespace/]host`. */
 function gatewayHostViolation(text: string): violation.FieldViolation | undefined {
-  const parts = text.split('/');
-  if (parts.length > 2) return violation.mustBe('a host or namespace/host', text);
-  const namespace = parts.length === 2 ? parts[0]! : '*';
-  const host = parts.at(-1)!;
+  const hostParts = text.split('/');
+  if (hostParts.length > 2) return violation.mustBe('a host or namespace/host', text);
+  const namespace = hostParts.length === 2 ? hostParts[0]! : '*';
+  const host = hostParts.at(-1)!;
   if (namespace !== '*' && namespace !== '.' && !isDnsLabel(namespace)) {
     return violation.mustBe('a host with a namespace, "." or "*" before the slash', namespace);
   }
@@ -97,7 +97,7 @@ function gatewayHostViolation(text: string): violation.FieldViolation | undefine
 
 function serverErrors(spec: Server, path: string): FieldError[] {
   const { port, tls } = spec;
-  const secure = port.protocol === 'HTTPS' || port.protocol === 'TLS';
+  const isTlsPort = port.protocol === 'HTTPS' || port.protocol === 'TLS';
   const onSocket = hasUnixScheme(spec.bind);
   const redirectsOnly = tls?.httpsRedirect === true && port.protocol === 'HTTP';
   const errors = violation.errorsAt(
@@ -114,15 +114,15 @@ function serverErrors(spec: Server, path: string): FieldError[] {
       ),
     );
   }
-  if (secure && tls === undefined) {
+  if (isTlsPort && tls === undefined) {
     errors.push(violation.fieldError(fieldPath(path, 'tls'), violation.missing(`with protocol ${port.protocol}`)));
   }
-  if (!secure && tls !== undefined && !redirectsOnly) {
+  if (!isTlsPort && tls !== undefined && !redirectsOnly) {
     errors.push(violation.fieldError(fieldPath(path, 'tls'), violation.excluded(`with protocol ${port.protocol}`)));
   }
   for (const [index, host] of spec.hosts.entries()) {
     // Envoy rejects a listener if a filter chain matches the SNI by a partial wildcard.
-    if (!secure || partialWildcardWarning(host.slice(host.indexOf('/') + 1)) === undefined) continue;
+    if (!isTlsPort || partialWildcardWarning(host.slice(host.indexOf('/') + 1)) === undefined) continue;
     errors.push(
       violation.fieldError(
         `${fieldPath(path, 'hosts')}[${index}]`,
@@ -143,9 +143,9 @@ function serverErrors(spec: Server, path: string): FieldError[] {
 
 export function gatewayWarnings(spec: Gateway): FieldError[] {
   return spec.servers.flatMap(({ tls, port, hosts }, index) => {
-    const partial = hosts.flatMap((host, place) =>
+    const partial = hosts.flatMap((host, hostIndex) =>
       violation.errorsAt(
-        `servers[${index}].hosts[${place}]`,
+        `servers[${index}].hosts[${hostIndex}]`,
         partialWildcardWarning(host.slice(host.indexOf('/') + 1)),
       ),
     );

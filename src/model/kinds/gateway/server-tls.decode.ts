@@ -118,11 +118,11 @@ function certificateErrors(tls: ServerTlsSettings, path: string): FieldError[] {
   const ways = credentialWays(tls);
   if (tls.mode === 'ISTIO_MUTUAL') {
     const roots = (['caCertificates', 'caCertCredentialName'] as const).filter((field) => tls[field] !== undefined);
-    const given = [...ways, ...roots];
+    const setFields = [...ways, ...roots];
     return violation.errorsAt(
       path,
-      given.length > 0
-        ? violation.conflict(`must not have ${violation.listed(given)} with mode ISTIO_MUTUAL`)
+      setFields.length > 0
+        ? violation.conflict(`must not have ${violation.listed(setFields)} with mode ISTIO_MUTUAL`)
         : undefined,
     );
   }
@@ -135,11 +135,11 @@ function certificateErrors(tls: ServerTlsSettings, path: string): FieldError[] {
   }
   if (fromSecret) return errors;
   if ((tls.tlsCertificates?.length ?? 0) > 0) {
-    const open = checksClients(tls) && clientAuthority(tls) === undefined;
+    const lacksAuthority = checksClients(tls) && clientAuthority(tls) === undefined;
     const needed = violation.missing(
       `with mode ${tls.mode}, here or in tlsCertificates, unless caCertCredentialName is set`,
     );
-    return [...errors, ...violation.errorsAt(fieldPath(path, 'caCertificates'), open ? needed : undefined)];
+    return [...errors, ...violation.errorsAt(fieldPath(path, 'caCertificates'), lacksAuthority ? needed : undefined)];
   }
   const needed = tls.mode === 'SIMPLE' ? files.slice(0, 2) : files;
   for (const field of needed) {
@@ -192,14 +192,14 @@ export const knownCipherSuites: ReadonlySet<string> = new Set([
 ]);
 
 /** Fields that restrict clients; they apply only if clients present a certificate. */
-const ofClients = [
+const clientFields = [
   'caCertificates',
   'caCertCredentialName',
   'subjectAltNames',
   'verifyCertificateSpki',
   'verifyCertificateHash',
 ] as const;
-const ofServer = [
+const serverFields = [
   'serverCertificate',
   'privateKey',
   'credentialName',
@@ -211,21 +211,21 @@ const ofServer = [
 function unusedFields(tls: ServerTlsSettings, path: string): FieldError[] {
   const isPassthrough = tls.mode === 'PASSTHROUGH' || tls.mode === 'AUTO_PASSTHROUGH';
   const unused = isPassthrough
-    ? [...ofServer, ...ofClients]
+    ? [...serverFields, ...clientFields]
     : tls.mode === 'SIMPLE'
-      ? [...ofClients, 'caCrl' as const]
+      ? [...clientFields, 'caCrl' as const]
       : [];
   const inVain = isPassthrough
     ? violation.ineffective(`the server does not terminate TLS with mode ${tls.mode}`)
     : violation.ineffective('mode SIMPLE requests no client certificate: use MUTUAL');
-  const given = unused.filter((field) => tls[field] !== undefined && tls[field].length > 0);
-  const empty = ofClients.filter((field) => Array.isArray(tls[field]) && tls[field].length === 0);
+  const setFields = unused.filter((field) => tls[field] !== undefined && tls[field].length > 0);
+  const empty = clientFields.filter((field) => Array.isArray(tls[field]) && tls[field].length === 0);
   const instead = isFromSecret(tls) && !isPassthrough ? files.filter((field) => tls[field] !== undefined) : [];
   return [
-    ...given.map((field) => violation.fieldError(fieldPath(path, field), inVain)),
+    ...setFields.map((field) => violation.fieldError(fieldPath(path, field), inVain)),
     ...empty.map((field) => violation.fieldError(fieldPath(path, field), violation.ineffective('the list is empty'))),
     ...instead
-      .filter((field) => !(given as readonly string[]).includes(field))
+      .filter((field) => !(setFields as readonly string[]).includes(field))
       .map((field) =>
         violation.fieldError(fieldPath(path, field), violation.ineffective('credentialName is used instead')),
       ),
@@ -234,15 +234,15 @@ function unusedFields(tls: ServerTlsSettings, path: string): FieldError[] {
 
 export function serverTlsWarnings(tls: ServerTlsSettings, path: string): FieldError[] {
   const suites = tls.cipherSuites ?? [];
-  const at = (index: number): string => `${fieldPath(path, 'cipherSuites')}[${index}]`;
+  const pathAt = (index: number): string => `${fieldPath(path, 'cipherSuites')}[${index}]`;
   return [
     ...unusedFields(tls, path),
     ...suites.flatMap((suite, index) => {
       return violation.errorsAt(
-        at(index),
+        pathAt(index),
         knownCipherSuites.has(suite) ? undefined : violation.ineffective(`${suite} is not a known cipher suite`),
       );
     }),
-    ...repetitions(suites, (suite) => suite, at, 'cipher suite'),
+    ...repetitions(suites, (suite) => suite, pathAt, 'cipher suite'),
   ];
 }

@@ -76,13 +76,13 @@ export function trustedRootsOf(
  * @param previous lists of an earlier version of the Secret
  * @returns `undefined` without entries `crl` and `ca.crl`; an empty entry is a problem, because it may have lost a list
  */
-export function revocationListsOf(secret: Secret, at: Date, previous?: RevocationLists): RevocationLists | undefined {
+export function revocationListsOf(secret: Secret, now: Date, previous?: RevocationLists): RevocationLists | undefined {
   const crlKey = crlKeyOf(secret);
   if (crlKey === undefined) return undefined;
   const crl = secretBytes(secret, crlKey)!;
   const key = rootKeys.find((candidate) => secretBytes(secret, candidate) !== undefined);
   const authorities = key === undefined ? [] : authoritiesOf(secretBytes(secret, key)!);
-  return checkRevocationLists(Buffer.from(crl).toString('latin1'), authorities, at, previous?.usable);
+  return checkRevocationLists(Buffer.from(crl).toString('latin1'), authorities, now, previous?.usable);
 }
 
 export function crlKeyOf(secret: Secret): (typeof crlKeys)[number] | undefined {
@@ -115,8 +115,10 @@ export function credentialWarnings(secret: Secret): FieldError[] {
   const roots = hasRoots ? [trustedRootsOf(secret, lists ?? null)] : [];
   const read = [...(isPair ? [serverCertificateOf(secret)] : []), ...roots];
   return [
-    ...read.flatMap((one) =>
-      isLeft(one) ? [violation.fieldError(path, violation.doubtful(`is not usable as a credential: ${one.left}`))] : [],
+    ...read.flatMap((readResult) =>
+      isLeft(readResult)
+        ? [violation.fieldError(path, violation.doubtful(`is not usable as a credential: ${readResult.left}`))]
+        : [],
     ),
     ...(lists?.usable.length ? listWarnings(lists, now, crlKeyOf(secret)) : []).map((message) =>
       violation.fieldError(path, violation.doubtful(message)),

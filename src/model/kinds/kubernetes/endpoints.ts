@@ -64,7 +64,10 @@ export const endpoints: Decoder<Endpoints> = refine(
   ({ subsets }, path) =>
     limitErrors(
       fieldPath(path, 'subsets'),
-      subsets.reduce((sum, one) => sum + (one.addresses.length + one.notReadyAddresses.length) * one.ports.length, 0),
+      subsets.reduce(
+        (sum, subset) => sum + (subset.addresses.length + subset.notReadyAddresses.length) * subset.ports.length,
+        0,
+      ),
       maxSliceEndpoints,
       'endpoints (addresses x ports)',
     ),
@@ -81,6 +84,6 @@ export function slicesOf({ subsets }: Endpoints): readonly EndpointSlice[] {
   }));
 }
 
-function endpointOf({ ip, ...rest }: EndpointAddress, ready: boolean): SliceEndpoint {
-  return { ...rest, addresses: [ip], conditions: { ready } };
+function endpointOf({ ip, ...otherFields }: EndpointAddress, ready: boolean): SliceEndpoint {
+  return { ...otherFields, addresses: [ip], conditions: { ready } };
 }

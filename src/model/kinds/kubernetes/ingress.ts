@@ -116,12 +116,12 @@ export const ingress: Decoder<Ingress> = partialStruct<Ingress>(
   ['status'],
 );
 
-function ingressSizeErrors({ rules, tls }: IngressSpec, at: string): FieldError[] {
+function ingressSizeErrors({ rules, tls }: IngressSpec, specPath: string): FieldError[] {
   const paths = rules.reduce((sum, { http }) => sum + (http?.paths.length ?? 0), 0);
-  const hosts = tls.reduce((sum, one) => sum + one.hosts.length, 0);
+  const hosts = tls.reduce((sum, tlsEntry) => sum + tlsEntry.hosts.length, 0);
   return [
-    ...limitErrors(fieldPath(at, 'rules'), paths, maxIngressPaths, 'paths of all rules'),
-    ...limitErrors(fieldPath(at, 'tls'), hosts, maxIngressTlsHosts, 'hosts of all tls'),
+    ...limitErrors(fieldPath(specPath, 'rules'), paths, maxIngressPaths, 'paths of all rules'),
+    ...limitErrors(fieldPath(specPath, 'tls'), hosts, maxIngressTlsHosts, 'hosts of all tls'),
   ];
 }
 
@@ -134,10 +134,10 @@ export const ingressClass: Decoder<IngressClass> = partialStruct<IngressClass>({
 /** Warns of `*` in Exact and Prefix paths; only ImplementationSpecific paths may end in a wildcard. */
 export function ingressWarnings({ spec: { rules } }: Ingress): FieldError[] {
   return rules.flatMap(({ http: { paths } = { paths: [] } }, index) =>
-    paths.flatMap(({ path: written, pathType }, at) =>
+    paths.flatMap(({ path: written, pathType }, pathIndex) =>
       pathType === 'Exact' || pathType === 'Prefix'
         ? violation.errorsAt(
-            `spec.rules[${index}].http.paths[${at}].path`,
+            `spec.rules[${index}].http.paths[${pathIndex}].path`,
             literalStarInPath(written, (below) => `write pathType: Prefix, path: ${below} for everything below it`),
           )
         : [],

@@ -14,9 +14,9 @@ export interface Secret {
 
 const base64: Decoder<string> = refine(text, (value, path): FieldError[] => {
   const compact = value.replaceAll(/\s/g, '');
-  const good = /^[A-Za-z0-9+/]*={0,2}$/.test(compact) && compact.length % 4 === 0;
+  const isBase64 = /^[A-Za-z0-9+/]*={0,2}$/.test(compact) && compact.length % 4 === 0;
   // The error omits the value, which is secret.
-  return good
+  return isBase64
     ? []
     : [violation.fieldError(path, violation.mustBeHidden('base64', { hint: 'use stringData for plain text' }))];
 });

@@ -194,12 +194,15 @@ function notEmpty(value: object, path: string): FieldError[] {
   return violation.errorsAt(path, Object.keys(value).length === 0 ? violation.empty() : undefined);
 }
 
-function actionErrors({ action, rules: given, provider }: AuthorizationPolicy, path: string): FieldError[] {
+function actionErrors(
+  { action, rules: authorizationRules, provider }: AuthorizationPolicy,
+  path: string,
+): FieldError[] {
   const needsRules = action === 'DENY' || action === 'CUSTOM';
   return [
     ...violation.errorsAt(
       fieldPath(path, 'rules'),
-      needsRules && given.length === 0 ? violation.missing(`with action ${action}`) : undefined,
+      needsRules && authorizationRules.length === 0 ? violation.missing(`with action ${action}`) : undefined,
     ),
     ...violation.errorsAt(
       fieldPath(path, 'provider'),

@@ -55,8 +55,9 @@ export function pathViolation(text: string): violation.FieldViolation | undefine
 }
 
 export function serviceAccountViolation(text: string): violation.FieldViolation | undefined {
-  const parts = text.split('/');
-  return parts.length <= 2 && parts.every((part) => part === '*' || isDnsLabel(part.replaceAll('.', '-')))
+  const accountParts = text.split('/');
+  return accountParts.length <= 2 &&
+    accountParts.every((accountPart) => accountPart === '*' || isDnsLabel(accountPart.replaceAll('.', '-')))
     ? undefined
     : violation.mustBe('a service account or NAMESPACE/SERVICE-ACCOUNT', text);
 }
@@ -82,7 +83,7 @@ export function conditionValues(key: string): ValueCheck | undefined {
   return conditionKeys.find(([pattern]) => pattern.test(key))?.[1];
 }
 
-const ofIdentities = [
+const identityFields = [
   ...['principals', 'notPrincipals', 'requestPrincipals', 'notRequestPrincipals', 'namespaces', 'notNamespaces'],
   ...['serviceAccounts', 'notServiceAccounts', 'trustDomains', 'notTrustDomains'],
 ] as readonly (keyof AuthorizationSource)[];
@@ -91,18 +92,21 @@ const ofIdentities = [
 export function customErrors({ action, rules }: AuthorizationPolicy): FieldError[] {
   if (action !== 'CUSTOM') return [];
   return rules.flatMap((rule, index) => [
-    ...(rule.from ?? []).flatMap((source, at) =>
-      ofIdentities
+    ...(rule.from ?? []).flatMap((source, sourceIndex) =>
+      identityFields
         .filter((field) => source[field] !== undefined)
         .map((field) =>
-          violation.fieldError(`rules[${index}].from[${at}].source.${field}`, violation.excluded('with action CUSTOM')),
+          violation.fieldError(
+            `rules[${index}].from[${sourceIndex}].source.${field}`,
+            violation.excluded('with action CUSTOM'),
+          ),
         ),
     ),
-    ...(rule.when ?? []).flatMap(({ key }, at) =>
+    ...(rule.when ?? []).flatMap(({ key }, conditionIndex) =>
       /^request\.auth\.|^source\.(?:namespace|principal|serviceAccount|trustDomain)$/.test(key)
         ? [
             violation.fieldError(
-              `rules[${index}].when[${at}].key`,
+              `rules[${index}].when[${conditionIndex}].key`,
               violation.notAllowed(`must not be ${key} with action CUSTOM`, key),
             ),
           ]
@@ -127,7 +131,7 @@ const methods: ReadonlySet<string> = new Set([
 type Suspicion = (value: string) => violation.FieldViolation | undefined;
 
 /** Principals have the form `TRUST-DOMAIN/ns/NAMESPACE/sa/ACCOUNT`; principals.ts adds the SPIFFE scheme. */
-const ofPrincipal: Suspicion = (value) => {
+const principalSuspicion: Suspicion = (value) => {
   if (value.startsWith('*')) return undefined;
   if (/^spiffe:/i.test(value)) {
     return violation.doubtful(
@@ -144,24 +148,24 @@ const ofPrincipal: Suspicion = (value) => {
 };
 
 /** Kubernetes namespaces are RFC 1123 labels. */
-const ofNamespace: Suspicion = (value) =>
+const namespaceSuspicion: Suspicion = (value) =>
   /^[-a-z0-9*]+$/.test(value)
     ? undefined
     : violation.doubtful('matches no namespace: names have only lower-case letters, digits and "-"', value);
 
 /** The first part of a principal, without the scheme. */
-const ofTrustDomain: Suspicion = (value) =>
+const trustDomainSuspicion: Suspicion = (value) =>
   value.includes('/')
     ? violation.doubtful(`matches no trust domain: expected a name without slash, got ${JSON.stringify(value)}`, value)
     : undefined;
 
-const ofMethod: Suspicion = (value) =>
+const methodSuspicion: Suspicion = (value) =>
   !methods.has(value) && methods.has(value.toUpperCase())
     ? violation.doubtful(`matches no method: write ${value.toUpperCase()}`, value)
     : undefined;
 
 /** Paths are compared without query and fragment. */
-const ofPath: Suspicion = (value) => {
+const pathSuspicion: Suspicion = (value) => {
   if (!value.startsWith('/') && !value.startsWith('*')) {
     return violation.doubtful(
       `matches no path: expected a path that begins with /, got ${JSON.stringify(value)}`,
@@ -173,7 +177,7 @@ const ofPath: Suspicion = (value) => {
     : undefined;
 };
 
-const ofHost: Suspicion = (value) =>
+const hostSuspicion: Suspicion = (value) =>
   value.includes('/')
     ? violation.doubtful(
         `matches no host: expected a host without scheme and path, got ${JSON.stringify(value)}`,
@@ -181,28 +185,28 @@ const ofHost: Suspicion = (value) =>
       )
     : undefined;
 
-const ofSources: readonly (readonly [keyof AuthorizationSource, Suspicion])[] = [
-  ['principals', ofPrincipal],
-  ['notPrincipals', ofPrincipal],
-  ['namespaces', ofNamespace],
-  ['notNamespaces', ofNamespace],
-  ['trustDomains', ofTrustDomain],
-  ['notTrustDomains', ofTrustDomain],
+const sourceSuspicions: readonly (readonly [keyof AuthorizationSource, Suspicion])[] = [
+  ['principals', principalSuspicion],
+  ['notPrincipals', principalSuspicion],
+  ['namespaces', namespaceSuspicion],
+  ['notNamespaces', namespaceSuspicion],
+  ['trustDomains', trustDomainSuspicion],
+  ['notTrustDomains', trustDomainSuspicion],
 ];
 
-const ofOperations: readonly (readonly [keyof AuthorizationOperation, Suspicion])[] = [
-  ['methods', ofMethod],
-  ['notMethods', ofMethod],
-  ['paths', ofPath],
-  ['notPaths', ofPath],
-  ['hosts', ofHost],
-  ['notHosts', ofHost],
+const operationSuspicions: readonly (readonly [keyof AuthorizationOperation, Suspicion])[] = [
+  ['methods', methodSuspicion],
+  ['notMethods', methodSuspicion],
+  ['paths', pathSuspicion],
+  ['notPaths', pathSuspicion],
+  ['hosts', hostSuspicion],
+  ['notHosts', hostSuspicion],
 ];
 
-const ofConditions: ReadonlyMap<string, Suspicion> = new Map([
-  ['source.principal', ofPrincipal],
-  ['source.namespace', ofNamespace],
-  ['source.trustDomain', ofTrustDomain],
+const conditionSuspicions: ReadonlyMap<string, Suspicion> = new Map([
+  ['source.principal', principalSuspicion],
+  ['source.namespace', namespaceSuspicion],
+  ['source.trustDomain', trustDomainSuspicion],
 ]);
 
 /** Warns of values that no request has: with them, an ALLOW rule allows nothing and a DENY rule denies nothing. */
@@ -220,14 +224,16 @@ function unmatchableWarnings<T extends object>(
 
 export function authorizationPolicyWarnings(policy: AuthorizationPolicy): FieldError[] {
   const unheard = policy.rules.flatMap(({ from = [], to = [], when = [] }, index) => [
-    ...from.flatMap((source, at) => unmatchableWarnings(source, `rules[${index}].from[${at}].source`, ofSources)),
-    ...to.flatMap((operation, at) =>
-      unmatchableWarnings(operation, `rules[${index}].to[${at}].operation`, ofOperations),
+    ...from.flatMap((source, sourceIndex) =>
+      unmatchableWarnings(source, `rules[${index}].from[${sourceIndex}].source`, sourceSuspicions),
     ),
-    ...when.flatMap((condition, at) => {
-      const suspicion = ofConditions.get(condition.key);
+    ...to.flatMap((operation, operationIndex) =>
+      unmatchableWarnings(operation, `rules[${index}].to[${operationIndex}].operation`, operationSuspicions),
+    ),
+    ...when.flatMap((condition, conditionIndex) => {
+      const suspicion = conditionSuspicions.get(condition.key);
       if (suspicion === undefined) return [];
-      return unmatchableWarnings(condition, `rules[${index}].when[${at}]`, [
+      return unmatchableWarnings(condition, `rules[${index}].when[${conditionIndex}]`, [
         ['values', suspicion],
         ['notValues', suspicion],
       ]);

@@ -23,7 +23,7 @@ export const mutualTls: Decoder<MutualTlsMode> = mapped(
   ({ mode }) => mode,
 );
 
-const ofPorts = {
+const portLevelSchema = {
   minProperties: 1,
   rules: [
     {
@@ -39,22 +39,22 @@ export const peerAuthentication: Decoder<PeerAuthentication> = inSchema(
       restrictions({
         selector: scopeFields.selector,
         mtls: optional(mutualTls),
-        portLevelMtls: optional(inSchema(dictionary(mutualTls, maxPortModes), ofPorts)),
+        portLevelMtls: optional(inSchema(dictionary(mutualTls, maxPortModes), portLevelSchema)),
       }),
     ),
     ({ selector, portLevelMtls }, path) => {
       if (portLevelMtls === undefined) return [];
-      const at = fieldPath(path, 'portLevelMtls');
+      const portsPath = fieldPath(path, 'portLevelMtls');
       const ports = Object.keys(portLevelMtls);
       return [
-        ...violation.errorsAt(at, ports.length === 0 ? violation.empty() : undefined),
+        ...violation.errorsAt(portsPath, ports.length === 0 ? violation.empty() : undefined),
         ...violation.errorsAt(
-          at,
+          portsPath,
           Object.keys(selector ?? {}).length === 0 ? violation.conflict('needs a selector with labels') : undefined,
         ),
         ...ports.flatMap((port) =>
           violation.errorsAt(
-            fieldPath(at, port),
+            fieldPath(portsPath, port),
             isPort(port) ? undefined : violation.outOfRange('a port from 1 to 65535', port),
           ),
         ),

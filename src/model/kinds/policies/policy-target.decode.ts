@@ -60,9 +60,9 @@ function targetOf({ group, kind }: PolicyTargetReference): (typeof targets)[numb
 
 function unknownTarget({ group, kind }: PolicyTargetReference): violation.FieldViolation {
   const got = `${kind} of ${group === '' ? 'the core group' : group}`;
-  const ofGroup = (target: { group: string; kind: string }): string =>
+  const kindText = (target: { group: string; kind: string }): string =>
     target.group === '' ? target.kind : `${target.kind} of ${target.group}`;
-  return violation.unknownReference(`must refer to a ${targets.map(ofGroup).join(', a ')}, got a ${got}`, got);
+  return violation.unknownReference(`must refer to a ${targets.map(kindText).join(', a ')}, got a ${got}`, got);
 }
 
 const matchLabels: Decoder<Readonly<Record<string, string>>> = mapped(
@@ -151,8 +151,8 @@ export function scopeWarnings({ selector, targetRefs }: PolicyScope): FieldError
 /** Warns of a policy with only unsupported targets, which applies nowhere. */
 export function targetWarnings(targetRefs: PolicyScope['targetRefs']): FieldError[] {
   if (targetRefs === undefined) return [];
-  const held = targetRefs.filter((reference) => targetOf(reference)?.heldBy === 'gateways');
-  const everything = held.length === 0 ? 'the object applies to nothing' : 'the reference has no effect';
+  const gatewayReferences = targetRefs.filter((reference) => targetOf(reference)?.heldBy === 'gateways');
+  const everything = gatewayReferences.length === 0 ? 'the object applies to nothing' : 'the reference has no effect';
   return [
     ...violation.errorsAt(
       'targetRefs',
@@ -178,6 +178,6 @@ export function onlyOneOf<T extends object>(
   fields: readonly (keyof T & string)[],
   path: string,
 ): FieldError[] {
-  const given = fields.filter((field) => value[field] !== undefined);
-  return given.length > 1 ? [violation.fieldError(path, violation.exclusive(given))] : [];
+  const setFields = fields.filter((field) => value[field] !== undefined);
+  return setFields.length > 1 ? [violation.fieldError(path, violation.exclusive(setFields))] : [];
 }

@@ -141,8 +141,8 @@ export function requestAuthenticationWarnings({ jwtRules }: RequestAuthenticatio
 
 function jwksUriViolation(uri: string): violation.FieldViolation | undefined {
   const url = URL.canParse(uri) ? new URL(uri) : undefined;
-  const known = (url?.protocol === 'http:' || url?.protocol === 'https:') && url.hostname !== '';
-  return known ? undefined : violation.mustBe('an http:// or https:// URL', uri);
+  const isHttpUrl = (url?.protocol === 'http:' || url?.protocol === 'https:') && url.hostname !== '';
+  return isHttpUrl ? undefined : violation.mustBe('an http:// or https:// URL', uri);
 }
 
 function jwksViolation(text: string): violation.FieldViolation | undefined {

@@ -27,57 +27,63 @@ function shadowedIn<M extends object>(
   matchesEverything: (match: M) => boolean,
   prefixes?: EarlierPrefixes,
 ): ShadowedMatch[] {
-  const seen = new Map<string, number>();
+  const firstByConditions = new Map<string, number>();
   let catchAll: number | undefined;
-  let ofPrefixes = 0;
+  let prefixCount = 0;
   return routes.flatMap(({ match = [] }, index) => {
     if (catchAll !== undefined) {
-      const by = `${list}[${catchAll}]`;
+      const shadowingRoute = `${list}[${catchAll}]`;
       return [
         {
           ...violation.fieldError(
             `${list}[${index}]`,
-            violation.shadowed(`is never reached: ${by} takes everything; move it before ${by}`, by),
+            violation.shadowed(
+              `is never reached: ${shadowingRoute} takes everything; move it before ${shadowingRoute}`,
+              shadowingRoute,
+            ),
           ),
-          by,
+          by: shadowingRoute,
         },
       ];
     }
     if (match.length === 0 || match.some(matchesEverything)) catchAll = index;
-    const shadowed = match.flatMap((one, matchIndex): ShadowedMatch[] => {
-      const { name: _, ...conditions } = one as M & { readonly name?: string };
+    const shadowed = match.flatMap((routeMatch, matchIndex): ShadowedMatch[] => {
+      const { name: _, ...conditions } = routeMatch as M & { readonly name?: string };
       const key = JSON.stringify(conditions);
-      const earlier = seen.get(key);
-      if (earlier === undefined) seen.set(key, index);
+      const earlier = firstByConditions.get(key);
+      if (earlier === undefined) firstByConditions.set(key, index);
       const path = `${list}[${index}].match[${matchIndex}]`;
       if (earlier !== undefined) {
-        const by = `${list}[${earlier}]`;
+        const shadowingRoute = `${list}[${earlier}]`;
         return [
           {
             ...violation.fieldError(
               path,
-              violation.shadowed(`is never reached: ${by} has the same match; remove one`, by),
+              violation.shadowed(`is never reached: ${shadowingRoute} has the same match; remove one`, shadowingRoute),
             ),
-            by,
+            by: shadowingRoute,
           },
         ];
       }
-      const found = prefixes?.covering(conditions);
-      if (found === undefined || ++ofPrefixes > maxOfObject) return [];
-      const by = `${list}[${found.index}]`;
+      const coveringMatch = prefixes?.covering(conditions);
+      if (coveringMatch === undefined || ++prefixCount > maxOfObject) return [];
+      const shadowingRoute = `${list}[${coveringMatch.index}]`;
       return [
         {
           ...violation.fieldError(
             path,
-            violation.shadowed(`is never reached: ${by} matches the prefix ${found.prefix}; move it before ${by}`, by),
+            violation.shadowed(
+              `is never reached: ${shadowingRoute} matches the prefix ${coveringMatch.prefix}; move it before ${shadowingRoute}`,
+              shadowingRoute,
+            ),
           ),
-          by,
+          by: shadowingRoute,
           byPrefix: true,
         },
       ];
     });
     // Matches of one route do not shadow each other, because they have the same effect.
-    if (prefixes !== undefined) for (const one of match) prefixes.add(one, index);
+    if (prefixes !== undefined) for (const routeMatch of match) prefixes.add(routeMatch, index);
     return shadowed;
   });
 }
@@ -112,10 +118,10 @@ class EarlierPrefixes {
   add(match: HttpMatchRequest, index: number): void {
     if (match.uri !== undefined && !('prefix' in match.uri)) return;
     const prefix = textOf(match.uri?.prefix ?? anyPath, match);
-    const known = this.#byPrefix.get(prefix) ?? [];
-    if (known.length === maxOfPrefix) return;
-    known.push({ index, ...conditionsOf(match) });
-    this.#byPrefix.set(prefix, known);
+    const prefixMatches = this.#byPrefix.get(prefix) ?? [];
+    if (prefixMatches.length === maxOfPrefix) return;
+    prefixMatches.push({ index, ...conditionsOf(match) });
+    this.#byPrefix.set(prefix, prefixMatches);
     this.#lengths.add(prefix.length);
   }
 
@@ -126,8 +132,8 @@ class EarlierPrefixes {
     for (const length of this.#lengths) {
       if (length > path.length) continue;
       for (const text of new Set([path.slice(0, length), path.slice(0, length).toLowerCase()])) {
-        const found = this.#byPrefix.get(text)?.find((earlier) => covers(earlier, conditions, text, path));
-        if (found !== undefined) return { index: found.index, prefix: text };
+        const coveringEntry = this.#byPrefix.get(text)?.find((earlier) => covers(earlier, conditions, text, path));
+        if (coveringEntry !== undefined) return { index: coveringEntry.index, prefix: text };
       }
     }
     return undefined;
@@ -140,7 +146,7 @@ function textOf(prefix: string, { ignoreUriCase = false }: HttpMatchRequest): st
 
 function covers(earlier: EarlierMatch, later: Conditions, prefix: string, path: string): boolean {
   const isCaseCovered = earlier.ignoresCase || prefix === anyPath || (!later.ignoresCase && path.startsWith(prefix));
-  return isCaseCovered && [...earlier.otherConditions].every((one) => later.otherConditions.has(one));
+  return isCaseCovered && [...earlier.otherConditions].every((condition) => later.otherConditions.has(condition));
 }
 
 const objects: readonly string[] = ['headers', 'withoutHeaders', 'queryParams', 'sourceLabels'];
@@ -150,14 +156,14 @@ function conditionsOf({
   statPrefix: _1,
   uri: _2,
   ignoreUriCase = false,
-  ...rest
+  ...otherFields
 }: HttpMatchRequest): Conditions {
   const otherConditions = new Set<string>();
-  for (const [field, value] of Object.entries(rest)) {
+  for (const [field, value] of Object.entries(otherFields)) {
     if (!objects.includes(field)) otherConditions.add(`${field} ${JSON.stringify(value)}`);
     else
-      for (const [key, one] of Object.entries(value as object))
-        otherConditions.add(`${field}.${key} ${JSON.stringify(one)}`);
+      for (const [key, nestedValue] of Object.entries(value as object))
+        otherConditions.add(`${field}.${key} ${JSON.stringify(nestedValue)}`);
   }
   return { ignoresCase: ignoreUriCase, otherConditions };
 }

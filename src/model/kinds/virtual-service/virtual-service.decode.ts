@@ -286,7 +286,7 @@ const corsPolicy = struct<V.CorsPolicy>(
   { allowOrigin: ['allowOrigins', mapped(list(text), (origins) => origins.map((exact) => ({ exact })))] },
 );
 
-function ofForwarded<A>(field: OptionalField<A>): OptionalField<A> {
+function forForwarded<A>(field: OptionalField<A>): OptionalField<A> {
   return withoutEffectBeside(
     field,
     'a direct response is not sent to a service',
@@ -305,16 +305,16 @@ const httpRoute: Decoder<V.HttpRoute> = inSchema(
         directResponse: optional(directResponse),
         delegate: optional(delegate),
         rewrite: optional(rewrite),
-        timeoutMs: ofForwarded(optional(durationOrZero, 'timeout')),
-        retries: ofForwarded(optional(httpRetry)),
+        timeoutMs: forForwarded(optional(durationOrZero, 'timeout')),
+        retries: forForwarded(optional(httpRetry)),
         fault: optional(fault),
-        mirror: ofForwarded(optional(destination)),
+        mirror: forForwarded(optional(destination)),
         mirrorPercentage: withoutEffectBeside(
           optional(percent),
           'it belongs to mirror; each entry of mirrors has its own percentage',
           (beside) => !isObject(beside.mirror),
         ),
-        mirrors: ofForwarded(optional(list(mirror))),
+        mirrors: forForwarded(optional(list(mirror))),
         corsPolicy: optional(corsPolicy),
         headers: optional(headers),
       },
@@ -415,8 +415,8 @@ export function disableMatches(spec: V.VirtualService, unknown: readonly FieldEr
   const without = <R extends { readonly match?: readonly object[] }>(list: string, routes: readonly R[]): R[] =>
     routes.map((route, index) => {
       if (route.match === undefined) return route;
-      const match = route.match.map((one, place) =>
-        voided.has(`${list}[${index}].match[${place}]`) ? { ...one, never: true as const } : one,
+      const match = route.match.map((routeMatch, matchIndex) =>
+        voided.has(`${list}[${index}].match[${matchIndex}]`) ? { ...routeMatch, never: true as const } : routeMatch,
       );
       return { ...route, match };
     });

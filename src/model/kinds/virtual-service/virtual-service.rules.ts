@@ -36,10 +36,12 @@ const retryConditions: ReadonlySet<string> = new Set([
 ]);
 
 export function gatewayNameViolation(gateway: string): violation.FieldViolation | undefined {
-  const parts = gateway.split('/');
-  const known =
-    parts.length === 1 ? isObjectName(gateway) : parts.length === 2 && isDnsLabel(parts[0]!) && isObjectName(parts[1]!);
-  return known ? undefined : violation.mustBe("mesh, a gateway's name or namespace/name", gateway);
+  const nameParts = gateway.split('/');
+  const isValid =
+    nameParts.length === 1
+      ? isObjectName(gateway)
+      : nameParts.length === 2 && isDnsLabel(nameParts[0]!) && isObjectName(nameParts[1]!);
+  return isValid ? undefined : violation.mustBe("mesh, a gateway's name or namespace/name", gateway);
 }
 
 export function hostOrIpViolation(host: string): violation.FieldViolation | undefined {
@@ -220,8 +222,8 @@ export function rewriteErrors(rewrite: V.HttpRewrite, path: string): FieldError[
 
 export function retryOnViolation(retryOn: string): violation.FieldViolation | undefined {
   for (const condition of retryOn === '' ? [] : retryOn.split(',')) {
-    const known = retryConditions.has(condition.trim()) || /^[1-5]\d\d$/.test(condition.trim());
-    if (!known) return violation.mustBe('retry conditions or status codes, separated by commas', condition.trim());
+    const isValid = retryConditions.has(condition.trim()) || /^[1-5]\d\d$/.test(condition.trim());
+    if (!isValid) return violation.mustBe('retry conditions or status codes, separated by commas', condition.trim());
   }
   return undefined;
 }
@@ -251,9 +253,14 @@ export function grpcStatusViolation(status: string): violation.FieldViolation | 
 }
 
 export function abortErrors(abort: NonNullable<V.HttpFaultInjection['abort']>, path: string): FieldError[] {
-  const given = (['httpStatus', 'grpcStatus', 'http2Error'] as const).filter((field) => abort[field] !== undefined);
+  const setStatuses = (['httpStatus', 'grpcStatus', 'http2Error'] as const).filter(
+    (field) => abort[field] !== undefined,
+  );
   return [
-    ...violation.errorsAt(path, given.length === 1 ? undefined : violation.choice(['httpStatus', 'grpcStatus'], given)),
+    ...violation.errorsAt(
+      path,
+      setStatuses.length === 1 ? undefined : violation.choice(['httpStatus', 'grpcStatus'], setStatuses),
+    ),
     ...violation.errorsAt(
       fieldPath(path, 'http2Error'),
       abort.http2Error === undefined ? undefined : violation.unsupported('is not supported'),
@@ -342,9 +349,9 @@ function claimErrors(spec: V.VirtualService, path: string): FieldError[] {
 
 export function claimMatches({ http = [] }: V.VirtualService): string[] {
   return http.flatMap(({ match = [] }, index) =>
-    match.flatMap((one, matchIndex) =>
+    match.flatMap((routeMatch, matchIndex) =>
       (['headers', 'withoutHeaders'] as const).flatMap((field) =>
-        Object.keys(one[field] ?? {})
+        Object.keys(routeMatch[field] ?? {})
           .filter((key) => isClaimKey(key) && claimPath(key) !== undefined)
           .map((key) => `http[${index}].match[${matchIndex}].${field}["${key}"]`),
       ),
@@ -376,15 +383,17 @@ function hostErrors(spec: V.VirtualService, path: string): FieldError[] {
   const names = new Set<string>();
   const wildcards: string[] = [];
   return spec.hosts.flatMap((host, index) => {
-    const at = `${fieldPath(path, 'hosts')}[${index}]`;
+    const hostPath = `${fieldPath(path, 'hosts')}[${index}]`;
     if (host === '*' && inMesh)
-      return [violation.fieldError(at, violation.notAllowed('must not be * without a gateway in spec.gateways', host))];
+      return [
+        violation.fieldError(hostPath, violation.notAllowed('must not be * without a gateway in spec.gateways', host)),
+      ];
     const among = isWildcard(host) ? [...wildcards, ...names] : names.has(host) ? [host] : wildcards;
     const earlier = among.find((other) => hostsOverlap(other, host));
     if (isWildcard(host)) wildcards.push(host);
     else names.add(host);
     return violation.errorsAt(
-      at,
+      hostPath,
       earlier === undefined ? undefined : violation.duplicate(`${host} repeats or overlaps ${earlier}`, host),
     );
   });
@@ -393,21 +402,21 @@ function hostErrors(spec: V.VirtualService, path: string): FieldError[] {
 function tlsErrors(spec: V.VirtualService, path: string): FieldError[] {
   const hosts = new Set(spec.hosts);
   return (spec.tls ?? []).flatMap((route, index) => {
-    const at = `${fieldPath(path, 'tls')}[${index}]`;
+    const tlsPath = `${fieldPath(path, 'tls')}[${index}]`;
     const outside = route.match.flatMap((match, matchIndex) =>
       match.sniHosts.flatMap((sni, sniIndex) =>
         mostSpecific(sni, hosts) !== undefined
           ? []
           : [
               violation.fieldError(
-                `${at}.match[${matchIndex}].sniHosts[${sniIndex}]`,
+                `${tlsPath}.match[${matchIndex}].sniHosts[${sniIndex}]`,
                 violation.unknownReference(`${sni} is not one of spec.hosts`, sni),
               ),
             ],
       ),
     );
     return [
-      ...violation.errorsAt(fieldPath(at, 'route'), route.route === undefined ? violation.missing() : undefined),
+      ...violation.errorsAt(fieldPath(tlsPath, 'route'), route.route === undefined ? violation.missing() : undefined),
       ...outside,
     ];
   });

@@ -16,14 +16,14 @@ export function sizeErrors(spec: VirtualService, path: string): FieldError[] {
   const { hosts } = spec;
   return fields.flatMap((field) => {
     const routes: readonly Route[] = spec[field] ?? [];
-    const at = fieldPath(path, field);
+    const routesPath = fieldPath(path, field);
     const matches = sum(routes, ({ match }) => Math.max(match?.length ?? 0, 1));
     const destinations = sum(routes, ({ route, mirrors }) => (route?.length ?? 0) + (mirrors?.length ?? 0));
-    const ofHosts = `routes of all hosts (hosts x matches, each counted once for each ${unitBytes} bytes)`;
+    const hostsLimitText = `routes of all hosts (hosts x matches, each counted once for each ${unitBytes} bytes)`;
     return [
-      ...limitErrors(at, matches, maxRouteMatches, 'matches of all routes'),
-      ...limitErrors(at, hosts.length * sum(routes, routeUnits), maxHostRoutes, ofHosts),
-      ...limitErrors(at, destinations, maxRouteDestinations, 'destinations of all routes'),
+      ...limitErrors(routesPath, matches, maxRouteMatches, 'matches of all routes'),
+      ...limitErrors(routesPath, hosts.length * sum(routes, routeUnits), maxHostRoutes, hostsLimitText),
+      ...limitErrors(routesPath, destinations, maxRouteDestinations, 'destinations of all routes'),
     ];
   });
 }
@@ -36,7 +36,7 @@ export function virtualServiceUnits(spec: VirtualService): number {
 /** Units of one route for one host: one Envoy route per match, which contains everything except the other matches. */
 export function routeUnits({ match = [], ...action }: Route): number {
   const bytes = bytesOf(action);
-  return match.length === 0 ? unitsOf(bytes) : sum(match, (one) => unitsOf(bytes + bytesOf(one)));
+  return match.length === 0 ? unitsOf(bytes) : sum(match, (routeMatch) => unitsOf(bytes + bytesOf(routeMatch)));
 }
 
 /** Returns at least one unit. */

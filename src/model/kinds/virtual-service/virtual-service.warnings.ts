@@ -90,8 +90,8 @@ function substitutionViolation(match: string, substitution: string): violation.F
 /** Warns of a literal `*`, which request paths rarely contain, and methods and authorities never; header values may. */
 function literalStars({ http = [] }: V.VirtualService): FieldError[] {
   return http.flatMap(({ match = [] }, index) =>
-    match.flatMap(({ uri = {}, authority = {}, method = {} }, at) => {
-      const path = `http[${index}].match[${at}]`;
+    match.flatMap(({ uri = {}, authority = {}, method = {} }, matchIndex) => {
+      const path = `http[${index}].match[${matchIndex}]`;
       return [
         ...literalTexts(uri).flatMap(([type, text]) =>
           violation.errorsAt(

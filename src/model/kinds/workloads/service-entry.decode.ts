@@ -227,16 +227,18 @@ function resolutionErrors(spec: ServiceEntry, path: string): FieldError[] {
 function staticErrors(spec: ServiceEntry, endpoint: WorkloadEntry, path: string): FieldError[] {
   const { address } = endpoint;
   if (hasUnixScheme(address)) {
-    const one = spec.ports.length === 1;
+    const hasOnePort = spec.ports.length === 1;
     return violation.errorsAt(
       fieldPath(path, 'address'),
-      one ? undefined : violation.conflict('must not be a unix socket unless the ServiceEntry has exactly one port'),
+      hasOnePort
+        ? undefined
+        : violation.conflict('must not be a unix socket unless the ServiceEntry has exactly one port'),
     );
   }
-  const known = address === '' || isIpAddress(address);
+  const isValidAddress = address === '' || isIpAddress(address);
   return violation.errorsAt(
     fieldPath(path, 'address'),
-    known ? undefined : violation.mustBe('an IP address with resolution STATIC', address),
+    isValidAddress ? undefined : violation.mustBe('an IP address with resolution STATIC', address),
   );
 }
 
@@ -318,14 +320,17 @@ export function waypointErrors(
 }
 
 function endpointPortErrors(spec: ServiceEntry, path: string): FieldError[] {
-  const known = new Set(spec.ports.map((item) => item.name));
+  const knownPortNames = new Set(spec.ports.map((item) => item.name));
   return (spec.endpoints ?? []).flatMap((endpoint, index) =>
     Object.keys(endpoint.ports ?? {})
-      .filter((portName) => !known.has(portName))
+      .filter((portName) => !knownPortNames.has(portName))
       .map((portName) =>
         violation.fieldError(
           fieldPath(`${endpointsPath(path, index)}.ports`, portName),
-          violation.unknownReference(`is not the name of a port of the object (${[...known].join(', ')})`, portName),
+          violation.unknownReference(
+            `is not the name of a port of the object (${[...knownPortNames].join(', ')})`,
+            portName,
+          ),
         ),
       ),
   );

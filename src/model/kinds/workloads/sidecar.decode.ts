@@ -82,22 +82,22 @@ const ingressListener: Decoder<IngressListener> = refine(
 );
 
 function ingressTlsErrors(listener: IngressListener, path: string): FieldError[] {
-  const at = fieldPath(path, 'tls');
+  const tlsPath = fieldPath(path, 'tls');
   const { tls, port } = listener;
   const carriesBytes = isTcp(port.protocol) && !isTls(port.protocol);
   return [
     ...violation.errorsAt(
-      at,
+      tlsPath,
       carriesBytes
         ? violation.excluded(`with protocol ${port.protocol}: use protocol TLS for a byte stream behind TLS`)
         : undefined,
     ),
     ...violation.errorsAt(
-      `${at}.httpsRedirect`,
+      `${tlsPath}.httpsRedirect`,
       tls?.httpsRedirect === true ? violation.unsupported('is not supported for sidecars') : undefined,
     ),
     ...violation.errorsAt(
-      `${at}.mode`,
+      `${tlsPath}.mode`,
       tls?.mode !== 'SIMPLE' && tls?.mode !== 'MUTUAL' && tls?.mode !== 'OPTIONAL_MUTUAL'
         ? violation.unknownValue(['SIMPLE', 'MUTUAL', 'OPTIONAL_MUTUAL'], tls?.mode)
         : undefined,
@@ -177,8 +177,8 @@ function defaultEndpointViolation(endpoint: string): violation.FieldViolation | 
 function egressHostViolation(text: string): violation.FieldViolation | undefined {
   const [namespace, host, ...more] = text.split('/');
   if (host === undefined || more.length > 0) return violation.mustBe('namespace/host, such as "*/*" or "./*"', text);
-  const named = namespace!.replace(/^~/, '');
-  if (namespace !== '~' && named !== '*' && named !== '.' && !isDnsLabel(named)) {
+  const namespaceName = namespace!.replace(/^~/, '');
+  if (namespace !== '~' && namespaceName !== '*' && namespaceName !== '.' && !isDnsLabel(namespaceName)) {
     return violation.mustBe(
       'a host with a namespace, "*" or "." before the slash, or "~" and one of these to exclude it',
       namespace,

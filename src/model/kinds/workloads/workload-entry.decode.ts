@@ -40,17 +40,20 @@ export const workloadEntry: Decoder<WorkloadEntry> = inSchema(
 
 function workloadEntryErrors(entry: WorkloadEntry, path: string): FieldError[] {
   const { address } = entry;
-  const at = fieldPath(path, 'address');
+  const addressPath = fieldPath(path, 'address');
   if (address === '')
-    return violation.errorsAt(at, entry.network ? undefined : violation.missing('unless network is set'));
+    return violation.errorsAt(addressPath, entry.network ? undefined : violation.missing('unless network is set'));
   if (isUnixAddress(address)) {
-    const named = Object.keys(entry.ports ?? {}).length > 0;
-    return violation.errorsAt(fieldPath(path, 'ports'), named ? violation.excluded('with a unix address') : undefined);
+    const hasPorts = Object.keys(entry.ports ?? {}).length > 0;
+    return violation.errorsAt(
+      fieldPath(path, 'ports'),
+      hasPorts ? violation.excluded('with a unix address') : undefined,
+    );
   }
-  const known = isIpAddress(address) || isHostname(address);
+  const isValidAddress = isIpAddress(address) || isHostname(address);
   return violation.errorsAt(
-    at,
-    known
+    addressPath,
+    isValidAddress
       ? undefined
       : violation.mustBe('an IP address, a host name or unix:///PATH', address, { hint: relativeSocketHint(address) }),
   );

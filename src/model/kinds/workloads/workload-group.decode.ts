@@ -66,9 +66,9 @@ export const readinessProbe: Decoder<ReadinessProbe> = inSchema(
       grpc: optional(struct<{ service?: string; port: number }>({ service: optional(text), port: required(port) })),
     }),
     (value, path) => {
-      const given = methods.filter((method) => value[method] !== undefined);
-      if (given.length === 1) return [];
-      return [violation.fieldError(path, violation.choice(methods, given))];
+      const setMethods = methods.filter((method) => value[method] !== undefined);
+      if (setMethods.length === 1) return [];
+      return [violation.fieldError(path, violation.choice(methods, setMethods))];
     },
   ),
   exactlyOneOf(methods),

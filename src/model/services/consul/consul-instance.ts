@@ -44,8 +44,8 @@ export function worstHealth(statuses: Iterable<ConsulHealth | undefined>): Consu
 }
 
 export function withChecks(instance: ConsulInstance, checks: ConsulChecks): ConsulInstance {
-  const ofNode = checks.get(instance.node.name);
-  if (ofNode === undefined) return instance;
-  const health = worstHealth([instance.health, ofNode.get(instance.id), ofNode.get('')]);
+  const nodeChecks = checks.get(instance.node.name);
+  if (nodeChecks === undefined) return instance;
+  const health = worstHealth([instance.health, nodeChecks.get(instance.id), nodeChecks.get('')]);
   return health === instance.health ? instance : { ...instance, health };
 }

@@ -51,17 +51,17 @@ export function convertConsulService(instances: readonly ConsulInstance[], optio
   const invalid = nameProblem(first.service);
   if (invalid !== undefined) return { endpoints: [], problems: [invalid] };
   const problems = new Set<string>();
-  const served = ordered.filter((instance) => isReachable(instance, problems));
-  const ports = portsOf(served, problems);
+  const servedInstances = ordered.filter((instance) => isReachable(instance, problems));
+  const ports = portsOf(servedInstances, problems);
   if (ports.length === 0) return { endpoints: [], problems: [...problems] };
   const byNumber = new Map(ports.map((port) => [port.number, port.name]));
-  const endpoints = served.flatMap((instance) => endpointOf(instance, byNumber.get(instance.port)!, options));
-  const isByName = served.some((instance) => !isIpAddress(addressOf(instance)));
+  const endpoints = servedInstances.flatMap((instance) => endpointOf(instance, byNumber.get(instance.port)!, options));
+  const isByName = servedInstances.some((instance) => !isIpAddress(addressOf(instance)));
   const service: Service = {
     ...{ hostname: consulHostname(first.service), namespace: consulNamespace },
     ...{ defaultAddress: '0.0.0.0', addresses: [], ports, serviceAccounts: [], creationTime: 0, labels: {} },
     resolution: isByName ? 'DNSLB' : 'ClientSideLB',
-    meshExternal: served.some(({ meta }) => (meta.external ?? '') !== ''),
+    meshExternal: servedInstances.some(({ meta }) => (meta.external ?? '') !== ''),
     exportTo: exportSet(consulNamespace, undefined, options.defaultServiceExportTo, options),
     registry: 'Consul',
     origin: { kind: 'Consul', namespace: consulNamespace, name: first.service },
@@ -91,19 +91,19 @@ function portsOf(instances: readonly ConsulInstance[], problems: Set<string>): r
   const protocols = new Map<number, { readonly name: string; readonly protocol: ApplicationProtocol }>();
   for (const { port, meta } of instances) {
     const declaredProtocol = protocolIn(meta, port, problems);
-    const known = protocols.get(port);
-    if (known === undefined) protocols.set(port, declaredProtocol);
-    else if (known.name !== declaredProtocol.name)
+    const knownProtocol = protocols.get(port);
+    if (knownProtocol === undefined) protocols.set(port, declaredProtocol);
+    else if (knownProtocol.name !== declaredProtocol.name)
       problems.add(
-        `instances disagree on the protocol of port ${port}: ${known.name} is used, not ${declaredProtocol.name}`,
+        `instances disagree on the protocol of port ${port}: ${knownProtocol.name} is used, not ${declaredProtocol.name}`,
       );
   }
-  const taken = new Set<string>();
+  const takenNames = new Set<string>();
   return [...protocols]
     .toSorted(([a], [b]) => a - b)
     .map(([number, { name: base, protocol }]) => {
-      const name = taken.has(base) ? `${base}-${number}` : base;
-      taken.add(base);
+      const name = takenNames.has(base) ? `${base}-${number}` : base;
+      takenNames.add(base);
       return { name, number, protocol };
     });
 }
@@ -160,8 +160,8 @@ export function labelsOf({ tags, meta }: ConsulInstance): Readonly<Record<string
 /** Reads the locality from labels, else from the service, else from the node. The region defaults to the datacenter. */
 export function consulLocality(instance: ConsulInstance, labels: Readonly<Record<string, string>>): string {
   const { node } = instance;
-  const known = instance.locality ?? node.locality;
-  return localityOf(labels, known ? joinLocality(known.region, known.zone) : node.datacenter);
+  const knownLocality = instance.locality ?? node.locality;
+  return localityOf(labels, knownLocality ? joinLocality(knownLocality.region, knownLocality.zone) : node.datacenter);
 }
 
 function quoted(text: string): string {

@@ -10,6 +10,6 @@ export function isDiscovered(
 ): boolean {
   if (selectors.length === 0) return true;
   // A namespace without a known object has only this label, with which clusters label each namespace.
-  const known = { 'kubernetes.io/metadata.name': namespace, ...labels };
-  return selectors.some((selector) => selectsLabels(selector, known));
+  const namespaceLabels = { 'kubernetes.io/metadata.name': namespace, ...labels };
+  return selectors.some((selector) => selectsLabels(selector, namespaceLabels));
 }

@@ -53,8 +53,8 @@ export class KubernetesLookup implements ProxyLookup {
   podOf({ name, configNamespace: namespace, ipAddresses }: PodSubject): Workload | undefined {
     const suffix = `.${namespace}`;
     const podName = name.endsWith(suffix) ? name.slice(0, -suffix.length) : undefined;
-    const named = podName && this.#facts.pods.get(`${namespace}/${podName}`);
-    if (named) return named;
+    const namedPod = podName && this.#facts.pods.get(`${namespace}/${podName}`);
+    if (namedPod) return namedPod;
     for (const address of ipAddresses) {
       const pod = onlyPodAt(this.#facts.podsByAddress, namespace, address);
       if (pod !== undefined) return pod;

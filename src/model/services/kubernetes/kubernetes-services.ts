@@ -208,14 +208,14 @@ export class KubernetesServices {
 
   /** Returns whether the set of namespaces or the cluster's network changed. */
   #applyNamespaces(changes: readonly ConfigObjectChange<Config>[]): boolean {
-    const changed = changes.filter(({ key }) => key.kind === 'Namespace');
-    if (changed.length === 0) return false;
-    const names = changed.map(({ key }) => key.name);
+    const changedNamespaces = changes.filter(({ key }) => key.kind === 'Namespace');
+    if (changedNamespaces.length === 0) return false;
+    const names = changedNamespaces.map(({ key }) => key.name);
     const previousVisibility = names.map(this.#isVisible).join();
     const { systemNamespace, networks, clusterId } = this.#options;
     const label = (): string => this.#namespaces.get(systemNamespace)?.labels['topology.istio.io/network'] ?? '';
     const oldLabel = label();
-    for (const { key, current } of changed) {
+    for (const { key, current } of changedNamespaces) {
       if (current === undefined) this.#namespaces.delete(key.name);
       else this.#namespaces.set(key.name, current);
     }
@@ -304,7 +304,7 @@ export class KubernetesServices {
     const service = services[0]!;
     const selects = hasSelector(config);
     const isName = service.resolution === 'Alias';
-    const found = sliceEndpoints(isName ? [] : this.#slices.of(id), {
+    const endpointsOfSlices = sliceEndpoints(isName ? [] : this.#slices.of(id), {
       namespace,
       hasSelector: selects,
       publishNotReady: spec.spec.publishNotReadyAddresses,
@@ -323,12 +323,20 @@ export class KubernetesServices {
       },
     });
     const selected = selects && !config.isWithoutEndpoints ? this.#selectedWorkloads(config) : [];
-    const endpoints = keptEndpoints([...found.endpoints, ...selected], previous.endpoints);
+    const endpoints = keptEndpoints([...endpointsOfSlices.endpoints, ...selected], previous.endpoints);
     const foreign = selects ? keptEndpoints(selected, previous.foreign) : endpoints;
     const item = { hostname: service.hostname, ports: spec.spec.ports };
     const selecting = isSame ? previous.selecting : selects ? { id, selector: spec.spec.selector!, item } : undefined;
     return {
-      ...{ config, services, endpoints, foreign, uses, pending: found.pending, bare: found.bare },
+      ...{
+        config,
+        services,
+        endpoints,
+        foreign,
+        uses,
+        pending: endpointsOfSlices.pending,
+        bare: endpointsOfSlices.bare,
+      },
       ...(selecting && { selecting }),
     };
   }

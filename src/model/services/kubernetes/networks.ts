@@ -7,24 +7,26 @@ import type { MeshNetworks } from '../../mesh/mesh-networks.ts';
 
 export class ClusterNetworks {
   /** Network of all addresses in the cluster; empty if not configured. */
-  readonly #ofCluster: string;
+  readonly #clusterNetwork: string;
   readonly #ranges: readonly { readonly network: string; readonly range: BlockList }[];
 
   /** @param label of the system namespace; empty if absent */
   constructor(networks: MeshNetworks, clusterId: string, label: string) {
     const all = Object.entries(networks.networks);
-    const named = all.find(([, { endpoints }]) => endpoints.some(({ fromRegistry }) => fromRegistry === clusterId));
+    const registryNetwork = all.find(([, { endpoints }]) =>
+      endpoints.some(({ fromRegistry }) => fromRegistry === clusterId),
+    );
     const ranges = all.flatMap(([network, { endpoints }]) =>
       endpoints.flatMap(({ fromCidr }) => (fromCidr === undefined ? [] : [{ network, range: rangeOf(fromCidr) }])),
     );
-    this.#ofCluster = label || (named?.[0] ?? '');
-    this.#ranges = this.#ofCluster === '' ? ranges : [];
+    this.#clusterNetwork = label || (registryNetwork?.[0] ?? '');
+    this.#ranges = this.#clusterNetwork === '' ? ranges : [];
   }
 
   of(address: string, labels: Readonly<Record<string, string>> = {}): string {
     const label = labels['topology.istio.io/network'];
     if (label) return label;
-    if (this.#ofCluster !== '') return this.#ofCluster;
+    if (this.#clusterNetwork !== '') return this.#clusterNetwork;
     const family = isIPv6(address) ? 'ipv6' : 'ipv4';
     return this.#ranges.find(({ range }) => range.check(address, family))?.network ?? '';
   }

@@ -52,8 +52,10 @@ function portsOf({ containers, initContainers }: KubernetesPod['spec']): Kuberne
 
 /** Selects the first TCP port of each name, else the first port, as Kubernetes does (kubernetes#54213). */
 export function portsByName(ports: readonly KubernetesContainerPort[]): Readonly<Record<string, number>> {
-  const named = ports.filter(({ name }) => name !== '');
-  const { tcp = [], others = [] } = Object.groupBy(named, ({ protocol }) => (protocol === 'TCP' ? 'tcp' : 'others'));
+  const namedPorts = ports.filter(({ name }) => name !== '');
+  const { tcp = [], others = [] } = Object.groupBy(namedPorts, ({ protocol }) =>
+    protocol === 'TCP' ? 'tcp' : 'others',
+  );
   // Reversed, because fromEntries keeps the last entry of a name.
   return Object.fromEntries([...tcp, ...others].reverse().map(({ name, containerPort }) => [name, containerPort]));
 }
@@ -87,7 +89,7 @@ function withTopology(
   { locality, clusterId, network, nodeName }: Topology,
 ): Readonly<Record<string, string>> {
   const [region = '', zone = '', subzone = ''] = locality.split('/');
-  const known = {
+  const localityLabels = {
     'topology.kubernetes.io/region': region,
     'topology.kubernetes.io/zone': zone,
     'topology.istio.io/subzone': subzone,
@@ -95,7 +97,7 @@ function withTopology(
     'topology.istio.io/network': network,
     'kubernetes.io/hostname': nodeName,
   };
-  return { ...labels, ...Object.fromEntries(Object.entries(known).filter(([, value]) => value !== '')) };
+  return { ...labels, ...Object.fromEntries(Object.entries(localityLabels).filter(([, value]) => value !== '')) };
 }
 
 /** Derives `web` from the pod names `web-5d9c7b-x2x4q` and `web-0`, and from labels. */

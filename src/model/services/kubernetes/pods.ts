@@ -54,8 +54,8 @@ export class Pods {
   /** Stores a pod; {@link renew} then builds its workload. */
   putPod(id: string, config: Config<KubernetesPod> | undefined): void {
     this.#podList = undefined;
-    const nodesOf = (one: Config<KubernetesPod> | undefined): ReadonlySet<string> =>
-      new Set(one === undefined ? [] : [one.spec.spec.nodeName]);
+    const nodesOf = (podConfig: Config<KubernetesPod> | undefined): ReadonlySet<string> =>
+      new Set(podConfig === undefined ? [] : [podConfig.spec.spec.nodeName]);
     this.#onNode.put(id, nodesOf(this.#objects.get(id)), nodesOf(config));
     if (config === undefined) this.#objects.delete(id);
     else this.#objects.set(id, config);

@@ -6,25 +6,25 @@ import { type Endpoints, slicesOf } from '../../kinds/kubernetes/endpoints.ts';
 /** IDs have the form `namespace/name`. */
 export class ServiceSlices {
   readonly #slices = new Map<string, Config<EndpointSlice>>();
-  readonly #ofService = new Map<string, Map<string, Config<EndpointSlice>>>();
+  readonly #slicesByService = new Map<string, Map<string, Config<EndpointSlice>>>();
   readonly #endpoints = new Map<string, Config<Endpoints>>();
 
   /** Returns the previous and current services of the slice. */
   put(id: string, current: Config<EndpointSlice> | undefined): string[] {
     const touched: string[] = [];
     const previous = this.#slices.get(id);
-    const [old, now] = [previous && serviceOfSlice(previous), current && serviceOfSlice(current)];
+    const [previousService, now] = [previous && serviceOfSlice(previous), current && serviceOfSlice(current)];
     put(this.#slices, id, current);
-    if (old !== undefined) {
-      touched.push(old);
-      const slices = this.#ofService.get(old);
+    if (previousService !== undefined) {
+      touched.push(previousService);
+      const slices = this.#slicesByService.get(previousService);
       slices?.delete(id);
-      if (slices?.size === 0) this.#ofService.delete(old);
+      if (slices?.size === 0) this.#slicesByService.delete(previousService);
     }
     if (now !== undefined && current !== undefined) {
       touched.push(now);
-      const slices = this.#ofService.get(now) ?? new Map<string, Config<EndpointSlice>>();
-      this.#ofService.set(now, slices.set(id, current));
+      const slices = this.#slicesByService.get(now) ?? new Map<string, Config<EndpointSlice>>();
+      this.#slicesByService.set(now, slices.set(id, current));
     }
     return touched;
   }
@@ -43,7 +43,7 @@ export class ServiceSlices {
 
   /** Returns a service's EndpointSlices, else its Endpoints, because a cluster has both. */
   of(service: string): readonly EndpointSlice[] {
-    const slices = [...(this.#ofService.get(service) ?? [])].sort(([a], [b]) => (a < b ? -1 : 1));
+    const slices = [...(this.#slicesByService.get(service) ?? [])].sort(([a], [b]) => (a < b ? -1 : 1));
     if (slices.length > 0) return slices.map(([, { spec }]) => spec);
     const endpoints = this.#endpoints.get(service);
     return endpoints === undefined ? [] : slicesOf(endpoints.spec);

@@ -33,16 +33,16 @@ export function sliceEndpoints(slices: readonly EndpointSlice[], context: SliceC
     // Skips host names, which DNS servers resolve instead of proxies.
     if (slice.addressType === 'FQDN') continue;
     const ports = portsOf(slice);
-    for (const given of slice.endpoints) {
-      const health = healthOf(given.conditions, context);
-      for (const address of given.addresses) {
-        const found = templateOf(given, address, context);
-        if (found.template === undefined) {
-          pending.push(found.pod!);
+    for (const sliceEndpoint of slice.endpoints) {
+      const health = healthOf(sliceEndpoint.conditions, context);
+      for (const address of sliceEndpoint.addresses) {
+        const templateResult = templateOf(sliceEndpoint, address, context);
+        if (templateResult.template === undefined) {
+          pending.push(templateResult.pod!);
           continue;
         }
-        if (found.pod === undefined && context.hasSelector) bare.push(address);
-        const { template } = found;
+        if (templateResult.pod === undefined && context.hasSelector) bare.push(address);
+        const { template } = templateResult;
         const portEndpoints = ports.map(({ name, port }) => ({
           ...template,
           address,
@@ -50,28 +50,36 @@ export function sliceEndpoints(slices: readonly EndpointSlice[], context: SliceC
           port,
           servicePortName: name,
         }));
-        const known = endpoints.get(address);
-        endpoints.set(address, known === undefined ? portEndpoints : joined(known, portEndpoints));
+        const knownEndpoints = endpoints.get(address);
+        endpoints.set(address, knownEndpoints === undefined ? portEndpoints : joined(knownEndpoints, portEndpoints));
       }
     }
   }
   const all: Endpoint[] = [];
-  for (const ofAddress of endpoints.values()) for (const endpoint of ofAddress.values()) all.push(endpoint);
+  for (const addressEndpoints of endpoints.values())
+    for (const endpoint of addressEndpoints.values()) all.push(endpoint);
   return { endpoints: all, pending, bare };
 }
 
 /** Removes duplicates, and entries without a number, which mean all ports. */
 function portsOf({ ports }: EndpointSlice): { readonly name: string; readonly port: number }[] {
-  const known = ports.flatMap(({ name, port }) => (port === undefined ? [] : [{ name, port }]));
-  return [...new Map(known.map((one) => [`${one.name}|${one.port}`, one])).values()];
+  const numberedPorts = ports.flatMap(({ name, port }) => (port === undefined ? [] : [{ name, port }]));
+  return [
+    ...new Map(
+      numberedPorts.map((numberedPort) => [`${numberedPort.name}|${numberedPort.port}`, numberedPort]),
+    ).values(),
+  ];
 }
 
 /** Endpoints of one address. A map by ID only if several slices contain the address, which is rare. */
 type OfAddress = readonly Endpoint[] | Map<string, Endpoint>;
 
 /** Merges endpoints: while an address moves between slices, both contain it and one may be outdated. The cost is proportional to `more`. */
-function joined(known: OfAddress, more: readonly Endpoint[]): Map<string, Endpoint> {
-  const byId = known instanceof Map ? known : new Map(known.map((endpoint) => [endpointId(endpoint), endpoint]));
+function joined(knownEndpoints: OfAddress, more: readonly Endpoint[]): Map<string, Endpoint> {
+  const byId =
+    knownEndpoints instanceof Map
+      ? knownEndpoints
+      : new Map(knownEndpoints.map((endpoint) => [endpointId(endpoint), endpoint]));
   for (const endpoint of more) {
     const id = endpointId(endpoint);
     const existing = byId.get(id);
@@ -82,23 +90,25 @@ function joined(known: OfAddress, more: readonly Endpoint[]): Map<string, Endpoi
 }
 
 function templateOf(
-  given: SliceEndpoint,
+  sliceEndpoint: SliceEndpoint,
   address: string,
   context: SliceContext,
 ): { readonly pod?: string; readonly template?: EndpointTemplate } {
   // Computed lazily, because most addresses are pods.
-  const bare = () => ({ template: context.templateAt(address, given.nodeName) });
+  const bare = () => ({ template: context.templateAt(address, sliceEndpoint.nodeName) });
   if (!context.hasSelector) return bare();
-  const { targetRef } = given;
+  const { targetRef } = sliceEndpoint;
   if (targetRef?.kind === 'Pod' && targetRef.name !== '') {
     const namespace = targetRef.namespace || context.namespace;
     // A Service selects only pods of its own namespace. Identities of other pods must not become valid for this service.
     if (namespace !== context.namespace) return bare();
     const pod = context.podNamed(targetRef.name);
-    return { pod: `${namespace}/${targetRef.name}`, ...(pod && { template: withHostname(pod, given) }) };
+    return { pod: `${namespace}/${targetRef.name}`, ...(pod && { template: withHostname(pod, sliceEndpoint) }) };
   }
   const pod = context.podAt(address);
-  return pod === undefined ? bare() : { pod: `${pod.namespace}/${pod.name}`, template: withHostname(pod, given) };
+  return pod === undefined
+    ? bare()
+    : { pod: `${pod.namespace}/${pod.name}`, template: withHostname(pod, sliceEndpoint) };
 }
 
 /** Adds the host name, which a slice contains for pods of a headless service. */

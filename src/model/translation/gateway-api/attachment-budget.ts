@@ -30,27 +30,27 @@ export class AttachmentBudget {
     const share = this.#shares.get(name) ?? new Map<Config<RouteObject>, Attached>();
     this.#shares.set(name, share);
     const { units, matches } = sizeOf(route);
-    const known = share.get(route) ?? { config: route, cost: 0, matches: 0 };
-    share.set(route, known);
-    known.cost += hosts * units;
-    known.matches += hosts * matches;
+    const routeCost = share.get(route) ?? { config: route, cost: 0, matches: 0 };
+    share.set(route, routeCost);
+    routeCost.cost += hosts * units;
+    routeCost.matches += hosts * matches;
   }
 
   /** Determines the routes that exceed the limit. Call it after adding all routes. */
   apply(): RoutesBeyondLimit {
-    const limited = new Map<string, ReadonlyMap<Config<RouteObject>, Limited>>();
+    const limitedRoutes = new Map<string, ReadonlyMap<Config<RouteObject>, Limited>>();
     for (const [name, share] of this.#shares) {
       const beyond = beyondLimit(share.values(), maxAttachedMatches);
       const closable = beyond.map(({ config, matches }) => ({ config, cost: matches }));
       const detached = new Set(beyondLimit(closable, maxAttachedMatches).map(({ config }) => config));
       if (beyond.length === 0) continue;
       const attachmentOf = (config: Config<RouteObject>) => (detached.has(config) ? 'detached' : 'closed');
-      limited.set(
+      limitedRoutes.set(
         name,
         new Map(beyond.map(({ config, cost }) => [config, { cost, attachment: attachmentOf(config) }])),
       );
     }
-    return new RoutesBeyondLimit(limited);
+    return new RoutesBeyondLimit(limitedRoutes);
   }
 }
 
@@ -60,15 +60,15 @@ interface Limited {
 }
 
 export class RoutesBeyondLimit {
-  readonly #limited: ReadonlyMap<string, ReadonlyMap<Config<RouteObject>, Limited>>;
+  readonly #limitedRoutes: ReadonlyMap<string, ReadonlyMap<Config<RouteObject>, Limited>>;
 
-  constructor(limited: ReadonlyMap<string, ReadonlyMap<Config<RouteObject>, Limited>>) {
-    this.#limited = limited;
+  constructor(limitedRoutes: ReadonlyMap<string, ReadonlyMap<Config<RouteObject>, Limited>>) {
+    this.#limitedRoutes = limitedRoutes;
   }
 
   /** Number of routes that are detached from at least one of their parents. */
   get size(): number {
-    return new Set([...this.#limited.values()].flatMap((routes) => [...routes.keys()])).size;
+    return new Set([...this.#limitedRoutes.values()].flatMap((routes) => [...routes.keys()])).size;
   }
 
   attachmentOf(route: Config<RouteObject>, parentNamespace: string | undefined): Attachment {
@@ -80,22 +80,22 @@ export class RoutesBeyondLimit {
    * @returns `undefined` if it is attached
    */
   messageFor(route: Config<RouteObject>, parentNamespace: string | undefined): string | undefined {
-    const limited = this.#of(route, parentNamespace);
-    if (limited === undefined) return undefined;
+    const limitedRoute = this.#of(route, parentNamespace);
+    if (limitedRoute === undefined) return undefined;
     const parents = parentNamespace === undefined ? 'Services' : `Gateways of namespace ${parentNamespace}`;
     const effect =
-      limited.attachment === 'closed'
+      limitedRoute.attachment === 'closed'
         ? 'requests for the route get 503'
         : 'the route is not attached, and its requests go to other routes';
     return (
-      `${effect}: it has ${limited.cost} translated matches (matches x hosts x listeners, each counted once for each kB), and the limit for all ` +
+      `${effect}: it has ${limitedRoute.cost} translated matches (matches x hosts x listeners, each counted once for each kB), and the limit for all ` +
       `routes of namespace ${route.namespace} at ${parents} is ${maxAttachedMatches} (LIMIT_EXCEEDED): ` +
       'reduce matches, hostnames or headers, or select a listener with sectionName'
     );
   }
 
   #of(route: Config<RouteObject>, parentNamespace: string | undefined): Limited | undefined {
-    return this.#limited.get(shareOf(route, parentNamespace))?.get(route);
+    return this.#limitedRoutes.get(shareOf(route, parentNamespace))?.get(route);
   }
 }
 
@@ -117,8 +117,8 @@ interface Size {
 const sizes = new WeakMap<Config<RouteObject>, Size>();
 
 function sizeOf(route: Config<RouteObject>): Size {
-  const known = sizes.get(route);
-  if (known !== undefined) return known;
+  const cachedSize = sizes.get(route);
+  if (cachedSize !== undefined) return cachedSize;
   const { rules } = route.spec;
   const size = {
     units: rules.reduce((sum, { matches, ...rule }) => sum + routeUnits({ ...rule, match: matches }), 0),

@@ -64,41 +64,41 @@ export function* attaching(
     const { parentRefs } = route.spec;
     if (parentRefs.length === 0)
       context.warn(route, 'parentRefs', 'the list is empty, so the route does not apply: set a Gateway or Service');
-    const known = new Set<KnownListener>();
+    const attachedListeners = new Set<KnownListener>();
     for (const [index, parent] of parentRefs.entries()) {
       const warn = (message: string, about?: TranslationWarning): void =>
         context.warn(route, `parentRefs[${index}]`, message, about);
       if (parent.group === gatewayApiGroup && parent.kind === 'Gateway') {
         const gatewayNamespace = parent.namespace ?? route.namespace;
-        const found = atGateway(route, parent, gateways, context);
-        if (found === 'no gateway') {
+        const gatewayAttachment = atGateway(route, parent, gateways, context);
+        if (gatewayAttachment === 'no gateway') {
           const advice = 'correct the name, or create the Gateway';
           warn(`there is no Gateway ${gatewayNamespace}/${parent.name}: ${advice}`, {
             ...{ code: 'GATEWAY_NOT_FOUND', absent: { kind: 'KubernetesGateway', namespace: gatewayNamespace } },
           });
         }
-        if (typeof found === 'string') onOutcome?.(route, index, 'foreign');
-        else if ('reason' in found) {
-          warn(found.message);
-          onOutcome?.(route, index, found);
+        if (typeof gatewayAttachment === 'string') onOutcome?.(route, index, 'foreign');
+        else if ('reason' in gatewayAttachment) {
+          warn(gatewayAttachment.message);
+          onOutcome?.(route, index, gatewayAttachment);
         } else {
           attached.push({ route, index, gatewayNamespace });
-          for (const attachment of found) {
-            if (known.has(attachment.listener)) continue;
-            known.add(attachment.listener);
+          for (const attachment of gatewayAttachment) {
+            if (attachedListeners.has(attachment.listener)) continue;
+            attachedListeners.add(attachment.listener);
             budget.add(route, gatewayNamespace, attachment.hosts.length);
             toListeners.push(attachment);
           }
         }
       } else if (parent.group === '' && parent.kind === 'Service') {
-        const found = overService(route, parent, context);
-        if ('reason' in found) {
-          warn(found.message, found.about);
-          onOutcome?.(route, index, found);
+        const serviceAttachment = overService(route, parent, context);
+        if ('reason' in serviceAttachment) {
+          warn(serviceAttachment.message, serviceAttachment.about);
+          onOutcome?.(route, index, serviceAttachment);
         } else {
           attached.push({ route, index, gatewayNamespace: undefined });
           budget.add(route, undefined, 1);
-          toServices.push(found);
+          toServices.push(serviceAttachment);
         }
       } else {
         warn(`must be a Gateway or a Service, got ${parent.kind} ${parent.name}`);
@@ -115,17 +115,22 @@ export function* attaching(
   }
   if (beyond.size === 0) return { toListeners, toServices, beyondLimit: 0 };
   return {
-    toListeners: toListeners.flatMap((one) =>
-      limitedAttachment(one, beyond.attachmentOf(one.route, one.listener.gateway.namespace)),
+    toListeners: toListeners.flatMap((attachment) =>
+      limitedAttachment(attachment, beyond.attachmentOf(attachment.route, attachment.listener.gateway.namespace)),
     ),
-    toServices: toServices.flatMap((one) => limitedAttachment(one, beyond.attachmentOf(one.route, undefined))),
+    toServices: toServices.flatMap((attachment) =>
+      limitedAttachment(attachment, beyond.attachmentOf(attachment.route, undefined)),
+    ),
     beyondLimit: beyond.size,
   };
 }
 
-function limitedAttachment<One extends ListenerAttachment | ServiceAttachment>(one: One, how: Attachment): One[] {
+function limitedAttachment<One extends ListenerAttachment | ServiceAttachment>(
+  attachment: One,
+  how: Attachment,
+): One[] {
   if (how === 'detached') return [];
-  return [how === 'closed' ? { ...one, isClosed: true } : one];
+  return [how === 'closed' ? { ...attachment, isClosed: true } : attachment];
 }
 
 function atGateway(
@@ -138,7 +143,7 @@ function atGateway(
   if (gateway === undefined) return 'no gateway';
   // Other controllers report on their Gateways; unknown classes are already reported.
   if (!gateway.isImplementedHere) return 'foreign';
-  const named = namedListeners(gateway.listeners, sectionName, port);
+  const namedByRoute = namedListeners(gateway.listeners, sectionName, port);
   const isOpen = ({ listener }: KnownListener): boolean => {
     const { namespaces, kinds } = listener.allowedRoutes;
     const takesKind =
@@ -151,24 +156,26 @@ function atGateway(
       context.allowsNamespace(namespaces, namespace, route.namespace)
     );
   };
-  const attachments = named.sharing(route.spec.hostnames).flatMap(({ listener, hosts }): ListenerAttachment[] => {
-    if (!isOpen(listener)) return [];
-    // Omits hosts whose requests go to a listener with a narrower hostname.
-    const reachableHosts = [...hosts].filter((host) => !isServedByNarrower(host, listener, gateway.listeners));
-    return reachableHosts.length === 0 ? [] : [{ route, listener, hosts: reachableHosts }];
-  });
+  const attachments = namedByRoute
+    .sharing(route.spec.hostnames)
+    .flatMap(({ listener, hosts }): ListenerAttachment[] => {
+      if (!isOpen(listener)) return [];
+      // Omits hosts whose requests go to a listener with a narrower hostname.
+      const reachableHosts = [...hosts].filter((host) => !isServedByNarrower(host, listener, gateway.listeners));
+      return reachableHosts.length === 0 ? [] : [{ route, listener, hosts: reachableHosts }];
+    });
   if (attachments.length > 0) return attachments;
   const refusal = (reason: ParentRefusal['reason'], message: string): ParentRefusal => ({ reason, message });
-  if (named.listeners.length === 0) {
+  if (namedByRoute.listeners.length === 0) {
     const requested = [sectionName, port !== undefined && `port ${port}`].filter(Boolean).join(' of ');
-    const isNamed = (one: Listener): boolean =>
-      (sectionName ?? one.name) === one.name && (port ?? one.port) === one.port;
+    const isNamed = (candidate: Listener): boolean =>
+      (sectionName ?? candidate.name) === candidate.name && (port ?? candidate.port) === candidate.port;
     const reason = gateway.written.some(isNamed) ? 'NotAllowedByListeners' : 'NoMatchingParent';
     const which = requested === '' ? 'listener' : `listener ${requested}`;
     return refusal(reason, `Gateway ${namespace}/${name} has no valid ${which}`);
   }
   const which = `no matching listener of Gateway ${namespace}/${name}`;
-  if (named.listeners.some(isOpen))
+  if (namedByRoute.listeners.some(isOpen))
     return refusal('NoMatchingListenerHostname', `${which} has a hostname of the route`);
   return refusal(
     'NotAllowedByListeners',
@@ -190,7 +197,7 @@ function overService(
     const about: TranslationWarning = { code: 'HOST_NOT_FOUND', absent: { kind: 'Service', namespace } };
     return { reason, message: `there is no Service ${namespace}/${name}`, about };
   }
-  if (port !== undefined && !service.spec.spec.ports.some((one) => one.port === port)) {
+  if (port !== undefined && !service.spec.spec.ports.some((servicePort) => servicePort.port === port)) {
     return { reason, message: `Service ${namespace}/${name} has no port ${port}`, about: { code: 'PORT_NOT_FOUND' } };
   }
   return { route, service, ...(port !== undefined && { port }) };

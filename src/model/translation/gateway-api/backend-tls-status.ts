@@ -70,8 +70,8 @@ function gatewaysByService(attachments: readonly ListenerAttachment[]): Gateways
       const mirrors = filters.flatMap(({ requestMirror }) => requestMirror?.backendRef ?? []);
       for (const { group, kind, name, namespace = route.namespace } of [...backendRefs, ...mirrors]) {
         if (group !== '' || kind !== 'Service') continue;
-        const known = found.get(`${namespace}/${name}`) ?? new Set();
-        found.set(`${namespace}/${name}`, known.add(listener.gateway));
+        const serviceGateways = found.get(`${namespace}/${name}`) ?? new Set();
+        found.set(`${namespace}/${name}`, serviceGateways.add(listener.gateway));
       }
     }
   }
@@ -100,6 +100,6 @@ function acceptedOf(
 function resolvedRefs({ problems }: BackendTls): GatewayApiCondition {
   const unresolved = problems.filter(({ reason }) => reason !== 'Invalid');
   if (unresolved.length === 0) return condition('ResolvedRefs', true, 'ResolvedRefs', 'all references are resolved');
-  const message = unresolved.map((one) => one.message).join('; ');
+  const message = unresolved.map((unresolvedReference) => unresolvedReference.message).join('; ');
   return condition('ResolvedRefs', false, unresolved[0]!.reason, message);
 }

@@ -26,15 +26,15 @@ export function destinationOf(
 ): Destination | MissingBackend {
   const { group, kind, name, namespace = route.namespace, port } = ref;
   const notGranted = (of: string, service: string): MissingBackend | undefined => {
-    const from = { kind: route.kind, namespace: route.namespace };
+    const referenceSource = { kind: route.kind, namespace: route.namespace };
     const to = { group: '', kind: 'Service', name: service, namespace: of };
-    if (inMesh || context.isGranted(from, to)) return undefined;
-    const missing = `no ReferenceGrant in namespace ${of} allows ${route.kind}s of namespace ${route.namespace} to refer to Service ${service}`;
+    if (inMesh || context.isGranted(referenceSource, to)) return undefined;
+    const missingGrant = `no ReferenceGrant in namespace ${of} allows ${route.kind}s of namespace ${route.namespace} to refer to Service ${service}`;
     const about: TranslationWarning = {
       code: 'REFERENCE_NOT_GRANTED',
       absent: { kind: 'ReferenceGrant', namespace: of },
     };
-    return { reason: 'RefNotPermitted', missing, about };
+    return { reason: 'RefNotPermitted', missing: missingGrant, about };
   };
   if (group === 'networking.istio.io' && kind === 'Hostname') {
     // Short names are qualified here, because the generated object is in the Gateway's namespace.
@@ -58,7 +58,7 @@ export function destinationOf(
     const about: TranslationWarning = { code: 'HOST_NOT_FOUND', absent: { kind: 'Service', namespace } };
     return { reason, missing: `there is no Service ${namespace}/${name}`, about };
   }
-  if (!service.spec.spec.ports.some((one) => one.port === port)) {
+  if (!service.spec.spec.ports.some((servicePort) => servicePort.port === port)) {
     return { reason, missing: `Service ${namespace}/${name} has no port ${port}`, about: { code: 'PORT_NOT_FOUND' } };
   }
   return { host: context.hostOf(namespace, name), port: { number: port! } };

@@ -18,9 +18,9 @@ export function routesForHost(placed: PlacedRoute, host: string): readonly Place
   if (redirect === undefined || !dependsOnHost(placed)) return [placed];
   const { port: _, includesPort: _kept, ...unsaid } = redirect;
   if (!isWildcard(host)) return [{ ...placed, http: { ...http, match, redirect: { ...unsaid, authority: host } } }];
-  const named = match.map((one) => ({ ...one, authority: withPort }));
+  const matchesWithPort = match.map((routeMatch) => ({ ...routeMatch, authority: withPort }));
   return [
-    { ...placed, http: { ...http, match: named, redirect } },
+    { ...placed, http: { ...http, match: matchesWithPort, redirect } },
     { ...placed, http: { ...http, match, redirect: unsaid } },
   ];
 }

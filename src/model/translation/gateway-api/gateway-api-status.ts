@@ -41,7 +41,7 @@ export function* computingGatewayApiStatus(
   isOfOthers: (gateway: Config) => boolean = () => false,
 ): Steps<GatewayApiStatus> {
   const context = new TranslationContext(sources, domain);
-  const known = new Map<string, KnownGateway>();
+  const knownGateways = new Map<string, KnownGateway>();
   const otherRevisions = new Set<string>();
   const isAtOthers = ({ namespace, spec }: Config<RouteObject>, index: number): boolean => {
     const parent = spec.parentRefs[index]!;
@@ -49,19 +49,19 @@ export function* computingGatewayApiStatus(
   };
   for (const gateway of sources.KubernetesGateway) {
     // Includes Gateways of other revisions, whose attached routes count towards the limit, as in the translation.
-    known.set(keyOf(gateway), knownGateway(gateway, context));
+    knownGateways.set(keyOf(gateway), knownGateway(gateway, context));
     if (isOfOthers(gateway)) otherRevisions.add(keyOf(gateway));
     yield;
   }
   const outcomes = new Map<Config, ParentOutcome[]>();
   const { toListeners } = yield* attaching(
     [...routesIn(sources), ...l4RoutesIn(sources)],
-    known,
+    knownGateways,
     context,
-    (route, index, outcome) => {
-      const ofRoute = outcomes.get(route) ?? [];
-      ofRoute[index] = isAtOthers(route, index) ? 'foreign' : outcome;
-      outcomes.set(route, ofRoute);
+    (route, index, parentOutcome) => {
+      const routeOutcomes = outcomes.get(route) ?? [];
+      routeOutcomes[index] = isAtOthers(route, index) ? 'foreign' : parentOutcome;
+      outcomes.set(route, routeOutcomes);
     },
   );
   const counts = new Map<KnownListener, number>();
@@ -74,7 +74,7 @@ export function* computingGatewayApiStatus(
   };
   const gateways = new Map<string, GatewayStatus>();
   for (const gateway of sources.KubernetesGateway) {
-    const { isImplementedHere, listeners } = known.get(keyOf(gateway))!;
+    const { isImplementedHere, listeners } = knownGateways.get(keyOf(gateway))!;
     if (isImplementedHere && !otherRevisions.has(keyOf(gateway))) {
       const attached = (listener: KnownListener): number => counts.get(listener) ?? 0;
       gateways.set(keyOf(gateway), gatewayStatusOf(gateway, listeners, attached, statusContext));
@@ -89,7 +89,7 @@ export function* computingGatewayApiStatus(
     }
     return statuses;
   };
-  const configMaps = new Map(sources.ConfigMap.map((one) => [keyOf(one), one]));
+  const configMaps = new Map(sources.ConfigMap.map((configMapObject) => [keyOf(configMapObject), configMapObject]));
   const configMap = (namespace: string, name: string) => configMaps.get(`${namespace}/${name}`);
   return {
     BackendTLSPolicy: backendTlsStatuses(sources.BackendTLSPolicy, toListeners, { configMap }),
@@ -105,10 +105,10 @@ export function* computingGatewayApiStatus(
 function classesOf({ GatewayClass: classes }: GatewayApiStatusSources): ReadonlyMap<string, ClassStatus> {
   const ours = classes.filter(({ spec }) => spec.controllerName === controllerName);
   return new Map(
-    ours.map((one) => [
-      keyOf(one),
+    ours.map((gatewayClass) => [
+      keyOf(gatewayClass),
       {
-        ...(one.generation !== undefined && { generation: one.generation }),
+        ...(gatewayClass.generation !== undefined && { generation: gatewayClass.generation }),
         conditions: [condition('Accepted', true, 'Accepted', 'accepted by this control plane')],
         supportedFeatures,
       },

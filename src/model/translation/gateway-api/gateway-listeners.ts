@@ -31,7 +31,7 @@ export interface KnownGateway {
 
 export const gatewayNameLabel = 'gateway.networking.k8s.io/gateway-name';
 
-const ofRequests = ['HTTPRoute', 'GRPCRoute'];
+const requestRouteKinds = ['HTTPRoute', 'GRPCRoute'];
 const servedProtocols = ['HTTP', 'HTTPS', 'TLS', 'TCP'] as const;
 type ServedProtocol = (typeof servedProtocols)[number];
 export const protocolsServed = 'HTTP, HTTPS, TLS or TCP';
@@ -44,11 +44,11 @@ function isServed(protocol: string): protocol is ServedProtocol {
 export function routeKindsOf({ protocol, tls }: Listener): readonly string[] {
   if (!isServed(protocol)) return [];
   if (protocol === 'TLS') return tls?.mode === 'Passthrough' ? ['TLSRoute'] : ['TLSRoute', 'TCPRoute'];
-  return protocol === 'TCP' ? ['TCPRoute'] : ofRequests;
+  return protocol === 'TCP' ? ['TCPRoute'] : requestRouteKinds;
 }
 
 export function takesRequests({ listener }: KnownListener): boolean {
-  return routeKindsOf(listener) === ofRequests;
+  return routeKindsOf(listener) === requestRouteKinds;
 }
 
 /** Listeners with the same use can share a port, because the client first sends a host name. */
@@ -64,7 +64,7 @@ export function knownGateway(gateway: Config<KubernetesGateway>, context: Transl
     context.warn(gateway, 'gatewayClassName', `there is no GatewayClass ${gatewayClassName}`, about);
   }
   if (!isImplementedHere) return { isImplementedHere, listeners: [], written: listeners };
-  const known = listeners.flatMap((listener, index): KnownListener[] => {
+  const servedListeners = listeners.flatMap((listener, index): KnownListener[] => {
     const path = `listeners[${index}]`;
     const { protocol } = listener;
     if (!isServed(protocol)) {
@@ -88,7 +88,7 @@ export function knownGateway(gateway: Config<KubernetesGateway>, context: Transl
     // Routes are generated in the Gateway's namespace, because it is already decided which namespaces may attach.
     return [{ ...about, server: { port, hosts: [`./${hostname}`], ...(tls && { tls }) } }];
   });
-  return { isImplementedHere, listeners: withClosed(known), written: listeners };
+  return { isImplementedHere, listeners: withClosed(servedListeners), written: listeners };
 }
 
 /** Makes inactive listeners close connections if an active listener uses the port with another hostname. */
@@ -98,17 +98,17 @@ function withClosed(listeners: readonly KnownListener[]): readonly KnownListener
     listeners.filter(({ server }) => server !== undefined),
     useOf,
   );
-  return listeners.map((one) => {
-    const beside = one.server === undefined ? inForce.get(useOf(one)) : undefined;
-    return beside === undefined || beside.some(({ hostname }) => hostname === one.hostname)
-      ? one
-      : { ...one, closes: true };
+  return listeners.map((knownListener) => {
+    const beside = knownListener.server === undefined ? inForce.get(useOf(knownListener)) : undefined;
+    return beside === undefined || beside.some(({ hostname }) => hostname === knownListener.hostname)
+      ? knownListener
+      : { ...knownListener, closes: true };
   });
 }
 
 /** Istio's Gateway for an active listener, or for one that closes its connections. */
-export function gatewayOf(known: KnownListener, { domain }: TranslationContext): Config<Gateway> {
-  const { gateway, index, gatewayName } = known;
+export function gatewayOf(knownListener: KnownListener, { domain }: TranslationContext): Config<Gateway> {
+  const { gateway, index, gatewayName } = knownListener;
   const { name, namespace, creationTimestamp } = gateway;
   const services = gateway.spec.addresses
     .filter(({ type }) => type === 'Hostname')
@@ -127,7 +127,7 @@ export function gatewayOf(known: KnownListener, { domain }: TranslationContext):
         ? { [gatewayServiceAnnotation]: services.join(',') }
         : { [ownNamespaceAnnotation]: 'true' }),
     },
-    spec: { servers: [serverOf(known)], selector: services.length > 0 ? {} : { [gatewayNameLabel]: name } },
+    spec: { servers: [serverOf(knownListener)], selector: services.length > 0 ? {} : { [gatewayNameLabel]: name } },
   });
 }
 
@@ -142,17 +142,17 @@ function serverOf({ server, listener, hostname, refusal }: KnownListener): Serve
 }
 
 /** Whether requests for a host go to another listener of the port, which has a narrower hostname. */
-export function isServedByNarrower(host: string, one: KnownListener, all: readonly KnownListener[]): boolean {
-  for (const hostname of coveringKeys(host, hostnamesOnPortOf(one, all))) {
-    if (hostname !== one.hostname && isHostWithin(hostname, one.hostname)) return true;
+export function isServedByNarrower(host: string, knownListener: KnownListener, all: readonly KnownListener[]): boolean {
+  for (const hostname of coveringKeys(host, hostnamesOnPortOf(knownListener, all))) {
+    if (hostname !== knownListener.hostname && isHostWithin(hostname, knownListener.hostname)) return true;
   }
   return false;
 }
 
 /** Whether another listener has a wider hostname, so that requests without a matching route would go to it. */
-export function isWithinWider(one: KnownListener, all: readonly KnownListener[]): boolean {
-  for (const hostname of coveringKeys(one.hostname, hostnamesOnPortOf(one, all))) {
-    if (hostname !== one.hostname) return true;
+export function isWithinWider(knownListener: KnownListener, all: readonly KnownListener[]): boolean {
+  for (const hostname of coveringKeys(knownListener.hostname, hostnamesOnPortOf(knownListener, all))) {
+    if (hostname !== knownListener.hostname) return true;
   }
   return false;
 }
@@ -160,11 +160,11 @@ export function isWithinWider(one: KnownListener, all: readonly KnownListener[])
 const hostnames = new WeakMap<readonly KnownListener[], ReadonlyMap<string, ReadonlySet<string>>>();
 
 function hostnamesOnPortOf({ listener }: KnownListener, all: readonly KnownListener[]): ReadonlySet<string> {
-  const portOf = (one: Listener): string => `${portUseOf(one)} ${one.port}`;
+  const portOf = (gatewayListener: Listener): string => `${portUseOf(gatewayListener)} ${gatewayListener.port}`;
   let onPorts = hostnames.get(all);
   if (onPorts === undefined) {
     const inForce = all.filter(({ server, closes }) => server !== undefined || closes === true);
-    const groups = Map.groupBy(inForce, (one) => portOf(one.listener));
+    const groups = Map.groupBy(inForce, (activeListener) => portOf(activeListener.listener));
     onPorts = new Map([...groups].map(([port, those]) => [port, new Set(those.map(({ hostname }) => hostname))]));
     hostnames.set(all, onPorts);
   }

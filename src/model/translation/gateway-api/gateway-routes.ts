@@ -21,10 +21,10 @@ export function* gatewayVirtualServices(
   // Listeners share translations that do not depend on them, so memory grows with routes plus listeners, not with their product.
   const shared = new Map<Config<RouteObject>, readonly PlacedRoute[]>();
   const placedAt = ({ route, listener, isClosed }: ListenerAttachment): readonly PlacedRoute[] => {
-    const known = shared.get(route);
-    if (known !== undefined) return known;
-    const found = routesOf(route, entranceOf(listener), context);
-    const placed = isClosed ? found.map(closedPlace) : found;
+    const cachedRoutes = shared.get(route);
+    if (cachedRoutes !== undefined) return cachedRoutes;
+    const translatedRoutes = routesOf(route, entranceOf(listener), context);
+    const placed = isClosed ? translatedRoutes.map(closedPlace) : translatedRoutes;
     if (isClosed || !dependsOnEntrance(route)) shared.set(route, placed);
     return placed;
   };
@@ -40,17 +40,17 @@ export function* gatewayVirtualServices(
     const byHost = new Map<string, Config<RouteObject>[]>();
     for (const { route, hosts } of routes) {
       for (const host of hosts) {
-        const known = byHost.get(host);
-        if (known === undefined) byHost.set(host, [route]);
-        else known.push(route);
+        const knownRoutes = byHost.get(host);
+        if (knownRoutes === undefined) byHost.set(host, [route]);
+        else knownRoutes.push(route);
       }
     }
     const isOwn = (route: Config<RouteObject>): boolean => placed.get(route)!.some(dependsOnHost);
-    for (const [hosts, ofHosts] of groups(byHost, isOwn)) {
-      const matches = ofHosts.flatMap((route) => placed.get(route)!).sort(byPrecedence);
-      reportUnreached(matches, ofHosts, context);
+    for (const [hosts, routesOfHosts] of groups(byHost, isOwn)) {
+      const matches = routesOfHosts.flatMap((route) => placed.get(route)!).sort(byPrecedence);
+      reportUnreached(matches, routesOfHosts, context);
       const atFirst = matches.flatMap((match) => routesForHost(match, hosts[0]!));
-      virtualServices.push(virtualService(listener, hosts, ofHosts, atFirst));
+      virtualServices.push(virtualService(listener, hosts, routesOfHosts, atFirst));
       yield;
     }
     const isOpen = byHost.has(listener.hostname) || !isWithinWider(listener, listeners);
@@ -76,11 +76,11 @@ function reportUnreached(
   for (const { match, routeName, rule, index } of matches.slice(first + 1)) {
     if (match.path.type !== 'RegularExpression') continue;
     const route = byName.get(routeName)!;
-    const { routeName: by, rule: byRule } = matches[first]!;
+    const { routeName: winningRoute, rule: byRule } = matches[first]!;
     context.warn(
       route,
       `rules[${rule}].matches[${index}].${route.kind === 'GRPCRoute' ? 'method' : 'path'}`,
-      `is never reached: rules[${byRule}] of ${by} matches every path, and regular expressions come after all prefixes`,
+      `is never reached: rules[${byRule}] of ${winningRoute} matches every path, and regular expressions come after all prefixes`,
     );
   }
 }
@@ -94,15 +94,15 @@ function groups(
   byHost: ReadonlyMap<string, readonly Config<RouteObject>[]>,
   isOwn: (route: Config<RouteObject>) => boolean,
 ): [hosts: string[], routes: readonly Config<RouteObject>[]][] {
-  const known = new Map<string, [string[], readonly Config<RouteObject>[]]>();
+  const groupsByKey = new Map<string, [string[], readonly Config<RouteObject>[]]>();
   for (const [host, routes] of byHost) {
     const names = routes.map(routeNameOf).join();
     const key = routes.some(isOwn) ? `${names} ${host}` : names;
-    const group = known.get(key);
-    if (group === undefined) known.set(key, [[host], routes]);
+    const group = groupsByKey.get(key);
+    if (group === undefined) groupsByKey.set(key, [[host], routes]);
     else group[0].push(host);
   }
-  return [...known.values()];
+  return [...groupsByKey.values()];
 }
 
 function virtualService(

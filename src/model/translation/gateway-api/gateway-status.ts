@@ -30,9 +30,9 @@ export function servicesByGateway(
     const name = service.spec.spec.selector?.[gatewayNameLabel] ?? service.labels[gatewayNameLabel];
     if (name === undefined) continue;
     const key = `${service.namespace}/${name}`;
-    const known = found.get(key);
-    if (known === undefined) found.set(key, [service]);
-    else known.push(service);
+    const knownServices = found.get(key);
+    if (knownServices === undefined) found.set(key, [service]);
+    else knownServices.push(service);
   }
   return found;
 }
@@ -52,24 +52,24 @@ export function gatewayStatusOf(
   const { generation, spec } = gateway;
   const byIndex = new Map(listeners.map((listener) => [listener.index, listener]));
   const conflicts = portConflicts(listeners);
-  const ofListeners = spec.listeners.map((listener, index): ListenerStatus => {
-    const served = byIndex.get(index);
+  const listenerStatuses = spec.listeners.map((listener, index): ListenerStatus => {
+    const servedListener = byIndex.get(index);
     return {
       name: listener.name,
       supportedKinds: supportedKindsOf(listener),
-      attachedRoutes: served === undefined ? 0 : attached(served),
+      attachedRoutes: servedListener === undefined ? 0 : attached(servedListener),
       conditions: [
-        ...listenerConditions(listener, served, served && conflicts.get(served), context),
-        ...overlapOf(served, listeners),
+        ...listenerConditions(listener, servedListener, servedListener && conflicts.get(servedListener), context),
+        ...overlapOf(servedListener, listeners),
       ],
     };
   });
-  const inForce = ofListeners.filter(({ conditions }) => isTrue(conditions, 'Programmed')).length;
+  const inForce = listenerStatuses.filter(({ conditions }) => isTrue(conditions, 'Programmed')).length;
   const { addresses, problem } = addressesOf(gateway, context);
   return {
     ...(generation !== undefined && { generation }),
     conditions: [
-      acceptedOf(spec, ofListeners.filter(({ conditions }) => !isTrue(conditions, 'Accepted')).length),
+      acceptedOf(spec, listenerStatuses.filter(({ conditions }) => !isTrue(conditions, 'Accepted')).length),
       inForce === 0
         ? condition('Programmed', false, 'Invalid', 'no listener is valid')
         : problem === undefined
@@ -77,7 +77,7 @@ export function gatewayStatusOf(
           : condition('Programmed', false, 'AddressNotAssigned', problem),
     ],
     addresses: addresses.slice(0, maxAddresses),
-    listeners: ofListeners,
+    listeners: listenerStatuses,
   };
 }
 
@@ -93,7 +93,7 @@ function acceptedOf({ addresses, listeners }: KubernetesGateway, refused: number
 }
 
 function isTrue(conditions: readonly GatewayApiCondition[], type: string): boolean {
-  return conditions.some((one) => one.type === type && one.status === 'True');
+  return conditions.some((statusCondition) => statusCondition.type === type && statusCondition.status === 'True');
 }
 
 function isSupported({ group, kind }: { readonly group: string; readonly kind: string }, listener: Listener): boolean {
@@ -103,19 +103,19 @@ function isSupported({ group, kind }: { readonly group: string; readonly kind: s
 /** The listed kinds, else those that the protocol supports. */
 function supportedKindsOf(listener: Listener): ListenerStatus['supportedKinds'] {
   const { kinds = [] } = listener.allowedRoutes;
-  if (kinds.length > 0) return kinds.filter((one) => isSupported(one, listener));
+  if (kinds.length > 0) return kinds.filter((routeKind) => isSupported(routeKind, listener));
   return routeKindsOf(listener).map((kind) => ({ group: gatewayApiGroup, kind }));
 }
 
 function listenerConditions(
   listener: Listener,
-  served: KnownListener | undefined,
+  servedListener: KnownListener | undefined,
   conflict: PortConflict | undefined,
   context: GatewayStatusContext,
 ): GatewayApiCondition[] {
-  const references = resolvedRefs(listener, served, context);
+  const references = resolvedRefs(listener, servedListener, context);
   const free = condition('Conflicted', false, 'NoConflicts', 'no conflict with another listener');
-  if (served === undefined) {
+  if (servedListener === undefined) {
     const message = `protocol must be ${protocolsServed}, got ${listener.protocol}`;
     return [
       condition('Accepted', false, 'UnsupportedProtocol', message),
@@ -135,7 +135,7 @@ function listenerConditions(
   }
   const accepted = condition('Accepted', true, 'Accepted', 'the listener is valid');
   const why =
-    served.refusal?.message ?? (references.reason === 'InvalidCertificateRef' ? references.message : undefined);
+    servedListener.refusal?.message ?? (references.reason === 'InvalidCertificateRef' ? references.message : undefined);
   const programmed =
     why === undefined
       ? condition('Programmed', true, 'Programmed', 'the listener is applied')
@@ -145,19 +145,19 @@ function listenerConditions(
 
 function resolvedRefs(
   listener: Listener,
-  served: KnownListener | undefined,
+  servedListener: KnownListener | undefined,
   { secrets }: GatewayStatusContext,
 ): GatewayApiCondition {
-  const { refusal } = served ?? {};
+  const { refusal } = servedListener ?? {};
   const no = (reason: string, message: string): GatewayApiCondition =>
     condition('ResolvedRefs', false, reason, message);
   if (refusal !== undefined && refusal.reason !== 'Invalid') return no(refusal.reason, refusal.message);
   const { kinds = [] } = listener.allowedRoutes;
-  const other = kinds.find((one) => !isSupported(one, listener));
-  if (served !== undefined && other !== undefined)
+  const other = kinds.find((routeKind) => !isSupported(routeKind, listener));
+  if (servedListener !== undefined && other !== undefined)
     return no('InvalidRouteKinds', `allowedRoutes: ${other.kind} is not supported for protocol ${listener.protocol}`);
-  for (const ref of served?.server === undefined ? [] : (listener.tls?.certificateRefs ?? [])) {
-    const key = `${ref.namespace ?? served!.gateway.namespace}/${ref.name}`;
+  for (const ref of servedListener?.server === undefined ? [] : (listener.tls?.certificateRefs ?? [])) {
+    const key = `${ref.namespace ?? servedListener!.gateway.namespace}/${ref.name}`;
     const secret = secrets.get(key);
     const problem = secret === undefined ? 'does not exist' : certificateViolation(secret.spec);
     if (problem !== undefined) return no('InvalidCertificateRef', `Secret ${key} ${problem}`);
@@ -192,15 +192,15 @@ function portConflicts(listeners: readonly KnownListener[]): ReadonlyMap<KnownLi
     const sorted = those.toSorted((a, b) => compareText(a.gatewayName, b.gatewayName));
     const first = sorted[0]!.listener;
     const byHostname = new Map<string, Listener>();
-    for (const one of sorted) {
-      const earlier = byHostname.get(one.hostname);
-      if (portUseOf(one.listener) !== portUseOf(first)) {
+    for (const knownListener of sorted) {
+      const earlier = byHostname.get(knownListener.hostname);
+      if (portUseOf(knownListener.listener) !== portUseOf(first)) {
         const message = `port ${port} has protocol ${first.protocol} because of listener ${first.name}`;
-        conflicts.set(one, { reason: 'ProtocolConflict', message });
+        conflicts.set(knownListener, { reason: 'ProtocolConflict', message });
       } else if (earlier !== undefined) {
-        const message = `hostname ${one.hostname} of port ${port} has protocol ${earlier.protocol} because of listener ${earlier.name}`;
-        conflicts.set(one, { reason: 'HostnameConflict', message });
-      } else byHostname.set(one.hostname, one.listener);
+        const message = `hostname ${knownListener.hostname} of port ${port} has protocol ${earlier.protocol} because of listener ${earlier.name}`;
+        conflicts.set(knownListener, { reason: 'HostnameConflict', message });
+      } else byHostname.set(knownListener.hostname, knownListener.listener);
     }
   }
   return conflicts;
@@ -211,22 +211,22 @@ function portConflicts(listeners: readonly KnownListener[]): ReadonlyMap<KnownLi
  * certificate covers them.
  */
 function overlapOf(
-  one: KnownListener | undefined,
+  knownListener: KnownListener | undefined,
   listeners: readonly KnownListener[],
 ): readonly GatewayApiCondition[] {
   const isHttps = ({ listener, server }: KnownListener): boolean =>
     listener.protocol === 'HTTPS' && server !== undefined;
-  if (one === undefined || !isHttps(one)) return [];
+  if (knownListener === undefined || !isHttps(knownListener)) return [];
   const other = listeners.find(
     (another) =>
-      another.hostname !== one.hostname &&
-      another.listener.port === one.listener.port &&
+      another.hostname !== knownListener.hostname &&
+      another.listener.port === knownListener.listener.port &&
       isHttps(another) &&
-      hostsOverlap(another.hostname, one.hostname),
+      hostsOverlap(another.hostname, knownListener.hostname),
   );
   if (other === undefined) return [];
   const message =
-    `hostname ${one.hostname} overlaps with ${other.hostname} of listener ${other.listener.name}: ` +
+    `hostname ${knownListener.hostname} overlaps with ${other.hostname} of listener ${other.listener.name}: ` +
     'requests for the more specific one get 421 over connections of the other one, if it has stricter requirements for clients';
   return [condition('OverlappingTLSConfig', true, 'OverlappingHostnames', message)];
 }
@@ -239,21 +239,21 @@ interface Addresses {
 function addressesOf(gateway: Config<KubernetesGateway>, { translation, services }: GatewayStatusContext): Addresses {
   const { namespace, name } = gateway;
   const requested = gateway.spec.addresses.filter(({ type }) => type === 'Hostname').map(({ value }) => value);
-  const found: Config<KubernetesService>[] = [];
-  if (requested.length === 0) found.push(...(services.get(`${namespace}/${name}`) ?? []));
+  const gatewayServices: Config<KubernetesService>[] = [];
+  if (requested.length === 0) gatewayServices.push(...(services.get(`${namespace}/${name}`) ?? []));
   for (const value of requested) {
-    const [ofName = '', ofNamespace = namespace] = isShortName(value) ? [value] : value.split('.');
-    const service = translation.service(ofNamespace, ofName);
-    if (service === undefined || (!isShortName(value) && value !== translation.hostOf(ofNamespace, ofName)))
+    const [serviceName = '', serviceNamespace = namespace] = isShortName(value) ? [value] : value.split('.');
+    const service = translation.service(serviceNamespace, serviceName);
+    if (service === undefined || (!isShortName(value) && value !== translation.hostOf(serviceNamespace, serviceName)))
       return { addresses: [], problem: `there is no Service ${value}` };
-    found.push(service);
+    gatewayServices.push(service);
   }
-  if (found.length === 0) {
+  if (gatewayServices.length === 0) {
     return { addresses: [], problem: `no Service selects workloads with the label ${gatewayNameLabel}: ${name}` };
   }
-  const values = new Set(found.flatMap((service) => valuesOf(service, translation)));
+  const values = new Set(gatewayServices.flatMap((service) => valuesOf(service, translation)));
   if (values.size === 0) {
-    const names = found.map((service) => `${service.namespace}/${service.name}`).join(', ');
+    const names = gatewayServices.map((service) => `${service.namespace}/${service.name}`).join(', ');
     return { addresses: [], problem: `no address has been assigned to Service ${names} yet` };
   }
   return {

@@ -81,13 +81,13 @@ export function routesOf(route: Config<RouteObject>, entrance: Entrance, context
   });
 }
 
-export function closedPlace(place: PlacedRoute): PlacedRoute {
-  return { ...place, http: closedRoute(place.http) };
+export function closedPlace(placedRoute: PlacedRoute): PlacedRoute {
+  return { ...placedRoute, http: closedRoute(placedRoute.http) };
 }
 
 function matchesOf(match: HttpRouteMatch, { filters }: HttpRouteRule): HttpMatchRequest[] {
   const { headers, queryParams, method } = match;
-  const modifier = filters.map(pathModifierOf).find((found) => found !== undefined);
+  const modifier = filters.map(pathModifierOf).find((pathModifier) => pathModifier !== undefined);
   return pathMatches(match, modifier).map((path) => ({
     ...path,
     ...(method !== undefined && { method: { exact: method } }),
@@ -121,7 +121,7 @@ class RuleAction {
   readonly #status: 500 | 503;
   readonly #refused: HttpRoute;
   /** Empty for 503, which Envoy responds itself. */
-  readonly #missing: Pick<HttpRoute, 'missingDestinationStatus'>;
+  readonly #missingStatus: Pick<HttpRoute, 'missingDestinationStatus'>;
   #forward: HttpRoute | undefined;
 
   constructor(
@@ -138,7 +138,7 @@ class RuleAction {
     this.#context = context;
     this.#status = statusOf(route);
     this.#refused = { directResponse: { status: this.#status } };
-    this.#missing = this.#status === 500 ? { missingDestinationStatus: 500 } : {};
+    this.#missingStatus = this.#status === 500 ? { missingDestinationStatus: 500 } : {};
     this.headers = headersOf(rule.filters);
   }
 
@@ -155,7 +155,7 @@ class RuleAction {
     if (redirects) return undefined;
     const route = this.#destinations();
     if (route === undefined) return this.#refused;
-    this.#forward = { route, ...this.#missing, ...this.#mirrors(), ...timeoutsOf(this.#rule) };
+    this.#forward = { route, ...this.#missingStatus, ...this.#mirrors(), ...timeoutsOf(this.#rule) };
     return filters.some(({ urlRewrite }) => urlRewrite !== undefined) ? undefined : this.#forward;
   }
 
@@ -178,33 +178,33 @@ class RuleAction {
     }
     const all = backendRefs.map((ref, index) => this.#destination(ref, `backendRefs[${index}]`));
     const used = all.filter(({ weight }) => weight !== 0);
-    const good = used.filter(({ destination }) => destination !== noDestination);
-    if (good.length === 0) return undefined;
+    const usableDestinations = used.filter(({ destination }) => destination !== noDestination);
+    if (usableDestinations.length === 0) return undefined;
     const [sole] = used;
     return used.length === 1 ? [{ ...sole!, weight: 100 }] : used;
   }
 
   #destination(ref: HttpBackendRef, path: string): HttpRouteDestination {
-    const found = this.#found(ref);
+    const foundDestination = this.#destinationOf(ref);
     const lost = { destination: noDestination, weight: ref.weight };
     const share = this.#rule.backendRefs.length > 1 ? 'its share of requests gets' : 'requests get';
-    if ('missing' in found) {
-      this.#warn(path, `${found.missing}: ${share} ${this.#status}`, found.about);
+    if ('missing' in foundDestination) {
+      this.#warn(path, `${foundDestination.missing}: ${share} ${this.#status}`, foundDestination.about);
       return lost;
     }
-    const other = ref.filters.findIndex(({ type }) => !ofBackend.has(type));
+    const other = ref.filters.findIndex(({ type }) => !backendFilters.has(type));
     if (other >= 0) {
       const { type } = ref.filters[other]!;
       this.#warn(`${path}.filters[${other}]`, `${type} is not supported for a backend: ${share} ${this.#status}`);
       return lost;
     }
-    return { destination: found, weight: ref.weight, ...headersOf(ref.filters) };
+    return { destination: foundDestination, weight: ref.weight, ...headersOf(ref.filters) };
   }
 
   #mirrors(): Pick<HttpRoute, 'mirrors'> {
     const mirrors = this.#rule.filters.flatMap(({ requestMirror }, index): HttpMirrorPolicy[] => {
       if (requestMirror === undefined) return [];
-      const destination = this.#found(requestMirror.backendRef);
+      const destination = this.#destinationOf(requestMirror.backendRef);
       if (!('missing' in destination)) return [{ destination, ...percentageOf(requestMirror) }];
       this.#warn(
         `filters[${index}].requestMirror.backendRef`,
@@ -216,7 +216,7 @@ class RuleAction {
     return mirrors.length > 0 ? { mirrors } : {};
   }
 
-  #found(ref: BackendRef): ReturnType<typeof destinationOf> {
+  #destinationOf(ref: BackendRef): ReturnType<typeof destinationOf> {
     return destinationOf(ref, this.#route, this.#context, this.#entrance.inMesh ?? false);
   }
 
@@ -227,13 +227,13 @@ class RuleAction {
 
 /** The first unsupported filter of a rule or its backends. Affected requests get an error response. */
 export function unsupportedFilterOf({ filters, backendRefs }: HttpRouteRule): string | undefined {
-  const ofRule = filters.find(({ type }) => !supported.has(type));
-  const ofBackends = backendRefs.flatMap((ref) => ref.filters).find(({ type }) => !ofBackend.has(type));
-  return (ofRule ?? ofBackends)?.type;
+  const ruleFilter = filters.find(({ type }) => !supported.has(type));
+  const backendFilter = backendRefs.flatMap((ref) => ref.filters).find(({ type }) => !backendFilters.has(type));
+  return (ruleFilter ?? backendFilter)?.type;
 }
 
-const ofBackend: ReadonlySet<string> = new Set(['RequestHeaderModifier', 'ResponseHeaderModifier']);
-const supported: ReadonlySet<string> = new Set([...ofBackend, 'RequestRedirect', 'URLRewrite', 'RequestMirror']);
+const backendFilters: ReadonlySet<string> = new Set(['RequestHeaderModifier', 'ResponseHeaderModifier']);
+const supported: ReadonlySet<string> = new Set([...backendFilters, 'RequestRedirect', 'URLRewrite', 'RequestMirror']);
 
 function headersOf(filters: readonly HttpRouteFilter[]): { headers?: Headers } {
   const headers: { request?: HeaderOperations; response?: HeaderOperations } = {};

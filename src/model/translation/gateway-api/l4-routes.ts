@@ -20,17 +20,18 @@ export function* l4VirtualServices(
   const all: Config<VirtualService>[] = [];
   for (const [route, attachments] of Map.groupBy(toListeners, ({ route }) => route)) {
     // Unattached routes are also resolved, so that their errors are reported.
-    const found = destinationsOf(route, false, context);
+    const routeDestinations = destinationsOf(route, false, context);
     for (const attachment of attachments) {
       // A TCPRoute matches all connections of its listener, so only the first one is active.
       const isInForce = route.kind !== 'TCPRoute' || first.of(attachment.listener, everyConnection) === route;
-      const destinations = attachment.isClosed ? nowhere : found;
-      if (attachment.listener.server !== undefined && isInForce) all.push(ofListener(attachment, destinations));
+      const destinations = attachment.isClosed ? nowhere : routeDestinations;
+      if (attachment.listener.server !== undefined && isInForce)
+        all.push(virtualServiceOfListener(attachment, destinations));
     }
     yield;
   }
   for (const clients of byClients(toServices)) {
-    all.push(ofService(clients, context));
+    all.push(virtualServiceOfService(clients, context));
     yield;
   }
   return all;
@@ -52,11 +53,11 @@ function firstRoutes(toListeners: readonly ListenerAttachment[]): FirstRoutes {
   const first = new Map<KnownListener, Map<string, Config<RouteObject>>>();
   for (const attachment of toListeners) {
     const { route, listener } = attachment;
-    const ofListener = first.get(listener) ?? new Map<string, Config<RouteObject>>();
-    first.set(listener, ofListener);
+    const firstByName = first.get(listener) ?? new Map<string, Config<RouteObject>>();
+    first.set(listener, firstByName);
     for (const name of matchKeysOf(attachment)) {
-      const known = ofListener.get(name);
-      if (known === undefined || byAgeAndName(route, known) < 0) ofListener.set(name, route);
+      const firstRoute = firstByName.get(name);
+      if (firstRoute === undefined || byAgeAndName(route, firstRoute) < 0) firstByName.set(name, route);
     }
   }
   return { of: (listener, name) => first.get(listener)?.get(name) };
@@ -78,11 +79,11 @@ function reportShadowed(
       reported.add(route);
       const [field, description] =
         name === everyConnection ? (['parentRefs', name] as const) : (['hostnames', `connections to ${name}`] as const);
-      const by = `${winner.kind} ${winner.namespace}/${winner.name}`;
+      const winnerText = `${winner.kind} ${winner.namespace}/${winner.name}`;
       context.warn(
         route,
         field,
-        `${by} handles ${description} at listener ${listener.listener.name}: it is older, or first by name`,
+        `${winnerText} handles ${description} at listener ${listener.listener.name}: it is older, or first by name`,
       );
       break;
     }
@@ -99,7 +100,7 @@ function textOf({ namespace, name }: Config): string {
   return `${namespace}.${name}`;
 }
 
-function ofListener(
+function virtualServiceOfListener(
   { route, listener: { gateway, gatewayName, hostname }, hosts }: ListenerAttachment,
   destinations: readonly RouteDestination[],
 ): Config<VirtualService> {
@@ -124,7 +125,7 @@ function ofListener(
 }
 
 /** Orders routes for one port before those for all ports, oldest first. */
-function ofService(
+function virtualServiceOfService(
   { service, namespace, creationTimestamp, attachments }: ClientsRoutes,
   context: TranslationContext,
 ): Config<VirtualService> {
@@ -166,10 +167,15 @@ function destinationsOf(
 ): readonly RouteDestination[] {
   const { backendRefs } = route.spec.rules[0]!;
   const all = backendRefs.map((ref, index): RouteDestination => {
-    const found = destinationOf(ref, route, context, inMesh);
-    if (!('missing' in found)) return { destination: found, weight: ref.weight };
+    const foundDestination = destinationOf(ref, route, context, inMesh);
+    if (!('missing' in foundDestination)) return { destination: foundDestination, weight: ref.weight };
     const share = backendRefs.length > 1 ? 'its share of connections is' : 'connections are';
-    context.warn(route, `rules[0].backendRefs[${index}]`, `${found.missing}: ${share} closed`, found.about);
+    context.warn(
+      route,
+      `rules[0].backendRefs[${index}]`,
+      `${foundDestination.missing}: ${share} closed`,
+      foundDestination.about,
+    );
     return { destination: noDestination, weight: ref.weight };
   });
   const used = all.filter(({ weight }) => weight !== 0);

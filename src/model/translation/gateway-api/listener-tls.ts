@@ -66,7 +66,7 @@ export function tlsOf(
   if ((gateway.spec.tls as { frontend?: unknown } | undefined)?.frontend !== undefined) {
     return refuse('', 'spec.tls.frontend of the Gateway is not supported');
   }
-  const mode = terminateModes.find((one) => one === (tls.options[terminateModeOption] ?? 'SIMPLE'));
+  const mode = terminateModes.find((knownMode) => knownMode === (tls.options[terminateModeOption] ?? 'SIMPLE'));
   if (mode === undefined) {
     const got = tls.options[terminateModeOption];
     return refuse(
@@ -124,12 +124,13 @@ function credentialsOf(
   { certificateRefs }: ListenerTls,
   context: TranslationContext,
 ): Pick<ServerTlsSettings, 'credentialName' | 'credentialNames'> | Refused {
-  const bad = 'InvalidCertificateRef';
+  const invalidReference = 'InvalidCertificateRef';
   const names: string[] = [];
   for (const [index, ref] of certificateRefs.entries()) {
     const field = `.tls.certificateRefs[${index}]`;
     const { group, kind, name, namespace = gateway.namespace } = ref;
-    if (group !== '' || kind !== 'Secret') return refuse(field, `must be a Secret, got ${kind} ${name}`, bad);
+    if (group !== '' || kind !== 'Secret')
+      return refuse(field, `must be a Secret, got ${kind} ${name}`, invalidReference);
     if (!context.isGranted({ kind: 'Gateway', namespace: gateway.namespace }, { group, kind, name, namespace })) {
       const message = `no ReferenceGrant in namespace ${namespace} allows Gateways of namespace ${gateway.namespace} to refer to Secret ${name}`;
       const about: TranslationWarning = {
@@ -140,6 +141,6 @@ function credentialsOf(
     }
     names.push(namespace === gateway.namespace ? `kubernetes://${name}` : `kubernetes://${namespace}/${name}`);
   }
-  if (names.length === 0) return refuse('.tls', 'certificateRefs must have a Secret', bad);
+  if (names.length === 0) return refuse('.tls', 'certificateRefs must have a Secret', invalidReference);
   return names.length === 1 ? { credentialName: names[0]! } : { credentialNames: names };
 }

@@ -43,7 +43,7 @@ interface ListenersOfGateway {
   readonly named: Map<string, NamedListeners>;
 }
 
-const known = new WeakMap<readonly KnownListener[], ListenersOfGateway>();
+const cachedListeners = new WeakMap<readonly KnownListener[], ListenersOfGateway>();
 
 /** Cached, because many routes have the same reference. */
 export function namedListeners(
@@ -51,19 +51,19 @@ export function namedListeners(
   sectionName: string | undefined,
   port: number | undefined,
 ): NamedListeners {
-  const ofGateway = known.get(all) ?? {
+  const gatewayListeners = cachedListeners.get(all) ?? {
     bySection: Map.groupBy(all, ({ listener }) => listener.name),
     named: new Map<string, NamedListeners>(),
   };
-  known.set(all, ofGateway);
+  cachedListeners.set(all, gatewayListeners);
   const key = JSON.stringify([sectionName, port]);
-  let named = ofGateway.named.get(key);
-  if (named === undefined) {
-    const ofSection = sectionName === undefined ? all : (ofGateway.bySection.get(sectionName) ?? []);
-    named = new NamedListeners(
-      port === undefined ? ofSection : ofSection.filter(({ listener }) => listener.port === port),
+  let namedByReference = gatewayListeners.named.get(key);
+  if (namedByReference === undefined) {
+    const sectionListeners = sectionName === undefined ? all : (gatewayListeners.bySection.get(sectionName) ?? []);
+    namedByReference = new NamedListeners(
+      port === undefined ? sectionListeners : sectionListeners.filter(({ listener }) => listener.port === port),
     );
-    ofGateway.named.set(key, named);
+    gatewayListeners.named.set(key, namedByReference);
   }
-  return named;
+  return namedByReference;
 }

@@ -16,9 +16,12 @@ export function routeStatusOf(
   const { generation, spec } = route;
   const rules = rulesOf(route);
   const parents = spec.parentRefs.flatMap((parentRef, index): RouteStatus['parents'][number][] => {
-    const outcome = outcomes[index] ?? 'foreign';
-    if (outcome === 'foreign') return [];
-    const accepted = outcome === 'attached' ? rules : [condition('Accepted', false, outcome.reason, outcome.message)];
+    const parentOutcome = outcomes[index] ?? 'foreign';
+    if (parentOutcome === 'foreign') return [];
+    const accepted =
+      parentOutcome === 'attached'
+        ? rules
+        : [condition('Accepted', false, parentOutcome.reason, parentOutcome.message)];
     const isInMesh = parentRef.kind === 'Service';
     return [{ parentRef, conditions: [...accepted, resolvedRefs(route, context, isInMesh)] }];
   });
@@ -27,15 +30,18 @@ export function routeStatusOf(
 
 /** Returns Accepted, and PartiallyInvalid if rules are omitted. PartiallyInvalid is absent instead of false. */
 function rulesOf({ spec: { rules } }: Config<RouteObject>): GatewayApiCondition[] {
-  const bad = rules.flatMap((rule, index) => {
+  const unsupportedFilters = rules.flatMap((rule, index) => {
     const filter = unsupportedFilterOf(rule);
     return filter === undefined ? [] : [`rules[${index}]: filter ${filter} is not supported`];
   });
-  if (bad.length === rules.length && bad.length > 0)
-    return [condition('Accepted', false, 'UnsupportedValue', bad.join('; '))];
+  if (unsupportedFilters.length === rules.length && unsupportedFilters.length > 0)
+    return [condition('Accepted', false, 'UnsupportedValue', unsupportedFilters.join('; '))];
   const accepted = condition('Accepted', true, 'Accepted', 'the route is attached to this parent');
-  if (bad.length === 0) return [accepted];
-  return [accepted, condition('PartiallyInvalid', true, 'UnsupportedValue', `Dropped Rule: ${bad.join('; ')}`)];
+  if (unsupportedFilters.length === 0) return [accepted];
+  return [
+    accepted,
+    condition('PartiallyInvalid', true, 'UnsupportedValue', `Dropped Rule: ${unsupportedFilters.join('; ')}`),
+  ];
 }
 
 /** From worst to best: a reference that is not permitted, an invalid kind, a missing object. */
@@ -43,14 +49,14 @@ const worst: readonly MissingBackend['reason'][] = ['RefNotPermitted', 'InvalidK
 const maxNamed = 5;
 
 function resolvedRefs(route: Config<RouteObject>, context: TranslationContext, isInMesh: boolean): GatewayApiCondition {
-  const missing = new Map<string, MissingBackend>();
+  const missingBackends = new Map<string, MissingBackend>();
   for (const ref of referencesOf(route.spec)) {
-    const found = destinationOf(ref, route, context, isInMesh);
-    if ('missing' in found) missing.set(found.missing, found);
+    const foundDestination = destinationOf(ref, route, context, isInMesh);
+    if ('missing' in foundDestination) missingBackends.set(foundDestination.missing, foundDestination);
   }
-  if (missing.size === 0) return condition('ResolvedRefs', true, 'ResolvedRefs', 'all references are resolved');
-  const all = [...missing.values()].sort((a, b) => worst.indexOf(a.reason) - worst.indexOf(b.reason));
-  const texts = all.slice(0, maxNamed).map((one) => one.missing);
+  if (missingBackends.size === 0) return condition('ResolvedRefs', true, 'ResolvedRefs', 'all references are resolved');
+  const all = [...missingBackends.values()].sort((a, b) => worst.indexOf(a.reason) - worst.indexOf(b.reason));
+  const texts = all.slice(0, maxNamed).map((missingBackend) => missingBackend.missing);
   if (all.length > maxNamed) texts.push(`and ${all.length - maxNamed} more`);
   return condition('ResolvedRefs', false, all[0]!.reason, texts.join('; '));
 }

@@ -35,11 +35,11 @@ export interface ClientsRoutes {
 }
 
 export function* byClients(attachments: readonly ServiceAttachment[]): Generator<ClientsRoutes> {
-  for (const [service, ofService] of Map.groupBy(attachments, ({ service }) => service)) {
-    const byNamespace = Map.groupBy(ofService, ({ route }) => route.namespace);
-    for (const [namespace, ofNamespace] of byNamespace) {
-      const creationTimestamp = Math.min(...ofNamespace.map(({ route }) => route.creationTimestamp));
-      yield { service, namespace, creationTimestamp, attachments: ofNamespace };
+  for (const [service, serviceAttachments] of Map.groupBy(attachments, ({ service }) => service)) {
+    const byNamespace = Map.groupBy(serviceAttachments, ({ route }) => route.namespace);
+    for (const [namespace, namespaceAttachments] of byNamespace) {
+      const creationTimestamp = Math.min(...namespaceAttachments.map(({ route }) => route.creationTimestamp));
+      yield { service, namespace, creationTimestamp, attachments: namespaceAttachments };
     }
   }
 }
@@ -52,16 +52,18 @@ function virtualService(
   const placed = new Map(routes.map((route) => [route, routesOf(route, { inMesh: true }, context)]));
   const matches = attachments
     .flatMap(({ route, port, isClosed }) =>
-      placed.get(route)!.map((one) => {
-        const ofAll = isClosed ? closedPlace(one) : one;
-        return port === undefined ? ofAll : ofPort(ofAll, port);
+      placed.get(route)!.map((placedRoute) => {
+        const routeForAllPorts = isClosed ? closedPlace(placedRoute) : placedRoute;
+        return port === undefined ? routeForAllPorts : routeForPort(routeForAllPorts, port);
       }),
     )
     .sort(byPrecedence);
   const defaultRoutes = otherPorts(service, attachments, context);
   const { kind, name } = service;
-  const ofService: Origin = { key: { kind, namespace: service.namespace, name } };
-  const origins = Object.fromEntries(defaultRoutes.map((_, index) => [`http[${matches.length + index}]`, [ofService]]));
+  const serviceOrigin: Origin = { key: { kind, namespace: service.namespace, name } };
+  const origins = Object.fromEntries(
+    defaultRoutes.map((_, index) => [`http[${matches.length + index}]`, [serviceOrigin]]),
+  );
   return generatedObject<VirtualService>({
     kind: 'VirtualService',
     name: `${service.name}.${service.namespace}-${generatedNameMark}`,
@@ -69,7 +71,7 @@ function virtualService(
     creationTimestamp,
     of: routes[0]!,
     annotations: { 'internal.istio.io/parents': parentsText(routes) },
-    partOrigins: { hosts: [...routes.map(hostsOrigin), ofService], ...httpOrigins(matches), ...origins },
+    partOrigins: { hosts: [...routes.map(hostsOrigin), serviceOrigin], ...httpOrigins(matches), ...origins },
     spec: {
       hosts: [context.hostOf(service.namespace, service.name)],
       gateways: ['mesh'],
@@ -85,7 +87,7 @@ function exportedLike(service: Config<KubernetesService>): readonly string[] {
   return exportTo.length > 0 ? exportTo : ['*'];
 }
 
-function ofPort(placed: PlacedRoute, port: number): PlacedRoute {
+function routeForPort(placed: PlacedRoute, port: number): PlacedRoute {
   return { ...placed, http: { ...placed.http, match: placed.http.match!.map((match) => ({ ...match, port })) } };
 }
 

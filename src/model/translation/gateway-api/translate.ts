@@ -71,8 +71,8 @@ export function* translatingGatewayApi(
   // All kinds are attached together, because they share the limit of their namespace.
   const { toListeners, toServices, beyondLimit } = yield* attaching([...routes, ...l4Routes], gateways, context);
   const isL4 = ({ route }: { readonly route: Config }): boolean => isL4Kind(route.kind);
-  const isL7 = (one: { readonly route: Config }): boolean => !isL4(one);
-  const ofGateway = Map.groupBy(toListeners.filter(isL7), ({ listener }) => listener.gateway);
+  const isL7 = (attachment: { readonly route: Config }): boolean => !isL4(attachment);
+  const attachmentsByGateway = Map.groupBy(toListeners.filter(isL7), ({ listener }) => listener.gateway);
   const objects: Config[] = [];
   for (const { listeners } of gateways.values()) {
     const gateway = listeners[0]?.gateway;
@@ -80,13 +80,18 @@ export function* translatingGatewayApi(
     for (const listener of listeners) {
       if (listener.server !== undefined || listener.closes === true) objects.push(gatewayOf(listener, context));
     }
-    const ofRequests = listeners.filter(takesRequests);
-    for (const one of yield* gatewayVirtualServices(ofRequests, ofGateway.get(gateway) ?? [], context))
-      objects.push(one);
+    const requestListeners = listeners.filter(takesRequests);
+    for (const virtualService of yield* gatewayVirtualServices(
+      requestListeners,
+      attachmentsByGateway.get(gateway) ?? [],
+      context,
+    ))
+      objects.push(virtualService);
   }
-  for (const one of yield* serviceVirtualServices(toServices.filter(isL7), context)) objects.push(one);
+  for (const virtualService of yield* serviceVirtualServices(toServices.filter(isL7), context))
+    objects.push(virtualService);
   const l4 = { toListeners: toListeners.filter(isL4), toServices: toServices.filter(isL4) };
-  for (const one of yield* l4VirtualServices(l4, context)) objects.push(one);
+  for (const virtualService of yield* l4VirtualServices(l4, context)) objects.push(virtualService);
   return {
     objects: yield* keepingIdentity(objects, previous.objects),
     problems: context.problems,

@@ -98,8 +98,8 @@ export class TranslationContext {
     return isDiscovered(namespace, this.#namespaces.get(namespace)?.labels, [selector]);
   }
 
-  isGranted(from: ReferenceSource, to: ReferenceTarget): boolean {
-    return this.#grants.allows(from, to);
+  isGranted(source: ReferenceSource, to: ReferenceTarget): boolean {
+    return this.#grants.allows(source, to);
   }
 
   /** Reports that part of an object is not active, once per version of the object. */

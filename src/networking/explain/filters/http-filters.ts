@@ -59,14 +59,14 @@ export interface RequestState {
 /** @returns the shares of requests that filters end; if their sum is less than 1, the other requests are routed */
 export function throughHttpFilters(filters: readonly HttpFilter[], state: RequestState): readonly OutcomeShare[] {
   const shares: OutcomeShare[] = [];
-  let left = 1;
+  let remainingShare = 1;
   for (const filter of filters) {
     const result = resultOf(filter, state);
     if (result === undefined) continue;
-    const share = left * (result.share ?? 1);
+    const share = remainingShare * (result.share ?? 1);
     shares.push({ share, outcome: result.outcome });
-    left -= share;
-    if (left <= 0) break;
+    remainingShare -= share;
+    if (remainingShare <= 0) break;
   }
   return shares;
 }

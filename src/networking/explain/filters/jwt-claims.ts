@@ -8,14 +8,14 @@ import type { RequestSubject } from './subject.ts';
 export function storeToken({ provider, text, claims }: VerifiedToken, { metadata, request }: RequestSubject): void {
   const { payloadInMetadata, claimToHeaders, forwardPayloadHeader, forward } = provider;
   if (payloadInMetadata !== '') {
-    const known = metadata[tokenMetadata] as object | undefined;
-    metadata[tokenMetadata] = { ...known, [payloadInMetadata]: withLists(claims, provider) };
+    const previousPayload = metadata[tokenMetadata] as object | undefined;
+    metadata[tokenMetadata] = { ...previousPayload, [payloadInMetadata]: withLists(claims, provider) };
   }
   const headers = request.headers as Record<string, string>;
   for (const { headerName, claimName } of claimToHeaders) {
     const value = claimName
       .split('.')
-      .reduce<unknown>((found, key) => (isObject(found) ? ownValue(found, key) : undefined), claims);
+      .reduce<unknown>((claimValue, key) => (isObject(claimValue) ? ownValue(claimValue, key) : undefined), claims);
     if (['string', 'number', 'boolean'].includes(typeof value)) headers[headerName.toLowerCase()] = String(value);
   }
   if (forwardPayloadHeader !== '') headers[forwardPayloadHeader.toLowerCase()] = text.split('.')[1] ?? '';

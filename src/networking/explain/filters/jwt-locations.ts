@@ -22,12 +22,12 @@ const defaults: Locations = {
 
 /** Tokens in Envoy's order: headers, parameters, cookies. */
 export function tokensAt(providers: readonly JwtProvider[], request: RoutedRequest): readonly LocatedToken[] {
-  const found = new Map<string, { text: string; issuers: string[] }>();
-  const add = (place: string, text: string | undefined, issuer: string): void => {
+  const locationsByPlace = new Map<string, { text: string; issuers: string[] }>();
+  const add = (tokenPlace: string, text: string | undefined, issuer: string): void => {
     if (text === undefined) return;
-    const known = found.get(place);
-    if (known === undefined) found.set(place, { text, issuers: [issuer] });
-    else known.issuers.push(issuer);
+    const knownLocation = locationsByPlace.get(tokenPlace);
+    if (knownLocation === undefined) locationsByPlace.set(tokenPlace, { text, issuers: [issuer] });
+    else knownLocation.issuers.push(issuer);
   };
   const all = providers.map((provider) => ({ issuer: provider.issuer, ...locationsOf(provider) }));
   for (const { issuer, headers } of all) {
@@ -44,7 +44,7 @@ export function tokensAt(providers: readonly JwtProvider[], request: RoutedReque
   for (const { issuer, cookies: names } of all) {
     for (const name of names) add(`cookie ${name}`, cookies.get(name), issuer);
   }
-  return [...found.values()];
+  return [...locationsByPlace.values()];
 }
 
 function locationsOf({ fromHeaders, fromParams, fromCookies }: JwtProvider): Locations {
@@ -55,8 +55,8 @@ function locationsOf({ fromHeaders, fromParams, fromCookies }: JwtProvider): Loc
 /** Returns the first run of token characters after the prefix. */
 function afterPrefix(value: string, prefix: string): string | undefined {
   if (prefix === '') return value;
-  const at = value.indexOf(prefix);
-  return at === -1 ? undefined : (/[\w.-]+/.exec(value.slice(at + prefix.length))?.[0] ?? '');
+  const separatorIndex = value.indexOf(prefix);
+  return separatorIndex === -1 ? undefined : (/[\w.-]+/.exec(value.slice(separatorIndex + prefix.length))?.[0] ?? '');
 }
 
 function cookiesOf(header: string): ReadonlyMap<string, string> {

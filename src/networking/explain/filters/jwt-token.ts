@@ -34,9 +34,9 @@ export type TokenError =
 
 /** @returns `undefined` if the text is not a JSON Web Token */
 export function parseToken(text: string): JsonWebToken | undefined {
-  const parts = text.split('.');
-  const [head, payload, signature] = parts;
-  if (parts.length !== 3 || head === undefined || payload === undefined || signature === undefined) return undefined;
+  const segments = text.split('.');
+  const [head, payload, signature] = segments;
+  if (segments.length !== 3 || head === undefined || payload === undefined || signature === undefined) return undefined;
   const [header, claims] = [jsonOf(head), jsonOf(payload)];
   if (header === undefined || claims === undefined || !(String(header.alg) in algorithms)) return undefined;
   const times = [claims.exp, claims.nbf, claims.iat];
@@ -72,13 +72,13 @@ export function tokenError(
   if (typeof claims.exp === 'number' && nowS > claims.exp + skewS) return 'expired';
   if (!isForAudience(claims.aud, provider.audiences)) return 'for another audience';
   const algorithm = algorithms[String(header.alg)]!;
-  const known = keysOf(provider);
-  if (lacksFetchedKeys && known.some(({ n }) => n === unknownKey.n)) {
+  const providerKeys = keysOf(provider);
+  if (lacksFetchedKeys && providerKeys.some(({ n }) => n === unknownKey.n)) {
     throw new UndecidedError(
       `the keys of issuer ${provider.issuer} must be fetched from its jwksUri; query a control plane with --from`,
     );
   }
-  const keys = known.filter(
+  const keys = providerKeys.filter(
     ({ kid, alg, kty }) =>
       (header.kid === undefined || kid === undefined || kid === header.kid) &&
       (alg === undefined || alg === header.alg) &&
@@ -88,10 +88,10 @@ export function tokenError(
   return isSigned ? undefined : 'not signed by a key of the provider';
 }
 
-function isForAudience(given: unknown, allowed: readonly string[]): boolean {
+function isForAudience(tokenAudience: unknown, allowed: readonly string[]): boolean {
   if (allowed.length === 0) return true;
-  const audiences = Array.isArray(given) ? given : given === undefined ? [] : [given];
-  return audiences.some((one) => allowed.some((other) => bareAudience(String(one)) === bareAudience(other)));
+  const audiences = Array.isArray(tokenAudience) ? tokenAudience : tokenAudience === undefined ? [] : [tokenAudience];
+  return audiences.some((audience) => allowed.some((other) => bareAudience(String(audience)) === bareAudience(other)));
 }
 
 /** Removes scheme and trailing slash, which Envoy ignores in audiences. */

@@ -76,10 +76,10 @@ class Verifier {
   verify({ requiresType: required }: JwtRequirement): Verification {
     switch (required.case) {
       case 'providerName':
-        return this.#byProvider(this.#named(required.value));
+        return this.#byProvider(this.#providerNamed(required.value));
       case 'providerAndAudiences': {
         const { providerName, audiences } = required.value;
-        return this.#byProvider({ ...this.#named(providerName), audiences });
+        return this.#byProvider({ ...this.#providerNamed(providerName), audiences });
       }
       case 'requiresAny':
         return this.#any(required.value.requirements);
@@ -94,7 +94,7 @@ class Verifier {
     }
   }
 
-  #named(name: string): JwtProvider {
+  #providerNamed(name: string): JwtProvider {
     const provider = this.#providers[name];
     if (provider === undefined) throw new UndecidedError(`there is no provider ${name}`);
     return provider;
@@ -145,10 +145,10 @@ class Verifier {
         error = result.error;
     }
     if (bypasses.length === 0) return { error, verified: [] };
-    const named = regular.flatMap(({ requiresType: type }) =>
-      type.case === 'providerName' ? [this.#named(type.value)] : [],
+    const namedProviders = regular.flatMap(({ requiresType: type }) =>
+      type.case === 'providerName' ? [this.#providerNamed(type.value)] : [],
     );
-    const result = this.#orMissing(named.length > 0 ? named : Object.values(this.#providers));
+    const result = this.#orMissing(namedProviders.length > 0 ? namedProviders : Object.values(this.#providers));
     const toleratesErrors = bypasses.some(({ requiresType }) => requiresType.case === 'allowMissingOrFailed');
     if (result.error === undefined || toleratesErrors) return { verified: result.verified };
     return { error: isLessSpecific(result.error) ? error : result.error, verified: [] };
@@ -160,7 +160,9 @@ class Verifier {
     for (const { text, issuers } of tokensAt(providers, this.#request)) {
       const token = parseToken(text);
       const issuer = String(token?.claims.iss ?? '');
-      const provider = Object.values(this.#providers).find((one) => one.issuer === issuer || one.issuer === '');
+      const provider = Object.values(this.#providers).find(
+        (candidate) => candidate.issuer === issuer || candidate.issuer === '',
+      );
       if (token === undefined) error = 'malformed';
       else error = provider === undefined ? 'of an unknown issuer' : this.#errorOf(token, provider, issuers);
       if (error === undefined && provider !== undefined) verified.push({ provider, text, claims: token!.claims });

@@ -36,8 +36,8 @@ export function decideRules({ action, policies }: RBAC, subject: Subject): Rules
 
 function matchesPolicy({ permissions, principals, condition, checkedCondition }: Policy, subject: Subject): boolean {
   const matches =
-    permissions.some((one) => matchesPermission(one, subject)) &&
-    principals.some((one) => matchesPrincipal(one, subject));
+    permissions.some((permission) => matchesPermission(permission, subject)) &&
+    principals.some((principal) => matchesPrincipal(principal, subject));
   if (matches && (condition ?? checkedCondition)) throw new UndecidedError('a policy has a CEL condition');
   return matches;
 }
@@ -47,9 +47,9 @@ function matchesPermission({ rule }: Permission, subject: Subject): boolean {
     case 'any':
       return rule.value;
     case 'andRules':
-      return rule.value.rules.every((one) => matchesPermission(one, subject));
+      return rule.value.rules.every((nestedRule) => matchesPermission(nestedRule, subject));
     case 'orRules':
-      return rule.value.rules.some((one) => matchesPermission(one, subject));
+      return rule.value.rules.some((nestedRule) => matchesPermission(nestedRule, subject));
     case 'notRule':
       return !matchesPermission(rule.value, subject);
     case 'header':
@@ -82,9 +82,9 @@ function matchesPrincipal({ identifier }: Principal, subject: Subject): boolean 
     case 'any':
       return identifier.value;
     case 'andIds':
-      return identifier.value.ids.every((one) => matchesPrincipal(one, subject));
+      return identifier.value.ids.every((nestedId) => matchesPrincipal(nestedId, subject));
     case 'orIds':
-      return identifier.value.ids.some((one) => matchesPrincipal(one, subject));
+      return identifier.value.ids.some((nestedId) => matchesPrincipal(nestedId, subject));
     case 'notId':
       return !matchesPrincipal(identifier.value, subject);
     case 'authenticated':
@@ -137,7 +137,7 @@ function matchesTemplate({ typedConfig }: TypedExtensionConfig, { request }: Sub
   if (template === undefined) throw new UndecidedError('a policy matches paths by an extension');
   const pattern = template
     .split(/(\*\*|\*)/)
-    .map((part) => (part === '**' ? '.*' : part === '*' ? '[^/]+' : regexLiteral(part)))
+    .map((segment) => (segment === '**' ? '.*' : segment === '*' ? '[^/]+' : regexLiteral(segment)))
     .join('');
   return request !== undefined && new RegExp(`^${pattern}$`, 's').test(withoutQuery(request.path));
 }

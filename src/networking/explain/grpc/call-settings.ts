@@ -14,8 +14,8 @@ export function routeSettings({ action, typedPerFilterConfig }: Route): readonly
   const timeout = maxStreamDuration?.maxStreamDuration;
   const delay = perRouteConfig(faultFilter, HTTPFaultSchema, { configs: [typedPerFilterConfig], clusters: [] })?.delay;
   const fixed = delay?.faultDelaySecifier.case === 'fixedDelay' ? delay.faultDelaySecifier.value : undefined;
-  const headers = hashPolicy.flatMap(({ policySpecifier: one }) =>
-    one.case === 'header' ? [one.value.headerName] : [],
+  const headers = hashPolicy.flatMap(({ policySpecifier }) =>
+    policySpecifier.case === 'header' ? [policySpecifier.value.headerName] : [],
   );
   return [
     ...(timeout ? [`calls end after ${durationText(timeout)}`] : []),
@@ -49,7 +49,7 @@ export function clusterSettings(name: string, cluster: Cluster | undefined): rea
     validation?.case === 'combinedValidationContext'
       ? (validation.value.defaultValidationContext?.matchSubjectAltNames ?? [])
       : [];
-  const identities = names.flatMap(({ matchPattern: one }) => (one.case === 'exact' ? [one.value] : []));
+  const identities = names.flatMap(({ matchPattern }) => (matchPattern.case === 'exact' ? [matchPattern.value] : []));
   const server = identities.length === 0 ? 'any identity of the mesh' : `identity ${identities.join(' or ')}`;
   return [
     `${name}: load balancing by ${policyNames[lbPolicy] ?? 'another policy'}`,

@@ -48,18 +48,18 @@ function explainClient(configuration: GrpcConfiguration, question: GrpcQuestion)
     const reason = limitations.map(limitationText).join('; ') || `no listener ${target}`;
     return { ...nothing, limitations: [], outcome: failure('no listener', `${reason}; ${resourceWaitText}`) };
   }
-  const found = { ...nothing, listener: { listener, isRedirected: false }, filters: namesOf(manager) };
+  const baseExplanation = { ...nothing, listener: { listener, isRedirected: false }, filters: namesOf(manager) };
   const { routeConfigName: routeConfiguration } = manager.routeSpecifier.value;
   const routes = configuration.routes(routeConfiguration);
   const all = [...limitations, ...routes.limitations];
   if (routes.message === undefined) {
     const why = `the control plane has no route configuration ${routeConfiguration}; ${resourceWaitText}`;
-    return { ...found, limitations: all, routeConfiguration, outcome: failure('no route', why) };
+    return { ...baseExplanation, limitations: all, routeConfiguration, outcome: failure('no route', why) };
   }
   const virtualHost = virtualHostOf(routes.message, authority);
   const request = requestOf(question, authority);
   const route = virtualHost && routeOf(virtualHost, request);
-  const reached = { ...found, limitations: all, routeConfiguration, ...(virtualHost && { virtualHost }) };
+  const reached = { ...baseExplanation, limitations: all, routeConfiguration, ...(virtualHost && { virtualHost }) };
   const binary = virtualHost?.routes
     .flatMap(({ match }) => match?.headers ?? [])
     .find(({ name }) => name.endsWith('-bin'));
@@ -99,15 +99,15 @@ function throughRoute(
     clusters.map(({ name }) => name),
   );
   const sum = clusters.reduce((total, { weight }) => total + weight, 0);
-  const left = 1 - aborted.reduce((total, { share }) => total + share, 0);
+  const remainingShare = 1 - aborted.reduce((total, { share }) => total + share, 0);
   const ends = targets.map(({ name, weight, cluster, assignment }, index) => {
     const reasons = built[index]!.limitations.map(limitationText).join('; ');
-    return { share: (left * weight) / sum, outcome: endOf(name, cluster, assignment, reasons) };
+    return { share: (remainingShare * weight) / sum, outcome: endOf(name, cluster, assignment, reasons) };
   });
   return {
     targets,
     settings: [...routeSettings(route), ...targets.flatMap(({ name, cluster }) => clusterSettings(name, cluster))],
-    limitations: [...limitations, ...built.flatMap((one) => one.limitations)],
+    limitations: [...limitations, ...built.flatMap((builtCluster) => builtCluster.limitations)],
     outcome: dividedOutcome([...aborted, ...ends]),
   };
 }
@@ -151,10 +151,16 @@ function explainServer(configuration: GrpcConfiguration, question: GrpcQuestion)
   }
   const isSecure = chain.transportSocket !== undefined;
   const settings = [isSecure ? 'the server accepts mutual TLS only' : 'the server accepts plaintext only'];
-  const found = { ...nothing, listener: { listener, isRedirected: false }, chain, filters: namesOf(manager), settings };
+  const baseExplanation = {
+    ...nothing,
+    listener: { listener, isRedirected: false },
+    chain,
+    filters: namesOf(manager),
+    settings,
+  };
   if (isSecure !== (principal !== undefined)) {
     const client = isSecure ? 'sends plaintext or no certificate' : 'uses TLS';
-    return { ...found, outcome: { kind: 'closed', why: `${settings.join()}, and the client ${client}` } };
+    return { ...baseExplanation, outcome: { kind: 'closed', why: `${settings.join()}, and the client ${client}` } };
   }
   const [address = '', port = ''] = splitLast(target);
   const inboundQuestion: Question = {
@@ -174,7 +180,7 @@ function explainServer(configuration: GrpcConfiguration, question: GrpcQuestion)
   const ended = shares.reduce((sum, { share }) => sum + share, 0);
   const outcomes = shares.map(({ share, outcome }) => ({ share, outcome: asCallFailure(outcome) }));
   return {
-    ...found,
+    ...baseExplanation,
     outcome: dividedOutcome([...outcomes, { share: Math.max(0, 1 - ended), outcome: { kind: 'accepted' } }]),
   };
 }
@@ -208,17 +214,18 @@ function failure(kind: 'no listener' | 'no route' | 'no cluster' | 'no endpoints
   return { kind, grpcStatus: unavailable, why };
 }
 
-function asCallFailure(outcome: RequestOutcome): RequestOutcome {
-  if (outcome.kind === 'denied') return { kind: 'denied', grpcStatus: permissionDenied, why: outcome.why };
-  const response = asGrpcResponse(outcome);
+function asCallFailure(requestOutcome: RequestOutcome): RequestOutcome {
+  if (requestOutcome.kind === 'denied')
+    return { kind: 'denied', grpcStatus: permissionDenied, why: requestOutcome.why };
+  const response = asGrpcResponse(requestOutcome);
   if (response.kind !== 'aborted') return response;
   const { grpcStatus, why } = response;
   return { kind: 'aborted', ...(grpcStatus !== undefined && { grpcStatus }), why };
 }
 
 function splitLast(target: string): readonly string[] {
-  const at = target.lastIndexOf(':');
-  return [target.slice(0, at).replace(/^\[|\]$/g, ''), target.slice(at + 1)];
+  const separatorIndex = target.lastIndexOf(':');
+  return [target.slice(0, separatorIndex).replace(/^\[|\]$/g, ''), target.slice(separatorIndex + 1)];
 }
 
 function unpacked<Desc extends DescMessage>(any: Any, schema: Desc): MessageShape<Desc> | undefined {

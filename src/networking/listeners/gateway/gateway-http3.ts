@@ -66,10 +66,10 @@ function chainsOf(
   connection: ConnectionContext,
 ): FilterChain[] {
   const certified = servers.find(speaksHttp3)!;
-  const taken = new TakenMatches();
+  const takenMatches = new TakenMatches();
   return servers.flatMap((server) => {
     const hosts = server.hosts.map(dnsName);
-    return taken.take({ serverNames: hosts.includes('*') ? [] : hosts }).map((free) => {
+    return takenMatches.take({ serverNames: hosts.includes('*') ? [] : hosts }).map((free) => {
       const filterChainMatch = chainMatch(free);
       const isServed = speaksHttp3(server);
       const routes = isServed

@@ -91,7 +91,7 @@ function* chainsOf({ kind, servers }: GatewayPort, context: PortContext): Genera
     const filters = routed(servers[0]!, context);
     return [withOrigins(create(FilterChainSchema, { filters }), servers.map(gatewayOrigin))];
   }
-  const taken = new TakenMatches();
+  const takenMatches = new TakenMatches();
   const planned: PlannedChain[] = [];
   for (const server of servers) {
     for (const chain of serverChains(server, context)) planned.push(chain);
@@ -99,7 +99,7 @@ function* chainsOf({ kind, servers }: GatewayPort, context: PortContext): Genera
   }
   const chains: FilterChain[] = [];
   for (const [index, { match, filters, tls, origins }] of planned.entries()) {
-    for (const free of taken.take(match)) {
+    for (const free of takenMatches.take(match)) {
       const filterChainMatch = chainMatch(free);
       const chain = create(FilterChainSchema, { ...(filterChainMatch && { filterChainMatch }), filters, ...tls });
       chains.push(withOrigins(chain, origins));
@@ -128,8 +128,8 @@ function serverChains(server: GatewayServer, context: PortContext): PlannedChain
   };
   if (tls !== undefined && !isPassthrough(server.server)) {
     // `tls` routes of a VirtualService apply to TLS passthrough. A TLSRoute at a terminating listener applies to the terminated connection.
-    const ofTlsRoutes = virtualServices.filter(({ config }) => config.partOrigins !== undefined);
-    const byName = tlsRoutes(ofTlsRoutes, hosts, l4).map((route) => routeChain(route, server, context));
+    const tlsRouteServices = virtualServices.filter(({ config }) => config.partOrigins !== undefined);
+    const byName = tlsRoutes(tlsRouteServices, hosts, l4).map((route) => routeChain(route, server, context));
     // Combines the addresses of the route with the server names of the server.
     const byAddress = tcpRoutes(virtualServices, l4).map((route) => ({
       ...routeChain(route, server, context),
@@ -208,8 +208,10 @@ const passedThroughByHost = memoizeByObject(
 function servicesWithin(hosts: readonly string[], services: readonly Service[]): readonly Service[] {
   const index = passedThroughByHost(services);
   // A host name overlaps with a wildcard only if the wildcard contains it.
-  const found = new Map(hosts.flatMap((host) => index.overlapping(host).map(({ item, place }) => [item, place])));
-  return [...found].sort(([, a], [, b]) => a - b).map(([service]) => service);
+  const indexByService = new Map(
+    hosts.flatMap((host) => index.overlapping(host).map(({ item, place }) => [item, place])),
+  );
+  return [...indexByService].sort(([, a], [, b]) => a - b).map(([service]) => service);
 }
 
 /** Whether TLS passthrough is possible: an SNI name ends with the service name, and Envoy supports wildcards only at the start of server names. */
@@ -220,7 +222,7 @@ function isPassedThrough({ meshExternal, hostname }: Service): boolean {
 function boundVirtualServices(server: GatewayServer, { connection, dependsOn }: PortContext): ResolvedVirtualService[] {
   const { push, shape } = connection;
   const bound = push.virtualServicesFor(gatewayName(server.gateway), shape.configNamespace);
-  const taken = servedVirtualServices(server, bound).map(({ virtualService }) => virtualService);
-  dependsOn.push(...taken.flatMap(({ origins }) => origins));
-  return taken;
+  const takenServices = servedVirtualServices(server, bound).map(({ virtualService }) => virtualService);
+  dependsOn.push(...takenServices.flatMap(({ origins }) => origins));
+  return takenServices;
 }

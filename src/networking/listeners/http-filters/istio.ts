@@ -12,17 +12,19 @@ function optional(contributor: HttpFilterContributor): HttpFilterContributor {
 /** Identifies the peer by headers, then by the workloads of the destination service. */
 const discovery = [{ istio_headers: {} }, { workload_discovery: {} }];
 
-const ofClients = istioExtension('istio.metadata_exchange', 'io.istio.http.peer_metadata.Config', {
+const clientMetadata = istioExtension('istio.metadata_exchange', 'io.istio.http.peer_metadata.Config', {
   downstream_discovery: discovery,
   downstream_propagation: [{ istio_headers: {} }],
 });
 
-const ofServers = istioExtension('istio.metadata_exchange', 'io.istio.http.peer_metadata.Config', {
+const serverMetadata = istioExtension('istio.metadata_exchange', 'io.istio.http.peer_metadata.Config', {
   upstream_discovery: discovery,
   upstream_propagation: [{ istio_headers: {} }],
 });
 
-export const metadataExchange = optional(({ direction }) => [direction === 'inbound' ? ofClients : ofServers]);
+export const metadataExchange = optional(({ direction }) => [
+  direction === 'inbound' ? clientMetadata : serverMetadata,
+]);
 
 /** Sets the ALPN for sidecars with mutual TLS, by the client's protocol. */
 const alpnFilter = istioExtension('istio.alpn', 'istio.envoy.config.filter.http.alpn.v2alpha1.FilterConfig', {

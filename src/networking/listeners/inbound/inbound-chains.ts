@@ -30,7 +30,7 @@ export interface InboundPort {
 export function inboundPort(
   target: InboundTarget,
   proxy: ProxyContext,
-  place: { readonly redirected: boolean },
+  portPlace: { readonly redirected: boolean },
 ): InboundPort {
   const { shape } = proxy;
   const name = listenerName(target.bind, target.port);
@@ -45,7 +45,7 @@ export function inboundPort(
     withOrigins(
       create(FilterChainSchema, {
         name,
-        filterChainMatch: chainMatchOf(row, place.redirected ? target.port : undefined),
+        filterChainMatch: chainMatchOf(row, portPlace.redirected ? target.port : undefined),
         ...filtersOfRow(row, filters, terminatedTlsSocket(row, proxy, target)),
       }),
       origins,

@@ -25,10 +25,10 @@ import { inboundRows } from './inbound-table.ts';
 /** @param described ports of services and ingress listeners */
 export function passthroughPorts(proxy: ProxyContext, described: ReadonlySet<number>): readonly InboundPort[] {
   const modes = activePeerModes(proxy.shape, proxy.push);
-  const named = [...modes.ports.keys()].filter((port) => !described.has(port)).sort((a, b) => a - b);
+  const namedPorts = [...modes.ports.keys()].filter((port) => !described.has(port)).sort((a, b) => a - b);
   return [
     passthroughPort(proxy, modes.mode, 0),
-    ...named.map((port) => passthroughPort(proxy, peerModeOf(modes, port), port)),
+    ...namedPorts.map((port) => passthroughPort(proxy, peerModeOf(modes, port), port)),
   ];
 }
 

@@ -4,14 +4,14 @@ import { telemetryOf } from '../../telemetry/connection-telemetry.ts';
 import { sideOf } from '../../telemetry/mode.ts';
 import type { NetworkFilterContributor } from './contributor.ts';
 
-function ofBytes(contributor: NetworkFilterContributor): NetworkFilterContributor {
+function forTcpOnly(contributor: NetworkFilterContributor): NetworkFilterContributor {
   return (context, use) =>
     use.kind === 'tcp' && hasIstioExtensions(context.shape, context.push.mesh) ? contributor(context, use) : [];
 }
 
 /** Exchanges workload metadata with the peer before the application's first bytes. */
-export const metadataExchange = ofBytes(() => [peerExchange()]);
+export const metadataExchange = forTcpOnly(() => [peerExchange()]);
 
-export const stats = ofBytes((context) =>
+export const stats = forTcpOnly((context) =>
   telemetryOf(context, sideOf(context.direction)).metrics ? [istioStats[context.direction]] : [],
 );

@@ -22,10 +22,12 @@ const tcpLogName = 'tcp_envoy_accesslog';
 const listenerLogName = 'listener_envoy_accesslog';
 
 /** Access logs of `enableEnvoyAccessLogService`. */
-export function meshAccessLogServices(by: LoggedBy): TypedExtension[] {
-  const settings = { logName: by === 'listener' ? listenerLogName : '' };
+export function meshAccessLogServices(loggedBy: LoggedBy): TypedExtension[] {
+  const settings = { logName: loggedBy === 'listener' ? listenerLogName : '' };
   return [
-    by === 'requests' ? httpAccessLogService(settings, staticCluster) : tcpAccessLogService(settings, staticCluster),
+    loggedBy === 'requests'
+      ? httpAccessLogService(settings, staticCluster)
+      : tcpAccessLogService(settings, staticCluster),
   ];
 }
 

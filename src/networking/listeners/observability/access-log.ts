@@ -33,14 +33,14 @@ type FilterInit = Init<typeof AccessLogFilterSchema>;
 /** Provider that every mesh defines by default. */
 const builtInProvider = 'envoy';
 
-export function accessLogs(context: ConnectionContext, by: LoggedBy): AccessLog[] {
+export function accessLogs(context: ConnectionContext, loggedBy: LoggedBy): AccessLog[] {
   const { push } = context;
   const { logs, settings } = telemetryOf(context, sideOf(context.direction));
-  const forMetrics = metricsLogs(context, by).map((logger) => create(AccessLogSchema, logger));
-  const reportsOften = by === 'connections' && countsOpenConnections(context);
+  const forMetrics = metricsLogs(context, loggedBy).map((logger) => create(AccessLogSchema, logger));
+  const reportsOften = loggedBy === 'connections' && countsOpenConnections(context);
   const chosen = logs.flatMap((log) =>
-    loggersOf(log, push.mesh, by, settings.accessLogService !== '').map((logger) =>
-      create(AccessLogSchema, { ...logger, ...withFilter(log, by, reportsOften) }),
+    loggersOf(log, push.mesh, loggedBy, settings.accessLogService !== '').map((logger) =>
+      create(AccessLogSchema, { ...logger, ...withFilter(log, loggedBy, reportsOften) }),
     ),
   );
   return [...chosen, ...forMetrics];
@@ -66,14 +66,14 @@ export function listenerAccessLogs(context: ConnectionContext): AccessLog[] {
 function loggersOf(
   { provider, cluster = '' }: ConnectionLog,
   mesh: MeshConfig,
-  by: LoggedBy,
+  loggedBy: LoggedBy,
   hasService: boolean,
 ): TypedExtension[] {
   if (provider === undefined) {
     const { accessLogFile: path } = mesh;
     return [
       ...(path === '' ? [] : [fileLog(path, formatOfMesh(mesh))]),
-      ...(mesh.enableEnvoyAccessLogService && hasService ? meshAccessLogServices(by) : []),
+      ...(mesh.enableEnvoyAccessLogService && hasService ? meshAccessLogServices(loggedBy) : []),
     ];
   }
   switch (provider.type) {
@@ -109,10 +109,14 @@ function formatOfFile(
   return omitEmptyValues ? { ...format, omitEmptyValues } : format;
 }
 
-function withFilter({ filter: expression }: ConnectionLog, by: LoggedBy, onlyEnds: boolean): { filter?: FilterInit } {
+function withFilter(
+  { filter: expression }: ConnectionLog,
+  loggedBy: LoggedBy,
+  onlyEnds: boolean,
+): { filter?: FilterInit } {
   const filters = [
     ...(onlyEnds ? [endOfConnection] : []),
-    ...(by === 'listener' ? [noRoute] : []),
+    ...(loggedBy === 'listener' ? [noRoute] : []),
     ...(expression === undefined ? [] : [celFilter(expression)]),
   ];
   if (filters.length < 2) return filters.length === 0 ? {} : { filter: filters[0]! };

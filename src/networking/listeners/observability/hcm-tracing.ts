@@ -39,8 +39,8 @@ function maxTagLength(provider: TelemetryProvider | undefined): number | undefin
 /** Tags by name. Tags of users override tags of the mesh. */
 function tagsOf({ customTags = {}, istioTags, workload }: ConnectionTracing): TagInit[] {
   const workloadTags = istioTags ? Object.entries(workload.tags).map(([tag, value]) => literal(tag, value)) : [];
-  const given = Object.entries(customTags).flatMap(([tag, settings]) => tagOf(tag, settings));
-  const byName = new Map([...workloadTags, ...given].map((init) => [init.tag!, init]));
+  const configuredTags = Object.entries(customTags).flatMap(([tag, settings]) => tagOf(tag, settings));
+  const byName = new Map([...workloadTags, ...configuredTags].map((init) => [init.tag!, init]));
   return [...byName.values()].sort((a, b) => (a.tag! < b.tag! ? -1 : 1));
 }
 

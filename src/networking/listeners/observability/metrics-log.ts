@@ -34,10 +34,10 @@ const maxKnown = 256;
 const cachedLogs = new Map<string, TypedExtension>();
 
 /** Empty if the agent computes no metrics, or all metrics of the protocol are disabled. */
-export function metricsLogs(context: ConnectionContext, by: LoggedBy): TypedExtension[] {
+export function metricsLogs(context: ConnectionContext, loggedBy: LoggedBy): TypedExtension[] {
   const { standardMetrics: reported } = telemetryOf(context, sideOf(context.direction));
-  if (reported === undefined || by === 'listener') return [];
-  const protocol = by === 'requests' ? 'http' : 'tcp';
+  if (reported === undefined || loggedBy === 'listener') return [];
+  const protocol = loggedBy === 'requests' ? 'http' : 'tcp';
   const ids = (Object.keys(standardMetrics) as StandardMetricId[]).filter(
     (id) => standardMetrics[id].protocol === protocol,
   );
@@ -77,7 +77,9 @@ function metricsLog(
       metadataTag(entryTags.services, 'cluster', 'services'),
       ...(side === 'outbound' ? endpointTags(hasFormats) : []),
       ...(hasFormats
-        ? expressions.map((expression, place) => formatTag(expressionTag(place), `%CEL(${expression})%`))
+        ? expressions.map((expression, expressionIndex) =>
+            formatTag(expressionTag(expressionIndex), `%CEL(${expression})%`),
+          )
         : []),
     ],
     ...(side === 'inbound' && protocol === 'http' && { filterStateObjectsToLog: [peerStateKey] }),

@@ -75,7 +75,7 @@ export function statsLog(
   workloadLabels: ProxyMetricLabels,
 ): TypedExtension {
   const formats = labelFormats(protocol, side, workloadLabels);
-  const ofType = (metricType: 'counter' | 'histogram'): JsonObject[] =>
+  const metricsOfType = (metricType: 'counter' | 'histogram'): JsonObject[] =>
     (Object.keys(standardMetrics) as StandardMetricId[]).flatMap((id) => {
       const { name, type, protocol: of } = standardMetrics[id];
       const value = values[id];
@@ -84,8 +84,8 @@ export function statsLog(
     });
   return istioExtension('envoy.access_loggers.stats', 'envoy.extensions.access_loggers.stats.v3.Config', {
     stats_scope: scope,
-    counters: ofType('counter'),
-    histograms: ofType('histogram'),
+    counters: metricsOfType('counter'),
+    histograms: metricsOfType('histogram'),
   });
 }
 

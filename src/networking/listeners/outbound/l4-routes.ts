@@ -81,7 +81,7 @@ function toRoute(
   match: L4MatchAttributes,
   serverNames: readonly string[],
   route: readonly RouteDestination[],
-  place: RoutePlace,
+  routePlace: RoutePlace,
   { port, reach }: L4Context,
 ): L4Route[] {
   const used = route.length === 1 ? route : route.filter(({ weight }) => weight !== undefined && weight > 0);
@@ -96,8 +96,8 @@ function toRoute(
         weight: weight ?? 0,
       })),
       first: used[0]!.destination,
-      dependsOn: place.virtualService.origins,
-      origin: originOf(place),
+      dependsOn: routePlace.virtualService.origins,
+      origin: originOf(routePlace),
     },
   ];
 }

@@ -41,12 +41,12 @@ export class OutboundPlan {
 
   /** Adds HTTP services of an address and port to their common route configuration. */
   addHttp(
-    place: ListenerPlace,
+    listenerPlace: ListenerPlace,
     http: NonNullable<ListenerPlan['http']>,
     dependsOn: readonly ConfigKey[],
     origins: readonly Origin[] = [],
   ): void {
-    const plan = this.#at(place);
+    const plan = this.#planAt(listenerPlace);
     if (plan === undefined || [...plan.protocols].some((protocol) => serverFirst.has(protocol))) return;
     plan.http ??= { ...http };
     plan.http.grpcWeb ||= http.grpcWeb;
@@ -59,8 +59,8 @@ export class OutboundPlan {
    * Adds chains after those of older services, which have priority. A server-first protocol must be alone on its address, because inspecting the
    * client's bytes would delay it.
    */
-  addTcp(place: ListenerPlace, chains: readonly TcpChainPlan[], dependsOn: readonly ConfigKey[]): void {
-    const plan = this.#at(place);
+  addTcp(listenerPlace: ListenerPlace, chains: readonly TcpChainPlan[], dependsOn: readonly ConfigKey[]): void {
+    const plan = this.#planAt(listenerPlace);
     if (plan === undefined) return;
     for (const chain of chains) {
       if (isServerFirstConflict(plan, chain.protocol)) continue;
@@ -72,13 +72,13 @@ export class OutboundPlan {
     plan.dependsOn.push(...dependsOn);
   }
 
-  #at(place: ListenerPlace): ListenerPlan | undefined {
-    const key = `${place.bind}~${place.port}`;
-    const found = this.#listeners.get(key);
-    if (found?.isExclusive && !place.isExclusive) return undefined;
-    if (found !== undefined) return found;
+  #planAt(listenerPlace: ListenerPlace): ListenerPlan | undefined {
+    const key = `${listenerPlace.bind}~${listenerPlace.port}`;
+    const existingPlan = this.#listeners.get(key);
+    if (existingPlan?.isExclusive && !listenerPlace.isExclusive) return undefined;
+    if (existingPlan !== undefined) return existingPlan;
     const plan: ListenerPlan = {
-      ...place,
+      ...listenerPlace,
       tcp: [],
       taken: new TakenMatches(),
       protocols: new Set(),

@@ -81,16 +81,17 @@ const placesAtATime = 32;
 function* addCatchAll(input: OutboundInput): Generator<undefined, void> {
   const { plan, push, bound, egress, family } = input;
   const isCaptured = !bound && egress.bind === undefined;
-  for (const [index, place] of placesOf(egress.services).entries()) {
+  for (const [index, servicePlace] of placesOf(egress.services).entries()) {
     if (index % placesAtATime === placesAtATime - 1) yield undefined;
-    if (!('grpcWeb' in place)) addService(input, place.service, place.port, place.port.protocol, false);
+    if (!('grpcWeb' in servicePlace))
+      addService(input, servicePlace.service, servicePlace.port, servicePlace.port.protocol, false);
     else if (!isCaptured) {
-      for (const [at, { service, port }] of place.all.entries()) {
+      for (const [serviceIndex, { service, port }] of servicePlace.all.entries()) {
         addService(input, service, port, port.protocol, false);
-        if (at % placesAtATime === placesAtATime - 1) yield undefined;
+        if (serviceIndex % placesAtATime === placesAtATime - 1) yield undefined;
       }
-    } else if (!isReservedPort(place.number, push.mesh)) {
-      const { number, grpcWeb, dependsOn, origins } = place;
+    } else if (!isReservedPort(servicePlace.number, push.mesh)) {
+      const { number, grpcWeb, dependsOn, origins } = servicePlace;
       const where = { bind: wildcardAddress(family), port: number, bindToPort: false, isExclusive: false };
       plan.addHttp(where, { routeName: String(number), grpcWeb }, dependsOn, origins);
     }
@@ -119,17 +120,17 @@ const placesOf = memoizeByObject((services: readonly Service[]): readonly (Servi
     .filter(({ port }) => port.protocol !== 'UDP');
   const byNumber = Map.groupBy(all, ({ port }) => port.number);
   const together = new Map<number, HttpPlace>();
-  for (const [number, ofPort] of byNumber) {
-    if (!ofPort.every(({ port }) => isHttp(port.protocol))) continue;
+  for (const [number, portPlaces] of byNumber) {
+    if (!portPlaces.every(({ port }) => isHttp(port.protocol))) continue;
     together.set(number, {
       number,
-      all: ofPort,
-      grpcWeb: ofPort.some(({ port }) => port.protocol === 'GRPC-Web'),
-      dependsOn: ofPort.map(({ service }) => serviceKey(service)),
-      origins: ofPort.flatMap(({ service }) => serviceOrigin(service)),
+      all: portPlaces,
+      grpcWeb: portPlaces.some(({ port }) => port.protocol === 'GRPC-Web'),
+      dependsOn: portPlaces.map(({ service }) => serviceKey(service)),
+      origins: portPlaces.flatMap(({ service }) => serviceOrigin(service)),
     });
   }
-  return [...new Set(all.map((one) => together.get(one.port.number) ?? one))];
+  return [...new Set(all.map((servicePort) => together.get(servicePort.port.number) ?? servicePort))];
 });
 
 /** Adds an egress listener with a port. Its protocol applies to all services. */
@@ -137,14 +138,14 @@ function* addPort(input: OutboundInput, port: NonNullable<EgressListenerScope['p
   const { egress, plan, bound, family, scope } = input;
   const bind = egress.bind ?? (bound ? loopbackAddress(family) : wildcardAddress(family));
   if (isHttp(port.protocol)) {
-    const place = { bind, port: port.number, bindToPort: bound, isExclusive: true };
+    const listenerPlace = { bind, port: port.number, bindToPort: bound, isExclusive: true };
     const routeName = isUnixSocket(bind) ? unixSocketPath(bind) : String(port.number);
     const grpcWeb = port.protocol === 'GRPC-Web';
     const absoluteUrl = port.protocol === 'HTTP_PROXY';
     const keys = scope.sidecar ? [configKeyOf(scope.sidecar)] : [];
     const index = scope.sidecar?.spec.egress?.findIndex((listener) => listener.port?.number === port.number) ?? 0;
     const origins = sidecarOrigin(scope, 'egress', index);
-    plan.addHttp(place, { routeName, grpcWeb, ...(absoluteUrl && { absoluteUrl }) }, keys, origins);
+    plan.addHttp(listenerPlace, { routeName, grpcWeb, ...(absoluteUrl && { absoluteUrl }) }, keys, origins);
     return;
   }
   for (const [index, service] of egress.services.entries()) {
@@ -165,21 +166,21 @@ function addService(
   const { plan, shape, push, bound, egress, ownPorts } = input;
   for (const { bind, subnets } of addressesOf(service, protocol, input)) {
     const number = egress.port?.number ?? port.number;
-    const place = { bind, port: number, bindToPort: bound, isExclusive };
+    const listenerPlace = { bind, port: number, bindToPort: bound, isExclusive };
     if (isUnspecified(bind) && isReservedPort(number, push.mesh)) continue;
     if (bound && !isExclusive && (ownPorts.has(number) || isPrivilegedPort(number, shape))) continue;
     const dependsOn = [serviceKey(service)];
     const origins = serviceOrigin(service);
     const grpcWeb = protocol === 'GRPC-Web';
-    if (isHttp(protocol)) plan.addHttp(place, { routeName: String(number), grpcWeb }, dependsOn, origins);
+    if (isHttp(protocol)) plan.addHttp(listenerPlace, { routeName: String(number), grpcWeb }, dependsOn, origins);
     else {
       if (protocol === 'unsupported') {
         const shared = isUnspecified(bind) || bind === loopbackAddress(input.family);
         const routeName = shared ? String(number) : sniffedRouteName(service.hostname, number);
-        plan.addHttp(place, { routeName, grpcWeb }, dependsOn, origins);
+        plan.addHttp(listenerPlace, { routeName, grpcWeb }, dependsOn, origins);
       }
       const { chains, dependsOn: routes } = tcpChains(input, service, port, protocol, { bind, subnets });
-      plan.addTcp(place, chains, [...dependsOn, ...routes]);
+      plan.addTcp(listenerPlace, chains, [...dependsOn, ...routes]);
     }
   }
 }
@@ -206,7 +207,7 @@ function tcpChains(
   // SNI distinguishes the names of a service, but addresses do not.
   const matching = (tls ? virtualServicesSharingNames : virtualServicesOfHost)(l4VirtualServices, service.hostname);
   const names = tls ? (aliasesOf(egress, reach).get(service.hostname) ?? []) : [];
-  const ofNames = names.flatMap(({ hostname }) =>
+  const routesOfNames = names.flatMap(({ hostname }) =>
     tlsRoutes(
       virtualServicesOfHost(l4VirtualServices, hostname).filter((over) => !matching.includes(over)),
       [hostname],
@@ -215,7 +216,7 @@ function tcpChains(
   );
   const routes = tls
     ? [
-        ...ofNames,
+        ...routesOfNames,
         ...tlsRoutes(matching, [service.hostname], context),
         ...tcpRoutes(virtualServicesForTls(matching), context),
       ]
@@ -242,13 +243,13 @@ function tcpChains(
     protocol,
     origins: [route.origin, ...serviceOrigin(service)],
   }));
-  const toName = (named: Service, serverNames: readonly string[]): TcpChainPlan => ({
+  const toName = (namedService: Service, serverNames: readonly string[]): TcpChainPlan => ({
     match: { serverNames, destinationSubnets: subnets },
-    destinations: [{ cluster: outboundClusterName(port.number, '', named.hostname), weight: 0 }],
-    first: { host: named.hostname, port: { number: port.number } },
+    destinations: [{ cluster: outboundClusterName(port.number, '', namedService.hostname), weight: 0 }],
+    first: { host: namedService.hostname, port: { number: port.number } },
     port: port.number,
     protocol,
-    origins: serviceOrigin(named),
+    origins: serviceOrigin(namedService),
   });
   // Sends connections without a route to the service, under the name whose DestinationRule applies.
   for (const { hostname, clustered } of bySni)

@@ -30,7 +30,7 @@ function leadsToChanged(
   { routes: { destinationHosts } }: CachedVirtualHost,
 ): boolean {
   if (names.size === 0) return false;
-  return destinationHosts.some((host) => names.has(host) || wildcards.some((one) => isHostWithin(host, one)));
+  return destinationHosts.some((host) => names.has(host) || wildcards.some((wildcard) => isHostWithin(host, wildcard)));
 }
 
 /** Whether a planned virtual host has the same VirtualService, and none of its destinations changed. */

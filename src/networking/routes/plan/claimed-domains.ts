@@ -16,21 +16,24 @@ export function reassignDomains(
   { hosts, changedPlaces }: PlannedHosts,
 ): DomainAssignment | undefined {
   if (previousHosts.length !== hosts.length) return undefined;
-  const places = changedPlaces ?? differingPlaces(previousHosts, hosts);
-  if (!places.every((place) => hasSameName(previousHosts[place]!, hosts[place]!))) return undefined;
-  const moved = places.filter((place) => previousHosts[place]!.domains.text !== hosts[place]!.domains.text);
+  const hostIndexes = changedPlaces ?? differingPlaces(previousHosts, hosts);
+  if (!hostIndexes.every((hostIndex) => hasSameName(previousHosts[hostIndex]!, hosts[hostIndex]!))) return undefined;
+  const moved = hostIndexes.filter(
+    (hostIndex) => previousHosts[hostIndex]!.domains.text !== hosts[hostIndex]!.domains.text,
+  );
   if (moved.length > 0 && !(previous.isConflictFree && areFree(moved, previousHosts, hosts))) return undefined;
-  const parts = previous.parts.slice();
+  const hostParts = previous.parts.slice();
   const byBlock = new ChangedBlocks(previous.blocks);
-  for (const place of places) {
-    const old = parts[place];
-    if (old === undefined) continue;
-    const host = hosts[place]!;
-    const part = old === previousHosts[place]!.part ? host.part : withDomains(host, old.domains);
-    parts[place] = part;
-    byBlock.set(previous.sortedPlaces[place]!, part);
+  for (const hostIndex of hostIndexes) {
+    const previousPart = hostParts[hostIndex];
+    if (previousPart === undefined) continue;
+    const host = hosts[hostIndex]!;
+    const nextPart =
+      previousPart === previousHosts[hostIndex]!.part ? host.part : withDomains(host, previousPart.domains);
+    hostParts[hostIndex] = nextPart;
+    byBlock.set(previous.sortedPlaces[hostIndex]!, nextPart);
   }
-  return { ...previous, parts, blocks: byBlock.blocks() };
+  return { ...previous, parts: hostParts, blocks: byBlock.blocks() };
 }
 
 function hasSameName(previousHosts: CachedVirtualHost, host: CachedVirtualHost): boolean {
@@ -40,7 +43,8 @@ function hasSameName(previousHosts: CachedVirtualHost, host: CachedVirtualHost):
 /** Host index by domain, for a list without conflicts. */
 const ownersOf = memoizeByObject((hosts: readonly CachedVirtualHost[]): ReadonlyMap<string, number> => {
   const owners = new Map<string, number>();
-  for (const [place, { domains }] of hosts.entries()) for (const domain of domains.all) owners.set(domain, place);
+  for (const [hostIndex, { domains }] of hosts.entries())
+    for (const domain of domains.all) owners.set(domain, hostIndex);
   return owners;
 });
 
@@ -52,14 +56,14 @@ function areFree(
 ): boolean {
   const owners = ownersOf(previousHosts);
   const movedSet = new Set(moved);
-  const taken = new Set<string>();
-  return moved.every((place) => {
-    const { all } = hosts[place]!.domains;
-    if (all.includes('*') || previousHosts[place]!.domains.all.includes('*')) return false;
+  const claimedDomains = new Set<string>();
+  return moved.every((hostIndex) => {
+    const { all } = hosts[hostIndex]!.domains;
+    if (all.includes('*') || previousHosts[hostIndex]!.domains.all.includes('*')) return false;
     return all.every((domain) => {
       const owner = owners.get(domain);
-      if ((owner !== undefined && !movedSet.has(owner)) || taken.has(domain)) return false;
-      taken.add(domain);
+      if ((owner !== undefined && !movedSet.has(owner)) || claimedDomains.has(domain)) return false;
+      claimedDomains.add(domain);
       return true;
     });
   });
@@ -68,25 +72,25 @@ function areFree(
 /** Replaces parts in blocks of virtual hosts by parts with the same names. Only changed blocks are rebuilt. */
 class ChangedBlocks {
   readonly #previous: readonly PartBlock<VirtualHostPart>[];
-  readonly #changed = new Map<number, VirtualHostPart[]>();
+  readonly #changedParts = new Map<number, VirtualHostPart[]>();
 
   constructor(previous: readonly PartBlock<VirtualHostPart>[]) {
     this.#previous = previous;
   }
 
-  /** @param place index of the part in the concatenated blocks */
-  set(place: number, part: VirtualHostPart): void {
+  /** @param partIndex index of the part in the concatenated blocks */
+  set(partIndex: number, hostPart: VirtualHostPart): void {
     let index = 0;
-    let offset = place;
+    let offset = partIndex;
     while (offset >= this.#previous[index]!.parts.length) offset -= this.#previous[index++]!.parts.length;
-    const parts = this.#changed.get(index) ?? [...this.#previous[index]!.parts];
-    parts[offset] = part;
-    this.#changed.set(index, parts);
+    const blockParts = this.#changedParts.get(index) ?? [...this.#previous[index]!.parts];
+    blockParts[offset] = hostPart;
+    this.#changedParts.set(index, blockParts);
   }
 
   blocks(): readonly PartBlock<VirtualHostPart>[] {
     const blocks = [...this.#previous];
-    for (const [index, parts] of this.#changed) blocks[index] = sharedBlock(virtualHostsField, parts);
+    for (const [index, blockParts] of this.#changedParts) blocks[index] = sharedBlock(virtualHostsField, blockParts);
     return sharedList(blocks);
   }
 }
@@ -111,21 +115,21 @@ export function* assignDomainsInSteps(
     hasCatchAll ||= free.includes('*');
     return free === requested ? host.part : withDomains(host, free);
   };
-  const parts: (VirtualHostPart | undefined)[] = [];
-  for (const [place, host] of hosts.entries()) {
-    parts.push(claim(host));
-    if (place % hostsPerStep === hostsPerStep - 1) yield undefined;
+  const claimedParts: (VirtualHostPart | undefined)[] = [];
+  for (const [hostIndex, host] of hosts.entries()) {
+    claimedParts.push(claim(host));
+    if (hostIndex % hostsPerStep === hostsPerStep - 1) yield undefined;
   }
-  const places = [...parts.keys()].filter((place) => parts[place] !== undefined);
-  if (sortsByName) places.sort((a, b) => compareText(parts[a]!.name, parts[b]!.name));
-  const sortedPlaces = new Int32Array(parts.length);
-  for (const [at, place] of places.entries()) sortedPlaces[place] = at;
+  const partIndexes = [...claimedParts.keys()].filter((partIndex) => claimedParts[partIndex] !== undefined);
+  if (sortsByName) partIndexes.sort((a, b) => compareText(claimedParts[a]!.name, claimedParts[b]!.name));
+  const sortedPlaces = new Int32Array(claimedParts.length);
+  for (const [sortedIndex, partIndex] of partIndexes.entries()) sortedPlaces[partIndex] = sortedIndex;
   yield undefined;
   const blocks = sharedList(
     splitIntoBlocks(
       virtualHostsField,
-      places.map((place) => parts[place]!),
+      partIndexes.map((partIndex) => claimedParts[partIndex]!),
     ),
   );
-  return { parts, sortedPlaces, blocks, hasCatchAll, isConflictFree };
+  return { parts: claimedParts, sortedPlaces, blocks, hasCatchAll, isConflictFree };
 }

@@ -19,26 +19,26 @@ interface ReusePlaces {
 
 /** Ascending, distinct indexes by name. */
 class PlacesByName {
-  readonly #places = new Map<string, number[]>();
+  readonly #indexesByName = new Map<string, number[]>();
 
   get places(): Places {
-    return this.#places;
+    return this.#indexesByName;
   }
 
-  add(name: string, place: number): void {
-    const known = this.#places.get(name);
-    if (known === undefined) this.#places.set(name, [place]);
-    else if (known.at(-1) !== place) known.push(place);
+  add(name: string, index: number): void {
+    const knownIndexes = this.#indexesByName.get(name);
+    if (knownIndexes === undefined) this.#indexesByName.set(name, [index]);
+    else if (knownIndexes.at(-1) !== index) knownIndexes.push(index);
   }
 }
 
 const reusePlaces = memoizeByObject((hosts: readonly CachedVirtualHost[]): ReusePlaces => {
   const byDestination = new PlacesByName();
   const clientDependent: number[] = [];
-  for (const [place, { routes, domains, virtualService }] of hosts.entries()) {
-    for (const host of routes.destinationHosts) byDestination.add(host, place);
+  for (const [hostIndex, { routes, domains, virtualService }] of hosts.entries()) {
+    for (const host of routes.destinationHosts) byDestination.add(host, hostIndex);
     const isPlain = routes.resolutions !== undefined && domains.sharedLabelCount !== undefined;
-    if (!isPlain || (virtualService !== undefined && dependsOnClient(virtualService))) clientDependent.push(place);
+    if (!isPlain || (virtualService !== undefined && dependsOnClient(virtualService))) clientDependent.push(hostIndex);
   }
   return { byDestination: byDestination.places, clientDependent };
 });
@@ -46,8 +46,9 @@ const reusePlaces = memoizeByObject((hosts: readonly CachedVirtualHost[]): Reuse
 /** Group indexes by each parent domain of the host: `ns.svc.cluster.local`, `svc.cluster.local` and so on. */
 const placesByDomain = memoizeByObject((groups: readonly ServiceGroup[]): Places => {
   const byDomain = new PlacesByName();
-  for (const [place, { service }] of groups.entries()) {
-    if (!isWildcard(service.hostname)) for (const domain of widerDomains(service.hostname)) byDomain.add(domain, place);
+  for (const [hostIndex, { service }] of groups.entries()) {
+    if (!isWildcard(service.hostname))
+      for (const domain of widerDomains(service.hostname)) byDomain.add(domain, hostIndex);
   }
   return byDomain.places;
 });
@@ -63,21 +64,23 @@ export function placesToRecheck(
   { differing, domains }: { readonly differing: Iterable<string>; readonly domains: readonly [string, string] },
 ): Set<number> {
   const { byDestination, clientDependent } = reusePlaces(plan.hosts);
-  const places = new Set(clientDependent.map(groupOf));
-  for (const host of differing) for (const place of byDestination.get(host) ?? []) places.add(groupOf(place));
+  const groupIndexes = new Set(clientDependent.map(groupOf));
+  for (const host of differing)
+    for (const hostIndex of byDestination.get(host) ?? []) groupIndexes.add(groupOf(hostIndex));
   const within = placesByDomain(plan.groups);
-  for (const domain of distinctDomains(domains)) for (const place of within.get(domain) ?? []) places.add(place);
-  return places;
+  for (const domain of distinctDomains(domains))
+    for (const groupIndex of within.get(domain) ?? []) groupIndexes.add(groupIndex);
+  return groupIndexes;
 }
 
 /**
  * For each of two search domains, the widest domain that does not contain the other. Hosts outside both have the same short names for both clients.
  */
-function distinctDomains([one, other]: readonly [string, string]): readonly string[] {
-  if (one === other) return [];
-  const [ofOne, ofOther] = [domainsOf(one), domainsOf(other)];
-  const first = ofOne.findIndex((domain, index) => domain !== ofOther[index]);
-  return (first < 0 ? [ofOther[ofOne.length]] : [ofOne[first], ofOther[first]]).filter(
+function distinctDomains([hostname, other]: readonly [string, string]): readonly string[] {
+  if (hostname === other) return [];
+  const [ownDomains, otherDomains] = [domainsOf(hostname), domainsOf(other)];
+  const first = ownDomains.findIndex((domain, index) => domain !== otherDomains[index]);
+  return (first < 0 ? [otherDomains[ownDomains.length]] : [ownDomains[first], otherDomains[first]]).filter(
     (domain) => domain !== undefined,
   );
 }
@@ -107,29 +110,31 @@ interface AliasedGroups {
 /** Groups have several virtual hosts only if aliases of their service have their own routes. */
 export function hostPlacesOf({ aliasedPlaces, hostsByGroup }: AliasedGroups): HostPlaces {
   if (aliasedPlaces.length === 0) return samePlaces;
-  const more = aliasedPlaces.map((place) => [place, (hostsByGroup[place] as readonly unknown[]).length - 1] as const);
+  const more = aliasedPlaces.map(
+    (groupIndex) => [groupIndex, (hostsByGroup[groupIndex] as readonly unknown[]).length - 1] as const,
+  );
   return {
     ofGroup(group) {
       let host = group;
-      for (const [place, count] of more) if (place < group) host += count;
+      for (const [groupIndex, count] of more) if (groupIndex < group) host += count;
       return host;
     },
     groupOf(host) {
       let group = host;
-      for (const [place, count] of more) if (place < group) group -= Math.min(count, group - place);
+      for (const [groupIndex, count] of more) if (groupIndex < group) group -= Math.min(count, group - groupIndex);
       return group;
     },
   };
 }
 
 const placesByHost = memoizeByObject((groups: readonly ServiceGroup[]): ReadonlyMap<string, readonly number[]> => {
-  const places = new Map<string, number[]>();
-  for (const [place, { service }] of groups.entries()) {
-    const known = places.get(service.hostname);
-    if (known === undefined) places.set(service.hostname, [place]);
-    else known.push(place);
+  const indexesByHost = new Map<string, number[]>();
+  for (const [groupIndex, { service }] of groups.entries()) {
+    const knownIndexes = indexesByHost.get(service.hostname);
+    if (knownIndexes === undefined) indexesByHost.set(service.hostname, [groupIndex]);
+    else knownIndexes.push(groupIndex);
   }
-  return places;
+  return indexesByHost;
 });
 
 const noPlaces: readonly number[] = [];
@@ -140,8 +145,8 @@ export function aliasedPlacesOf(
   aliases: ReadonlyMap<string, unknown>,
 ): readonly number[] {
   if (aliases.size === 0) return noPlaces;
-  const places = placesByHost(groups);
-  return [...aliases.keys()].flatMap((host) => places.get(host) ?? []).sort((a, b) => a - b);
+  const indexesByHost = placesByHost(groups);
+  return [...aliases.keys()].flatMap((host) => indexesByHost.get(host) ?? []).sort((a, b) => a - b);
 }
 
 /**
@@ -151,9 +156,9 @@ export function aliasedPlacesOf(
 export const placesByDestination = memoizeByPair(
   (groups: readonly ServiceGroup[], virtualServices: readonly (ResolvedVirtualService | undefined)[]): Places => {
     const byHost = new PlacesByName();
-    for (const [place, { service }] of groups.entries()) {
-      const rule = virtualServices[place];
-      for (const host of rule === undefined ? [service.hostname] : destinationsOf(rule)) byHost.add(host, place);
+    for (const [groupIndex, { service }] of groups.entries()) {
+      const rule = virtualServices[groupIndex];
+      for (const host of rule === undefined ? [service.hostname] : destinationsOf(rule)) byHost.add(host, groupIndex);
     }
     return byHost.places;
   },

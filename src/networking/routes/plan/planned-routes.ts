@@ -53,5 +53,5 @@ export const virtualHostsField = 2;
 /** Indexes at which two lists differ. Computed once for each pair of lists. */
 export const differingPlaces = memoizeByPair(
   (previous: readonly unknown[], current: readonly unknown[]): readonly number[] =>
-    current.flatMap((item, place) => (item === previous[place] ? [] : [place])),
+    current.flatMap((item, index) => (item === previous[index] ? [] : [index])),
 );

@@ -142,12 +142,12 @@ function isCloser(
   return otherModel !== undefined && otherModel.plan.planned.groups === groups && ownPlan.planned.groups !== groups;
 }
 
-function haveDifferentInputs(one: PlannedHosts, other: PlannedHosts): boolean {
+function haveDifferentInputs(hosts: PlannedHosts, other: PlannedHosts): boolean {
   return (
-    one.groups !== other.groups ||
-    one.virtualServices !== other.virtualServices ||
-    one.destinationRuleRevision !== other.destinationRuleRevision ||
-    one.services !== other.services
+    hosts.groups !== other.groups ||
+    hosts.virtualServices !== other.virtualServices ||
+    hosts.destinationRuleRevision !== other.destinationRuleRevision ||
+    hosts.services !== other.services
   );
 }
 
@@ -220,10 +220,16 @@ function* buildHostsInSteps(
   const reusable = changedHosts === undefined ? undefined : previous;
   const similarity = otherModel && similarityOf(otherModel, context);
   const isReusable = similarity?.isReusable;
-  const hostsWithAliases = (place: number): readonly CachedVirtualHost[] => {
-    const group = groups[place]!;
+  const hostsWithAliases = (groupIndex: number): readonly CachedVirtualHost[] => {
+    const group = groups[groupIndex]!;
     const byHost = virtualServicesOfClient.forPort(selection.listenerPort || group.port.number);
-    return hostsOfAliasedGroup(group, virtualServices[place], aliases.get(group.service.hostname)!, byHost, context);
+    return hostsOfAliasedGroup(
+      group,
+      virtualServices[groupIndex],
+      aliases.get(group.service.hostname)!,
+      byHost,
+      context,
+    );
   };
   const rebuilt =
     reusable &&
@@ -232,32 +238,32 @@ function* buildHostsInSteps(
   const previousPlaces =
     reusable === undefined || reusable.groups === groups ? undefined : placesByGroup(reusable.groups);
   const hostsByGroup: (CachedVirtualHost | readonly CachedVirtualHost[])[] = [];
-  for (const [place, group] of groups.entries()) {
+  for (const [groupIndex, group] of groups.entries()) {
     // Groups with aliases are always checked, because aliases depend on services and VirtualServices.
     const names = aliases.get(group.service.hostname);
     const previousHost =
-      reusable?.hostsByGroup[previousPlaces === undefined ? place : (previousPlaces.get(group) ?? -1)];
+      reusable?.hostsByGroup[previousPlaces === undefined ? groupIndex : (previousPlaces.get(group) ?? -1)];
     if (names !== undefined) {
-      hostsByGroup.push(hostsWithAliases(place));
+      hostsByGroup.push(hostsWithAliases(groupIndex));
       yield undefined;
     } else if (
       previousHost !== undefined &&
       !isList(previousHost) &&
-      isReusableHost(previousHost, group, virtualServices[place], changedHosts!, isReusable)
+      isReusableHost(previousHost, group, virtualServices[groupIndex], changedHosts!, isReusable)
     ) {
       hostsByGroup.push(previousHost);
-      if (otherModel !== undefined && place % checksPerStep === 0) yield undefined;
+      if (otherModel !== undefined && groupIndex % checksPerStep === 0) yield undefined;
     } else {
-      const host = buildVirtualHost(virtualHostSpecOf(group, selection, virtualServices[place], []), context);
+      const host = buildVirtualHost(virtualHostSpecOf(group, selection, virtualServices[groupIndex], []), context);
       hostsByGroup.push(host);
       yield host.routes.part;
     }
   }
   const ownPrevious = otherModel === undefined ? reusable : undefined;
   const hostsByUnknownName = new Map<string, CachedVirtualHost>();
-  for (const one of unknownNames) {
-    const host = hostOfUnknownName(one, ownPrevious, changedHosts, inputs, context);
-    hostsByUnknownName.set(one.hostname, host);
+  for (const unknownName of unknownNames) {
+    const host = hostOfUnknownName(unknownName, ownPrevious, changedHosts, inputs, context);
+    hostsByUnknownName.set(unknownName.hostname, host);
     // A virtual host may have thousands of routes.
     yield host.routes.part;
   }
@@ -280,7 +286,7 @@ interface PlanInputs
 /** Group indexes, computed once per list. */
 const placesByGroup = memoizeByObject(
   (groups: readonly ServiceGroup[]): ReadonlyMap<ServiceGroup, number> =>
-    new Map(groups.map((group, place) => [group, place])),
+    new Map(groups.map((group, groupIndex) => [group, groupIndex])),
 );
 
 /** Rebuilds only changed virtual hosts, if services and their order are unchanged. Returns `undefined` if all must be built. */
@@ -303,48 +309,56 @@ function* rebuildChangedInSteps(
   let hostsByGroup: (CachedVirtualHost | readonly CachedVirtualHost[])[] | undefined;
   let hosts: CachedVirtualHost[] | undefined;
   const hostPlaces = hostPlacesOf(previous);
-  const places: number[] = [];
-  for (const place of placesToCheck(previous, changedHosts, inputs, similarity)) {
-    const previousHost = previous.hostsByGroup[place]!;
+  const changedIndexes: number[] = [];
+  for (const groupIndex of placesToCheck(previous, changedHosts, inputs, similarity)) {
+    const previousHost = previous.hostsByGroup[groupIndex]!;
     // Groups with aliases are handled below.
     if (isList(previousHost)) continue;
-    if (!isReusableHost(previousHost, groups[place]!, virtualServices[place], changedHosts, similarity?.isReusable))
-      places.push(place);
-    if (isOfOtherClient && place % checksPerStep === 0) yield undefined;
+    if (
+      !isReusableHost(
+        previousHost,
+        groups[groupIndex]!,
+        virtualServices[groupIndex],
+        changedHosts,
+        similarity?.isReusable,
+      )
+    )
+      changedIndexes.push(groupIndex);
+    if (isOfOtherClient && groupIndex % checksPerStep === 0) yield undefined;
   }
-  const replaceHost = (place: number, host: CachedVirtualHost): void => {
-    if (host === previous.hosts[place]) return;
+  const replaceHost = (groupIndex: number, host: CachedVirtualHost): void => {
+    if (host === previous.hosts[groupIndex]) return;
     hosts ??= previous.hosts.slice();
-    hosts[place] = host;
-    changedPlaces.push(place);
+    hosts[groupIndex] = host;
+    changedPlaces.push(groupIndex);
   };
-  for (const place of places) {
+  for (const groupIndex of changedIndexes) {
     const host = buildVirtualHost(
-      virtualHostSpecOf(groups[place]!, context.selection, virtualServices[place], []),
+      virtualHostSpecOf(groups[groupIndex]!, context.selection, virtualServices[groupIndex], []),
       context,
     );
-    replaceHost(hostPlaces.ofGroup(place), host);
+    replaceHost(hostPlaces.ofGroup(groupIndex), host);
     hostsByGroup ??= previous.hostsByGroup.slice();
-    hostsByGroup[place] = host;
+    hostsByGroup[groupIndex] = host;
     yield host.routes.part;
   }
-  for (const place of aliasedPlaces) {
-    const all = hostsWithAliases(place);
-    const previousHosts = previous.hostsByGroup[place] as readonly CachedVirtualHost[];
+  for (const groupIndex of aliasedPlaces) {
+    const all = hostsWithAliases(groupIndex);
+    const previousHosts = previous.hostsByGroup[groupIndex] as readonly CachedVirtualHost[];
     if (all.length !== previousHosts.length) return undefined;
     if (sameItems(previousHosts, all)) continue;
-    for (const [index, host] of all.entries()) replaceHost(hostPlaces.ofGroup(place) + index, host);
+    for (const [index, host] of all.entries()) replaceHost(hostPlaces.ofGroup(groupIndex) + index, host);
     hostsByGroup ??= previous.hostsByGroup.slice();
-    hostsByGroup[place] = all;
+    hostsByGroup[groupIndex] = all;
     if (isOfOtherClient) yield all[0]!.routes.part;
   }
-  const ofAllGroups = hostPlaces.ofGroup(groups.length);
+  const groupHostCount = hostPlaces.ofGroup(groups.length);
   const previousNames = previous.hostsByUnknownName.keys();
-  for (const [index, one] of unknownNames.entries()) {
-    if (previousNames.next().value !== one.hostname) return undefined;
-    const host = hostOfUnknownName(one, isOfOtherClient ? undefined : previous, changedHosts, inputs, context);
-    hostsByUnknownName.set(one.hostname, host);
-    replaceHost(ofAllGroups + index, host);
+  for (const [index, unknownName] of unknownNames.entries()) {
+    if (previousNames.next().value !== unknownName.hostname) return undefined;
+    const host = hostOfUnknownName(unknownName, isOfOtherClient ? undefined : previous, changedHosts, inputs, context);
+    hostsByUnknownName.set(unknownName.hostname, host);
+    replaceHost(groupHostCount + index, host);
     yield host.routes.part;
   }
   return {
@@ -375,8 +389,8 @@ function placesToCheck(
     differing,
     domains: similarity.dnsDomains,
   });
-  const places = new Set([...differentlyRouted, ...toRecheck].filter((place) => place < groups.length));
-  return [...places].sort((a, b) => a - b);
+  const hostIndexes = new Set([...differentlyRouted, ...toRecheck].filter((hostIndex) => hostIndex < groups.length));
+  return [...hostIndexes].sort((a, b) => a - b);
 }
 
 /** For more names than this, checking all groups is as fast as an index. */
@@ -392,8 +406,8 @@ function placesLeadingToChanged(
   const haveAliases = aliasesIn(services).length > 0 || aliasesIn(previous.services).length > 0;
   if (haveAliases || wildcards.length > 0 || names.size > maxIndexedNames) return groups.keys();
   const leadingTo = placesByDestination(groups, virtualServices);
-  const places = new Set([...differentlyRouted, ...[...names].flatMap((name) => leadingTo.get(name) ?? [])]);
-  return [...places].sort((a, b) => a - b);
+  const hostIndexes = new Set([...differentlyRouted, ...[...names].flatMap((name) => leadingTo.get(name) ?? [])]);
+  return [...hostIndexes].sort((a, b) => a - b);
 }
 
 const aliasesIn = memoizeByObject((services: readonly Service[]) => services.filter(isAlias));

@@ -15,23 +15,23 @@ const maxHostsOfBlock = 64;
 /** Yields the pieces to encode, then returns the same configuration. */
 export function* routesInPieces(resource: EnvoyResource): Generator<PartToEncode | undefined, EnvoyResource> {
   if (resource instanceof ResourceOfParts || resource.isEncoded) return resource;
-  const { virtualHosts, ...rest } = resource.message as RouteConfiguration;
+  const { virtualHosts, ...otherFields } = resource.message as RouteConfiguration;
   const { name, schema } = resource;
   const blocks: PartBlock<HostInPieces>[] = [];
-  let parts: HostInPieces[] = [];
+  let hostsOfBlock: HostInPieces[] = [];
   let routes = 0;
   for (const host of virtualHosts) {
-    const part = new HostInPieces(host);
-    yield* part.pieces;
-    parts.push(part);
+    const hostInPieces = new HostInPieces(host);
+    yield* hostInPieces.pieces;
+    hostsOfBlock.push(hostInPieces);
     routes += host.routes.length;
-    if (parts.length < maxHostsOfBlock && routes < maxRoutesOfPiece) continue;
-    blocks.push(new PartBlock(virtualHostsField, parts));
-    [parts, routes] = [[], 0];
+    if (hostsOfBlock.length < maxHostsOfBlock && routes < maxRoutesOfPiece) continue;
+    blocks.push(new PartBlock(virtualHostsField, hostsOfBlock));
+    [hostsOfBlock, routes] = [[], 0];
   }
-  if (parts.length > 0) blocks.push(new PartBlock(virtualHostsField, parts));
+  if (hostsOfBlock.length > 0) blocks.push(new PartBlock(virtualHostsField, hostsOfBlock));
   yield* blocks;
-  const message: RouteConfiguration = { ...rest, virtualHosts: [] };
+  const message: RouteConfiguration = { ...otherFields, virtualHosts: [] };
   return new ResourceOfParts({ name, schema, message, dependsOn: () => resource.dependsOn }, blocks);
 }
 
@@ -41,13 +41,13 @@ class HostInPieces implements Part {
 
   constructor(host: VirtualHost) {
     const { routes } = host;
-    const pieces: Encodable[] = [];
-    for (let from = 0; from === 0 || from < routes.length; from += maxRoutesOfPiece) {
-      const some = routes.slice(from, from + maxRoutesOfPiece);
-      const piece = from === 0 ? { ...host, routes: some } : create(VirtualHostSchema, { routes: some });
-      pieces.push(new Encodable(VirtualHostSchema, piece));
+    const encodablePieces: Encodable[] = [];
+    for (let start = 0; start === 0 || start < routes.length; start += maxRoutesOfPiece) {
+      const some = routes.slice(start, start + maxRoutesOfPiece);
+      const pieceInit = start === 0 ? { ...host, routes: some } : create(VirtualHostSchema, { routes: some });
+      encodablePieces.push(new Encodable(VirtualHostSchema, pieceInit));
     }
-    this.pieces = pieces;
+    this.pieces = encodablePieces;
   }
 
   get chunks(): readonly Uint8Array[] {

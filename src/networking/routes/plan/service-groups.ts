@@ -56,12 +56,12 @@ export function serviceGroups(
   // Groups of a single host are not cached, because clients may request any number of names.
   if (selection.host !== undefined) return buildGroups(services, selection, client, shape, push);
   const key = `${selection.port} ${client}`;
-  const known = groupsByServices.get(services) ?? new Map<string, readonly ServiceGroup[]>();
-  groupsByServices.set(services, known);
-  let groups = known.get(key);
+  const groupsByKey = groupsByServices.get(services) ?? new Map<string, readonly ServiceGroup[]>();
+  groupsByServices.set(services, groupsByKey);
+  let groups = groupsByKey.get(key);
   if (groups === undefined) {
     groups = buildGroups(services, selection, client, shape, push);
-    setBounded(known, key, groups, maxSelections);
+    setBounded(groupsByKey, key, groups, maxSelections);
   }
   return groups;
 }
@@ -93,30 +93,30 @@ function buildGroups(
   shape: ProxyShape,
   { features }: Pick<PushContext, 'features'>,
 ): readonly ServiceGroup[] {
-  const found = new Map<string, { readonly port: Port; readonly services: Service[] }>();
+  const groupsByPort = new Map<string, { readonly port: Port; readonly services: Service[] }>();
   for (const service of services) {
     if (isAlias(service) || (host !== undefined && service.hostname !== host)) continue;
     for (const port of service.ports) {
       if (portNumber !== undefined && port.number !== portNumber) continue;
       if (!isHttp(port.protocol) && port.protocol !== 'unsupported') continue;
       const key = virtualHostName(service.hostname, port.number);
-      const group = found.get(key);
-      if (group === undefined) found.set(key, { port, services: [service] });
+      const group = groupsByPort.get(key);
+      if (group === undefined) groupsByPort.set(key, { port, services: [service] });
       else group.services.push(service);
     }
   }
-  const groups = [...found.values()].map((one): ServiceGroup => {
-    const [service] = one.services as [Service];
-    const key = `${one.port.number} ${client}`;
-    const known = groupsByFirstService.get(service) ?? new Map<string, ServiceGroup[]>();
-    groupsByFirstService.set(service, known);
-    const candidates = known.get(key) ?? [];
-    const same = candidates.find((group) => sameItems(group.services, one.services));
+  const groups = [...groupsByPort.values()].map((portGroup): ServiceGroup => {
+    const [service] = portGroup.services as [Service];
+    const key = `${portGroup.port.number} ${client}`;
+    const groupsByPortAndClient = groupsByFirstService.get(service) ?? new Map<string, ServiceGroup[]>();
+    groupsByFirstService.set(service, groupsByPortAndClient);
+    const candidates = groupsByPortAndClient.get(key) ?? [];
+    const same = candidates.find((group) => sameItems(group.services, portGroup.services));
     if (same !== undefined) return same;
-    const addresses = one.services.flatMap((each) => virtualAddresses(each, shape, features));
-    const text = `${one.services.map(serviceText).join(' ')} ${addresses.join()}`;
-    const group = { ...one, service, addresses, text, domains: new Map<string, Domains>() };
-    setBounded(known, key, [group, ...candidates.slice(0, 3)], maxDomainForms);
+    const addresses = portGroup.services.flatMap((each) => virtualAddresses(each, shape, features));
+    const text = `${portGroup.services.map(serviceText).join(' ')} ${addresses.join()}`;
+    const group = { ...portGroup, service, addresses, text, domains: new Map<string, Domains>() };
+    setBounded(groupsByPortAndClient, key, [group, ...candidates.slice(0, 3)], maxDomainForms);
     return group;
   });
   // Requests without a port mean port 80, so port 80 gets the names without port first.

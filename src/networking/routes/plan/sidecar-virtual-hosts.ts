@@ -92,8 +92,8 @@ export function buildVirtualHost(spec: VirtualHostSpec, context: PlanContext): C
   const name = virtualHostName(spec.hostname, spec.port);
   let cached = routes.virtualHosts.get(domains.text);
   if (cached === undefined) {
-    const part = new VirtualHostPart(name, domains.all, routes.part);
-    cached = { name, domains, virtualService: spec.virtualService, routes, part };
+    const hostPart = new VirtualHostPart(name, domains.all, routes.part);
+    cached = { name, domains, virtualService: spec.virtualService, routes, part: hostPart };
     setBounded(routes.virtualHosts, domains.text, cached, maxHostsOfRoutes);
   }
   return cached;
@@ -157,7 +157,7 @@ function domainsForSpec(spec: VirtualHostSpec, { selection, shape, push }: PlanC
     absoluteNames: push.features.absoluteNames,
     ...(selection.port === undefined && { port }),
   };
-  const aliases = aliasServices.map((one) => one.hostname);
+  const aliases = aliasServices.map((aliasOfGroup) => aliasOfGroup.hostname);
   if (group !== undefined && aliasService === undefined) return domainsOfGroup(group, aliases, options);
   return domainsWithText({ hostname, addresses: [], aliases }, options);
 }
@@ -178,19 +178,19 @@ function buildRoutes(spec: VirtualHostSpec, { shape, push, memory, reach }: Plan
       resolved.push({ host, service: first, rule: first && reach.destinationRuleFor(first) });
     }
     // Each step of the alias chain, with its DestinationRule.
-    for (const one of chain) {
-      const rule = reach.destinationRuleFor(one);
-      inputs.push(one, rule);
-      destinationRulesText += ` ${serviceText(one)}=${ruleText(rule)}`;
-      destinationHosts.add(one.hostname);
+    for (const chainedService of chain) {
+      const rule = reach.destinationRuleFor(chainedService);
+      inputs.push(chainedService, rule);
+      destinationRulesText += ` ${serviceText(chainedService)}=${ruleText(rule)}`;
+      destinationHosts.add(chainedService.hostname);
     }
     inputs.push(undefined);
     destinationRulesText += ';';
   }
-  const named = `${group?.text ?? hostname} ${aliasServices.map((one) => one.hostname).join()} ${aliasService?.hostname ?? ''}`;
+  const hostText = `${group?.text ?? hostname} ${aliasServices.map((aliasOfGroup) => aliasOfGroup.hostname).join()} ${aliasService?.hostname ?? ''}`;
   const client = clientTextOf(virtualService, shape);
   const resolutions = resolved.length === hosts.length ? resolved : undefined;
-  const key = `${named} ${port} ${listenerPort} ${ruleText(virtualService)} ${client}${destinationRulesText}`;
+  const key = `${hostText} ${port} ${listenerPort} ${ruleText(virtualService)} ${client}${destinationRulesText}`;
   return memory.recall('RDS', key, inputs, (): CachedRoutes => {
     const namedAliases = aliasService === undefined ? aliasServices : [aliasService];
     const context: RouteContext = {

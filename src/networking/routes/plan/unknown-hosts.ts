@@ -72,8 +72,8 @@ function portOfUnknown(
   const { services } = selection.egress;
   const registered = resolvableNames(services, scope);
   const wildcards = new Map<string, number>();
-  for (const [place, { service }] of groups.entries()) {
-    if (isWildcard(service.hostname) && !wildcards.has(service.hostname)) wildcards.set(service.hostname, place);
+  for (const [groupIndex, { service }] of groups.entries()) {
+    if (isWildcard(service.hostname) && !wildcards.has(service.hostname)) wildcards.set(service.hostname, groupIndex);
   }
   const isAboveServices = coversServices(services);
   const onUnknownPort = selection.port === undefined || selection.port === portOfUnknownHosts;
@@ -103,14 +103,14 @@ const namesOfServices = new WeakMap<readonly Service[], WeakMap<readonly Service
 
 /** Hosts of services, except aliases without a target. */
 function resolvableNames(services: readonly Service[], scope: SidecarScope): Names {
-  const known = namesOfServices.get(services) ?? new WeakMap<readonly Service[], Names>();
-  namesOfServices.set(services, known);
-  let names = known.get(scope.services);
+  const namesByReach = namesOfServices.get(services) ?? new WeakMap<readonly Service[], Names>();
+  namesOfServices.set(services, namesByReach);
+  let names = namesByReach.get(scope.services);
   if (names === undefined) {
     const behind = (service: Service) => aliasTarget(service, (host) => scope.serviceByHostname(host));
     const resolvable = services.filter((service) => !isAlias(service) || behind(service) !== undefined);
     names = new Set(resolvable.map(({ hostname }) => hostname));
-    known.set(scope.services, names);
+    namesByReach.set(scope.services, names);
   }
   return names;
 }

@@ -30,15 +30,15 @@ export class VirtualHostPart implements NamedPart {
   readonly rest: Encodable;
   #head: Uint8Array | undefined;
 
-  constructor(name: string, domains: readonly string[], rest: Encodable) {
+  constructor(name: string, domains: readonly string[], otherFields: Encodable) {
     this.name = name;
     this.domains = domains;
-    this.rest = rest;
+    this.rest = otherFields;
   }
 
   get message(): VirtualHost {
-    const rest = this.rest.message as VirtualHost;
-    return withOrigins({ ...rest, name: this.name, domains: [...this.domains] }, originsOf(rest));
+    const otherFields = this.rest.message as VirtualHost;
+    return withOrigins({ ...otherFields, name: this.name, domains: [...this.domains] }, originsOf(otherFields));
   }
 
   get chunks(): readonly Uint8Array[] {

@@ -31,8 +31,8 @@ export function virtualServicesForClient(
   const { firstOfAll, conditional, matchesPort } = indexed(virtualServices);
   const byPort = new Map<number, VirtualServicesByHost>();
   const forPort = (port: number): VirtualServicesByHost => {
-    const known = byPort.get(port);
-    if (known !== undefined) return known;
+    const cachedByHost = byPort.get(port);
+    if (cachedByHost !== undefined) return cachedByHost;
     const byHost = conditional.length === 0 ? firstOfAll : byHostForClient(virtualServices, shape, port);
     byPort.set(port, byHost);
     return byHost;
@@ -83,14 +83,17 @@ function byHostForClient(
 ): VirtualServicesByHost {
   const { firstOfAll, conditional, byExcluded } = indexed(virtualServices);
   const context = { shape, gateway: 'mesh', listenerPort: port };
-  const places = conditional.flatMap((service, place) =>
-    facts(service).matches.some((match) => appliesTo(match, context)) ? [] : [place],
+  const excludedIndexes = conditional.flatMap((service, conditionalIndex) =>
+    facts(service).matches.some((match) => appliesTo(match, context)) ? [] : [conditionalIndex],
   );
-  if (places.length === 0) return firstOfAll;
-  const key = places.join();
+  if (excludedIndexes.length === 0) return firstOfAll;
+  const key = excludedIndexes.join();
   let byHost = byExcluded.get(key);
   if (byHost === undefined) {
-    byHost = firstByHost(virtualServices, new Set(places.map((place) => conditional[place]!)));
+    byHost = firstByHost(
+      virtualServices,
+      new Set(excludedIndexes.map((conditionalIndex) => conditional[conditionalIndex]!)),
+    );
     setBounded(byExcluded, key, byHost, maxVariants);
   }
   return byHost;

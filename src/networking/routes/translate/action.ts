@@ -101,9 +101,10 @@ function hashPolicies(
   context: ActionContext,
 ): WithDependencies<RouteAction_HashPolicy[]> {
   const { value, dependsOn } = combineDependencies(destinations.map(({ destination }) => hashOf(destination, context)));
-  const found = value.filter((policy) => policy !== undefined);
-  const distinct = found.filter(
-    (policy, place) => !found.slice(0, place).some((earlier) => equals(RouteAction_HashPolicySchema, earlier, policy)),
+  const policies = value.filter((policy) => policy !== undefined);
+  const distinct = policies.filter(
+    (policy, policyIndex) =>
+      !policies.slice(0, policyIndex).some((earlier) => equals(RouteAction_HashPolicySchema, earlier, policy)),
   );
   return { value: distinct, dependsOn };
 }

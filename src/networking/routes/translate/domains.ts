@@ -28,8 +28,8 @@ export function domainsOf(service: NamedService, options: DomainOptions): readon
     ...shortNames(hostname, proxyDomain),
   ];
   const names = formsOf(service.hostname);
-  const ofPods = service.headless ? names.map((name) => `*.${name}`) : [];
-  const all = [...names, ...ofPods, ...(service.aliases ?? []).flatMap(formsOf)];
+  const podNames = service.headless ? names.map((name) => `*.${name}`) : [];
+  const all = [...names, ...podNames, ...(service.aliases ?? []).flatMap(formsOf)];
   const addresses = service.addresses.filter((address) => !isCidr(address) && !isUnspecified(address));
   const domains = [...new Set([...all, ...addresses.map(bracketed)])];
   return port === undefined ? domains : domains.flatMap((domain) => [domain, `${domain}:${port}`]);

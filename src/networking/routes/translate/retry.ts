@@ -51,12 +51,12 @@ export function retryPolicy(
 
 /** Separates status codes, which are numbers among the conditions. */
 function splitRetryOn(retryOn: string): { conditions: string; statusCodes: number[] } {
-  const parts = retryOn
+  const retryConditions = retryOn
     .split(',')
-    .map((part) => part.trim())
+    .map((condition) => condition.trim())
     .filter(Boolean);
-  const statusCodes = parts.filter((part) => /^\d{3}$/.test(part)).map(Number);
-  const conditions = parts.filter((part) => !/^\d{3}$/.test(part));
+  const statusCodes = retryConditions.filter((condition) => /^\d{3}$/.test(condition)).map(Number);
+  const conditions = retryConditions.filter((condition) => !/^\d{3}$/.test(condition));
   if (statusCodes.length > 0 && !conditions.includes('retriable-status-codes'))
     conditions.push('retriable-status-codes');
   return { conditions: conditions.join(','), statusCodes };

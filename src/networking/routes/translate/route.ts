@@ -57,9 +57,9 @@ export function* buildingVirtualServiceRoutes(
   /** Whether a match was translated to a catch-all, by the index of the match. */
   const translated = new Map<number, boolean>();
   for (const context of contexts) {
-    for (const [place, { http, index, match }] of matches.entries()) {
+    for (const [matchIndex, { http, index, match }] of matches.entries()) {
       if (!appliesTo(match, context)) continue;
-      let takesAll = translated.get(place);
+      let takesAll = translated.get(matchIndex);
       if (takesAll === undefined) {
         const route = toRoute(http, match, virtualService, context);
         if (route === undefined) continue;
@@ -67,7 +67,7 @@ export function* buildingVirtualServiceRoutes(
         for (const key of route.dependsOn) dependsOn.push(key);
         if (value.length % routesAtATime === 0) yield undefined;
         takesAll = isCatchAll(route.value.match!);
-        translated.set(place, takesAll);
+        translated.set(matchIndex, takesAll);
       }
       if (takesAll) break;
     }

@@ -40,8 +40,8 @@ function recordTimer({ actors, record }: RecorderContext, ref: AnyActorRef, { ev
   record({ kind: 'timer-started', actor: actor.name, timer, state, ms: delay, ...actors.causeOf(ref) });
 }
 
-function noteStopOrder({ actors }: RecorderContext, child: AnyActorRef, by: AnyActorRef): void {
+function noteStopOrder({ actors }: RecorderContext, child: AnyActorRef, stopper: AnyActorRef): void {
   const stopped: KnownActor = actors.of(child);
   const during = stopped.inbox[0]?.seq ?? 0;
-  stopped.stoppedFor = { ...actors.causeOf(by), ...(during > 0 && { during }) };
+  stopped.stoppedFor = { ...actors.causeOf(stopper), ...(during > 0 && { during }) };
 }

@@ -26,8 +26,8 @@ export function recordStep(
   if (to === from && omitted.has(on)) return;
   const context = snapshot.context === actor.seen && transitions.length === 0 ? actor.context : data(snapshot.context);
   const change = changesOf(actor.context, context);
-  const taken = takenNumbers(actor.machine, transitions);
-  if (to === from && change.length === 0 && taken.length === 0) return;
+  const takenTransitions = takenNumbers(actor.machine, transitions);
+  if (to === from && change.length === 0 && takenTransitions.length === 0) return;
   actor.state = to;
   actor.context = context;
   actor.seen = snapshot.context;
@@ -35,7 +35,7 @@ export function recordStep(
     actor: actor.name,
     on,
     ...actors.causeOf(ref),
-    ...(taken.length > 0 && { taken }),
+    ...(takenTransitions.length > 0 && { taken: takenTransitions }),
     ...(change.length > 0 && { change }),
   };
   record(to === from ? { kind: 'step', ...step } : { kind: 'transition', from, to, ...step });
