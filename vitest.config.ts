@@ -30,8 +30,8 @@ const closingLine: Reporter = {
 };
 
 /**
- * A long file that starts last keeps the whole run waiting, and a clone has no timings of earlier runs. Ordered by
- * wall-clock seconds, during which a file occupies a process.
+ * A long file that starts last delays the end of the run, and a clone has no timings of earlier runs. Ordered by wall-clock seconds, during which a
+ * file occupies a process.
  */
 const slowFiles = [
   'test/node/mesh/mesh',
@@ -129,10 +129,7 @@ const slowFiles = [
   'test/e2e/discovery',
 ];
 
-/**
- * Files that mostly wait precede files that use the CPU: the last files of a run are short ones, which keep both cores
- * busy.
- */
+/** Files that mostly wait precede files that use the CPU: the last files of a run are short, which keeps both cores busy. */
 const inOrder = ['lint', 'cluster', 'e2e', 'alone', 'unit', 'timed', 'measured'];
 
 class SlowFilesFirst extends BaseSequencer {
@@ -159,13 +156,13 @@ const cluster = 'test/cluster/**/*.test.ts';
 const node = 'test/node/**/*.test.ts';
 
 /**
- * One group, in which a file starts as soon as another one ends. Separate groups left cores idle at the end of each,
- * and five waiting files left a quarter of two cores idle.
+ * One group, in which a file starts when another one ends. Separate groups left cores idle at the end of each, and five waiting files left a quarter
+ * of two cores idle.
  */
 const beside = { maxWorkers: 6, sequence: { groupOrder: 1 } };
 
 export default defineConfig({
-  // XState's development build warns of events sent to stopped actors and of invalid machine configurations.
+  // XState's development build warns about events for stopped actors and invalid machine configurations.
   ssr: { resolve: { conditions: ['development'] } },
   test: {
     reporters: ['default', closingLine],
@@ -222,8 +219,8 @@ export default defineConfig({
       },
       {
         extends: true,
-        // These tests check seconds, or requests under load: with four at once, a crash took longer than its second.
-        // They wait for a third of their time.
+        // These tests check seconds, or requests under load: with four in parallel, a crash took longer than its second. They wait for a third of
+        // their time.
         test: {
           name: 'timed',
           include: [timed],

@@ -1,6 +1,6 @@
 /**
- * How a timeline shows the actors of a machine: plain data in `meta: { timeline }` at the root of the machine. Each trace has it in its
- * header, so viewers need no knowledge of the program. Tags give the phase of a state, see {@link lifePhases}.
+ * How a timeline shows the actors of a machine: plain data in `meta: { timeline }` at the machine's root. Each trace has it in its header, so viewers
+ * need no knowledge of the program. Tags define the phase of a state, see {@link lifePhases}.
  */
 export interface Timeline {
   /** Lanes of the actors: one each, none, or one that counts them. Default: one each for the first few, and a count for all others. */

@@ -1,6 +1,6 @@
 /**
- * An xDS client for tests: it opens streams of both protocols, sends given requests, optionally acknowledges
- * automatically, and stores responses. It shares no code with the server except the generated messages.
+ * An xDS client for tests: it opens streams of both protocols, sends given requests, can acknowledge automatically, and stores responses. It shares
+ * no code with the server except the generated messages.
  */
 import {
   create,
@@ -81,7 +81,7 @@ class TestStream<Request extends DescMessage, Response extends DescMessage> {
     this.#stream.write(Buffer.from(bytes));
   }
 
-  /** The next response that was not returned before. */
+  /** Returns the next response not yet returned. */
   async next(): Promise<MessageShape<Response>> {
     const deadline = Date.now() + timeoutMs;
     while (this.#taken >= this.responses.length) {
@@ -96,7 +96,7 @@ class TestStream<Request extends DescMessage, Response extends DescMessage> {
     return this.responses[this.#taken++]!;
   }
 
-  /** Responses that no call returned, after a pause for responses in flight. */
+  /** Returns responses not yet returned, after waiting for responses in flight. */
   async unexpected(ms = 150): Promise<MessageShape<Response>[]> {
     await new Promise((resolve) => setTimeout(resolve, ms));
     return this.responses.slice(this.#taken);
@@ -134,8 +134,8 @@ export class AdsTestClient {
   readonly #client: Client;
 
   /**
-   * @param port on loopback, or a target such as `unix:/run/XDS`
-   * @param channelCredentials default without TLS
+   * @param port port on loopback, or a target such as `unix:/run/XDS`
+   * @param channelCredentials without TLS by default
    */
   constructor(port: number | string, channelCredentials = credentials.createInsecure(), options: ClientOptions = {}) {
     // grpc-js shares connections between clients with equal options; this client needs a separate one.

@@ -12,7 +12,7 @@ export interface SidecarNode {
 
 /** Requests and responses in the form that both protocols share. */
 export interface ProtocolSidecar {
-  /** Requests names: in state of the world exactly these, in delta in addition to the previous ones. */
+  /** Requests names: exactly these in state of the world; in addition to the previous ones in delta. */
   requestNames(typeUrl: string, names: readonly string[], nonce?: string): void;
   drop(typeUrl: string, kept: readonly string[], dropped: readonly string[], nonce?: string): void;
   /** Acknowledges the last response of the type, with all subscribed names. */

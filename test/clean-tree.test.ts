@@ -6,7 +6,7 @@ import { expect, test } from 'vitest';
 import manifest from '../package.json' with { type: 'json' };
 import { packageRoot } from '../src/runtime/package-root.ts';
 
-test.each(manifest.scripts.lint.split(' && '))('%s finds nothing', async (command) => {
+test.each(manifest.scripts.lint.split(' && '))('%s finds nothing in a clean tree', async (command) => {
   // The compiler is written in Go. Fewer garbage collections save a third of its CPU time.
   const env = { ...process.env, GOGC: '400' };
   const linter = spawn(`${command} 2>&1`, {

@@ -14,7 +14,7 @@ const documents = globSync(['*.md', 'docs/*.md', '{deploy,examples,machines,src,
 /** Code spans that start with a folder of the root are paths. */
 const path = /^(?:\.ci|bin|deploy|docs|examples|machines|proto|src|test|visualize)\/[\w./*{},-]+$/;
 
-/** Relative links, and paths in code style. @returns where each leads, from the root */
+/** Finds relative links, and paths in code style. @returns their targets, from the root */
 function filesNamedIn(document: string): string[] {
   const text = readFileSync(join(root, document), 'utf8').replaceAll(/^```[\s\S]*?^```/gm, '');
   const links = [...text.matchAll(/\]\(([^)\s#]+)(?:#[^)]*)?\)/g)]
@@ -25,7 +25,7 @@ function filesNamedIn(document: string): string[] {
   return [...new Set([...links, ...code.map((span) => span.replace(/\/$/, ''))])];
 }
 
-/** What a link's part behind `#` may be: the headings as GitHub writes them. */
+/** Valid fragments of links to the document: its headings in GitHub's form. */
 function anchorsOf(document: string): string[] {
   const text = readFileSync(join(root, document), 'utf8').replaceAll(/^```[\s\S]*?^```/gm, '');
   return [...text.matchAll(/^#+ (.*)$/gm)].map(([, heading]) =>
@@ -37,7 +37,7 @@ function anchorsOf(document: string): string[] {
   );
 }
 
-/** Links to headings that are not there. */
+/** Links to headings that do not exist. */
 function lostAnchors(document: string): string[] {
   const text = readFileSync(join(root, document), 'utf8');
   return [...text.matchAll(/\]\(([^)\s#:]*)#([^)\s]+)\)/g)]
@@ -48,13 +48,13 @@ function lostAnchors(document: string): string[] {
     .map(([link]) => link);
 }
 
-/** Rows without a header above them: a blank line within a table makes text of the rest. */
+/** Rows without a header above them: a blank line within a table turns the rest into text. */
 function strayRows(document: string): string[] {
   const text = readFileSync(join(root, document), 'utf8').replaceAll(/^```[\s\S]*?^```/gm, '');
   return [...text.matchAll(/(?<=^|\n)(?<!\|\n)\|.*(?!\n\|[ :|-]+(?:\n|$))(?=\n|$)/g)].map(([row]) => row);
 }
 
-/** The ends of paths, in code style: `status-server.ts`, `kinds/index.ts`. `x` stands for any name, as `*` does. */
+/** Ends of paths in code style, such as `status-server.ts` or `kinds/index.ts`. `x` stands for any name, like `*`. */
 function endsOfPathsIn(document: string): string[] {
   const text = readFileSync(join(root, document), 'utf8').replaceAll(/^```[\s\S]*?^```/gm, '');
   const spans = [...text.matchAll(/`([^`\n]+)`/g)].map(([, span]) => span!.replace(/^\.\//, ''));
@@ -79,11 +79,11 @@ describe('every file that a document names exists', () => {
     expect([...missing, ...endsOfPathsIn(document).filter((end) => !isThere(end))]).toEqual([]);
   });
 
-  test.each(documents)('%s: linked headings exist, and tables have headers', (document) => {
+  test.each(documents)('%s has only links to existing headings, and tables with headers', (document) => {
     expect([...lostAnchors(document), ...strayRows(document)]).toEqual([]);
   });
 
-  test('documents name files, and this test finds them', () => {
+  test('the search finds files that documents name', () => {
     expect(documents).toContain('README.md');
     expect(filesNamedIn('README.md')).toContain('machines/agent/envoy/supervisor.machine.ts');
     expect(filesNamedIn('docs/state-machines.md')).toContain('docs/pictures/supervisor.svg');

@@ -85,7 +85,7 @@ async function changeClusters(): Promise<void> {
   await stream.next();
 }
 
-it('the commands of "Why is this proxy stale" show the response without an acknowledgement', async () => {
+it('the commands of "Why is this proxy stale" show the unacknowledged response', async () => {
   respond();
   await changeClusters();
   const [proxyz, changes, all] = commandsOf('Why is this proxy stale');
@@ -134,7 +134,7 @@ it('a drained replica ends its streams with OK and exits with 0', async () => {
   expect((await plane.ended).exitCode).toBe(0);
 });
 
-it('a restored authority directory has the same root', async () => {
+it('a restored authority directory contains the same root', async () => {
   const [pack, unpack] = commandsOf('Back up and restore');
   const certificate = readFileSync(join(root, 'ca/root-cert.pem'), 'utf8');
   await stopControlPlanes();

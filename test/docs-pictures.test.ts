@@ -39,12 +39,12 @@ describe('each picture in docs/state-machines.md shows the current machine', () 
     );
   });
 
-  it('docs/state-machines.md links the definition of each machine', () => {
+  it('docs/state-machines.md links to the definition of each machine', () => {
     const files = namedMachines.filter(({ name }) => shown.includes(name)).map(({ file }) => file);
     expect(files.filter((file) => !page.includes(`(../${file})`) || !existsSync(join(docs, '..', file)))).toEqual([]);
   });
 
-  it('docs/pictures contains no picture that no page shows', () => {
+  it('docs/pictures contains no picture that is on no page', () => {
     const stale = readdirSync(folder).filter((file) => !shownAnywhere.includes(file));
     if (update) for (const file of stale) rmSync(join(folder, file));
     expect(update ? [] : stale).toEqual([]);

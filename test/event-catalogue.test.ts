@@ -1,6 +1,6 @@
 /**
- * The catalogues of events are complete: a protocol, its diagrams and its catalogue have the same events.
- * docs/events.md is generated from them.
+ * The catalogues of events are complete: a protocol, its diagrams and its catalogue have the same events. docs/events.md is generated from the
+ * catalogues.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -93,14 +93,14 @@ const meaningOf = (comment: string): string => comment.replace(/^[^.]* → [^.]*
 /** Events with one meaning in both programs: the debugger shows both on one axis and identifies events by name. */
 const sameInBoth = ['files.changed', 'http.failed', 'http.listening', 'signal.received'];
 
-it('an event name has a meaning in one program only, except shared events', () => {
+it('an event name has a meaning in only one program unless it is shared', () => {
   const [inAgent, inDiscovery] = [ofAgent, ofDiscovery].map(
     (rows) => new Set(rows.map(({ type }) => type).filter((type) => !/^(spawn|timer) ?/.test(type))),
   );
   expect([...inAgent!].filter((type) => inDiscovery!.has(type)).sort()).toEqual(sameInBoth);
 });
 
-describe.each(sides)('$name', (side) => {
+describe.each(sides)('event catalogue of $name', (side) => {
   const { catalogue, inner } = side;
   const diagrams = arrowsOf(side.program);
   const declared = declarationsOf(side);
@@ -128,7 +128,7 @@ describe.each(sides)('$name', (side) => {
     },
   );
 
-  it('the catalogue lists no message twice, except one that stands for two messages of the seeds', () => {
+  it('the catalogue lists no message twice, except one that represents two messages of the seeds', () => {
     const plain = catalogue.filter(({ seeds }) => seeds.length === 0).map(textOf);
     expect(plain.filter((text, index) => plain.indexOf(text) !== index)).toEqual([]);
   });
@@ -165,13 +165,13 @@ function tableOf(side: Side): string {
 }
 
 describe('docs/events.md', () => {
-  it('docs/events.md has the current catalogues', () => {
+  it('docs/events.md contains the current catalogues', () => {
     const text = `${[introduction, ...sides.map((side) => `${tableOf(side)}\n`)].join('\n')}`;
     if (update) writeFileSync(file, text);
     expect(existsSync(file) && readFileSync(file, 'utf8') === text, `${file}: run with UPDATE_TABLES=1`).toBe(true);
   });
 
-  it.each(sides)('docs/events.md has a meaning for each event of $name', (side) => {
+  it.each(sides)('docs/events.md describes each event of $name', (side) => {
     const silent = [...declarationsOf(side)].filter(([, comment]) => meaningOf(comment).length < 5);
     expect(silent.map(([type]) => type)).toEqual([]);
   });

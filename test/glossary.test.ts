@@ -30,7 +30,7 @@ function occurs(term: string, text: string): boolean {
 }
 
 describe('docs/glossary.md', () => {
-  it('docs/glossary.md has each term once, in alphabetical order', () => {
+  it('docs/glossary.md contains each term once, in alphabetical order', () => {
     expect(sections.map((section) => section.length)).not.toContain(0);
     expect(new Set(rows.map(({ term }) => term)).size).toBe(rows.length);
     for (const section of sections) {
@@ -44,7 +44,7 @@ describe('docs/glossary.md', () => {
     expect(occurs(term, readFileSync(file, 'utf8')), `${term} in ${file}`).toBe(true);
   });
 
-  it('a term that no longer occurs is found', () => {
+  it('the check finds a term that no longer occurs', () => {
     expect(occurs('doomed', 'a doomed epoch')).toBe(true);
     expect(occurs('doomed', 'an epoch')).toBe(false);
     expect(occurs('turn', 'a return')).toBe(false);

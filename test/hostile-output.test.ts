@@ -204,7 +204,7 @@ describe('hostile text', () => {
   });
 });
 
-describe('output bypasses no sink', () => {
+describe('output through bounded sinks', () => {
   const files = globSync('src/**/*.ts', { cwd: packageRoot() }).filter(
     (file) => !file.startsWith('src/gen/') && !file.endsWith('.test.ts'),
   );

@@ -111,7 +111,7 @@ function layerProblems(all: ReadonlyMap<string, readonly string[]>): string[] {
 }
 
 describe('imports', () => {
-  test('import cycles are found', () => {
+  test('the check finds import cycles', () => {
     expect(
       cycles(
         new Map([
@@ -143,7 +143,7 @@ describe('imports', () => {
     expect(layerProblems(imports)).toEqual([]);
   });
 
-  test('an import of a higher layer or another program, and a file in no layer, are found', () => {
+  test('the check finds an import of a higher layer or another program, and a file in no layer', () => {
     const all = new Map([
       ['src/agent/a.ts', ['src/agent/b/c.ts', 'src/model/kinds/d.ts', 'machines/agent/e.ts']],
       ['src/model/kinds/d.ts', ['src/networking/index.ts']],
@@ -199,7 +199,7 @@ function duplicateNames(all: readonly string[]): string[] {
     .flat();
 }
 
-test('a file name is unique outside of similar folders', () => {
+test('each file name is unique except among similar folders', () => {
   expect(duplicateNames(['src/a/merge.ts', 'src/b/merge.ts', 'src/c/x.ts', 'machines/x.ts'])).toEqual([
     'src/a/merge.ts',
     'src/b/merge.ts',
@@ -351,7 +351,7 @@ describe('layout', () => {
   const textOf = (file: string): string => readFileSync(join(packageRoot(), file), 'utf8');
   const withDiagrams = [...files, ...globSync('machines/*/sequences/*.mmd', { cwd: packageRoot() })];
 
-  test('the effects of each chart are in the file of its name, and nowhere else', () => {
+  test("the effects of each chart are only in the file with the chart's name", () => {
     expect(layoutProblems({ files, textOf })).toEqual([]);
   });
 
@@ -359,11 +359,11 @@ describe('layout', () => {
     expect(textOf('src/discovery/control-plane.ts').split('\n').length).toBeLessThan(maxCompositionLines);
   });
 
-  test('each folder of the control plane has a factory, and the composition imports nothing else of it', () => {
+  test('each folder of the control plane has a factory, which is all that the composition imports from the folder', () => {
     expect(factoryProblems(files, textOf('src/discovery/control-plane.ts'))).toEqual([]);
   });
 
-  test('a folder without a factory, and a part that is created without it, are found', () => {
+  test('the check finds a folder without a factory, and a part that is created without it', () => {
     const composition = [
       "import { makeA } from './a/make-a.ts';",
       "import { type Part, Other } from './a/part.ts';",
@@ -387,7 +387,7 @@ describe('layout', () => {
     expect(sizeProblems(files, (file) => textOf(file).trimEnd().split('\n').length)).toEqual([]);
   });
 
-  test('a file with too many lines, a folder with too many files, and an unnecessary exception are found', () => {
+  test('the check finds a file with too many lines, a folder with too many files, and an unnecessary exception', () => {
     const many = Array.from({ length: maxFolderFiles + 1 }, (_, index) => `src/a/x${index}.ts`);
     const linesOf = (file: string): number => (file.startsWith('src/b/') ? maxFileLines + 1 : maxFileLines);
     const exceptions = new Map([
@@ -402,11 +402,11 @@ describe('layout', () => {
     ]);
   });
 
-  test('each folder of a program exists in machines/ and in src/', () => {
+  test('each folder of a program exists in both machines/ and src/', () => {
     expect(unpairedFolders(withDiagrams, unpaired)).toEqual([]);
   });
 
-  test('a chart without effects, effects without a chart, and effects elsewhere are found', () => {
+  test('the check finds a chart without effects, effects without a chart, and misplaced effects', () => {
     const texts: Readonly<Record<string, string>> = {
       'machines/agent/a/one.machine.ts': "ask: promiseEffect<void, undefined>('ask')",
       'machines/agent/a/two.machine.ts': 'no effects',
@@ -426,7 +426,7 @@ describe('layout', () => {
     ]);
   });
 
-  test('a folder on one side only and an unnecessary exception are found', () => {
+  test('the check finds a folder on only one side and an unnecessary exception', () => {
     const all = ['machines/agent/a/x.ts', 'src/agent/a/x.ts', 'machines/agent/b/x.ts', 'src/discovery/c/x.ts'];
     const exceptions = new Map([
       ['src/agent/a', ''],
@@ -454,7 +454,7 @@ describe('folders', () => {
     expect(isIntroduced(folder)).toBe(true);
   });
 
-  test('a folder without a README is found', () => {
+  test('the check finds a folder without a README', () => {
     expect(isIntroduced('src/model/nothing')).toBe(false);
     expect(isIntroduced('src/networking')).toBe(true);
   });

@@ -183,7 +183,7 @@ function table(): string {
   ].join('\n');
 }
 
-test('docs/operations.md has the limits with the values of the code', () => {
+test('docs/operations.md lists the limits with the values in the code', () => {
   const text = readFileSync(file, 'utf8');
   const from = text.indexOf(begin);
   expect(from).toBeGreaterThan(0);
@@ -192,7 +192,7 @@ test('docs/operations.md has the limits with the values of the code', () => {
   expect(readFileSync(file, 'utf8'), 'run with UPDATE_TABLES=1').toBe(current);
 });
 
-test('each setting of the table of limits is read by a program', () => {
+test('each setting in the table of limits is read by a program', () => {
   const read = new Set<string>();
   const environment = new Environment(new Proxy({}, { get: (_, name) => void read.add(String(name)) }), () => {});
   configLimitsOf(environment);

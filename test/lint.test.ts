@@ -26,7 +26,7 @@ function lint(file: string, text: string): { refused: boolean; output: string } 
   return { refused: status !== 0, output: stdout + stderr };
 }
 
-describe('a machine', () => {
+describe('lint of machines', () => {
   test.each([
     ['a Node module', "import { readFileSync } from 'node:fs';\nexport const read = readFileSync;\n"],
     [
@@ -41,7 +41,7 @@ describe('a machine', () => {
     ['the internal reference to a parent', 'export const parentOf = ({ self }) => self._parent;\n'],
     ['an actor by a name without a type', "export const status = ({ system }) => system.get('status');\n"],
     ['an untyped actor of its own system', "export const status = ({ self }) => self.system.get('status');\n"],
-  ])('a machine may not use %s', (_, text) => {
+  ])('a machine cannot use %s', (_, text) => {
     const { refused, output } = lint('machines/agent/new.machine.ts', text);
     expect(refused, output).toBe(true);
     expect(output).toMatch(/machines\/agent\/new\.machine\.ts:1:\d+ (lint\/style\/noRestricted|plugin)/);
@@ -53,11 +53,11 @@ describe('a machine', () => {
     ['machines/agent/envoy/new.machine.ts', '../../discovery/settings.ts'],
     ['machines/agent/envoy/new.machine.ts', '../../discovery/push/push-queue-record.ts'],
     ['machines/new.ts', './agent/settings.ts'],
-  ])('%s may not import %s of the other program', (file, other) => {
+  ])('%s cannot import %s of the other program', (file, other) => {
     expect(lint(file, `export { something } from '${other}';\n`).refused).toBe(true);
   });
 
-  test('a machine may use xstate, its own side and shared files', () => {
+  test('a machine can use xstate, its own side and shared files', () => {
     const text = [
       "import { setup } from 'xstate';",
       "import { reasonOf } from '../effect.ts';",
@@ -70,7 +70,7 @@ describe('a machine', () => {
     expect(refused, output).toBe(false);
   });
 
-  test('a machine in a folder may use files of its folder and of its side', () => {
+  test('a machine in a folder can use files of its folder and its side', () => {
     const text = [
       "import { setup } from 'xstate';",
       "import { reasonOf } from '../../effect.ts';",
@@ -103,7 +103,7 @@ describe('keys of external input', () => {
     }
   });
 
-  test('external keys are stored in a Map; known keys may be stored in an object', () => {
+  test('external keys can be stored in a Map, and known keys in an object', () => {
     const text = [
       'export const byName = new Map<string, number>();',
       'export const table: Record<string, number> = { one: 1 };',
@@ -136,14 +136,14 @@ describe('imports point in one direction', () => {
     ['src/debugger/explore/new.ts', '../../simulation/agent/explore-agent.ts'],
     ['src/simulation/agent/new.ts', '../../agent/agent-system.ts'],
     ['src/cli/commands/new.ts', '../../../test/fixtures/given-mesh.ts'],
-  ])('%s may not import %s', (file, imported) => {
+  ])('%s cannot import %s', (file, imported) => {
     const { refused, output } = lint(file, `import * as all from '${imported}';\nexport const used = all;\n`);
     expect(refused, output).toBe(true);
     expect(output).toContain('imports point one way');
   });
 });
 
-describe('output goes through bounded sinks', () => {
+describe('lint of output', () => {
   test.each([
     'process.exit(1)',
     'process.exit()',
@@ -157,13 +157,13 @@ describe('output goes through bounded sinks', () => {
     expect(output).toContain('output goes through standardOutput');
   });
 
-  test('files that open the outputs may use process.stdout', () => {
+  test('files that open the outputs can use process.stdout', () => {
     const { refused, output } = lint('src/runtime/output/outlet.ts', 'export const used = process.stdout;\n');
     expect(refused, output).toBe(false);
   });
 });
 
-describe("the debugger's page", () => {
+describe("lint of the debugger's page", () => {
   test.each([
     'node:fs',
     'xstate',
@@ -174,7 +174,7 @@ describe("the debugger's page", () => {
     '../src/runtime/trace/trace-file.ts',
     '../src/debugger/visualize/page-server.ts',
     '../machines/agent/protocol.ts',
-  ])('the page may not import %s', (imported) => {
+  ])('the page cannot import %s', (imported) => {
     const { refused, output } = lint(
       'visualize/new.tsx',
       `import * as all from '${imported}';\nexport const used = all;\n`,
@@ -183,7 +183,7 @@ describe("the debugger's page", () => {
     expect(output).toContain('the page imports preact');
   });
 
-  test('the page may import preact, its own files, the trace format, and debugger files that need no Node', () => {
+  test('the page can import preact, its own files, the trace format, and debugger files that need no Node', () => {
     const imported = [
       'preact',
       'preact/hooks',

@@ -100,7 +100,7 @@ describe('log events', () => {
     expect(tables).toHaveLength(files.filter((name) => name.endsWith('-events.ts') && name !== 'log-events.ts').length);
   });
 
-  it('each event is in one table', () => {
+  it('each event is in exactly one table', () => {
     const ids = rows.map(([id]) => id);
     expect(ids.filter((id, index) => ids.indexOf(id) !== index)).toEqual([]);
     expect(rows.length).toBeGreaterThan(150);
@@ -116,7 +116,7 @@ describe('log events', () => {
     expect(rows.map(([id]) => id).filter((id) => !isUsed(id))).toEqual([]);
   });
 
-  it('an event can only be logged at its level, which the compiler checks', () => {
+  it('an event can be logged only at its level, which the compiler checks', () => {
     const log: Pick<Logger, 'info' | 'warn'> = { info: () => {}, warn: () => {} };
     log.info('readiness.ready');
     // @ts-expect-error the event has the level info

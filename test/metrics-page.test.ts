@@ -70,7 +70,7 @@ Buckets of histograms (milliseconds or bytes): ${code(standardBuckets)}, \`+Inf\
 `;
 }
 
-test('docs/metrics.md has the metrics of both programs with their definitions', async () => {
+test('docs/metrics.md lists the metrics of both programs with their definitions', async () => {
   const [agent, controlPlane] = [await agentMetrics(), controlPlaneMetrics()];
   const uses = usesOf([...agent, ...controlPlane, ...meshMetrics()]);
   const parts: Readonly<Record<string, string>> = {

@@ -17,7 +17,7 @@ interface Part {
   readonly command: string;
   /** Arguments for a run of about a minute, which checks that the part works. */
   readonly short: string;
-  /** The last matching line is the result. */
+  /** Pattern of result lines, of which the last one counts. */
   readonly resultPattern: RegExp;
 }
 

@@ -1,4 +1,4 @@
-/** Some code must exist in one place only. */
+/** Some code must exist only once. */
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -11,7 +11,7 @@ const files = globSync('{machines,src,visualize}/**/*.{ts,tsx}', { cwd: root }).
   (file) => !/^src\/gen\/|\.test\.tsx?$/.test(file),
 );
 
-/** Files whose code matches, without comments. */
+/** Files whose code matches, ignoring comments. */
 function filesWith(pattern: RegExp): string[] {
   const codeOf = (file: string): string =>
     readFileSync(join(root, file), 'utf8').replaceAll(/^\s*(\*|\/[/*]).*$/gm, '');
@@ -53,7 +53,7 @@ test.each([
   expect(filesWith(pattern)).toEqual(where);
 });
 
-test('names contain no words without a meaning in the field', () => {
+test('names contain only words with a meaning in the field', () => {
   const unclearWords = [
     'oddit(y|ies)',
     'concern',

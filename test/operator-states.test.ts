@@ -31,7 +31,7 @@ const charts = [
   ['discovery', discoveryStates, discoveryMachine.root],
 ] as const;
 
-/** Causes of a chart's transitions that change its word. */
+/** Causes of a chart's transitions that change its word for operators. */
 function causesOf(chart: string, { words }: OperatorStates, root: Node): string[] {
   const table = words[chart]!;
   const pathOf = ({ path }: AnyStateNode): string => path.join('.');
@@ -53,7 +53,7 @@ function causesOf(chart: string, { words }: OperatorStates, root: Node): string[
 }
 
 test.each(charts)(
-  'each state of %s has a word, and each word belongs to an existing state',
+  'each state of %s has an operator term, and each term belongs to an existing state',
   (chart, { words }, root) => {
     const table = words[chart]!;
     const paths = leaves(root);
@@ -68,7 +68,7 @@ test.each([
   ['agent', agentStates, agentCatalogue, raised(supervisorMachine.root)],
   ['discovery', discoveryStates, discoveryCatalogue, []],
 ] as const)(
-  'each cause in the states of %s is an event of its protocols',
+  "each cause in the states of %s is an event of the machine's protocols",
   (_, { causes, alarming, words }, catalogue, raisedEvents) => {
     const ofRuntime = charts.flatMap(([chart, states, root]) =>
       states.causes === causes ? causesOf(chart, states, root) : [],
@@ -80,7 +80,7 @@ test.each([
   },
 );
 
-test.each(charts)('each cause of a state change of %s has a text', (chart, states, root) => {
+test.each(charts)('each cause of a state change of %s has a description', (chart, states, root) => {
   const causes = causesOf(chart, states, root);
   // The cause contains the name of the failed component.
   expect(causes.filter((cause) => !cause.endsWith(' failed') && !Object.hasOwn(states.causes, cause))).toEqual([]);

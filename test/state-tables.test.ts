@@ -49,13 +49,13 @@ describe('the table of the supervisor', () => {
     row.map(({ tried }, index) => ({ path, event: events[index]!, tried })),
   );
 
-  it("the supervisor's table has a result for each condition that does not hold", () => {
+  it("the supervisor's table has a result for each condition that is false", () => {
     const open = cells.filter(({ tried }) => tried.length > 0 && tried.at(-1)!.guard !== undefined);
     // Only the newest epoch can become live.
     expect([...new Set(open.map(({ event }) => event))]).toEqual(['epoch.live']);
   });
 
-  it("the supervisor's table handles the exit of an epoch in every state that may have one", () => {
+  it("the supervisor's table handles the exit of an epoch in every state where an epoch can exit", () => {
     const without = cells.filter(
       ({ event, tried }) => /^epoch\.(exited|failed|unkillable)$/.test(event) && tried.length === 0,
     );

@@ -80,7 +80,7 @@ describe('the walks of docs/architecture.md', () => {
     expect(structures).toHaveLength(sliceWalk.structures);
   });
 
-  it('a walk with a missing, repeated or unconnected file is found', () => {
+  it('the check finds a walk with a missing, repeated or unconnected file', () => {
     const page = [
       '## Walks',
       '### A walk',

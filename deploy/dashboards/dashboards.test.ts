@@ -31,7 +31,7 @@ const queries = [
 /** Labels that Prometheus adds at a scrape. */
 const targetLabels = ['job', 'instance'];
 
-test('each metric and label of a query exists', async () => {
+test('each query uses only existing metrics and labels', async () => {
   const known = new Map(
     [...controlPlaneMetrics(), ...(await agentMetrics()), ...meshMetrics()].map(({ name, labels }) => [name, labels]),
   );
@@ -49,7 +49,7 @@ test('each metric and label of a query exists', async () => {
   expect(problems).toEqual([]);
 });
 
-test('each alert names a page of the documentation', () => {
+test('each alert links to an existing page of the documentation', () => {
   expect(alerts.filter(({ page }) => !existsSync(join(packageRoot(), 'docs', page)))).toEqual([]);
   expect(new Set(alerts.map(({ name }) => name)).size).toBe(alerts.length);
 });

@@ -1,4 +1,4 @@
-/** Generates files of Grafana and Prometheus from the definitions. */
+/** Generates Grafana and Prometheus files from the definitions. */
 import { stringify } from 'yaml';
 import { type Alert, alerts, type Dashboard, dashboards, type Panel, type Variable } from './definitions.ts';
 
@@ -6,7 +6,7 @@ const datasource = { type: 'prometheus', uid: '$datasource' };
 /** Grafana's grid has 24 columns. */
 const [panelWidth, panelHeight] = [8, 8];
 
-/** Content by name of a file in this folder. */
+/** Contents by name of a file in this folder. */
 export function generatedFiles(): ReadonlyMap<string, string> {
   const files = new Map<string, string>();
   for (const [name, dashboard] of Object.entries(dashboards)) {

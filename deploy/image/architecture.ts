@@ -1,4 +1,4 @@
-/** Processor architectures of the image, by the names of Debian and of the OCI image specification. */
+/** Processor architectures of the image, by their names in Debian and the OCI image specification. */
 
 export interface Architecture {
   readonly name: 'amd64' | 'arm64';

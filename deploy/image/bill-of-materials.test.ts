@@ -30,7 +30,7 @@ function packagesInSourceMaps(): string[] {
   });
 }
 
-test('the bill of materials lists each npm package whose code is in dist/ with its version and license', () => {
+test('the bill of materials lists each npm package bundled in dist/ with version and license', () => {
   const bundled = packagesInSourceMaps();
   expect(bundled.length).toBeGreaterThan(20);
   const components = bundledPackages(root);
@@ -44,7 +44,7 @@ test('the bill of materials lists each npm package whose code is in dist/ with i
   }
 });
 
-test('the bill of materials lists Node, Envoy and Debian packages with their package URLs, in an order that does not depend on the input', () => {
+test('the bill of materials lists Node, Envoy and Debian packages with their package URLs in a stable order', () => {
   const [amd64] = architectures as [(typeof architectures)[number]];
   const debian = [{ name: 'libstdc++6', version: '12.2.0-14', architecture: 'amd64', source: 'gcc-12 12.2.0-14' }];
   const components = [nodeComponent(root, amd64), envoyComponent(amd64), ...debianComponents(debian)];

@@ -11,8 +11,8 @@ import { runTool } from './run-tool.ts';
 export const debianSuite = 'bookworm';
 
 /**
- * Each package is extracted alone, without its dependencies: openssl, debconf and dpkg serve maintainer scripts only. `requireLibraries`
- * finds a library that a newer package needs in addition.
+ * Each package is extracted without its dependencies: openssl, debconf and dpkg only serve maintainer scripts. `requireLibraries` finds a library
+ * that a newer package needs in addition.
  */
 const packages = [
   'base-files',
@@ -234,7 +234,7 @@ function finishConfiguration(root: string): void {
   };
   write('etc/passwd', passwd);
   write('etc/group', group);
-  // A kubelet or Docker mounts its own file over it, runc alone does not.
+  // A kubelet or Docker mounts its own file over it, but runc does not.
   write('etc/hosts', '127.0.0.1\tlocalhost\n::1\tlocalhost\n');
   write('etc/nsswitch.conf', 'passwd: files\ngroup: files\nhosts: files dns\n');
   link('dash', 'bin/sh');

@@ -28,7 +28,7 @@ function stages(): ReadonlyMap<string, Stage> {
   return found;
 }
 
-test.each(images)('the Dockerfile gives the image $tag the layers, user and command of build-image', (image) => {
+test.each(images)('the Dockerfile builds image $tag with the same layers, user and command as build-image', (image) => {
   const stage = stages().get(image.tag);
   expect(stage?.layers.toSorted()).toEqual(image.layers.toSorted());
   expect(stage?.settings).toEqual({

@@ -27,7 +27,7 @@ async function filledLayout(): Promise<{ layout: OciLayout; layers: BaseLayers }
   return { layout, layers: { debian: await add('debian'), node: await add('node'), envoy: await add('envoy') } };
 }
 
-test('a layer cache returns the layers of a build with equal inputs and adds their files to the layout', async () => {
+test('a layer cache returns the layers of an earlier build with equal inputs and adds their files to the layout', async () => {
   const cache = folder();
   const { layout, layers } = await filledLayout();
   new LayerCache(cache, inputs).write(layers, layout.blobs);

@@ -54,7 +54,7 @@ async function layoutOf(root: string, timeS?: number): Promise<string> {
 
 const indexOf = (layout: string): string => readFileSync(join(layout, 'index.json'), 'utf8');
 
-test('equal files give an equal layout, whatever their order and modification times', async () => {
+test('equal files produce equal layouts regardless of order and modification time', async () => {
   const [one, other] = [await layoutOf(content(files, 1_000)), await layoutOf(content(reversed, 2_000_000_000))];
   expect(indexOf(one)).toBe(indexOf(other));
 });
@@ -63,12 +63,12 @@ test.each([
   ['different content', { ...files, c: '4' }, undefined],
   ['a different name', { 'a/one': '1', 'b/two': '2', d: '3' }, undefined],
   ['a different SOURCE_DATE_EPOCH', files, 1_700_000_000],
-])('%s gives a different layout', async (_, changed, timeS) => {
+])('%s produces a different layout', async (_, changed, timeS) => {
   const [one, other] = [await layoutOf(content(files, 1_000)), await layoutOf(content(changed, 1_000), timeS)];
   expect(indexOf(one)).not.toBe(indexOf(other));
 });
 
-test('files of a layer belong to root, keep their modes, and have the time of the image', async () => {
+test('files in a layer belong to root, keep their modes and get the timestamp of the image', async () => {
   const layout = await layoutOf(content(files, 1_000));
   const { layers } = JSON.parse(readBlob(layout, manifestOf(layout)).toString()) as { layers: [Descriptor] };
   const archive = join(folder(), 'layer.tar');
@@ -99,7 +99,7 @@ function readBlob(layout: string, { digest, size }: Descriptor): Buffer {
   return bytes;
 }
 
-test('the index references each blob of the layout, and the configuration has the digests of the uncompressed layers', async () => {
+test('the index references every blob of the layout, and the image configuration contains the digests of the uncompressed layers', async () => {
   const layout = await layoutOf(content(files, 1_000));
   const manifest = JSON.parse(readBlob(layout, manifestOf(layout)).toString()) as {
     config: Descriptor;

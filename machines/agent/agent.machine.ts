@@ -39,7 +39,7 @@ const recordTakenClaim = [
     type: 'recordClaim' as const,
     params: ({ event }: { event: SuccessionTaken | SuccessionFailed }) => event.claimed,
   },
-  // Another one is spawned when this agent can be replaced again.
+  // A new predecessor actor is spawned when this agent can be replaced again.
   'stopPredecessor' as const,
 ];
 const onClaimTaken = [
@@ -61,7 +61,7 @@ const onExitRequest = {
   'quit.requested': releasing,
   'signal.received': { guard: 'isStopSignal' as const, target: releasing },
 };
-/** During the start of ports and sockets; adopted Envoys may be running. */
+/** Exits while ports and sockets are opening; adopted Envoys may be running. */
 const onEarlyExitRequest = {
   ...onExitRequest,
   'quit.requested': [{ guard: 'hasEnvoysToDrain' as const, actions: 'recordStop' as const }, { target: releasing }],
@@ -182,7 +182,7 @@ export const agentMachine = agentSetup.createMachine({
             port: settings.statusPort,
             hasEnvoy: settings.runsEnvoy,
             awaitsApplication: settings.awaitsApplication,
-            // Envoy's configuration redirects DNS to the agent; a custom bootstrap may resolve names in another way.
+            // Envoy's configuration redirects DNS to the agent; a custom bootstrap may resolve names differently.
             awaitsNames: settings.dns && settings.xdsSocket !== '',
             awaitsGrpcBootstrap: settings.proxyless,
           }),

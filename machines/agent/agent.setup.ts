@@ -47,21 +47,21 @@ export interface AgentInput {
 }
 
 export interface AgentContext extends AgentInput {
-  /** Primary base ID, then the spare one if it exists. */
+  /** Primary base ID, then the spare one if there is one. */
   baseIds: number[];
   /** Envoys that were running when the agent started. */
   adoption: Adoption | undefined;
-  /** An exit was requested during the adoption of Envoys: they are drained first. */
+  /** Whether an exit was requested during the adoption of Envoys: they are drained first. */
   endIsDue: boolean;
   /** Orders received while Envoys were being adopted or belonged to another agent. */
   ordersDue: DueOrder[];
-  /** An adopted Envoy is starting: deferred orders wait for the outcome. */
+  /** Whether an adopted Envoy is starting: deferred orders wait for the outcome. */
   awaitsRestart: boolean;
   /** Bootstrap file of gRPC programs: `awaited` until their certificates are on disk. */
   grpcBootstrap: 'none' | 'awaited' | 'started';
   /** Why the agent exits without an order; empty otherwise. */
   trouble: string[];
-  /** Another agent keeps the Envoys when this one exits: an older one that still waits, or a newer one. */
+  /** Whether another agent keeps the Envoys when this one exits: an older one that still waits, or a newer one. */
   isAnothers: boolean;
 }
 
@@ -140,8 +140,8 @@ export const agentSetup = setup({
   actors: {
     signals: callbackEffect<{ type: never }, undefined>('signals'),
     /**
-     * Takes the base IDs and Envoys of a killed agent of this container. Otherwise removes what exited agents left, and claims one or two
-     * base IDs that are free on this host, or none if an older agent will hand them over.
+     * Takes the base IDs and Envoys of a killed agent of this container. Otherwise removes files of exited agents, and claims one or two free base
+     * IDs of this host, or none if an older agent will hand them over.
      */
     claimBaseIds: promiseEffect<ClaimedIds, { succeeds: boolean }>('claimBaseIds'),
     /** Terminates the Envoys under the base IDs, unless another agent keeps them. */
@@ -167,7 +167,7 @@ export const agentSetup = setup({
   },
   guards: {
     isStopSignal: ({ event }) => event.type === 'signal.received' && stopSignals.has(event.signal),
-    /** A second exit request does not wait for the drain. */
+    /** A second exit request skips the drain. */
     hasEnvoysToDrain: ({ context }) => context.adoption !== undefined && !context.endIsDue,
     /** A signal for Envoys that are being adopted or belong to another agent. */
     isDeferrable: ({ context, event }) =>
@@ -191,7 +191,7 @@ export const agentSetup = setup({
   },
   actions: {
     spawnSuccessor: spawnChild('successor', { id: 'successor', systemId: 'successor' }),
-    /** Afterwards, this agent terminates its Envoys when it exits. */
+    /** After this report, this agent terminates its Envoys when it exits. */
     reportComplete: enqueueActions(({ context, enqueue }) => {
       if (!context.settings.succeeds || !context.isAnothers) return;
       enqueue.assign({ isAnothers: false });
@@ -236,13 +236,13 @@ export const agentSetup = setup({
       systemId: 'secrets',
       input: ({ context: { settings } }) => ({ ...settings.identity, obtainsFirst: settings.succeeds }),
     }),
-    /** Nothing waits for the access log service: Envoy serves requests without it. */
+    /** Nothing waits for the access log service, because Envoy serves requests without it. */
     spawnAccessLogs: enqueueActions(({ context, enqueue }) => {
       const { accessLogSocket: socket } = context.settings;
       if (socket === '') return;
       enqueue.spawnChild('accessLogs', { id: 'access-logs', systemId: 'access-logs', input: { socket } });
     }),
-    /** At most once, when the certificates are on disk or if this agent does not write them. */
+    /** At most once: when the certificates are on disk, or if this agent does not write them. */
     spawnGrpcBootstrap: enqueueActions(({ context, event, enqueue }) => {
       if (context.grpcBootstrap !== 'awaited') return;
       const isServedByAnother = event.type === 'secrets.ready' && event.by === 'another';

@@ -5,7 +5,7 @@ import type { ProbeTimes } from './xds/workload-health.machine.ts';
 export interface AgentSettings {
   /** Port of Envoy's admin interface. A child takes it over from its parent. */
   adminPort: number;
-  /** Admin port of an Envoy under the spare base ID, which cannot share the other one. 0: any free port. */
+  /** Admin port of an Envoy under the spare base ID, which cannot share the primary one. 0: any free port. */
   spareAdminPort: number;
   /** Envoy's --drain-time-s: drain of a superseded or stopping Envoy. */
   drainMs: number;
@@ -19,50 +19,50 @@ export interface AgentSettings {
   minimumDrainMs: number;
   /** Limit for a child to become live. */
   startLimitMs: number;
-  /** Limit from an ordered termination to SIGKILL. Covers a blocked main thread (measured: 10 s). */
+  /** Maximum time from an ordered termination to SIGKILL. Covers a blocked main thread (measured: 10 s). */
   stopLimitMs: number;
   /** Tolerance after the parent-shutdown time. */
   parentGraceMs: number;
-  /** Time that an epoch must be live to reset the retry budget. */
+  /** How long an epoch must be live to reset the retry budget. */
   healthyMs: number;
   /** After an unexpected exit of the serving Envoy: start another one, or exit. */
   restartPolicy: 'retry' | 'exit';
   /** False: Envoy is drained and started at epoch 0 instead of a hot restart. */
   hotRestart: boolean;
   retry: { budget: number; firstDelayMs: number; maxDelayMs: number };
-  /** Rate limit of starts of Envoy: `burst` at once, then one per `refillMs`. */
+  /** Rate limit of Envoy starts: `burst` together, then one per `refillMs`. */
   starts: { burst: number; refillMs: number };
   watch: {
     directories: string[];
-    /** From the first change to the read of the files. */
+    /** Delay from the first change to the read of the files. */
     delayMs: number;
-    /** Files that Envoy needs at its start, and the limit of the wait for them. */
+    /** Files that Envoy needs at its start, and the maximum wait for them. */
     requiredFiles: string[];
     requiredFilesLimitMs: number;
   };
   binary: BinarySettings;
-  /** A killed agent of this container may have left Envoys running. */
+  /** Whether a killed agent of this container may have left Envoys running. */
   liveRestore: boolean;
-  /** A newer agent of this container may replace this one. */
+  /** Whether a newer agent of this container may replace this one. */
   givesWay: boolean;
-  /** This agent replaces an older one of this container. */
+  /** Whether this agent replaces an older one of this container. */
   succeeds: boolean;
   /** False: no Envoy is started, and the agent serves applications that are xDS clients. */
   runsEnvoy: boolean;
   /** 0: no status server. */
   statusPort: number;
-  /** Envoy is ready only after it has served an application port. */
+  /** Whether Envoy is ready only after it has served an application port. */
   awaitsApplication: boolean;
-  /** The agent resolves DNS queries of the workload. */
+  /** Whether the agent resolves the workload's DNS queries. */
   dns: boolean;
   identity: IdentitySettings;
-  /** The agent requests bootstrap patches of the control plane before it starts the first Envoy. */
+  /** Whether the agent requests bootstrap patches from the control plane before it starts the first Envoy. */
   patchedBootstrap: boolean;
   /** Socket of the xDS proxy; empty: no xDS proxy. */
   xdsSocket: string;
   /** Socket of the access log service; empty: no standard metrics. */
   accessLogSocket: string;
-  /** Programs of the pod are proxyless gRPC clients and servers: no xDS stream replaces another. */
+  /** Whether the pod's programs are proxyless gRPC clients and servers: no xDS stream replaces another. */
   proxyless: boolean;
   /** Probe whose result is reported to the control plane; null: no probe. */
   readinessProbe: ProbeTimes | null;
@@ -95,9 +95,9 @@ export interface IdentitySettings {
   /** Directories of mounted files: certificate and key, and roots. Empty: not mounted. */
   certificateDirectory: string;
   rootDirectory: string;
-  /** Renewal when this share of the lifetime is left, plus or minus the jitter. */
+  /** Share of the remaining lifetime at which certificates are renewed, plus or minus the jitter. */
   grace: { ratio: number; jitter: number };
-  /** Issued certificates are also written to files. */
+  /** Whether issued certificates are also written to files. */
   writesOutput: boolean;
 }
 

@@ -100,7 +100,7 @@ export interface DiscoveryInput {
 interface DiscoveryContext extends DiscoveryInput {
   /** Why the control plane stops without an order; empty otherwise. */
   trouble: string[];
-  /** Other replicas know of this one, or its Lease could not be written. */
+  /** Whether other replicas know this one, or its Lease could not be written. */
   isAnnounced: boolean;
 }
 

@@ -18,11 +18,11 @@ interface OptionalPortContext {
   pauseMs: number;
 }
 
-/** The operating system opens or rejects a port at once. */
+/** The operating system opens or rejects a port immediately. */
 const openLimitMs = 5_000;
 const minPauseMs = 500;
 const maxPauseMs = 30_000;
-/** Time that the port must be open to reset the delay. */
+/** How long the port must be open to reset the backoff. */
 const trialMs = 60_000;
 
 /**

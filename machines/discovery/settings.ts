@@ -35,6 +35,6 @@ export interface DiscoverySettings {
   authority: AuthorityInput;
   serverCertificate: ServerCertificateInput;
   pushQueue: PushQueueInput;
-  /** Limit of a graceful stop (`--shutdownDuration`). */
+  /** Maximum duration of a graceful stop (`--shutdownDuration`). */
   shutdownMs: number;
 }

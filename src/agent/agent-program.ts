@@ -20,13 +20,13 @@ export interface AgentProgram {
   readonly recorder: Recorder;
   /** Access to pages of the status port that need a token. The caller owns it. */
   readonly access: DebuggerAccess;
-  /** Trace at the status port; absent: not served. The caller owns it. */
+  /** Trace served at the status port, if set. The caller owns it. */
   readonly trace?: TraceEndpoint;
-  /** Full: records each xDS message. */
+  /** `full` records each xDS message. */
   readonly traceLevel?: TraceLevel;
   /** Unwritten lines of log and trace. */
   readonly unwrittenLines?: () => UnwrittenLines;
-  /** This agent replaces an older one of this container. */
+  /** Whether this agent replaces an older one. */
   readonly succeeds?: boolean;
 }
 

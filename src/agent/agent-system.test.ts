@@ -139,7 +139,7 @@ function sharedMemory(agent: Agent): string[] {
   );
 }
 
-test('serves, hot restarts on SIGHUP and for a certificate, recovers from a crash, and stops on SIGTERM', async () => {
+test('serves, hot restarts on SIGHUP and on a new certificate, recovers from a crash, and stops on SIGTERM', async () => {
   const agent = await startAgent();
   await agent.live(0);
   await until('the agent is ready', () => agent.ready());
@@ -178,7 +178,7 @@ test('serves, hot restarts on SIGHUP and for a certificate, recovers from a cras
   expect(linesOf(agent.lines(), 'restart.ended.live', { epoch: 'epoch-2', ...why })).toHaveLength(1);
 });
 
-test('leaves no Envoy when killed, and the next agent removes its shared memory', async () => {
+test('leaves no Envoy running when the agent is killed, and the next agent removes the shared memory', async () => {
   const first = await startAgent();
   await first.live(0);
   first.process.kill('SIGKILL');
@@ -193,7 +193,7 @@ test('leaves no Envoy when killed, and the next agent removes its shared memory'
   expect(await second.exit()).toEqual({ code: 0, signal: null });
 });
 
-test('leaves no Envoy that was just started when killed', async () => {
+test('leaves no Envoy running that had just started when the agent is killed', async () => {
   const agent = await startAgent();
   await until('there is a process', () => linesOf(agent.lines(), 'process.spawned').length > 0);
   agent.process.kill('SIGKILL');
@@ -205,7 +205,7 @@ test('leaves no Envoy that was just started when killed', async () => {
   await sweeper.exit();
 });
 
-test('stops immediately on the second signal, whatever the drain time', async () => {
+test('stops immediately on the second signal, regardless of the drain time', async () => {
   const agent = await startAgent({ flags: ['--terminationDrainDuration', '60s'] });
   await until('the agent is ready', () => agent.ready());
   agent.process.kill('SIGINT');
@@ -218,7 +218,7 @@ test('stops immediately on the second signal, whatever the drain time', async ()
   expect(sharedMemory(agent)).toEqual([]);
 });
 
-test('recreates missing temporary directories, and reports each failed attempt while it cannot', async () => {
+test('recreates missing temporary directories, and reports each failed attempt', async () => {
   const parent = temporaryFolder();
   onTestFinished(() => parent[Symbol.dispose]());
   const temporary = join(parent.path, 'tmp');
@@ -253,7 +253,7 @@ test('recreates missing temporary directories, and reports each failed attempt w
   expect((await agent.exit()).code).toBe(0);
 });
 
-test('reports a certificate that Envoy rejects without a restart, and restarts for the next valid one', async () => {
+test('reports a certificate that Envoy rejects without restarting, and restarts when a valid one follows', async () => {
   const agent = await startAgent();
   await agent.live(0);
   const authority = createAuthority();
@@ -276,7 +276,7 @@ test('reports a certificate that Envoy rejects without a restart, and restarts f
   expect((await agent.exit()).code).toBe(0);
 });
 
-test('exits with one error if the status port is in use', async () => {
+test('exits with a single error if the status port is in use', async () => {
   const other = createServer();
   await new Promise<void>((resolve) => other.listen(0, () => resolve()));
   onTestFinished(() => void other.close());
@@ -289,7 +289,7 @@ test('exits with one error if the status port is in use', async () => {
   expect(readdirSync(join(agent.folder, 'run'))).toEqual([]);
 });
 
-test('exits before any process is started if the command line is invalid', async () => {
+test('exits without starting a process if the command line is invalid', async () => {
   const agent = await startAgent({ flags: ['--watchDelay', 'soon', '--baseId', 'x'] });
   expect(await agent.exit()).toEqual({ code: 255, signal: null });
   expect(agent.output()).toMatch(/^pilot-agent: .*--watchDelay: .*"soon".*--baseId: .*"x".* \[FLAG_INVALID\]$/m);
@@ -306,7 +306,7 @@ test('warns about unknown flags, and is not ready with --applicationPorts that E
   expect((await agent.exit()).code).toBe(0);
 });
 
-test('§1.3 DISABLE_ENVOY: starts no Envoy, and serves until stopped', async () => {
+test('starts no Envoy with DISABLE_ENVOY, and serves until it is stopped (agent §1.3)', async () => {
   const agent = await startAgent({ env: { DISABLE_ENVOY: 'true' }, flags: ['--binaryPath', '/none/envoy'] });
   await until('ready', agent.ready, agent.output);
   expect(agent.envoys()).toEqual([]);
@@ -345,7 +345,7 @@ function recordingEnvoy(): { path: string; invocations: () => string[] } {
   };
 }
 
-test('validates flags and bootstrap with one Envoy before the first start', async () => {
+test('validates flags and bootstrap with a single Envoy before the first start', async () => {
   const envoy = recordingEnvoy();
   const agent = await startAgent({ flags: ['--binaryPath', envoy.path] });
   await agent.live(0);
@@ -367,7 +367,7 @@ test('exits with code 255 and starts no Envoy if Envoy rejects its flags', async
   expect(envoy.invocations()).not.toContain('service');
 });
 
-test('exits with code 255, one message and no Envoy if Envoy rejects the bootstrap override', async () => {
+test('exits with code 255 and one message and starts no Envoy if Envoy rejects the bootstrap override', async () => {
   const envoy = recordingEnvoy();
   const folder = temporaryFolder();
   onTestFinished(() => folder[Symbol.dispose]());
@@ -381,7 +381,7 @@ test('exits with code 255, one message and no Envoy if Envoy rejects the bootstr
   expect(envoy.invocations()).not.toContain('service');
 });
 
-test('resolves and counts DNS queries of a sidecar with ISTIO_META_DNS_CAPTURE, and exits if the port is in use', async () => {
+test('resolves and counts the DNS queries of a sidecar with ISTIO_META_DNS_CAPTURE, and exits if the DNS port is in use', async () => {
   const dnsPort = await freePort();
   const env = { ISTIO_META_DNS_CAPTURE: 'true', DNS_PROXY_ADDR: `127.0.0.1:${dnsPort}`, DNS_FORWARD_TIMEOUT: '100ms' };
   const agent = await startAgent({ role: 'sidecar', env });

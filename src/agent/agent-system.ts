@@ -118,7 +118,7 @@ function exitCodeWith(exitCode: number, { counts, waiting }: SignalInbox): numbe
 /**
  * Records the supervisor's state at each change, before the next Envoy has a process.
  *
- * @returns stops recording
+ * @returns function that stops recording
  */
 function recordChanges(agent: AnyActorRef, record: AgentRecord): () => void {
   let supervisor: AnyActorRef | undefined;
@@ -141,7 +141,7 @@ function recordChanges(agent: AnyActorRef, record: AgentRecord): () => void {
 /**
  * Logs uncaught errors and continues, because an error must not end Envoy.
  *
- * @returns stops it
+ * @returns function that stops logging
  */
 function logUncaughtErrors(log: Logger, metrics: AgentMetrics): () => void {
   const report = faultLog(log, 'fault.uncaught');

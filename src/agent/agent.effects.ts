@@ -86,8 +86,7 @@ export async function agentWithEffects(
         patches,
       })
     : undefined;
-  // Envoy validates while other components are created. Without a guard, or for an adopted Envoy, which was already validated, nothing is validated
-  // here.
+  // Validate while other components are created. Skip this without a guard, and for an adopted Envoy, which was already validated.
   const isFirst = net.record?.exists !== true;
   const firstValidation = prepared && isFirst ? new FirstValidation(prepared) : undefined;
   const preparation = prepared && { ...prepared, guard: await probing };
@@ -189,7 +188,7 @@ export async function agentWithEffects(
   return { machine, firstValidation };
 }
 
-/** All workloads have the same configuration, so Envoy passes the claim on with the labels of requests. */
+/** Sets the claim in Envoy's environment, because all workloads have the same configuration. */
 function meshMetricsOf({ options, log }: AgentProgram, hasCredentialServer: boolean): MeshMetrics {
   const hasSecrets = provesIdentity(options.identity.settings);
   const workload = ownWorkload(buildNode(nodeFacts(options, { hasCredentialServer, hasSecrets })).node.metadata);
@@ -237,7 +236,7 @@ async function restoreNames(names: DnsTables | undefined, storedFiles: StoredFil
   if (table !== undefined) await names?.take(table).catch(() => {});
 }
 
-/** A newer agent that cannot use the older one's patches exits, and the older one continues. Other agents request the patches again. */
+/** If the patches are unusable, a newer agent exits and the older one continues. Other agents request the patches again. */
 async function restorePatches(
   patches: BootstrapPatches,
   prepared: PrepareEnvironment,

@@ -51,7 +51,7 @@ export class SafetyNet {
       process.off('exit', this.#onExit);
       return [];
     }
-    // The charts have already waited for their exit.
+    // The charts have already waited for Envoys to exit.
     const leftoverProcesses = await this.table.endAll(lastLimitMs);
     // After two signals, the agent does not wait for a pending claim, whose result is released anyway.
     await Promise.race([this.baseIds.settled(), sleep(maxClaimWaitMs, undefined, { ref: false })]);
@@ -64,7 +64,7 @@ export class SafetyNet {
   }
 }
 
-/** Limit for a pending claim, which takes milliseconds. */
+/** Timeout of a pending claim, which takes milliseconds. */
 const maxClaimWaitMs = 500;
-/** Limit for the exit of remaining Envoys after SIGKILL. */
+/** Timeout for the exit of remaining Envoys after SIGKILL. */
 const lastLimitMs = 2_000;

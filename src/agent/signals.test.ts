@@ -10,7 +10,7 @@ const emitter = (): EventEmitter & SignalSource => new EventEmitter() as EventEm
 /**
  * Starts an actor that listens to the inbox.
  *
- * @returns received signals, and how to stop it
+ * @returns received signals and a stop function
  */
 function listener(inbox: SignalInbox): { events: unknown[]; stop: () => void } {
   const events: unknown[] = [];
@@ -31,7 +31,7 @@ test('delivers each handled signal', () => {
   expect(events).toEqual(handledSignals.map(received));
 });
 
-test('delivers queued signals first, and once', () => {
+test('delivers queued signals first and only once', () => {
   const source = emitter();
   const inbox = new SignalInbox({ source });
   source.emit('SIGTERM', 'SIGTERM');
@@ -41,7 +41,7 @@ test('delivers queued signals first, and once', () => {
   expect(events).toEqual(['SIGTERM', 'SIGUSR1', 'SIGTERM'].map(received));
 });
 
-test('encodes due orders and the number of received signals in the exit code of a hand-over', () => {
+test('encodes pending orders and the number of received signals in the exit code of a hand-over', () => {
   const source = emitter();
   const inbox = new SignalInbox({ source });
   for (const signal of ['SIGHUP', 'SIGUSR1', 'SIGHUP', 'SIGHUP', 'SIGHUP']) source.emit(signal, signal);
@@ -57,7 +57,7 @@ test('encodes due orders and the number of received signals in the exit code of 
   expect(successionExitCodeOf(['SIGHUP', 'SIGUSR1'], inbox.counts)).toBe(75 + 1 + 2 + 4 + 24);
 });
 
-test('decodes due orders from exit codes of a hand-over only', () => {
+test('decodes pending orders only from exit codes of a hand-over', () => {
   const dues: DueOrder[][] = [[], ['SIGHUP'], ['SIGUSR1'], ['SIGHUP', 'SIGUSR1']];
   for (const due of dues)
     for (const [hups, usr1s] of [0, 1, 2, 3, 4].flatMap((one) => [0, 1, 2, 7].map((other) => [one, other] as const))) {
@@ -70,7 +70,7 @@ test('decodes due orders from exit codes of a hand-over only', () => {
   for (const code of [0, 1, 74, 111, 126, 127, 137, 255]) expect(dueOrdersOf(code)).toBeUndefined();
 });
 
-test('ignores a signal after the effect has ended', () => {
+test('ignores a signal after the effect ends', () => {
   const source = emitter();
   const inbox = new SignalInbox({ source });
   const { events, stop } = listener(inbox);
@@ -79,14 +79,14 @@ test('ignores a signal after the effect has ended', () => {
   expect(events).toEqual([]);
 });
 
-test('leaves terminal signals to the launcher if it is running', () => {
+test('leaves terminal signals to the launcher while it runs', () => {
   const source = emitter();
   const { events } = listener(new SignalInbox({ source, terminalIsAnothers: true }));
   for (const signal of ['SIGINT', 'SIGQUIT', 'SIGTERM']) expect(source.emit(signal, signal)).toBe(true);
   expect(events).toEqual([received('SIGTERM')]);
 });
 
-test('detects the launcher as the parent process, not by an inherited environment', () => {
+test('detects the launcher by the parent process, not by an inherited environment', () => {
   expect(startedByLauncher({ CHARTPILOT_LAUNCHER: '1' }, 1)).toBe(true);
   expect(startedByLauncher({ CHARTPILOT_LAUNCHER: '1' }, 77)).toBe(false);
   expect(startedByLauncher({}, 1)).toBe(false);

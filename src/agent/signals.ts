@@ -4,7 +4,7 @@ import type { AgentSignalReceived, Signal } from '../../machines/agent/protocol.
 /** Signals that the agent handles, or ignores although their default action is to terminate. */
 export const handledSignals: readonly Signal[] = [
   ...(['SIGTERM', 'SIGINT', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2'] as const),
-  // Last: bin/pilot-agent detects by its handler that all signals are handled.
+  // Must be last: bin/pilot-agent detects by its handler that all signals are handled.
   'SIGHUP',
 ];
 
@@ -27,7 +27,7 @@ export class SignalInbox {
     for (const signal of handledSignals) source.on(signal, this.#receive);
   }
 
-  /** @returns removes the listener */
+  /** @returns function that removes the listener */
   listen(listener: (signal: Signal) => void): () => void {
     this.#listener = listener;
     for (const signal of this.#waiting.splice(0)) listener(signal);
@@ -41,7 +41,6 @@ export class SignalInbox {
     return this.#counts;
   }
 
-  /** Queued signals. */
   get waiting(): readonly Signal[] {
     return this.#waiting;
   }

@@ -32,13 +32,13 @@ it.each(Object.entries(loaders))('allocator.sh selects the installed jemalloc: %
   expect(settings).toContain('background_thread:true');
 });
 
-it('allocator.sh selects the system allocator without jemalloc, or if jemalloc is for another processor', () => {
+it('allocator.sh selects the system allocator if jemalloc is missing or built for another processor', () => {
   expect(chosen([])).toEqual(['', '']);
   expect(chosen([loaders.x86_64])).toEqual(['', '']);
   expect(chosen([loaders.x86_64, libraryOf('aarch64')])).toEqual(['', '']);
 });
 
-it('allocator.sh keeps LD_PRELOAD of the environment, even if empty, and MALLOC_CONF', () => {
+it('allocator.sh keeps LD_PRELOAD and MALLOC_CONF of the environment, even if LD_PRELOAD is empty', () => {
   const files = [loaders.x86_64, libraryOf('x86_64')];
   expect(chosen(files, { LD_PRELOAD: '' })).toEqual(['', '']);
   expect(chosen(files, { MALLOC_CONF: 'narenas:1' })).toEqual([libraryOf('x86_64'), 'narenas:1']);

@@ -1,4 +1,4 @@
-/** Whether `dist/` is up to date: a build takes 7 s of CPU time, and `npm ci` has just run one. */
+/** Checks whether `dist/` is up to date: a build takes 7 s of CPU time, and `npm ci` has just run one. */
 import { createHash } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';

@@ -14,8 +14,8 @@ import { thirdPartyNotices } from './third-party.ts';
 const root = join(import.meta.dirname, '../..');
 
 /**
- * An import of a built-in module reads each of its properties, and some properties load other modules: fetch by
- * node:http (14 MB and 40 ms of CPU time), WebCrypto by node:crypto. A call loads them only when used.
+ * An import of a built-in module reads each of its properties, and some properties load other modules: node:http loads fetch (14 MB and 40 ms of CPU
+ * time), node:crypto loads WebCrypto. A call loads them only when used.
  */
 const withoutFacades: Plugin = {
   name: 'without-facades',
@@ -99,7 +99,7 @@ const loadedLater: Plugin = {
   name: 'loaded-later',
   setup({ onResolve, onLoad }) {
     onResolve({ filter: /^node:/ }, ({ path, importer, kind }) =>
-      // A thread needs it at its start, and a `require` may use any of its exports.
+      // A thread needs the module at its start, and a `require` may use any export.
       !(path in laterModules) || kind !== 'import-statement' || importer.endsWith('secrets/certificate-helper.ts')
         ? undefined
         : { path, namespace: 'loaded-later' },

@@ -32,7 +32,7 @@ test.each([
   { flags: ['--world', 'discovery', '--stop'], says: '--stop cannot be used with --world discovery' },
   { flags: ['--machine', reservation, '--faults', '0'], says: '--faults cannot be used with --machine' },
   { flags: ['--samples', 'x.ts'], says: '--samples cannot be used with --world agent' },
-])('chartpilot explore $flags rejects a flag without effect', async ({ flags, says }) => {
+])('chartpilot explore rejects a flag without effect: $flags', async ({ flags, says }) => {
   const { exitCode, stderr, stdout } = await chartpilot('explore', ...flags);
   expect(stderr).toContain(says);
   expect(stderr).toContain('--limit, --minutes');
@@ -72,7 +72,7 @@ export default createMachine({ id: 'printing', initial: 'a', states });
   if (format.includes('json')) JSON.parse(stdout);
 });
 
-test('chartpilot explore --machine explores infinite states up to a limit, which the result names', async () => {
+test('chartpilot explore --machine explores infinitely many states up to a limit, and names the limit in the result', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'chartpilot-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const machine = join(folder, 'endless.machine.mjs');

@@ -3,7 +3,7 @@ import { reserveStandardOutput } from '../runtime/output/outlet.ts';
 import { chartpilot } from './chartpilot-commands.ts';
 import { runProgram } from './run-program.ts';
 
-/** A wrong flag, or unreadable input. Exit code 1 means that a trace deviates or a machine is broken. */
+/** Exit code for a wrong flag or unreadable input. 1 means that a trace deviates or a machine is broken. */
 const misused = 2;
 const bug = 70;
 

@@ -33,14 +33,14 @@ function flag(cgroups: string, files: Record<string, string>, env: NodeJS.Proces
   });
 }
 
-it("heap-limit.sh gives the heap five eighths of the container's limit, with cgroup v2 and v1", () => {
+it("heap-limit.sh limits the heap to five eighths of the container's limit with cgroup v1 and v2", () => {
   expect(flag('0::/\n', { 'memory.max': `${gibibyte}\n` })).toBe('--max-old-space-size=640');
   expect(flag('4:memory:/\n0::/\n', { 'memory/memory.limit_in_bytes': `${gibibyte}\n` })).toBe(
     '--max-old-space-size=640',
   );
 });
 
-it("heap-limit.sh applies the smallest limit of the cgroup and its parents, whether or not the cgroup's path is visible", () => {
+it('heap-limit.sh applies the smallest limit of the cgroup and its parents, even if the path of the cgroup is hidden', () => {
   const nested = {
     'memory.max': 'max\n',
     'pods/memory.max': `${gibibyte}\n`,
@@ -50,7 +50,7 @@ it("heap-limit.sh applies the smallest limit of the cgroup and its parents, whet
   expect(flag('0::/host/path/of/it\n', { 'memory.max': `${gibibyte}\n` })).toBe('--max-old-space-size=640');
 });
 
-it("heap-limit.sh prints no flag without a limit, for one above the machine's memory, or if NODE_OPTIONS limits the heap", () => {
+it("heap-limit.sh prints no flag if there is no limit, if the limit exceeds the machine's memory, or if NODE_OPTIONS limits the heap", () => {
   expect(flag('0::/\n', { 'memory.max': 'max\n' })).toBe('');
   expect(flag('4:memory:/\n', { 'memory/memory.limit_in_bytes': '9223372036854771712\n' })).toBe('');
   expect(flag('0::/\n', { 'memory.max': `${32 * gibibyte}\n` })).toBe('');

@@ -105,8 +105,8 @@ const needsCluster = /^pilot-discovery check/;
 /** A trace of an older version may deviate. */
 const mayDiffer = /^chartpilot (check|replay) /;
 
-describe('an example of --help', () => {
-  test('exists for each command but version, completion and the conformance target', () => {
+describe('examples of --help', () => {
+  test('exist for each command except version, completion and the conformance target', () => {
     const without = helps.flat().filter(({ command }) => !examples.some((example) => example.command === command));
     expect(without.map(({ command }) => command.split(' ')[1]).sort()).toEqual([
       ...['completion', 'completion', 'version', 'version', 'xds-conformance'],
@@ -116,7 +116,7 @@ describe('an example of --help', () => {
   const servesUntilStopped = ({ command, line }: { command: string; line: string }): boolean =>
     command in servers && !/--output|--attach/.test(line);
 
-  test.each(examples.filter((example) => !servesUntilStopped(example)))('works as shown: $line', async ({ line }) => {
+  test.each(examples.filter((example) => !servesUntilStopped(example)))('work as shown: $line', async ({ line }) => {
     const { code, stderr } = await run(line);
     expect(stderr).not.toMatch(/unknown|See '/);
     if (needsServer.test(line)) expect(stderr).toMatch(/ECONNREFUSED|404|^$/);
@@ -125,7 +125,7 @@ describe('an example of --help', () => {
     else expect(mayDiffer.test(line) ? [0, 1] : [0], stderr).toContain(code);
   });
 
-  test.each(examples.filter(servesUntilStopped))('starts a server: $line', async ({ command, line }) => {
+  test.each(examples.filter(servesUntilStopped))('start a server: $line', async ({ command, line }) => {
     const { overrides, ready } = servers[command]!;
     const child = start(`exec ${line} ${overrides}`);
     let output = '';

@@ -100,7 +100,7 @@ describe.each(programs)('the output of %s', (program) => {
   const run = (stdio: ('ignore' | 'pipe' | number)[], ...args: string[]) =>
     spawnSync(bin(program), args, { stdio: stdio as never, encoding: 'utf8', timeout: 60_000 });
 
-  test('ends without an error message when its reader has closed the pipe', () => {
+  test('ends without an error message if its reader closes the pipe', () => {
     const pipe = new NamedPipe();
     pipe.leave();
     const { stderr, signal } = run(['ignore', pipe.writeEnd, 'pipe'], '--help');
@@ -117,7 +117,7 @@ describe.each(programs)('the output of %s', (program) => {
     expect(status).toBe(1);
   });
 
-  test('results in the same exit code if the error cannot be written', () => {
+  test('results in the same exit code if its error message cannot be written', () => {
     const full = openSync('/dev/full', 'w');
     const { status } = run(['ignore', full, full], 'no-such-command', '--nonsense');
     closeSync(full);
@@ -130,7 +130,7 @@ test.each([
   ['more errors than fit into a pipe', [manyErrors, 3_000]],
   ['that all files are valid', [() => folderWith('kind: ConfigMap\napiVersion: v1\nmetadata: {name: a}\n'), 0]],
 ] as const)(
-  'pilot-discovery validate exits with another code than for invalid files if it cannot write %s',
+  'pilot-discovery validate exits with a different code than for invalid files if it cannot write %s',
   (_, [mesh, count]) => {
     const full = openSync('/dev/full', 'w');
     const { stderr, status } = spawnSync(bin('pilot-discovery'), ['validate', '--format', 'json', mesh(count)], {
@@ -143,7 +143,7 @@ test.each([
   },
 );
 
-test('a command stops computing a long output when its reader has closed the pipe', () => {
+test('a command stops computing a long output if its reader closes the pipe', () => {
   const mesh = manyErrors(3_000);
   const { stdout, stderr } = spawnSync('sh', ['-c', `'${bin('pilot-discovery')}' validate '${mesh}' | head -1`], {
     encoding: 'utf8',
@@ -152,7 +152,7 @@ test('a command stops computing a long output when its reader has closed the pip
   expect(stderr).not.toMatch(/EPIPE| at /);
 });
 
-test('validate reads standard input to its end, however slow the writer is', async () => {
+test('validate reads standard input to its end, even from a slow writer', async () => {
   const child = spawn(bin('pilot-discovery'), ['validate', '-'], { stdio: ['pipe', 'ignore', 'pipe'] });
   let errorOutput = '';
   child.stderr.on('data', (chunk) => {
@@ -168,7 +168,7 @@ test('validate reads standard input to its end, however slow the writer is', asy
   expect([(await ended)[0], errorOutput]).toEqual([0, expect.stringMatching(/1 valid object/)]);
 });
 
-test('a program reports a log that cannot be written on another output', async () => {
+test('a program reports on another output that its log cannot be written', async () => {
   const quiet = ['--registries=', '--grpcAddr', '127.0.0.1:0', '--httpAddr', '127.0.0.1:0', '--monitoringAddr='];
   const child = spawn(bin('pilot-discovery'), ['discovery', ...quiet, '--log_target', '/dev/full'], {
     cwd: folder(),

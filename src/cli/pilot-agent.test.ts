@@ -77,7 +77,7 @@ test.each([
   expect(code).toBe(255);
 });
 
-test('§1.1 an unknown flag before another command than proxy is ignored', () => {
+test('an unknown flag is ignored before every command except proxy (agent §1.1)', () => {
   const { code, stderr } = run('--bogus=1', 'wait', '--timeoutSeconds', '0');
   expect(stderr).toMatch(/ignoring flags that wait does not have: --bogus=1\n/);
   expect(stderr).toMatch(/ not ready within 0 s, last error: no request was sent \[REQUEST_FAILED\]\n/);
@@ -92,7 +92,7 @@ test.each([
   ['istio-clean-iptables', ''],
   ['version', ''],
   ['completion', '<shell>'],
-])('§1.1 %s shows its arguments in its help', (command, words) => {
+])('the help of %s shows its arguments (agent §1.1)', (command, words) => {
   const { status, stdout } = spawnSync(process.execPath, [programFile('pilot-agent'), command, '--help'], {
     encoding: 'utf8',
     cwd: '/',
@@ -105,7 +105,7 @@ test.each([
   ['wait', '--timeoutSeconds', '0'],
   ['request', 'GET', '/', '--debug-port', '1'],
   ['version', '-s'],
-])('§1.1 log flags are accepted by %s, which has no log', (...command) => {
+])('log flags are accepted by %s, which has no log (agent §1.1)', (...command) => {
   const { stderr } = run(...command, '--log_output_level=default:info', '--log_as_json=true', '--log_target', 'stderr');
   expect(stderr).not.toMatch(/unknown flag/);
 });

@@ -21,8 +21,7 @@ function giveUpBooting(): void {
 }
 
 /**
- * Limits the start of a newer agent until its charts run, which have limits. It must not wait for an address or a
- * download indefinitely.
+ * Limits the start of a newer agent until its charts run, which have their own limits. It must not wait for an address or a download indefinitely.
  */
 const bootLimit = succeeds ? setTimeout(giveUpBooting, 30_000) : undefined;
 

@@ -7,14 +7,14 @@ const program = new Command().addCommand(
 );
 program.addCommand(new Command('b').option('--both <word>'));
 
-test('§1.1 a switch accepts a value, as in Go', () => {
+test('a switch accepts a value, as in Go (agent §1.1)', () => {
   expect(plainSwitches(program, ['a', '--plain=true', '--plain=1', '--plain'])).toEqual([
     ...['a', '--plain', '--plain', '--plain'],
   ]);
   expect(plainSwitches(program, ['a', '--plain=F'])).toEqual(['a']);
 });
 
-test('§1.1 the last of several values applies', () => {
+test('the last of several values applies (agent §1.1)', () => {
   expect(plainSwitches(program, ['--plain', 'a', '--plain=true', '--plain=false'])).toEqual(['a']);
   expect(plainSwitches(program, ['a', '--plain=false', '--plain'])).toEqual(['a', '--plain']);
 });

@@ -33,7 +33,7 @@ export function unknownFlagsOf(command: Command, args: readonly string[]): strin
     });
 }
 
-/** With the name of the program: `pilot-agent proxy`. */
+/** Includes the name of the program, such as `pilot-agent proxy`. */
 export function fullNameOf(command: Command): string {
   return command.parent ? `${fullNameOf(command.parent)} ${command.name()}` : command.name();
 }

@@ -155,10 +155,10 @@ const argsOf = (name: string, command: string, ...more: readonly string[]): stri
   ...more,
 ];
 
-describe('a flag of any command', () => {
+describe('invalid flags of commands', () => {
   const commands = [...new Set(rows.map(({ name, command }) => `${name} ${command}`))];
 
-  test.each(commands)('with a wrong value is reported with its name or its value: %s', async (ofCommand) => {
+  test.each(commands)('are reported with name or value: %s', async (ofCommand) => {
     const silent: string[] = [];
     for (const row of rows.filter(({ name, command }) => `${name} ${command}` === ofCommand)) {
       const { name, command, option, flag } = row;
@@ -174,7 +174,7 @@ describe('a flag of any command', () => {
     expect(silent).toEqual([]);
   });
 
-  test('that is empty is reported, unless an empty value has a meaning', async () => {
+  test('are reported if they are empty, unless an empty value has a meaning', async () => {
     const silent: string[] = [];
     for (const row of rows) {
       const { name, command, option, flag } = row;
@@ -185,7 +185,7 @@ describe('a flag of any command', () => {
     expect(silent).toEqual([]);
   });
 
-  test('that is repeated is reported with both values, unless it collects them', async () => {
+  test('are reported with both values if they are repeated, unless they accept several values', async () => {
     const silent: string[] = [];
     for (const row of rows) {
       const { name, command, option, flag } = row;
@@ -201,7 +201,7 @@ describe('a flag of any command', () => {
     expect(silent).toEqual([]);
   });
 
-  test('that is misspelled is reported with the most similar flag', async () => {
+  test('are reported with the most similar flag if they are misspelled', async () => {
     const silent: string[] = [];
     for (const row of rows) {
       const { name, command, option, flag } = row;

@@ -129,7 +129,7 @@ function missingIn(text: string, name: string, value: string): string[] {
     .map(([part]) => `${name}=${value}: no ${part} in ${text.slice(0, 200)}`);
 }
 
-test('pilot-agent reports every wrong variable with its name, its value and the expected form', () => {
+test('pilot-agent reports every invalid variable with its name, its value and the expected form', () => {
   const silent: string[] = [];
   for (const [name, kind] of Object.entries(ofAgent)) {
     for (const value of wrongValues[kind]) {
@@ -152,8 +152,8 @@ const kindOf: Readonly<Record<string, Kind>> = {
   percent: 'percent',
 };
 
-test('pilot-discovery reports every wrong variable with its name, its value and the expected form', () => {
-  const reads = [...sourcesIn('src/discovery').matchAll(/from\.(\w+)\(\s*'([A-Z][A-Z0-9_]+)'/g)];
+test('pilot-discovery reports every invalid variable with its name, its value and the expected form', () => {
+  const reads = [...sourcesIn('src/discovery').matchAll(/environment\.(\w+)\(\s*'([A-Z][A-Z0-9_]+)'/g)];
   const walked = reads.flatMap(([, method = '', name = '']) =>
     kindOf[method] ? [{ name, kind: kindOf[method] }] : [],
   );

@@ -5,7 +5,7 @@ import type { Finding } from './findings/finding.ts';
 import type { BriefChart } from './statechart/brief-charts.ts';
 
 export interface Source {
-  /** The displayed name: `sidecar`, `agent.trace`. */
+  /** Displayed name, such as `sidecar` or `agent.trace`. */
   readonly name: string;
   readonly kind: 'file' | 'live';
   /** The path of the file, or `host:port` of the program. */
@@ -21,10 +21,7 @@ export interface Session {
   readonly briefCharts: Readonly<Record<string, readonly BriefChart[]>>;
   /** By machine ID, the reason why a machine has no chart; absent if all machines have one. */
   readonly notDrawn?: Readonly<Record<string, string>>;
-  /**
-   * The wall clock of the page's server at the time of the response (ms since 1970), which is that of a running
-   * program's host.
-   */
+  /** Wall clock of the page's server, and so of a running program's host, at the time of the response (ms since 1970). */
   readonly now?: number;
   /** The sequence diagrams that the trace is checked against; empty for a program without bundled diagrams. */
   readonly diagrams: readonly { readonly file: string; readonly text: string }[];

@@ -28,7 +28,7 @@ const keeper = setup({
   on: { keep: { actions: assign({ kept: ({ event }) => event.data }) } },
 });
 
-/** A recorded keeper that stores these values in turn. */
+/** Records a `keeper` machine that stores these values in order. */
 function kept(
   things: readonly unknown[],
   options: Partial<RecordOptions> = {},
@@ -117,7 +117,7 @@ describe('the recording of a context with complex data', () => {
     expect(recording.text()).toContain('50000000 characters');
   });
 
-  test('takes milliseconds even if all its values reference each other', () => {
+  test('takes milliseconds even if all values reference each other', () => {
     const shared = Array.from({ length: 40 }, () => ({}) as Record<string, unknown>);
     for (const one of shared) for (const [i, other] of shared.entries()) one[`k${i}`] = other;
     const begun = process.cpuUsage();
@@ -127,7 +127,7 @@ describe('the recording of a context with complex data', () => {
   });
 });
 
-test('a recording contains no secret by field name, format, environment or option', () => {
+test('a recording omits secrets recognized by field name, format, environment or option', () => {
   vi.stubEnv('SHOP_TOKEN', 'from-the-environment');
   onTestFinished(() => void vi.unstubAllEnvs());
   const data = {
@@ -167,7 +167,7 @@ describe('the writer of a recording', () => {
       },
     ],
     ['rejects', () => Promise.reject(new Error('disk full'))],
-  ])('that %s loses records, which are counted, and is reported once', async (_, write) => {
+  ])('is reported once, and its lost records are counted, if it %s', async (_, write) => {
     const problems: string[] = [];
     const recording = record({ program: 'test', write, onProblem: (message) => problems.push(message) });
     const actor = createActor(keeper, { id: 'keeper', inspect: recording.inspect }).start();
@@ -181,7 +181,7 @@ describe('the writer of a recording', () => {
     expect(recording.lost()).toBe(1 + 2 + 40);
   });
 
-  test('that never resolves costs at most 4 MiB of memory', () => {
+  test('uses at most 4 MiB of memory if it never resolves', () => {
     const recording = record({
       program: 'test',
       write: () => new Promise(() => {}),
@@ -196,7 +196,7 @@ describe('the writer of a recording', () => {
   });
 });
 
-test('a recording has different names for two live root actors with one ID', () => {
+test('a recording has different names for two running root actors with one ID', () => {
   const recording = record({ program: 'test', machines: [keeper] });
   const start = () => createActor(keeper, { id: 'one', inspect: recording.inspect }).start();
   const first = start();
@@ -210,7 +210,7 @@ test('a recording has different names for two live root actors with one ID', () 
   expect(named('stop')).toEqual(['one (2)', 'one']);
 });
 
-test('a recording releases ended actors, because a program may have a root actor per request', async () => {
+test('a recording releases ended actors, because a program can have a root actor per request', async () => {
   const recording = record({ program: 'test', machines: [keeper], keep: 10, onProblem: () => {} });
   const ended = Array.from({ length: 200 }, (_, number) => {
     const actor = createActor(keeper, { id: `request ${number}`, inspect: recording.inspect }).start();
@@ -245,7 +245,7 @@ describe('the recording of a root actor that fails', () => {
     ['by an event', onEvent, 'event'],
     ['by its start', atStart, 'spawn'],
   ])(
-    '%s contains one end with its cause, and listeners are called as without a recording',
+    'contains one end with its cause (%s), and listeners are called as without a recording',
     async (_, machine, cause) => {
       const recording = record({ program: 'test', machines: [machine] });
       const actor = createActor(machine, { id: 'failing', inspect: recording.inspect });
@@ -263,7 +263,7 @@ describe('the recording of a root actor that fails', () => {
     },
   );
 
-  test('contains its end before the next record, also in a file that is not closed', async () => {
+  test('contains the end before the next record, even if the file is not closed', async () => {
     const written: string[] = [];
     const recording = record({ program: 'test', machines: [onEvent], write: (text) => void written.push(text) });
     const actor = createActor(onEvent, { id: 'failing', inspect: recording.inspect });
@@ -287,7 +287,7 @@ test('a closed recording ignores events', async () => {
   expect(recording.text()).toBe(textBefore);
 });
 
-test('a file that Node records to is readable by its owner only', async () => {
+test('a file that Node records to is readable only by its owner', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'chartpilot-record-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const path = join(folder, 'test.trace');

@@ -11,7 +11,7 @@ it('a cached function computes each result once, including undefined', () => {
   expect(computed).toEqual(['ab', '']);
 });
 
-it('a cached function drops its results at the limit', () => {
+it('a cached function drops its results when their number reaches the limit', () => {
   const computed: string[] = [];
   const same = cachedFunction((text) => {
     computed.push(text);

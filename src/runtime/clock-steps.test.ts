@@ -26,7 +26,7 @@ describe('watchClockSteps', () => {
     vi.advanceTimersByTime(ms);
   }
 
-  it('reports each step once, forward and back, within ten seconds', () => {
+  it('reports each forward or backward step once, within ten seconds', () => {
     expect(clockCheckMs).toBeLessThan(10_000);
     pass(20_000);
     offsetMs += 30 * hourMs;
@@ -48,7 +48,7 @@ describe('watchClockSteps', () => {
     expect(steps).toEqual([]);
   });
 
-  it('reports no step after it was stopped', () => {
+  it('reports nothing after it stops', () => {
     stop();
     offsetMs += hourMs;
     pass(clockCheckMs);

@@ -18,10 +18,9 @@ export interface Clocks {
 const clocksOfThisProcess: Clocks = { wall: () => Date.now(), monotonic: () => performance.now() };
 
 /**
- * Calls `stepped` after each step, with its size in milliseconds, which is negative if the wall clock was set back.
- * Does not keep the process alive.
+ * Calls `stepped` after each step, with its size in milliseconds, which is negative if the wall clock was set back. Does not keep the process alive.
  *
- * @returns a function that stops it
+ * @returns a function that stops the calls
  */
 export function watchClockSteps(
   stepped: (byMs: number) => void,
@@ -40,7 +39,7 @@ export function watchClockSteps(
   return () => clearInterval(timer);
 }
 
-/** `30 h forward` */
+/** Formats a step as `30 h forward`. */
 export function clockStepText(byMs: number): string {
   const seconds = Math.round(Math.abs(byMs) / 1_000);
   const [amount, unit] = seconds < 7_200 ? [seconds, 's'] : [Math.round(seconds / 3_600), 'h'];

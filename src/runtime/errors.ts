@@ -64,16 +64,16 @@ export const warningTable = {
 
 export type WarningCode = keyof typeof warningTable;
 
-/** Reason of a condition: `HostNotFound`. */
+/** Reason of a condition, such as `HostNotFound`. */
 export function conditionReasonOf(code: WarningCode): string {
   return code.toLowerCase().replaceAll(/(?:^|_)([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }
 
 /** Location and values of an error, for programs and tests. */
 export interface ErrorFields {
-  /** Code of an error of one field: `FIELD_OUT_OF_RANGE`. */
+  /** Code of an error of one field, such as `FIELD_OUT_OF_RANGE`. */
   readonly code?: string;
-  /** Field, flag, variable or file: `spec.http[0].timeout`, `--drainTime`. */
+  /** Field, flag, variable or file, such as `spec.http[0].timeout` or `--drainTime`. */
   readonly path?: string;
   /** 1-based, in the file. */
   readonly line?: number;
@@ -144,7 +144,7 @@ export function reasonError(code: ErrorCode, text: string, options: { cause?: un
   return new CodedError(code, withCode(text, code), options);
 }
 
-/** `no response within 5000 ms [API_TIMEOUT]`. A text that already ends with a code is unchanged. */
+/** Appends the code: `no response within 5000 ms [API_TIMEOUT]`. A text that already ends with a code is unchanged. */
 export function withCode(text: string, code: ErrorCode): string {
   return / \[[A-Z][A-Z_]+\]$/.test(text) ? text : `${text} [${code}]`;
 }

@@ -9,7 +9,7 @@ test('a refused connection is reported in one line without a stack', async () =>
   expect(explainError(await refused())).toBe('connect ECONNREFUSED 127.0.0.1:1');
 });
 
-test('an error with a refused connection as its cause is reported with both messages, without a stack', async () => {
+test('an error caused by a refused connection is reported with both messages, without a stack', async () => {
   const wrapped = new TypeError('fetch failed', { cause: await refused() });
   expect(explainError(wrapped)).toBe('fetch failed: connect ECONNREFUSED 127.0.0.1:1');
   const located = new Error('server a: connect ECONNREFUSED 127.0.0.1:1', { cause: wrapped.cause });
@@ -23,7 +23,7 @@ test('attempts at several addresses are reported with each address', async () =>
   expect(explainError(error)).not.toMatch(/\n/);
 });
 
-test('an error of the program is reported with its stack, and a cyclic cause ends', () => {
+test('an error of the program is reported with its stack, even if its causes form a cycle', () => {
   expect(explainError(new Error('a bug'))).toMatch(/^Error: a bug\n +at /);
   const circle = new Error('a circle');
   circle.cause = circle;

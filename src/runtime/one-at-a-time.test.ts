@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { uncaughtErrors } from '../../test/harness/uncaught-errors.ts';
 import { OneAtATime } from './one-at-a-time.ts';
 
-test('OneAtATime processes items that are added during the processing of another one afterwards, in order', () => {
+test('OneAtATime processes items added during processing afterwards, in order', () => {
   const seen: string[] = [];
   const line: OneAtATime<number> = new OneAtATime((item) => {
     seen.push(`${item}`);

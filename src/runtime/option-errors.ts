@@ -40,7 +40,7 @@ function errorAt(optionPlace: OptionPlace, { code, message, expected, got }: Opt
   };
 }
 
-/** @param options `hint`: what to do */
+/** @param options `hint`: the remedy */
 export function optionError(
   optionPlace: OptionPlace,
   violation: OptionViolation,
@@ -50,7 +50,7 @@ export function optionError(
   return new ChartpilotError('FLAG_INVALID', text, { ...options, fields });
 }
 
-/** Collects the errors of flags and environment variables, so that all of them can be fixed at once. */
+/** Collects the errors of flags and environment variables, so that all of them can be fixed together. */
 export class OptionErrors {
   readonly #optionErrors: OptionError[] = [];
   #worst: 'FLAG_INVALID' | 'CONFIG_INVALID' = 'FLAG_INVALID';

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { Ownership } from './ownership.ts';
 
-test('Ownership acquires a resource at once for the owner, and otherwise when this program becomes the owner', async () => {
+test('Ownership acquires a resource immediately if this program is the owner, otherwise when it becomes the owner', async () => {
   const taken: string[] = [];
   const first = new Ownership(true);
   first.onAcquired(() => void taken.push('first'));
@@ -12,7 +12,7 @@ test('Ownership acquires a resource at once for the owner, and otherwise when th
   expect([taken, later.isOurs]).toEqual([['first', 'later'], true]);
 });
 
-test('Ownership acquires a released resource again when this program becomes the owner again, unless it was unregistered', async () => {
+test('Ownership reacquires a released resource when this program becomes the owner again, unless it was unregistered', async () => {
   const taken: string[] = [];
   const ownership = new Ownership(true);
   ownership.onAcquired(() => void taken.push('kept'));
@@ -24,7 +24,7 @@ test('Ownership acquires a released resource again when this program becomes the
   expect(taken).toEqual(['kept', 'forgotten', 'kept']);
 });
 
-test('Ownership is acquired when all resources are, and otherwise fails with the error of the first unavailable one', async () => {
+test('Ownership is complete when all resources are acquired, and otherwise fails with the error of the first unavailable one', async () => {
   const ownership = new Ownership(false);
   let isOpen = false;
   ownership.onAcquired(async () => {

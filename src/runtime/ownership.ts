@@ -19,7 +19,7 @@ export class Ownership {
   }
 
   /**
-   * Registers a callback that runs at once if this program is the owner, and each time it becomes the owner.
+   * Registers a callback that runs immediately if this program is the owner, and each time it becomes the owner.
    *
    * @returns a function that unregisters it
    */

@@ -31,14 +31,14 @@ function* steps(count: number, lastingMs: number): Steps<void> {
   }
 }
 
-test('concurrent long tasks get a turn of the event loop each', async () => {
+test('concurrent long tasks each get an iteration of the event loop', async () => {
   await nextTurn();
   const works = Array.from({ length: 4 }, () => new Turns(turnMs).through(steps(3, turnMs)));
   // The first steps run before the tasks wait for one another.
   expect(await turnsUntil(Promise.all(works))).toBeGreaterThanOrEqual(8);
 });
 
-test('a long task that starts when another one ends shares its turn', async () => {
+test('a long task that starts when another one ends shares its iteration', async () => {
   await nextTurn();
   const inOrder = (async () => {
     for (let i = 0; i < 10; i++) await new Turns(turnMs).through(steps(1, turnMs / 2));
@@ -46,7 +46,7 @@ test('a long task that starts when another one ends shares its turn', async () =
   expect(await turnsUntil(inOrder)).toBeGreaterThanOrEqual(4);
 });
 
-test('the long task that has waited longest gets the next turn, so that each one completes', async () => {
+test('the long task that has waited longest gets the next iteration, so that every task completes', async () => {
   const ended: string[] = [];
   let isOver = false;
   const endless = (async () => {
@@ -63,7 +63,7 @@ test('the long task that has waited longest gets the next turn, so that each one
   expect(ended).toEqual(['first', 'second', 'third']);
 });
 
-test('a long task continues without a pause in a turn that has just started', async () => {
+test('a long task does not yield if the iteration has just started', async () => {
   const turns = new Turns(5);
   await after(10);
   await turns.rest();

@@ -65,7 +65,7 @@ export class Turns {
     this.#end = loopTurn.beganAt + turnMs;
   }
 
-  /** Called often: waits for the next turn if the current one has reached its time limit. */
+  /** Call often: waits for the next turn if the current one has reached its time limit. */
   async rest(): Promise<void> {
     const began = performance.now();
     if (began < this.#end) return;

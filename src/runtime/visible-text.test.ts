@@ -36,7 +36,7 @@ describe('visibleText', () => {
     expect(visibleText(text)).toBe(text);
   });
 
-  test('returns no invisible character, and does not change its own result', () => {
+  test('returns no invisible character, and does not change its own output', () => {
     fc.assert(
       fc.property(anyText, (text) => {
         const visible = visibleText(text);

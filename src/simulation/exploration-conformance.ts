@@ -7,8 +7,8 @@ import { createRecorder, type Recorder } from '../runtime/trace/recorder.ts';
 
 export interface ConformanceOptions {
   /**
-   * The positions in the diagrams are part of a state's key, so every run is checked. Otherwise each state is left by every choice once,
-   * from the run that reached it first.
+   * Includes the positions in the diagrams in a state's key, so that every run is checked. Otherwise each choice of a state is explored once, from
+   * the run that reached the state first.
    */
   readonly everyRun?: boolean;
 }
@@ -18,7 +18,7 @@ export class ConformingWorld implements World {
   readonly #checker: TraceChecker;
   readonly #diagrams: readonly Diagram[];
   readonly #everyRun: boolean;
-  /** Number of the last record of the current run, whatever was recorded of other runs. */
+  /** Number of the current run's last record, whatever was recorded of other runs. */
   #seq = 0;
   #deviations: readonly Deviation[] = [];
   #unexpected: readonly string[] = [];
@@ -34,7 +34,7 @@ export class ConformingWorld implements World {
     recorder.observe((record) => {
       if (record.kind === 'spawn' && record.parent === undefined) {
         program ??= record.actor;
-        // The program restarts with a new trace. A simulation may have other root actors.
+        // The program restarts with a new trace. A simulation can have other root actors.
         if (record.actor === program) {
           afresh();
           this.#seq = 0;

@@ -1,7 +1,4 @@
-/**
- * ADS streams that request types in the order of sidecars (clusters, endpoints, listeners, routes) and acknowledge
- * every response.
- */
+/** ADS streams that request types in the order of a sidecar (clusters, endpoints, listeners, routes) and acknowledge every response. */
 import { fromBinary } from '@bufbuild/protobuf';
 import { ClusterSchema } from '../../src/gen/envoy/config/cluster/v3/cluster_pb.ts';
 import { AdsTestClient, type SotwStream, type TypeName, typeUrls } from '../ads-client.ts';

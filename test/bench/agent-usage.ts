@@ -1,9 +1,9 @@
-/** Resources that an agent uses, as the kernel reports them. */
+/** An agent's resource usage, as the kernel reports it. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 export interface AgentUsage {
-  /** Resident memory of the agent without its children. */
+  /** The agent's resident memory without its children. */
   readonly rssBytes: number;
   readonly fds: number;
   /** Files in /dev/shm with the base IDs of its Envoys. */
@@ -13,10 +13,7 @@ export interface AgentUsage {
 const settlingMs = 100;
 const maxReadings = 20;
 
-/**
- * Reads until two consecutive readings have the same number of file descriptors: those of an Envoy that just exited may
- * still be open.
- */
+/** Reads until the number of file descriptors is the same twice: those of an Envoy that just exited may still be open. */
 export async function settledUsage(pid: number, baseIds: ReadonlySet<number>): Promise<AgentUsage> {
   let usage = readUsage(pid, baseIds);
   for (let reading = 1; reading < maxReadings; reading++) {

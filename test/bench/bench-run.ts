@@ -16,7 +16,7 @@ export interface Bench {
 }
 
 export interface BenchEnd {
-  /** One sentence for each error of the run and each leftover process or file. */
+  /** One sentence per error of the run and per leftover process or file. */
   readonly problems: readonly string[];
   /** Traces that do not conform to the sequence diagrams, with the findings. */
   readonly refusedTraces: readonly string[];
@@ -62,7 +62,7 @@ export async function exitWith(main: () => Promise<number>): Promise<never> {
   }
 }
 
-/** Resolves at the first signal to stop. A second signal kills all started programs and exits at once. */
+/** Resolves at the first signal to stop. A second signal kills all started programs and exits immediately. */
 export function interruption(): Promise<'interrupted'> {
   const { promise, resolve } = Promise.withResolvers<'interrupted'>();
   let seen = false;

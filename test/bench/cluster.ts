@@ -18,7 +18,7 @@ import { type Programs, runWithPrograms } from './programs.ts';
 import { type Figure, figure, formatFigure, missedGoals } from './push/push-figures.ts';
 import { nextMark, settleMs } from './push/push-run.ts';
 
-/** Size that the goals apply to. */
+/** Size to which the goals apply. */
 const goalSize = { services: 1_000, pods: 10_000, sidecars: 300 } as const;
 
 const usage = `Usage: npm run bench:cluster -- [--quick] [--services N] [--pods N] [--streams N] [--changes N] [--rolled N] [--grow]

@@ -11,7 +11,7 @@ const good: DebuggerRun = {
   recordCostUs: 20,
 };
 
-test('reports no problems and formats one line when a run meets all goals', () => {
+test('a run that meets all goals has no problems and is formatted as one line', () => {
   expect(problemsOf(good)).toEqual([]);
   expect(pushShare(good)).toBeCloseTo(0.0015);
   expect(formatDebuggerRun(good)).toBe(

@@ -1,10 +1,10 @@
 /** Cost of tracing. Pure. */
 
 export interface DebuggerRun {
-  /** Additional share of one core, compared with the same agent without a trace. */
+  /** Additional CPU time as a share of one core, compared with the same agent without a trace. */
   readonly steadyShare: number;
   readonly stormShare: number;
-  /** Hot restarts of each agent during the restart storm. */
+  /** Number of each agent's hot restarts during the restart storm. */
   readonly stormRestarts: readonly number[];
   readonly connections: number;
   /** CPU time of the control plane for one push to all connections, in milliseconds. */
@@ -21,7 +21,7 @@ export const goals = { steady: 0.01, storm: 0.05, push: 0.03 } as const;
 export const pushShare = ({ pushRecords, recordCostUs, pushCpuMs }: DebuggerRun): number =>
   (pushRecords * recordCostUs) / 1_000 / pushCpuMs;
 
-/** One sentence for each missed goal. */
+/** Returns one sentence per missed goal. */
 export function problemsOf(run: DebuggerRun): string[] {
   const [traced = 0, plain = 0] = run.stormRestarts;
   return [

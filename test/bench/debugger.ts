@@ -26,7 +26,7 @@ many streams: the records of a push × the cost of one record, as a share of the
 Exit code 1 if a goal was missed or a process or file was left behind.
 `;
 
-/** All streams open at once: the control plane must not limit their rate. */
+/** All streams open together, so the control plane must not limit their rate. */
 const env = { PILOT_MAX_REQUESTS_PER_SECOND: '100000' };
 const times = { watchDelayMs: 100, drainMs: 1_000, parentShutdownMs: 2_000, terminationDrainMs: 1_000 };
 const untraced = ['--trace=', '--debugger', 'off', '--configPath', 'untraced'];

@@ -1,4 +1,4 @@
-/** Faults of `npm run bench:faults`. Each is injected while the subject serves load. */
+/** Faults of `npm run bench:faults`, each injected while the subject serves load. */
 import { generateKeyPairSync } from 'node:crypto';
 import { appendFileSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -13,7 +13,7 @@ import { sharedMemoryFile } from './agent-usage.ts';
 import type { FaultGoal } from './fault-table.ts';
 import { type FaultSubject, initializingBit } from './subject.ts';
 
-/** An injected fault, and the certificate that must be served in the end. */
+/** An injected fault, and the certificate that must finally be served. */
 export interface InjectedFault {
   /** Time of the fault on the clock of `performance.now()`. */
   readonly atMs: number;
@@ -29,7 +29,7 @@ export interface BenchFault {
   readonly title: string;
   /** Maximum cost for the agent. */
   readonly goal: FaultGoal;
-  /** If absent, the load has a few clients of each kind. */
+  /** Absent: the load has a few clients of each kind. */
   readonly load?: 'many new connections';
   /** Both subjects run Envoy with a custom bootstrap file. */
   readonly customBootstrap?: true;
@@ -42,8 +42,8 @@ const servedLimitMs = 30_000;
 /** Time until an invalid or absent certificate is replaced. */
 const faultDurationMs = 5_000;
 /**
- * Delay before an Envoy without shared memory is killed during its start, because it does not report its progress.
- * About the progress of one with shared memory when its bit is set.
+ * Delay before an Envoy without shared memory is killed during its start, because it does not report its progress. Roughly the time at which one with
+ * shared memory sets its bit.
  */
 const withoutSharedMemoryMs = 50;
 /** A child that lost its parent blocks and aborts within 15 s (docs/hot-restart-reference.md, fact 4). */
@@ -144,7 +144,7 @@ export const faults: readonly BenchFault[] = [
     observeMs: 5_000,
     inject: async (mesh) => {
       const atMs = performance.now();
-      // Dangling links remain, as when the content of a mounted Secret disappears.
+      // Dangling links remain, as if the content of a mounted Secret disappears.
       rmSync(join(mesh.certificates.directory, '..data'));
       await sleep(faultDurationMs);
       return { atMs, serialNumber: mesh.renewCertificate() };
@@ -188,7 +188,7 @@ async function killWhileStarting(mesh: Mesh, subject: FaultSubject): Promise<Inj
   if (initializingBit(child.baseId) === undefined) await sleep(withoutSharedMemoryMs);
   else await eventually('it is initializing', () => initializingBit(child.baseId), { everyMs: 1 });
   const atMs = kill(child);
-  // The kernel takes a moment to end the process. Only then is it certain that the process does not clear the bit.
+  // The kernel takes a moment to end the process, which could clear the bit until then.
   await eventually('the process has exited', () => !subject.envoys().some(({ pid }) => pid === child.pid), {
     everyMs: 1,
   });
@@ -204,13 +204,13 @@ async function renewAndServe(mesh: Mesh): Promise<string> {
   return serialNumber;
 }
 
-/** Whether a new connection succeeds now, with this certificate if one is named. */
+/** Whether a new connection now succeeds, with this certificate if given. */
 export async function servesCertificate(mesh: Mesh, serialNumber: string | undefined): Promise<boolean> {
   const { outcome, serialNumber: served } = await probe(mesh.httpsTarget, { timeoutMs: 1_000 });
   return outcome.ok && (serialNumber === undefined || served === serialNumber);
 }
 
-/** The bootstrap file of a subject's Envoys. It is created if the subject does not use a generated one. */
+/** Path of the bootstrap file of a subject's Envoys; the file is created if the subject does not use a generated one. */
 function bootstrapFileOf(subject: FaultSubject): string {
   const { command } = newestOf(subject);
   return command[command.indexOf('-c') + 1]!;

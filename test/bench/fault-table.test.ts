@@ -83,7 +83,7 @@ test('the table has a row for each fault, a column for each subject, and notes b
   ]);
 });
 
-test('a goal is missed by the amount that exceeds it', () => {
+test('a missed goal is reported with the amount by which the figure exceeds it', () => {
   expect(shortfalls(result, {})).toEqual([]);
   expect(shortfalls(result, { failed: 3, refusedMs: 250, failedShareOfNew: 0.03 })).toEqual([]);
   expect(shortfalls(result, { failed: 2, refusedMs: 200, failedShareOfNew: 0.02 })).toEqual([

@@ -8,13 +8,13 @@ export interface FaultResult {
   readonly subject: SubjectName;
   readonly total: number;
   readonly failed: number;
-  /** The longest time without a successful new connection. */
+  /** Longest time without a successful new connection. */
   readonly refusedMs: number;
-  /** From the fault until the newest certificate is served without interruption; `undefined` if never. */
+  /** Time from the fault until the newest certificate is served without interruption; `undefined` if never. */
   readonly servedAfterMs: number | undefined;
   /** Failed and total requests by kind of client, e.g. `new 12/800, h2 3/950`. */
   readonly failedByKind: string;
-  /** Requests with a new connection, in the second with most failures. */
+  /** Requests with a new connection, in the second with the most failures. */
   readonly worstSecond: { readonly total: number; readonly failed: number };
   readonly note?: string;
 }
@@ -23,11 +23,11 @@ export interface FaultResult {
 export interface FaultGoal {
   readonly failed?: number;
   readonly refusedMs?: number;
-  /** Share of the new connections of the worst second. */
+  /** Maximum share of failed new connections in the worst second. */
   readonly failedShareOfNew?: number;
 }
 
-/** One sentence for each missed goal. */
+/** Returns one sentence per missed goal. */
 export function shortfalls({ fault, failed, refusedMs, worstSecond }: FaultResult, goal: FaultGoal): string[] {
   const { failed: mayFail, refusedMs: mayRefuseMs, failedShareOfNew } = goal;
   const share = worstSecond.failed / Math.max(1, worstSecond.total);
@@ -47,9 +47,8 @@ const shareText = ({ failed, total }: FaultResult['worstSecond']): string => `${
 /**
  * Computes the cost of a fault from the load reports.
  *
- * @param reports of all runs, each with its own kinds of clients
- * @param newConnections timeline of the clients that open a connection for each request, until the order to stop: later
- * requests get no response
+ * @param reports reports of all runs, each with its own kinds of clients
+ * @param newConnections timeline of the clients that open a connection for each request, until the order to stop: later requests get no response
  */
 export function costOf(
   reports: readonly LoadReport[],
@@ -69,7 +68,7 @@ export function costOf(
   };
 }
 
-/** The second with most failed requests; the first second if no request failed. */
+/** The second with the most failed requests; the first second if none failed. */
 function worstSecondOf(timeline: readonly TimelineSlice[]): FaultResult['worstSecond'] {
   const seconds = timeline.map(({ atMs: from }) => {
     const slices = timeline.filter(({ atMs }) => atMs >= from && atMs < from + 1_000);
@@ -83,10 +82,9 @@ function worstSecondOf(timeline: readonly TimelineSlice[]): FaultResult['worstSe
 }
 
 /**
- * The longest time between two slices with successful requests, in milliseconds.
+ * Longest time between two slices with successful requests, in milliseconds.
  *
- * The resolution is one slice: two adjacent slices are no silence. With fewer than two successful slices the result is
- * the duration of the timeline.
+ * The resolution is one slice: two adjacent slices are no silence. With fewer than two successful slices the result is the duration of the timeline.
  */
 export function maxSilenceMs(timeline: readonly TimelineSlice[]): number {
   const sorted = timeline.toSorted((a, b) => a.atMs - b.atMs);

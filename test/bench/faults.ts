@@ -66,7 +66,7 @@ async function commandOfEnvoy(mesh: Mesh): Promise<EnvoyCommand> {
   return command;
 }
 
-/** Injects one fault into one subject and stops the subject, so that no state carries over to the next fault. */
+/** Injects one fault into one subject, and then stops the subject, so that no state affects the next fault. */
 async function injectFault(fault: BenchFault, mesh: Mesh, subject: FaultSubject): Promise<FaultResult> {
   const plan = { target: mesh.httpsTarget, maxDurationMs: loadLimitMs };
   // These clients run separately: their timeline shows when new connections got no response.
@@ -86,7 +86,7 @@ async function injectFault(fault: BenchFault, mesh: Mesh, subject: FaultSubject)
     kept.kill();
     newConnections.kill();
     await subject.program.stop();
-    // The next subject must find the certificate that the fault removed.
+    // The next subject needs the certificate that the fault removed.
     mesh.renewCertificate();
   }
 }

@@ -1,6 +1,6 @@
 /**
- * `npm run bench:identity`: signatures of the authority per second, their effect on pushes to sidecars, the reconnect
- * of all agents of a mesh at once, and the cost of secrets for an agent; see the usage.
+ * `npm run bench:identity`: signatures of the authority per second, their effect on pushes to sidecars, the simultaneous reconnect of all agents of a
+ * mesh, and the cost of secrets for an agent; see the usage.
  */
 import { generateKeyPairSync } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -42,9 +42,7 @@ Exit code 1 if an agent failed, a process or file was left behind, or a goal was
 cores; with --quick they are only printed.
 `;
 
-/**
- * Connections that request at full speed, and concurrent requests of each: less than the queue's limit for one client.
- */
+/** Number of connections that request at full speed, and concurrent requests of each: below the queue's limit per client. */
 const busyAgents = 32;
 const concurrentRequests = 4;
 const serverName = 'istiod.istio-system.svc';
@@ -97,7 +95,7 @@ interface Load {
   readonly ms: number;
 }
 
-/** Sends requests without a pause until the returned function is called. */
+/** Sends requests without delays until the returned function is called. */
 function requestAtFullSpeed(agents: readonly FakeAgent[]): () => Promise<Load> {
   const startedAt = performance.now();
   const failed: string[] = [];

@@ -44,7 +44,7 @@ async function measure(folder: string, flags: readonly string[]): Promise<number
     npm_config_cache: join(folder, 'npm'),
     XDG_CACHE_HOME: join(folder, 'cache'),
     PIP_NO_CACHE_DIR: '1',
-    // Variables of this package's scripts. A user of the tarball has neither.
+    // These variables are set by this package's scripts; a user of the tarball has neither.
     ENVOY_BINARY: '',
     PATH: (process.env.PATH ?? '').split(':').filter(outside).join(':'),
   };

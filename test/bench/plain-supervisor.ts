@@ -1,7 +1,6 @@
 /**
- * The baseline of `npm run bench:faults`: a supervisor without knowledge of its program, as most are. It starts Envoy,
- * restarts it after an exit, and after a change of a certificate sends SIGTERM and restarts it. It has no hot restart,
- * drain or check of the configuration.
+ * The baseline of `npm run bench:faults`: like most supervisors, it does not know its program. It restarts Envoy after an exit, and terminates and
+ * restarts it after a certificate change. It has no hot restart, drain or configuration check.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -44,7 +43,7 @@ class PlainSupervisor {
     child.once('exit', (code, signal) => void this.#exited(code, signal));
   }
 
-  /** Without a running Envoy there is nothing to do: the next one reads the new files. */
+  /** Does nothing without a running Envoy, because the next one reads the new files. */
   restart(): void {
     this.#ordered = true;
     this.#child?.kill('SIGTERM');

@@ -1,4 +1,4 @@
-/** Runs a benchmark without a mesh of agents: programs in their own folder, all stopped in every case. */
+/** Runs a benchmark without a mesh of agents: programs in a separate folder, which are always stopped. */
 import { randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -11,9 +11,9 @@ import { interruptedCode, interruption, print } from './bench-run.ts';
 export interface Programs {
   /** Folder for files of the programs; removed after a successful run. */
   readonly root: string;
-  /** Must be set for each program: it identifies leftover processes. */
+  /** Environment that each program needs: it identifies leftover processes. */
   readonly env: NodeJS.ProcessEnv;
-  /** Starts an executable. A program that is still running is stopped at the end. */
+  /** Starts an executable, which is stopped at the end if still running. */
   start(name: string, executable: string, args: readonly string[], env?: NodeJS.ProcessEnv): Program;
   /** Registers an additional cleanup. */
   onEnd(end: () => Promise<unknown>): void;
@@ -22,7 +22,7 @@ export interface Programs {
 /**
  * Runs a benchmark. Exits the process after an interruption.
  *
- * @returns one sentence for each error of the run and each leftover process
+ * @returns one sentence per error of the run and per leftover process
  */
 export async function runWithPrograms(run: (programs: Programs) => Promise<void>): Promise<string[]> {
   const interrupted = interruption();

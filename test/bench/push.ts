@@ -1,4 +1,4 @@
-/** `npm run bench:push`: cost and latency of changes of the mesh; see the usage. */
+/** `npm run bench:push`: cost and latency of mesh changes; see the usage. */
 import { parseArgs } from 'node:util';
 import { exitWith, integerFlag, print } from './bench-run.ts';
 import { type Programs, runWithPrograms } from './programs.ts';
@@ -35,8 +35,8 @@ const parts = [
 ] as const;
 type Part = (typeof parts)[number];
 /**
- * Parts with goals for {@link goalSize}. `both` applies to services and sidecars; `services` only to services, because
- * these parts choose their own number of sidecars.
+ * Parts with goals for {@link goalSize}. `both` applies to services and sidecars; `services` only to services, because these parts choose their
+ * number of sidecars.
  */
 const partsWithGoals = { delta: 'both', sotw: 'both', namespaces: 'both', file: 'services', cold: 'services' } as const;
 type CheckedFigures = keyof typeof partsWithGoals;
@@ -130,7 +130,7 @@ function readSettings(): Settings | undefined {
   };
 }
 
-/** Fewer rounds of varied meshes: one round has ten of them, or meshes of 5,000 services. */
+/** Varied meshes have fewer rounds: one round has ten of them, or meshes of 5,000 services. */
 function defaultRounds(named: readonly string[], quick: boolean): number {
   if (named.every((part) => part === 'namespaces' || part === 'scopes'))
     return named.includes('scopes') || quick ? 1 : 3;

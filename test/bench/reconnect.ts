@@ -1,4 +1,4 @@
-/** `node test/bench/reconnect.ts`: reconnects of proxies after a restart of the control plane; see the usage. */
+/** `node test/bench/reconnect.ts`: proxies reconnect after a restart of the control plane; see the usage. */
 import { writeFileSync } from 'node:fs';
 import { loadavg } from 'node:os';
 import { join } from 'node:path';
@@ -41,7 +41,7 @@ Exit code 1 if a goal is missed and --goals is given: all streams within --goals
 less than 50 ms longer.
 `;
 
-/** The proxies of a mesh run on other machines: they must not take processor time from the server and the probes. */
+/** Real proxies run on other machines, so simulated ones must not take processor time from the server and the probes. */
 const crowdPriority = 10;
 const probes = 10;
 const probeNamespace = 'probe';

@@ -8,7 +8,7 @@ const rounds = 31;
 const ringCapacity = 20_000;
 
 /**
- * CPU time of one record: redacted and stored in the ring, as both programs do.
+ * CPU time of one record: redacted and stored in the ring, as in both programs.
  *
  * @param lines sample records, which are recorded repeatedly
  * @returns microseconds

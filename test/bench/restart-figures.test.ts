@@ -63,7 +63,7 @@ describe('growth of the agent', () => {
 });
 
 describe('a run of restarts', () => {
-  test('a run without a failure, a cold start or growth has no problems', () => {
+  test('a run without failures, cold starts or growth has no problems', () => {
     expect(problemsOf(goodRun)).toEqual([]);
   });
 
@@ -85,7 +85,7 @@ describe('a run of restarts', () => {
     );
   });
 
-  test('a run that ended before its first restart is formatted, too', () => {
+  test('a run that ended before its first restart is also formatted', () => {
     const line = formatRestartRun({ ...goodRun, timesToLiveMs: [], servedAfterMs: [], usage: [] });
     expect(line).toMatch(/^0 restarts, .* rss \? → \? → \?, /);
   });

@@ -7,21 +7,21 @@ export interface RestartRun {
   readonly requested: number;
   readonly requests: number;
   readonly failed: number;
-  /** Time from spawn to live of each epoch after the first, by the agent's trace. */
+  /** Time from spawn to live of each epoch after the first, according to the agent's trace. */
   readonly timesToLiveMs: readonly number[];
-  /** Time from the write of the certificate until a client received it, for each completed restart. */
+  /** Time from writing the certificate until a client received it, for each completed restart. */
   readonly servedAfterMs: readonly number[];
-  /** Number of times that epoch 0 became live: more than one if a restart was not hot. */
+  /** How often epoch 0 became live: more than once if a restart was not hot. */
   readonly coldStarts: number;
   /** Epochs that did not become live or that exited unexpectedly. */
   readonly failedEpochs: number;
-  /** Before the first restart, then after each one, when the superseded Envoy has exited. */
+  /** Usage before the first restart, then after each one, when the superseded Envoy has exited. */
   readonly usage: readonly AgentUsage[];
 }
 
 /**
- * Allowed growth of resident memory between the first and the last tenth: a heap with occasional collections varies by
- * this much without a leak.
+ * Allowed growth of resident memory between the first and the last tenth of a run: a heap with occasional collections varies by this much without a
+ * leak.
  */
 const rssAllowance = { share: 0.1, bytes: 16 * 1024 ** 2 };
 
@@ -30,7 +30,7 @@ export const growthRule =
   'medians over the samples after the first and the last tenth of the restarts: file descriptors and shared memory ' +
   `files equal or fewer, resident memory at most ${rssAllowance.share * 100} % or ${megabytes(rssAllowance.bytes)} more`;
 
-/** One sentence for each resource of which the agent uses more at the end; see {@link growthRule}. */
+/** Returns one sentence per resource of which the agent uses more at the end; see {@link growthRule}. */
 export function growthProblems(usage: readonly AgentUsage[]): string[] {
   const afterRestarts = usage.slice(1);
   const tenth = Math.max(1, Math.floor(afterRestarts.length / 10));
@@ -54,7 +54,7 @@ export function growthProblems(usage: readonly AgentUsage[]): string[] {
   ];
 }
 
-/** One sentence for each problem. */
+/** Returns one sentence per problem. */
 export function problemsOf(run: RestartRun): string[] {
   const { requested, requests, failed, servedAfterMs, coldStarts, failedEpochs, usage } = run;
   return [

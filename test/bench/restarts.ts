@@ -29,7 +29,7 @@ ${growthRule}.
 
 const watchDelayMs = 100;
 const servedLimitMs = 30_000;
-/** In addition to the parent-shutdown time. */
+/** Added to the parent-shutdown time. */
 const leaveLimitMs = 15_000;
 
 interface Settings {
@@ -65,7 +65,7 @@ function readSettings(): Settings | undefined {
   };
 }
 
-/** All kinds of clients, with enough requests to detect any gap, and few enough for two cores. */
+/** Clients of all kinds, with enough requests to detect any gap, but few enough for two cores. */
 function clients(requestsMs: number): ClientPlan[] {
   return [
     { kind: 'ka', count: 2, pauseMs: 5 },
@@ -104,7 +104,7 @@ async function measure({ mesh }: Bench, settings: Settings, run: Measured): Prom
   }
 }
 
-/** @returns time from the write of the certificate until a new connection received it */
+/** @returns time from writing the certificate until a new connection received it */
 async function restartByCertificate(mesh: Mesh, { parentShutdownMs }: Settings): Promise<number> {
   const gateway = mesh.gateway!;
   const hopeless = (): string | undefined => gateway.program.hopeless();

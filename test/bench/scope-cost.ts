@@ -66,7 +66,7 @@ function measured<T>(name: string, work: () => T, more: (result: T) => string = 
   return result;
 }
 
-/** Properties that distinguish a sidecar from all others. */
+/** Properties that distinguish one sidecar from all others. */
 function distinguishingOptions(index: number): GivenNodeOptions {
   if (variety === 'locality') return { locality: `region-${index}/zone/rack` };
   if (variety === 'labels') return { labels: { app: `app-${index}` } };
@@ -74,7 +74,7 @@ function distinguishingOptions(index: number): GivenNodeOptions {
   return variety === 'network' ? { metadata: { NETWORK: `network-${index}` } } : {};
 }
 
-/** Generates resources as a stream does, in slices. @returns CPU time of the longest slice, in milliseconds */
+/** Generates resources in slices, like a stream. @returns CPU time of the longest slice, in milliseconds */
 function generateInSlices(node: MeshNode, type: string, names: readonly string[] | '*'): number {
   let maxMs = 0;
   const stretch = <T>(work: () => T): T => {
@@ -181,7 +181,7 @@ async function routes(): Promise<void> {
         for (const type of node.typesToPush(changed, watched)) node.get(type, requestedNames(type));
       const used = process.cpuUsage({ user, system });
       cpuMs += (used.user + used.system) / 1000;
-      // Weakly held objects are released between two turns of the event loop.
+      // Weakly referenced objects are released between two event loop iterations.
       await turn();
     }
     await turn();

@@ -38,10 +38,7 @@ async function freePorts(count: number): Promise<number[]> {
   return ports;
 }
 
-/**
- * An Envoy that records its time of execution. The script uses only shell builtins, because `date` would start another
- * process.
- */
+/** An Envoy that records when it is executed. The script uses only shell builtins, because `date` would start another process. */
 function recordingEnvoy(folder: string): string {
   const path = join(folder, 'envoy');
   const log = join(folder, 'execs');

@@ -34,8 +34,8 @@ export async function startAgent(mesh: Mesh, bootstrapFile?: string): Promise<Fa
 }
 
 /**
- * Command line of an agent's Envoy with a copy of its bootstrap, for a start without the agent. Hot restart is off: a
- * plain supervisor does not use it and would leave shared memory behind.
+ * Command line of an agent's Envoy with a copy of its bootstrap, for a start without the agent. Hot restart is off, because a plain supervisor does
+ * not use it and would leave shared memory behind.
  */
 export function plainCommand(mesh: Mesh, agent: FaultSubject): EnvoyCommand {
   const [envoy] = agent.envoys();
@@ -77,7 +77,7 @@ export async function startPlainSupervisor(
   return { name: 'plain supervisor', program, envoys: () => envoysOf(program.pid) };
 }
 
-/** The mark that identifies the processes of the mesh for its cleanup. */
+/** The mark that identifies the mesh's processes for its cleanup. */
 function testRunOf(mesh: Mesh): string {
   const discovery = hostProcesses().find(({ pid }) => pid === mesh.discovery?.program.pid);
   if (discovery?.testRun === undefined) throw new Error('the control plane has to run before the plain supervisor');

@@ -33,7 +33,7 @@ test('Firefox is found by its names or by $FIREFOX', () => {
   expect(() => findFirefox({ FIREFOX: join(folder, 'absent'), PATH: folder })).toThrow(/no program that can be run/);
 });
 
-test('a browser in a variable has priority, and is an error if it cannot be executed', () => {
+test('a browser in a variable has precedence, and causes an error if it cannot be executed', () => {
   program('chromium');
   const mine = program('my-chromium');
   expect(findChromium({ CHROMIUM: mine, PATH: folder })).toBe(mine);

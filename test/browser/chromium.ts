@@ -6,18 +6,18 @@ import { isExecutable } from '../../src/runtime/files/executable.ts';
 /** The headless build is first, because it needs a third less CPU time. */
 const names = ['chromium-headless-shell', 'chromium', 'chromium-browser', 'google-chrome'];
 
-/** Packages of Debian and its derivatives. Without a font, texts of a page have no width. */
+/** Packages of Debian and its derivatives. Without a font, text on a page has no width. */
 export const chromiumPackages = ['chromium-headless-shell', 'fonts-dejavu-core'];
 
 /** Command for the user if the script lacks permission. */
 export const installCommand = `sudo apt-get update && sudo apt-get install -y --no-install-recommends ${chromiumPackages.join(' ')}`;
 
-/** `$CHROMIUM`, or the first of {@link names} in PATH, else `undefined`. */
+/** Returns `$CHROMIUM`, else the first of {@link names} in PATH, else `undefined`. */
 export function findChromium(env: NodeJS.ProcessEnv): string | undefined {
   return findBrowser(env, 'CHROMIUM', names);
 }
 
-/** The browser of a variable, or the first of some names in PATH. @throws ChartpilotError if it cannot be executed */
+/** Returns the browser set in a variable, else the first of some names in PATH. @throws ChartpilotError if it cannot be executed */
 export function findBrowser(env: NodeJS.ProcessEnv, variable: string, known: readonly string[]): string | undefined {
   const { [variable]: named, PATH = '' } = env;
   if (named !== undefined && named !== '') {
@@ -30,7 +30,7 @@ export function findBrowser(env: NodeJS.ProcessEnv, variable: string, known: rea
   return known.flatMap((name) => places.map((folder) => join(folder, name))).find(isExecutable);
 }
 
-/** As {@link findChromium}, for tests: without Chromium a test fails and is not skipped. */
+/** Like {@link findChromium}, but a test without Chromium fails instead of being skipped. */
 export function requireChromium(env: NodeJS.ProcessEnv = process.env): string {
   const found = findChromium(env);
   if (found !== undefined) return found;

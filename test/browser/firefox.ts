@@ -1,4 +1,4 @@
-/** Drives the debugger's page in the installed Firefox by WebDriver BiDi, as far as the tests of its main views need it. */
+/** Drives the debugger's page in the installed Firefox by WebDriver BiDi, as far as tests of the main views need. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -10,10 +10,10 @@ import { findBrowser } from './chromium.ts';
 
 const names = ['firefox-esr', 'firefox'];
 export const installFirefox = 'sudo apt-get update && sudo apt-get install -y --no-install-recommends firefox-esr';
-/** A busy machine needs 20 s to start it. */
+/** Starting it takes 20 s on a busy machine. */
 const startMs = 90_000;
 
-/** `$FIREFOX`, or the first of `firefox-esr`, `firefox` in PATH, else `undefined`. */
+/** Returns `$FIREFOX`, else the first of `firefox-esr`, `firefox` in PATH, else `undefined`. */
 export function findFirefox(env: NodeJS.ProcessEnv): string | undefined {
   return findBrowser(env, 'FIREFOX', names);
 }
@@ -39,7 +39,7 @@ export class FirefoxPage {
     });
   }
 
-  /** @throws ChartpilotError without Firefox; a test is not skipped */
+  /** @throws ChartpilotError without Firefox, so that tests fail instead of being skipped */
   static async launch(env: NodeJS.ProcessEnv = process.env): Promise<FirefoxPage> {
     const program = findFirefox(env);
     if (program === undefined) {
@@ -78,7 +78,7 @@ export class FirefoxPage {
     await this.#request('browsingContext.navigate', { context: this.#context, url: address, wait: 'complete' });
   }
 
-  /** Evaluates an expression in the page; returns plain data, also of a promise. @throws Error if it throws there */
+  /** Evaluates an expression, or awaits its promise, in the page; returns plain data. @throws Error if it throws there */
   async evaluate<Value>(expression: string): Promise<Value> {
     const response = (await this.#request('script.evaluate', {
       expression: `(async () => JSON.stringify((await (${expression})) ?? null))()`,
@@ -89,7 +89,7 @@ export class FirefoxPage {
     return JSON.parse(response.result!.value) as Value;
   }
 
-  /** Presses keys one after the other. Keys without a character have the codes of WebDriver. */
+  /** Presses keys one after the other. Keys without a character have WebDriver codes. */
   async press(...keys: readonly string[]): Promise<void> {
     const actions = keys.flatMap((value) => [
       { type: 'keyDown', value },
@@ -108,7 +108,7 @@ export class FirefoxPage {
     return Buffer.from(data, 'base64');
   }
 
-  /** @throws Error after any problem in the browser */
+  /** @throws Error if any error occurred in the browser */
   async close(): Promise<void> {
     this.#socket.close();
     await ended(this.#child);
@@ -145,7 +145,7 @@ interface Message {
   readonly params?: { readonly level?: string; readonly text?: string };
 }
 
-/** Firefox prints its address on standard error. */
+/** Reads Firefox's address from standard error. */
 async function addressOf(child: ChildProcess): Promise<string> {
   const limit = AbortSignal.timeout(startMs);
   limit.addEventListener('abort', () => child.kill('SIGKILL'));

@@ -27,7 +27,7 @@ const weeks: readonly (readonly [number, Happening])[] = [
 /** Simulating all records takes as long as all measurements, so the records of one run are repeated. */
 const lives = sized({ short: 5, full: 1 });
 
-/** A trace of agents, one after the other, with at least this many records. */
+/** A trace of consecutive agents with at least this many records. */
 export const largeTrace = (records: number): string => repeatedTrace(agentTrace(records / lives), lives);
 
 /** A trace of one agent in simulated weeks, with at least this many records. */
@@ -37,7 +37,7 @@ function agentTrace(records: number): string {
   return agentRun(Math.ceil(records / recordsPerCycle)).text;
 }
 
-/** The same run repeated as one trace: a million records in a tenth of the time to simulate them. */
+/** Repeats a run as one trace: a million records in a tenth of the time to simulate them. */
 export function repeatedTrace(trace: string, times: number): string {
   const begin = trace.indexOf('\n') + 1;
   const [header, run] = [trace.slice(0, begin), trace.slice(begin)];
@@ -90,7 +90,7 @@ export function connectionsTrace(connections: number): string {
     const actor = `ads-connection-${number}`;
     write({ kind: 'spawn', actor, machine: adsConnectionMachine.id });
     write({ kind: 'transition', actor, from: '', to: 'awaiting node', on: 'xstate.init', cause: seq });
-    // The last ones have connected just before.
+    // The last ones have only just connected.
     if (number > connections - 20) continue;
     write({
       kind: 'event',

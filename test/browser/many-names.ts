@@ -1,4 +1,4 @@
-/** Traces in which nearly every name occurs once. Lists of names on the page must not grow with them. */
+/** Traces in which nearly every name occurs once; lists of names on the page must not grow with them. */
 
 import { discoveryMachine } from '../../machines/discovery/discovery.machine.ts';
 import { discoveryProgramMachines } from '../../machines/discovery/program-machines.ts';
@@ -6,7 +6,7 @@ import { adsConnectionMachine } from '../../machines/discovery/xds/ads-connectio
 import { machinesOf, statechartOf } from '../../src/runtime/trace/statechart.ts';
 import { formatTraceLine, type TraceRecord, traceVersion } from '../../src/runtime/trace/trace.ts';
 
-/** Names that differ between actors, in addition to their own. */
+/** Names that differ between actors, in addition to the actors' names. */
 export interface ManyNames {
   readonly actors: number;
   /** Each actor has a separate machine that the header does not define. */
@@ -21,7 +21,7 @@ export interface ManyNames {
   readonly one?: boolean;
 }
 
-/** A name of letters only, which belongs to no series (`ads-connection-17`). */
+/** A name of letters only, which belongs to no numbered series (unlike `ads-connection-17`). */
 export function nameOf(number: number): string {
   let name = '';
   for (let rest = number; ; rest = Math.floor(rest / 26) - 1) {

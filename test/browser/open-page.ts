@@ -5,7 +5,9 @@ import { type PageServer, startPageServer } from '../../src/debugger/visualize/p
 import type { PageSource } from '../../src/debugger/visualize/page-source.ts';
 import { requireChromium } from './chromium.ts';
 
-/** Shared by all tests of a file, which close it. @throws ChartpilotError without Chromium; a test is not skipped */
+/**
+ * Launches a browser that all tests of a file share and close. @throws ChartpilotError without Chromium, so that tests fail instead of being skipped
+ */
 export function launchBrowser(): Promise<Browser> {
   // The sandbox needs permissions that root in a container lacks, and the pages are trusted.
   return chromium.launch({ executablePath: requireChromium(), args: ['--no-sandbox', '--disable-dev-shm-usage'] });
@@ -23,7 +25,7 @@ export interface OpenedPage {
 
 export interface OpenOptions {
   readonly colorScheme?: 'light' | 'dark';
-  /** Default: that of this machine. */
+  /** Defaults to this machine's time zone. */
   readonly timezoneId?: string;
   readonly reducedMotion?: 'reduce' | 'no-preference';
   readonly viewport?: { readonly width: number; readonly height: number };
@@ -39,7 +41,7 @@ export interface OpenOptions {
   readonly isNew?: boolean;
 }
 
-/** Closed pages that can be reused, because a new page costs twice as much. Each server's port is another origin, so stored data is not shared. */
+/** Closed pages for reuse, because a new page costs twice as much. Each server's port is a separate origin, so stored data is not shared. */
 const unused = new WeakMap<Browser, Page[]>();
 
 /** Serves sources and opens the page. */
@@ -103,7 +105,7 @@ async function takePage(browser: Browser, options: OpenOptions, isReusable: bool
   return context.newPage();
 }
 
-/** Keeps a page for the next address. @returns false if it cannot be reused */
+/** Keeps a page for the next address. @returns false if the page cannot be reused */
 async function leave(browser: Browser, page: Page, forget: () => void): Promise<boolean> {
   if (page.isClosed()) return false;
   await page.evaluate('localStorage.clear(); sessionStorage.clear()');

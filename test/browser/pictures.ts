@@ -1,11 +1,11 @@
-/** Takes pictures of the page for the docs. Every run takes them; they are written only on request. */
+/** Takes pictures of the page for the docs. Every run takes them, but writes them only on request. */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Locator, Page } from 'playwright-core';
 import { packageRoot } from '../../src/runtime/package-root.ts';
 
 const folder = join(packageRoot(), 'docs/pictures');
-/** Text alone has more colours because of its antialiasing. */
+/** Text contains more colours than this because of its antialiasing. */
 const minColours = 50;
 const restMs = 700;
 
@@ -24,7 +24,7 @@ export async function pictureOf(name: string, of: Page | Locator): Promise<Buffe
   return picture;
 }
 
-/** Takes `docs/pictures/NAME.png` as {@link pictureOf}. Writes it only with UPDATE_PICTURES=1, because pixels differ between machines. */
+/** Takes `docs/pictures/NAME.png` like {@link pictureOf}. Writes it only with UPDATE_PICTURES=1, because pixels differ between machines. */
 export async function takePicture(name: string, of: Page | Locator): Promise<void> {
   const picture = await pictureOf(name, of);
   if (process.env.UPDATE_PICTURES !== '1') return;
@@ -71,7 +71,7 @@ async function asWebp(page: Page, picture: Buffer): Promise<{ base64: string; wi
 }
 
 async function coloursOf(page: Page, picture: Buffer): Promise<number> {
-  // A separate page, because the debugger's page may not load other resources.
+  // Uses a separate page, because the debugger's page may not load other resources.
   const blank = await page.context().newPage();
   try {
     return await blank.evaluate(

@@ -5,7 +5,7 @@ import { formatTraceLine, type TraceBody, type TraceHeader, type TraceRecord } f
 import { headerWith } from '../fixtures/trace-header.ts';
 import type { RecordedLife } from '../simulation/recorded-life.ts';
 
-/** Records are numbered from 1, with a second between them unless they contain a time. */
+/** Builds a trace. Records are numbered from 1, one second apart unless they contain a time. */
 export function writtenTrace(
   bodies: readonly (TraceBody & { readonly t?: number; readonly seq?: number })[],
   header: Partial<TraceHeader> = {},

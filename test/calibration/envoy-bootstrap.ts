@@ -7,11 +7,11 @@ import type { StartStep } from './scenario.ts';
 export interface BootstrapPorts {
   readonly admin: number;
   readonly listener: number;
-  /** Nothing listens here, as if the control plane were unreachable. */
+  /** Port on which nothing listens, as if the control plane were unreachable. */
   readonly controlPlane: number;
 }
 
-/** Every response contains the name of the Envoy. */
+/** Builds a bootstrap. Every response contains the name of the Envoy. */
 export function bootstrap({ name, configuration, giveUpMs }: StartStep, ports: BootstrapPorts): object {
   const waits = configuration === 'awaited' || configuration === 'never there';
   return {

@@ -1,8 +1,7 @@
 /**
- * `npm run test:bootstrap-leaves -- [--istio VERSION]`: renders the bootstrap template of Istio with our values, and
- * compares each leaf with our bootstrap of the same inputs. Fails for a difference without a reason in {@link
- * expected}, and for a reason without a difference. The template is read from the module in Go's proxy, a download of
- * 30 MB, and not stored. Needs `go`.
+ * `npm run test:bootstrap-leaves -- [--istio VERSION]`: renders Istio's bootstrap template with our values, and compares each leaf with our bootstrap
+ * for the same inputs. Fails for a difference without a reason in {@link expected}, and for a reason without a difference. Reads the template from
+ * the module in Go's proxy, a download of 30 MB, without storing it. Needs `go`.
  */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -52,7 +51,7 @@ const expected: readonly (readonly [leaf: RegExp, reason: string])[] = [
   [/^tracing\.http\./, 'Lightstep by OpenTelemetry: Envoy has removed its extension'],
 ];
 
-/** Values of Istio's Go code, which the template does not contain. */
+/** Values from Istio's Go code, which the template lacks. */
 const flagsOfIstio = /runtimeFlags := map\[string\]any\{([\s\S]*?)\n\t\}/;
 
 type Leaves = Map<string, string>;

@@ -10,19 +10,19 @@ function log(happen: (observations: Observations) => void, elapsed = exact(0)): 
   return observations.entries;
 }
 
-test('the same events at similar times are no deviation', () => {
+test('equal events at similar times are no deviation', () => {
   const exit = (observations: Observations): void => observations.exited('0', clean);
   expect(deviations(log(exit, exact(3_400)), log(exit, { minMs: 3_000, maxMs: 3_200 }))).toEqual([]);
 });
 
-test('a different exit code and a missing exit are deviations', () => {
+test('a different or missing exit code is a deviation', () => {
   const real = log((observations) => observations.exited('0', clean));
   const model = log((observations) => observations.exited('0', { ...clean, code: 1 }));
   expect(deviations(real, model)).toEqual(['step 1: the real Envoy: 0 exits: code 0; the model: 0 exits: code 1']);
   expect(deviations(real, [])).toEqual(['step 1: the real Envoy: 0 exits: code 0; the model: nothing more']);
 });
 
-test('a different order is a deviation, unless the order was left open', () => {
+test('a different order is a deviation unless the order is unspecified', () => {
   const both = (first: string, second: string, open: boolean) =>
     log((observations) => {
       for (const name of [first, second]) observations.exited(name, clean);
@@ -32,7 +32,7 @@ test('a different order is a deviation, unless the order was left open', () => {
   expect(deviations(both('0', '1', true), both('1', '0', true))).toEqual([]);
 });
 
-test("a time far outside of the model's range is a deviation", () => {
+test("a time far outside the model's range is a deviation", () => {
   const exit = (observations: Observations): void => observations.exited('0', clean);
   const model = log(exit, exact(10_000));
   expect(deviations(log(exit, exact(200)), model)).toEqual([
@@ -41,7 +41,7 @@ test("a time far outside of the model's range is a deviation", () => {
   expect(deviations(log(exit, exact(40_000)), model)).toHaveLength(1);
 });
 
-test('an observation names the owner of each admin port, its state, and the serving processes', () => {
+test('an observation contains the owner of each admin port, its state, and the serving processes', () => {
   const [entry] = log((observations) =>
     observations.recordObservation({
       admins: [

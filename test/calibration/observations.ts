@@ -1,7 +1,7 @@
-/** Log of one scenario in a form that both runners share, and the deviations between two logs. */
+/** A scenario's log in a form that both runners share, and the deviations between two logs. */
 import type { CalibrationSignal, Family } from './scenario.ts';
 
-/** Milliseconds. A real run gives the time with and without the duration of observations. The model gives its range. */
+/** Time in milliseconds. A real run returns it with and without the duration of observations; the model returns its range. */
 export interface Elapsed {
   readonly minMs: number;
   readonly maxMs: number;
@@ -9,7 +9,7 @@ export interface Elapsed {
 
 export interface Observation {
   readonly text: string;
-  /** Time since the previous event. Orders to the Envoys and observations have no time. */
+  /** Time since the previous event. Orders and observations have none. */
   readonly elapsed?: Elapsed;
 }
 
@@ -39,7 +39,7 @@ export interface HostObservation {
 
 export type EnvoyEvent = 'is live' | 'has the admin port' | 'is blocked' | 'takes no more connections';
 
-/** Time from the previous call until `agoMs` before now. */
+/** Returns the time from the previous call until `agoMs` before now. */
 export type ElapsedSince = (agoMs: number) => Elapsed;
 
 export class Observations {
@@ -102,14 +102,11 @@ function adminText(admin: AdminSeen): string {
   return `${admin.name}${admin.live ? '' : ' (not live)'}${admin.marked ? ', mark set' : ''}`;
 }
 
-/**
- * The tolerance is coarse: a busy machine delays every event, and a poll observes an event late, so that the next one
- * seems early.
- */
+/** The tolerance is coarse: a busy machine delays every event, and if a poll observes an event late, the next one seems early. */
 const lateMs = 5_000;
 const earlyMs = 1_000;
 
-/** One line for each deviation of the model from the log of the real Envoy. */
+/** Returns one line per deviation of the model's log from the real Envoy's. */
 export function deviations(real: readonly Observation[], model: readonly Observation[]): string[] {
   const length = Math.max(real.length, model.length);
   const found: string[] = [];

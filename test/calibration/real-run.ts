@@ -22,7 +22,7 @@ import { servingProcesses } from './serving-processes.ts';
 interface RealEnvoy {
   readonly program: Program;
   readonly start: StartStep;
-  /** Resolves when its exit has been logged. */
+  /** Resolves when the process's exit has been logged. */
   readonly over: Promise<void>;
 }
 
@@ -42,22 +42,19 @@ interface HostPorts {
 
 /** Envoy's log line, which has no identifier. */
 const refusalMessage = 'previous envoy process is still initializing';
-/**
- * A child calls a dead parent for ten seconds, and begins up to five seconds after its death (fact 4); the rest is
- * reserve.
- */
+/** A child's calls to a dead parent start up to five seconds after its death and last ten seconds (fact 4); the rest is reserve. */
 const exitLimitMs = 30_000;
 const liveLimitMs = 20_000;
 /** An unblocked main thread responds much faster, even on a busy machine. */
 const silenceMs = 1_500;
-/** Two observations at this distance must be equal, because a take-over is not instantaneous. */
+/** Two observations this far apart must be equal, because a take-over is not instantaneous. */
 const settledMs = 150;
 const maxObservations = 20;
 
 /**
  * Runs all steps of a scenario.
  *
- * @param testRun marks the processes, to find leftover ones
+ * @param testRun mark to find leftover processes
  * @throws Error if an awaited event does not occur
  */
 export async function runOnRealEnvoys(scenario: Scenario, testRun: string): Promise<readonly Observation[]> {
@@ -271,7 +268,7 @@ class RealRun {
     try {
       const { body } = await admin.get('/server_info', silenceMs);
       const info = JSON.parse(body) as ServerInfo;
-      // Proto JSON may omit zero and false.
+      // Proto JSON can omit zero and false.
       const epoch = info.command_line_options.restart_epoch ?? 0;
       return {
         name: this.#nameOf(admin, epoch),

@@ -14,7 +14,7 @@ export type StartConfiguration =
   | 'complete'
   /** The first configuration comes from an unresponsive control plane; Envoy stops waiting after `giveUpMs`. */
   | 'awaited'
-  /** As `awaited`, without a timeout. */
+  /** Like `awaited`, without a timeout. */
   | 'never there'
   /** The bootstrap has an unknown field. */
   | 'broken'
@@ -55,9 +55,9 @@ export type CalibrationStep =
   | { readonly step: 'drain'; readonly name: string; readonly gradually: boolean }
   /** Waits until the process accepts no new connection but still runs. */
   | { readonly step: 'closes'; readonly name: string }
-  /** Sets the INITIALIZING mark of the main family, as a child leaves it that exits before it is live. */
+  /** Sets the INITIALIZING mark of the main family, like a child that exits before it is live. */
   | { readonly step: 'mark' }
-  /** Clears the mark, as the agent does. */
+  /** Clears the mark, like the agent. */
   | { readonly step: 'repair' }
   /** Removes the shared memory of the main family. */
   | { readonly step: 'lose memory' }
@@ -72,7 +72,7 @@ export interface Scenario {
   readonly steps: readonly CalibrationStep[];
 }
 
-/** Longer than a few observations take on a busy machine, because observed states must last that long. */
+/** Long enough for several observations on a busy machine, because observed states must last that long. */
 const usualParentShutdownMs = 3_000;
 /** Long enough for observations before the process is live. */
 const usualGiveUpMs = 4_000;

@@ -1,7 +1,4 @@
-/**
- * States and transitions of the model that the scenarios reach. test/e2e/calibration.test.ts compares the model with
- * the real Envoy.
- */
+/** Checks which states and transitions of the model the scenarios reach. test/e2e/calibration.test.ts compares the model with the real Envoy. */
 import { describe, expect, test } from 'vitest';
 import type { AnyStateNode } from 'xstate';
 import { type Reception, simulatedEnvoyMachine } from '../../src/simulation/agent/simulated-envoy.machine.ts';
@@ -10,7 +7,7 @@ import { runOnModel, transitionName } from './simulated-run.ts';
 
 const runs = scenarios.map((scenario) => runOnModel(scenario));
 
-/** States in which an observer may find an Envoy, without those that are left immediately. */
+/** States in which an observer can find an Envoy, except those that are left immediately. */
 function statesBelow(node: AnyStateNode): string[] {
   const found = node.always === undefined || node.always.length === 0 ? [node.id] : [];
   return [...found, ...Object.values(node.states).flatMap(statesBelow)];
@@ -21,7 +18,7 @@ function transitionsBelow(node: AnyStateNode): string[] {
   return [...found, ...Object.values(node.states).flatMap(transitionsBelow)];
 }
 
-/** Transitions at moments that a test cannot hit on a real Envoy. */
+/** Transitions within periods too short for a test with a real Envoy. */
 const tooShort = [
   // Between the start of a child and its admin interface.
   'envoy.initializing: parent.died → envoy.calling a dead parent',
@@ -33,7 +30,7 @@ const tooShort = [
   'envoy.ending: signal.sent → envoy.killed',
   'envoy.ending: signal.sent → envoy.ended by SIGUSR1',
   'envoy.ended by SIGUSR1',
-  // An Envoy without a listener is not reported as live because of the agent's probe, not because of Envoy's state.
+  // An Envoy without a listener is not reported as live because of the agent's probe, not Envoy's state.
   'envoy: hold-back.over → stays',
 ];
 
@@ -63,7 +60,7 @@ describe('the scenarios', () => {
   );
 
   test.each(Object.keys(everyReception) as Reception[])(
-    'the scenarios contain a child that its parent receives as "%s"',
+    'the scenarios contain a child whose parent receives it as "%s"',
     (reception) => {
       expect(runs.flatMap(({ receptions }) => [...receptions])).toContain(reception);
     },

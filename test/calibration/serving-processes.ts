@@ -1,11 +1,11 @@
 import { get } from 'node:http';
 
-/** The kernel distributes connections over the processes of a port; with this number every process receives one. */
+/** The kernel distributes connections among a port's processes; with this number each process receives one. */
 const connections = 24;
-/** The processes respond at once. A child that has the port but does not serve yet only accepts connections. */
+/** Serving processes respond immediately. A child that has the port but does not serve yet only accepts connections. */
 const responseLimitMs = 1_200;
 
-/** Distinct responses of the processes that serve this port of loopback. */
+/** Returns the distinct responses of the processes that serve this loopback port. */
 export async function servingProcesses(port: number): Promise<string[]> {
   const responses = await Promise.all(Array.from({ length: connections }, () => request(port)));
   return [...new Set(responses)].filter((name) => name !== undefined).toSorted();

@@ -1,7 +1,4 @@
-/**
- * Runs a calibration scenario on the model of Envoy. The awaited events of the scenario decide which spontaneous events
- * occur.
- */
+/** Runs a calibration scenario on the model of Envoy. The scenario's awaited events decide which spontaneous events occur. */
 import { type AnyTransitionDefinition, createActor, fromCallback } from 'xstate';
 import { SymbolicSystem } from '../../src/debugger/explore/symbolic-system.ts';
 import type { Reception } from '../../src/simulation/agent/simulated-envoy.machine.ts';
@@ -19,7 +16,7 @@ export interface SimulatedRun {
   readonly transitions: ReadonlySet<string>;
 }
 
-/** For example `envoy.live.alone: child.went-live → envoy.live.superseded`. */
+/** Name such as `envoy.live.alone: child.went-live → envoy.live.superseded`. */
 export function transitionName({ source, eventType, target }: AnyTransitionDefinition): string {
   const goal = target === undefined ? 'stays' : target.map(({ id }) => id).join();
   return `${source.id}: ${eventType} → ${goal}`;
@@ -33,7 +30,7 @@ const lap = 'lap';
 /**
  * Runs all steps of a scenario.
  *
- * @param envoy the model; a test passes a broken one
+ * @param envoy the model, which a test may break
  * @throws Error if the model never reaches an awaited state
  */
 export function runOnModel(scenario: Scenario, envoy = envoyOnHost): SimulatedRun {
@@ -183,9 +180,7 @@ class ModelRun implements SimulatedRun {
     }
   }
 
-  /**
-   * Order: due events, then the event that an Envoy waits for, then the next timer. @returns whether an event occurred
-   */
+  /** Triggers due events first, then the event that an Envoy waits for, then the next timer. @returns whether an event occurred */
   #triggerNext(awaited: string | undefined): boolean {
     for (const process of this.#host.processes) {
       const { event, withinMs } = this.#host.natureOf(process) ?? {};
@@ -231,10 +226,7 @@ class ModelRun implements SimulatedRun {
     });
   }
 
-  /**
-   * When the machines are idle: delivers pending notifications, and records the spontaneous events with their time
-   * limits.
-   */
+  /** When the machines are idle, delivers pending notifications, and records the spontaneous events with their time limits. */
   #settle(): void {
     this.#host.sendPendingReports();
     for (const process of [...this.#left.splice(0), ...this.#host.processes]) this.#note(process);
@@ -278,7 +270,7 @@ class ModelRun implements SimulatedRun {
     return process;
   }
 
-  /** `undefined` after its exit. */
+  /** `undefined` after the process has exited. */
   #processOf(name: string): SimulatedProcess | undefined {
     const pid = this.#starts.get(name)?.pid;
     if (pid === undefined) throw new Error(`the scenario starts no ${name}`);

@@ -1,7 +1,4 @@
-/**
- * A certificate authority for tests and the demo: X.509 v3 (RFC 5280) with ECDSA P-256. It encodes DER itself, because
- * a machine may lack openssl.
- */
+/** A certificate authority for tests and the demo: X.509 v3 (RFC 5280) with ECDSA P-256. It encodes DER itself, because openssl may be missing. */
 import {
   createPrivateKey,
   generateKeyPairSync,

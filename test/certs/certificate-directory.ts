@@ -18,9 +18,8 @@ export function replaceFiles(directory: string, files: CertificateFiles): void {
 let generation = 0;
 
 /**
- * Replaces all files atomically, as Kubernetes does for a mounted Secret: fills a new directory, renames the symbolic
- * link `..data` over the old one, and removes the old directory. `directory/tls.crt` is a link to `..data/tls.crt` and
- * never changes.
+ * Replaces all files atomically, like Kubernetes for a mounted Secret: fills a new directory, renames the symbolic link `..data` over the old one,
+ * and removes the old directory. `directory/tls.crt` is a link to `..data/tls.crt` and never changes.
  */
 export function swapMountedFiles(directory: string, files: CertificateFiles): void {
   mkdirSync(directory, { recursive: true });

@@ -13,7 +13,7 @@ describe('changes', () => {
     expect(many(8)).not.toEqual(many(7));
   });
 
-  test('changes are of all types, in all busy namespaces, and never affect a quiet namespace', () => {
+  test('changes have all types, occur in all busy namespaces, and never affect a quiet one', () => {
     const changes = many(1);
     expect(new Set(changes.map(({ kind }) => kind))).toEqual(new Set(changeKinds));
     expect(new Set(changes.map(({ namespace }) => namespace))).toEqual(new Set(busyNamespaces));
@@ -21,7 +21,7 @@ describe('changes', () => {
     expect(quietNamespaces.filter((namespace) => affected.has(namespace))).toEqual([]);
   });
 
-  test('changes apply to existing services, except in the gateway, and only removed services return', () => {
+  test('changes apply to existing services, except in the gateway, and only removed services are added again', () => {
     const removedServices = new Set<string>();
     for (const change of many(3)) {
       const { kind } = change;
@@ -33,7 +33,7 @@ describe('changes', () => {
     }
   });
 
-  test("a change of a service's exportTo leaves the rest of the service unchanged", () => {
+  test("a change of a service's exportTo leaves everything else of the service unchanged", () => {
     const changes = new Changes(1, 20);
     const endpointChange = changes.nextIn('ns-1', 'endpoints')!;
     for (;;) {
@@ -47,7 +47,7 @@ describe('changes', () => {
   });
 });
 
-test('half of the busy namespaces change at a time, and each of them pauses regularly', () => {
+test('half of the busy namespaces change at a time, and each pauses regularly', () => {
   const turns = Array.from({ length: 20 }, (_, turn) => activeNamespaces(turn * rotationMs));
   for (const active of turns) expect(active).toHaveLength(busyNamespaces.length / 2);
   const pausedNamespaces = busyNamespaces.filter((namespace) => turns.some((active) => !active.includes(namespace)));

@@ -1,7 +1,4 @@
-/**
- * The mesh that changes constantly: texts of files, and the sequence of their changes, all derived from one seed. Pure,
- * except {@link ChurnMesh}.
- */
+/** The constantly changing mesh: texts of files, and the sequence of their changes, all derived from one seed. Pure, except {@link ChurnMesh}. */
 import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import {
@@ -25,7 +22,7 @@ import {
 export interface ChurnChange extends ServiceId {
   readonly kind: ChangeKind;
   readonly revision: number;
-  /** Whether the service is exported to its own namespace only. */
+  /** Whether the service is exported only to its own namespace. */
   readonly isPrivate: boolean;
   /** Number of changes of the namespace's Sidecar object. */
   readonly sidecarRevision: number;

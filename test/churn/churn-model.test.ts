@@ -23,19 +23,19 @@ describe('the scope of a change', () => {
     expect(affectedBy('endpoints', { namespace: 'ns-5', service: 1 })).not.toContain('ns-3');
   });
 
-  test('a change of a private service or rule affects its own namespace only', () => {
+  test('a change of a private service or rule affects only its own namespace', () => {
     expect(affectedBy('endpoints', { namespace: 'ns-1', service: 4 })).toEqual(['ns-1']);
     expect(affectedBy('route', { namespace: 'ns-1', service: 2 })).toEqual(['ns-1']);
     expect(affectedBy('rule', { namespace: 'ns-1', service: 1 })).toEqual(['ns-1']);
   });
 
-  test('a change affects gateways, unless it is of a mesh route', () => {
+  test('a change affects gateways unless it changes a mesh route', () => {
     expect(affectedBy('rule', { namespace: 'ns-1', service: 0 })).toContain(edgeNamespace);
     expect(affectedBy('route', { namespace: 'ns-1', service: 0 })).not.toContain(edgeNamespace);
     expect(affectedBy('gateway route', { namespace: 'ns-1', service: 0 })).toEqual([edgeNamespace]);
   });
 
-  test('an export change affects proxies that see the service before or after, but not in both cases', () => {
+  test('an export change affects proxies that see the service either before or after, but not both', () => {
     const affected = affectedBy('export', { namespace: 'ns-1', service: 0 });
     expect(new Set(affected)).toEqual(new Set(['ns-0', ...seeingAll]));
     const model = new ChurnModel(20);

@@ -9,7 +9,7 @@ import type { Kind } from '../sidecars/xds-types.ts';
 
 /** Services that the Sidecar object of a namespace imports in addition to its own. */
 export type Visibility =
-  /** None. */
+  /** No other services. */
   | { readonly sees: 'own' }
   /** All services of another namespace. */
   | { readonly sees: 'neighbour'; readonly of: number }
@@ -61,7 +61,7 @@ export const hostOf = ({ namespace, service }: ServiceId): string => `svc-${serv
 
 /** These services are private in the initial mesh. */
 export const isPrivateAtFirst = (service: number): boolean => service % 5 === 4;
-/** Whether the route or the rule of a service is exported to its own namespace only. */
+/** Whether the route or the rule of a service is exported only to its own namespace. */
 export const isRoutePrivate = (service: number): boolean => service % 4 === 2;
 export const isRulePrivate = (service: number): boolean => service % 3 === 1;
 /** Whether a gateway route leads to the service. */
@@ -88,7 +88,7 @@ export interface ChangeEffect {
 
 /** The proxies that a change affects, and its effect. */
 export interface Affected {
-  /** Host of the service; `undefined` if several are affected. */
+  /** Host of the service; `undefined` if several services are affected. */
   readonly host: string | undefined;
   /** Namespaces of the affected proxies. */
   readonly namespaces: ReadonlySet<string>;

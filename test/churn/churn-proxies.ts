@@ -16,18 +16,15 @@ export interface ChurnProxy {
   readonly namespace: string;
   readonly protocol: XdsProtocol;
   readonly sidecar: Sidecar;
-  /** Time since when only a change may cause a response; Infinity while other causes exist. */
+  /** Time since which only a change may cause a response; Infinity while there are other causes. */
   quietSinceMs: number;
   /** Clusters of its routes, by route configuration. */
   readonly named: Map<string, ReadonlySet<string>>;
   /** New clusters that no route of the sidecar names yet. */
   readonly unrouted: UnroutedClusters;
-  /** Types of which it rejected the last response. It may need all clusters that it had. */
+  /** Types whose last response it rejected. It may need all clusters that it had. */
   readonly rejecting: Set<Kind>;
-  /**
-   * Time of the first accepted routes or listeners after a rejection. The server removes the clusters that it kept for
-   * the rejection later.
-   */
+  /** Time of the first accepted routes or listeners after a rejection. The server removes clusters that it kept for the rejection later. */
   acceptedMs: number;
   /** Time of the last new content of each resource, by type and name. */
   readonly lastNewContentAtMs: Map<string, number>;
@@ -43,7 +40,7 @@ export interface ChurnProxy {
   lastDisturbance: { readonly event: string; readonly atMs: number };
 }
 
-/** Counters of the whole run. */
+/** Counters of the complete run. */
 export interface ChurnCounts {
   readonly responses: number;
   readonly redundant: number;
@@ -120,7 +117,7 @@ export class ChurnProxies {
     for (const proxy of this.all) this.#open(proxy);
   }
 
-  /** All proxies are connected, and no response arrived during this time. */
+  /** Whether all proxies are connected and no response arrived during this time. */
   isQuiet(ms: number): boolean {
     return this.all.every(
       ({ sidecar, disturbance, lastResponseMs }) =>
@@ -128,7 +125,7 @@ export class ChurnProxies {
     );
   }
 
-  /** Checks that routes to new clusters followed. @param ofAll no message is in flight any more */
+  /** Checks that routes to new clusters followed. @param ofAll whether no message is in flight any more */
   checkRoutes(ofAll = false): void {
     for (const { name, unrouted } of this.all) {
       const clusters = unrouted.takeLate(ofAll ? Number.POSITIVE_INFINITY : this.#now() - lateMs);
@@ -136,14 +133,14 @@ export class ChurnProxies {
     }
   }
 
-  /** Checks that the effects of changes arrived at all affected proxies that had no disturbance since. */
+  /** Checks that effects of changes arrived at all affected proxies without a later disturbance. */
   checkEffects(ofAll = false): void {
     for (const { sinceMs, kind, name, how, namespaces: affected } of this.#oracle.takeDue(this.#now(), ofAll)) {
       for (const proxy of this.all) {
         const { name: proxyLabel, namespace, quietSinceMs, lastNewContentAtMs } = proxy;
         if (!affected.has(namespace) || quietSinceMs > sinceMs) continue;
         if (how === 'removal' && mayKeep(proxy, name)) continue;
-        // When its service returns, a kept cluster exists already.
+        // A kept cluster already exists when its service returns.
         if (how === 'arrival' && isNamed(proxy, name) && proxy.sidecar.resources('CDS').has(name)) continue;
         this.#counts.judged++;
         const atMs = lastNewContentAtMs.get(`${kind} ${name}`) ?? Number.NEGATIVE_INFINITY;
@@ -180,7 +177,7 @@ export class ChurnProxies {
     proxy.sidecar.rejectNext('churn: rejected on purpose');
   }
 
-  /** One proxy of each namespace and protocol. */
+  /** Returns one proxy per namespace and protocol. */
   samples(): ChurnProxy[] {
     const seen = new Set<string>();
     return this.all.filter(({ namespace, protocol }) => {

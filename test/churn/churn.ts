@@ -48,11 +48,11 @@ Exit code 1 after a failure, with the proxies and resources; the trace is saved.
 const debounce = '100ms';
 const maxDebounce = '500ms';
 const disturbancesPerSecond = 3;
-/** In addition to the debounce and the batching of file events. */
+/** Added to the debounce and the batching of file events. */
 const singleEveryMs = 260;
-/** This many namespaces contain each kind of Sidecar object. */
+/** Number of namespaces that contains each kind of Sidecar object. */
 const singleNamespaces = 7;
-/** A garbage collection stops the server, so they are rare, and rarer if they take long. */
+/** Garbage collections stop the server, so they are rare, and rarer if they take long. */
 const memoryEveryMs = 12_000;
 const collectionShare = 0.05;
 const progressEveryMs = 30_000;
@@ -230,7 +230,7 @@ class ChurnRun {
       if (reason !== undefined) throw new Error(reason);
       while (nextChange <= elapsed()) {
         this.#change(elapsed());
-        // Exponentially distributed intervals, as of independent events.
+        // Exponentially distributed intervals, like those of independent events.
         nextChange += (-Math.log(1 - this.#random()) * 1_000) / this.#settings.changes;
       }
       if (elapsed() >= nextTrouble) {
@@ -255,8 +255,8 @@ class ChurnRun {
   }
 
   /**
-   * One change of each type in some namespaces, sequentially for each kind of Sidecar object. The pause makes each
-   * change a separate push, so that no later change can produce its effect.
+   * Makes one change of each type in some namespaces, sequentially for each kind of Sidecar object. The pause makes each change a separate push, so
+   * that no later change can produce its effect.
    */
   *singleChanges(): Generator<() => Promise<void>> {
     for (const kind of changeKinds) {
@@ -270,7 +270,7 @@ class ChurnRun {
     }
   }
 
-  /** All errors of the run; prints the figures. */
+  /** Returns all errors of the run; prints the figures. */
   problems(missed: readonly string[]): string[] {
     const { lost, unexplained, late, missed: notSent, unordered, judged, responses } = this.#proxies.counts;
     print(`${this.#figures()}; ${((this.#cpuMs / this.#lastedMs) * 100).toFixed(0)} % of a core`);

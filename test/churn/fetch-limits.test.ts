@@ -45,7 +45,7 @@ const mapOf = (given: Given): ResourceMap => {
   return new Map([['a', facts]]);
 };
 
-test('a cluster has equal content with and without timeouts for its endpoints and its certificate', () => {
+test("a cluster's content is equal with and without fetch timeouts for its endpoints and certificate", () => {
   const plain = clusterContent(cluster({}));
   expect(plain.isLimited).toBe(false);
   expect(clusterContent(cluster({ seconds: [0, 0] }))).toEqual(plain);

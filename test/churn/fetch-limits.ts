@@ -14,7 +14,7 @@ import { UpstreamTlsContextSchema } from '../../src/gen/envoy/extensions/transpo
 import type { ClusterContent } from '../sidecars/resource-batches.ts';
 import type { ResourceMap } from '../sidecars/resource-maps.ts';
 
-/** Messages that clusters contain as Any and that contain config sources. */
+/** Types of messages that clusters contain as Any, with config sources. */
 const packedTypes = createRegistry(UpstreamTlsContextSchema);
 
 /** @param value an encoded Cluster */

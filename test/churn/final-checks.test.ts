@@ -26,7 +26,7 @@ test('differences between two proxies name the type and the resource', () => {
   expect(differences(should, should)).toEqual([]);
 });
 
-test('a proxy may keep an unconfigured cluster and its endpoints while a route names it, but no other resource', () => {
+test('a proxy can keep an unconfigured cluster and its endpoints while a route names it, but no other resource', () => {
   const has = {
     CDS: new Map([
       ['outbound|80||named', '1'],
@@ -82,7 +82,7 @@ describe('growth of memory', () => {
     ).toEqual([]);
   });
 
-  test('a short run is not checked for growth, and a long one must have samples', () => {
+  test('a short run is not checked for growth, and a long run must have samples', () => {
     expect(
       growthProblems(
         minutes((minute) => minute * 1_000),
@@ -95,7 +95,7 @@ describe('growth of memory', () => {
   });
 });
 
-test('services that a proxy sees against its scope, or misses, are named by their clusters', () => {
+test('services that a proxy sees or lacks contrary to its scope are named by their clusters', () => {
   const clusters = ['outbound|8080||a.x', 'outbound|8080|v1|b.x', 'BlackHoleCluster', 'inbound|80||'];
   expect(hostDifferences(clusters, ['a.x', 'b.x'])).toEqual([]);
   expect(hostDifferences(clusters, ['a.x', 'c.x'])).toEqual(['it should see c.x', 'it should not see b.x']);

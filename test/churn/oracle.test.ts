@@ -14,7 +14,7 @@ function given() {
 }
 
 describe('the explanation of a response', () => {
-  test('a response is explained by a change of its service, if the change affects the namespace and the type', () => {
+  test('a response is explained by a change of its service that affects the namespace and the type', () => {
     const { oracle, change } = given();
     change('endpoints', 0);
     const none = { unexplained: [], late: [] };
@@ -66,7 +66,7 @@ describe('the effect of a change', () => {
     expect(oracle.takeDue(4 * lateMs, true)).toHaveLength(2);
   });
 
-  test('a removal is due later, and not at all if the service returns before', () => {
+  test('the effect of a removal is due later, and not at all if the service returns before', () => {
     const model = new ChurnModel(20);
     const oracle = new Oracle(20_000);
     oracle.changed(model.apply('leave', id), 0);

@@ -74,9 +74,8 @@ export class Oracle {
   }
 
   /**
-   * Removes and returns the effects that must have arrived by now: of changes that are older than `lateMs` (removals
-   * also than their lag), or of all changes. Changes that another change of the same service may have reverted at about
-   * the same time are omitted, because the server may merge both.
+   * Removes and returns the effects that must have arrived by now: of changes older than `lateMs` (for removals plus their lag), or of all changes.
+   * Omits changes that another change of the same service may have reverted at about the same time, because the server may merge both.
    */
   takeDue(nowMs: number, ofAll: boolean): DueEffect[] {
     const isRipe = (change: RecordedChange): boolean => ofAll || nowMs - change.atMs >= this.#lateAfterMs(change);

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { scheduledTime } from './scheduled-time.ts';
 
-test('the time advances, never faster than the clock and never backwards', async () => {
+test('the time advances, but never faster than the clock and never backwards', async () => {
   const now = scheduledTime(process.pid);
   const begun = performance.now();
   let last = now();
@@ -16,7 +16,7 @@ test('the time advances, never faster than the clock and never backwards', async
   expect(last).toBeGreaterThan(0);
 });
 
-test('the time of an exited process is that of the clock', async () => {
+test("the time of an exited process is the clock's time", async () => {
   const now = scheduledTime(2 ** 30);
   await sleep(60);
   expect(now()).toBeGreaterThan(0);

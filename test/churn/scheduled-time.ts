@@ -1,16 +1,16 @@
 /**
- * A clock without the time in which neither the server nor this process got a CPU although it was runnable. Limits that
- * use it do not blame the server for the load of other processes.
+ * A clock that excludes the time in which neither the server nor this process got a CPU although it was runnable. Limits based on it do not blame the
+ * server for the load of other processes.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 
 /** Maximum age of a reading. */
 const rereadMs = 50;
-/** Minimum speed relative to the real clock, on any busy machine: a missing event becomes late eventually. */
+/** Minimum speed relative to the real clock, however busy the machine is: a missing event becomes late eventually. */
 const minShare = 0.1;
 
 /**
- * @param pid of the server
+ * @param pid PID of the server
  * @returns milliseconds of the host's clock, less the time that threads of both processes waited for a CPU
  */
 export function scheduledTime(pid: number): () => number {

@@ -11,7 +11,7 @@ test('a cluster without a route is late after the limit and is reported once', (
   expect(unrouted.takeLate(1_500)).toEqual([]);
 });
 
-test('a cluster that a route names, or that is removed, is never late', () => {
+test('a cluster is never late while a route names it, or once it is removed', () => {
   const unrouted = new UnroutedClusters();
   for (const name of ['routed', 'removed', 'waiting']) unrouted.added(name, 0);
   unrouted.routed(new Set(['routed', 'other']));

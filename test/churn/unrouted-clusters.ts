@@ -13,12 +13,12 @@ export class UnroutedClusters {
     this.#sinceMs.delete(cluster);
   }
 
-  /** Routes name these clusters now. */
+  /** Removes clusters that routes name now. */
   routed(clusters: ReadonlySet<string>): void {
     for (const cluster of this.#sinceMs.keys()) if (clusters.has(cluster)) this.#sinceMs.delete(cluster);
   }
 
-  /** For a proxy that does not acknowledge responses. */
+  /** Forgets all clusters, for a proxy that does not acknowledge responses. */
   clear(): void {
     this.#sinceMs.clear();
   }

@@ -17,9 +17,9 @@ import { apiServer, findOrBuild } from './go-program.ts';
 /** The data that a client needs, passed between processes. */
 export interface ApiServerAddress {
   readonly url: string;
-  /** PEM. */
+  /** CA certificate (PEM). */
   readonly ca: string;
-  /** Has all permissions (`system:masters`). */
+  /** Token with all permissions (`system:masters`). */
   readonly adminToken: string;
   /** Keys of its authority and of service accounts, and the socket of its store. */
   readonly folder: string;
@@ -41,7 +41,7 @@ export interface ApiServerPlace {
   readonly prefix: readonly string[];
   /** Port on which the server listens. */
   readonly port: number;
-  /** Port at loopback at which this process reaches the server. */
+  /** Loopback port on which this process reaches the server. */
   readonly reachedAt: number;
   /** Hosts of its certificate, in addition to those of loopback. */
   readonly hosts: readonly string[];
@@ -52,9 +52,9 @@ export interface ApiServerPlace {
   readonly prepare: (folder: string) => readonly string[];
 }
 
-/** Limit for readiness in milliseconds, beside ten other processes. */
+/** Maximum time until the server is ready in milliseconds, next to ten other processes. */
 const readyLimitMs = 120_000;
-/** Admits objects of tests unchanged: no controller creates the service accounts that this plugin requires. */
+/** Admits test objects unchanged: no controller creates the service accounts that this plugin requires. */
 const admission = '--disable-admission-plugins=ServiceAccount';
 
 /**
@@ -68,8 +68,8 @@ export async function startApiServer(
 ): Promise<RunningApiServer> {
   const binary = await findOrBuild(apiServer, report);
   removeAbandoned();
-  // @param flags besides those that make it a cluster
-  // @param place by default a free port at loopback, without controllers
+  // @param flags flags in addition to those of a cluster
+  // @param place default: a free port at loopback, without controllers
   const folder = mkdtempSync(join(tmpdir(), `cp-kube-${process.pid}-`));
   const { prefix, port, reachedAt, hosts, prepare } = place ?? (await placeAtLoopback());
   const authority = createAuthority('kubernetes test authority');
@@ -158,14 +158,14 @@ function serverFlags(folder: string, port: number): string[] {
     `--service-account-signing-key-file=${file('accounts.key')}`,
     ...['--service-cluster-ip-range=10.96.0.0/16', '--allow-privileged=true'],
     '--watch-cache-sizes=limitranges#0',
-    // No request is throttled here, and the classification of requests took a quarter of a start.
+    // No request is throttled here, and classifying requests took a quarter of a start.
     '--enable-priority-and-fairness=false',
   ];
 }
 
 async function run([program = '', ...args]: readonly string[], address: ApiServerAddress): Promise<ChildProcess> {
-  // The server exits when the pipe closes, and therefore with this process. Rarer garbage collection saves a seventh of a start's processor
-  // time, for 90 MiB.
+  // The server exits when the pipe closes, so it exits with this process. Rarer garbage collection saves a seventh of a start's processor time, at
+  // the cost of 90 MiB.
   const env = { ...process.env, GOGC: '400' };
   const child = spawn(program, args, { detached: true, stdio: ['pipe', 'ignore', 'pipe'], env });
   endWithRunner(child);

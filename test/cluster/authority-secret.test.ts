@@ -1,4 +1,4 @@
-/** The authority that replicas share as a Secret: one root for all replicas, in any order of starts and after any change of the Secret. */
+/** The authority that replicas share as a Secret: all replicas have one root, in any order of starts and after any change of the Secret. */
 
 import { generateKeyPairSync, X509Certificate } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -56,7 +56,7 @@ const secret = (of = name): Promise<KubernetesObject> =>
   cluster.admin.request({ method: 'GET', resource: secrets, namespace: cluster.namespace, name: of }, never);
 
 async function textOf(key: string, of = name): Promise<string> {
-  // A client trims the Secrets that it stores, but not the result of a list with `keepsData`.
+  // A client trims the Secrets that it stores, but not a list result with `keepsData`.
   const selection = { namespace: cluster.namespace, fieldSelector: `metadata.name=${of}`, keepsData: true };
   const [object] = (await cluster.admin.list(secrets, selection, never)).items;
   return Buffer.from((object?.data as Record<string, string> | undefined)?.[key] ?? '', 'base64').toString();
@@ -129,7 +129,7 @@ it('two replicas that start simultaneously share one root', async () => {
   for (const program of programs) expect((await program.exited).code).toBe(0);
 });
 
-it('a replica that starts later signs with the existing root, and keys are in no log, trace or page', async () => {
+it('a replica that starts later signs with the existing root, and no log, trace or page contains a key', async () => {
   const one = await replica();
   const other = await replica();
   expect(await signerOf(other)).toBe(await signerOf(one));
@@ -145,7 +145,7 @@ it('a replica that starts later signs with the existing root, and keys are in no
   }
 });
 
-it('an invalid, empty or foreign Secret is reported and the last valid one stays active; a deleted Secret is recreated', async () => {
+it('an invalid, empty or foreign Secret is reported while the last valid one stays active, and a deleted Secret is recreated', async () => {
   const plane = await replica();
   const signer = await signerOf(plane);
   const [key, certificate] = [await textOf('ca-key.pem'), await textOf('ca-cert.pem')];
@@ -175,14 +175,14 @@ it('an invalid, empty or foreign Secret is reported and the last valid one stays
   expect(plane.deviations()).toEqual([]);
 });
 
-it('a replica that starts with an invalid Secret creates no other one, and reports the error until the Secret is repaired', async () => {
+it('a replica that starts with an invalid Secret creates no other Secret, and reports the error until the Secret is repaired', async () => {
   const root = await generateRoot({ trustDomain: 'cluster.local', ttlMs: 365 * dayMs, rsaBits: 2_048 }, new Date());
   const certificate = dataFor({ 'ca-cert.pem': root.root.pem });
   await cluster.create(secrets, { metadata: { name }, data: certificate });
   const plane = started();
   const reason = 'ca-key.pem is missing or empty';
   await eventually('it says why it waits', async () => (await plane.get('/ready')).text.includes(reason));
-  // As Istio writes it: without a stage, and with another type of key.
+  // The format that Istio writes: without a stage, and with another type of key.
   const key = root.issuer.privateKey.export({ format: 'pem', type: 'pkcs1' }) as string;
   await cluster.patch(secrets, name, { data: { ...certificate, ...dataFor({ 'ca-key.pem': key }) } });
   await plane.ready();
@@ -190,7 +190,7 @@ it('a replica that starts with an invalid Secret creates no other one, and repor
   expect(plane.deviations()).toEqual([]);
 });
 
-it('a plugged-in authority signs, also a new intermediate of its roots, but not one of a root that was not distributed', async () => {
+it('a plugged-in authority signs with a new intermediate of its roots, but not with one of an undistributed root', async () => {
   const make = (years = 1) =>
     generateRoot({ trustDomain: 'plugged.test', ttlMs: years * 3_600_000, rsaBits: 0 }, new Date());
   const [first, second, third] = [await make(), await make(2), await make(3)];
@@ -218,7 +218,7 @@ it('a plugged-in authority signs, also a new intermediate of its roots, but not 
   await cluster.patch(secrets, 'cacerts', { data: dataOf(third, first, second, third) });
   await cluster.patch(secrets, 'cacerts', { data: dataOf(second, second) });
   await rootsAre(second);
-  // A user created the Secret, so the control plane creates no other one.
+  // A user created the Secret, so the control plane creates none.
   await expect(secret()).rejects.toThrow('not found');
   expect(plane.deviations()).toEqual([]);
 });
@@ -234,7 +234,7 @@ async function backdate(ms: number): Promise<void> {
 const annotated = (order: string): Promise<unknown> =>
   cluster.patch(secrets, name, { metadata: { annotations: { 'chartpilot/order': order } } });
 
-it('one replica writes a root rotation and all replicas follow; it continues after a restart, and each stage has its duration', async () => {
+it('one replica writes a root rotation that all replicas follow, also after a restart, and each stage lasts its duration', async () => {
   const planes = [await replica(), await replica()];
   const first = await signerOf(planes[0]!);
   const allAre = (stage: string, signer: string | undefined, roots: number) =>
@@ -247,7 +247,7 @@ it('one replica writes a root rotation and all replicas follow; it continues aft
   expect((await secret()).metadata.annotations).not.toHaveProperty('chartpilot/order');
   const { roots } = await page(planes[1]!);
   const next = roots.map(({ id }) => id).find((id) => id !== first);
-  // Also on request, a stage lasts its full duration.
+  // A stage lasts its full duration even if the rotation was requested.
   await annotated('rotate');
   await eventually('the order is dealt with', async () => {
     const { annotations } = (await secret()).metadata;
@@ -289,7 +289,7 @@ it('a root that replaces the signing root in the Secret becomes the next root of
   await eventually('both are trusted', async () => (await page(plane)).stage === 'trusting');
   const { signer: now, roots } = await page(plane);
   expect([now?.id, new Set(roots.map(({ id }) => id))]).toEqual([signer, new Set([signer, foreignRoot.id])]);
-  // The next root signs, and workloads have certificates of both: a third root would disconnect workloads of the first one.
+  // The next root signs, and workloads have certificates of both roots: a third root would disconnect workloads of the first one.
   await backdate(100 * dayMs);
   await eventually('the new one signs', async () => (await page(plane)).stage === 'signing');
   const third = await generateRoot({ trustDomain: 'cluster.local', ttlMs: 365 * dayMs, rsaBits: 0 }, new Date());

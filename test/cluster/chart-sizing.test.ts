@@ -28,7 +28,7 @@ describe('the memory request of the control plane', () => {
   it.each([
     [5_000, 200, 1],
     [60_000, 5_000, 300],
-  ])('follows from %i proxies, %i services and %i namespaces', async (proxies, services, namespaces) => {
+  ])('is derived from %i proxies, %i services and %i namespaces', async (proxies, services, namespaces) => {
     const mesh = { proxies, services, seen: services, namespaces, endpointChanges: 0, routeChanges: 0, hasTls: true };
     const { requestMib, limitMib } = replicaResources(mesh, proxies);
     const { resources } = await containerWith('--set', sizing(proxies, services, namespaces));
@@ -38,13 +38,13 @@ describe('the memory request of the control plane', () => {
     });
   });
 
-  it('is 512 MiB by default, with a limit of 1 GiB that the program reads', async () => {
+  it('is 512 MiB by default, with a limit of 1 GiB that the program knows', async () => {
     const { resources, env } = await containerWith();
     expect(resources).toEqual({ requests: { cpu: '200m', memory: '512Mi' }, limits: { memory: '1024Mi' } });
     expect(env.map(({ name }) => name)).toContain('CHARTPILOT_MEMORY_LIMIT_BYTES');
   });
 
-  it('is the value of resources if it is set', async () => {
+  it('equals the value of `resources` if set', async () => {
     const { resources } = await containerWith('--set', 'resources.limits.memory=3Gi,resources.limits.cpu=2');
     expect(resources).toEqual({
       requests: { cpu: '200m', memory: '512Mi' },

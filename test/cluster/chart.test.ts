@@ -1,4 +1,4 @@
-/** The Helm chart in `deploy/`: rendering, validation by a real API server, and whether its permissions match the used ones. */
+/** The Helm chart in `deploy/`: rendering, validation by a real API server, and whether its permissions match those used. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -53,8 +53,8 @@ function resourceOf({ apiVersion = '', kind = '' }: KubernetesObject): ApiResour
 }
 
 /**
- * Applies objects as `kubectl apply --server-side` does. Webhooks are only validated: other test files write objects to the same API server,
- * and no replica serves the webhooks.
+ * Applies objects like `kubectl apply --server-side`. Webhooks are only validated: other test files write objects to the same API server, and no
+ * replica serves the webhooks.
  */
 async function applied(objects: readonly KubernetesObject[]): Promise<void> {
   for (const object of objects) {
@@ -89,7 +89,7 @@ async function started(...values: string[]): Promise<ControlPlane> {
   return new ControlPlane(flags, {}, () => {}, { SELF_SIGNED_CA_SECRET: 'istio-ca-secret' });
 }
 
-describe('Helm with the chart of the control plane', () => {
+describe("Helm with the control plane's chart", () => {
   it('reports no lint findings', async () => {
     expect(await run('lint', '--strict', 'deploy/chart', ...image)).toContain('0 chart(s) failed');
   });
@@ -104,8 +104,8 @@ describe('Helm with the chart of the control plane', () => {
   });
 });
 
-describe('the chart keeps values that have another meaning in YAML as strings', () => {
-  it.each(['20', 'true', 'null', '1e3'])('in settings with the value %s', async (word) => {
+describe('values with another meaning in YAML stay strings in the chart', () => {
+  it.each(['20', 'true', 'null', '1e3'])('in settings: %s', async (word) => {
     const names = ['revision', 'priorityClassName', 'authority.secretName', 'image.pullSecrets[0]'];
     const settings = names.flatMap((name) => ['--set-string', `${name}=${word}`]);
     const objects = await rendered(...image, ...settings, '--set-string', 'env.true=b');
@@ -195,7 +195,7 @@ describe.each([
     ).rejects.toThrow('PodSecurity');
   });
 
-  it('selects its own pods and uses ports that they have', async () => {
+  it('selects its own pods and uses ports that these pods have', async () => {
     const objects = await rendered(...image, ...values);
     const { selector, template } = only(objects, 'Deployment').spec as {
       selector: { matchLabels: object };
@@ -306,7 +306,7 @@ describe('the permissions of the chart', () => {
     });
     const followed = follows.input.resources.map((name) => {
       const parts = name.split('/');
-      // `v1/secrets`, `networking.istio.io/v1/gateways`; a single object also has its namespace and name.
+      // A permission such as `v1/secrets` or `networking.istio.io/v1/gateways`; for a single object also with namespace and name.
       return parts[0] === 'v1' ? `${parts[1]}.` : `${parts[2]}.${parts[0]}`;
     });
     follows.close();
@@ -314,7 +314,7 @@ describe('the permissions of the chart', () => {
     expect(new Set(rules.flatMap(({ verbs }) => verbs))).toEqual(new Set(['list', 'watch']));
   });
 
-  it('for the shared root only permit creating a Secret in the own namespace and changing it', async () => {
+  it('for the shared root only allow creating and changing a Secret in the release namespace', async () => {
     const roleIn = (objects: readonly KubernetesObject[]) =>
       objects.find(({ kind, metadata: { name } }) => kind === 'Role' && name.endsWith('-authority'));
     const role = roleIn(await rendered(...image));
@@ -333,7 +333,7 @@ describe('the permissions of the chart', () => {
     }
   });
 
-  it('for Leases and for a ConfigMap in each namespace are all used', async () => {
+  it('for Leases and for a ConfigMap in each namespace are all needed', async () => {
     const objects = await rendered(...image);
     const role = objects.find(({ kind, metadata: { name } }) => kind === 'Role' && !name.endsWith('-authority'));
     expect(role?.rules).toEqual([
@@ -358,7 +358,7 @@ describe('the permissions of the chart', () => {
     expect(plane.lines.filter((line) => line.includes('forbidden'))).toEqual([]);
   });
 
-  it('for the ConfigMap with the root are limited to its name', async () => {
+  it('for the ConfigMap with the root are limited to the name of that ConfigMap', async () => {
     const named = async (...values: string[]): Promise<unknown> => {
       const { rules } = only(await rendered(...image, ...values), 'ClusterRole') as unknown as {
         rules: readonly Rule[];
@@ -371,7 +371,7 @@ describe('the permissions of the chart', () => {
     expect(await named('--set', 'env.PILOT_CA_CERT_CONFIGMAP=mesh-root')).toEqual(['mesh-root']);
   });
 
-  it('for CertificateSigningRequests exist only if a signer is configured, and permit approval only for this signer', async () => {
+  it('for CertificateSigningRequests exist only if a signer is configured, and allow approval only for this signer', async () => {
     const group = { apiGroups: ['certificates.k8s.io'] };
     const requestRule = { ...group, resources: ['certificatesigningrequests'], verbs: ['create', 'get', 'delete'] };
     const rulesWith = async (...values: string[]): Promise<readonly Rule[]> => {
@@ -390,7 +390,7 @@ describe('the permissions of the chart', () => {
     ]);
   });
 
-  it('for deployed Gateways are sufficient for their Deployment, Service and ServiceAccount', async () => {
+  it('for deployed Gateways are sufficient to manage their Deployment, Service and ServiceAccount', async () => {
     await defineKinds(cluster, ['GatewayClass', 'KubernetesGateway']);
     const gatewayClass = `run-${cluster.namespace}`;
     await cluster.apply(resourceOfKind('GatewayClass'), {
@@ -422,7 +422,7 @@ describe('the permissions of the chart', () => {
     await plane.stop();
   });
 
-  it('for statuses are all used', async () => {
+  it('for statuses are all needed', async () => {
     await defineKinds(cluster, ['GatewayClass', 'KubernetesGateway', 'HTTPRoute', 'ServiceEntry']);
     const [gatewayClass, name] = [`chart-${cluster.namespace}`, 'front'];
     const toCart = { service: { name: 'cart', port: { number: 80 } } };
@@ -462,9 +462,9 @@ describe('the permissions of the chart', () => {
     expect(plane.lines.filter((line) => line.includes('forbidden'))).toEqual([]);
   });
 
-  it('are named by /ready if they are missing', async () => {
+  it('are listed by /ready if they are missing', async () => {
     const plane = await started('--set', 'rights.secrets=false,revision=poor');
-    // Except Secrets that configure remote clusters, the two Secrets of the authority, and those of DNS certificates.
+    // Excludes Secrets that configure remote clusters, the two Secrets of the authority, and those of DNS certificates.
     const expectedReason =
       /Kubernetes: waiting for (?:v1\/secrets\S* \(secrets(?: \S+)? is forbidden: [^,]*, ){4}1 other kinds\)$/;
     await eventually('it waits for Secrets alone, and says why', async () => {

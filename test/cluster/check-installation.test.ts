@@ -127,7 +127,7 @@ describe('pilot-discovery check before the installation', () => {
     ]);
   });
 
-  it('reports missing permissions of the user, and what could not be checked', async () => {
+  it('reports missing permissions of the user, and which checks were skipped as a result', async () => {
     const report = await checked({
       rights: { cluster: [{ apiGroups: [''], resources: ['namespaces'], verbs: ['list', 'create'] }] },
     });
@@ -156,7 +156,7 @@ describe('pilot-discovery check before the installation', () => {
     expect(found[0]).toMatch(/^ok: 1 of \d\d of Istio's kinds are defined, by istio-pilot$/);
   });
 
-  it('reports an injector of another mesh that selects the same pods as an error, and ignores one of another revision', async () => {
+  it('reports an injector of another mesh that selects the same pods as an error, but not one of another revision', async () => {
     await givenNode('good');
     await given(
       mutatingWebhookConfigurations,
@@ -206,7 +206,7 @@ describe('pilot-discovery check after the installation', () => {
     await given(configMaps, { metadata: settings, data: { values: JSON.stringify(values) } });
   }
 
-  it('reports a control plane that is not ready, has no endpoints and no CA bundles', async () => {
+  it('reports a control plane that is not ready or has no endpoints or CA bundles', async () => {
     await givenPlane(0);
     const report = await checked();
     expect(report.phase).toBe('after installation');
@@ -276,7 +276,7 @@ describe('pilot-discovery check', () => {
     });
   }
 
-  it('exits with 0 without errors, with 1 with errors, and with 2 if it cannot read the cluster', async () => {
+  it('exits with 0 if there are no errors, 1 if there are errors, and 2 if it cannot read the cluster', async () => {
     const kubeconfig = join(folder, 'config');
     writeKubeconfig(kubeconfig, cluster);
     const without = await run('--kubeconfig', kubeconfig);

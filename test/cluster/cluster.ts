@@ -47,7 +47,7 @@ export class Cluster {
   readonly #clients: Http2ApiServer[] = [];
   #createdAccounts = 0;
 
-  /** @param release called when the server is no longer needed */
+  /** @param release callback for when the server is no longer needed */
   async begin(address: ApiServerAddress, release = (): void => {}): Promise<void> {
     this.#address = address;
     this.#release = release;
@@ -90,7 +90,7 @@ export class Cluster {
     return newClient;
   }
 
-  /** A client of a service account with only these permissions. */
+  /** A client of a service account that has only these permissions. */
   async clientWith(rights: Rights): Promise<Http2ApiServer> {
     return this.client(await this.token(await this.account(rights)));
   }
@@ -118,8 +118,8 @@ export class Cluster {
   }
 
   /**
-   * A token of the account from the TokenRequest API.
-   * @param audience by default that of the API server
+   * Returns a token of the account from the TokenRequest API.
+   * @param audience default: the API server's
    */
   async token(account: string, audience?: string, expirationSeconds = 600): Promise<string> {
     const spec = { expirationSeconds, ...(audience !== undefined && { audiences: [audience] }) };
@@ -160,7 +160,7 @@ export class Cluster {
     await this.admin.request({ method: 'DELETE', resource, namespace, name }, never);
   }
 
-  /** Compacts the history of the store: earlier versions give status 410. */
+  /** Compacts the history of the store: earlier versions then cause status 410. */
   compact(): Promise<void> {
     return compact(this.address);
   }

@@ -8,7 +8,7 @@ import { ConsulServer, stopConsulServers } from './consul-server.ts';
 afterAll(stopConsulServers);
 afterEach(stopControlPlanes);
 
-it('Consul instances of two datacenters are endpoints of one host, and an outage of one datacenter removes none', async () => {
+it('Consul instances of two datacenters are endpoints of one host, and an outage of a datacenter removes none', async () => {
   const first = await ConsulServer.start({ datacenter: 'dc1' });
   const second = await ConsulServer.start({ datacenter: 'dc2', otherDatacenter: first });
   await first.register({ service: 'web', address: '127.0.0.2' });
@@ -42,7 +42,7 @@ it('Consul instances of two datacenters are endpoints of one host, and an outage
   await eventually('changes arrive again', async () => (await addresses('far')).join() === '127.0.0.6 dc2');
 });
 
-it('a Consul datacenter that does not exist is reported by name, and the other one is read', async () => {
+it('a Consul datacenter that does not exist is reported by name, while the other one is read', async () => {
   const server = await ConsulServer.start();
   await server.register({ service: 'web' });
   const plane = new ConsulPlane(server, { consulDatacenters: 'dc1,dc9' });
@@ -64,7 +64,7 @@ spec:
   endpoints: [{ address: ${address} }]
 `;
 
-it('a ServiceEntry with the host of a Consul service is reported, in the namespace of the service and in another one', async () => {
+it("a ServiceEntry with the host of a Consul service is reported, in the service's namespace and in another one", async () => {
   const server = await ConsulServer.start();
   await server.register({ service: 'web', address: '10.0.0.2', more: { Meta: { protocol: 'http' } } });
   const files = { 'default.yaml': entry('default', '10.0.0.8'), 'shop.yaml': entry('shop', '10.0.0.9') };

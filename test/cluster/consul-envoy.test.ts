@@ -11,7 +11,7 @@ const host = 'web.service.consul';
 
 afterAll(stopConsulServers);
 
-/** Instances share the port of their Consul service, so each has its own address. */
+/** Instances share their Consul service's port, so each has a separate address. */
 async function backend(name: string, address: string, port: number): Promise<void> {
   const server = createServer((_, response) => void response.end(name));
   server.listen(port, address);
@@ -22,7 +22,7 @@ async function backend(name: string, address: string, port: number): Promise<voi
   });
 }
 
-it('weights, health and an outage of Consul reach Envoy without a failed request', async () => {
+it('Envoy applies weights and health from Consul, and fails no request during an outage of Consul', async () => {
   const server = await ConsulServer.start();
   const mesh = await FeatureMesh.start({
     proxies: { web: { labels: { app: 'web' } } },

@@ -1,4 +1,4 @@
-/** The commands of docs/consul.md as a user enters them, in a network namespace with the ports that the page names. */
+/** The commands of docs/consul.md as a user enters them, in a network namespace with the ports named on the page. */
 import type { ChildProcess } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -20,7 +20,7 @@ function block(name: string): string {
     .replaceAll(/(?<=^\s*)bin\//gm, `${packageRoot()}/bin/`);
 }
 
-/** A shell runs the blocks one after the other, and waits until each has started its programs. */
+/** A shell runs the blocks one after the other, each after the previous one has started its programs. */
 const session = `
 set -e
 trap 'kill $(jobs -p); wait' EXIT

@@ -1,4 +1,4 @@
-/** A control plane that reads services of a Consul, and the content of its pages. */
+/** A control plane that reads a Consul's services, and the content of its pages. */
 import type { DiscoveryFlags } from '../../src/discovery/options/discovery-flags.ts';
 import type { Endpoint, Service } from '../../src/model/services/service.ts';
 import { ControlPlane } from '../harness/control-plane.ts';
@@ -46,7 +46,7 @@ export class ConsulPlane {
     return Object.values(shards[hostOf(name)]?.default?.Shards ?? {}).flat();
   }
 
-  /** The page of the first datacenter. */
+  /** The page about the first datacenter. */
   async view(): Promise<ConsulView> {
     return (await this.views())[0]!;
   }

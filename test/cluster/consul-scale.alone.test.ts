@@ -1,7 +1,7 @@
 /**
- * A Consul with many services on 50 nodes: cost of the first read, connections of the watch, and the time until a client has acknowledged a
- * change of health. The nightly form has 2,000 services and time limits for an idle machine: time without a processor is subtracted, and
- * limits scale with the processor's speed.
+ * A Consul with many services on 50 nodes: cost of the first read, connections of the watch, and the time until a client has acknowledged a health
+ * change. The nightly form has 2,000 services and time limits for an idle machine: time spent waiting for a processor is subtracted, and limits scale
+ * with the processor's speed.
  */
 import { afterEach, expect, it } from 'vitest';
 import { typeUrls } from '../ads-client.ts';
@@ -73,7 +73,7 @@ it.each(
     ],
   }),
 )(
-  'the Consul catalog is read once, watched with one connection per node, and a change of health reaches a client within %o',
+  'the Consul catalog is read once and watched with one connection per node, and a change of health reaches a client within %o',
   async ({ debounce, maxMs }) => {
     const server = await ConsulServer.start();
     // Cost of a start without the catalog.
@@ -98,7 +98,7 @@ it.each(
     );
     expect(view).toMatchObject({ strategy: 'nodes', last: { instances: services * 2 } });
     expect(view.connections).toBeLessThan(60);
-    // Survey, lists, a request for each node, and repeated blocking queries.
+    // Survey, lists, a request per node, and repeated blocking queries.
     expect(view.requests).toBeLessThan(2 * nodes + 70);
     const next = await subscribeTo(plane, 'outbound|8000||s7.service.consul');
     await next();

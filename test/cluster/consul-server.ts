@@ -14,11 +14,11 @@ export interface ConsulServerOptions {
   readonly managementToken?: string;
   /** `limits.http_max_conns_per_client` (default 200). */
   readonly connectionsPerClient?: number;
-  /** Also serves HTTPS with these files, beside the HTTP of {@link ConsulServer.request}. Clients must have a certificate of the CA. */
+  /** Also serves HTTPS with these files, in addition to the HTTP of {@link ConsulServer.request}. Clients must have a certificate of the CA. */
   readonly tls?: { readonly caFile: string; readonly certificateFile: string; readonly keyFile: string };
   /** Default `dc1`. */
   readonly datacenter?: string;
-  /** A server of another datacenter, which is federated with this one. */
+  /** A server of another datacenter to federate with. */
   readonly otherDatacenter?: ConsulServer;
 }
 
@@ -36,7 +36,7 @@ export interface GivenInstance {
 
 const running = new Set<ConsulServer>();
 
-/** For `afterEach`: stops all servers of the test. */
+/** Stops all servers of the test; for `afterEach`. */
 export async function stopConsulServers(): Promise<void> {
   for (const server of running) await server.stop();
 }
@@ -65,7 +65,7 @@ export class ConsulServer {
     return server;
   }
 
-  /** Servers of one datacenter, which elect a leader. */
+  /** Starts servers of one datacenter, which elect a leader. */
   static async startSeveral(count: number): Promise<readonly ConsulServer[]> {
     const servers: ConsulServer[] = [];
     while (servers.length < count) servers.push(await ConsulServer.#make({}));

@@ -13,7 +13,7 @@ import { ConsulServer, stopConsulServers } from './consul-server.ts';
 afterAll(stopConsulServers);
 afterEach(stopControlPlanes);
 
-/** Files of a client and of a server, replaced together with those of a new authority. */
+/** Files of a client and a server, which are replaced together with their authority. */
 class TlsFiles {
   readonly folder = mkdtempSync(join(tmpdir(), 'cp-consul-tls-'));
 
@@ -35,7 +35,7 @@ class TlsFiles {
   }
 }
 
-it('services of Consul are watched over HTTP/2 with a client certificate, and replaced files apply without a restart', async () => {
+it('services of Consul are watched over HTTP/2 with a client certificate, and replaced certificate files apply without a restart', async () => {
   const files = new TlsFiles();
   const [first, second] = [createAuthority('first'), createAuthority('second')];
   files.write('server', first);
@@ -67,7 +67,7 @@ it('services of Consul are watched over HTTP/2 with a client certificate, and re
   await eventually('a new service arrives', async () => (await plane.services()).has(hostOf('new')));
   await server.deregister('n1', 'new-1');
   await eventually('a removed service is gone', async () => !(await plane.services()).has(hostOf('new')));
-  // The server accepts only clients of the second authority, and presents a certificate of it.
+  // The server accepts only clients of the second authority, and presents its certificate.
   await server.kill();
   files.write('server', second);
   await server.start();
@@ -82,7 +82,7 @@ it('services of Consul are watched over HTTP/2 with a client certificate, and re
   expect(await plane.view()).toMatchObject({ condition: 'synced', transport: 'HTTP/2' });
 });
 
-it('a Consul with a certificate of another authority or for another name is never read', async () => {
+it('a Consul server with a certificate of another authority or for another name is never read', async () => {
   const files = new TlsFiles();
   const [ownAuthority, other] = [createAuthority('own'), createAuthority('other')];
   files.write('server', ownAuthority);

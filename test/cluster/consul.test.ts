@@ -66,7 +66,7 @@ describe('a Consul catalog', () => {
   });
 });
 
-it('that is lost by a wiped server removes no service and is reported, until an operator confirms the loss', async () => {
+it('the loss of all services by a wiped Consul server removes none and is reported until an operator confirms it', async () => {
   const server = await ConsulServer.start();
   for (const name of ['web', 'api', 'db', 'mail']) await server.register({ service: name });
   const plane = new ConsulPlane(server);
@@ -102,7 +102,7 @@ it('that is lost by a wiped server removes no service and is reported, until an 
   expect((await plane.plane.get(path, { method: 'POST' })).status).toBe(409);
 });
 
-it('whose token is deleted or loses permissions removes no service, and a new token in the file applies at once', async () => {
+it('a Consul token that is deleted or loses permissions removes no service, and a new token in the file applies immediately', async () => {
   const managementToken = '11111111-2222-3333-4444-555555555555';
   const server = await ConsulServer.start({ managementToken });
   for (const name of ['web', 'api', 'db', 'mail']) await server.register({ service: name });
@@ -136,7 +136,7 @@ it('whose token is deleted or loses permissions removes no service, and a new to
   expect(plane.plane.lines.join('\n')).not.toContain(second.SecretID);
 });
 
-it('of an agent that allows few connections is watched with fewer connections', async () => {
+it('a Consul agent that allows few connections is watched with fewer connections', async () => {
   const server = await ConsulServer.start({ connectionsPerClient: 20 });
   for (let node = 0; node < 40; node++) {
     await server.register({ node: `n${node}`, service: `s${node}`, address: `127.0.1.${node + 1}` });

@@ -1,6 +1,6 @@
 /**
- * The machines that watch a cluster, over the real transport, with a real API server that is killed, cut off and compacted: the known state
- * converges to the actual one, and each step is reported. Uses its own server.
+ * The machines that watch a cluster, over the real transport, with a real API server that is killed, cut off and compacted: the known state converges
+ * to the actual one, and each step is reported. Uses a separate server.
  */
 import { expect, it, onTestFinished } from 'vitest';
 import {
@@ -31,7 +31,7 @@ const resources = [services, configMaps, limitRanges, routes, customResourceDefi
 const ownServer = givenOwnServer(['--goaway-chance=0.02']);
 const { cluster } = ownServer;
 
-/** Follows the cluster through a proxy until the test ends. */
+/** Watches the cluster through a proxy until the test ends. */
 async function following() {
   const proxy = await faultyProxy(new URL(ownServer.server.url));
   const client = new Http2ApiServer({ ...cluster.access(), server: proxy.url });
@@ -92,7 +92,7 @@ const contentOf = (objects: readonly KubernetesObject[]): string[] =>
 
 const ports = [{ port: 80 }];
 
-it('informers count a missing kind as synced, and watch it as soon as it is defined', async () => {
+it('informers count an undefined kind as synced, and watch it as soon as it is defined', async () => {
   await cluster.create(services, { metadata: { name: 'first' }, spec: { ports } });
   const { effects, converged } = await following();
   await converged();
@@ -110,7 +110,7 @@ it('informers count a missing kind as synced, and watch it as soon as it is defi
   await converged();
 });
 
-it('informers lose nothing when the API server is killed, and keep the last known state while it is down', async () => {
+it('informers miss no change when the API server is killed, and keep the last known state during the outage', async () => {
   const { effects, lost, converged } = await following();
   await converged();
   const known = effects.storeOf(services).size;
@@ -124,7 +124,7 @@ it('informers lose nothing when the API server is killed, and keep the last know
   await eventually('it is missed no more', () => lost.at(-1) === undefined);
 });
 
-it('changes behind a connection that loses every byte arrive after the connection has timed out', async () => {
+it('changes arrive after the connection that loses every byte has timed out', async () => {
   const { effects, proxy, converged } = await following();
   await converged();
   proxy.swallow();

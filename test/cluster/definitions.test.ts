@@ -76,7 +76,7 @@ function withoutNull(value: unknown): unknown {
 }
 
 describe('the CRDs of pilot-discovery crds', () => {
-  it('are structural, and unchanged when applied again', async () => {
+  it('are structural, and unchanged when they are applied again', async () => {
     const all = (await cluster.admin.list(customResourceDefinitions, {}, never)).items as readonly Definition[];
     const unsound = all.filter((one) => one.status?.conditions?.some(({ type }) => type === 'NonStructuralSchema'));
     expect(unsound.map(({ metadata }) => metadata.name)).toEqual([]);
@@ -99,7 +99,7 @@ describe('an object that decoders accept', () => {
     expect(objects.length).toBeGreaterThan(100);
   });
 
-  it('is accepted for any valid fields', async () => {
+  it('is accepted with any valid fields', async () => {
     const seeds = sized({ short: 5, full: 500 });
     const objects = Array.from({ length: seeds }, (_, seed) => randomObjects(seed)).flat();
     const refused: unknown[] = [];
@@ -123,7 +123,7 @@ describe('an object with errors', () => {
     expect(failure.message).toContain(at === '' ? 'spec' : `spec.${at}`);
   });
 
-  it('is rejected for an unknown field if the client requests it, and keeps a restriction without a value', async () => {
+  it('is rejected for an unknown field if the client requests this, and keeps a restriction without a value', async () => {
     const spec = { rulez: [] };
     const failure = await failureOf(sent({ kind: 'AuthorizationPolicy', spec }, { fieldValidation: 'Strict' }));
     expect(failure.message).toContain('unknown field "spec.rulez"');

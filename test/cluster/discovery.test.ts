@@ -1,4 +1,4 @@
-/** The control plane reads a cluster: objects written through the API reach proxies. Uses its own server, which is killed. */
+/** The control plane reads a cluster: objects written through the API reach proxies. Uses a separate server, which is killed. */
 
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -48,7 +48,7 @@ const hostOf = (service: string): string => `${service}.${cluster.namespace}.svc
 const clusterOf = (service: string, port = 80): string => `outbound|${port}||${hostOf(service)}`;
 
 async function following(flags = {}, files = {}): Promise<ControlPlane> {
-  // The namespace of its Leases.
+  // The namespace of the control plane's Leases.
   const plane = new ControlPlane(
     { ...{ registries: 'Kubernetes', configDir: '', kubeconfig, namespace: cluster.namespace }, ...flags },
     files,
@@ -88,7 +88,7 @@ async function routedTo(plane: ControlPlane, host: string): Promise<string> {
   );
 }
 
-it('services, endpoints and routes of the cluster and their changes are served', async () => {
+it('the control plane serves services, endpoints and routes of the cluster, and their changes', async () => {
   await writeRoute(cluster, hostOf('web'), hostOf('other'), 'moves');
   const plane = await following();
   expect(await clustersOf(plane)).toEqual(expect.arrayContaining([clusterOf('web'), clusterOf('other')]));
@@ -108,11 +108,9 @@ it('services, endpoints and routes of the cluster and their changes are served',
   expect(plane.unexpectedErrors()).toEqual([]);
 });
 
-/**
- * The machines between the registry and the push, and the informer of slices. The API server, elections and other informers run concurrently.
- */
+/** The machines between the registry and the push, and the slice informer. The API server, elections and other informers run concurrently. */
 const chartsOfPush = /^(service-registry|push|push-queue|discovery)(\/|$)/;
-/** Trace records for one changed slice; 32 and 10 were measured. */
+/** Maximum trace records per changed slice; 32 and 10 were measured. */
 const maxRecordsOfSlice = 34;
 const maxMessagesOfSlice = 11;
 
@@ -154,7 +152,7 @@ it('serving a changed slice takes a bounded number of messages and transitions',
   await writeSlice(cluster, 'web', ['10.1.0.1']);
 });
 
-it('an invalid object keeps its last valid version, an invalid new restriction denies, and both are reported with their field', async () => {
+it('an invalid object keeps its last valid version, a new invalid restriction denies, and both are reported with the field', async () => {
   await writeRoute(cluster, hostOf('web'), hostOf('other'), 'mended');
   const plane = await following();
   const http = [{ timeout: 'soon', route: [{ destination: { host: hostOf('web') } }] }];
@@ -181,7 +179,7 @@ it('an invalid object keeps its last valid version, an invalid new restriction d
   expect(plane.deviations()).toEqual([]);
 });
 
-it('a kind that is defined later is read from then on, in any of its versions that the server has', async () => {
+it('a kind that is defined later is read from then on, in any of its served versions', async () => {
   const plane = await following();
   await cluster.apply(customResourceDefinitions, definitionOf('ServiceEntry', ['v1beta1']));
   const older = { ...of.virtualServices, version: 'v1beta1', plural: 'serviceentries', kind: 'ServiceEntry' };
@@ -195,7 +193,7 @@ it('a kind that is defined later is read from then on, in any of its versions th
   expect(plane.deviations()).toEqual([]);
 });
 
-it('objects of another revision are ignored, for any revision of the control plane', async () => {
+it('objects of other revisions are ignored by each revision of the control plane', async () => {
   const object = (revision: string) => ({
     metadata: { name: 'revised', labels: { 'istio.io/rev': revision } },
     spec: { hosts: [hostOf('web')], http: [{ route: [{ destination: { host: hostOf('other') } }] }] },
@@ -218,7 +216,7 @@ it('objects of another revision are ignored, for any revision of the control pla
   await cluster.delete(of.virtualServices, 'revised');
 });
 
-it('objects of configuration directories are read with those of the cluster, and have precedence', async () => {
+it('objects of configuration directories are merged with those of the cluster, and have precedence', async () => {
   const configDir = mkdtempSync(join(folder, 'config-'));
   writeFileSync(join(configDir, 'cart.yaml'), serviceEntry());
   const route = { hosts: [hostOf('web')], http: [{ route: [{ destination: { host: hostOf('other') } }] }] };
@@ -242,7 +240,7 @@ it('objects of configuration directories are read with those of the cluster, and
   expect(plane.deviations()).toEqual([]);
 });
 
-it('/ready names the kinds that the control plane has no permission to read', async () => {
+it('/ready lists the kinds that the control plane has no permission to read', async () => {
   const verbs = ['list', 'watch'];
   const everywhere = { cluster: [{ apiGroups: ['networking.istio.io'], resources: ['*'], verbs }] };
   const settings = { namespace: [{ apiGroups: [''], resources: ['configmaps'], verbs }] };
@@ -260,7 +258,7 @@ it('/ready names the kinds that the control plane has no permission to read', as
   await waiting('more', { ...everywhere, ...settings }, more);
 });
 
-it('a killed API server removes no configuration, and changes during its outage arrive afterwards', async () => {
+it('a killed API server removes no configuration, and changes made during its outage arrive afterwards', async () => {
   const plane = await following();
   const clustersBefore = await clustersOf(plane);
   await ownServer.server.kill();
@@ -282,7 +280,7 @@ it('a killed API server removes no configuration, and changes during its outage 
   expect([...plane.deviations(), ...late.deviations()]).toEqual([]);
 });
 
-it('the ConfigMap of the mesh is watched and applies over the shared one if there is no file; an invalid or missing one changes nothing', async () => {
+it('the ConfigMap of the mesh is watched and overrides the shared one if there is no file, and changes nothing if it is invalid or missing', async () => {
   const namespace = cluster.namespace;
   const write = (name: string, mesh: string) => cluster.apply(of.configMaps, { metadata: { name }, data: { mesh } });
   await write('shared', 'trustDomain: shared.example\nconnectTimeout: 7s\n');

@@ -57,7 +57,7 @@ const namesIn = async (name: string): Promise<readonly string[] | undefined> => 
   return chain === undefined ? undefined : readCertificates(chain)[0]!.alternativeNames?.dns;
 };
 
-it('each DNS certificate has a Secret with key, chain and names; a missing, invalid or renamed one is issued again', async () => {
+it('each DNS certificate has a Secret with key, chain and names, and is issued again if it is missing, invalid or renamed', async () => {
   const web = { secretName: 'dns.web', dnsNames: ['web.shop.svc', '*.web.shop.svc'] };
   const plane = await given(web);
   await eventually('it is there', async () => (await secretOf('dns.web')) !== undefined);
@@ -78,7 +78,7 @@ it('each DNS certificate has a Secret with key, chain and names; a missing, inva
   expect(plane.deviations()).toEqual([]);
 });
 
-it('a Secret of another owner with the name of a DNS certificate stays unchanged and is reported; the others are created', async () => {
+it('a foreign Secret with the name of a DNS certificate stays unchanged and is reported, while the others are created', async () => {
   const password = Buffer.from('mine').toString('base64');
   await cluster.create(secrets, { metadata: { name: 'dns.taken' }, type: 'Opaque', data: { password } });
   const plane = await given(

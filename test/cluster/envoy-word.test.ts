@@ -1,6 +1,6 @@
 /**
- * Rejections of a real Envoy and validation errors appear in the status of the object, and disappear when it is repaired. Uses the CRDs of
- * `pilot-discovery crds` and its own server.
+ * Rejections of a real Envoy and validation errors appear in the object's status, and disappear when it is repaired. Uses the CRDs of
+ * `pilot-discovery crds` and a separate server.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -18,7 +18,7 @@ import { Replicas } from './replica.ts';
 const { cluster } = givenOwnServer();
 const never = new AbortController().signal;
 const folder = mkdtempSync(join(tmpdir(), 'cp-word-'));
-/** The documented limit in milliseconds; longer beside ten other processes. */
+/** The documented limit in milliseconds; longer next to ten other processes. */
 const promisedMs = sized({ quick: 30_000, short: 30_000, full: 2_000 });
 const waitsForDeath = sized({ short: false, full: true });
 const filters = resourceOf('EnvoyFilter');
@@ -122,7 +122,7 @@ async function contexts(): Promise<number> {
   return Number(version.slice(version.lastIndexOf('/') + 1));
 }
 
-/** Number of push contexts, after the last one contains the previous changes. */
+/** Number of push contexts, once the last one contains the previous changes. */
 async function settledContexts(): Promise<number> {
   let last = -1;
   return eventually('no more of them come', async () => {
@@ -134,7 +134,7 @@ async function settledContexts(): Promise<number> {
   });
 }
 
-it('Envoy’s rejection is a condition of the object with its message until the object is repaired', async () => {
+it("a rejection by Envoy is a condition of the object with Envoy's message until the object is repaired", async () => {
   await ring(16);
   const good = await until('both have it', filters, 'ring', ({ Reconciled }) => Reconciled?.status === 'True');
   expect(good.conditions.Reconciled).toMatchObject({ reason: 'UpToDate', message: '2/2 proxies up to date' });
@@ -158,7 +158,7 @@ it('Envoy’s rejection is a condition of the object with its message until the 
   expect(Object.keys(mended.conditions)).toEqual(['Reconciled']);
 });
 
-it('an invalid object has a condition, its last valid version stays active, and the repair removes the condition', async () => {
+it('an invalid object has a condition and keeps its last valid version, and the repair removes the condition', async () => {
   await route('cart', '1s');
   await until('both have it', of.virtualServices, 'cart', ({ Reconciled }) => Reconciled?.status === 'True');
   // An error that no schema can express.
@@ -185,7 +185,7 @@ it('an invalid object has a condition, its last valid version stays active, and 
   expect(Object.keys(mended.conditions)).toEqual(['Reconciled']);
 });
 
-it('status writes cause no push, and fields of other writers stay', async () => {
+it('status writes cause no push, and leave fields of other writers unchanged', async () => {
   const foreign = {
     type: 'Audited',
     status: 'True',
@@ -204,12 +204,12 @@ it('status writes cause no push, and fields of other writers stay', async () => 
       ({ Reconciled }) => Reconciled?.status === 'True' && Reconciled.observedGeneration === metadata.generation,
     );
     expect(conditions.Audited).toEqual(foreign);
-    // One context for each change of the object, and none for its status writes.
+    // One context per change of the object, and none for status writes.
     expect(await contexts()).toBe(previousCount + round + 1);
   }
 });
 
-it('a rejection by a proxy of a non-leading replica is in the status until it is corrected or the proxy disconnects', async () => {
+it('the status contains a rejection by a proxy of a non-leading replica until it is corrected or the proxy disconnects', async () => {
   const { metadata } = await ring(16);
   const isDone = ({ Reconciled, Rejected }: Record<string, Condition>) =>
     Reconciled?.status === 'True' && Rejected === undefined;
@@ -232,7 +232,7 @@ it('a rejection by a proxy of a non-leading replica is in the status until it is
   expect(bad.conditions.Rejected?.message).toMatch(
     /^1 of 1 proxy rejects cluster outbound\|8080\|\|cart\.example\.com: .*too small \(reported by second_[0-9a-f-]{36}\)$/,
   );
-  // The other replica reports its proxy with the next renewal of its Lease. A status may have been written before that.
+  // The other replica reports its proxy with its next Lease renewal. A status may have been written before that.
   const counted = await until('the proxy of the other replica is counted', filters, 'ring', ({ Reconciled }) =>
     Boolean(Reconciled?.message.startsWith('2/3 ')),
   );
@@ -255,7 +255,7 @@ it('a rejection by a proxy of a non-leading replica is in the status until it is
   await ring(32);
   const again = await until('it says so again', filters, 'ring', isBad);
   console.log(`rejected there again: in the status after ${Math.round(again.tookMs)} ms`);
-  // A replica counts as stopped at the first check after its Lease has not changed for its duration.
+  // A replica counts as stopped at the first check at which its Lease has expired unchanged.
   if (!waitsForDeath) return;
   await second.program.stop({ signal: 'SIGKILL' });
   const ended = await until('nobody says it any more', filters, 'ring', isDone);

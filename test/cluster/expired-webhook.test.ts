@@ -1,4 +1,4 @@
-/** The root of the mesh, and with it the certificate of the webhooks, expires while no replica of the control plane runs. */
+/** The mesh's root, and with it the webhooks' certificate, expires while no control plane replica runs. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -99,13 +99,13 @@ function certificateAt(port: number): Promise<PeerCertificate> {
   });
 }
 
-it('pods are injected after the mesh root expired: it is replaced without an operator and without a restart', async () => {
+it('pods are injected after the mesh root has expired, because the root is replaced without an operator or a restart', async () => {
   const [port] = (await freePorts(1)) as [number];
   await createExpiredRoot();
   const program = await startControlPlane(port);
   await configureInjection(port);
   const account = await cluster.account();
-  // Other replicas have a minute to read the new root before it signs.
+  // Other replicas have a minute to read the new root before it is used for signing.
   const limits = { deadlineMs: 180_000, hopeless: () => program.hopeless() };
   await eventually('a pod is injected', () => isInjected(account), limits);
   expect(Date.parse((await certificateAt(port)).valid_to)).toBeGreaterThan(Date.now());

@@ -12,7 +12,7 @@ import { givenOwnServer } from './given-cluster.ts';
 import { givenHelm } from './given-helm.ts';
 import { defineKinds, of, writeKubeconfig } from './mesh-objects.ts';
 
-// Its own server: this control plane writes the status of all Gateways and routes.
+// Uses a separate server, because this control plane writes the status of all Gateways and routes.
 const { cluster } = givenOwnServer();
 const { rendered } = givenHelm();
 const never = new AbortController().signal;
@@ -40,7 +40,7 @@ const deployments: ApiResource = {
   namespaced: true,
 };
 
-it('a Gateway is deployed and follows its listeners with the permissions of the chart, reports rejections, and adopts no foreign objects', async () => {
+it("a deployed Gateway is updated with its listeners using only the chart's permissions, reports rejections, and adopts no foreign objects", async () => {
   await defineKinds(cluster, ['GatewayClass', 'KubernetesGateway']);
   const objects = await rendered(cluster.namespace, '--set', 'image.repository=registry.test/mesh/chartpilot');
   for (const object of objects) {

@@ -1,4 +1,4 @@
-/** The cluster of a test file: the shared API server of the run, or one of its own. */
+/** The cluster of a test file: the run's shared API server, or a separate one. */
 import { connect } from 'node:net';
 import { createInterface } from 'node:readline';
 import { afterAll, beforeAll, inject } from 'vitest';
@@ -6,7 +6,7 @@ import { type RunningApiServer, startApiServer } from './api-server-process.ts';
 import { Cluster } from './cluster.ts';
 import type { ClusterResponse } from './global-setup.ts';
 
-/** Call it at the top level of a file. The cluster is available when the tests run. */
+/** Provides a cluster. Call it at the top level of a file; the cluster is available when the tests run. */
 export function givenCluster(): Cluster {
   const cluster = new Cluster();
   beforeAll(() => beginInRun(cluster), 1_800_000);
@@ -14,7 +14,7 @@ export function givenCluster(): Cluster {
   return cluster;
 }
 
-/** An API server that only this file uses and may kill, with a namespace in it. Call it at the top level of a file. */
+/** An API server that only this file uses and may kill, with a namespace in it. */
 export interface OwnServer {
   readonly cluster: Cluster;
   /** Available when the tests run. */
@@ -41,7 +41,7 @@ export function givenOwnServer(options: readonly string[] = []): OwnServer {
   };
 }
 
-/** The server of the run is kept as long as a client is connected. */
+/** The run's server is kept while a client is connected. */
 async function beginInRun(cluster: Cluster): Promise<void> {
   const socket = connect(inject('clusterSocket'));
   socket.on('error', () => {});

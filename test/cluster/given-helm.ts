@@ -20,7 +20,7 @@ export interface Helm {
   rendered(namespace: string, ...values: string[]): Promise<KubernetesObject[]>;
 }
 
-/** Call it at the top level of a file. Builds Helm before the first test unless it is cached. */
+/** Provides Helm. Call it at the top level of a file. Helm is built before the first test unless cached. */
 export function givenHelm(): Helm {
   const home = mkdtempSync(join(tmpdir(), 'cp-helm-'));
   let binary: string;

@@ -1,6 +1,6 @@
 /**
- * One API server for all files of a run. It starts at the first request of a file, and stops soon after the last one: a file keeps a
- * connection open for as long as it needs the server.
+ * One API server for all files of a run. It starts at the first file's request, and stops soon after the last one: a file keeps a connection open
+ * while it needs the server.
  */
 
 import { once } from 'node:events';
@@ -22,7 +22,7 @@ declare module 'vitest' {
 /** Response to a file. */
 export type ClusterResponse = { readonly address: ApiServerAddress } | { readonly failed: string };
 
-/** The next file of the run connects within this time in milliseconds; restarting the server takes five seconds. */
+/** Maximum time in milliseconds until the next file of the run connects; restarting the server takes five seconds. */
 const lingerMs = 1_500;
 
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
@@ -53,7 +53,7 @@ class ServerKeeper {
       this.#users.delete(socket);
       if (this.#users.size === 0) this.#lingering = setTimeout(() => void this.end(), lingerMs);
     });
-    // Without reading, the end of the connection would not be noticed.
+    // Without reading, the close of the connection would go unnoticed.
     socket.resume();
     this.#running ??= startApiServer((line) => console.error(line));
     const response = await this.#running.then(addressOf, (error: unknown) => ({ failed: messageOf(error) }));

@@ -1,4 +1,4 @@
-/** Binaries that are built once for all runs of a machine: reused, awaited, and never incomplete. */
+/** Binaries built once for all runs on a machine: reused, awaited, and never incomplete. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
@@ -66,7 +66,7 @@ it('findOrBuild builds a program once for concurrent callers and reuses it', asy
   expect(readdirSync(join(cache, digest))).toEqual(['api-server']);
 });
 
-it('findOrBuild reports the output of a failed Go build, leaves no file, and builds again', async () => {
+it('findOrBuild reports the output of a failed Go build, leaves no file, and retries the build', async () => {
   const { run, builds, cache } = given();
   const { output, code } = await run({ BROKEN: 'yes' });
   expect(code).toBe(1);
@@ -77,7 +77,7 @@ it('findOrBuild reports the output of a failed Go build, leaves no file, and bui
   expect(builds()).toBe(2);
 });
 
-it('findOrBuild waits for no process that exited', async () => {
+it('findOrBuild does not wait for an exited process', async () => {
   const { run, cache } = given();
   await run({ BROKEN: 'yes' });
   const [digest = ''] = readdirSync(cache);

@@ -11,7 +11,7 @@ import { packageRoot } from '../../src/runtime/package-root.ts';
 import { isAlive } from '../harness/process-alive.ts';
 import { endWithRunner } from '../harness/runner-watch.ts';
 
-/** Set by Kubernetes' own build; without it the server reports v0.0.0, which its clients cannot parse. */
+/** Kubernetes's own build sets these; without them the server reports v0.0.0, which its clients cannot parse. */
 const versionFlags = ['gitVersion=v1.36.3', 'gitMajor=1', 'gitMinor=36'].map(
   (flag) => `-X k8s.io/component-base/version.${flag}`,
 );
@@ -39,13 +39,13 @@ export const apiServer: GoProgram = {
   flags: [...flags, ['-s', '-w', ...versionFlags].join(' ')],
 };
 
-/** Installs charts. Only its module names and checksums are in this repository. */
+/** Helm, which installs charts. Only its module names and checksums are in this repository. */
 export const helm: GoProgram = {
   ...{ name: 'helm', title: 'Helm', takes: 'a minute and a half', package: 'helm.sh/helm/v4/cmd/helm' },
   flags: [...flags, '-s -w'],
 };
 
-/** The registry of the Consul tests. A local module replaces cloud auto-join, which needs the clients of twelve providers. */
+/** Consul. A local module replaces cloud auto-join, which needs the clients of twelve providers. */
 export const consul: GoProgram = {
   ...{ name: 'consul', title: 'Consul', takes: 'five minutes', package: 'github.com/hashicorp/consul' },
   flags: [...flags, '-s -w'],
@@ -57,7 +57,7 @@ export const istioctl: GoProgram = {
   flags: [...flags, '-s -w'],
 };
 
-/** Executes templates with Go's text/template: those of the agent, and those of the injector with sprig. */
+/** Executes templates with Go's text/template: the agent's, and the injector's with sprig. */
 export const goTemplate: GoProgram = {
   ...{ name: 'go-template', title: "Go's text/template", takes: 'half a minute', package: '.' },
   flags: [...flags, '-s -w'],
@@ -71,7 +71,7 @@ export const goTemplates: GoProgram = {
   environment: { GOOS: 'wasip1', GOARCH: 'wasm' },
 };
 
-/** A client and a server of grpc-go that are configured over xDS (`test/grpc/`). */
+/** A client and a server of grpc-go, configured over xDS (`test/grpc/`). */
 export const goPeer: GoProgram = {
   ...{ name: 'go-peer', folder: 'test/grpc/go-peer', title: 'the gRPC peer in Go', takes: 'a minute', package: '.' },
   flags: [...flags, '-s -w'],
@@ -91,13 +91,13 @@ export const clusterDns: GoProgram = {
   flags: [...flags, '-s -w'],
 };
 
-/** Evaluates PromQL over scraped pages with Prometheus' own parser and engine (`test/dashboards/`). */
+/** Evaluates PromQL over scraped pages with Prometheus's own parser and engine (`test/dashboards/`). */
 export const promql: GoProgram = {
   ...{ name: 'promql', folder: 'test/dashboards/promql', title: "Prometheus' query engine", takes: 'fifteen seconds' },
   ...{ package: '.', flags: [...flags, '-s -w'] },
 };
 
-/** Applies strategic merge patches with Kubernetes' own code (`test/injection/`). */
+/** Applies strategic merge patches with Kubernetes's own code (`test/injection/`). */
 export const mergeOracle: GoProgram = {
   ...{
     name: 'merge-oracle',
@@ -109,7 +109,7 @@ export const mergeOracle: GoProgram = {
   flags: [...flags, '-s -w'],
 };
 
-/** A build takes ten minutes of processor time, on a machine with six other processes. */
+/** A build takes ten minutes of processor time, on a machine with six busy processes. */
 const buildLimitMs = 45 * 60_000;
 const reportIntervalMs = 30_000;
 
@@ -162,7 +162,7 @@ function goVersion(program: GoProgram): string {
 }
 
 function goOptions(program: GoProgram) {
-  // Uses the installed version; no other one is downloaded.
+  // Uses only the installed version, without downloads.
   const env = { ...process.env, CGO_ENABLED: '0', GOTOOLCHAIN: 'local', ...program.environment };
   return { cwd: sourcesOf(program), env, encoding: 'utf8' } as const;
 }

@@ -1,5 +1,5 @@
 /**
- * pilot-discovery as a program on a cluster, and a real Envoy: changes through the API apply soon. Uses its own server, which is killed under
+ * pilot-discovery as a program on a cluster, and a real Envoy: changes through the API apply soon. Uses a separate server, which is killed under
  * load.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -17,7 +17,7 @@ const ownServer = givenOwnServer();
 const { cluster } = ownServer;
 const folder = mkdtempSync(join(tmpdir(), 'cp-kubeconfig-'));
 const rounds = sized({ quick: 3, short: 3, full: 20 });
-/** The documented limit in milliseconds; longer beside ten other processes. */
+/** The documented limit in milliseconds; longer next to ten other processes. */
 const promisedMs = sized({ quick: 5_000, short: 5_000, full: 300 });
 let mesh: FeatureMesh;
 let port: number;
@@ -89,7 +89,7 @@ async function measured(description: string, change: (isThere: boolean) => Promi
   expect(median(took)).toBeLessThan(promisedMs);
 }
 
-it('a changed VirtualService of a cluster applies in Envoy within the documented limit', async () => {
+it('Envoy applies a changed VirtualService of a cluster within the documented limit', async () => {
   await untilResponds('one', async () => {});
   const write = (backend: string) =>
     cluster.apply(of.virtualServices, {
@@ -104,7 +104,7 @@ it('a changed VirtualService of a cluster applies in Envoy within the documented
   await untilResponds('one', async () => {});
 });
 
-it('the readiness of a pod applies in Envoy within the documented limit', async () => {
+it('Envoy applies the readiness of a pod within the documented limit', async () => {
   // The endpoints do not exist; Envoy's clusters page shows where it would send requests.
   const [steady, other] = ['192.0.2.10', '192.0.2.11'] as const;
   const write = (ready: boolean) => writeSlice(cluster, 'ready', [other], 80, { ready, name: 'ready-2' });
@@ -124,7 +124,7 @@ it('the readiness of a pod applies in Envoy within the documented limit', async 
   );
 });
 
-it('a killed API server fails no request, and changes apply within the documented limit after its restart', async () => {
+it('a killed API server fails no request, and changes apply within the documented limit after the server restarts', async () => {
   await untilResponds('one', () => serve('web', 'one'));
   await ownServer.server.kill();
   for (let request = 0; request < 50; request++) expect(await respondingBackend()).toBe('one');

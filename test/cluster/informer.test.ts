@@ -1,6 +1,6 @@
 /**
- * Informers on a real API server: the simulated server (test/simulation/simulated-api-server.ts) behaves like the real one, and informers
- * reach the same state. Uses its own server, which is killed, compacted and restored.
+ * Informers on a real API server: the simulated server (test/simulation/simulated-api-server.ts) behaves like the real one, and informers reach the
+ * same state. Uses a separate server, which is killed, compacted and restored.
  */
 import { cpSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -33,7 +33,7 @@ const make = (name: string) => cluster.create(configMaps, { metadata: { name }, 
 const makeRange = (name: string) =>
   cluster.create(limitRanges, { metadata: { name }, spec: { limits: [{ type: 'Pod' }] } });
 
-/** Follows the file's namespace through a proxy until the test ends. */
+/** Watches the file's namespace through a proxy until the test ends. */
 async function following(...resources: ApiResource[]) {
   const proxy = await faultyProxy(new URL(ownServer.server.url));
   const client = new Http2ApiServer({ ...cluster.access(), server: proxy.url });
@@ -121,7 +121,7 @@ it('a watch resumes after the API server was killed and restarted, with the chan
   const knownBefore = known(one);
   await ownServer.server.start();
   await make('killed');
-  // Takes five seconds, and longer beside ten other processes.
+  // Takes five seconds, or longer next to ten other processes.
   expect(await converges(one)).toBeLessThan(sized({ short: 30_000, full: 10_000 }));
   expect(known(one).length).toBe(knownBefore.length + 1);
   await eventually('it is missed no more', () => one.lost.at(-1) === undefined);
@@ -140,7 +140,7 @@ it('an informer lists again when the store has compacted its history, and report
   await makeRange('deleted');
   const one = await following(limitRanges);
   one.reported.splice(0);
-  // No event arrives: the connection is dead, which is detected after at least two seconds.
+  // No event arrives: the connection is dead, which takes at least two seconds to detect.
   one.proxy.swallow();
   await cluster.delete(limitRanges, 'deleted');
   await makeRange('new');
@@ -150,9 +150,9 @@ it('an informer lists again when the store has compacted its history, and report
   expect(one.reported.sort()).toEqual(['add new', 'delete deleted']);
 });
 
-it('a compacted version is an ERROR event of a watch with status 200', async () => {
+it('a watch from a compacted version gets an ERROR event with status 200', async () => {
   const { resourceVersion } = await cluster.admin.list(limitRanges, { namespace: cluster.namespace }, never);
-  // The watch needs the version after the last received one, which one more change compacts.
+  // The watch continues from the last received version, which one more change compacts.
   await makeRange('compacted');
   await makeRange('compacted-too');
   await cluster.compact();
@@ -172,7 +172,7 @@ it('a watch from a future version reports no earlier events', async () => {
   expect(events).toEqual([]);
 });
 
-it('an undefined kind is empty, and watched as soon as it is defined', async () => {
+it('an undefined kind has no objects, and is watched as soon as it is defined', async () => {
   const one = await following(virtualServices, customResourceDefinitions);
   expect(known(one, virtualServices)).toEqual([]);
   const { group, version, plural, kind } = virtualServices;

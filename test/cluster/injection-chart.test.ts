@@ -1,4 +1,4 @@
-/** The part of the chart that injects sidecars and validates objects, rendered by Helm and installed in a real API server. */
+/** The part of the chart for sidecar injection and validation, rendered by Helm and installed in a real API server. */
 
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -59,7 +59,7 @@ describe('webhooks of the chart', () => {
     ['default', false],
     ['canary', true],
   ])(
-    'for the revision "%s" select the pods that the injector injects, enableNamespacesByDefault %s',
+    'select the same pods as the injector for the revision "%s" with enableNamespacesByDefault %s',
     async (revision, byDefault) => {
       const values = `revision=${revision},sidecarInjectorWebhook.enableNamespacesByDefault=${byDefault}`;
       const objects = ofKind(await rendered('istio-system', ...image, '--set', values), mutating);
@@ -70,7 +70,7 @@ describe('webhooks of the chart', () => {
     },
   );
 
-  it('for tags select pods with the tag, call the revision, and have names of their own in each namespace', async () => {
+  it('select pods with the tag for each revision tag, call its revision, and have unique names per namespace', async () => {
     const values = 'revision=canary,revisionTags={prod,default},sidecarInjectorWebhook.reinvocationPolicy=IfNeeded';
     const objects = ofKind(await rendered('mesh', ...image, '--set', values), mutating);
     const service = { name: 'istiod-canary', namespace: 'mesh', path: '/inject', port: 443 };
@@ -98,7 +98,7 @@ describe('webhooks of the chart', () => {
     },
   );
 
-  it('for validation permit the policy Fail only if the values do not specify Ignore', async () => {
+  it('for validation allow the policy Fail only if the values do not specify Ignore', async () => {
     for (const [policy, annotations] of [
       ['', undefined],
       ['Ignore', { 'chartpilot/failure-policy': 'keep' }],
@@ -127,7 +127,7 @@ describe('the ConfigMaps of the chart', () => {
   const dataOf = (objects: readonly KubernetesObject[], name: string): Record<string, string> =>
     objects.find(({ kind, metadata }) => kind === 'ConfigMap' && metadata.name === name)!.data as never;
 
-  it('make the injector use the agent image of the chart with the address of its control plane revision', async () => {
+  it("configure the injector with the chart's agent image and the address of its control plane revision", async () => {
     const settings = [
       ...['revision=canary,image.tag=1.5,image.pullSecrets={pull},clusterID=west,domain=west.local'],
       'global.proxy.logLevel=debug,cni.enabled=true,sidecarInjectorWebhook.templates.extra.spec.hostname=h',
@@ -173,13 +173,13 @@ describe('the ConfigMaps of the chart', () => {
     ['image.repository=a.test/discovery,agentImage.repository=b.test/x/proxy', 'b.test/x/proxy:0.1.0'],
     ['image.repository=a.test/discovery,agentImage.tag=2.0.0', 'a.test/agent:2.0.0'],
     ['image.repository=a.test/discovery,global.hub=c.test,global.tag=3.0.0,global.proxy.image=p', 'c.test/p:3.0.0'],
-  ])('with %s name the image %s for sidecars', async (values, expected) => {
+  ])('specify with %s the image %s for sidecars', async (values, expected) => {
     const data = dataOf(await rendered('mesh', '--set', values), 'istio-sidecar-injector');
     const { global } = JSON.parse(data.values!) as { global: Record<string, string> & { proxy: { image: string } } };
     expect(`${global.hub}/${global.proxy.image}:${global.tag}`).toBe(expected);
   });
 
-  it('keep mesh settings of the user, also another address of the control plane', async () => {
+  it("keep the user's mesh settings, even another address of the control plane", async () => {
     const meshOf = async (values: string) => {
       const read = readMeshConfig('mesh', dataOf(await rendered('mesh', ...image, '--set', values), 'istio').mesh!);
       return E.isRight(read) ? read.right.mesh : undefined;
@@ -198,7 +198,7 @@ describe('an upgrade of the Helm release', () => {
   const values = [...image, '--set', `revision=${revision},createNamespace=false`];
 
   it.each([
-    // Helm's default for a new release; the client-side apply of Helm 3 only in the long form.
+    // Helm's default for a new release; the long form also uses Helm 3's client-side apply.
     ['server-side', 'true'],
     ...sized({ short: [], full: [['client-side', 'false']] }),
   ])('keeps the CA bundles and the failure policy that the control plane has set (%s apply)', async (_, serverSide) => {
@@ -250,8 +250,8 @@ describe('an upgrade of the Helm release', () => {
   });
 });
 
-describe('while no replica can be called', () => {
-  it('pods of the control plane are created, and pods that would lack their sidecar are rejected', async () => {
+describe('cluster in which no replica can be called', () => {
+  it('creates pods of the control plane, and rejects pods that would lack their sidecar', async () => {
     const kubeconfig = join(folder, 'kubeconfig-of-outage');
     writeKubeconfig(kubeconfig, cluster);
     const { namespace } = cluster;

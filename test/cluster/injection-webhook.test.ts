@@ -53,7 +53,7 @@ async function started(): Promise<{ plane: ControlPlane; port: number }> {
   return { plane, port: Number(String(address).split(':').at(-1)) };
 }
 
-/** Without `caBundle`, which the control plane writes. */
+/** Omits `caBundle`, which the control plane writes. */
 async function writeWebhook(
   port: number,
   failurePolicy: 'Fail' | 'Ignore',
@@ -122,7 +122,7 @@ async function warningsOfPod(): Promise<string[]> {
 const settings = { values: JSON.stringify({ global: { hub: 'example.com', tag: '1' } }) };
 const configMap = { metadata: { name: 'istio-sidecar-injector' }, data: settings };
 
-it('the injection webhook adds a sidecar, names the annotation of a rejection, and its failure policy applies while it is down', async () => {
+it('the injection webhook adds a sidecar, names the annotation in a rejection, and fails by its failure policy while unavailable', async () => {
   const { plane, port } = await started();
   await writeWebhook(port, 'Fail');
   await eventually('the rejection names the ConfigMap that is missing', async () =>
@@ -145,7 +145,7 @@ it('the injection webhook adds a sidecar, names the annotation of a rejection, a
   expect(spec.containers.map(({ name }) => name)).toEqual(['app']);
 });
 
-it('a pod that two webhook configurations select has one sidecar, and the log, the page and a warning of the API server name both', async () => {
+it('a pod that two webhook configurations select has one sidecar, and the log, the page and an API server warning name both', async () => {
   await cluster.apply(resourceOf('ConfigMap'), configMap);
   const { plane, port } = await started();
   await writeWebhook(port, 'Fail');

@@ -1,4 +1,4 @@
-/** Certificates through CertificateSigningRequests: a small signer in the test replaces a foreign controller on a real API server. */
+/** Certificates through CertificateSigningRequests: a small signer in the test replaces a third-party controller on a real API server. */
 import { generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -117,7 +117,7 @@ function requestFrom(of: KubernetesSigner) {
 const left = async (name: string): Promise<number> =>
   (await cluster.admin.list(requests, { fieldSelector: `spec.signerName=${name}` }, never)).items.length;
 
-it('a certificate that a signer signs as requested is issued, and its CertificateSigningRequest is deleted', async () => {
+it('a certificate is issued if the signer signs it as requested, and its CertificateSigningRequest is deleted', async () => {
   const { name } = signer();
   const response = await requestFrom(client(name));
   expect(response).toMatchObject({ issued: { root: { sha256: root.root.sha256 } } });
@@ -125,7 +125,7 @@ it('a certificate that a signer signs as requested is issued, and its Certificat
 });
 
 it.each(['changes', 'approves'])(
-  'another client that %s a new CertificateSigningRequest blocks nothing',
+  'certificates are still issued if another client %s a new CertificateSigningRequest',
   async (behavior) => {
     const { name } = signer();
     const server = cluster.client();
@@ -193,7 +193,7 @@ it.each<[string, SignerBehavior | 'nothing', RegExp]>([
   ],
   ['signs for longer', { lifetimeMs: 2 * hourMs }, /refused.*longer lifetime than the requested 3600 s/],
   ['issues an expired certificate', { lifetimeMs: -1_000 }, /refused.*expires too soon, on/],
-])('a signer that %s yields the reason instead of a certificate', async (_, behavior, reason) => {
+])('a signer that %s causes an error with the reason instead of a certificate', async (_, behavior, reason) => {
   const { name } = signer(behavior);
   // An approved request cannot be denied.
   const approvesRequests = behavior === 'nothing' || behavior.condition !== 'Denied';
@@ -202,12 +202,12 @@ it.each<[string, SignerBehavior | 'nothing', RegExp]>([
   await eventually('nothing is left', async () => (await left(name)) === 0);
 });
 
-it('a certificate of another root than the mesh’s is not issued', async () => {
+it('a certificate is not issued if its root is not the mesh’s', async () => {
   const { name } = signer({ by: foreignAuthority });
   expect(JSON.stringify(await requestFrom(client(name)))).toMatch(/refused.*has no valid chain to a root of the mesh/);
 });
 
-it('permissions to create, read and delete requests and to approve those of this signer are sufficient, and each is required', async () => {
+it('permissions to create, read and delete requests and to approve those of this signer are sufficient and necessary', async () => {
   const group = { apiGroups: ['certificates.k8s.io'] };
   const { name } = signer();
   const rules: Rule[] = [
@@ -224,7 +224,7 @@ it('permissions to create, read and delete requests and to approve those of this
   await eventually('nothing is left', async () => (await left(name)) === 0);
 });
 
-it('a certificate request beyond the running and queued ones gets a retry delay', async () => {
+it('a certificate request beyond the running and queued ones is rejected with a retry delay', async () => {
   const { name } = signer('nothing');
   const full = client(name, { limitMs: 500, limits: { maxWaiting: 2, maxOfConnection: 100 } });
   const responses = await Promise.all(Array.from({ length: 20 }, () => requestFrom(full)));

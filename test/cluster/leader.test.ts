@@ -1,4 +1,4 @@
-/** The leader of two control planes and its writes, with a real API server. Uses its own server, because a mesh has one root. */
+/** The leader of two control planes and its writes, with a real API server. Uses a separate server, because a mesh has one root. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -26,7 +26,7 @@ beforeAll(async () => {
 afterEach(stopControlPlanes);
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** Both have the same authority. */
+/** Both control planes have the same authority. */
 async function serving(podName: string): Promise<ControlPlane> {
   const plane = new ControlPlane(
     {
@@ -61,7 +61,7 @@ const rootIn = async (namespace: string): Promise<string> => {
   return data?.['root-cert.pem'] ?? '';
 };
 
-it('the leader writes the root of the mesh to each namespace, restores it after changes, and hands over its Lease', async () => {
+it('the leader writes the mesh root to each namespace, restores it after changes, and hands over its Lease', async () => {
   const first = await serving('one');
   await eventually('the first one leads', async () => (await holder()) === 'one');
   await eventually('each namespace has it', async () => (await rootIn(cluster.namespace)).includes('BEGIN CERT'));

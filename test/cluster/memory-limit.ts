@@ -1,19 +1,19 @@
-/** Runs a program with the memory limit of a container, and the heap size that bin/heap-limit.sh derives from it. */
+/** Runs a program with a container's memory limit, and the heap size that bin/heap-limit.sh derives from it. */
 import { mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll } from 'vitest';
 import { packageRoot } from '../../src/runtime/package-root.ts';
 import type { Command } from '../harness/program-files.ts';
 
-/** For cgroup v1 and v2: the parent of groups, the limit's file, and the file that applies the limit to swap as well. */
+/** For cgroup v1 and v2: the groups' parent, the limit's file, and the file that applies the limit to swap. */
 const mounts = [
   { mount: '/sys/fs/cgroup/memory', file: 'memory.limit_in_bytes' },
   { mount: '/sys/fs/cgroup', file: 'memory.max' },
 ];
 
 /**
- * Call it at the top level of a file. If this user may create a group, the kernel kills a process that exceeds the limit; otherwise only the
- * heap is limited, and the test checks {@link peakBytesOf}.
+ * Limits memory. Call it at the top level of a file. If this user may create a group, the kernel kills a process that exceeds the limit; otherwise
+ * only the heap is limited, and the test checks {@link peakBytesOf}.
  */
 export function limitedTo(bytes: number): (command: Command) => Command {
   const group = makeGroup(bytes);

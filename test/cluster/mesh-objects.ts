@@ -1,4 +1,4 @@
-/** The content of a mesh in a cluster: CRDs, and objects as users, controllers and kubelets write them. */
+/** The content of a mesh in a cluster: CRDs, and objects written like users, controllers and kubelets do. */
 import { writeFileSync } from 'node:fs';
 import {
   type ApiResource,
@@ -72,7 +72,7 @@ export function writeKubeconfig(
   writeFileSync(path, kubeconfigText(address, { ...(token && { token }), ...(server && { server }) }), { mode: 0o600 });
 }
 
-/** @param user credentials, in addition to or instead of the administrator's token */
+/** @param user credentials that extend or replace the administrator's token */
 export function kubeconfigText(
   address: ApiServerAddress,
   { token = address.adminToken, server = address.url, user = {} as object } = {},
@@ -99,7 +99,7 @@ export const of = {
   namespaces: resourceOf('Namespace'),
 } satisfies Record<string, ApiResource>;
 
-/** A service with one slice of these addresses, all of them ready. */
+/** Writes a service with one slice of these addresses, all ready. */
 export async function writeService(
   cluster: Cluster,
   name: string,

@@ -1,6 +1,6 @@
 /**
- * Objects that take effect only in part have the condition PartiallyInvalid. Uses its own server, because control planes of other files would
- * write statuses as well.
+ * Objects that take effect only partly have the condition PartiallyInvalid. Uses a separate server, because control planes of other files would write
+ * statuses, too.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -81,7 +81,7 @@ const server = (name: string, mode: string, hosts: readonly string[]) => ({
   tls: { mode, credentialName: `edge-${name}` },
 });
 
-it('a Gateway reports in its status that another one displaces its TLS server, entirely or in part', async () => {
+it('the status of a Gateway reports that another one replaces its TLS server entirely or in part', async () => {
   const { metadata } = await cluster.apply(gateways, {
     metadata: { name: 'g1' },
     spec: { selector: { istio: 'edge' }, servers: [server('one', 'SIMPLE', ['x.example.test', 'z.example.test'])] },
@@ -112,7 +112,7 @@ const entry = (name: string, more: object) =>
 const workload = (name: string, spec: object) =>
   cluster.apply(entries, { metadata: { name, labels: { app: name } }, spec });
 
-it('objects with endpoints that no proxy receives report it in their status until proxies receive them', async () => {
+it('the status of an object reports endpoints that no proxy receives, until proxies receive them', async () => {
   const { plainPort } = first;
   replicas.connect(plainPort, { ip: 'fd00::9', metadata: { INSTANCE_IPS: 'fd00::9', NETWORK: 'n1' } });
   await cluster.apply(of.services, {
@@ -236,7 +236,7 @@ interface WrittenObject {
   readonly spec?: { clusterIP?: string; serviceAccountName?: string };
 }
 
-/** Applies objects in the test's namespace; the server assigns creation times and addresses of Services. */
+/** Applies objects in the test's namespace; the server assigns creation times and Service addresses. */
 async function applyObjects(yaml: string): Promise<void> {
   for (const document of parseAllDocuments(yaml.replaceAll('shop', cluster.namespace))) {
     const object = document.toJS() as WrittenObject | null;
@@ -252,14 +252,14 @@ async function applyObjects(yaml: string): Promise<void> {
   }
 }
 
-/** A gateway that requests its listeners and a Secret, as Envoy does. */
+/** A gateway that requests its listeners and a Secret, like Envoy. */
 function connectGateway(port: number, labels: Readonly<Record<string, string>>, secret: string): void {
   const stream = replicas.connect(port, { type: 'router', ip: '10.9.0.8', metadata: { LABELS: labels } });
   stream.send({ typeUrl: typeUrls.LDS });
   stream.send({ typeUrl: typeUrls.SDS, resourceNames: [secret] });
 }
 
-it('objects with missing or conflicting references report each code and both fields in their status until they are corrected', async () => {
+it('the status of objects with missing or conflicting references reports each code and both fields until they are corrected', async () => {
   first ??= await startReplica('first');
   const { plainPort } = first;
   connectGateway(plainPort, connectedGateway, 'kubernetes://missing');
@@ -267,7 +267,7 @@ it('objects with missing or conflicting references report each code and both fie
   for (const { yaml } of faults) await applyObjects(yaml);
   for (const { code, object, namespace, field, other } of faults) {
     const [kind, name] = object.split('/') as [KindName, string];
-    // Objects are applied one after the other: before all are read, an earlier reference may be missing.
+    // Objects are applied one after the other, so an earlier reference may be missing for a while.
     const { message } = await eventually(`the status of ${object} reports ${code}`, async () => {
       const found = await partialOf(resourceOf(kind), name, namespace);
       return found.reason === conditionReasonOf(code as WarningCode) ? found : undefined;
@@ -286,7 +286,7 @@ it('objects with missing or conflicting references report each code and both fie
   }
 });
 
-it('a VirtualService reports what a connected gRPC client without a proxy ignores', async () => {
+it('the status of a VirtualService reports what a connected proxyless gRPC client ignores', async () => {
   first ??= await startReplica('first');
   const [virtualServices, host] = [resourceOf('VirtualService'), 'mirrored.test'];
   await entry('mirrored', { endpoints: [{ address: '10.0.0.10' }] });
@@ -344,7 +344,7 @@ async function falseConditions(fault: FaultyObjects): Promise<readonly Condition
   return all.filter((one) => one.status === 'False');
 }
 
-it('objects of the Gateway API report each fault in a condition of that API', async () => {
+it('objects of the Gateway API report each error in a condition of that API', async () => {
   first ??= await startReplica('first');
   await cluster.apply(of.namespaces, { metadata: { name: 'keys', namespace: '' } });
   const ofApi = faultyObjects.filter(isOfGatewayApi);

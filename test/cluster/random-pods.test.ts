@@ -1,6 +1,6 @@
 /**
- * Random pods in a real API server, as dry runs: a pod that it accepts, it also accepts with a sidecar, or the injector rejects the pod and
- * names the field. Pods have injection annotations, containers that override the sidecar, and every template.
+ * Random pods in a real API server, as dry runs: each accepted pod is also accepted with a sidecar, or the injector rejects it and names the field.
+ * Pods have injection annotations, containers that override the sidecar, and every template.
  */
 import fc from 'fast-check';
 import * as E from 'fp-ts/lib/Either.js';
@@ -23,10 +23,10 @@ beforeAll(async () => {
 });
 
 const count = sized({ quick: 100, short: 300, full: 10_000 });
-/** Concurrent requests. */
+/** Number of concurrent requests. */
 const lanes = 16;
 
-/** More often absent than present: a pod with every field is never valid. */
+/** Fields are absent more often than present, because a pod with every field is never valid. */
 function some<T>(of: fc.Arbitrary<T>, absent = 3): fc.Arbitrary<T | undefined> {
   return fc.oneof({ weight: 1, arbitrary: of }, { weight: absent, arbitrary: fc.constant(undefined) });
 }
@@ -271,7 +271,7 @@ function exceedsPodResources(rejection: string): boolean {
   return each.every((error) => /^spec\.resources\..*(aggregate container requests|pod limits) of/.test(error));
 }
 
-it(`${count} random pods that the API server accepts are accepted with their sidecar, or the injector names the field that prevents it`, {
+it(`the API server accepts ${count} random pods with their sidecar, or the injector names the field that prevents this`, {
   timeout: 1_800_000,
 }, async () => {
   const cases = fc.sample(fc.tuple(randomPod, randomSettings), { numRuns: count, seed: 40 });

@@ -1,4 +1,4 @@
-/** `Reconciled` of an object whose only proxy was connected to a killed replica, on a real API server. */
+/** `Reconciled` of an object whose only proxy was connected to a killed replica, with a real API server. */
 import { describe, expect, it } from 'vitest';
 import { eventually } from '../harness/eventually.ts';
 import { sized } from '../harness/size-of-run.ts';
@@ -83,7 +83,7 @@ describe.runIf(isFull)('the condition Reconciled of an object', () => {
     expect(done.message).toBe('1/1 proxies up to date');
   });
 
-  it('counts the proxies of all replicas, whichever writes the status', async () => {
+  it('counts the proxies of all replicas regardless of which replica writes the status', async () => {
     const third = await replicas.start('third');
     replicas.connect(third.plainPort, { ip: '10.9.0.8' });
     await rule('3s');

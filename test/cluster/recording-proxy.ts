@@ -1,4 +1,4 @@
-/** A proxy between a program and the API server: it records writes, and can delay a write or its response. */
+/** A proxy between a program and the API server, which records writes and can delay a write or its response. */
 import { once } from 'node:events';
 import {
   type ClientHttp2Session,
@@ -19,12 +19,12 @@ export interface RecordedWrite {
   readonly body: string;
   /** When it was received completely. */
   readonly at: number;
-  /** When it was forwarded; absent before that. */
+  /** Time of forwarding; absent before. */
   forwardedAt?: number;
   status?: number;
 }
 
-/** Promises for which a write or its response waits. */
+/** Promises that a write or its response waits for. */
 export interface WriteHold {
   readonly untilForwarded?: Promise<void>;
   readonly after?: Promise<void>;
@@ -66,7 +66,7 @@ export class RecordingProxy {
     this.#session?.destroy();
   }
 
-  /** Writes except those of Leases. */
+  /** Returns writes except those of Leases. */
   ofDuties(): RecordedWrite[] {
     return this.writes.filter(({ path }) => !path.includes('/leases'));
   }

@@ -17,7 +17,7 @@ import { type NodeWords, type Replica, Replicas } from './replica.ts';
 
 const never = new AbortController().signal;
 const cluster = givenCluster();
-/** A returning workload must connect, authenticate and be recorded within this time in milliseconds. */
+/** Maximum time in milliseconds for a returning workload to connect, authenticate and be recorded. */
 const graceMs = 6_000;
 const replicas = new Replicas(cluster, {
   PILOT_WORKLOAD_ENTRY_GRACE_PERIOD: `${graceMs}ms`,
@@ -106,7 +106,7 @@ async function endpoints(replica: Replica): Promise<string[]> {
 const isEndpoint = async (replica: Replica, ip: string): Promise<boolean> =>
   (await endpoints(replica)).includes(`${ip}:8080`);
 
-it('a connected workload has an entry of its group and is an endpoint, also after a disconnect within the grace period', async () => {
+it('a connected workload has an entry of its group and is an endpoint, even after a disconnect within the grace period', async () => {
   const ip = '10.9.1.1';
   const name = `vm-${ip}-lab`;
   const words = { ip, metadata: { NETWORK: 'lab', LABELS: { version: 'v2' } } };
@@ -131,7 +131,7 @@ it('a connected workload has an entry of its group and is an endpoint, also afte
   await eventually('it is deleted', async () => (await entry(name)) === undefined);
 });
 
-it('a workload with a health probe is an endpoint while it reports that it is healthy', async () => {
+it('a workload with a health probe is an endpoint only while it reports that it is healthy', async () => {
   const ip = '10.9.2.1';
   const name = `vm-${ip}`;
   const stream = connect(first, { ip, metadata: probe });
@@ -205,7 +205,7 @@ it('an entry that a user wrote stays unchanged, and a workload that claims its n
   await cluster.delete(entries, `vm-${ip}`);
 });
 
-/** The inbound listener of a node, as it is sent. */
+/** Returns the inbound listener that a node receives. */
 async function inboundListener(replica: Replica, ip: string, namespace: string): Promise<string | undefined> {
   const stream = replicas.connect(replica.plainPort, {
     ip,
@@ -259,7 +259,7 @@ it('an entry that is deleted while its workload is connected is recreated', asyn
   stream.cancel();
 });
 
-it('another replica takes over a reconnecting workload without deleting its entry; the entry of an absent workload is removed', async () => {
+it('another replica adopts a reconnecting workload without deleting its entry, and the entry of an absent workload is removed', async () => {
   const [moved, killed, lost] = ['10.9.5.1', '10.9.5.2', '10.9.5.4'];
   const old = connect(first, { ip: moved });
   const alone = connect(first, { ip: killed });
@@ -268,8 +268,8 @@ it('another replica takes over a reconnecting workload without deleting its entr
   for (const ip of [killed, lost]) await heldBy(`vm-${ip}`, 'first');
   const taken = connect(second, { ip: moved });
   await heldBy(`vm-${moved}`, 'second');
-  // A late disconnect: the workload is already connected to the other replica. Once a workload that disconnected with it is recorded, this
-  // one was checked too.
+  // A late disconnect: the workload is already connected to the other replica. Once a workload that disconnected at the same time is recorded, this
+  // one was checked, too.
   old.cancel();
   const witness = connect(first, { ip: '10.9.5.3' });
   await heldBy('vm-10.9.5.3', 'first');

@@ -1,6 +1,6 @@
 /**
- * Two clusters, each with a real API server, and two networks: while a Secret names the other cluster, its services are served with those of
- * the own one.
+ * Two clusters, each with a real API server, and two networks: while a Secret names the other cluster, its services are served together with the
+ * local ones.
  */
 
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -47,7 +47,7 @@ async function following(env: NodeJS.ProcessEnv = {}): Promise<ControlPlane> {
   return plane;
 }
 
-/** Endpoints of a service in Envoy, now and at any earlier time. */
+/** Endpoints of a service in Envoy, current and past. */
 class Endpoints {
   readonly all: string[][] = [];
   readonly #stream: SotwStream;
@@ -98,7 +98,7 @@ async function writeRemotes(kubeconfigs: Readonly<Record<string, string>>, name 
 const hasLogged = (plane: ControlPlane, line: RegExp) =>
   eventually(`${line} is told`, () => plane.lines.some((one) => line.test(one)));
 
-it('a Secret for a remote cluster adds its endpoints, deletion removes them, and another key is another cluster', async () => {
+it('a Secret adds the endpoints of a remote cluster until it is deleted, and another key adds another cluster', async () => {
   const plane = await following();
   const endpoints = new Endpoints(plane);
   await endpoints.are('10.1.0.1');
@@ -119,7 +119,7 @@ it('a Secret for a remote cluster adds its endpoints, deletion removes them, and
   expect(plane.deviations()).toEqual([]);
 });
 
-it('a rotated Secret of a remote cluster removes nothing: the old kubeconfig applies until the new one has read everything', async () => {
+it('a rotated Secret of a remote cluster removes nothing, because the old kubeconfig stays active until the new one has synced', async () => {
   await writeRemotes({ c2: kubeconfigText(other.server) });
   const plane = await following();
   const endpoints = new Endpoints(plane);
@@ -146,14 +146,14 @@ it('a rotated Secret of a remote cluster removes nothing: the old kubeconfig app
   await eventually('it was read once more', () => read() === 2);
   await writeSlice(other.cluster, 'web', ['10.2.0.1'], 80, { namespace });
   await endpoints.are('10.1.0.1', '10.2.0.1');
-  // Every state that Envoy received had both clusters in it.
+  // Every state that Envoy received contained both clusters.
   expect(endpoints.all.every((some) => some.includes('10.1.0.1') && some.includes('10.2.0.1'))).toBe(true);
   endpoints.end();
   await cluster.delete(of.secrets, 'remotes');
   expect(plane.deviations()).toEqual([]);
 });
 
-it('clients with a certificate reach endpoints of another network through its gateway', async () => {
+it("clients with a certificate reach endpoints of another network through that network's gateway", async () => {
   const { cluster: there } = other;
   await there.apply(of.namespaces, {
     metadata: { name: namespace, labels: { 'topology.istio.io/network': 'n2' } },
@@ -183,7 +183,7 @@ it('clients with a certificate reach endpoints of another network through its ga
   const ofItsNetwork = new Endpoints(plane, { NETWORK: 'n2', CLUSTER_ID: 'c2' });
   await ofOwnNetwork.are('10.1.0.1', gateway);
   await ofItsNetwork.are('10.1.0.1', '10.2.0.7');
-  // meshNetworks applies to endpoints without a network label, also to a cluster that is already watched.
+  // meshNetworks applies to endpoints without a network label, even in a cluster that is already watched.
   writeFileSync(join(plane.root, 'meshNetworks'), 'networks: {n1: {endpoints: [{fromRegistry: c2}], gateways: []}}\n');
   await there.apply(of.namespaces, { metadata: { name: namespace } });
   await ofOwnNetwork.are('10.1.0.1', '10.2.0.7');
@@ -193,7 +193,7 @@ it('clients with a certificate reach endpoints of another network through its ga
   await cluster.delete(of.secrets, 'remotes');
 });
 
-it('an unresponsive remote cluster delays no proxy for long, and is named', async () => {
+it('an unresponsive remote cluster delays no proxy for long, and is reported by name', async () => {
   await writeRemotes({ dead: kubeconfigText(other.server, { server: nowhere }), c2: kubeconfigText(other.server) });
   const flags = { registries: 'Kubernetes', configDir: '', kubeconfig };
   const env = { POD_NAMESPACE: namespace, PILOT_REMOTE_CLUSTER_TIMEOUT: '2s' };
@@ -211,7 +211,7 @@ it('an unresponsive remote cluster delays no proxy for long, and is named', asyn
   expect(plane.deviations()).toEqual([]);
 });
 
-it('a kubeconfig of a Secret runs no program, reads no file of the control plane, and affects no other key', async () => {
+it('a kubeconfig in a Secret runs no program, reads no file of the control plane, and affects no other key', async () => {
   const marker = join(folder, 'was-here');
   const apiVersion = 'client.authentication.k8s.io/v1';
   const exec = { apiVersion, command: '/bin/touch', args: [marker], interactiveMode: 'Never' };
@@ -264,7 +264,7 @@ it('a kubeconfig of a Secret runs no program, reads no file of the control plane
   for (const name of ['remotes', 'second']) await cluster.delete(of.secrets, name);
 });
 
-it('endpoints of a remote cluster stay while its API server is unreachable, and are removed with its Secret', async () => {
+it('endpoints of a remote cluster stay while its API server is unreachable, and are removed with the Secret', async () => {
   await writeRemotes({ c2: kubeconfigText(other.server) });
   const plane = await following();
   const endpoints = new Endpoints(plane);

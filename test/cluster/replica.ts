@@ -1,4 +1,4 @@
-/** Replicas of pilot-discovery as programs in a cluster, and workloads that connect with a token of their account. */
+/** Replicas of pilot-discovery as programs in a cluster, and workloads that connect with their account's token. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -30,7 +30,7 @@ export interface NodeWords {
   readonly metadata?: Readonly<Record<string, unknown>>;
 }
 
-/** Call it at the top level of a file. Everything that it starts ends with the file. */
+/** Starts replicas. Call it at the top level of a file, which stops everything when it ends. */
 export class Replicas {
   readonly #cluster: Cluster;
   readonly #folder = mkdtempSync(join(tmpdir(), 'cp-replicas-'));
@@ -57,7 +57,7 @@ export class Replicas {
   }
 
   /**
-   * @param token for requests to the API server; by default that of an administrator
+   * @param token for requests to the API server; by default an administrator's
    * @param flags additional flags
    * @param via another address of the API server, such as a proxy in front of it
    */

@@ -1,4 +1,4 @@
-/** How the transport reports an API server that is killed, restarted or stopped. Uses its own server. */
+/** How the transport reports an API server that is killed, restarted or stopped. Uses a separate server. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { expect, it, onTestFinished } from 'vitest';
 import { resourceOf } from '../../src/discovery/kubernetes/api-resource.ts';
@@ -11,7 +11,7 @@ import { givenOwnServer } from './given-cluster.ts';
 
 const never = new AbortController().signal;
 const configMaps = resourceOf('ConfigMap');
-// The maximum: it closes one connection in fifty requests.
+// The maximum: the server closes one connection in fifty requests.
 const ownServer = givenOwnServer(['--goaway-chance=0.02']);
 const { cluster } = ownServer;
 
@@ -52,7 +52,7 @@ it('an API server that occasionally sends GOAWAY fails no request and no watch',
   expect(state).toBe('goes on');
 });
 
-it('an API server that is killed ends its watches, is unreachable, and has all data after the restart', async () => {
+it('an API server that is killed ends its watches and is unreachable, and has all its data after a restart', async () => {
   await cluster.create(configMaps, { metadata: { name: 'kept' } });
   const client = cluster.client();
   const { end } = await watching(client);
@@ -66,12 +66,12 @@ it('an API server that is killed ends its watches, is unreachable, and has all d
   expect((await watching(client)).names).toEqual(['kept']);
 });
 
-/** A ping on a connection that has just received GOAWAY (two in a hundred) is cut off instead. */
+/** On a connection that has just received GOAWAY (two in a hundred), a ping is cut off instead. */
 const pingFailure = { kind: expect.stringMatching(/^(timeout|closed)$/) };
 
-it('a ping detects an API server that is suspended (SIGSTOP), and a new connection serves when it resumes', async () => {
+it('a ping detects a suspended API server (SIGSTOP), and a new connection works when the server resumes', async () => {
   const client = cluster.client(undefined, { pingMs: 300, connectMs: 300 });
-  // The first connection may take longer beside other processes; watches and pings share it.
+  // The first connection may take longer next to other processes; watches and pings share it.
   await eventually('it is connected', () => client.ping(never));
   const { end } = await watching(client);
   process.kill(ownServer.server.pid, 'SIGSTOP');
@@ -89,7 +89,7 @@ it('a ping detects an API server that is suspended (SIGSTOP), and a new connecti
   expect((await watching(client)).names).toContain('kept');
 });
 
-it('a ping detects an API server whose bytes are lost in a proxy, although the connection looks open', async () => {
+it("a ping detects that a proxy loses an API server's bytes although the connection looks open", async () => {
   const { url, swallow } = await faultyProxy(new URL(ownServer.server.url));
   const client = new Http2ApiServer({ ...cluster.access(), server: url }, { pingMs: 300 });
   onTestFinished(() => client.close());
@@ -101,7 +101,7 @@ it('a ping detects an API server whose bytes are lost in a proxy, although the c
   expect((await watching(client)).names).toContain('kept');
 });
 
-it('an API server that is stopping (SIGTERM) accepts no new requests, and its watches continue until it exits', async () => {
+it('a stopping API server (SIGTERM) accepts no new requests, and its watches continue until it exits', async () => {
   const client = cluster.client();
   const { end } = await watching(client);
   let isOver = false;
@@ -111,14 +111,14 @@ it('an API server that is stopping (SIGTERM) accepts no new requests, and its wa
       isOver = true;
     });
   process.kill(ownServer.server.pid, 'SIGTERM');
-  // The server sends GOAWAY, so another request opens a new connection, which is refused.
+  // The server sends GOAWAY, so another request opens a new connection, which is rejected.
   await eventually(
     'it takes no request',
     async () => (await failureOf(client.list(configMaps, {}, never))).kind === 'unreachable',
   );
   expect(isOver).toBe(false);
   await ownServer.server.stop();
-  // It ends its watches while it stops, or its connections with them.
+  // While stopping, the server ends its watches, or closes their connections.
   await end.catch((error: unknown) => expect(error).toMatchObject({ failure: { kind: 'closed' } }));
   expect(isOver).toBe(true);
 });

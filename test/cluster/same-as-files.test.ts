@@ -1,7 +1,7 @@
 /**
- * Configuration does not depend on its storage: objects in a real API server give every proxy the same resources as those in a directory.
- * Meshes are the golden cases; with ROUTING_ACCEPTANCE=FOLDER also the cases of a routing acceptance, which then checks the served
- * configuration (ROUTING_ACCEPTANCE_SERVED=FOLDER).
+ * Configuration is independent of its storage: objects in a real API server give every proxy the same resources as those in a directory. Meshes are
+ * the golden cases; with ROUTING_ACCEPTANCE=FOLDER also the cases of a routing acceptance, which then checks the served configuration
+ * (ROUTING_ACCEPTANCE_SERVED=FOLDER).
  */
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -96,7 +96,7 @@ it.skipIf(acceptance === '').each(acceptanceCases)(
 async function expectSame(mesh: Mesh): Promise<{ inCluster: Served }> {
   await write(mesh.objects);
   /*
-   * Kubernetes Services belong to a registry in either storage. Without them no registry is configured, because the acceptance expects short
+   * Kubernetes Services belong to a registry in either storage. Without Services no registry is configured, because the acceptance expects short
    * names within their namespace (`a.default`), not in the cluster domain (`a.default.svc.cluster.local`).
    */
   const registries = mesh.objects.some((object) => registryKinds.has(kindOf(object))) ? 'Kubernetes' : '';
@@ -188,7 +188,7 @@ async function write(objects: readonly Written[]): Promise<void> {
   }
 }
 
-/** A server requires that two addresses are declared. */
+/** The server requires two addresses to be declared. */
 function withFamilies(object: ObjectToWrite): ObjectToWrite {
   const spec = object.spec as { clusterIPs?: readonly string[] } | undefined;
   return (spec?.clusterIPs?.length ?? 0) > 1
@@ -224,7 +224,7 @@ async function everything(): Promise<Map<KindName, readonly KubernetesObject[]>>
   return new Map(await Promise.all(lists));
 }
 
-/** @param isConfigAlone omits the kinds of registries: the server has its own Service */
+/** @param isConfigAlone whether to omit the kinds of registries, because the server has its own Service */
 async function asFiles(isConfigAlone: boolean): Promise<Record<string, string>> {
   const files: Record<string, string> = {};
   for (const [kind, objects] of await everything()) {
@@ -257,7 +257,7 @@ const schemas = {
   RDS: RouteConfigurationSchema,
 } as const;
 
-/** All resources that a proxy requests, as an Envoy does. */
+/** Returns all resources that a proxy requests, like an Envoy. */
 async function servedTo(plane: ControlPlane, node: NodeOfProxy): Promise<Served> {
   const stream = plane.client('ads.listening').sotw();
   const fetchResources = async (type: keyof typeof schemas, resourceNames: string[] = []): Promise<JsonObject[]> => {

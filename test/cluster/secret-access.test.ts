@@ -37,7 +37,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 const accessBy = (server = cluster.client()): SecretAccess => new SecretAccess({ server, log: silentLogger });
 const review = (account: string, access = accessBy()) => access.review(`${cluster.namespace}/${account}`, never);
 
-it('an account has access to Secrets if it may list those of its own namespace', async () => {
+it('an account has access to Secrets if it can list those of its own namespace', async () => {
   const [plain, reader, narrow] = await Promise.all([
     cluster.account(),
     cluster.account({ namespace: [lists] }),
@@ -54,7 +54,7 @@ it('an account has access to Secrets if it may list those of its own namespace',
   expect(await review('nobody')).toEqual({ outcome: 'answered', allowed: false });
 });
 
-it('an access review that is forbidden or gets no response leaves the permission unknown', async () => {
+it('an access review leaves the permission unknown if it is forbidden or gets no response', async () => {
   const account = await cluster.account({ namespace: [lists] });
   const failed = { outcome: 'failed', reason: expect.any(String) };
   expect(await review(account, accessBy(await cluster.clientWith({})))).toEqual(failed);
@@ -78,8 +78,8 @@ function securePlane(): ControlPlane {
 }
 
 /**
- * A gateway of the account requests the Secret.
- * @returns how many resources each response had so far
+ * Requests the Secret as a gateway of the account.
+ * @returns a function that returns the number of resources in each response so far
  */
 async function gateway(plane: ControlPlane, account: string): Promise<() => number[]> {
   const token = await cluster.token(account, 'istio-ca');
@@ -104,7 +104,7 @@ async function gateway(plane: ControlPlane, account: string): Promise<() => numb
   return () => given;
 }
 
-it('a gateway receives a Secret after the API server has confirmed the permission of its account; other accounts receive none', async () => {
+it("a gateway receives a Secret only after the API server has confirmed the permission of the gateway's account", async () => {
   const plane = securePlane();
   await plane.ready();
   const reader = await gateway(plane, await cluster.account({ namespace: [lists] }));
@@ -122,7 +122,7 @@ it('a gateway receives a Secret after the API server has confirmed the permissio
   expect(plane.deviations()).toEqual([]);
 });
 
-it('a tenant with all permissions in its namespace gets a Secret of it that no object refers to', async () => {
+it('a tenant with all permissions in its namespace gets a Secret of that namespace that no object refers to', async () => {
   const plane = securePlane();
   await plane.ready();
   const everything: Rule = { apiGroups: ['*'], resources: ['*'], verbs: ['*'] };

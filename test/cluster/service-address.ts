@@ -1,4 +1,4 @@
-/** The control plane's address for agents, as a Service in a cluster: each connection goes to the first replica that accepts it. */
+/** The control plane's address for agents, like a Service in a cluster: each connection goes to the first replica that accepts it. */
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 

@@ -1,6 +1,6 @@
 /**
- * Statuses of Gateway API objects and Ingresses, written to a real API server by an account with exactly these permissions. Uses its own
- * server, because control planes of other files would write them too.
+ * Statuses of Gateway API objects and Ingresses, written to a real API server by an account with exactly these permissions. Uses a separate server,
+ * because control planes of other files would write them, too.
  */
 
 import { setTimeout as delay } from 'node:timers/promises';
@@ -49,7 +49,7 @@ const rights = (group: string, ...resources: string[]) => ({
 interface Followed {
   /** Watched namespaces (default: all). */
   readonly namespaces?: readonly string[];
-  /** Additional delay of each response of the API server to the status writer. */
+  /** Additional delay of the API server's responses to the status writer. */
   readonly responseDelayMs?: number;
 }
 
@@ -223,7 +223,7 @@ async function writeMesh(front: string): Promise<void> {
 }
 
 describe('Gateway API objects', () => {
-  it('get their status, an updated one after a change, and keep the status of other controllers', async () => {
+  it('get a status that is updated after a change, and keep the status of other controllers', async () => {
     await writeMesh('front');
     await cluster.apply(routes, route('cart', 'cart'));
     // With the defaults of the API.
@@ -251,7 +251,7 @@ describe('Gateway API objects', () => {
     await expectConditions(routes, 'cart', [good(2)[0]!, 'ResolvedRefs False BackendNotFound of 2']);
     const { status } = await read(routes, 'cart');
     expect(status?.parents?.[0]).toEqual(foreign);
-    // It changes when a status does, and not with the generation.
+    // It changes with a status, not with the generation.
     expect(ownParent(status)!.conditions![0]!.lastTransitionTime).toBe(previousConditions[0]!.lastTransitionTime);
     await cluster.apply(routes, { ...route('cart', 'cart', 'elsewhere') });
     await eventually('ours is gone', async () => (await read(routes, 'cart')).status?.parents?.length === 1);
@@ -263,7 +263,7 @@ describe('Gateway API objects', () => {
     expect([failures, warnings, duty.counts.refused]).toEqual([[], [], 0]);
   });
 
-  it('that secure connections to backends get their status, valid or not, beside that of other controllers', async () => {
+  it('for TLS to backends get a status, valid or not, and keep that of other controllers', async () => {
     await writeMesh('secured');
     await cluster.apply(routes, route('secured', 'cart', 'secured'));
     const validation = { hostname: 'cart.test', caCertificateRefs: [{ group: '', kind: 'ConfigMap', name: 'ca' }] };
@@ -288,7 +288,7 @@ describe('Gateway API objects', () => {
     expect([failures, warnings, duty.counts.refused]).toEqual([[], [], 0]);
   });
 
-  it('are not read again for their status: a status write ends before it is processed', async () => {
+  it('are not read again for their status: a status write completes before it is processed', async () => {
     await writeMesh('quiet');
     await cluster.apply(routes, route('quiet', 'cart', 'quiet'));
     const { moved, duty } = await leading(ofGateways);
@@ -302,7 +302,7 @@ describe('Gateway API objects', () => {
     expect(duty.derivations).toBeGreaterThan(0);
   });
 
-  it('get a status again when they return to their old content in a newer generation, and never for an older one', async () => {
+  it('get a new status if a newer generation has the old content, and never a status of an older generation', async () => {
     await writeMesh('again');
     await cluster.apply(routes, route('again', 'cart', 'again'));
     const grants = resourceOf('ReferenceGrant');
@@ -325,12 +325,12 @@ describe('Gateway API objects', () => {
     state.isReading = true;
     readOn();
     await expectConditions(routes, 'again', good(3));
-    // An object without any status counts as changed as well.
+    // An object without a status counts as changed, too.
     await eventually('its generation is known', () => source.snapshot.set.ReferenceGrant[0]?.generation === 3);
   });
 });
 
-it('have messages and reasons that are cut to the limits of the API server', async () => {
+it('status messages and reasons are truncated to the limits of the API server', async () => {
   await writeMesh('long');
   const backendRefs = Array.from({ length: 16 }, (_, index) => ({ name: `n${index}-${'x'.repeat(230)}`, port: 80 }));
   const rules = Array.from({ length: 16 }, () => ({ backendRefs }));
@@ -340,7 +340,7 @@ it('have messages and reasons that are cut to the limits of the API server', asy
   expect([duty.counts.refused, warnings]).toEqual([0, []]);
 });
 
-it('report once that their status is full of entries of other controllers, and lose none of them', async () => {
+it('objects whose status is full of entries of other controllers report this once, and lose no entry', async () => {
   await writeMesh('full');
   await cluster.apply(routes, route('full', 'cart', 'full'));
   const parents = Array.from({ length: 32 }, (_, index) => ({
@@ -360,7 +360,7 @@ it('report once that their status is full of entries of other controllers, and l
   expect((await read(routes, 'full')).status?.parents).toHaveLength(32);
 });
 
-it("delay the status of another namespace's Gateway by a part of the time that 300 routes take", async () => {
+it("the status of 300 routes delays the status of another namespace's Gateway by only a part of its time", async () => {
   const mallory = `mallory-${crypto.randomUUID().slice(0, 8)}`;
   const namespace = {
     method: 'POST',
@@ -396,8 +396,8 @@ it("delay the status of another namespace's Gateway by a part of the time that 3
   expect(duty.counts.written).toBeLessThan(250);
 });
 
-describe('Ingresses of the own class', () => {
-  it('get the address of the gateway, and their status is no configuration change', async () => {
+describe("Ingresses of the control plane's class", () => {
+  it('get the address of the gateway, and their status write is no configuration change', async () => {
     const settings = { ...defaultMeshConfig, ingressService: 'gate' };
     const backend = { service: { name: 'cart', port: { number: 80 } } };
     const ingress = (name: string, of: string): ObjectToWrite => ({

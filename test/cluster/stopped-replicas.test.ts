@@ -1,6 +1,6 @@
 /**
- * Two replicas as programs, each behind a proxy that records its writes. The leader is suspended (SIGSTOP) for longer than its Lease, before,
- * during and after writes, and resumes after the other one has done its work: it starts no write, and no late write takes effect.
+ * Two replicas as programs, each behind a proxy that records its writes. The leader is suspended (SIGSTOP) for longer than its Lease, before, during
+ * and after writes, and resumes after the other one has done the work: it starts no write, and no late write takes effect.
  */
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -19,14 +19,14 @@ const never = new AbortController().signal;
 const lease = 'istio-namespace-controller-election';
 const root = 'istio-ca-root-cert';
 const leaseMs = 3_000;
-/** Difference of clocks that are read at different moments, in milliseconds. */
+/** Maximum difference between clocks that are read at different moments, in milliseconds. */
 const clockSkewMs = 50;
 const replicas = new Replicas(cluster, { SELF_SIGNED_CA_SECRET: 'istio-ca-secret', PILOT_LEASE_DURATION: '3s' });
 const names = ['one', 'two'] as const;
 type Name = (typeof names)[number];
 const proxies = new Map<Name, RecordingProxy>();
 const programs = new Map<Name, Replica>();
-/** More than a replica writes at a time. */
+/** More than a replica writes concurrently. */
 const shops = Array.from({ length: 12 }, (_, index) => `shop-${index}`);
 
 beforeAll(async () => {
@@ -70,7 +70,7 @@ async function deleteAll(but?: string): Promise<void> {
 
 type Moment = 'before writes' | 'in writes' | 'after writes';
 
-/** A replica that loses its Lease by itself this many times in a row cannot keep one. */
+/** A replica that loses its Lease this many times in a row, without being suspended, cannot keep one. */
 const maxBeginnings = 5;
 
 /**
@@ -94,7 +94,7 @@ async function round(moment: Moment, count: number, beginning = 1): Promise<numb
     eventually('it writes, or leads no more', async () => proxy.ofDuties().length > from || !(await leads()), {
       everyMs: 1,
     });
-  // Alternates between a changed and created objects.
+  // Alternates between changed and created objects.
   const changed = moment === 'in writes' && count % 2 === 0 ? shops[(count / 2) % shops.length]! : undefined;
   if (changed !== undefined) {
     await cluster.apply(of.configMaps, {
@@ -106,7 +106,7 @@ async function round(moment: Moment, count: number, beginning = 1): Promise<numb
   await deleteAll(changed);
   if (moment === 'before writes') await new Promise((resolve) => setTimeout(resolve, Math.random() * 60));
   else await writes();
-  // A replica without processor time for the duration of its Lease has lost it by itself.
+  // The replica may have lost its Lease because it had no processor time.
   if (!(await leads())) {
     release.resolve();
     proxy.hold = () => ({});
@@ -148,7 +148,7 @@ async function round(moment: Moment, count: number, beginning = 1): Promise<numb
   }
 }
 
-describe.skipIf(isQuick)('a leading replica that is suspended', () => {
+describe.skipIf(isQuick)('suspended leading replica', () => {
   const rounds = sized({ short: 2, full: 60 });
 
   it(`starts no write when it resumes, and no late write takes effect, in ${rounds} rounds`, async () => {
@@ -160,7 +160,7 @@ describe.skipIf(isQuick)('a leading replica that is suspended', () => {
   }, 3_600_000);
 });
 
-it('a killed replica is succeeded within the duration of its Lease', async () => {
+it('another replica leads within the duration of the Lease after a replica is killed', async () => {
   await eventually('one leads', async () => (await leader()) !== '');
   const first = (await leader()) as Name;
   const other = names.find((name) => name !== first)!;

@@ -1,6 +1,6 @@
 /**
- * A tenant with all permissions in its own namespace creates as much as the API server accepts. The control plane has the memory limit of the
- * Helm chart (two fifths of it in `npm test`): it stays up, starts again, and serves another namespace as before.
+ * A tenant with all permissions in its own namespace creates as much as the API server accepts. The control plane has the Helm chart's memory limit
+ * (two fifths of it in `npm test`): it stays up, restarts, and still serves another namespace.
  */
 
 import { beforeAll, expect, it } from 'vitest';
@@ -22,13 +22,13 @@ const never = new AbortController().signal;
 const victim = 'bank';
 const controlPlane = 'mesh-system';
 const mebibyte = 2 ** 20;
-/** The limit of the chart, or two fifths of it. */
+/** The chart's limit, or two fifths of it. */
 const limitBytes = sized({ short: 400, full: 1_024 }) * mebibyte;
 const replicas = new Replicas(cluster, { POD_NAMESPACE: controlPlane }, limitedTo(limitBytes));
-/** Number of objects of each kind, each of a megabyte or the maximum that the API server accepts. */
+/** Number of objects of each kind, each with a megabyte or the maximum size that the API server accepts. */
 const count = sized({ short: 160, full: 640 });
 
-/** Allowance for the time in which the API server waits for a processor, which is not measured. */
+/** Allowance for the time in which the API server waits for a processor; this is not measured. */
 const slackMs = 500;
 const controllerName = 'istio.io/gateway-controller';
 const classes = resourceOf('GatewayClass');
@@ -80,7 +80,7 @@ async function fill(
 const apiVersion = ({ group, version }: ApiResource): string => (group === '' ? version : `${group}/${version}`);
 
 it(
-  'the control plane stays up, restarts and serves another namespace as before, whatever a tenant creates in its own',
+  'the control plane stays up, restarts and serves other namespaces as before, regardless of what a tenant creates',
   async () => {
     const account = await cluster.account({ namespace: [{ apiGroups: ['*'], resources: ['*'], verbs: ['*'] }] });
     const tenant = cluster.client(await cluster.token(account));
@@ -127,7 +127,7 @@ interface Measures {
   readonly peakMiB: number;
 }
 
-/** How long a change of another namespace takes to reach its proxy and its status, and the peak memory of the program. */
+/** Measures how long a change in another namespace takes to reach its proxy and its status, and the program's peak memory. */
 async function measured({ program, plainPort }: Replica): Promise<Measures> {
   const pids = [program.pid];
   const pushMs = await pushTime(plainPort, pids);
@@ -145,7 +145,7 @@ async function measured({ program, plainPort }: Replica): Promise<Measures> {
   return { pushMs, statusMs, peakMiB: Math.round(peakBytesOf(program.pid) / mebibyte) };
 }
 
-/** The minimum of several attempts, without the time in which the program waited for a processor. */
+/** Returns the minimum of several attempts, without the time in which the program waited for a processor. */
 async function minMs(
   tries: number,
   pids: readonly number[],
@@ -176,7 +176,7 @@ function largeRoute() {
   return { spec: { parentRefs: [{ name: 'edge' }], rules: Array.from({ length: 16 }, () => ({ matches: [match] })) } };
 }
 
-/** How long a change of the victim's endpoints takes to reach its proxy. */
+/** Returns how long a change of the victim's endpoints takes to reach its proxy. */
 async function pushTime(port: number, pids: readonly number[]): Promise<number> {
   const edsName = `outbound|80||ledger.${victim}.svc.cluster.local`;
   const stream = replicas.connect(port, { ip: '10.1.0.9', metadata: { NAMESPACE: victim } });

@@ -26,7 +26,7 @@ it('a service account token for this audience identifies its account, under each
   expect(await reviewOf(token, {}, 'alias')).toEqual(identity);
 });
 
-it('a token for another audience, of another cluster, altered, or of no service account identifies no account', async () => {
+it('a token identifies no account if it is for another audience or cluster, is altered, or is of no service account', async () => {
   const account = await cluster.account();
   const token = await cluster.token(account, 'istio-ca');
   const refused = { failure: expect.any(String) };
@@ -38,7 +38,7 @@ it('a token for another audience, of another cluster, altered, or of no service 
   expect(await reviewOf('a'.repeat(20_000))).toEqual(refused);
 });
 
-it('a token whose account was deleted, or that was revoked by its ID, identifies no account', async () => {
+it('a token identifies no account if the account was deleted or the token was revoked by its ID', async () => {
   const account = await cluster.account();
   const token = await cluster.token(account, 'istio-ca');
   const { jti } = JSON.parse(Buffer.from(token.split('.')[1]!, 'base64url').toString()) as { jti: string };
@@ -49,7 +49,7 @@ it('a token whose account was deleted, or that was revoked by its ID, identifies
   expect(await reviewOf(other)).toEqual({ failure: 'the API server rejected the token (TokenReview)' });
 });
 
-it('a token review that is forbidden or gets no response fails', async () => {
+it('a token review fails if it is forbidden or gets no response', async () => {
   const token = await cluster.token(await cluster.account(), 'istio-ca');
   expect(await reviewOf(token, { server: await cluster.clientWith({}) })).toMatchObject({ isUnavailable: true });
   const server = cluster.client();

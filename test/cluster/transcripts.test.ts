@@ -1,4 +1,4 @@
-/** Log lines of a replica without a lasting error: no warning, and the reviewed lines (test/transcripts). */
+/** Log lines of a replica without a lasting error: no warnings, and the reviewed lines (test/transcripts). */
 
 import { expect, it } from 'vitest';
 import { customResourceDefinitions } from '../../src/discovery/kubernetes/api-resource.ts';
@@ -15,7 +15,7 @@ const ownServer = givenOwnServer();
 const { cluster } = ownServer;
 const replicas = new Replicas(cluster);
 
-it('a start in a cluster, a new CRD, and an API server that is lost and regained log no warning', async () => {
+it('no warning is logged for a start in a cluster, a new CRD, or an API server that is lost and recovers', async () => {
   const api = await faultyProxy(new URL(ownServer.server.url));
   const { program, httpPort } = await replicas.start('one', undefined, { ...cluster.address, url: api.url.href }, [
     '--log_as_json',
@@ -50,7 +50,7 @@ it('a start in a cluster, a new CRD, and an API server that is lost and regained
   expectTranscript('api-server-away', outputs);
 });
 
-it('a CRD without a known version is a warning with the versions', async () => {
+it('a CRD without a known version is logged as a warning with the versions', async () => {
   const { program } = await replicas.start('two', undefined, undefined, ['--log_as_json']);
   await cluster.apply(customResourceDefinitions, definitionOf('EnvoyFilter', ['v9']));
   const warned = await eventually('it is logged', () =>

@@ -1,4 +1,4 @@
-/** The transport with a real API server, for behavior that the scripted server of the unit tests lacks. */
+/** The transport with a real API server, for behavior that the unit tests' scripted server lacks. */
 import { createPrivateKey, randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -82,7 +82,7 @@ describe('a list of an API server', () => {
     expect(found[0]!.metadata).not.toHaveProperty('managedFields');
   });
 
-  it('contains the objects that match its selectors, and only metadata if that is requested', async () => {
+  it('contains the objects that match its selectors, and only metadata if requested', async () => {
     const secrets = resourceOf('Secret');
     await cluster.create(secrets, { metadata: { name: 'release' }, type: 'helm.sh/release.v1', data: { a: 'aGk=' } });
     await cluster.create(secrets, { metadata: { name: 'certificate' }, data: { b: 'aGk=' } });
@@ -109,7 +109,7 @@ describe('a list of an API server', () => {
     },
   );
 
-  it('of pods omits failed ones, and keeps the used fields of the others', async () => {
+  it('of pods omits failed pods, and keeps the used fields of the others', async () => {
     const pods = resourceOf('Pod');
     const spec = {
       containers: [{ name: 'c', image: 'none', ports: [{ name: 'http', containerPort: 80 }] }],
@@ -131,7 +131,7 @@ describe('a list of an API server', () => {
     expect(JSON.stringify(page.items)).not.toContain('image');
   });
 
-  it('contains a pod of the largest size that the server accepts, and all others', async () => {
+  it('contains a pod of the largest accepted size along with all others', async () => {
     const pods = resourceOf('Pod');
     // The store writes `<` as six bytes.
     const args = ['<'.repeat(1_450_000)];
@@ -142,7 +142,7 @@ describe('a list of an API server', () => {
     await cluster.delete(pods, 'large');
   });
 
-  it('that must be newer than the server fails with the cause and a retry delay', async () => {
+  it("fails with the cause and a retry delay if the requested version is newer than the server's", async () => {
     const page = await cluster.admin.list(configMaps, { namespace: cluster.namespace }, never);
     const resourceVersion = (BigInt(page.resourceVersion) + 1_000_000n).toString();
     expect(await failureOf(cluster.admin.list(configMaps, { resourceVersion }, never))).toMatchObject({
@@ -152,7 +152,7 @@ describe('a list of an API server', () => {
 });
 
 describe('a watch of an API server', () => {
-  it('begins with the list, which a bookmark ends, and continues with changes', async () => {
+  it('begins with a list that ends with a bookmark, and continues with changes', async () => {
     await cluster.create(services, { metadata: { name: 'before' }, spec: { ports: [{ port: 80 }] } });
     const { seen, events } = watched(cluster.admin, services, { sendInitialEvents: true });
     await eventually('the initial events end', () => events.some(endsInitialEvents));
@@ -174,12 +174,12 @@ describe('a watch of an API server', () => {
     for (const { object } of events) expect(object).not.toHaveProperty('data');
   });
 
-  it('ends at the timeout of the server without a failure', async () => {
+  it('ends without a failure at the timeout of the server', async () => {
     const { end } = watched(cluster.admin, services, { sendInitialEvents: true, timeoutSeconds: 1 });
     expect((await end).events).toBeGreaterThan(0);
   });
 
-  it('of a version that the store has compacted receives 410, as an event and as a status', async () => {
+  it('receives 410, as an event and as a status, if its version was compacted', async () => {
     const { namespace } = cluster;
     const first = await cluster.create(limitRanges, { metadata: { name: 'old-1' }, spec: { limits: [] } });
     await cluster.create(limitRanges, { metadata: { name: 'old-2' }, spec: { limits: [] } });
@@ -236,7 +236,7 @@ describe('an undefined kind of an API server', () => {
     });
     await eventually('the definition is seen, as metadata', () => definitions.seen().includes(`ADDED routes.${group}`));
 
-    // For a moment after the definition it still returns 404.
+    // For a moment after the definition the server still returns 404.
     const { resourceVersion } = await eventually('it is served', () => cluster.admin.list(routes, options, never));
     const { seen } = watched(cluster.admin, routes, { resourceVersion });
     await cluster.create(routes, { metadata: { name: 'first' }, spec: { host: 'a.example' } });
@@ -247,7 +247,7 @@ describe('an undefined kind of an API server', () => {
 });
 
 describe('the identity of an API client', () => {
-  it('has the permissions of the service account, and no others', async () => {
+  it('has only the permissions of the service account', async () => {
     const rule = { apiGroups: [''], resources: ['configmaps'], verbs: ['list', 'watch'] };
     const client = await cluster.clientWith({ namespace: [rule] });
     const { namespace } = cluster;
@@ -260,7 +260,7 @@ describe('the identity of an API client', () => {
     expect(await failureOf(client.request(write, never))).toMatchObject(forbidden);
   });
 
-  it('is unauthenticated with an expired token, that of a deleted account, or none', async () => {
+  it('is unauthenticated with an expired token, a token of a deleted account, or no token', async () => {
     const account = await cluster.account({
       namespace: [{ apiGroups: [''], resources: ['configmaps'], verbs: ['list'] }],
     });
@@ -284,7 +284,7 @@ describe('the identity of an API client', () => {
     expect(await failureOf(list(token))).toMatchObject(unauthorized);
   });
 
-  it('may be a certificate, or come from a plugin of the kubeconfig', async () => {
+  it('can be a certificate or come from a plugin of the kubeconfig', async () => {
     const { folder, url, ca, adminToken } = cluster.address;
     const issued = loadAuthority(ca, readFileSync(join(folder, 'ca.key'), 'utf8')).issue(['somebody']);
     const base64 = (text: string): string => Buffer.from(text).toString('base64');
@@ -333,7 +333,7 @@ describe('the identity of an API client', () => {
 });
 
 describe('a write to an API server', () => {
-  it('with an older version is a conflict, and changes nothing', async () => {
+  it('is a conflict and changes nothing if its version is outdated', async () => {
     const lease = await cluster.create(leases, { metadata: { name: 'lock' }, spec: { holderIdentity: 'a' } });
     const put = (object: KubernetesObject, holderIdentity: string): Promise<KubernetesObject> =>
       cluster.admin.request(
@@ -350,7 +350,7 @@ describe('a write to an API server', () => {
     expect(await failureOf(again)).toMatchObject({ kind: 'status', code: 409, reason: 'AlreadyExists' });
   });
 
-  it('to the status leaves the rest of the object unchanged', async () => {
+  it('leaves the rest of the object unchanged if it changes the status', async () => {
     const ingresses = resourceOf('Ingress');
     const backend = { service: { name: 'a', port: { number: 80 } } };
     await cluster.create(ingresses, { metadata: { name: 'way-in' }, spec: { defaultBackend: backend } });

@@ -1,6 +1,6 @@
 /**
- * Two replicas of pilot-discovery as programs in a cluster, and real Envoys with agents, all connected to the first replica, which is killed
- * with its streams. Uses its own server.
+ * Two replicas of pilot-discovery as programs in a cluster, and real Envoys with agents, all connected to the first replica, which is killed with its
+ * streams. Uses a separate server.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -25,14 +25,14 @@ const replicas = new Replicas(cluster);
 const folder = mkdtempSync(join(tmpdir(), 'cp-two-replicas-'));
 const proxies = ['client-0', 'client-1'] as const;
 const services = 20;
-/** The documented limit in milliseconds; longer beside ten other processes. */
+/** The documented limit in milliseconds; longer next to ten other processes. */
 const promisedMs = sized({ short: 10_000, full: 3_000 });
 
 interface Agent {
   readonly program: Program;
   readonly adminPort: number;
   readonly statusPort: number;
-  /** Port at which it accepts requests of its application. */
+  /** Port for requests of its application. */
   readonly port: number;
 }
 
@@ -70,7 +70,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** A sidecar that binds one port of the services at loopback. */
+/** A sidecar that binds one of the services' ports at loopback. */
 async function startAgent(name: string, port: number): Promise<Agent> {
   const [adminPort, statusPort] = (await freePorts(2)) as [number, number];
   const args = agentArguments({
@@ -109,7 +109,7 @@ async function received({ adminPort }: Agent): Promise<number> {
   return Number(/: (\d+)/.exec(text)?.[1]);
 }
 
-/** The number of received bytes, after no more arrive. */
+/** The number of received bytes once no more arrive. */
 async function quietBytes(agent: Agent): Promise<number> {
   let bytes = -1;
   await eventually('nothing more is sent', async () => {
@@ -132,7 +132,7 @@ async function responses({ statusPort }: Agent): Promise<number> {
 /** Bytes that HTTP/2 needs to open a connection, plus responses without resources. */
 const emptyResponsesBytes = 2_000;
 
-it('when the replica with all streams is killed, no request fails, and the other one serves the Envoys without resending resources', async () => {
+it('killing the replica with all streams fails no request, and the other replica serves the Envoys without resending resources', async () => {
   expect(address.taken[0]).toBeGreaterThan(0);
   expect(address.taken[1]).toBe(0);
   const initial = await Promise.all(agents.map(quietBytes));

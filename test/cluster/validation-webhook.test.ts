@@ -39,8 +39,8 @@ function started(port: number): ControlPlane {
 }
 
 /**
- * Uses its own revision, because control planes of other files have the same host. As installed by the chart: without `caBundle`, and with
- * the policy Ignore.
+ * Writes the webhook as installed by the chart: without `caBundle`, and with the policy Ignore. Its revision is unique, because control planes of
+ * other files have the same host.
  */
 async function writeWebhook(port: number): Promise<void> {
   const webhook = {
@@ -97,7 +97,7 @@ async function rejectionOf(host: string): Promise<string> {
   );
 }
 
-it('failurePolicy of the validation webhook becomes Fail after an observed rejection, and stays while the webhook is unreachable', async () => {
+it('failurePolicy of the validation webhook becomes Fail after an observed rejection, and remains while the webhook is unreachable', async () => {
   const [port = 0, closedPort = 0] = await freePorts(2);
   const plane = started(port);
   await plane.ready();

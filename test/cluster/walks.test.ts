@@ -1,4 +1,4 @@
-/** The walk of an EndpointSlice event in docs/architecture.md matches the program, with a real API server. */
+/** The walk of an EndpointSlice event in docs/architecture.md matches the program with a real API server. */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -18,7 +18,7 @@ const cluster = givenCluster();
 let inspectorPort: number;
 const folder = mkdtempSync(join(tmpdir(), 'cp-walks-'));
 const traceFile = join(folder, 'discovery.trace');
-/** Runs from sources, because coverage is by file. */
+/** Runs from sources, because coverage is per file. */
 const replicas = new Replicas(cluster, {}, () => ({
   executable: process.execPath,
   args: [`--inspect=127.0.0.1:${inspectorPort}`, join(packageRoot(), 'src/cli/pilot-discovery.ts')],
@@ -71,7 +71,7 @@ function charts(records: readonly TraceRecord[], field: 'to' | 'step'): readonly
   return [...new Set(found)].sort();
 }
 
-it('each file of the documented walk runs for an EndpointSlice event, and four charts take a step', async () => {
+it('an EndpointSlice event runs each file of the documented walk, and causes transitions of four charts', async () => {
   const walk = documentedWalks().find(({ title }) => title === 'EndpointSlice event to EDS')!;
   const replica = await replicas.start('walked', undefined, undefined, ['--trace', traceFile]);
   const name = `outbound|80||web.${cluster.namespace}.svc.cluster.local`;
@@ -98,7 +98,7 @@ it('each file of the documented walk runs for an EndpointSlice event, and four c
     record.kind === 'event' && record.event.type === 'clients.served';
   await eventually('the push is in the trace', () => recordsAfter(lastSeq).some(servedToAll));
   const records = recordsAfter(lastSeq);
-  // `context.built` informs the machine of the program, which ignores it.
+  // `context.built` only informs the program's machine, which ignores it.
   expect(charts(records, 'to')).toEqual(['discovery', 'push', 'push-queue', 'service-registry']);
   expect(charts(records, 'step')).toEqual(['informer-N', 'push', 'push-queue', 'service-registry']);
 }, 120_000);

@@ -1,4 +1,4 @@
-/** Calls the adapter as a conformance harness does. */
+/** Calls the adapter like a conformance harness. */
 import {
   create,
   type DescMessage,

@@ -43,7 +43,7 @@ export class HarnessClient {
   readonly #client: AdsTestClient;
   readonly #variant: Variant;
   readonly #node: string;
-  /** One stream for each service; one for all types when aggregated. */
+  /** One stream per service; when aggregated, one for all types. */
   readonly #streams = new Map<string, SotwStream | DeltaStream>();
   readonly #names = new Map<TypeName, string[]>();
   readonly #versions = new Map<TypeName, string>();

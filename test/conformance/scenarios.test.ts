@@ -40,8 +40,8 @@ class Scenario {
   }
 
   /**
-   * Unsubscribes from all other names and waits until the server has processed it: the request has no response and uses
-   * another connection than the adapter's changes.
+   * Unsubscribes from all other names and waits until the server has processed it: the request has no response and uses a different connection from
+   * the adapter's changes.
    */
   async keepOnly(type: TypeName, names: string[]): Promise<void> {
     if (names.length === 0) this.client.unsubscribeFromAll(type);
@@ -110,7 +110,7 @@ describe.concurrent.each(variants.map((variant) => [variant.name, variant] as co
       await expectNoMore(s, type);
     });
 
-    test('a missing resource is pushed when it is added, also under the same version', async ({ begin }) => {
+    test('a missing resource is pushed when it is added, even under the same version', async ({ begin }) => {
       const s = await begin(variant);
       await s.adapter.setState('v1', { [type]: ['A'] });
       s.client.subscribe(type, ['A', 'B']);
@@ -120,7 +120,7 @@ describe.concurrent.each(variants.map((variant) => [variant.name, variant] as co
       await expectNoMore(s, type);
     });
 
-    test('a node without a state is served as soon as it has one', async ({ begin }) => {
+    test('a node without a state is served as soon as the state is set', async ({ begin }) => {
       const s = await begin(variant);
       s.client.subscribe(type, ['A']);
       expect(await s.client.unexpected(type)).toEqual([]);
@@ -139,7 +139,7 @@ describe.concurrent.each(variants.map((variant) => [variant.name, variant] as co
       await expectNoMore(s, type);
     });
 
-    test('a client that unsubscribed from a resource gets no changes of it, and still gets those of the others', async ({
+    test('a client that unsubscribes from a resource gets no changes of it, but still gets those of other resources', async ({
       begin,
     }) => {
       const s = await begin(variant);
@@ -155,7 +155,7 @@ describe.concurrent.each(variants.map((variant) => [variant.name, variant] as co
       await expectNoMore(s, type);
     });
 
-    test('a client that unsubscribed from all resources gets no responses', async ({ begin }) => {
+    test('a client that unsubscribes from all resources gets no responses', async ({ begin }) => {
       const s = await begin(variant);
       await s.adapter.setState('v1', { [type]: ['A', 'B'] });
       s.client.subscribe(type, ['A', 'B']);
@@ -166,7 +166,7 @@ describe.concurrent.each(variants.map((variant) => [variant.name, variant] as co
       await expectNoMore(s, type);
     });
 
-    test('an unsubscription directly after an update takes precedence', async ({ begin }) => {
+    test('an unsubscription directly after an update has precedence', async ({ begin }) => {
       for (;;) {
         const s = await begin(variant);
         await s.adapter.setState('v1', { [type]: ['A'] });
@@ -290,7 +290,7 @@ describe.concurrent.each(variants.map((variant) => [variant.name, variant] as co
     for (const type of types) await expectNoMore(s, type);
   });
 
-  test('two streams of one node are both served', async ({ begin }) => {
+  test('two streams of the same node are both served', async ({ begin }) => {
     const s = await begin(variant);
     await s.adapter.setState('v1', { CDS: ['A'] });
     const other = s.anotherClient();

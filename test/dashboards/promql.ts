@@ -1,4 +1,4 @@
-/** Prometheus' own parser and query engine, for metrics pages that a test has scraped. */
+/** Prometheus's own parser and query engine, for metrics pages that a test has scraped. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
@@ -24,7 +24,7 @@ export interface Evaluation {
   readonly ruleErrors: readonly string[];
 }
 
-/** @throws Error if a page is not in Prometheus' format, or has a series twice */
+/** @throws Error if a page is not in Prometheus's format, or has a duplicate series */
 export async function evaluate(order: {
   readonly scrapes: readonly Scrape[];
   readonly queries: readonly string[];

@@ -92,7 +92,7 @@ async function outageFindings(mesh: ConsulMesh): Promise<CheckFinding[]> {
   return [finding('failed requests while Consul restarts', textOf(Object.fromEntries(failed)) || 'none', 'none')];
 }
 
-/** Sends requests, four at a time. @returns number of responses of each version, and of each failure */
+/** Sends requests, four at a time. @returns the number of responses by version or failure */
 async function countResponses(mesh: ConsulMesh, times: number): Promise<Record<string, number>> {
   const counts: Record<string, number> = {};
   let left = times;

@@ -106,7 +106,7 @@ async function restartFindings(mesh: PodMesh, progress: Progress): Promise<Check
       });
       progress(`  ${findings.at(-1)!.check} ${findings.at(-1)!.seen}`);
     }
-    // The superseded Envoys exit during this time.
+    // The superseded Envoys exit within this time.
     await sleep(3_000);
     const report = await load.stop();
     return [...findings, noFailures('requests during the restart', report), shareFinding(report)];

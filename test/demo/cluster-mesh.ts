@@ -1,6 +1,6 @@
 /**
- * A bare Kubernetes cluster of one real node, turned into a mesh by the commands that a user types: the images of `deploy/image`, Helm, kubectl.
- * No registry is contacted.
+ * A bare Kubernetes cluster of one real node, which the commands of a user turn into a mesh: the images of `deploy/image`, Helm, kubectl. No registry
+ * is contacted.
  */
 import { execFileSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
@@ -219,7 +219,7 @@ export class ClusterMesh {
     return program;
   }
 
-  /** Removes applications and control plane as a user does. @returns leftovers in the cluster */
+  /** Removes applications and control plane like a user. @returns leftovers in the cluster */
   async uninstall(): Promise<string> {
     const { terminal } = this;
     terminal.comment('Remove the mesh');

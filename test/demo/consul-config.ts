@@ -38,7 +38,7 @@ spec:
   return [route, ...machines.map((machine) => sidecarOf(machine, stockPort))].join('---\n');
 }
 
-/** No connections are intercepted: the proxy listens at the address of its machine. Only `shop` calls another service. */
+/** No connections are intercepted: the proxy listens at its machine's address. Only `shop` calls another service. */
 function sidecarOf({ name, version, address, port, applicationPort }: VirtualMachine, stockPort: number): string {
   const egress =
     name === 'shop'

@@ -132,7 +132,7 @@ export class ConsulMesh {
     return response.ok ? body.trim() : `status ${response.status}`;
   }
 
-  /** @returns the program that has exited, so that no response can be expected */
+  /** @returns the program that has exited, if any, so that no response can be expected */
   hopeless(): string | undefined {
     return this.#programs.map((program) => program.hopeless()).find(Boolean);
   }

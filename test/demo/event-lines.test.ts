@@ -28,7 +28,7 @@ test('a new actor has a line with its initial state', () => {
   expect(line).toMatch(/epoch-1 +starts → preparing +\(start\)$/);
 });
 
-test('a change of parallel regions lists only the changed ones', () => {
+test('a change of parallel regions lists only the changed regions', () => {
   const [line] = linesOf({
     kind: 'transition',
     actor: 'push',

@@ -49,12 +49,12 @@ export function formatFindings(findings: readonly CheckFinding[]): string {
   return [...lines, '', ...details, summary].join('\n');
 }
 
-/** For example `312 ms` or `1.5 s`. */
+/** Formats a duration, such as `312 ms` or `1.5 s`. */
 export function duration(ms: number): string {
   return ms < 1_000 ? `${Math.round(ms)} ms` : `${(ms / 1_000).toFixed(1)} s`;
 }
 
-/** For example `12.3 %`. */
+/** Formats a percentage, such as `12.3 %`. */
 export function percent(share: number): string {
   return `${(share * 100).toFixed(1)} %`;
 }

@@ -114,11 +114,10 @@ async function restartByCertificate(mesh: Mesh, load: LoadRun, check: string): P
     { everyMs: 20 },
   );
   const servedAfterMs = performance.now() - startedAt;
-  // Envoy gets these files from its agent at once. If their directory is also in --watchCerts, the agent restarts Envoy
-  // as well.
+  // Envoy gets these files from its agent immediately. If their directory is also in --watchCerts, the agent also restarts Envoy.
   const { epoch } = await newerLiveEnvoy(mesh, previous);
   await waitForOneEnvoy(mesh);
-  // The clients have seen it, too, and the old Envoy has exited: a new connection gets the new certificate.
+  // The clients have received it, too, and the old Envoy has exited: a new connection gets the new certificate.
   const newest = (await load.report()).certificates.toSorted((a, b) => a.lastSeenMs - b.lastSeenMs).at(-1);
   const ok = newest?.serialNumber === serialNumber && epoch === previous.epoch + 1;
   const seen = `${duration(servedAfterMs)}, epoch ${epoch}`;

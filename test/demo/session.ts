@@ -30,7 +30,7 @@ export async function runWithMesh(mesh: StartedMesh, run: () => Promise<number>)
   return exitCode;
 }
 
-/** Resolves at the first signal to stop. A second signal kills all started programs and exits at once. */
+/** Resolves at the first signal to stop. A second signal kills all started programs and exits immediately. */
 export function interruption(): Promise<undefined> & { seen: boolean } {
   const { promise, resolve } = Promise.withResolvers<undefined>();
   const interrupted = Object.assign(promise, { seen: false });

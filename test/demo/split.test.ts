@@ -23,7 +23,7 @@ const reportOf = (...timeline: TimelineSlice[]): LoadReport => ({
 
 const change = { version: 'v2', changedAtMs: 120, previousShare: 0.1, after: 0.8 };
 
-test('a share is computed from the responses between two times', () => {
+test('a share is calculated from the responses between two times', () => {
   const report = reportOf(slice(0, 100, 0), slice(50, 30, 10), slice(100, 0, 100));
   expect(shareBetween(report, 'v2', 50, 100)).toEqual({ share: 0.25, responses: 40 });
 });
@@ -44,6 +44,6 @@ test('a slice with few responses is ignored', () => {
   expect(appliesAfterMs(report, change)).toBe(80);
 });
 
-test('a split that never applies has no time', () => {
+test('a split that never applies has no time of application', () => {
   expect(appliesAfterMs(reportOf(slice(150, 4, 16), slice(200, 18, 2)), change)).toBeUndefined();
 });

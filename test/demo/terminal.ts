@@ -1,4 +1,4 @@
-/** Runs commands as a user types them: prints each command before it runs, and its output. */
+/** Runs commands like a user: prints each command before it runs, and its output. */
 import { createHash } from 'node:crypto';
 import { delimiter, join } from 'node:path';
 import { execa } from 'execa';

@@ -38,7 +38,7 @@ const timesInAll = (agent: ContainedAgent, event: string, times = timesSent): nu
   tracesIn(agent).reduce((sum, trace) => sum + times(trace, event), 0);
 
 /**
- * Waits until one agent is left.
+ * Waits until only one agent remains.
  * @returns the agent that took over
  */
 async function replaced(
@@ -123,7 +123,7 @@ test(`${times} newer agents replace the previous one under load and hot restart 
   expect(code, output).toBe(0);
 });
 
-test(`a hot restart requested at ${orders} moments of agent replacements starts once and fails no request`, async () => {
+test(`a hot restart requested at ${orders} moments of agent replacements starts only once and fails no request`, async () => {
   const { agent, load } = await agentUnderLoad();
   const begun = (): number => timesInAll(agent, 'supervisor.restart');
   for (let order = 0; order < orders; order++) {
@@ -164,7 +164,7 @@ test(`a hot restart requested at ${orders} moments of agent replacements starts 
   expect(code, output).toBe(0);
 });
 
-test(`SIGUSR2 at ${instants} instants after a hand-over starts a third agent or logs the reason why it does not`, async () => {
+test(`SIGUSR2 at ${instants} instants after a hand-over starts a third agent or logs why it does not`, async () => {
   const agent = await readyAgent([], { env });
   const { program } = agent.container;
   const envoys = envoysIn(agent);
@@ -198,7 +198,7 @@ test(`SIGUSR2 at ${instants} instants after a hand-over starts a third agent or 
   expect(await endOf(agent)).toEqual({ code: 0, signal: null });
 });
 
-test('the older agent kills a newer agent that hangs, and keeps managing the running Envoys', async () => {
+test('the older agent kills a hanging newer agent, and continues to manage the running Envoys', async () => {
   const agent = await readyAgent([], { env });
   const envoys = envoysIn(agent);
   const ready = (): number => timesInAll(agent, 'successor.ready');
@@ -234,7 +234,7 @@ test('the older agent kills a newer agent that hangs, and keeps managing the run
   expect(await endOf(agent)).toEqual({ code: 0, signal: null });
 });
 
-test('an older agent that was suspended while the newer one took over exits as soon as it resumes', async () => {
+test('an older agent that is suspended while a newer one takes over exits as soon as it resumes', async () => {
   const agent = await readyAgent([], { env });
   const envoys = envoysIn(agent);
   const sent = (event: string): number => timesInAll(agent, event);
@@ -268,7 +268,7 @@ test('an older agent that was suspended while the newer one took over exits as s
 
 /**
  * Suspends a process.
- * @returns false if the process has exited
+ * @returns false if the process had exited
  */
 async function stops({ container }: ContainedAgent, pid: number): Promise<boolean> {
   try {
@@ -284,7 +284,7 @@ async function stops({ container }: ContainedAgent, pid: number): Promise<boolea
   return state === 'T';
 }
 
-test('a newer agent that takes over before the successor of a killed agent manages the running Envoys alone', async () => {
+test('a newer agent manages the running Envoys without the successor of a killed agent if it takes over first', async () => {
   const agent = await readyAgent([], { env });
   const envoys = envoysIn(agent);
   const { lines } = agent.container.program;
@@ -311,7 +311,7 @@ test('a newer agent that takes over before the successor of a killed agent manag
     expect(envoysIn(agent)).toEqual(envoys);
     return isTaken;
   };
-  // On a busy machine the slow agent may be suspended during its take-over. Then it has taken over, or no agent has.
+  // Retries, because a busy machine may suspend the slow agent only during its take-over.
   await eventually('the newer one was quicker', isQuicker);
   await restartHot(agent);
   agent.container.signal('SIGTERM');
@@ -345,14 +345,14 @@ signal.pause()`,
   return program;
 }
 
-test('the next agents keep the same Envoy while another process occupies the name of the base ID', async () => {
+test('subsequent agents keep the same Envoy while another process occupies the name of the base ID', async () => {
   const agent = await readyAgent([], { env });
   const envoys = envoysIn(agent);
   const baseIds = readdirSync(join(agent.container.cwd, 'run')).flatMap(
     (name) => /^base-id-(\d+)$/.exec(name)?.[1] ?? [],
   );
   const thief = await startForeignProcess(baseIds);
-  // A newer agent starts as soon as the older one has handed over, and may take over first.
+  // A newer agent starts as soon as the older one has handed over, and might take over first.
   await replaced(agent, async () => {
     process.kill(nodesIn(agent)[0]!, 'SIGKILL');
     await thief.line(/took/);

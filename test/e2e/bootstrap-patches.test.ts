@@ -33,7 +33,7 @@ beforeAll(async () => {
 
 afterAll(() => conclude(mesh));
 
-/** Epoch and clusters that the serving Envoy reports. */
+/** Epoch, clusters and flush interval that the serving Envoy reports. */
 async function inForce({ adminPort } = agent): Promise<{ epoch: number; clusters: string[]; flush: string }> {
   const response = await fetch(`http://127.0.0.1:${adminPort}/config_dump`);
   type Bootstrap = { static_resources: { clusters: { name: string }[] }; stats_flush_interval: string };
@@ -44,7 +44,7 @@ async function inForce({ adminPort } = agent): Promise<{ epoch: number; clusters
   return { epoch, clusters: statics.clusters.map(({ name }) => name), flush };
 }
 
-test('§8.9 BOOTSTRAP: the agent waits for the control plane, then starts and hot restarts Envoy with the patched bootstrap', async () => {
+test('the agent waits for the control plane, then starts and hot restarts Envoy with the patched bootstrap (agent §8.9 BOOTSTRAP)', async () => {
   await eventually('the agent asks', () => linesOf(agent.program.lines, 'patches.unavailable').length > 0);
   await mesh!.startDiscovery();
   await mesh!.waitForAgent(agent);

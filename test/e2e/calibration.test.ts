@@ -1,6 +1,6 @@
 /**
- * Runs the same scenarios with the simulated Envoy and the real one: the order of events and the exits must be the same. A model that is broken on
- * purpose must be detected.
+ * Runs the same scenarios with the simulated Envoy and the real one: the order of events and the exits must be the same. A deliberately broken model
+ * must be detected.
  */
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
@@ -12,11 +12,11 @@ import { scenarios } from '../calibration/scenarios.ts';
 import { runOnModel } from '../calibration/simulated-run.ts';
 import { leftovers } from '../harness/host-processes.ts';
 
-/** Scenarios that run at the same time; most of them wait most of the time. */
+/** Number of parallel scenarios; most of them wait most of the time. */
 const sideBySide = 8;
 /**
- * Scenarios have time limits, which an Envoy on a busy machine may exceed. A scenario that deviates is repeated alone; a wrong model deviates each
- * time.
+ * Scenarios have time limits, which an Envoy on a busy machine may exceed. A deviating scenario is repeated without others; a wrong model deviates
+ * each time.
  */
 const maxRepetitions = 4;
 
@@ -73,8 +73,8 @@ const effects = envoyOnHost.implementations.actions as unknown as Record<string,
 const withEffect = (name: string, effect: Effect): typeof envoyOnHost =>
   envoyOnHost.provide({ actions: { [name]: effect } } as never);
 
-describe('the calibration detects a model of Envoy', () => {
-  // XState's development build warns about events that reach an Envoy which has exited: broken models exit at wrong times.
+describe('calibration with an incorrect model of Envoy', () => {
+  // Broken models exit at wrong times, and XState's development build warns about events for an exited Envoy.
   beforeAll(() => {
     vi.spyOn(console, 'warn').mockImplementation(() => {});
   });
@@ -86,11 +86,11 @@ describe('the calibration detects a model of Envoy', () => {
   const ofTheProbe = new Set(['beginHoldBack', 'endHoldBack']);
   const ofEnvoys = Object.keys(effects).filter((name) => !ofTheProbe.has(name));
 
-  test.each(ofEnvoys)('that omits the action "%s"', (name) => {
+  test.each(ofEnvoys)('detects that the model omits the action "%s"', (name) => {
     expect(noticed(withEffect(name, () => {}))).not.toEqual([]);
   });
 
-  test('in which a child that is not live exits without its parent (fact 3)', () => {
+  test('detects that a child that is not live exits without its parent (fact 3)', () => {
     const sendsParentAwayWhenLive: Effect = (actor) => {
       if (!actor.self.getSnapshot().matches('initializing')) effects.sendParentAway!(actor);
     };
@@ -108,7 +108,7 @@ describe('the calibration detects a model of Envoy', () => {
       { refusedByParent: true },
       { refusedByParent: false },
     ],
-  ])('in which %s', (_, usual, wrong) => {
+  ])('detects that %s', (_, usual, wrong) => {
     const leavesWrong: Effect = (actor, params) => {
       const { end } = params as { end: object };
       const isUsual = Object.entries(usual).every(([key, value]) => (end as Record<string, unknown>)[key] === value);
@@ -122,7 +122,7 @@ describe('the calibration detects a model of Envoy', () => {
     ['parentShutdown', 20_000],
     ['tenTries', 1_000],
     ['tenTries', 20_000],
-  ])('whose delay %s takes %d ms', (delay, ms) => {
+  ])('detects that the delay %s takes %d ms', (delay, ms) => {
     expect(noticed(envoyOnHost.provide({ delays: { [delay]: ms } } as never))).not.toEqual([]);
   });
 });

@@ -32,7 +32,7 @@ const changeKinds: readonly ChangeKind[] = [
   ...sized({ short: [], full: switchingKinds }),
 ];
 
-/** A run with its own mesh. All proxies have the same latency, or each has another one. */
+/** A run with a separate mesh. All proxies have the same latency, or each has a different one. */
 interface Part {
   readonly name: string;
   readonly proxies: readonly Proxy[];
@@ -79,7 +79,7 @@ const parts = sized<readonly Part[]>({
   ],
 });
 
-/** A busy machine needs a multiple of the time of a quiet one. */
+/** A busy machine needs a multiple of a quiet machine's time. */
 const maxMs = sized({ short: 600_000, full: 1_500_000 });
 
 const changesOfWindow = 10;
@@ -136,7 +136,7 @@ const totalOf = ({ byName }: LoadReport, kind: string): number =>
     .filter(([name]) => kindOf(name).name === kind)
     .reduce((sum, [, { total }]) => sum + total, 0);
 
-/** The status of the first response of a listener, requested as soon as it accepts connections. */
+/** Returns the status of a listener's first response, requested as soon as it accepts connections. */
 async function firstResponse(port: number, host: string): Promise<number> {
   return eventually(
     `port ${port} accepts connections`,
@@ -199,7 +199,7 @@ test.each(parts.filter((_, index) => isOfThisRun(index)).map((part) => [part.nam
       });
     }
     let report = await load.report();
-    // Requests may still fail until the last changes are acknowledged.
+    // Requests can still fail until the last changes are acknowledged.
     await windows.measure(0, async () => {
       await mesh.settle();
       report = await load.stop();
@@ -238,7 +238,7 @@ test.each(parts.filter((_, index) => isOfThisRun(index)).map((part) => [part.nam
 );
 
 test.runIf(isOfThisRun(parts.length))(
-  'with make before break disabled, the same changes fail requests and close connections',
+  'the same changes fail requests and close connections if make before break is disabled',
   async () => {
     const mesh = await start({
       kinds: changeKinds,
@@ -246,7 +246,7 @@ test.runIf(isOfThisRun(parts.length))(
       env: { PILOT_XDS_MAKE_BEFORE_BREAK_TIMEOUT: '0' },
     });
     const load = await mesh.startLoad({ pauseMs: 10, maxDurationMs: 600_000 });
-    // An outage lasts for a few round trips, so a request may miss it. The long form waits for a failure of each kind.
+    // An outage lasts for a few round trips, so requests might miss it. The long form waits for a failure of each kind.
     const lossy = changeKinds.filter(({ isLossy = true }) => isLossy);
     const expected = sized({ short: ['requests', 'connections'], full: lossy.map(({ name }) => name) });
     const report = await eventually(`these fail: ${expected.join(', ')}`, async () => {

@@ -7,7 +7,7 @@ import { sized } from '../harness/size-of-run.ts';
 
 const minutes = sized({ short: '0.1', full: '0.4' });
 
-test('a few seconds of churn lose no update and send no proxy an update that does not affect it', async () => {
+test('a few seconds of churn lose no update and send proxies only updates that affect them', async () => {
   const churn = Program.run('churn', process.execPath, {
     args: [
       join(packageRoot(), 'test/churn/churn.ts'),

@@ -111,7 +111,7 @@ async function secondsLeft(): Promise<number> {
   return Number(/^istio_agent_cert_expiry_seconds\{.*default.*\} (\S+)$/m.exec(text)?.[1]);
 }
 
-test('a certificate that expires by a clock step makes the proxy unready and is renewed without a restart', async () => {
+test('a certificate that expires due to a clock step makes the proxy unready and is renewed without a restart', async () => {
   await eventually('the proxy is ready', isReady);
   expect(await secondsLeft()).toBeGreaterThan(20 * 3_600);
   writeFileSync(join(root, 'ahead'), String(30 * hourMs));

@@ -31,7 +31,7 @@ const maxDeletionMs = 300;
 const maxEmptiedMs = 2_000;
 const debounceMs = 100;
 
-/** Each poll costs processor time of this process, which counts. */
+/** A poll uses this process's processor time, which counts. */
 const pollIntervalMs = 25;
 
 /** Milliseconds of processor time of a process since its start; for this process, only its main thread (no compilation, no garbage collection). */
@@ -54,7 +54,7 @@ it.skipIf(sized({ short: true, full: false })).each([
   ['sotw', 300],
   ['delta', 150],
 ] as const)(
-  'over %s, Envoy applies a change of one object among many within %d ms, and deletions within 300 ms',
+  'Envoy applies a change of one object among many over %s within %d ms, and deletions within 300 ms',
   async (protocol, limitMs) => {
     const directory = mkdtempSync(join(tmpdir(), 'config-source-'));
     const binary = join(directory, 'source');
@@ -80,7 +80,7 @@ it.skipIf(sized({ short: true, full: false })).each([
     const has = async (cluster: string): Promise<boolean> =>
       (await envoy.admin('/clusters')).includes(`outbound|${cluster}||e7.example.com`);
     const pids = [process.pid, source.pid!, envoy.pid];
-    /** Milliseconds from the command until Envoy applies it. */
+    /** Runs a command; returns the milliseconds until Envoy has applied it. */
     const took = async (command: string, done: () => Promise<boolean>): Promise<number> => {
       const cpu = pids.map(cpuMs);
       const begun = performance.now();

@@ -19,7 +19,7 @@ async function endsInOrder(agent: ContainedAgent): Promise<void> {
   expect(await endOf(agent)).toEqual({ code: 0, signal: null });
 }
 
-/** Output of an agent that does not start: at most a paragraph, immediately, and without a stack. */
+/** Returns the output of an agent that does not start: at most a paragraph, immediately, and without a stack. */
 async function refusal(...args: Parameters<typeof startAgent>): Promise<string> {
   const agent = await startAgent(...args);
   expect(await endOf(agent)).toEqual({ code: 255, signal: null });
@@ -34,7 +34,7 @@ describe('an agent with a read-only root and a read-only /tmp', () => {
   test.each<[string, ContainedAgentOptions]>([
     ['root', {}],
     ['another user without a home directory', { uid: 1337, env: withoutHome }],
-  ])('with its own bootstrap needs only --runDir (%s)', async (_, options) => {
+  ])('needs only --runDir if it has its own bootstrap (%s)', async (_, options) => {
     const flags = ['--customConfigFile', '$FOLDER/admin-only.json', '--runDir', '$FOLDER/rw/run'];
     const agent = await readyAgent(flags, { ...options, bare: true, prepare: readOnly });
     agent.container.signal('SIGHUP');
@@ -42,7 +42,7 @@ describe('an agent with a read-only root and a read-only /tmp', () => {
     await endsInOrder(agent);
   });
 
-  test('generates the bootstrap with --runDir and --configPath, and Envoy validates and uses it', async () => {
+  test('generates a bootstrap with --runDir and --configPath that Envoy validates and uses', async () => {
     const flags = [
       '--runDir',
       '$FOLDER/rw/run',
@@ -59,14 +59,14 @@ describe('an agent with a read-only root and a read-only /tmp', () => {
     await endsInOrder(agent);
   });
 
-  test('reports the missing --runDir immediately if both flags are absent', async () => {
+  test('reports the missing --runDir immediately if both flags are missing', async () => {
     const flags = ['--discoveryAddress', '127.0.0.1:1', '--controlPlaneAuthPolicy', 'NONE'];
     expect(await refusal(flags, { bare: true, prepare: readOnly })).toMatch(
       /(run directory|folder):? .*EROFS.*--runDir/s,
     );
   });
 
-  test('reports a missing --configPath alone', async () => {
+  test('reports a missing --configPath if only this flag is missing', async () => {
     const flags = [
       '--runDir',
       '$FOLDER/rw/run',
@@ -86,14 +86,14 @@ test('the agent immediately reports a bootstrap that its user cannot read', asyn
   );
 });
 
-test('the agent uses a run directory that belongs to root and is writable for its group, such as an emptyDir with an fsGroup', async () => {
+test('the agent uses a run directory that is owned by root and writable for its group, such as an emptyDir with an fsGroup', async () => {
   const flags = ['--customConfigFile', '$FOLDER/admin-only.json', '--runDir', '$FOLDER/rw'];
   const prepare = ['mount -t tmpfs -o mode=2775,gid=1337 none "$FOLDER/rw"'];
   await endsInOrder(await readyAgent(flags, { bare: true, uid: 1337, env: withoutHome, prepare }));
 });
 
 // Issue 33, item 13.
-test('the agent starts despite a directory of another user at the default run directory, and logs it once', async () => {
+test('the agent starts although the default run directory belongs to another user, and logs this once', async () => {
   const usual = '/run/tmp/chartpilot-1337';
   const prepare = [
     'mount -t tmpfs -o mode=755 none /run',
@@ -110,7 +110,7 @@ test('the agent starts despite a directory of another user at the default run di
   await endsInOrder(agent);
 });
 
-describe('the agent with shared memory', () => {
+describe('the agent with unusable shared memory', () => {
   const problems: [string, string[], RegExp][] = [
     ['missing', ['mount -t tmpfs none /dev'], /\/dev\/shm.*ENOENT/],
     ['read-only', ['mount -t tmpfs -o ro none /dev/shm'], /\/dev\/shm.*EROFS/],
@@ -130,7 +130,7 @@ describe('the agent with shared memory', () => {
   const flags = ['--runDir', '$FOLDER/rw/run'];
   const writable = 'chmod 777 "$FOLDER/rw"';
 
-  test.each(problems)('that is %s reports the error before it starts Envoy', async (problem, prepare, expected) => {
+  test.each(problems)('reports that shared memory is %s before it starts Envoy', async (problem, prepare, expected) => {
     const messages = await refusal([...flags, '--customConfigFile', '$FOLDER/admin-only.json'], {
       ...user(problem),
       bare: true,
@@ -141,7 +141,7 @@ describe('the agent with shared memory', () => {
     expect(messages).toContain('emptyDir with medium Memory');
   });
 
-  test.each(problems)('that is %s starts Envoy with --hotRestart off', async (problem, prepare) => {
+  test.each(problems)('starts Envoy with --hotRestart off if shared memory is %s', async (problem, prepare) => {
     const agent = await readyAgent([...flags, '--customConfigFile', '$FOLDER/admin-only.json', '--hotRestart', 'off'], {
       ...user(problem),
       bare: true,

@@ -34,7 +34,7 @@ async function stat({ adminPort }: AgentProgram, name: string): Promise<number> 
 
 const received = (agent: AgentProgram): Promise<number> => stat(agent, 'cluster.xds-grpc;.upstream_cx_rx_bytes_total');
 
-/** The number of received bytes, after no more arrive. */
+/** The number of received bytes once no more arrive. */
 async function quietBytes(agent: AgentProgram): Promise<number> {
   let bytes = -1;
   await eventually('nothing more is sent', async () => {
@@ -56,8 +56,8 @@ const accepts = (port: number): Promise<boolean> =>
 /** Bytes that HTTP/2 needs to open a connection, plus responses without resources. */
 const emptyResponsesBytes = 2_000;
 /**
- * Limit from a ready control plane to its first response. Up to 1.5 s of the agent's pause may remain; the rest is short only on a quiet machine.
- * test/model/xds-proxy.test.ts checks without a clock that pauses stop growing.
+ * Maximum time from a ready control plane to its first response. Up to 1.5 s of the agent's backoff may remain; the rest is short only on a quiet
+ * machine. test/model/xds-proxy.test.ts checks without a clock that the backoff stops growing.
  */
 const backLimitMs = sized({ short: 10_000, full: 2_000 });
 
@@ -81,7 +81,7 @@ test(`killing the control plane ${kills} times fails no request, and the streams
     const { program, httpPort } = mesh.discovery!;
     process.kill(program.pid, 'SIGKILL');
     await program.exited;
-    // Some outages last long enough for pauses to grow.
+    // Some outages last long enough for the backoff to grow.
     await sleep(kill % 3 === 2 ? 4_000 : 200);
     const responsesBefore = await Promise.all(agents.map(responses));
     const starting = mesh.startDiscovery();

@@ -16,7 +16,7 @@ let mesh: Mesh;
 
 const crashes = sized({ short: 5, full: 10 });
 
-/** Agents that share a run directory remove files of exited ones, including those of tests that run in parallel. */
+/** Agents that share a run directory remove files of exited agents, including those of parallel tests. */
 const runDirectory = mkdtempSync(join(tmpdir(), 'chartpilot-run-'));
 
 beforeAll(async () => {
@@ -39,7 +39,7 @@ async function soleEnvoy(agent: AgentProgram): Promise<number> {
   return envoy.pid;
 }
 
-test(`after kill -9 of the only Envoy, its successor serves within a second (median of ${crashes})`, async () => {
+test(`a successor serves within a second after kill -9 of the only Envoy (median of ${crashes})`, async () => {
   const downMs: number[] = [];
   for (let crash = 0; crash < crashes; crash++) {
     // A new certificate resets the retry budget, so each crash starts with a full one.
@@ -62,7 +62,7 @@ test(`after kill -9 of the only Envoy, its successor serves within a second (med
   expect(median(downMs)).toBeLessThan(1_000);
 });
 
-test('no Envoy remains after kill -9 of the agent, and the next agent removes the remaining files', async () => {
+test('no Envoy remains after kill -9 of the agent, and the next agent removes leftover files', async () => {
   const { program } = mesh.gateway!;
   const envoys = mesh.envoysOf(mesh.gateway!);
   expect(envoys.length).toBeGreaterThan(0);

@@ -1,5 +1,5 @@
 /**
- * Istio's and chartpilot's dashboards in a live mesh: pods with sidecars, HTTP and TCP, mutual TLS and plaintext. Prometheus' own engine evaluates
+ * Istio's and chartpilot's dashboards in a live mesh: pods with sidecars, HTTP and TCP, mutual TLS and plaintext. Prometheus's own engine evaluates
  * the queries (`test/dashboards/promql/`). Only in the long form: `CHARTPILOT_TESTS=full`.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
@@ -92,7 +92,7 @@ function changeConfiguration(): void {
 }
 
 const variables: Readonly<Record<string, string>> = { __rate_interval: '1m', qrep: 'destination' };
-/** A variable matches all values, as when "All" is selected in Grafana. */
+/** A variable matches all values, like "All" in Grafana. */
 const filled = (query: string): string => query.replace(/\$(\w+)/g, (_, name: string) => variables[name] ?? '.*');
 
 async function resultsOf(queries: readonly string[]): Promise<readonly QueryResult[]> {
@@ -151,7 +151,7 @@ describe.runIf(isFull)('dashboards in a mesh under load', () => {
     await mesh?.stop();
   });
 
-  test("at least 90 % of the queries of Istio's dashboards have data, and only expected panels have none", async () => {
+  test("have data for at least 90 % of the queries of Istio's dashboards, and only expected panels are empty", async () => {
     const queries = istioQueries();
     const results = await resultsOf(queries.map(({ query }) => query));
     const failed = results.flatMap(({ error }, place) =>
@@ -166,7 +166,7 @@ describe.runIf(isFull)('dashboards in a mesh under load', () => {
     expect(empty.length / queries.length).toBeLessThanOrEqual(0.1);
   });
 
-  test("results of the queries of Istio's dashboards have the labels of this mesh", async () => {
+  test("have this mesh's labels in the results of Istio's queries", async () => {
     const queries = istioQueries().filter(({ panel }) => !panel.startsWith('variable'));
     const results = await resultsOf(queries.map(({ query }) => query));
     const wrong = results.flatMap(({ elements }, place) =>
@@ -184,7 +184,7 @@ describe.runIf(isFull)('dashboards in a mesh under load', () => {
     ]);
   });
 
-  test("each query of chartpilot's dashboards and alerts has data, and no alert fires", async () => {
+  test("have data for each query of chartpilot's dashboards and alerts, and no alert fires", async () => {
     const panels = Object.entries(dashboards).flatMap(([name, { rows }]) =>
       rows.flatMap((row) =>
         row.panels.flatMap(({ title, queries }) => queries.map((query) => ({ name, title, ...query }))),
@@ -205,7 +205,7 @@ describe.runIf(isFull)('dashboards in a mesh under load', () => {
     expect(alerts.filter((_, place) => fired[place]!.error !== undefined || hasData(fired[place]!))).toEqual([]);
   });
 
-  test('Prometheus accepts the alert rules and rejects an invalid rule', async () => {
+  test('have alert rules that Prometheus accepts, unlike an invalid rule', async () => {
     const rules = readFileSync(join(packageRoot(), 'deploy/dashboards/alerts.yaml'), 'utf8');
     const check = async (text: string) =>
       (await evaluate({ scrapes: [], queries: [], atMs: 0, rules: text })).ruleErrors;

@@ -17,7 +17,7 @@ import { Program } from '../harness/program.ts';
 const host = 'cart.example.com';
 const gatewayId = 'router~127.0.0.1~front-0.shop~shop.svc.cluster.local';
 const sidecarId = (name: string): string => `sidecar~127.0.0.1~${name}.shop~shop.svc.cluster.local`;
-/** Searched for as plain text, in base64, and as in a Secret applied by kubectl. */
+/** Searched for as plain text, in base64, and in a Secret applied by kubectl. */
 const secretText = 'pssst-0123456789-do-not-tell';
 const secretBase64 = Buffer.from(secretText).toString('base64');
 
@@ -221,7 +221,7 @@ describe('debug endpoints', () => {
     expect(await json('/debug/syncz?namespace=elsewhere')).toEqual([]);
   });
 
-  test('config_dump matches the config dump of Envoy itself', async () => {
+  test("config_dump equals Envoy's own config dump", async () => {
     const ours = await json<Dump>(`/debug/config_dump?proxyID=front-0.shop&include_eds`);
     const theirs = (await (await fetch(`http://127.0.0.1:${ports.admin}/config_dump?include_eds`)).json()) as Dump;
     const part = (dump: Dump, type: string) =>
@@ -250,7 +250,7 @@ describe('debug endpoints', () => {
     });
   });
 
-  test('the connection view shows the configuration of each proxy, its rejections and their reasons', async () => {
+  test('the connection view shows the configuration of each proxy and its rejections with their reasons', async () => {
     const proxies = await json<DescribedProxy[]>('/debug/proxyz');
     expect(proxies.map(({ proxy, worst, protocol }) => [proxy, worst, protocol])).toEqual([
       ['bad-0.shop', 'ERROR', 'sotw'],
@@ -313,7 +313,7 @@ describe('debug endpoints', () => {
     expect(indented).toMatch(/^\{\n {2}"/);
   });
 
-  test('callers from other hosts must be authenticated', async () => {
+  test('callers on other hosts must be authenticated', async () => {
     const outside = Object.values(networkInterfaces())
       .flat()
       .find((address) => address?.family === 'IPv4' && !address.internal)?.address;
@@ -326,7 +326,7 @@ describe('debug endpoints', () => {
     expect((await get('/metrics', outside)).status).toBe(200);
   });
 
-  test('the profile endpoint rejects a second profile while one runs', async () => {
+  test('the profile endpoint rejects a second profile while one is running', async () => {
     expect(await (await get('/debug/pprof/')).text()).toContain('profile?seconds=30');
     // The second profile must be requested while the first one runs.
     const running = await get('/debug/pprof/profile?seconds=6');
@@ -347,7 +347,7 @@ describe('debug endpoints', () => {
     expect(stream.responses).toEqual([]);
   });
 
-  test('a secret appears in no page, log or trace', async () => {
+  test('no page, log or trace contains a secret', async () => {
     const pages = await json<string[]>('/debug/list');
     // Some pages would change the state under test.
     const harmless = pages.filter((page) => page !== 'force_disconnect');
@@ -363,7 +363,7 @@ describe('debug endpoints', () => {
     }
   });
 
-  test('a push to all clients reaches each of them, and a client whose stream is closed reconnects', async () => {
+  test('a push to all clients reaches each client, and a client whose stream is closed reconnects', async () => {
     const responseCount = good.responses.length;
     expect(await (await post('/debug/adsz?push=true')).text()).toBe('Pushed to 3 servers\n');
     await eventually('everything is acknowledged again', async () => {

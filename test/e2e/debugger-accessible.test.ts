@@ -65,7 +65,7 @@ const views: readonly View[] = [
   { name: 'a file that is not a trace', source: unread },
 ];
 
-/** Overlays of the page, which are checked without the page below them; the long form checks both. */
+/** Overlays of the page, which are checked separately; the long form also checks the page below them. */
 const overlays: readonly {
   readonly name: string;
   readonly opens: string;
@@ -88,8 +88,8 @@ afterAll(async () => {
   await browser?.close();
 });
 
-describe('axe reports no violation on the page', () => {
-  test.each(views)('in the view "$name", light and dark', async ({ source, options = {}, show }) => {
+describe('accessibility of the page by axe', () => {
+  test.each(views)('has no violations in the view "$name", light and dark', async ({ source, options = {}, show }) => {
     const open = await openPage(browser, [source], { ...options, colorScheme: 'light' });
     const { page } = open;
     if (source !== unread) await opened(page);
@@ -102,7 +102,7 @@ describe('axe reports no violation on the page', () => {
     await open.close();
   });
 
-  test('in overlays, light and dark', async () => {
+  test('has no violations in overlays, light and dark', async () => {
     const open = await openPage(browser, [sidecar], { hash: atReplaced });
     const { page } = open;
     await opened(page);
@@ -124,7 +124,7 @@ describe('axe reports no violation on the page', () => {
     await open.close();
   });
 
-  test('on a valid page, and finds violations that the test adds', async () => {
+  test('has no violations on a valid page, and has those that the test adds', async () => {
     const open = await openPage(browser, [sidecar]);
     await opened(open.page);
     await open.page.evaluate(() => {
@@ -140,8 +140,8 @@ describe('axe reports no violation on the page', () => {
   });
 });
 
-describe('the page by keyboard', () => {
-  test('reaches each mark and phase, which has a distinct name and leads to its record', async () => {
+describe('the page with only a keyboard', () => {
+  test('reaches each mark and phase, which has a unique name and leads to its record', async () => {
     const open = await openPage(browser, [sidecar], { hash: atReplaced });
     const { page } = open;
     await opened(page);
@@ -330,7 +330,7 @@ async function pressToTheEnd(page: Page, key: string): Promise<string[]> {
   return names;
 }
 
-/** Retries, because a busy machine draws later. */
+/** Retries, because a busy machine draws late. */
 function shown<T>(read: () => T): ReturnType<typeof expect.poll<T>> {
   return expect.poll(read);
 }

@@ -54,7 +54,7 @@ test('the page opens at the deviation of the trace and shows the expected step',
   expect(await page.locator('.sequence-expected').first().innerText()).toMatch(/numbers\.mmd:\d+/);
   expect(await page.locator('.sequence-view').innerText()).toMatch(/expected supervisor → epoch-2: spawn/);
   expect(await page.locator('.details').innerText()).toMatch(/Deviates from a sequence diagram[\s\S]*epoch-2: spawn/);
-  // All earlier records conform to the diagrams.
+  // No earlier record deviates from the diagrams.
   const marked = page.locator('.sequence-view [data-record].departure');
   for (const seq of await marked.evaluateAll((rows) => rows.map((each) => Number(each.getAttribute('data-record'))))) {
     expect(seq).toBeGreaterThanOrEqual(nextMessage.seq);
@@ -64,7 +64,7 @@ test('the page opens at the deviation of the trace and shows the expected step',
   await open.close();
 });
 
-test('chartpilot check reports the step at which the page opens', async () => {
+test('chartpilot check reports the same step at which the page opens', async () => {
   const { nextMessage } = recordsOfTheBug();
   const { code, text } = await run((output) => checkTraces([trace], { format: 'text' }, output));
   expect(code).toBe(1);
@@ -72,7 +72,7 @@ test('chartpilot check reports the step at which the page opens', async () => {
   expect(text).toContain('(supervisor → epoch-2: spawn)');
 });
 
-test('replay with the correct supervisor shows the first difference', async () => {
+test('replay with the corrected supervisor shows the first difference', async () => {
   const { spawned } = recordsOfTheBug();
   const { code, text } = await run((output) => replayTraces([trace], { format: 'text' }, output));
   expect(code).toBe(1);

@@ -31,7 +31,7 @@ beforeAll(async () => {
   const [parent] = mesh.envoysOf(gateway);
   mesh.renewCertificate();
   await gateway.program.line(loggedLine('restart.ended.live', { epoch: 'epoch-1' }));
-  // Same signal as the kernel's OOM killer.
+  // The same signal as the kernel's OOM killer sends.
   process.kill(parent!.pid, 'SIGKILL');
   await gateway.program.line(loggedLine('restart.ended.live', { epoch: 'epoch-0b' }));
   await eventually('one Envoy is left', () => mesh.envoysOf(gateway).length === 1);
@@ -59,7 +59,7 @@ const decision = (): TraceRecord =>
       record.kind === 'event' && record.event.type === 'restart.decided' && record.event.reason === 'parent died early',
   )!;
 
-test('the page shows the cause: a search for the third start leads back to the killed process', async () => {
+test('the page shows that the third start was caused by the killed process', async () => {
   const { page } = open;
   await page.keyboard.press('/');
   await page.keyboard.type('restart.decided replacement');
@@ -80,7 +80,7 @@ test('the page shows the cause: a search for the third start leads back to the k
   await takePicture('case-cause', details);
 });
 
-test('chartpilot trace --why shows the cause that the page shows', () => {
+test('chartpilot trace --why shows the same cause as the page', () => {
   const why = execFileSync(
     join(packageRoot(), 'bin/chartpilot'),
     ['trace', gateway.traceFile, '--why', String(decision().seq)],

@@ -6,7 +6,7 @@ import { statechartOf } from '../../src/runtime/trace/statechart.ts';
 import { launchBrowser, openAddress } from '../browser/open-page.ts';
 import { Program } from '../harness/program.ts';
 
-test('chartpilot diagram --open shows the chart of a machine that never ran, without steps', async () => {
+test('chartpilot diagram --open shows the chart of a machine that has never run, without steps', async () => {
   const command = Program.start('chartpilot', {
     args: ['diagram', 'supervisor', '--open'],
     // A browser command that does nothing.

@@ -73,7 +73,7 @@ test('an exported part of a trace is a valid trace that ends in the same state a
   await other.close();
 });
 
-test('the Mermaid export is a sequence diagram with the messages of the part', async () => {
+test('the Mermaid export is a sequence diagram with the messages of the exported part', async () => {
   const text = readFileSync(await exported('Sequence', 'Download as Mermaid'), 'utf8');
   expect(() => parseDiagram(text, 'exported.mmd')).not.toThrow();
   const sent = readTrace(trace).records.filter(
@@ -88,7 +88,7 @@ test.each(['Sequence', 'Chart'])('the exported pictures of the %s are valid imag
   const parsed = `new DOMParser().parseFromString(${JSON.stringify(svg)}, 'image/svg+xml')`;
   const problem = await page.evaluate(`${parsed}.querySelector('parsererror')?.textContent`);
   expect(problem).toBeUndefined();
-  // The reader of the file has no other files and no network.
+  // The file must work without other files and without a network.
   expect(svg).not.toMatch(/(?:href|src|url)\s*[=(]\s*["']?(?:https?:|blob:)/);
   const png = readFileSync(await exported(group, 'Download as PNG'));
   expect(png.subarray(1, 4).toString()).toBe('PNG');

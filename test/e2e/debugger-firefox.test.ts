@@ -1,4 +1,4 @@
-/** The main views in Firefox, whose engine lacks other features than Chromium. */
+/** The main views in Firefox, whose engine lacks some features of Chromium. */
 import { createWriteStream, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -49,7 +49,7 @@ interface Views {
   readonly details: string;
 }
 
-test('all views in Firefox show the record from the address, and move with a key', async () => {
+test('all views in Firefox show the record of the address, and a key moves to another record', async () => {
   await page.open(server.address + place);
   const shown = await views();
   expect(shown).toMatchObject({ verdict: expect.stringMatching(/epoch/), details: expect.stringMatching(/#150/) });
@@ -63,7 +63,7 @@ test('all views in Firefox show the record from the address, and move with a key
   await page.press('m');
   expect((await views()).details).toMatch(/#151/);
   expect(await page.evaluate('document.querySelectorAll(".flag").length')).toBe(1);
-  // A picture of one color is smaller.
+  // A single-color picture would be smaller.
   expect((await page.picture()).length).toBeGreaterThan(50_000);
 });
 

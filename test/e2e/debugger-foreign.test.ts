@@ -1,4 +1,4 @@
-/** The page with traces of other programs, and with several programs on one axis. */
+/** The page with traces of other programs, and with several programs on one time axis. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Browser } from 'playwright-core';
@@ -25,7 +25,7 @@ afterAll(async () => {
   await browser?.close();
 });
 
-test('the page shows the door lock recorded by chartpilot/record: the states as bars of its lane, and its marks', async () => {
+test('the page shows the door lock recorded by chartpilot/record with its states as bars of a lane and its marks', async () => {
   const file = join(packageRoot(), 'test/fixtures/traces-of-versions/version-3-recorded.trace');
   const open = await openPage(browser, [memorySource('lock.trace', readFileSync(file, 'utf8'))]);
   const { page } = open;
@@ -38,7 +38,7 @@ test('the page shows the door lock recorded by chartpilot/record: the states as 
     .locator('[data-lane="lock"] .bar')
     .evaluateAll((bars) => bars.map((bar) => bar.getAttribute('data-phase')));
   expect(phases).toEqual(expect.arrayContaining(['locked', 'open']));
-  // The last record of the trace: no actor of the trace started or stopped the machine.
+  // The trace's last record: no actor of the trace started or stopped the machine.
   await shown(() => page.locator('[data-part="causes"]').innerText()).toMatch(/Sent from outside the program/);
   const drawn = await page
     .locator('[data-lane="lock"] .bar rect')
@@ -51,7 +51,7 @@ test('the page shows the door lock recorded by chartpilot/record: the states as 
   await open.close();
 });
 
-test('a gateway and its control plane share one axis, an arrow connects them, and the chain of causes crosses it', async () => {
+test('a gateway and its control plane share one time axis, and an arrow and the chain of causes connect them', async () => {
   const event = (t: number, from: string, to: string, type: string, more: object = {}): TraceBody & { t: number } => ({
     kind: 'event',
     from,
@@ -97,7 +97,7 @@ test('a gateway and its control plane share one axis, an arrow connects them, an
   const arrow = merged.records.find((record) => record.kind === 'event' && record.event.type === 'xds.connect')!;
   await shown(() => page.locator(`.sequence-view [data-record="${arrow.seq}"]`).count()).toBe(1);
   expect(await page.locator('.sequence-view').innerText()).toContain('xds.configured');
-  // Traces that are dropped together give the same result as on the command line.
+  // Traces dropped together give the same result as on the command line.
   await drop(
     page,
     programs.map(({ label, header, records }) => ({

@@ -58,7 +58,7 @@ describe('keyboard shortcuts of the page', () => {
     await open.close();
   });
 
-  test('F centers the selection, then fits it, and R makes it the range', async () => {
+  test('F centers the selection and, pressed again, fits it, and R makes it the range', async () => {
     const open = await openPage(browser, [trace], { hash: '#record=100&actor=epoch-0' });
     const { page } = open;
     await opened(page);
@@ -71,7 +71,7 @@ describe('keyboard shortcuts of the page', () => {
     const wide = (await page.locator('.track').boundingBox())!.width;
     await page.keyboard.press('f');
     await waitUntilIdle(page);
-    // All of the trace was visible, so it could not be centered.
+    // The complete trace was visible, so it could not be centered.
     expect(await within()).toBeGreaterThan(wide * 0.6);
     for (let i = 0; i < 4; i++) await press(page, { key: 's', code: 'KeyS' });
     for (let i = 0; i < 2; i++) await press(page, { key: 'a', code: 'KeyA' });
@@ -103,7 +103,7 @@ describe('keyboard shortcuts of the page', () => {
     await open.close();
   });
 
-  test('M marks a record, the link contains the mark, and Shift + M jumps to it', async () => {
+  test('M marks a record, the link contains the mark, and Shift + M jumps to the mark', async () => {
     const open = await openPage(browser, [trace], { hash: '#record=100' });
     const { page } = open;
     await opened(page);
@@ -124,7 +124,7 @@ describe('keyboard shortcuts of the page', () => {
     await open.close();
   });
 
-  test('with one character can be disabled permanently, and the help lists every key', async () => {
+  test('single-character shortcuts can be disabled permanently, and the help lists every key', async () => {
     const open = await openPage(browser, [trace], { hash: '#record=100' });
     const { page } = open;
     await opened(page);
@@ -229,7 +229,7 @@ describe('a file dropped on the page', () => {
     ],
   ];
 
-  test('that is not a trace leaves the current trace open, and the page shows the reason', async () => {
+  test('leaves the current trace open and shows the reason if it is not a trace', async () => {
     const open = await openPage(browser, [trace], { hash: '#record=100' });
     const { page } = open;
     await opened(page);
@@ -243,7 +243,7 @@ describe('a file dropped on the page', () => {
   });
 });
 
-test('is lost on reload; the page reports that and offers the available traces', async () => {
+test('a dropped file is lost on reload, and the page reports this and offers the available traces', async () => {
   const open = await openPage(browser, [writtenTrace([{ kind: 'spawn', actor: 'alone' }])]);
   const { page } = open;
   await opened(page);
@@ -263,7 +263,7 @@ test('is lost on reload; the page reports that and offers the available traces',
   await open.close();
 });
 
-test('an unavailable source leaves the current view, and the page shows the reason', async () => {
+test('an unavailable source leaves the current view open, and the page shows the reason', async () => {
   const second = writtenTrace([{ kind: 'spawn', actor: 'alone' }]);
   const open = await openPage(browser, [trace, { ...second, name: 'other.trace' }], {
     hash: '#record=100',
@@ -271,7 +271,7 @@ test('an unavailable source leaves the current view, and the page shows the reas
   });
   const { page } = open;
   await opened(page);
-  // As if its server had exited.
+  // Simulates that its server has exited.
   await page.route('**/*', (route) => route.abort());
   await page.getByLabel('Source').selectOption('other.trace');
   await shown(() => page.locator('.banners').innerText()).toMatch(
@@ -286,7 +286,7 @@ test('an unavailable source leaves the current view, and the page shows the reas
 });
 
 test('an exported file contains the selected part with its facts, opens without a server, and can be exported again', async () => {
-  // In the middle of a restart: its result is recorded later.
+  // The middle of a restart, whose result is recorded later.
   const lost = life.records.find(
     (record) =>
       record.kind === 'event' &&
@@ -371,7 +371,7 @@ async function flagsAt(page: Page): Promise<{ first: number; apart: number; trac
   return { first: places[0]!, apart: places[1]! - places[0]!, track: x, top: y };
 }
 
-/** Retries, because a busy machine draws later. */
+/** Retries, because a busy machine draws late. */
 function shown<T>(read: () => T): ReturnType<typeof expect.poll<T>> {
   return expect.poll(read);
 }

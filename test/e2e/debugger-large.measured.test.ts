@@ -1,6 +1,6 @@
 /**
  * Large traces stay responsive. Limits are processor time of the page's main thread, not wall-clock time, relative to the same work at the same
- * moment (`slownessOf`). While six other test files ran, a step still took three times as long.
+ * moment (`slownessOf`). Even so, a step took three times as long while six other test files ran.
  */
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -25,7 +25,7 @@ import { sized } from '../harness/size-of-run.ts';
 
 const records = 100_000;
 const stepLimitMs = 16;
-/** Attempts, of which the fastest counts: other processes that share caches and cores slow the measured work down. */
+/** Number of attempts, of which the fastest counts: other processes that share caches and cores slow the measured work down. */
 const tries = 8;
 /** Limits grow only where the work grows faster than the number of records. */
 const sizes = [
@@ -46,7 +46,7 @@ afterAll(async () => {
 });
 
 test.each(sizes.slice(0, sized({ short: 1, full: 2 })))(
-  `$times × ${records.toLocaleString('en')} records open within $limitMs ms of the page's main thread and in $mb MB; a step costs less than a frame`,
+  `$times × ${records.toLocaleString('en')} records open within $limitMs ms of the page's main thread and in $mb MB, and a step takes less than a frame`,
   async ({ times, limitMs, mb }) => {
     const text = repeatedTrace(trace, times);
     let open: OpenedPage | undefined;

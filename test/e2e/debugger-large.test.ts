@@ -40,7 +40,7 @@ test('the page shows any record of a trace with 100,000 records immediately', as
   await open.close();
 });
 
-test('a single-file page shows the same without a server and without a network', async () => {
+test('a single-file page shows the same content without a server and a network', async () => {
   const file = join(folder, 'page.html');
   await pipeline(Readable.from(singleFile({ sources: [memorySource('large.trace', trace)] })), createWriteStream(file));
   const open = await openAddress(browser, pathToFileURL(file).href, { offline: true });
@@ -52,7 +52,7 @@ test('a single-file page shows the same without a server and without a network',
 });
 
 describe('hundreds of connections', () => {
-  test('form one group with counts of their states, and each of them can be found', async () => {
+  test('form one group with counts of their states, and each of them can be found by a search', async () => {
     const open = await openPage(browser, [memorySource('discovery.trace', connectionsTrace(500))], { isNew: true });
     const { page } = open;
     await opened(page);

@@ -9,9 +9,9 @@ import { type Mesh, startMesh } from '../harness/mesh.ts';
 import { slowness } from '../harness/slowness.ts';
 import { conclude } from './conclude.ts';
 
-/** From an event to the frame that shows it, on a quiet machine. */
+/** Maximum median from an event to the frame that shows it, on a quiet machine. */
 const medianLimitMs = 100;
-/** Restarts, of which the fastest counts: other processes of this machine must not affect the result. */
+/** Number of restarts, of which the fastest counts: other processes of this machine must not affect the result. */
 const tries = 8;
 
 let mesh: Mesh;
@@ -65,7 +65,7 @@ test('the page shows an event of a live agent within 100 ms (median)', async () 
   expect(Math.min(...medians)).toBeLessThan(medianLimitMs);
 });
 
-/** `epoch-1 running.live` */
+/** Returns texts such as `epoch-1 running.live`. */
 async function epochsShown(): Promise<string[]> {
   return Object.entries(await actorsShown(page)).flatMap(([name, state]) =>
     name.startsWith('epoch-') ? `${name} ${state}` : [],

@@ -20,19 +20,19 @@ afterAll(async () => {
 const hour = 3_600_000;
 /** Height of the timeline's axis, above its lanes. */
 const axisHeight = 30;
-/** A certificate every twelve hours. */
+/** The certificate changes every twelve hours. */
 const week = recordedLife([
   ...Array.from({ length: 6 }, () => ({ gap: { ms: 12 * hour }, happens: { kind: 'certificate' } as const })),
   { gap: { ms: 60_000 }, happens: { kind: 'ready?' } },
 ]);
-/** Three certificates, and an Envoy that is killed at the end. */
+/** The certificate changes three times, and at the end an Envoy is killed. */
 const crash = recordedLife([
   ...Array.from({ length: 9 }, () => ({ gap: { ms: 90_000 }, happens: { kind: 'certificate' } as const })),
   { gap: { ms: 90_000 }, happens: { kind: 'crash', target: 'serving' } },
   { gap: { ms: 30_000 }, happens: { kind: 'ready?' } },
 ]);
 
-test('at 1440 × 900 the lane of the failed epoch is visible, and failures outside the visible range are indicated', async () => {
+test('the lane of the failed epoch is visible at 1440 × 900, and failures outside the visible range are indicated', async () => {
   const open = await openPage(browser, [traceOf(crash)]);
   const { page } = open;
   await opened(page);
@@ -64,7 +64,7 @@ test('restarts 12 hours apart are wide enough to read, show their date, and idle
   expect(walls.filter((wall) => /^[A-Z][a-z]{2} \d+ \d\d:\d\d/.test(wall)).length).toBeGreaterThanOrEqual(6);
   expect(await page.locator('[data-lane="program"] .mark-label').allTextContents()).toContain('hot restart +1');
 
-  // Opens one fold, then all.
+  // Opens one fold, then all folds.
   await folds.first().getByRole('button').click();
   await shown(() => folds.count()).toBe(5);
   const idle = page.getByRole('button', { name: 'Collapse idle time' });
@@ -76,7 +76,7 @@ test('restarts 12 hours apart are wide enough to read, show their date, and idle
   await open.close();
 });
 
-test('a maximized chart fits the window and is readable, and a folded state stays open after a click', async () => {
+test('a maximized chart fits the window at a readable size, and a folded state stays open after a click', async () => {
   const open = await openPage(browser, [traceOf(crash)], { hash: '#actor=supervisor' });
   const { page } = open;
   await opened(page);
@@ -99,7 +99,7 @@ test('a maximized chart fits the window and is readable, and a folded state stay
   await chart.getByRole('button', { name: /^Fold running\.full restart/ }).press('Enter');
   await shown(() => chart.locator('.state[data-path^="running.full restart."]').count()).toBe(0);
 
-  // Beside the other panes the chart has less space, so a minimap shows its visible part.
+  // Next to the other panes the chart has less space, so a minimap shows its visible part.
   await page.keyboard.press('Escape');
   await shown(() => page.locator('.chart-minimap').count()).toBe(1);
   await besideEachOther(page, ['.chart-viewport', '.chart-minimap', '.chart-zoom']);
@@ -123,7 +123,7 @@ test('an actor selected among all charts or in the list becomes the displayed ch
   await open.close();
 });
 
-test('the sequence is as wide as its lanes need; names and labels are complete or shortened in the middle', async () => {
+test('the sequence is as wide as its lanes need, and names and labels are complete or shortened in the middle', async () => {
   const open = await openPage(browser, [traceOf(crash)]);
   const { page } = open;
   await opened(page);
@@ -169,7 +169,7 @@ test('the sequence is as wide as its lanes need; names and labels are complete o
   await open.close();
 });
 
-test('a long payload leaves the name of its event visible, fills its row and is complete in its tooltip', async () => {
+test('a long payload fills its row, leaves the name of its event visible, and is complete in its tooltip', async () => {
   const reason = `the end of it ${'and what is said of it '.repeat(10)}ends`;
   const actors = ['agent', 'supervisor', 'status', 'epoch-0', 'epoch-0/process', 'other', 'one-more', 'last-of-all'];
   const open = await openPage(browser, [
@@ -190,7 +190,7 @@ test('a long payload leaves the name of its event visible, fills its row and is 
   expect(name).toMatchObject({ isWhole: true });
   expect(await row.getAttribute('title')).toContain(reason);
   await page.getByRole('button', { name: 'Maximize sequence' }).click();
-  // Cut off only where the row begins at the left edge.
+  // Only a row that begins at the left edge is cut off.
   await shown(async () => {
     const [textBox, scrollBox] = await Promise.all([
       row.locator('.sequence-text').boundingBox(),
@@ -201,7 +201,7 @@ test('a long payload leaves the name of its event visible, fills its row and is 
   await open.close();
 });
 
-test('the chain of a cause shows one step in each direction, all steps on request, and two keys move along it', async () => {
+test('the cause chain shows one step in each direction, all steps on request, and two keys move along it', async () => {
   // A changed certificate, which led to a restart.
   const begin = crash.records.find(
     (record) =>
@@ -225,7 +225,7 @@ test('the chain of a cause shows one step in each direction, all steps on reques
   );
   const [, records = 0] = /(\d+) records/.exec(await page.locator('.story-words').innerText())!.map(Number);
   expect(records).toBeGreaterThan(15);
-  // The path crosses lanes (with a hollow mark if the actor has no own lane), charts, actors and the sequence.
+  // The path crosses lanes (with a hollow mark for an actor without a lane), charts, actors and the sequence.
   const path = page.locator('.story-path[data-whole]');
   expect(await path.locator('circle').count()).toBeGreaterThan(3);
   expect(await path.locator('circle.folded').count()).toBeGreaterThan(0);
@@ -250,7 +250,7 @@ test.each([
   // 1440 × 900 at 200 %.
   { width: 720, height: 450 },
   { width: 390, height: 844 },
-])('at $width × $height the page scrolls vertically, and nothing is cut off at its side', async (viewport) => {
+])('the page scrolls vertically at $width × $height, and nothing is cut off horizontally', async (viewport) => {
   const open = await openPage(browser, [traceOf(crash)], { viewport });
   const { page } = open;
   await opened(page);
@@ -285,7 +285,7 @@ test.each([
   await open.close();
 });
 
-test.each([1_440, 860, 390])('at %i px the list of search results is inside the window', async (width) => {
+test.each([1_440, 860, 390])('the list of search results is inside the window at %i px', async (width) => {
   const open = await openPage(browser, [traceOf(crash)], { viewport: { width, height: 844 } });
   const { page } = open;
   await opened(page);
@@ -296,7 +296,7 @@ test.each([1_440, 860, 390])('at %i px the list of search results is inside the 
   await open.close();
 });
 
-/** For each visible row of the sequence: how far its name extends beyond the left and the right edge. */
+/** Returns how far the name of each visible row of the sequence extends beyond the left and right edges. */
 async function rowsSeen(page: Page): Promise<{ text: string | null; from: number; to: number; isWhole: boolean }[]> {
   const scroller = (await page.locator('.sequence-scroll').boundingBox())!;
   const found = await page.locator('.sequence-row').evaluateAll((rows) =>
@@ -337,7 +337,7 @@ async function isSeen(lane: Locator): Promise<boolean> {
   return laneBox.y >= lanesBox.y + axisHeight - 1 && laneBox.y + laneBox.height <= lanesBox.y + lanesBox.height + 1;
 }
 
-/** Retries, because a busy machine draws later. */
+/** Retries, because a busy machine draws late. */
 function shown<T>(read: () => T): ReturnType<typeof expect.poll<T>> {
   return expect.poll(read);
 }

@@ -25,7 +25,7 @@ const machine = statechartOf(
 const reason = `the file ${'of a very long path/'.repeat(12)} is not there`;
 const failed: TraceBody = { kind: 'stop', actor: 'alpha', status: 'error', error: reason, cause: names.length + 1 };
 
-/** Each machine is created and enters a state; then the first one sends an event to each other one, and fails. */
+/** Each machine is created and enters a state; then the first one sends an event to every other machine, and fails. */
 const bodies: readonly TraceBody[] = [
   ...names.map((actor): TraceBody => ({ kind: 'spawn', actor, machine: 'light' })),
   { kind: 'event', from: 'outside', to: 'alpha', event: { type: 'begin' } },
@@ -74,7 +74,7 @@ interface InPage {
   getComputedStyle(part: Part, pseudo: string): { readonly content: string; readonly width: string };
 }
 
-/** Labels of states: whether they are over the lifeline of their actor, and the actor name before them. */
+/** For each state label: whether it is over its actor's lifeline, and the actor name before it. */
 function stateLabels(page: Page): Promise<{ actor: string; isUnder: boolean; name: string }[]> {
   return page.evaluate(() => {
     const { document, getComputedStyle } = globalThis as unknown as InPage;
@@ -97,7 +97,7 @@ function stateLabels(page: Page): Promise<{ actor: string; isUnder: boolean; nam
 }
 
 test.each([1_440, 390])(
-  'at %i px only a state whose lifeline is not visible shows the name of its actor',
+  'a state shows the name of its actor at %i px only if its lifeline is not visible',
   async (width) => {
     const opening = await open(width);
     const { page } = opening;
@@ -118,7 +118,7 @@ test.each([1_440, 390])(
   },
 );
 
-test('with a range, only lifelines that have a message in it are columns', async () => {
+test('only lifelines with a message in the selected range are columns', async () => {
   const first = names.length + 1 + names.length + 1;
   const opening = await open(1_440, `#record=${first}&range=${first}-${first + 3}`);
   await opened(opening.page);
@@ -129,7 +129,7 @@ test('with a range, only lifelines that have a message in it are columns', async
 });
 
 test.each([1_440, 390])(
-  'at %i px the list of results shows complete sentences, and a root cause keeps its result',
+  'the list of results shows complete sentences at %i px, and a root cause keeps its result',
   async (width) => {
     const opening = await open(width);
     const { page } = opening;
@@ -154,7 +154,7 @@ test.each([1_440, 390])(
   },
 );
 
-test('times with hours are not cut off beside the rows of a long trace', async () => {
+test('times with hours are not cut off next to the rows of a long trace', async () => {
   const opening = await open(1_440, '', 277 * 3_600_000);
   await opened(opening.page);
   const cut = await opening.page

@@ -36,7 +36,7 @@ let exporter: Program;
 beforeAll(async () => {
   slow = temporaryFolder();
   const binary = join(slow.path, 'slow-envoy');
-  // A page draws the current state once per frame. On a busy machine, a state that lasts shorter would be in no frame.
+  // A page draws the current state once per frame. On a busy machine, a shorter state would be in no frame.
   const waits = 'case "$*" in *version*) ;; *) sleep 2;; esac';
   writeFileSync(binary, `#!/bin/sh\n${waits}\nexec ${envoyBinary()} "$@"\n`, { mode: 0o755 });
   const agentArgs = ['--binaryPath', binary];
@@ -68,7 +68,7 @@ afterAll(async () => {
   slow?.[Symbol.dispose]();
 });
 
-test('the page shows a restart live: epoch 1 appears and becomes live, epoch 0 drains and exits', async () => {
+test('the page shows a restart live: epoch 1 appears and becomes live, then epoch 0 drains and exits', async () => {
   await eventually('epoch 0 serves', async () => (await actorsShown(page))['epoch-0'] === 'running.live');
   expect((await actorsShown(page))['epoch-1']).toBeUndefined();
   const recordCount = await recordsShown(page);
@@ -87,7 +87,7 @@ test('the page shows a restart live: epoch 1 appears and becomes live, epoch 0 d
   expect(await recordsShown(page)).toBeGreaterThan(recordCount + 30);
 });
 
-test('the restart is exported to an OpenTelemetry receiver while the program runs, each span once', async () => {
+test('the restart is exported to an OpenTelemetry receiver while the program runs, with each span once', async () => {
   await eventually('both starts are told', () => receiver.requests.flat().length >= 8);
   expect(receiver.requests).toEqual([
     ['cold start', 'validate', 'start', 'initialise'],
@@ -95,7 +95,7 @@ test('the restart is exported to an OpenTelemetry receiver while the program run
   ]);
 });
 
-test('stepping back, the page shows the recorded state at each record', async () => {
+test('the page shows the recorded state at each record when stepping back', async () => {
   const last = (await seqShown(page))!;
   for (const actor of ['supervisor', 'epoch-1']) {
     await page.keyboard.press('End');
@@ -110,7 +110,7 @@ test('stepping back, the page shows the recorded state at each record', async ()
   await expectTruth('epoch-1');
 });
 
-test('in the middle of a restart each view of the page has content (takes a screenshot)', async () => {
+test('each view of the page has content in the middle of a restart (takes a screenshot)', async () => {
   const draining = recordsOf(gateway).find(
     (record) => record.kind === 'transition' && record.actor === 'epoch-0' && record.to.includes('draining'),
   )!;
@@ -130,7 +130,7 @@ test('in the middle of a restart each view of the page has content (takes a scre
   await pictureOf('dark', page);
 });
 
-test('chartpilot visualize attaches by the port alone, and exits on Ctrl-C', async () => {
+test('chartpilot visualize attaches with only the port, and exits on Ctrl-C', async () => {
   const command = Program.start('chartpilot', {
     args: ['visualize', '--attach', String(gateway.statusPort)],
     env: process.env,
@@ -144,7 +144,7 @@ test('chartpilot visualize attaches by the port alone, and exits on Ctrl-C', asy
   expect((await command.stop({ signal: 'SIGINT' })).code).toBe(0);
 });
 
-test('chartpilot visualize with a wrong token reports how to get the right one', async () => {
+test('chartpilot visualize explains how to get the right token if the given one is wrong', async () => {
   const command = Program.start('chartpilot', {
     args: ['visualize', '--attach', `localhost:${gateway.statusPort}`],
     env: { ...process.env, CHARTPILOT_TOKEN: 'wrong' },
@@ -167,7 +167,7 @@ test('the page reports the exit of the program and keeps the trace', async () =>
   expect(exporter.lines).toEqual([`otlp: 2 traces, 10 spans → ${receiver.address}/v1/traces`]);
 });
 
-/** The list of actors and the selected chart match the trace file at the displayed record. */
+/** Checks that the list of actors and the selected chart match the trace file at the displayed record. */
 async function expectTruth(chosen: string): Promise<void> {
   await nextFrame(page);
   const truth = actorsAt(readFileSync(gateway.traceFile, 'utf8'), await seqShown(page));

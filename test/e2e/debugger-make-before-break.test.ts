@@ -46,7 +46,7 @@ async function recordedChange(): Promise<string> {
   return trace;
 }
 
-test('a proxy has a lane with the steps of make before break: clusters, endpoints, routes, removal, and the reason of each wait', async () => {
+test('the lane of a proxy shows the steps of make before break: clusters, endpoints, routes, removal, and the reason of each wait', async () => {
   const { page, close } = await openPage(browser, [fileSource(await recordedChange())], {
     viewport: { width: 1_440, height: 900 },
   });

@@ -10,11 +10,11 @@ import { countWork, heapBytes, mainThreadMs, opened, slownessOf, waitUntilIdle }
 import { sized } from '../harness/size-of-run.ts';
 
 const actors = 20_000;
-/** Limit of the page's elements for any trace. */
+/** Maximum number of the page's elements for any trace. */
 const maxElements = 8_000;
-/** Processor time of the page's main thread in milliseconds: for an empty page, and for each record. */
+/** Maximum processor time of the page's main thread in milliseconds: for an empty page, plus for each record. */
 const maxMs = { page: 2_000, record: 0.025 };
-/** Memory of the page's JavaScript in bytes: for an empty page, and for each record with its columns and texts. */
+/** Maximum memory of the page's JavaScript in bytes: for an empty page, plus for each record with its columns and texts. */
 const maxBytes = { page: 30e6, record: 1_200 };
 
 let browser: Browser;
@@ -93,7 +93,7 @@ test.each<[string, ManyNames]>([
   600_000,
 );
 
-test('the list of actors shows how many it omits, and its filter finds each of them', async () => {
+test('the list of actors shows how many it omits, and its filter finds each omitted actor', async () => {
   const open = await openMany({ machines: true });
   const { page } = open;
   const list = page.locator('.actors');
@@ -105,7 +105,7 @@ test('the list of actors shows how many it omits, and its filter finds each of t
   expect(await page.locator('.chart-head').innerText()).toContain(last);
   // Its name belongs to a separate column.
   await page.locator('.sequence-name.chosen', { hasText: last }).waitFor();
-  // It stays in the list when the filter is cleared.
+  // The actor stays in the list when the filter is cleared.
   await list.getByRole('searchbox').fill('');
   expect(await list.locator(`[data-actor="${last}"][aria-pressed="true"]`).count()).toBe(1);
   expect(await page.locator('.chart-strip').innerText()).toMatch(/… and 19,851 more: select one in the list of actors/);
@@ -133,7 +133,7 @@ test('a large group lists the selected actor, at any position', async () => {
   await open.close();
 });
 
-test('a payload with very many fields, on one level or nested, is shown in part', async () => {
+test('a payload with very many fields, flat or nested, is shown in part', async () => {
   const wide = Object.fromEntries(Array.from({ length: 20_000 }, (_, i) => [`field ${i}`, i]));
   let nested: unknown = 'innermost';
   for (let level = 0; level < 4; level++)

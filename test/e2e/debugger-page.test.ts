@@ -30,7 +30,7 @@ const roots: TraceBody[] = ['agent', 'supervisor', 'status', 'cert-watcher', 'st
   actor,
 }));
 
-describe('the page shows each kind of deviation with the expected step, if there is one', () => {
+describe('page with a deviation', () => {
   test.each([
     { kind: 'undeclared', event: eventBody('status', 'cert-watcher', 'status.surprises'), says: /undeclared/ },
     {
@@ -38,7 +38,7 @@ describe('the page shows each kind of deviation with the expected step, if there
       event: eventBody('start-limiter', 'supervisor', 'start.granted'),
       says: /^unexpected|out of order/,
     },
-  ])('for the kind "$kind"', async ({ event, says }) => {
+  ])('shows the deviation and the expected step, if there is one: kind "$kind"', async ({ event, says }) => {
     const open = await openPage(browser, [writtenTrace([...roots, event], { program: 'pilot-agent' })]);
     await opened(open.page);
     await shown(() => seqShown(open.page)).toBe(roots.length + 1);
@@ -53,7 +53,7 @@ describe('the page shows each kind of deviation with the expected step, if there
   });
 });
 
-test('the causes of eleven failed attempts show the last, the first, and a summary of nine that expands', async () => {
+test('the causes of eleven failed attempts show the last, the first, and an expandable summary of the other nine', async () => {
   const tries = Array.from({ length: 11 }, (_, i): TraceBody[] => {
     const causeSeq = i === 0 ? 2 : i * 4 + 2;
     return [
@@ -82,7 +82,7 @@ test('the causes of eleven failed attempts show the last, the first, and a summa
   await open.close();
 });
 
-test('at the end of a trace the page shows the chart of the actor that stopped last', async () => {
+test('the page shows the chart of the actor that stopped last at the end of a trace', async () => {
   const chart = statechartOf(epochMachine);
   const open = await openPage(browser, [
     writtenTrace(
@@ -100,7 +100,7 @@ test('at the end of a trace the page shows the chart of the actor that stopped l
   await open.close();
 });
 
-test('the page reports a gap in the words of chartpilot check, with a link to it', async () => {
+test('the page describes a gap as chartpilot check does, and links to it', async () => {
   const open = await openPage(browser, [
     writtenTrace([
       { kind: 'spawn', actor: 'a' },
@@ -133,7 +133,7 @@ test('the page title names the trace, the address works without its trailing sla
   await open.close();
 });
 
-test('a search shows why each record matches, and gives the keys back when it closes', async () => {
+test('a search shows why each record matches, and releases the keys when it closes', async () => {
   const open = await openPage(browser, [
     writtenTrace([
       { kind: 'spawn', actor: 'a', input: { settings: { path: '/etc/certs/needle.crt' } } },
@@ -165,7 +165,7 @@ test('a search shows why each record matches, and gives the keys back when it cl
   await open.close();
 });
 
-test('marks and bars have a legend, also in the help, and the time of a gap stays beside its row', async () => {
+test('marks and bars have a legend, also in the help, and the time of a gap stays next to its row', async () => {
   const open = await openPage(browser, [
     writtenTrace(
       [
@@ -192,7 +192,7 @@ test('marks and bars have a legend, also in the help, and the time of a gap stay
   await open.close();
 });
 
-test('a live program without recent events shows since when, and its timeline extends to the present', async () => {
+test('a live program without recent events shows since when it is idle, and its timeline extends to the present', async () => {
   const startedAt = new Date(Date.now() - 42 * 60_000).toISOString();
   const { read, ...written } = writtenTrace(
     [{ kind: 'spawn', actor: 'a', machine: 'm' }, { ...eventBody('outside', 'a', 'go.now') }],
@@ -210,7 +210,7 @@ test('a live program without recent events shows since when, and its timeline ex
   await open.close();
 });
 
-test('a sentence at the top summarizes the displayed record and links to its root cause and its time', async () => {
+test('a sentence at the top summarizes the displayed record and links to its root cause and time', async () => {
   const life = recordedLife([
     { gap: { ms: 20_000 }, happens: { kind: 'certificate' } },
     { gap: { ms: 60_000 }, happens: { kind: 'crash', target: 'serving' } },
@@ -240,7 +240,7 @@ async function* endless(content: string): AsyncGenerator<string> {
   await new Promise(() => {});
 }
 
-/** Retries, because a busy machine draws later. */
+/** Retries, because a busy machine draws late. */
 function shown<T>(read: () => T): ReturnType<typeof expect.poll<T>> {
   return expect.poll(read);
 }

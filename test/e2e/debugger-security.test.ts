@@ -31,7 +31,7 @@ let port: number;
 beforeAll(async () => {
   mesh = await Mesh.create();
   [port] = (await freePorts(1)) as [number];
-  // Open to all hosts, as in a pod for probes and metrics. The trace is not.
+  // Accessible to all hosts, as in a pod for probes and metrics. The trace is not.
   await mesh.startDiscovery(['--monitoringAddr', `0.0.0.0:${port}`]);
   server = await startPageServer({ sources: [liveSource({ host: '127.0.0.1', port })] });
   browser = await launchBrowser();
@@ -43,19 +43,19 @@ afterAll(async () => {
   await conclude(mesh);
 });
 
-describe('from another host', () => {
-  test('the port of the page accepts no connection', async () => {
+describe('attacker on another host', () => {
+  test('cannot connect to the port of the page', async () => {
     for (const address of otherAddresses()) {
       await expect(connected(address, Number(new URL(server.address).port)), address).resolves.toBe(false);
     }
   });
 
-  test("the program's stream is refused even with the right token", async () => {
+  test("cannot read the program's stream even with the right token", async () => {
     const reachable = otherAddresses().filter((address) => !address.includes(':'));
     expect(reachable.length).toBeGreaterThan(0);
     for (const address of reachable) {
       expect((await fetchPage(`http://${address}:${port}/metrics`)).status, address).toBe(200);
-      // Also with the host name of this host, because only the source address cannot be forged.
+      // Also with this host's name, because only the source address cannot be forged.
       for (const headers of [authorized(), { ...authorized(), host: `127.0.0.1:${port}` }]) {
         const { status, body } = await fetchPage(`http://${address}:${port}/debug/trace`, { headers });
         expect([status, body.includes('"kind"')], address).toEqual([403, false]);
@@ -63,7 +63,7 @@ describe('from another host', () => {
     }
   });
 
-  test('a name that resolves to this host (DNS rebinding) is refused even with the right path and token', async () => {
+  test('cannot use a name that resolves to this host (DNS rebinding) even with the right path and token', async () => {
     const host = `evil.example:${port}`;
     const page = await fetchPage(`${server.address}sources.json`, { headers: { host } });
     const root = await fetchPage(`${new URL(server.address).origin}/`, { headers: { host } });
@@ -77,7 +77,7 @@ describe('another web site in the same browser', () => {
     ['knows the path of the page', () => server.address],
     ['knows only the port of the page', () => `${new URL(server.address).origin}/`],
     ["knows the address of the program's stream", () => streamAddress()],
-  ])('that %s reads nothing', async (_, target) => {
+  ])('reads nothing if it %s', async (_, target) => {
     await visiting(async (page) => {
       const paths = ['', 'trace/0', 'sources.json', 'session/0.json', 'page.js', 'page.css'];
       expect(
@@ -91,7 +91,7 @@ describe('another web site in the same browser', () => {
     });
   });
 
-  test('opens an empty window', async () => {
+  test('opens only an empty window', async () => {
     await visiting(async (page) => {
       const [opened] = await Promise.all([
         page.waitForEvent('popup'),
@@ -102,7 +102,7 @@ describe('another web site in the same browser', () => {
     });
   });
 
-  test('reads a server without protection, so the attacks of this test work', async () => {
+  test('reads a server without protection, which shows that the attacks of this test work', async () => {
     const careless = createServer((request, response) => {
       const isScript = request.url?.endsWith('.js') === true;
       const isListenedTo = request.headers.accept === 'text/event-stream';
@@ -156,7 +156,7 @@ describe('a shared link to the page', () => {
   });
   afterAll(() => server.close());
 
-  // To a browser, another port of this name is the same site, and another name is not.
+  // A browser treats another port of the same host name as the same site, and another name as a different one.
   test.each(['127.0.0.1', 'localhost'])('opens at its record when followed from a page of %s', async (host) => {
     const context = await browser.newContext();
     const ownPage = await context.newPage();
@@ -187,14 +187,14 @@ describe('a shared link to the page', () => {
     await page.goto(`${new URL(server.address).origin}/#source=0&record=1`);
     await shown(() => page.locator('.banner').innerText()).toMatch(/has no access: open the address/);
     expect(await page.locator('[data-actor]').count()).toBe(0);
-    // Also not with a key that another server of this port issued earlier.
+    // Nor with a key that another server issued earlier on this port.
     await page.evaluate(() => localStorage.setItem('chartpilot.path', 'A'.repeat(32)));
     await page.reload();
     await shown(() => page.locator('.banner').innerText()).toMatch(/has no access: open the address/);
     await context.close();
   });
 
-  test('shows its page to a site that opens it, and the site can read nothing', async () => {
+  test('shows its page if another site opens it, but that site can read nothing', async () => {
     const context = await browser.newContext();
     const ownPage = await context.newPage();
     await ownPage.goto(`${server.address}#record=60`);
@@ -211,7 +211,7 @@ describe('a shared link to the page', () => {
           await opened.locator('[data-actor="supervisor"][data-state-name]').waitFor();
           expect(seen).toEqual([]);
           expect(await opened.evaluate('window.opener')).toBeNull();
-          // With every address that this browser knows of the page.
+          // Tries every address of the page that this browser knows.
           expect(await page.evaluate(attack, [root, `${root}page.js`, `${root}sources.json`, server.address])).toEqual(
             [],
           );
@@ -225,7 +225,7 @@ describe('a shared link to the page', () => {
   });
 });
 
-/** What `test/browser/hostile-site.js` exposes. */
+/** The parts of `test/browser/hostile-site.js` that this test calls. */
 interface HostileSite {
   attack(targets: readonly string[]): Promise<string[]>;
   submit(target: string): void;
@@ -237,7 +237,7 @@ interface HostileSite {
 const attack = (targets: readonly string[]): Promise<string[]> =>
   (globalThis as unknown as HostileSite).attack(targets);
 
-/** On another port of this host: no other web site can be closer. */
+/** Visits a site on another port of this host, the closest to the page that a site can be. */
 async function visiting(
   act: (page: Page) => Promise<void>,
   { context: given, host = '127.0.0.1' }: { context?: BrowserContext; host?: string } = {},
@@ -325,7 +325,7 @@ async function listening(server: Server): Promise<{ server: Server; address: str
   return { server, address: `http://127.0.0.1:${(server.address() as AddressInfo).port}/` };
 }
 
-/** Retries, because a busy machine draws later. */
+/** Retries, because a busy machine draws late. */
 function shown<T>(read: () => T): ReturnType<typeof expect.poll<T>> {
   return expect.poll(read);
 }

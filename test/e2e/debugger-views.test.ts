@@ -19,7 +19,7 @@ afterAll(async () => {
 });
 
 const hour = 3_600_000;
-/** Certificates every twelve hours, and an Envoy that is killed. */
+/** The certificate changes every twelve hours, and an Envoy is killed. */
 const life = recordedLife([
   ...Array.from({ length: 5 }, () => ({ gap: { ms: 12 * hour }, happens: { kind: 'certificate' } as const })),
   { gap: { ms: 40_000 }, happens: { kind: 'ready?' } },
@@ -40,7 +40,7 @@ const views: readonly (readonly [string, (page: Page) => Promise<void>])[] = [
   ['story', press('Causal chain')],
 ];
 
-// All screens in the long form (CHARTPILOT_TESTS=full); the layout tests always check for cut-off labels.
+// The long form (CHARTPILOT_TESTS=full) compares all screens; the layout tests always check for cut-off labels.
 describe.each(sized({ short: screens.slice(0, 1), full: screens }))(
   'the page at $width × $height',
   ({ width, height }) => {

@@ -1,4 +1,4 @@
-/** pilot-discovery continues after any input of unauthenticated clients and after uncaught errors, and reports them. */
+/** pilot-discovery survives any input of unauthenticated clients and uncaught errors, and reports them. */
 
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -27,7 +27,7 @@ afterEach(async () => {
   rmSync(root, { recursive: true, force: true });
 });
 
-/** @param planted code that runs in the program before it starts */
+/** @param planted code that runs in the program before its start */
 function start(planted: string): void {
   const file = join(root, 'planted.mjs');
   writeFileSync(file, planted);

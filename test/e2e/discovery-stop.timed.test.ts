@@ -16,7 +16,7 @@ import { Program } from '../harness/program.ts';
 import { msWithoutQueueing } from '../harness/without-queueing.ts';
 
 const proxies = 200;
-/** So long that on a busy machine a stream that ends immediately differs from one that waits for the deadline. */
+/** Long enough that even on a busy machine, a stream that ends immediately differs from one that waits for the deadline. */
 const shutdownMs = 40_000;
 
 let root: string;
@@ -66,7 +66,7 @@ spec:
 
 interface Proxy {
   readonly stream: SotwStream | DeltaStream;
-  /** Number of resources in each response, and of those that delta removes. */
+  /** Number of resources in each response, and of those removed by delta. */
   readonly sizes: () => { readonly given: number; readonly taken: number }[];
 }
 
@@ -101,7 +101,7 @@ function connect(number: number, acknowledges = true): Proxy {
   return { stream, sizes };
 }
 
-test(`a stopping control plane ends the streams of ${proxies} proxies at once, and removes nothing from them`, async () => {
+test(`a stopping control plane ends the streams of ${proxies} proxies together, and removes none of their resources`, async () => {
   const connected = Array.from({ length: proxies }, (_, number) => connect(number));
   await eventually('all are configured', () => connected.every(({ sizes }) => sizes().length >= 2), {
     hopeless: () => discovery.hopeless(),

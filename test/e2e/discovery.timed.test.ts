@@ -138,7 +138,7 @@ describe.each([
 
   /** @returns the version of the backend that responded, or the status of a response from Envoy */
   async function requestVersion(): Promise<string> {
-    // Envoy routes by this header alone, which fetch cannot set.
+    // Envoy routes by this header, which fetch cannot set.
     const { request } = await import('node:http');
     const { promise, resolve, reject } = Promise.withResolvers<string>();
     request({ port: ports.gateway, host: '127.0.0.1', headers: { host }, agent: false }, (response) => {
@@ -150,7 +150,7 @@ describe.each([
     return promise;
   }
 
-  /** Number of responses of each version. */
+  /** Number of responses from each version. */
   async function split(requests: number): Promise<Record<string, number>> {
     const counts: Record<string, number> = {};
     for (let i = 0; i < requests; i++) {
@@ -177,7 +177,7 @@ describe.each([
     expect(Math.abs(v1 - v2)).toBeLessThan(50);
   });
 
-  test('keeps its configuration while a file is invalid, which is reported, and applies the repaired file', async () => {
+  test('keeps its configuration while a file is invalid and reported, and applies the repaired file', async () => {
     write('routes.yaml', routes({ v1: 100, v2: 0 }));
     await eventually('the weights hold', async () => (await split(10)).v1 === 10);
     write('routes.yaml', routes({ v1: 0, v2: 100 }).replace('weight: 100', 'wieght: 100'));

@@ -62,7 +62,7 @@ const status = async (path: string): Promise<number> =>
 const addressesOf = (response: DecodedPacket): unknown[] =>
   (response.answers ?? []).map((record) => ('data' in record ? record.data : undefined));
 
-test('§9: a ready agent resolves DNS queries from the name table of the control plane, to the allocated address', async () => {
+test("a ready agent resolves DNS queries to the allocated address with the control plane's name table (agent §9)", async () => {
   await mesh!.waitForAgent(agent);
   const found = await query(sampleHost);
   expect(found).toMatchObject({ flag_aa: true });
@@ -72,7 +72,7 @@ test('§9: a ready agent resolves DNS queries from the name table of the control
   expect((await query('nobody.invalid')).flag_aa).toBe(false);
 });
 
-test('§9: the DNS responses contain only the new hosts after a ServiceEntry changes', async () => {
+test('DNS responses contain only the new hosts after a ServiceEntry changes (agent §9)', async () => {
   const addresses = (list: string): number =>
     mesh!.directory.edit('service.yaml', (text) =>
       text.replace(/\n {2}hosts: \[.*\](\n {2}addresses: .*)?/, (found) => {
@@ -91,17 +91,17 @@ test('§9: the DNS responses contain only the new hosts after a ServiceEntry cha
   );
 });
 
-test('§6.6: the agent forwards a rewritten probe to the application', async () => {
+test('the agent forwards a rewritten probe to the application (agent §6.6)', async () => {
   for (health of [200, 503, 418]) expect(await status(probe)).toBe(health);
   expect(await status('/app-health/web/livez')).toBe(400);
 });
 
-test('§6.4: the agent merges the metrics of agent, Envoy and application in one response', async () => {
+test('the agent merges the metrics of agent, Envoy and application in one response (agent §6.4)', async () => {
   const text = await (await fetch(`http://127.0.0.1:${agent.statusPort}/stats/prometheus`)).text();
   expect(text).toMatch(/\nistio_agent_scrapes_total 1\n.*\nenvoy_server_live\{.*\} 1\n.*\napplication_up 1\n$/s);
 });
 
-test('§9: the agent stays ready and keeps its last name table while the control plane is unavailable', async () => {
+test('the agent stays ready and keeps its last name table while the control plane is unavailable (agent §9)', async () => {
   const { program } = mesh!.discovery!;
   process.kill(program.pid, 'SIGKILL');
   await program.exited;

@@ -58,7 +58,7 @@ afterAll(() => mesh?.stop());
 
 const waiting = /clusters that are not warmed yet: outbound\|80\|v2\|cart\.shop\.test/;
 
-test('proxyz, explain and metrics show which cluster the routes of a proxy wait for', async () => {
+test('proxyz, explain and metrics show the cluster that the routes of a proxy wait for', async () => {
   await eventually('proxyz shows what waits', async () => waiting.test(await run('proxyz')));
   expect(await run('proxyz')).toContain('"awaits":["outbound|80|v2|cart.shop.test"]');
   expect(await run('explain')).toMatch(

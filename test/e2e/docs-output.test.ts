@@ -9,7 +9,7 @@ import { temporaryFolder } from '../fixtures/real-envoy.ts';
 const root = packageRoot();
 const page = readFileSync(join(root, 'docs/explaining-a-request.md'), 'utf8');
 
-/** The command after `$` in a block of the page, and its output there. */
+/** The command after `$` in a block of the page, and its output below. */
 function quoted(program: string): { readonly command: string; readonly lines: readonly string[] } {
   const block = new RegExp(`^\`\`\`\\n\\$ ((?:bin/)?${program}[\\s\\S]*?)^\`\`\``, 'm').exec(page)?.[1];
   if (block === undefined) throw new Error(`docs/explaining-a-request.md has no block that starts with $ ${program}`);
@@ -22,7 +22,7 @@ function outputOf(command: string, cwd: string): string[] {
   return spawnSync('/bin/sh', ['-c', command], { cwd, env, encoding: 'utf8' }).stdout.trimEnd().split('\n');
 }
 
-test('docs/explaining-a-request.md quotes what explain prints for the example mesh', () => {
+test('docs/explaining-a-request.md quotes the output of explain for the example mesh', () => {
   const { command, lines } = quoted('pilot-discovery explain');
   const printed = outputOf(command, root);
   const omission = lines.indexOf('…');
@@ -30,7 +30,7 @@ test('docs/explaining-a-request.md quotes what explain prints for the example me
   expect(printed.at(-1)).toBe(lines.at(-1));
 });
 
-test('docs/explaining-a-request.md quotes what validate prints for its example', () => {
+test('docs/explaining-a-request.md quotes the output of validate for its example', () => {
   const folder = temporaryFolder();
   onTestFinished(() => folder[Symbol.dispose]());
   mkdirSync(join(folder.path, 'mesh'));

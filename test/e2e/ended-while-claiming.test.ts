@@ -12,7 +12,7 @@ import { eventually } from '../harness/eventually.ts';
 /** SIGHUP, whose handler is installed last. */
 const lowestBit = 1n;
 
-test('an agent that receives two stop signals while it claims base IDs releases them and their shared memory', async () => {
+test('an agent that receives two stop signals while claiming base IDs releases them and their shared memory', async () => {
   const agent = await readyAgent([], { env: { LIVE_RESTORE: 'true' } });
   const { container } = agent;
   const run = join(container.cwd, 'run');

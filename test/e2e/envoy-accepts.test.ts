@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { caseNames } from '../networking/case.ts';
 import { acceptanceOf, CaseCertificates } from '../networking/envoy-acceptance.ts';
 
-describe('Envoy accepts the generated configuration', () => {
+describe('Envoy', () => {
   let certificates: CaseCertificates;
 
   beforeAll(() => {
@@ -11,7 +11,7 @@ describe('Envoy accepts the generated configuration', () => {
 
   afterAll(() => certificates.remove());
 
-  it.each(caseNames())('of the case "%s"', async (name) => {
+  it.each(caseNames())('accepts the generated configuration of the case "%s"', async (name) => {
     const { expected, ...accepted } = await acceptanceOf(name, certificates);
     expect(accepted).toEqual({ ...expected, refusals: [], rejected: [], complaints: [] });
   });

@@ -67,23 +67,20 @@ const withRequest: Readonly<Record<string, object>> = {
 
 const route = { match: { prefix: '/' }, direct_response: { status: 200 } };
 
-describe('for a value that crashes Envoy', () => {
-  it.each(Object.entries(atOnce))('%s: Envoy exits immediately, and validation rejects the value', async (_, odd) => {
+describe('values that crash Envoy', () => {
+  it.each(Object.entries(atOnce))('end Envoy immediately, and validation rejects them: %s', async (_, odd) => {
     expect(await validateWithEnvoy({ listeners: [httpListener(oneRoute(route), [odd])] })).toMatchObject({
       result: 'ended',
     });
     expect(refusalsOf(odd)).toHaveLength(1);
   });
 
-  it.each(Object.entries(withRequest))(
-    '%s: Envoy exits on a request, and validation rejects the value',
-    async (_, odd) => {
-      expect(await endOfServing(odd)).toMatch(/^SIG(?:ABRT|FPE)$/);
-      expect(refusalsOf(odd)).toHaveLength(1);
-    },
-  );
+  it.each(Object.entries(withRequest))('end Envoy on a request, and validation rejects them: %s', async (_, odd) => {
+    expect(await endOfServing(odd)).toMatch(/^SIG(?:ABRT|FPE)$/);
+    expect(refusalsOf(odd)).toHaveLength(1);
+  });
 
-  it('a merge patch is not rejected for a missing field that the merged object may have', () => {
+  it('validation does not reject a merge patch for a missing field that the merged object can have', () => {
     const { 'an authorizer without a service': odd } = withRequest;
     expect(refusalsOf(odd!, 'MERGE')).toEqual([]);
   });
@@ -110,14 +107,14 @@ const noTemplates = [
 ];
 
 describe('a path template', () => {
-  it('that validation accepts is accepted by Envoy', async () => {
+  it('is accepted by Envoy if validation accepts it', async () => {
     expect(templates.filter((text) => uriTemplateViolation(text) !== undefined)).toEqual([]);
     const routes = templates.map((text) => ({ ...route, match: { path_match_policy: template(text) } }));
     const configuration = { virtual_hosts: [{ name: 'all', domains: ['*'], routes }] };
     expect(await validateWithEnvoy({ listeners: [httpListener(configuration)] })).toEqual({ result: 'accepted' });
   });
 
-  it.each(noTemplates)('that validation rejects is rejected by Envoy: %j', async (text) => {
+  it.each(noTemplates)('is rejected by Envoy if validation rejects it: %j', async (text) => {
     expect(uriTemplateViolation(text)?.code).toMatch(/^FIELD_(FORMAT_INVALID|TOO_LARGE)$/);
     const odd = { ...route, match: { path_match_policy: template(text) } };
     expect(await validateWithEnvoy({ listeners: [httpListener(oneRoute(odd))] })).not.toEqual({ result: 'accepted' });

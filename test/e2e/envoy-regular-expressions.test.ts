@@ -56,12 +56,12 @@ beforeAll(async () => {
 });
 
 describe('a regular expression', () => {
-  it.each(accepted)('that validation accepts is accepted by Envoy: %j', (regex) => {
+  it.each(accepted)('is accepted by Envoy if validation accepts it: %j', (regex) => {
     expect(re2Violation(regex)).toBeUndefined();
     expect(results.get(regex)).toEqual({ result: 'accepted' });
   });
 
-  it.each(refused)('that validation rejects is rejected by Envoy: %j', (regex) => {
+  it.each(refused)('is rejected by Envoy if validation rejects it: %j', (regex) => {
     expect(re2Violation(regex)?.code).toMatch(/^FIELD_(FORMAT_INVALID|TOO_LARGE)$/);
     expect(results.get(regex)).toMatchObject({ result: 'refused' });
   });

@@ -47,7 +47,7 @@ function pointTo(binary: string): void {
   renameSync(`${link}.new`, link);
 }
 
-/** The real Envoy, preceded by the given shell commands, in one process. */
+/** The real Envoy, preceded by shell commands, in one process. */
 function script(name: string, previous: string, command = `exec ${other.path} "$@"`): string {
   const file = join(folder, name);
   writeFileSync(file, `#!/bin/sh\n${previous}\n${command}\n`, { mode: 0o700 });
@@ -94,7 +94,7 @@ function startLoad(maxDurationMs: number) {
   });
 }
 
-test(`${replacements} replacements of Envoy's binary by another version fail no request`, async () => {
+test(`${replacements} replacements of Envoy's binary with another version fail no request`, async () => {
   const load = await startLoad(600_000);
   const ours = await servedVersion();
   for (let round = 1; round <= replacements; round++) {
@@ -112,7 +112,7 @@ test(`${replacements} replacements of Envoy's binary by another version fail no 
   expect(linesMatching(loggedLine('restart.ended.live', { 'restart.reason': 'Envoy replaced' }))).toBe(replacements);
 }, 900_000);
 
-test('the agent rejects a binary with another hot restart version, or that is not Envoy, before anything changes', async () => {
+test('the agent rejects a binary that is not Envoy or has another hot restart version before it changes anything', async () => {
   const previous = newest();
   const printsVersion =
     'for word in "$@"; do [ "$word" = --hot-restart-version ] && { printf 11.112 >&2; exit 0; }; done';
@@ -144,14 +144,14 @@ test('the agent rejects a binary with another hot restart version, or that is no
   await settled();
 });
 
-/** From the first failed request to the last one. */
+/** Time from the first to the last failed request. */
 function gapMs({ kinds }: LoadReport): number {
   const failures = Object.values(kinds).flatMap((kind) => kind.failures.map(({ atMs }) => atMs));
   return failures.length === 0 ? 0 : Math.max(...failures) - Math.min(...failures);
 }
 
 test.each(deaths)(
-  'the agent goes back to the previous binary if a new Envoy is killed %i ms after it was live',
+  'the agent restores the previous binary if a new Envoy is killed %i ms after it was live',
   async (afterMs) => {
     const previous = await servedVersion();
     const [binary, version] = previous === other.version ? [envoyBinary(), envoyVersion] : [other.path, other.version];
@@ -173,7 +173,7 @@ test.each(deaths)(
     // Without the agent the outage would last as long as the load.
     expect(gapMs(report)).toBeLessThan(sized({ short: 3_000, full: 500 }));
     await settled();
-    // The agent does not retry the new binary by itself.
+    // The agent does not retry the new binary without an order.
     expect(await servedVersion()).toBe(previous);
     pointTo(previous === other.version ? other.path : envoyBinary());
     await sleep(2_000);

@@ -19,7 +19,7 @@ import { respondingWith } from './features/wasm-module.ts';
 const isFull = sized({ short: false, full: true });
 const versions = sized({ short: [oldestEnvoyVersion], full: [oldestEnvoyVersion, withoutV8Version] });
 
-test('the supported range is from the oldest to the newest tested Envoy version', () => {
+test('the supported range extends from the oldest to the newest tested Envoy version', () => {
   expect(envoyVersionIn(oldestEnvoyVersion)?.slice(0, 2)).toEqual(oldestEnvoy);
   expect(envoyVersionIn(envoyVersion)?.slice(0, 2)).toEqual(newestEnvoy);
   for (const version of versions) expect(envoySupport(envoyVersionIn(version))).toBe('supported');

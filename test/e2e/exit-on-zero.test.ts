@@ -36,7 +36,7 @@ function leaveIdleConnection(): Promise<number | undefined> {
   });
 }
 
-test('a stopping agent waits for the request in flight, not for the idle connection', async () => {
+test('a stopping agent waits for requests in flight, but not for idle connections', async () => {
   expect(await leaveIdleConnection()).toBe(200);
   const begunAt = performance.now();
   const stream = probe(mesh.httpTarget, { path: `/stream?seconds=${streamSeconds}`, timeoutMs: 60_000 });

@@ -21,7 +21,7 @@ const { cases, requests, seed } = sized({
   short: { cases: shortCases, requests: 20, seed: 3 },
   full: { cases: caseNames(), requests: 50, seed: 11 },
 });
-/** Share of all requests. */
+/** Maximum share of requests that explain does not decide. */
 const maxNotDecidedShare = 0.05;
 
 let results: readonly CaseResult[] = [];
@@ -38,14 +38,14 @@ beforeAll(async () => {
     .map((line) => JSON.parse(line) as CaseResult);
 }, 900_000);
 
-describe('for random requests explain', () => {
+describe('explain with random requests', () => {
   it.each(cases)('agrees with a real Envoy in the golden case "%s"', (name) => {
     const result = results.find((one) => one.name === name);
     expect(result?.differences).toEqual([]);
     expect(result?.compared).toBe(requests);
   });
 
-  it('leaves at most 5 % undecided', () => {
+  it('leaves at most 5 % of the requests undecided', () => {
     const notDecided = results.flatMap((result) => Object.values(result.notDecided)).reduce((sum, one) => sum + one, 0);
     expect(notDecided / (cases.length * requests)).toBeLessThanOrEqual(maxNotDecidedShare);
   });

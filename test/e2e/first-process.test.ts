@@ -9,7 +9,7 @@ import { eventually } from '../harness/eventually.ts';
 import { loggedLine } from '../harness/logged-line.ts';
 import { sized } from '../harness/size-of-run.ts';
 
-test('the launcher reaps all orphaned processes, and leaves the agent to the agent’s own handler', async () => {
+test("the launcher reaps all orphaned processes, but leaves the agent's exit to the agent’s own handler", async () => {
   const { container } = await readyAgent();
   const orphans = 30;
   const script = `for i in $(seq ${orphans}); do (sleep 4; exit $i) >/dev/null 2>&1 & done`;
@@ -25,14 +25,14 @@ test('the launcher reaps all orphaned processes, and leaves the agent to the age
 describe('SIGTERM', () => {
   const delays = sized({ short: [0, 20, 100, 300, 1_000], full: [0, 5, 20, 50, 100, 200, 300, 400, 600, 1_000] });
 
-  test.each(delays)('%i ms after the start of the launcher ends it with exit code 0', async (delayMs) => {
+  test.each(delays)('ends the launcher with exit code 0 if sent %i ms after its start', async (delayMs) => {
     const agent = await startAgent();
     await sleep(delayMs);
     agent.container.signal('SIGTERM');
     expect(await endOf(agent)).toEqual({ code: 0, signal: null });
   });
 
-  test('from every process in the first milliseconds ends the launcher with exit code 0', async () => {
+  test('ends the launcher with exit code 0 if every process sends it in the first milliseconds', async () => {
     for (let delayMs = 0; delayMs < 30; delayMs += sized({ short: 5, full: 2 })) {
       const agent = await startAgent();
       await sleep(delayMs);
@@ -41,7 +41,7 @@ describe('SIGTERM', () => {
     }
   });
 
-  test('that reaches the agent a second time ends it immediately', async () => {
+  test('ends the agent immediately if it arrives a second time', async () => {
     const agent = await readyAgent(['--terminationDrainDuration', '60s']);
     agent.container.signal('SIGTERM');
     await sleep(500);
@@ -51,7 +51,7 @@ describe('SIGTERM', () => {
   });
 });
 
-test('the launcher reports a missing /proc and exits, whatever signals arrive', async () => {
+test('the launcher reports a missing /proc and exits, regardless of signals', async () => {
   const agent = await startAgent([], { prepare: ['mount -t tmpfs none /proc'] });
   expect(await endOf(agent)).toEqual({ code: 255, signal: null });
   const { lines } = agent.container.program;
@@ -62,7 +62,7 @@ test('the launcher reports a missing /proc and exits, whatever signals arrive', 
 });
 
 describe('other signals to the launcher', () => {
-  test.each(['SIGHUP', 'SIGUSR1', 'SIGUSR2'] as const)('%s has no effect, however early it arrives', async (signal) => {
+  test.each(['SIGHUP', 'SIGUSR1', 'SIGUSR2'] as const)('%s has no effect even if it arrives early', async (signal) => {
     const agent = await startAgent();
     for (let sent = 0; sent < 40; sent++) {
       agent.container.signal(signal);
@@ -73,7 +73,7 @@ describe('other signals to the launcher', () => {
     expect(await endOf(agent)).toEqual({ code: 0, signal: null });
   });
 
-  test('SIGUSR1 does not reach an Envoy that has no handler yet, which it would kill', async () => {
+  test('SIGUSR1 does not reach an Envoy that has no handler yet and would be killed', async () => {
     const agent = await startAgent();
     await eventually(
       'the agent is ready',
@@ -105,7 +105,7 @@ describe('other signals to the launcher', () => {
   });
 
   test.each(['SIGINT', 'SIGQUIT'] as const)(
-    '%s from a terminal reaches launcher and agent, and counts once',
+    '%s from a terminal reaches launcher and agent, but counts only once',
     async (signal) => {
       const agent = await readyAgent(['--terminationDrainDuration', '2s']);
       const signalledAt = performance.now();
@@ -124,15 +124,15 @@ describe('other signals to the launcher', () => {
   });
 });
 
-describe('the exit code of the launcher is that of the agent', () => {
-  test('255 after an invalid flag', async () => {
+describe('exit code of the launcher', () => {
+  test('is 255 after an invalid flag', async () => {
     const agent = await startAgent(['--drainDuration', 'soon']).catch(() => undefined);
     // The agent may exit before the test observes it, or shortly after.
     if (agent !== undefined) expect(await endOf(agent)).toEqual({ code: 255, signal: null });
   });
 
-  test('1 if Envoy fails permanently', async () => {
-    // Accepts every bootstrap in validation, and exits when it should serve.
+  test('is 1 if Envoy fails permanently', async () => {
+    // Accepts every bootstrap in validation, and exits when it must serve.
     const program = '#!/bin/sh\\ncase "$*" in *validate*) exit 0 ;; esac\\nexit 1\\n';
     const file = '$FOLDER/rw/envoy';
     const agent = await startAgent(['--restartPolicy', 'exit', '--binaryPath', file], {
@@ -141,7 +141,7 @@ describe('the exit code of the launcher is that of the agent', () => {
     expect(await endOf(agent)).toEqual({ code: 1, signal: null });
   });
 
-  test('137 when the agent is killed, and no Envoy remains', async () => {
+  test('is 137 if the agent is killed, and no Envoy remains', async () => {
     const agent = await readyAgent();
     const [node] = agent.container.children();
     expect(envoysIn(agent)).toHaveLength(1);
@@ -150,7 +150,7 @@ describe('the exit code of the launcher is that of the agent', () => {
     expect(envoysIn(agent)).toEqual([]);
   });
 
-  test('the agent and its Envoy exit with a killed launcher', async () => {
+  test('the agent and its Envoy exit when the launcher is killed', async () => {
     const agent = await readyAgent();
     expect(envoysIn(agent)).toHaveLength(1);
     process.kill(agent.container.pid, 'SIGKILL');

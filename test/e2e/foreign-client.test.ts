@@ -1,6 +1,6 @@
 /**
- * Other implementations accept the certificates of the authority: a gRPC client in Go with the messages of istio.io/api gets a certificate by
- * its token and another by that certificate. go-spiffe accepts both as X.509-SVIDs, and OpenSSL in strict mode.
+ * Other implementations accept the authority's certificates: a gRPC client in Go with the messages of istio.io/api gets a certificate with its token,
+ * and another with that certificate. go-spiffe accepts both as X.509-SVIDs, and OpenSSL does in strict mode.
  */
 import { execFile, execFileSync, spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -26,7 +26,7 @@ beforeAll(() => {
 afterEach(stopControlPlanes);
 afterAll(() => rmSync(directory, { recursive: true }));
 
-it('a Go client gets its certificate, and go-spiffe and OpenSSL verify it', async () => {
+it('a Go client gets its certificate, which go-spiffe and OpenSSL verify', async () => {
   expect(reason, 'this test needs Go (Debian: apt-get install golang) and a way to its modules').toBe('');
   const ca = join(directory, 'ca');
   const plane = ControlPlane.starting({ secureGRPCAddr: '127.0.0.1:0' }, undefined, { SELF_SIGNED_CA_DIR: ca });
@@ -43,7 +43,7 @@ it('a Go client gets its certificate, and go-spiffe and OpenSSL verify it', asyn
   const address = `127.0.0.1:${plane.port('ads.listening')}`;
   const args = { address, server: 'istiod.istio-system.svc', roots, token, out };
   const flags = Object.entries(args).map(([name, value]) => `-${name}=${value}`);
-  // Asynchronously, because the control plane is in this process.
+  // Asynchronous, because the control plane is in this process.
   const { stdout: output } = await promisify(execFile)(client, flags);
   const uri = 'spiffe://cluster.local/ns/shop/sa/cart';
   expect(output.trim().split('\n')).toEqual([uri, uri]);

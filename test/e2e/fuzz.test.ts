@@ -6,11 +6,11 @@ import { sized } from '../harness/size-of-run.ts';
 
 const seed = 20_261_122;
 const forMs = sized({ short: 2_000, full: 13_000 });
-/** Slow machines also send input to every interface. */
+/** Input reaches every interface on slow machines, too. */
 const reachesAll = true;
 const minAttacks = 10;
 
-test.each(subjectMakers)('no byte at the external interfaces crashes or misleads $name', async (maker) => {
+test.each(subjectMakers)('no input at the external interfaces crashes or misleads $name', async (maker) => {
   const { attacks, findings } = await runCampaign(maker, { seed, forMs, reachesAll, maxFindings: 1 });
   expect(findings.map(findingText)).toEqual([]);
   for (const edge of maker.edges) expect(attacks.get(edge), edge).toBeGreaterThanOrEqual(minAttacks);

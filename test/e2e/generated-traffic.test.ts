@@ -44,12 +44,12 @@ describe('a gateway with generated configuration', () => {
       const { backend } = await seen(http, '/', host);
       counts[backend] = (counts[backend] ?? 0) + 1;
     }
-    // v1 gets 70 % of the requests; six standard deviations to each side.
+    // v1 gets 70 % of the requests; the bounds are six standard deviations away.
     expect(counts.v1).toBeGreaterThan(100);
     expect(counts.v1).toBeLessThan(180);
   });
 
-  it('matches headers, headers that must be absent, and query parameters', async () => {
+  it('matches headers, absent headers, and query parameters', async () => {
     expect((await seen(http, '/', { ...host, 'x-version': 'v2' })).backend).toBe('v2');
     expect((await sendRequest(http, '/guarded', { ...host, 'x-off': 'yes' })).status).toBe(403);
     expect((await seen(http, '/guarded', host)).backend).toBe('v1');
@@ -76,7 +76,7 @@ describe('a gateway with generated configuration', () => {
     expect(performance.now() - start).toBeGreaterThanOrEqual(290); // Clocks differ slightly.
   });
 
-  it('responds to a cross-origin preflight', async () => {
+  it('responds to a cross-origin preflight request', async () => {
     const origin = { ...host, origin: 'https://site.test', 'access-control-request-method': 'GET' };
     const reply = await new Promise<IncomingMessage>((resolve, reject) => {
       const options = {
@@ -96,7 +96,7 @@ describe('a gateway with generated configuration', () => {
     });
   });
 
-  it('responds 404 for an unknown host, and redirects an HTTPS-only one', async () => {
+  it('responds 404 for an unknown host, and redirects a host that requires HTTPS', async () => {
     expect((await sendRequest(http, '/', { host: 'nobody.test' })).status).toBe(404);
     const redirect = await sendRequest(http, '/x', { host: 'secure.test' });
     expect(redirect.status).toBe(301);
@@ -198,7 +198,7 @@ spec:
 `;
 }
 
-describe('a sidecar with generated configuration, without redirection', () => {
+describe('a sidecar with generated configuration and without redirection', () => {
   const cleanups: (() => void | Promise<void>)[] = [];
   let inbound = 0;
   let outbound = 0;
@@ -222,7 +222,7 @@ describe('a sidecar with generated configuration, without redirection', () => {
     expect((await seen(inbound, '/in', { host: 'whatever' })).backend).toBe('application');
   });
 
-  it('sends requests to its egress listener to the service, and refuses hosts that the listener does not import', async () => {
+  it('sends requests on its egress listener to the service, and rejects hosts that the listener does not import', async () => {
     expect((await seen(outbound, '/out', { host: 'other.test' })).backend).toBe('other');
     expect((await sendRequest(outbound, '/out', { host: 'hidden.test' })).status).toBe(502);
   });

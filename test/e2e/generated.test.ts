@@ -1,7 +1,4 @@
-/**
- * Generated tests of the agent's machines with the agent's real effects and processes, with the real Envoy and with a scripted stand-in for
- * it.
- */
+/** Generated tests of the agent's machines with the agent's real effects and processes, with the real Envoy and with a scripted fake. */
 import { beforeAll, describe, expect, test, vi } from 'vitest';
 import type { GeneratedTest, Suite } from '../../src/debugger/generate/suite.ts';
 import { stepLabel } from '../../src/debugger/generate/suite.ts';
@@ -22,10 +19,10 @@ beforeAll(() => {
 
 const isFull = sized({ short: false, full: true });
 
-/** Tests that run at the same time: each has its own base IDs, ports and folder, and mostly waits for its processes. */
+/** Number of parallel tests: each has its own base IDs, ports and folder, and mostly waits for its processes. */
 const sideBySide = 6;
 
-/** The suite without the tests of these names, which an environment need not pass. */
+/** The suite without the tests with these names, which an environment need not pass. */
 const without = (suite: Suite, names: readonly string[]): Suite => ({
   ...suite,
   tests: suite.tests.filter(({ name }) => !names.includes(name)),
@@ -41,8 +38,8 @@ interface Drivers {
 }
 
 /**
- * Tests that need an impossible environment, and tests that wait for seconds with real processes, are left out; the stand-in does not repeat
- * tests that passed with the real Envoy. A full run tries all tests with both.
+ * Skips tests that need an impossible environment, and tests that wait for seconds with real processes; the fake does not repeat tests that passed
+ * with the real Envoy. A full run tries all tests with both.
  */
 async function show(
   machine: 'epoch' | 'supervisor' | 'restart' | 'shutdown',
@@ -54,7 +51,7 @@ async function show(
   const impossible = [...notShown].flatMap(([reason, names]) => (isFull || reason === onlyOfTime ? [] : names));
   const possible = without(suite, impossible);
   const company = await runSuite(possible, real, sideBySide);
-  // An Envoy beside five others may be too slow; those tests are repeated alone.
+  // Envoy may be too slow next to five others; those tests are repeated one at a time.
   const byItself = await runSuite(without(possible, company.shown), real);
   const byEnvoy = { ...byItself, shown: [...company.shown, ...byItself.shown] };
   const byStandIn = await runSuite(isFull ? possible : without(possible, byEnvoy.shown), standIn, sideBySide);
@@ -69,22 +66,22 @@ async function show(
 
 const labelsOf = ({ steps }: GeneratedTest): string[] => steps.map((each) => stepLabel(each.do));
 
-/** The reason if the test needs an Envoy that acts at a given moment. */
+/** Returns the reason if the test needs an Envoy that acts at a given moment. */
 function beyondEnvoy(labels: readonly string[]): string | undefined {
   if (labels.includes('after firstNotice') && labels.includes('probe.passed'))
     return 'Envoy is not live late on demand';
   return undefined;
 }
 
-/** The reason if all events precede the start of a process: simulated effects cover these. */
+/** Returns the reason if all events precede the start of a process; simulated effects cover these. */
 function withoutProcess(test: GeneratedTest): string | undefined {
   return labelsOf(test).some((label) => /^epoch\.(live|failed|exited)$/.test(label))
     ? undefined
     : 'no process has a part in it';
 }
 
-describe('with the real Envoy, and a stand-in for behavior that cannot be forced,', () => {
-  test('an epoch passes its generated tests', () =>
+describe('generated tests with a real Envoy, or a fake one for behavior that cannot be forced', () => {
+  test('pass for an epoch', () =>
     show(
       'epoch',
       {
@@ -95,7 +92,7 @@ describe('with the real Envoy, and a stand-in for behavior that cannot be forced
       { real: 30, standIn: 0, either: 42 },
     ));
 
-  test('the supervisor passes its generated tests', () =>
+  test('pass for the supervisor', () =>
     show(
       'supervisor',
       {
@@ -107,14 +104,14 @@ describe('with the real Envoy, and a stand-in for behavior that cannot be forced
       sized({ short: { real: 16, standIn: 0, either: 16 }, full: { real: 19, standIn: 0, either: 19 } }),
     ));
 
-  test('a restart passes its generated tests', () =>
+  test('pass for a restart', () =>
     show(
       'restart',
       { scripted: restartDriver(scriptedHost), real: restartDriver(realHost), standIn: restartDriver(standInHost) },
       { real: 15, standIn: 0, either: 15 },
     ));
 
-  test('a shutdown passes its generated tests', () =>
+  test('pass for a shutdown', () =>
     show(
       'shutdown',
       { scripted: shutdownDriver(scriptedHost), real: shutdownDriver(realHost), standIn: shutdownDriver(standInHost) },

@@ -1,6 +1,6 @@
 /**
- * A real Envoy reconnects while a cluster warms without end, so the control plane gives the cluster up. Envoy replaces each cluster that it
- * receives again, which resets pending authorization checks: the cluster of the authorization service must not be sent again.
+ * While a cluster warms without end, a real Envoy reconnects, so the control plane gives the cluster up. Envoy replaces each cluster that it receives
+ * again, which resets pending authorization checks: the cluster of the authorization service must not be sent again.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { eventually } from '../harness/eventually.ts';
@@ -17,7 +17,7 @@ const provider = { name: 'authz', envoyExtAuthzHttp: { service: authorizer, port
 let mesh: FeatureMesh;
 
 beforeAll(async () => {
-  // For workload certificates: each cluster fetches them, and may delay Envoy's acknowledgement.
+  // Enables workload certificates: each cluster fetches them, which can delay Envoy's acknowledgement.
   const identity = 'spiffe://cluster.local/ns/shop/sa/edge';
   mesh = await FeatureMesh.start({
     proxies: {
@@ -44,7 +44,7 @@ const sum = async (stat: string): Promise<number> => {
   return values.reduce((total, value) => total + value, 0);
 };
 
-test('pending authorization checks survive when another cluster is given up after a reconnect', async () => {
+test('pending authorization checks survive when another cluster is abandoned after a reconnect', async () => {
   const held: (() => void)[] = [];
   const [shop, authz] = await Promise.all([
     mesh.http('shop'),
@@ -87,6 +87,6 @@ test('pending authorization checks survive when another cluster is given up afte
   for (const release of held) release();
   expect((await Promise.all(responses)).map(({ status }) => status)).toEqual([200, 200]);
   expect(givenUp).toEqual(proxies.map(() => [brokenCluster]));
-  // When the cluster changed.
+  // Only configuration changes modified the cluster.
   expect((await sum('cluster_manager.cluster_modified')) - modified).toBeLessThanOrEqual(2 * proxies.length);
 });

@@ -1,4 +1,4 @@
-/** The real agent with a stand-in for Envoy, while log, trace and outputs fail in every way: agent and Envoy must neither exit nor block. */
+/** The real agent with a fake Envoy, while log, trace and outputs fail in every way: neither agent nor Envoy may exit or block. */
 
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -102,7 +102,7 @@ function pipe(): NamedPipe {
 }
 
 describe('standard output and error of the agent', () => {
-  test('on a full device do not stop the agent, and neither does an unread trace', async () => {
+  test('do not stop the agent on a full device, even together with an unread trace', async () => {
     const agent = await startAgent({
       out: opened('/dev/full'),
       flags: (folder) => {
@@ -142,7 +142,7 @@ describe('standard output and error of the agent', () => {
     expect(live).toEqual(['epoch-0', 'epoch-1', 'epoch-2']);
   });
 
-  test('do not delay the exit of the agent while unread', async () => {
+  test('do not delay the exit of the agent while they are unread', async () => {
     const out = pipe();
     const agent = await startAgent({ out: out.writeEnd });
     await agent.live(0);
@@ -160,7 +160,7 @@ async function metrics(agent: Agent): Promise<string> {
   return (await fetch(`http://127.0.0.1:${statusPort(agent)}/stats/prometheus`)).text();
 }
 
-/** Minimum duration of a few probes, to exclude the load of other processes. */
+/** Returns the minimum duration of a few probes, to exclude the load of other processes. */
 async function fetchReady(agent: Agent): Promise<number[]> {
   const port = statusPort(agent);
   const times: number[] = [];
@@ -180,7 +180,7 @@ function isLive(log: string, epoch: string): boolean {
   return linesOf(readFileSync(log, 'utf8').split('\n'), 'restart.ended.live', { epoch }).length > 0;
 }
 
-test('a log file that is moved away is recreated without loss, and its folder may be removed', async () => {
+test('a log file that is moved away is recreated without loss, even if its folder was removed', async () => {
   const log = (folder: string): string => join(folder, 'logs/agent.log');
   const flags = (folder: string): string[] => {
     mkdirSync(join(folder, 'logs'));
@@ -216,7 +216,7 @@ describe('a trace of the agent', () => {
     return stdout + stderr;
   };
 
-  test('that is moved away continues in a new complete file, even if the log is on a full disk', async () => {
+  test('continues in a new complete file if it is moved away, even while the log is on a full disk', async () => {
     const agent = await startWithTrace(opened('/dev/null'), '--log_target', '/dev/full');
     const trace = join(agent.folder, 'a/agent.trace');
     await agent.live(0);
@@ -227,7 +227,7 @@ describe('a trace of the agent', () => {
     expect(existsSync(`${trace}.1`)).toBe(false);
   });
 
-  test('whose folder is removed and restored is reported in the log, and continues', async () => {
+  test('is reported in the log if its folder is removed, and continues when the folder is restored', async () => {
     const log = join(mkdtempSync(join(tmpdir(), 'chartpilot-sinks-log-')), 'log');
     onTestFinished(() => rmSync(join(log, '..'), { recursive: true }));
     const agent = await startWithTrace(opened(log));
@@ -330,7 +330,7 @@ describe('access logs of the real Envoy on an unread standard output', () => {
 });
 
 describe('an uncaught error in the agent', () => {
-  /** Preloaded into the agent: executes the content of a file, once. */
+  /** Preloaded into the agent: executes a file's content once. */
   function fault(folder: string): { env: NodeJS.ProcessEnv; happens: (code: string) => void } {
     const [module, order] = [join(folder, 'fault.mjs'), join(folder, 'order')];
     writeFileSync(
@@ -352,7 +352,7 @@ describe('an uncaught error in the agent', () => {
     };
   }
 
-  test('in a timer or a promise is logged with its stack and counted, and the agent continues', async () => {
+  test('is logged with its stack and counted if it is in a timer or a promise, and the agent continues', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'chartpilot-fault-'));
     onTestFinished(() => rmSync(folder, { recursive: true }));
     const log = join(folder, 'log');
@@ -371,7 +371,7 @@ describe('an uncaught error in the agent', () => {
     await agent.isWell();
   });
 
-  test('from a broken log and trace does not stop the agent', async () => {
+  test('does not stop the agent if it is caused by a broken log and trace', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'chartpilot-fault-'));
     onTestFinished(() => rmSync(folder, { recursive: true }));
     const { env, happens } = fault(folder);

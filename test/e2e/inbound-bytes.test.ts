@@ -1,4 +1,4 @@
-/** Any bytes that reach a sidecar match a filter chain of its virtual inbound listener, in a real Envoy. */
+/** Any bytes sent to a sidecar match a filter chain of its virtual inbound listener, in a real Envoy. */
 import { connect as connectTls } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { inboundPassthroughCluster } from '../../src/networking/traffic/resource-names.ts';

@@ -1,6 +1,4 @@
-/**
- * Objects of another namespace that have the address of a workload, tested with its virtual inbound listener and a JWT check in a real Envoy.
- */
+/** Objects of another namespace with a workload's address, tested with its virtual inbound listener and a JWT check in a real Envoy. */
 import { expect, test } from 'vitest';
 import { shapeOf } from '../../src/model/proxy/proxy-shape.ts';
 import { inboundClusterName } from '../../src/networking/traffic/resource-names.ts';
@@ -19,7 +17,7 @@ const bank = tokenCheck + plaintext + victims['a pod that its Service selects'];
 
 /** The response to a request with a forged token, and the bytes that reached the application. */
 async function forgedRequest(attack: string): Promise<{ response: string; reached: string }> {
-  // Only the oldest object decides the protocol of a port, so the TCP chain is for the same port.
+  // The oldest object decides a port's protocol, so the TCP chain is for the same port.
   const { context: push } = givenMesh(attack + bank);
   const inbound = await startInboundListener({
     of: { proxy: bankProxy, shape: shapeOf(bankProxy, push), push },
@@ -53,7 +51,7 @@ test.each([
   ['a ServiceEntry', serviceEntry],
   ['a Service and an EndpointSlice', slice],
 ])(
-  'the inbound listener forwards a forged token unchecked if %s of its own namespace makes the port TCP',
+  'the inbound listener forwards a forged token unchecked if %s of its own namespace declares the port as TCP',
   async (_, attack) => {
     const { reached } = await forgedRequest(attack.replaceAll('namespace: mallory', 'namespace: bank'));
     expect(reached).toContain('Bearer e30.e30.e30');

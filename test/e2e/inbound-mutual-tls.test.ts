@@ -1,4 +1,4 @@
-/** Clients that the ports of a sidecar admit, by mutual TLS mode: the filter chains of the virtual inbound listener in a real Envoy. */
+/** Clients that a sidecar's ports admit, by mutual TLS mode: the filter chains of the virtual inbound listener in a real Envoy. */
 import type { Socket } from 'node:net';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
 import { create } from '@bufbuild/protobuf';
@@ -77,14 +77,14 @@ describe('a port in permissive mode', () => {
     expect(await exchange(plain(inbound().port), request)).toContain('x-request-id: ');
   });
 
-  test('terminates mutual TLS of the mesh for bytes and for HTTP requests', async () => {
+  test("terminates the mesh's mutual TLS for raw bytes and for HTTP requests", async () => {
     expect(await exchange(mutual(inbound().port, 'istio'), 'raw bytes\n')).toBe('raw bytes\n');
     expect(await exchange(mutual(inbound().port, 'istio-http/1.1'), request)).toContain(
       'URI=spiffe://cluster.local/ns/shop/sa/client',
     );
   });
 
-  test('forwards TLS of the application unchanged', async () => {
+  test("forwards the application's TLS unchanged", async () => {
     inbound().application.received.length = 0;
     const client = mutual(inbound().port, 'http/1.1');
     client.on('error', () => client.destroy());
@@ -127,7 +127,7 @@ describe('a port that accepts only mutual TLS', () => {
   });
 });
 
-describe('a port of no service, without mutual TLS', () => {
+describe('a port that belongs to no service, without mutual TLS', () => {
   const { inbound, exchange } = given({ of: 'peer-strict', port: 7000, cluster: inboundPassthroughCluster });
 
   test('accepts raw bytes, and parses HTTP requests', async () => {

@@ -53,7 +53,7 @@ const modes: Readonly<Record<string, GivenFlags>> = {
   },
 };
 
-/** Each kind of rule in as few modes as possible; all modes in a full run. */
+/** Tries each kind of rule in as few modes as possible; in a full run, in all modes. */
 function isTried(name: string): boolean {
   return sized({ short: /everything|owners|no ranges|resolv/.test(name), full: true });
 }
@@ -108,7 +108,7 @@ async function addForeignRules(side: NetworkSide): Promise<void> {
 }
 
 test.each(Object.entries(modes).filter(([name]) => isTried(name)))(
-  'the redirection "%s" exists once when applied twice, and a cleanup without flags removes it',
+  'the rules of "%s" exist only once when applied twice, and a cleanup without flags removes them',
   async (_, flags) => {
     const { pod } = await emptyPodNetwork();
     await addForeignRules(pod);
@@ -137,7 +137,7 @@ async function addLater(side: NetworkSide): Promise<void> {
   );
 }
 
-/** Removes the foreign rules; fails if the cleanup already did. */
+/** Removes the foreign rules; fails if the cleanup already removed them. */
 async function removeLater(side: NetworkSide): Promise<void> {
   await side.mustRun(
     'sh',
@@ -146,7 +146,7 @@ async function removeLater(side: NetworkSide): Promise<void> {
   );
 }
 
-test('a cleanup removes DNS rules that an earlier cleanup of only the chains left', async () => {
+test('a cleanup removes DNS rules that remained after an earlier cleanup of only the chains', async () => {
   const { pod } = await emptyPodNetwork();
   const initialState = await stateOf(pod);
   await applyIn(pod, { ...redirect, ...allDns });
@@ -162,7 +162,7 @@ test('a cleanup removes DNS rules that an earlier cleanup of only the chains lef
   expect(await stateOf(pod)).toBe(initialState);
 });
 
-test('a cleanup reports a chain that another program references, with its rule, and the chain redirects nothing', async () => {
+test('a cleanup reports a chain that another program references, with the referencing rule, and the chain redirects nothing', async () => {
   const { pod } = await emptyPodNetwork();
   await applyIn(pod, redirect);
   await pod.mustRun('sh', '-ec', 'iptables -t nat -N FOREIGN; iptables -t nat -A FOREIGN -p tcp -j ISTIO_REDIRECT');
@@ -183,7 +183,7 @@ test('a cleanup reports a chain that another program references, with its rule, 
   expect(await cleanIn(pod)).toEqual(['redirection.removed']);
 });
 
-describe('istio-iptables --reconcile replaces', () => {
+describe('istio-iptables --reconcile', () => {
   const reconcile: GivenFlags = { reconcile: true };
 
   test.each([
@@ -192,7 +192,7 @@ describe('istio-iptables --reconcile replaces', () => {
     ['DNS capture by no DNS capture', { ...redirect, ...dns }, redirect],
     ['iptables by nftables', { ...tproxy, ...allDns }, { ...redirect, ...nft }],
     ['nftables by iptables', { ...tproxy, ...nft, tproxyMark: '0x77' }, { ...redirect, ...dns }],
-  ] as const)('%s, and only rules of the new flags remain', async (_, previous, next) => {
+  ] as const)('replaces %s, leaving only rules of the new flags', async (_, previous, next) => {
     const [fresh, replaced] = [await emptyPodNetwork(), await emptyPodNetwork()];
     await applyIn(fresh.pod, next);
     await applyIn(replaced.pod, previous);
@@ -204,7 +204,7 @@ describe('istio-iptables --reconcile replaces', () => {
   });
 });
 
-test('if the rules of one family cannot be applied, those of the other are removed', async () => {
+test('rules of one IP family are removed if those of the other cannot be applied', async () => {
   const { pod } = await emptyPodNetwork();
   const initialState = await stateOf(pod);
   const folder = mkdtempSync(join(tmpdir(), 'iptables-'));

@@ -40,7 +40,7 @@ async function redirect(side: NetworkSide, ...args: string[]): Promise<void> {
 
 const everything = ['-b', '*', '-d', '15090,9999', '-i', '*', '-x', '10.88.0.0/16', '-o', '7777', '--force-ipv6=true'];
 
-test('istio-iptables redirects all connections except excluded, local and the proxy’s own ones (§10.2)', async () => {
+test('istio-iptables redirects all connections except excluded and local ones and those of the proxy (§10.2)', async () => {
   const { pod, neighbour } = await podNetwork();
   await expectResponses(neighbour, application, { [`tcp ${ownAddress.v4} 8080`]: `8080 for ${ownAddress.v4}:8080` });
   await redirect(pod, ...everything);
@@ -85,7 +85,7 @@ test('include lists redirect only the listed connections', async () => {
   });
 });
 
-test('connections of an excluded interface and of excluded group owners are not redirected', async () => {
+test('connections of excluded interfaces and excluded group owners are not redirected', async () => {
   const { pod, neighbour } = await podNetwork();
   await redirect(pod, '-b', '*', '-i', '*', '-c', 'eth0', '--force-ipv6=false');
   await expectResponses(neighbour, application, { [`tcp ${ownAddress.v4} 8080`]: `8080 for ${ownAddress.v4}:8080` });
@@ -108,7 +108,7 @@ describe('DNS capture', () => {
     return network;
   }
 
-  test('redirects queries to the servers of resolv.conf over UDP and TCP to the agent, except the agent’s own', async () => {
+  test('redirects UDP and TCP queries to the servers of resolv.conf to the agent, except the agent’s own queries', async () => {
     const { pod } = await withNameServer();
     for (const server of [other.v4, other.v6]) {
       await expectResponses(pod, application, {
@@ -129,7 +129,7 @@ describe('DNS capture', () => {
     }
   });
 
-  test('with --capture-all-dns redirects queries to any other server', async () => {
+  test('redirects queries to any other server with --capture-all-dns', async () => {
     const { pod } = await withNameServer('--capture-all-dns');
     await expectResponses(pod, application, { [`udp ${elsewhere} 53`]: '15053', [`udp ${other.v4} 53`]: '15053' });
   });
@@ -157,8 +157,8 @@ test('TPROXY preserves the destination and both addresses of inbound connections
   }
 });
 
-describe('after a cleanup', () => {
-  /** Starting the program takes 250 ms each time, so only the cases with the most rules are applied twice. */
+describe('cleanup of istio-iptables', () => {
+  /** Starting the program takes 250 ms each time, so only the largest rule sets are applied twice. */
   const isTriedTwice = new Set(
     sized({ short: ['TPROXY with all options'], full: ['REDIRECT', 'TPROXY with all options', 'G4'] }),
   );
@@ -190,7 +190,7 @@ describe('after a cleanup', () => {
       ],
     ],
     ['G4', ['--generation', 'g4', '-b', '*', '-i', '10.0.0.0/8', '--redirect-dns', '--capture-all-dns']],
-  ])('no rule of %s is left (§10.6)', async (name, args) => {
+  ])('leaves no rule of %s (§10.6)', async (name, args) => {
     const network = await PodNetwork.start();
     onTestFinished(() => network.end());
     const { pod } = network;
@@ -205,22 +205,19 @@ describe('after a cleanup', () => {
     await redirect(pod, ...args);
   });
 
-  test.each(['g3', 'g4'])(
-    'no connection is redirected, even if the cleanup has no other flags (%s)',
-    async (generation) => {
-      const { pod, neighbour } = await podNetwork();
-      await redirect(pod, ...everything, '--generation', generation);
-      await agent(pod, [], { command: 'istio-clean-iptables' });
-      await expectResponses(neighbour, application, {
-        [`tcp ${ownAddress.v4} 8080`]: `8080 for ${ownAddress.v4}:8080`,
-      });
-      await expectResponses(pod, application, { [`tcp ${other.v4} 80`]: `80 for ${other.v4}:80` });
-      expect(await stateOf(pod)).not.toContain('ISTIO_');
-    },
-  );
+  test.each(['g3', 'g4'])('leaves no connection redirected, even without other flags (%s)', async (generation) => {
+    const { pod, neighbour } = await podNetwork();
+    await redirect(pod, ...everything, '--generation', generation);
+    await agent(pod, [], { command: 'istio-clean-iptables' });
+    await expectResponses(neighbour, application, {
+      [`tcp ${ownAddress.v4} 8080`]: `8080 for ${ownAddress.v4}:8080`,
+    });
+    await expectResponses(pod, application, { [`tcp ${other.v4} 80`]: `80 for ${other.v4}:80` });
+    expect(await stateOf(pod)).not.toContain('ISTIO_');
+  });
 });
 
-test('one command for each rule produces the same rules as iptables-restore', async () => {
+test('one iptables command per rule produces the same rules as iptables-restore', async () => {
   const network = await PodNetwork.start();
   onTestFinished(() => network.end());
   const { pod, neighbour } = network;
@@ -231,7 +228,7 @@ test('one command for each rule produces the same rules as iptables-restore', as
   expect(await rules(neighbour)).toEqual(await rules(pod));
 });
 
-test('G4 run again changes nothing; other flags are refused without --reconcile', async () => {
+test('a second run as G4 changes nothing, and other flags are rejected without --reconcile', async () => {
   const network = await PodNetwork.start();
   onTestFinished(() => network.end());
   const { pod } = network;
@@ -254,7 +251,7 @@ test('G4 run again changes nothing; other flags are refused without --reconcile'
   const replaced = await stateOf(pod);
   expect(replaced).toContain('--dport 25 -j RETURN');
   expect(replaced.split('\n').length).toBe(first.split('\n').length + 4);
-  // First one rule more than these flags create, then one that another program replaced.
+  // The first case has one rule more than these flags create; in the second one, another program replaced a rule.
   expect(await agent(pod, g4)).toMatchObject({ exitCode: 255 });
   await pod.run(['iptables', '-t', 'nat', '-R', 'ISTIO_OUTPUT', '1', '-d', '1.2.3.4', '-j', 'RETURN']);
   expect(await agent(pod, otherFlags)).toMatchObject({ exitCode: 255 });
@@ -262,7 +259,7 @@ test('G4 run again changes nothing; other flags are refused without --reconcile'
   expect(await stateOf(pod)).toBe(replaced);
 });
 
-test('G4 replaces G3 with --reconcile, and a failed replacement leaves the rules unchanged', async () => {
+test('G4 replaces G3 with --reconcile, and leaves the rules unchanged if it fails', async () => {
   const network = await PodNetwork.start();
   onTestFinished(() => network.end());
   const { pod } = network;
@@ -272,7 +269,7 @@ test('G4 replaces G3 with --reconcile, and a failed replacement leaves the rules
   await pod.run(['iptables', '-A', 'INPUT', '-s', '1.2.3.4', '-j', 'DROP']);
   const first = await stateOf(pod);
   expect(first).toContain('-A OUTPUT -p tcp -j ISTIO_OUTPUT');
-  // A failure after the IPv4 rules were created.
+  // Fails after the IPv4 rules were created.
   const folder = mkdtempSync(join(tmpdir(), 'iptables-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const program = join(folder, 'ip6tables-restore');
@@ -296,14 +293,14 @@ test('G4 replaces G3 with --reconcile, and a failed replacement leaves the rules
   expect(replaced).toContain('-A INPUT -s 1.2.3.4/32 -j DROP');
 });
 
-test('istio-iptables applies the rules in another network namespace, given by file', async () => {
+test('istio-iptables applies the rules in another network namespace that is given as a file', async () => {
   const { pod, neighbour } = await podNetwork();
   await redirect(neighbour, '-i', '*', '--network-namespace', pod.namespaceFile, '--cni-mode');
   expect(await stateOf(neighbour)).not.toContain('ISTIO_');
   await expectResponses(pod, application, { [`tcp ${other.v4} 80`]: `15001 for ${other.v4}:80` });
 });
 
-test('the addresses of the other network namespace determine the families, and validation runs there', async () => {
+test('the other network namespace determines the IP families, and validation runs there', async () => {
   const network = await PodNetwork.start();
   onTestFinished(() => network.end());
   const { pod, neighbour } = network;
@@ -320,7 +317,7 @@ test('the addresses of the other network namespace determine the families, and v
 });
 
 describe('the validation of istio-iptables (§10.5)', () => {
-  test('passes with the rules, and exits with 126 without them', async () => {
+  test('passes if the rules exist, and exits with 126 otherwise', async () => {
     const network = await PodNetwork.start();
     onTestFinished(() => network.end());
     const { pod } = network;
@@ -341,7 +338,7 @@ describe('the validation of istio-iptables (§10.5)', () => {
     }
   });
 
-  test('rejects a probe that another server accepts', async () => {
+  test('rejects a probe connection that another server accepts', async () => {
     const network = await PodNetwork.start();
     onTestFinished(() => network.end());
     await network.pod.listen({ ports: ['tcp 15002'] });
@@ -358,7 +355,7 @@ describe('the validation of istio-iptables (§10.5)', () => {
 });
 
 describe('istio-iptables reports a failure', () => {
-  test('without NET_ADMIN, with iptables missing, and with existing rules', async () => {
+  test('if NET_ADMIN or iptables is missing, or if rules already exist', async () => {
     const network = await PodNetwork.start();
     onTestFinished(() => network.end());
     const { pod } = network;
@@ -378,7 +375,7 @@ describe('istio-iptables reports a failure', () => {
     });
   });
 
-  test('after retries if another process holds the lock, and immediately otherwise (§10.4)', async () => {
+  test('after retries if another process holds the lock, and otherwise immediately (§10.4)', async () => {
     const network = await PodNetwork.start();
     onTestFinished(() => network.end());
     const folder = mkdtempSync(join(tmpdir(), 'iptables-'));
@@ -403,7 +400,7 @@ describe('istio-iptables reports a failure', () => {
     expect(await agent(network.pod, ['--force-ipv6=false'], { env })).toMatchObject({ exitCode: 255 });
   });
 
-  test('istio-iptables never executes a flag’s value as a command, a second word or a second rule', async () => {
+  test('istio-iptables never interprets a flag’s value as a command, a second word or a second rule', async () => {
     const network = await PodNetwork.start();
     onTestFinished(() => network.end());
     const { pod } = network;

@@ -30,7 +30,7 @@ const renderers = sized<readonly (readonly [string, GivenFlags])[]>({
 });
 
 describe.each(renderers)('istio-iptables %s', (_, renderer) => {
-  test('redirects all inbound and outbound connections except excluded, local and the proxy’s own ones', async () => {
+  test('redirects all inbound and outbound connections except excluded and local ones and those of the proxy', async () => {
     const { pod, neighbour } = await podNetwork();
     await applyIn(pod, {
       ...renderer,
@@ -63,7 +63,7 @@ describe.each(renderers)('istio-iptables %s', (_, renderer) => {
     });
   });
 
-  test('redirects only listed connections of included owners, and no IPv6 if that is disabled', async () => {
+  test('redirects only listed connections of included owners, and no IPv6 connections if IPv6 is disabled', async () => {
     const { pod, neighbour } = await podNetwork();
     const lists: GivenFlags = { inboundPorts: '8080', outboundRanges: '10.88.0.0/16', outboundPorts: '443' };
     const env = { ISTIO_OUTBOUND_OWNER_GROUPS: `${application},2000` };
@@ -82,14 +82,14 @@ describe.each(renderers)('istio-iptables %s', (_, renderer) => {
     await expectResponses(pod, 3000, { [`tcp ${elsewhere} 80`]: `80 for ${elsewhere}:80` });
   });
 
-  test('redirects no connection of an excluded interface', async () => {
+  test('redirects no connections of an excluded interface', async () => {
     const { pod, neighbour } = await podNetwork();
     await applyIn(pod, { ...renderer, inboundPorts: '*', outboundRanges: '*', excludeInterfaces: 'eth+' });
     await expectResponses(neighbour, application, { [`tcp ${ownAddress.v4} 8080`]: `8080 for ${ownAddress.v4}:8080` });
     await expectResponses(pod, application, { [`tcp ${other.v4} 80`]: `80 for ${other.v4}:80` });
   });
 
-  test('redirects DNS over UDP and TCP to the agent, but not the agent’s queries, nor HBONE calls back into Envoy', async () => {
+  test('redirects DNS over UDP and TCP to the agent, but neither the agent’s queries nor HBONE calls back into Envoy', async () => {
     const { pod } = await podNetwork();
     await applyIn(pod, { ...renderer, outboundRanges: '*', redirectDns: true, forceIpv6: 'true' });
     for (const [family, port] of [
@@ -121,7 +121,7 @@ describe.each(renderers)('istio-iptables %s', (_, renderer) => {
     await expectResponses(pod, application, { [`udp ${elsewhere} 53`]: '15053', [`udp ${other.v4} 53`]: '15053' });
   });
 
-  test('does not redirect excluded port 53, also over UDP', async () => {
+  test('does not redirect port 53 over TCP or UDP if the port is excluded', async () => {
     const { pod } = await podNetwork();
     const flags: GivenFlags = {
       outboundRanges: '*',
@@ -165,7 +165,7 @@ describe.each(renderers)('istio-iptables %s', (_, renderer) => {
 });
 
 test.each(['g3', 'g4'])(
-  '%s: a wider ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR keeps calls to all of its addresses local',
+  'a wider ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR keeps calls to all of its addresses local (%s)',
   async (generation) => {
     const { pod } = await podNetwork();
     const flags: GivenFlags = { generation, outboundRanges: '127.0.0.0/8,10.0.0.0/8' };
@@ -180,7 +180,7 @@ test.each(['g3', 'g4'])(
   },
 );
 
-test('istio-iptables with nftables applies all rules or none', async () => {
+test('istio-iptables with nftables applies either all rules or none', async () => {
   const { pod } = await emptyPodNetwork();
   const wrongName: GivenFlags = { ...nft, outboundRanges: '*', proxyUid: 'no-such-user' };
   await expect(applyIn(pod, wrongName)).rejects.toMatchObject({

@@ -25,7 +25,7 @@ function launched(
     .replace(/^ +CHARTPILOT_LAUNCHER=.* &$/m, (start) =>
       signalAtStart === '' ? start : `${start}\n  [ "$signalled" ] || { signalled=1; kill -s ${signalAtStart} $$; }`,
     )
-    // Numbers the agents in the launcher: of two agents that start at the same time, the second one may run first.
+    // Numbers the agents in the launcher, because of two agents started together, the second one may run first.
     .replace(/^ +(?=CHARTPILOT_LAUNCHER=)/m, '  turn=$((turn + 1))\n  TURN=$turn ');
   writeFileSync(join(bin, 'pilot-agent'), slow);
   writeFileSync(join(bin, 'find-node.sh'), 'node=$root/bin/agent\n');
@@ -61,7 +61,7 @@ const dies = 'kill -s KILL $$';
 const hangs = 'while :; do sleep 1; done';
 const times = <A>(count: number, one: A): A[] => new Array<A>(count).fill(one);
 
-test('the launcher exits after ten consecutive agents that are killed within two seconds, and stops their Envoys', async () => {
+test('the launcher stops all Envoys and exits after ten consecutive agents are killed within two seconds of their start', async () => {
   const envoy = `trap 'echo told' TERM; echo runs; : >runs; ${hangs}`;
   const first = `sh -c "${envoy}" & until [ -f runs ]; do sleep 0.05; done; ${dies}`;
   const program = launched([first, ...times(20, dies)]);
@@ -77,7 +77,7 @@ test('an agent that hands over and exits normally resets the count of killed age
 });
 
 test.each(['USR2', 'HUP', 'USR1', 'ALRM'])(
-  'SIG%s during the start of an agent does not end the launcher, and does not count as the agent’s exit',
+  'SIG%s during the start of an agent does not end the launcher, and is not treated as the agent’s exit',
   async (signal) => {
     const program = launched(['echo first; sleep 2; exit 9'], { signalAtStart: signal });
     expect(await program.exited).toEqual({ code: 9, signal: null });
@@ -85,7 +85,7 @@ test.each(['USR2', 'HUP', 'USR1', 'ALRM'])(
   },
 );
 
-test('the launcher responds to each command that arrives while it handles another one', async () => {
+test('the launcher responds to each command that arrives while it handles another', async () => {
   const program = launched(['echo first; while :; do sleep 0.1; done', `echo newer; kill -s USR2 1; ${hangs}`]);
   await program.line(/first/);
   const launcher = await eventually('the launcher', () => firstChildOf(program.pid));
@@ -96,7 +96,7 @@ test('the launcher responds to each command that arrives while it handles anothe
   expect(await program.exited).toEqual({ code: 0, signal: null });
 });
 
-test('the launcher kills a newer agent that hangs before it may decide, and another replacement can be requested', async () => {
+test('the launcher kills a newer agent that hangs before it can decide, and another replacement can be requested', async () => {
   const program = launched(
     // A second is short: an agent may be killed before it has logged anything.
     [`kill -s USR2 1; ${hangs}`, hangs, ...times(9, 'echo another one; exit 1')],
@@ -114,7 +114,7 @@ test('the launcher kills a newer agent that hangs before it may decide, and anot
   expect(await program.exited).toEqual({ code: 0, signal: null });
 });
 
-test('a newer agent that hangs after another one exited has the same deadline, however late a timer fires', async () => {
+test('a newer agent that hangs after another one exited has the same deadline even if a timer fires late', async () => {
   const program = launched(['echo first; while :; do sleep 0.1; done', 'echo second; exit 1', `echo third; ${hangs}`], {
     newcomerLimit: 6,
     timersLingerS: 60,
@@ -133,8 +133,8 @@ test('a newer agent that hangs after another one exited has the same deadline, h
   expect(await program.exited).toEqual({ code: 0, signal: null });
 });
 
-test('the launcher kills an older agent that handed over and hangs, and the deciding one continues', async () => {
-  // No agent of another test has a name of this form for the same number.
+test('the launcher kills an older agent that hangs after its hand-over, and the deciding agent continues', async () => {
+  // Names of this form are unique to this test's agents.
   const decides = `exec python3 -c 'import signal, socket, sys, time
 signal.signal(signal.SIGHUP, lambda *_: None)
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))

@@ -26,7 +26,7 @@ async function killAgent(agent: ContainedAgent): Promise<void> {
   await eventually('there is another agent', () => ![undefined, killed].includes(agentIn(agent)), { everyMs: 5 });
 }
 
-/** Files in the run directory for the next agent. */
+/** Files left in the run directory for the next agent. */
 const leftFor = ({ container }: ContainedAgent): string[] =>
   readdirSync(join(container.cwd, 'run')).filter((name) => name.startsWith('live-restore'));
 
@@ -148,7 +148,7 @@ test.each([
   },
 );
 
-test('after SIGTERM while no agent runs, the next one drains and stops the running Envoys', async () => {
+test('the next agent drains and stops running Envoys if SIGTERM arrives while no agent runs', async () => {
   const agent = await readyAgent([], { env });
   const killed = agentIn(agent)!;
   process.kill(killed, 'SIGKILL');
@@ -157,7 +157,7 @@ test('after SIGTERM while no agent runs, the next one drains and stops the runni
   expect(envoysIn(agent)).toEqual([]);
 });
 
-test('the next agent replaces an Envoy that exited while no agent ran', async () => {
+test('the next agent replaces an Envoy that exited while no agent was running', async () => {
   const agent = await readyAgent([], { env });
   const [envoy] = envoysIn(agent);
   process.kill(agentIn(agent)!, 'SIGKILL');
@@ -177,7 +177,7 @@ test('an agent ignores an invalid record, kills the running Envoy, and starts a 
   expect(envoysIn(agent)).toHaveLength(1);
 });
 
-test('without LIVE_RESTORE a container stops with its agent', async () => {
+test('a container stops with its agent if LIVE_RESTORE is off', async () => {
   const agent = await readyAgent();
   process.kill(agentIn(agent)!, 'SIGKILL');
   expect(await endOf(agent)).toEqual({ code: 137, signal: null });

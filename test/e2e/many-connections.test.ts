@@ -59,8 +59,8 @@ const isReady = async (): Promise<boolean> => {
 };
 
 /**
- * Opens connections from different addresses, which send nothing.
- * @returns a function that returns how many were open at some time
+ * Opens connections from different addresses without sending anything.
+ * @returns a function that returns the number of connections that have been open
  */
 function open(count: number, port = grpc): () => number {
   let opened = 0;
@@ -73,7 +73,7 @@ function open(count: number, port = grpc): () => number {
   return () => opened;
 }
 
-test('a server with few file descriptors serves connected clients and probes, and reports what it refuses', async () => {
+test('a server with few file descriptors serves connected clients and probes, and reports rejected connections', async () => {
   await start(`ulimit -n ${openFiles}; `);
   const client = new AdsTestClient(grpc);
   const stream = client.sotw();
@@ -87,7 +87,7 @@ test('a server with few file descriptors serves connected clients and probes, an
   expect(await isReady()).toBe(true);
   stream.send({ typeUrl: typeUrls.EDS, resourceNames: [cartCluster] });
   expect((await stream.next()).typeUrl).toBe(typeUrls.EDS);
-  // No client is admitted and disconnected repeatedly.
+  // No client is repeatedly admitted and disconnected.
   await new Promise((done) => setTimeout(done, 1_000));
   expect(cpuTimeMs(server.pid) - cpuBefore).toBeLessThan((performance.now() - begun) / 2);
   const limited = { connections: 128, wanted: 60_000, openFiles: 256 };
@@ -96,7 +96,7 @@ test('a server with few file descriptors serves connected clients and probes, an
   client.close();
 });
 
-test('a server with few file descriptors reads changes and responds, whichever clients occupy its HTTP port', async () => {
+test('a server with few file descriptors reads changes and responds regardless of which clients occupy its HTTP port', async () => {
   await start(`ulimit -n ${openFiles}; `);
   const client = new AdsTestClient(grpc);
   const stream = client.sotw();
@@ -122,7 +122,7 @@ spec: {address: 10.0.0.1}
   client.close();
 });
 
-test('a server that is busy for a moment refuses no client that connects meantime', async (context) => {
+test('a briefly busy server rejects no client that connects during that time', async (context) => {
   const systemLimit = Number(readFileSync('/proc/sys/net/core/somaxconn', 'utf8'));
   if (systemLimit < simultaneousConnections) return context.skip(`the system lets ${systemLimit} wait`);
   await start();

@@ -17,7 +17,7 @@ import { probe } from '../harness/probe.ts';
 import type { Program } from '../harness/program.ts';
 import { conclude } from './conclude.ts';
 
-/** Lines at level warn or error that a program printed after an offset. */
+/** Lines at level warn or error that a program has printed since an offset. */
 const troubles = (program: Program, from: number): string[] =>
   program.lines.slice(from).filter((line) => /\t(warn|error|fatal)\t/.test(line));
 
@@ -32,7 +32,7 @@ describe('the control plane', () => {
 
   afterAll(() => conclude(mesh));
 
-  /** Versions that respond to some of a hundred requests. */
+  /** Versions that respond to a hundred requests. */
   const split = async (): Promise<string> => {
     const seen = new Set<string>();
     for (let sent = 0; sent < 100; sent++) {
@@ -131,7 +131,7 @@ describe('the agent', () => {
     expect(await isServing(mesh)).toBe(true);
   });
 
-  test('reports an admin port in use at each attempt, and Envoy starts when the port is free', async () => {
+  test('reports an admin port in use at each attempt, and starts Envoy when the port is free', async () => {
     const [adminPort] = await freePorts(1);
     const holder = createServer().listen(adminPort, '127.0.0.1');
     const agent = await mesh.startExtraAgent(['--proxyAdminPort', String(adminPort)]);
@@ -141,7 +141,7 @@ describe('the agent', () => {
     await agent.program.stop();
   });
 
-  test('serves without a missing certificate, and serves everything when the certificate exists', async () => {
+  test('serves other traffic while a certificate is missing, and all traffic when it exists', async () => {
     const { directory } = mesh.certificates;
     renameSync(directory, `${directory}.away`);
     await mesh.gateway!.program.stop();

@@ -94,7 +94,7 @@ function workloads(): string {
   );
 }
 
-/** Modes of servers and clients; without a mode, clients use mutual TLS unless servers do not accept it. */
+/** Modes of servers and clients; without a mode, clients use mutual TLS unless servers do not support it. */
 interface Step {
   readonly server: 'STRICT' | 'PERMISSIVE' | 'DISABLE';
   readonly client?: 'ISTIO_MUTUAL' | 'DISABLE';
@@ -144,12 +144,12 @@ async function measure(name: string, steps: readonly Step[], rounds: number): Pr
 
 const rounds = sized({ short: 2, full: 20 });
 
-test('servers that switch between PERMISSIVE and STRICT fail no request of clients that use mutual TLS', async () => {
+test('switching servers between PERMISSIVE and STRICT fails no request of clients that use mutual TLS', async () => {
   const report = await measure('PERMISSIVE, STRICT', [{ server: 'STRICT' }, { server: 'PERMISSIVE' }], rounds);
   expect(failuresOf(report)).toEqual({});
 });
 
-test('clients and servers that switch one after the other, from plaintext to STRICT and back, fail no request', async () => {
+test('switching clients and servers one after the other, from plaintext to STRICT and back, fails no request', async () => {
   const steps: Step[] = [
     { server: 'PERMISSIVE', client: 'DISABLE' },
     { server: 'PERMISSIVE', client: 'ISTIO_MUTUAL' },
@@ -162,7 +162,7 @@ test('clients and servers that switch one after the other, from plaintext to STR
   expect(failuresOf(report)).toEqual({});
 });
 
-test('clients and servers that switch in one step fail requests, because proxies apply the change at different times', async () => {
+test('switching clients and servers in one step fails requests, because proxies apply the change at different times', async () => {
   const steps: Step[] = [
     { server: 'STRICT', client: 'ISTIO_MUTUAL' },
     { server: 'DISABLE', client: 'DISABLE' },

@@ -16,14 +16,14 @@ import { Program } from '../harness/program.ts';
 import { pilotDiscovery, programFile } from '../harness/program-files.ts';
 import { sized } from '../harness/size-of-run.ts';
 
-/** Never redirected. A group and not a user, which could not read the test's folder. */
+/** Never redirected. A group instead of a user, which could not read the test's folder. */
 const proxyGroup = 1337;
 const application = 1000;
 const families = ['v4', 'v6'] as const;
 type Family = (typeof families)[number];
 
 const { pod: podAddresses, neighbour: server } = addresses;
-/** More addresses of the neighbour: another host, and the VIP of a service, which no interface has. */
+/** Other addresses routed to the neighbour: another host, and a service VIP, which no interface has. */
 const elsewhere = { v4: '10.88.0.1', v6: 'fd88::1' };
 const vip = { v4: '10.96.0.20', v6: 'fd96::20' };
 
@@ -80,13 +80,13 @@ spec:
   endpoints: [{ address: "${server.v4}" }]
 `;
 
-/** A policy of the mesh, or of a Sidecar object that overrides the policy of the mesh. */
+/** A policy of the mesh, or of a Sidecar object that overrides it. */
 interface Policy {
   readonly name: string;
   readonly mesh: Mode;
   /** `outboundTrafficPolicy` of the Sidecar; without it, there is no Sidecar. */
   readonly sidecar?: string;
-  /** Column of the table. */
+  /** Expected column of the table. */
   readonly expected: Mode | 'egressProxy';
 }
 
@@ -136,7 +136,7 @@ interface Row extends Readonly<Record<Mode, string>> {
   readonly egressProxy?: string;
 }
 
-/** The result of each connection. `to` is the address at which a server was reached. */
+/** The expected result of each connection. `to` is the address at which a server was reached. */
 function rows(family: Family): Row[] {
   const at: string = server[family];
   const to = (port: number, address = at): string => `${port} for ${address}:${port}`;
@@ -184,12 +184,12 @@ const all = families.flatMap((family) => rows(family).map((row) => ({ ...row, ti
 
 beforeAll(() => requireIptables());
 
-/** Rows that have a result for the mode. */
+/** The rows that have a result for the mode. */
 const rowsOf = ({ expected }: Policy): readonly (Row & { readonly expectedResponse: string })[] =>
   all.flatMap((row) => (row[expected] === undefined ? [] : [{ ...row, expectedResponse: row[expected] }]));
 
 test.each(sized<readonly Interception[]>({ quick: ['REDIRECT'], short: ['REDIRECT'], full: ['REDIRECT', 'TPROXY'] }))(
-  'with %s, connections reach the servers that each outbound traffic policy permits, whichever side sends first',
+  'connections with %s reach the servers that each outbound traffic policy allows, regardless of which side sends first',
   async (interception) => {
     const { pod } = await networkWithServers(interception);
     const root = mkdtempSync(join(tmpdir(), 'chartpilot-outbound-'));

@@ -1,4 +1,4 @@
-/** Applications that know nothing of the mesh, each in its own network namespace: `npm run demo:netns -- --check`. */
+/** Applications without any knowledge of the mesh, each in its own network namespace: `npm run demo:netns -- --check`. */
 import { beforeAll, expect, onTestFinished, test } from 'vitest';
 import { checkPods, checkPodsEnd } from '../demo/check-pods.ts';
 import { formatFindings } from '../demo/findings.ts';
@@ -7,7 +7,7 @@ import { PodMesh } from '../harness/pod-mesh.ts';
 
 beforeAll(() => requireIptables());
 
-test('connections that iptables redirects use mutual TLS between both sidecars, and hot restarts lose no request', async () => {
+test('connections redirected by iptables use mutual TLS between both sidecars, and hot restarts lose no request', async () => {
   const mesh = await PodMesh.create();
   onTestFinished(async () => void (await mesh.stop()));
   await mesh.start();

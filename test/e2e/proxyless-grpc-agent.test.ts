@@ -58,7 +58,7 @@ afterAll(async () => {
   for (const backend of backends.values()) backend.stop();
 });
 
-it('every target and the server have their own xDS stream, and no stream ends another one', async () => {
+it('every target and the server have separate xDS streams, and no stream ends another one', async () => {
   for (const name of names) {
     await eventually(`${name} responds`, async () => (await call(name)).backend === name);
   }

@@ -1,4 +1,4 @@
-/** pilot-agent without an Envoy beside a server and a client of grpc-go: bootstrap file, readiness, mutual TLS, renewed certificates. */
+/** pilot-agent without an Envoy next to a server and a client of grpc-go: bootstrap file, readiness, mutual TLS, renewed certificates. */
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';

@@ -12,13 +12,13 @@ interface Case {
   readonly http?: (to: (subset: string, weight?: number) => object) => readonly object[];
   readonly policy?: object;
   readonly headers?: Readonly<Record<string, string>>;
-  /** If absent, the endpoints of both versions. */
+  /** Absent: the endpoints of both versions. */
   readonly endpoints?: readonly string[];
   /** Status of the call. */
   readonly code: string;
   /** Servers that respond. */
   readonly backends?: readonly string[];
-  /** gRPC reports it after 15 s. */
+  /** Whether gRPC reports it only after 15 s. */
   readonly isSlow?: true;
 }
 
@@ -131,7 +131,7 @@ afterAll(async () => {
 const plainCode = (code: string): string => code.replaceAll('_', '').toUpperCase();
 
 describe.each(['go', 'node'] as const)('explain and a gRPC client in %s', (language) => {
-  it.each(checked)('agree on the case $name: $code', async ({ name, headers = {}, code, backends: expected = [] }) => {
+  it.each(checked)('agree in the case $name: $code', async ({ name, headers = {}, code, backends: expected = [] }) => {
     const target = `xds:///${hostOf(name)}:7070`;
     const flags = Object.entries(headers).flatMap(([header, value]) => ['--header', `${header}=${value}`]);
     const url = `${target}/grpc.health.v1.Health/Check`;

@@ -17,7 +17,7 @@ interface Size {
   readonly rotations: number;
   readonly restarts: number;
   readonly languages: readonly Language[];
-  /** How the agent is stopped before each of its restarts. */
+  /** How the agent is stopped before each restart. */
   readonly agentSignals: readonly ('SIGKILL' | 'SIGTERM')[];
 }
 
@@ -101,7 +101,7 @@ class Load {
 const serial = (): string =>
   new X509Certificate(readFileSync(join(mesh.certificates, 'cert-chain.pem'))).serialNumber.toLowerCase();
 
-/** Serial numbers of the certificates that were on disk. */
+/** Serial numbers of all certificates written to disk. */
 const serials = new Set<string>();
 
 async function rotated(times: number): Promise<void> {
@@ -123,7 +123,7 @@ async function moved(): Promise<void> {
   }
 }
 
-/** A client that starts now connects with the current certificates. */
+/** Checks that a client started now connects with the current certificates. */
 async function freshClientCalls(): Promise<void> {
   const fresh = new Load(await PeerClient.start('go', mesh.bootstrap));
   await fresh.round();

@@ -110,7 +110,7 @@ describe.each(languages)('a gRPC client in %s', (language) => {
     expect(await explainedAtServer()).toMatchObject({ kind: 'closed' });
   });
 
-  it('rejects a server whose certificate has another identity than the rule specifies', async () => {
+  it('rejects a server whose certificate has an identity other than the one in the rule', async () => {
     plane.write(
       'rule.yaml',
       object('DestinationRule', 'networking', {
@@ -118,7 +118,7 @@ describe.each(languages)('a gRPC client in %s', (language) => {
         trafficPolicy: { tls: { mode: 'ISTIO_MUTUAL', subjectAltNames: [identity('other')] } },
       }),
     );
-    // Open connections stay open, so a new client calls.
+    // Open connections stay open, so the test uses a new client.
     await eventually('calls of a new client fail', async () => {
       const fresh = await PeerClient.start(language, bootstrapOf(language, '127.0.0.1'));
       const { code } = await fresh.call({ target, secure: true, timeoutMs: 4_000 });
@@ -129,7 +129,7 @@ describe.each(languages)('a gRPC client in %s', (language) => {
     await eventually('calls succeed', isOk);
   });
 
-  it('is admitted or rejected by an AuthorizationPolicy', async () => {
+  it('is accepted or rejected by an AuthorizationPolicy', async () => {
     const source = [{ source: { principals: [identity(language).slice('spiffe://'.length)] } }];
     authorize({ action: 'DENY', rules: [{ from: source }] });
     await eventually('calls are denied', async () => (await call()).code === 'PermissionDenied');
@@ -146,7 +146,7 @@ describe.each(languages)('a gRPC client in %s', (language) => {
   });
 });
 
-it('completes all calls while certificates are rotated', async () => {
+it('a gRPC client completes all calls while certificates are rotated', async () => {
   const call = () => clients.go.call({ target, secure: true });
   await eventually('a call succeeds', async () => (await call()).code === 'OK');
   let [failed, callCount, isOver] = [0, 0, false];
@@ -155,7 +155,7 @@ it('completes all calls while certificates are rotated', async () => {
   })();
   const serial = issue('echo').toLowerCase().replace(/^0+/, '');
   issue('go');
-  // gRPC uses a new certificate for new connections, so a new client calls.
+  // gRPC uses a new certificate for new connections, so the test uses a new client.
   await eventually('the server shows its new certificate', async () => {
     const fresh = await PeerClient.start('go', bootstrapOf('go', '127.0.0.1'));
     const { serial: shown, code } = await fresh.call({ target, secure: true });
@@ -218,14 +218,17 @@ describe('a gRPC server in Node', () => {
     authorize(undefined);
   });
 
-  it.each(languages)('accepts mutual TLS of a client in %s, and rejects clients without TLS', async (language) => {
-    await eventually('a call succeeds', () => isOk(language));
-    const { backend, caller, peer } = await call(language);
-    expect({ backend, caller }).toEqual({ backend: 'njs-0', caller: identity(language) });
-    if (language === 'go') expect(peer).toBe(identity('echo'));
-    const plain = await clients[language].call({ target: `${serverIp}:${ports[0]}`, timeoutMs: 2_000 });
-    expect(plain.code.toUpperCase()).not.toBe('OK');
-  });
+  it.each(languages)(
+    'accepts a client in %s that uses mutual TLS, and rejects clients without TLS',
+    async (language) => {
+      await eventually('a call succeeds', () => isOk(language));
+      const { backend, caller, peer } = await call(language);
+      expect({ backend, caller }).toEqual({ backend: 'njs-0', caller: identity(language) });
+      if (language === 'go') expect(peer).toBe(identity('echo'));
+      const plain = await clients[language].call({ target: `${serverIp}:${ports[0]}`, timeoutMs: 2_000 });
+      expect(plain.code.toUpperCase()).not.toBe('OK');
+    },
+  );
 
   it('applies AuthorizationPolicies', async () => {
     const from = (account: string) => [{ source: { principals: [identity(account).slice('spiffe://'.length)] } }];
@@ -240,7 +243,7 @@ describe('a gRPC server in Node', () => {
     await eventually('calls of the method are allowed', () => isOk('node'));
   });
 
-  it('rejects listeners with AuthorizationPolicies if its RBAC support is disabled, and keeps the last listener', async () => {
+  it('rejects listeners with AuthorizationPolicies and keeps the last listener if its RBAC support is disabled', async () => {
     authorize(undefined);
     const server = start(1, {});
     await server.serving();
@@ -252,7 +255,7 @@ describe('a gRPC server in Node', () => {
     authorize(deny);
     await eventually('the control plane logs the rejection', () => isRejected(logged));
     await eventually('the other server denies calls', isDenied);
-    // A limit of the client library, which docs/proxyless-grpc.md describes.
+    // This is a limit of the client library, described in docs/proxyless-grpc.md.
     expect((await call('go', 7071)).code).toBe('OK');
 
     await server.stop();
@@ -263,7 +266,7 @@ describe('a gRPC server in Node', () => {
   });
 });
 
-it('accepts plaintext without mutual TLS if clients may send it', async () => {
+it('a gRPC server accepts plaintext if mutual TLS is not required and clients are allowed to send it', async () => {
   peers('DISABLE');
   clientTls('DISABLE');
   await eventually('calls succeed in plaintext', async () => {

@@ -90,7 +90,7 @@ describe.each(languages)('a gRPC client in %s', (language) => {
     },
   );
 
-  it('reports a target that does not exist after 15 s', async () => {
+  it('reports after 15 s that a target does not exist', async () => {
     expect(isOk((await call({ target: 'xds:///nothing.shop:7070', timeoutMs: 300 })).code)).toBe(false);
     await eventually('the reason is in the log', () =>
       plane.lines.some(
@@ -154,7 +154,7 @@ describe.each(languages)('a gRPC client in %s', (language) => {
   });
 
   it.each(['LEAST_REQUEST', 'RANDOM', 'ROUND_ROBIN'])(
-    'balances load as a DestinationRule with %s specifies',
+    'balances load as specified by a DestinationRule with %s',
     async (simple) => {
       applied(
         'rule.yaml',
@@ -209,7 +209,7 @@ describe.each(languages)('a gRPC client in %s', (language) => {
     });
   });
 
-  /** Makes calls one after the other until the changes apply. */
+  /** Makes consecutive calls until the changes apply; returns the failures. */
   async function failuresDuring(changes: () => Promise<void>): Promise<string[]> {
     const failures: string[] = [];
     let [callCount, isOver] = [0, false];
@@ -251,7 +251,7 @@ describe.each(languages)('a gRPC client in %s', (language) => {
     expect(failures).toEqual([]);
   });
 
-  it('splits calls by the weights of localities, and loses no call while they change', async () => {
+  it('splits calls by the weights of localities, and loses no call while these change', async () => {
     const weighted = (v1: number, v2: number): string =>
       service(backends, ({ name }) => ({
         ...(name === 'v1' ? { locality: 'north/a', weight: v1 } : { locality: 'south/b', weight: v2 }),

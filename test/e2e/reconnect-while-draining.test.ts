@@ -1,6 +1,6 @@
 /**
- * Replaces a sidecar's inbound listener, and Envoy reconnects while connections of the previous listener drain, whose routes need the
- * previous cluster.
+ * A sidecar's inbound listener is replaced, and Envoy reconnects while connections of the previous listener drain, whose routes need the previous
+ * cluster.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { eventually } from '../harness/eventually.ts';
@@ -59,7 +59,7 @@ function configOf(generation: number): string {
 const hasPrevious = async (proxy: (typeof proxies)[number]): Promise<boolean> =>
   (await mesh.envoy(proxy).admin('/clusters')).includes('inbound-0::');
 
-test('after a reconnect, the previous cluster stays until its checks are drained, and no request fails', async () => {
+test('the previous cluster stays after a reconnect until its checks are drained, and no request fails', async () => {
   await mesh.apply(configOf(0));
   const clients = proxies.map((name) => ({
     ...{ kind: 'ka' as const, name, count: 20, pauseMs: 300 },

@@ -1,5 +1,5 @@
 /**
- * A real Envoy warms a cluster without end, and its control plane restarts. The new control plane does not know it, and Envoy requests no
+ * While a real Envoy warms a cluster without end, its control plane restarts. The new control plane does not know the cluster, and Envoy requests no
  * clusters from it. It must give the cluster up and send later changes.
  */
 import { afterAll, expect, test } from 'vitest';
@@ -75,7 +75,7 @@ test.concurrent.each([
   ['a cluster removed during the restart (state of the world)', false, 'removed'],
   ['a cluster removed during the restart (delta)', true, 'removed'],
 ] as const)(
-  'after a restart, the control plane gives up a warming cluster and sends later changes: %s',
+  'the control plane abandons a warming cluster after a restart and sends later changes: %s',
   async (_name, delta, later) => {
     const [port] = (await freePorts(1)) as [number];
     const files = { 's0.yaml': service(0, port), 's1.yaml': service(1, port) };

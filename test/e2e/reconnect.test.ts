@@ -1,4 +1,4 @@
-/** Resources that a real Envoy receives when its control plane restarts or another replica replaces it. */
+/** Resources that a real Envoy receives when its control plane restarts or is replaced by another replica. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { DurationSchema } from '@bufbuild/protobuf/wkt';
@@ -95,7 +95,7 @@ async function statsOf(envoy: RealEnvoy): Promise<(stat: string) => number> {
 const bytesReceived = async (envoy: RealEnvoy): Promise<number> =>
   (await statsOf(envoy))('cluster.ads.upstream_cx_rx_bytes_total');
 
-/** The received bytes, after no more arrive. */
+/** The number of received bytes once no more arrive. */
 async function quietBytes(envoy: RealEnvoy): Promise<number> {
   let bytes = -1;
   await eventually('nothing more is sent', async () => {
@@ -108,10 +108,10 @@ async function quietBytes(envoy: RealEnvoy): Promise<number> {
   return bytes;
 }
 
-/** The time between two responses is a fraction of this. */
+/** Longer than any interval between two responses. */
 const quietMs = 300;
 
-/** Whether Envoy is connected and has applied all received resources, none of which is warming. */
+/** Whether Envoy is connected and has applied and warmed all received resources. */
 async function isSettled(envoy: RealEnvoy): Promise<boolean> {
   const of = await statsOf(envoy);
   const warming = of('listener_manager.total_listeners_warming') + of('cluster_manager.warming_clusters');
@@ -122,7 +122,7 @@ async function settled(envoy: RealEnvoy): Promise<void> {
   await eventually('Envoy has everything', () => isSettled(envoy));
 }
 
-/** Accepted responses of all types. */
+/** Number of accepted responses of all types. */
 async function responsesOf(envoy: RealEnvoy): Promise<number> {
   const of = await statsOf(envoy);
   return of('cluster_manager.cds.update_success') + of('listener_manager.lds.update_success');
@@ -141,7 +141,7 @@ async function bytesOfReturn(envoy: RealEnvoy, balancer: Balancer, to: number): 
 const emptyResponsesBytes = 1_500;
 
 test.each<Way>(['directly', 'through the agent'])(
-  'an Envoy that reconnects to the same or another replica receives only resources that it lacks (%s)',
+  'an Envoy that reconnects to the same or another replica receives only missing resources (%s)',
   async (way) => {
     const [port] = (await freePorts(1)) as [number];
     const files = mesh(port);
@@ -156,7 +156,7 @@ test.each<Way>(['directly', 'through the agent'])(
     const same = await bytesOfReturn(envoy, balancer, xdsPortOf(one));
     expect(same).toBeLessThan(emptyResponsesBytes);
 
-    // A replica that read its files in another order; some have changed since.
+    // A replica that read its files in another order, some of them changed.
     const changedEntry = serviceFiles(3, port, '10.1.0.9');
     const reversed = Object.fromEntries(Object.entries({ ...files, ...changedEntry }).reverse());
     const other = await ControlPlane.serving({}, reversed);
@@ -185,13 +185,13 @@ test.each<Way>(['directly', 'through the agent'])(
   },
 );
 
-test('an Envoy whose cluster waits for known endpoints receives them from whichever replica it connects to', async () => {
+test('an Envoy whose cluster waits for known endpoints receives them from any replica it connects to', async () => {
   const [port] = (await freePorts(1)) as [number];
   const plane = await ControlPlane.serving({}, mesh(port, 2));
   const reader = plane.client('ads.listening').delta();
   const waiting = clusterOf(0, port);
   const standIn = new ScriptedSource();
-  // The same as in the control plane, apart from a cluster that is still warming.
+  // Equals the control plane's state, apart from a cluster that is still warming.
   for (const [typeUrl, names] of [
     [typeUrls.CDS, []],
     [typeUrls.EDS, [waiting, clusterOf(1, port)]],

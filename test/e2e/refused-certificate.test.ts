@@ -1,4 +1,4 @@
-/** Certificates that the real Envoy rejects (RSA of 1024 bits): at the first start, and as the replacement of an active one. */
+/** Certificates that the real Envoy rejects (RSA of 1024 bits), at the first start and as a replacement. */
 import { generateKeyPairSync } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -31,7 +31,7 @@ const readiness = async (): Promise<number> =>
 
 const serves = async (serial: string): Promise<boolean> => (await probe(mesh.httpsTarget)).serialNumber === serial;
 
-test('an Envoy that starts without its TLS listener is not ready, reports why, and becomes ready with it', async () => {
+test('an Envoy that starts without its TLS listener is not ready, reports the reason, and becomes ready with the listener', async () => {
   putRefusedCertificate();
   await Promise.all([mesh.startSamples(), mesh.startDiscovery()]);
   const gateway = mesh.startGateway();

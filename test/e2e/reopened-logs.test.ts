@@ -1,4 +1,4 @@
-/** SIGUSR1 directly to Envoy, as log rotation sends it, also to a parent in its shutdown, which no longer handles it. */
+/** SIGUSR1 sent directly to Envoy, as by log rotation; also to a parent in its shutdown, which no longer handles it. */
 import { expect, onTestFinished, test } from 'vitest';
 import { respondingBootstrap } from '../fixtures/responding-bootstrap.ts';
 import { envoysIn, readyAgent } from '../harness/contained-agent.ts';
@@ -19,7 +19,7 @@ try:
     time.sleep(0.001)
 except ProcessLookupError: pass`;
 
-test('SIGUSR1 that kills a parent in its shutdown fails no request, and its child keeps serving', async () => {
+test('SIGUSR1 that kills a parent during its shutdown fails no request, and the child keeps serving', async () => {
   const [port = 0] = await freePorts(1);
   const agent = await readyAgent(['--drainDuration', '1s', '--parentShutdownDuration', '2s'], {
     bootstrap: (folder, adminPort) => respondingBootstrap(folder, adminPort, port),
@@ -49,7 +49,7 @@ test('SIGUSR1 that kills a parent in its shutdown fails no request, and its chil
     await eventually('the agent has seen its exit', () => exitsOf(container.program.lines, parents - 1).length > 0);
     return exitsOf(container.program.lines, parents - 1).some((line) => line.includes('SIGUSR1'));
   });
-  // The agent would immediately replace a child that it considers doomed.
+  // If it considered the child doomed, the agent would immediately replace it.
   const starts = (): number => container.program.lines.filter((line) => line.includes('Envoy is live')).length;
   const previousStarts = starts();
   container.signal('SIGHUP');

@@ -55,7 +55,7 @@ test('traces of agents and control plane with real Envoys replay without a diffe
   const { code, output } = await chartpilot('replay', ...mesh.traceFiles);
   expect(code, output).toBe(0);
   expect(output.match(/compared, no difference/g)).toHaveLength(3);
-  // Every record except lines that Envoy wrote.
+  // Replays every record except lines that Envoy wrote.
   for (const file of mesh.traceFiles) {
     const lines = readFileSync(file, 'utf8').trimEnd().split('\n').slice(1);
     const recordCount = lines.filter((line) => (JSON.parse(line) as { kind: string }).kind !== 'log').length;
@@ -92,7 +92,7 @@ test('a test generated from a recorded trace passes with the installed package',
   expect(code).toBe(0);
 });
 
-test('on one axis, each push leads to its Envoy and the ACK back, which aligns the clocks', async () => {
+test('each push is linked to its Envoy and the ACK on one axis, which aligns the clocks', async () => {
   const merged = join(mesh.root, 'merged.trace');
   const { code, output } = await chartpilot('trace', '--merge', merged, ...mesh.traceFiles);
   expect(code, output).toBe(0);
@@ -103,13 +103,13 @@ test('on one axis, each push leads to its Envoy and the ACK back, which aligns t
   expect(pushes.length).toBeGreaterThan(8);
   expect(pushes).toHaveLength(eventsOfType('response.forwarded').length);
   const responses = eventsOfType('request.forwarded').filter(({ event }) => event.nonce !== '');
-  // Except messages in transit when an Envoy was killed, or at the end.
+  // Messages in transit when an Envoy was killed, or at the end, are missing.
   expect(responses.length - eventsOfType('xds.answer').length).toBeLessThan(3);
   expect(responses.length).toBeGreaterThan(8);
   // Messages in both directions determine the offset of the gateway's clock, in milliseconds.
   const [, plusMinus] = /^gateway: .*\(± (\d+) ms, from \d\d+ messages\)$/m.exec(output) ?? [];
   expect(Number(plusMinus)).toBeLessThan(100);
-  // New connections have their first pushes without an order.
+  // First pushes of new connections have no order.
   const ofWeights = eventsOfType('connection.push').flatMap(({ seq: orderedAt, to }) => {
     return pushes.filter(({ seq, from }) => seq > orderedAt && from === `${to}/stream`).slice(0, 1);
   });

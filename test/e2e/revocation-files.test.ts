@@ -96,7 +96,7 @@ afterAll(async () => {
   rmSync(directory, { recursive: true, force: true });
 });
 
-test('an unusable CRL file changes nothing for clients, and the next usable one applies', async () => {
+test('an unusable CRL file does not affect clients, and the next usable file applies', async () => {
   expect(await both()).toBe('refused 200');
   for (const bad of [
     'garbage',

@@ -84,7 +84,7 @@ class RotatedMesh {
     return this.mesh.startLoad({
       target: this.mesh.httpTarget,
       clients: [
-        // A fault lasts for seconds, so fifty requests a second detect it as well as a thousand would.
+        // A fault lasts for seconds, so fifty requests a second suffice to detect it.
         { kind: 'ka', count: 2, pauseMs: 80 },
         { kind: 'new', count: 1, pauseMs: 100 },
         { kind: 'h2', count: 1, streams: 2, pauseMs: 80 },
@@ -118,7 +118,7 @@ class RotatedMesh {
   }
 }
 
-/** The certificates of a secret in Envoy. */
+/** The certificates of a secret, as Envoy reports them. */
 async function secret({ adminPort }: AgentProgram, name: 'ROOTCA' | 'default'): Promise<X509Certificate[]> {
   const address = `http://127.0.0.1:${adminPort}/config_dump?resource=dynamic_active_secrets`;
   const response = await fetch(address, { signal: AbortSignal.timeout(30_000) });
@@ -164,7 +164,7 @@ class ResumingClient {
     this.#mesh = mesh;
   }
 
-  /** Key and certificate of the same issue; the agent writes them one after the other. */
+  /** Key and certificate that belong together; the agent writes them one after the other. */
   identity(): Identity {
     const read = (name: string): string => readFileSync(join(this.#mesh.root, 'gateway', output, name), 'utf8');
     for (;;) {
@@ -178,7 +178,7 @@ class ResumingClient {
   start(): void {
     this.#work = (async () => {
       while (!this.#isStopped) {
-        // Reads the current identity: the previous one is rejected soon after the last workload has renewed.
+        // Uses the current identity: the previous one is rejected soon after the last workload has renewed.
         const outcome = await this.request(this.identity(), this.session);
         this.requests++;
         if (typeof outcome === 'string') this.failures.push(outcome);
@@ -245,7 +245,7 @@ function plug(directory: string, name: string): void {
   }
 }
 
-/** Each active certificate has an active root and a CRL of that root beside it. */
+/** Checks that each active certificate has an active root and a CRL of that root. */
 async function expectListed(rotated: RotatedMesh, { roots, revoked: { lists } }: AuthorityPage): Promise<void> {
   expect(lists.split('BEGIN X509 CRL').length - 1).toBe(roots.length);
   const directory = mkdtempSync(join(tmpdir(), 'lists-'));
@@ -265,8 +265,8 @@ async function expectListed(rotated: RotatedMesh, { roots, revoked: { lists } }:
 }
 
 /**
- * Modes, each with the stages of consecutive rotations in which the control plane is killed; the long form kills it in each stage. The
- * tainted roots below are self-generated consecutively: a rotation on request differs only in its time.
+ * Modes, each with the stages in which the control plane is killed, for consecutive rotations; the long form kills it in each stage. The tainted
+ * roots below are self-generated consecutively: a rotation on request differs only in its time.
  */
 const everywhere = [[], ['trusting'], ['signing'], ['dropping']];
 const rotations = sized<Readonly<Record<string, readonly (readonly string[])[]>>>({
@@ -274,7 +274,7 @@ const rotations = sized<Readonly<Record<string, readonly (readonly string[])[]>>
   full: { 'self-signed': everywhere, 'plugged in': everywhere },
 });
 
-describe.each(Object.entries(rotations))('with %s, consecutive rotations', (mode, kills) => {
+describe.each(Object.entries(rotations))('consecutive rotations with %s', (mode, kills) => {
   let rotated: RotatedMesh;
   let plugged: string;
   let client: ResumingClient;
@@ -294,7 +294,7 @@ describe.each(Object.entries(rotations))('with %s, consecutive rotations', (mode
     await conclude(rotated?.mesh);
   });
 
-  test(`${kills.length} roots are trusted before any workload has a certificate of them; the control plane is killed in ${kills.map((stages) => stages.join(' and ') || 'none').join(', ')}`, async () => {
+  test(`distribute ${kills.length} roots before any workload has a certificate signed by them; the control plane is killed in ${kills.map((stages) => stages.join(' and ') || 'none').join(', ')}`, async () => {
     const started = rotated.pids;
     client = new ResumingClient(rotated.mesh);
     const first = client.identity();
@@ -316,12 +316,12 @@ describe.each(Object.entries(rotations))('with %s, consecutive rotations', (mode
           await expectListed(rotated, now);
         }
       });
-      // If the control plane was killed in this stage, the stage may be over after its restart.
+      // The stage in which the control plane was killed may be over after the restart.
       if (!stages.includes('signing')) expect(listed).toContain('signing');
       expect(left).toEqual(new Set());
     }
-    // The authority's port now has a certificate of the last root. Agents have the first root in their files: on new connections they verify
-    // with the received roots.
+    // The authority's port now has a certificate of the last root. Agents have the first root in their files: they verify new connections with the
+    // received roots.
     await rotated.restartDiscovery();
     for (const envoy of rotated.envoys) {
       const last = await ownSerialNumber(envoy);
@@ -337,7 +337,7 @@ describe.each(Object.entries(rotations))('with %s, consecutive rotations', (mode
       `${mode}: ${kills.length} roots, ${report.total} requests and ${client.requests} of a client that resumes, ${client.resumed} of them over a session of before: none failed`,
     );
     expect(await client.request(client.identity(), undefined)).toEqual({ isResumed: false });
-    // Certificates and sessions of a dropped root are rejected.
+    // Certificates and sessions of a removed root are rejected.
     expect(await client.request({ ...first, ca: client.identity().ca }, firstSession)).toEqual(expect.any(String));
     // No Envoy was restarted.
     expect(rotated.pids).toEqual(started);
@@ -362,7 +362,7 @@ describe('a tainted root', () => {
         return record.kind === 'event' && record.event.type === type ? [record] : [];
       });
 
-  test('is dropped within half a minute, even with one-day certificates, and no request fails', async () => {
+  test('is removed within half a minute even with one-day certificates, and no request fails', async () => {
     const previousPage = await rotated.page();
     const load = await rotated.startLoad();
     await rotated.order('taint');
@@ -385,7 +385,7 @@ describe('a tainted root', () => {
     );
   });
 
-  test('is kept while a workload would lose its connections, which is named, until an operator permits it', async () => {
+  test('is kept, and the affected workload named, while its removal would break connections and no operator permits it', async () => {
     const previousPage = await rotated.page();
     const load = await rotated.startLoad();
     // The gateway hangs: it neither reports its trusted roots nor renews. New connections reach the other gateway.

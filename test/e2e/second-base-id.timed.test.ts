@@ -1,4 +1,4 @@
-/** F2 and fact 4: an Envoy that accepts no further child is replaced by an Envoy with the other base ID, which starts beside it. */
+/** F2 and fact 4: an Envoy that accepts no more children is replaced by one with the other base ID, started while it still serves. */
 
 import { closeSync, ftruncateSync, openSync, writeSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -32,7 +32,7 @@ const clients: readonly ClientPlan[] = [
 const atMostInFlight = 6;
 /** On a busy machine a client notices a closed connection late. */
 const killSeenWithinMs = 2_000;
-/** The load counts its time from its own start. */
+/** The load generator measures time from its start. */
 const clockSkewMs = 20;
 /** Closing a listening socket resets connections that only the kernel has accepted (1 to 18 in 12,000). */
 const resetsAllowed = 3;
@@ -58,7 +58,7 @@ async function soleEnvoy(target: Mesh): Promise<EnvoyProcess> {
 
 interface Readiness {
   readonly probeCount: number;
-  /** Responses other than 200, their times, and the reasons from the agent's log. */
+  /** Responses other than 200 with their times and the reasons from the agent's log. */
   readonly failures: readonly string[];
 }
 
@@ -100,7 +100,7 @@ async function adminEpoch(port: number): Promise<number> {
   return info.command_line_options.restart_epoch ?? 0;
 }
 
-/** Writes the mark that a child leaves in shared memory if it exits during its start, in an unknown layout that cannot be repaired. */
+/** Writes the mark that a child leaves in shared memory if it exits during its start, in an unknown layout, so that it cannot be repaired. */
 function breakHotRestart(baseId: number): void {
   const memory = openSync(sharedMemoryFile(baseId), 'r+');
   writeSync(memory, Buffer.from([0x01]), 0, 1, 96);
@@ -108,7 +108,7 @@ function breakHotRestart(baseId: number): void {
   closeSync(memory);
 }
 
-test('S19: after a permanently stuck hot restart, the next Envoy starts beside the old one with the spare base ID', async () => {
+test('the next Envoy starts in parallel to the old one with the spare base ID after a permanently stuck hot restart (S19)', async () => {
   mesh = await startMesh({ sidecar: false, watchDelayMs: 200, drainMs: 1_000, parentShutdownMs: 4_000 });
   const gateway = mesh.gateway!;
   const run = await load(mesh);
@@ -150,7 +150,7 @@ test('S19: after a permanently stuck hot restart, the next Envoy starts beside t
   ).toEqual([0, 0, 0]);
 });
 
-test('fact 4: a parent that exits early dooms its child, which is replaced before it aborts', async () => {
+test('a child is doomed if its parent exits early, and is replaced before it aborts (fact 4)', async () => {
   mesh = await startMesh({ sidecar: false, watchDelayMs: 200, drainMs: 3_000, parentShutdownMs: 9_000 });
   const gateway = mesh.gateway!;
   const run = await load(mesh);

@@ -1,6 +1,6 @@
 /**
- * An Envoy gets its certificate and roots from its agent, and the agent from the authority of pilot-discovery: they are renewed under load,
- * no request fails and nothing restarts.
+ * An Envoy gets its certificate and roots from its agent, and the agent from pilot-discovery's authority. They are renewed under load, without a
+ * failed request or a restart.
  */
 import { execFileSync } from 'node:child_process';
 import { generateKeyPairSync } from 'node:crypto';
@@ -21,7 +21,7 @@ import { freePorts } from '../harness/free-ports.ts';
 import { Program } from '../harness/program.ts';
 import { sized } from '../harness/size-of-run.ts';
 
-/** The long form has the number required under load; each rotation takes two seconds. */
+/** The long form has the required number of rotations under load; each takes two seconds. */
 const rotations = sized({ short: 6, full: 100 });
 const limitMs = 200_000 + rotations * 5_000;
 vi.setConfig({ testTimeout: limitMs + 600_000 });
@@ -167,8 +167,8 @@ const tlsOptions = () => ({
 });
 
 /**
- * One request.
- * @returns the serial number of the presented certificate, or why it failed
+ * Sends a request.
+ * @returns the serial number of the presented certificate, or the reason of the failure
  */
 function requestSerial(agentOfClient: Agent | false): Promise<string | Error> {
   return new Promise((resolve) => {
@@ -184,7 +184,7 @@ function requestSerial(agentOfClient: Agent | false): Promise<string | Error> {
   });
 }
 
-/** Used fields of the response to `/certs`. */
+/** The fields of the `/certs` response that this test uses. */
 interface Certificates {
   readonly certificates: readonly { readonly cert_chain: readonly { readonly serial_number: string }[] }[];
 }
@@ -224,7 +224,7 @@ test(`Envoy serves ${rotations} consecutive certificates under load, and no requ
   expect(serials.size).toBeGreaterThan(rotations);
   expect(requests).toBeGreaterThan(100);
   expect(isLost).toBe(false);
-  // Every copy in Envoy, not only the first one (istio#39985). The next certificate may arrive between the two requests.
+  // Checks every copy in Envoy, not only the first one (istio#39985). The next certificate may arrive between the two requests.
   const admin = createAdminClient('127.0.0.1', ports.admin);
   await eventually('the certificate of a handshake is among those that Envoy says it has', async () => {
     const shaken = await requestSerial(false);

@@ -65,7 +65,7 @@ const queryTimeoutMs = 8_000;
 class NameClient {
   queryCount = 0;
   readonly responses = new Map<number, number>();
-  /** Several open sockets: one could not buffer the responses that a new agent sends at once. */
+  /** Several open sockets: a single one could not buffer all responses of a new agent. */
   readonly #lasting: readonly Socket[] = Array.from({ length: 16 }, () => this.#opened());
   #isOver = false;
   readonly #run: Promise<void>;
@@ -90,7 +90,7 @@ class NameClient {
     }
   }
 
-  /** A socket that is closed after its response or timeout. */
+  /** A socket that closes after its response or timeout. */
   #once(): Socket {
     const socket = this.#opened();
     const limit = setTimeout(() => socket.close(), queryTimeoutMs).unref();
@@ -98,7 +98,7 @@ class NameClient {
     return socket;
   }
 
-  /** @returns the number of queries, of those without a response, and of those without an address */
+  /** @returns the number of queries, of queries without a response, and of responses without an address */
   async end(): Promise<{ queryCount: number; lost: number; empty: number }> {
     this.#isOver = true;
     await this.#run;
@@ -125,7 +125,7 @@ async function underLoad(
   let maxMs = 0;
   let isOver = false;
   const probing = (async () => {
-    // The time during which this process or an agent waited for a processor is subtracted.
+    // Excludes the time during which this process or an agent waited for a processor.
     const queued = (): ReadonlyMap<number, number> =>
       new Map([process.pid, ...nodes()].map((pid) => [pid, queuedMs(pid)]));
     let since = { ms: performance.now(), queued: queued() };
@@ -159,7 +159,7 @@ const isReady = async (): Promise<boolean> => {
   return probe.then(({ status }) => status === 200).catch(() => false);
 };
 
-test(`${times} replacements of a sidecar's agent by a newer one, with hot restarts between, fail no request`, async () => {
+test(`${times} replacements of a sidecar's agent with a newer one, with hot restarts in between, fail no request`, async () => {
   const first = envoys();
   expect(first).toHaveLength(1);
   const { maxMs, names, lost, empty } = await underLoad(async () => {
@@ -178,7 +178,7 @@ test(`${times} replacements of a sidecar's agent by a newer one, with hot restar
   });
   console.log(`${times} agents; the status port answered nobody for ${maxMs} ms; ${names}`);
   expect(maxMs).toBeLessThan(500);
-  // No response comes from an agent without the name table.
+  // An agent without the name table does not respond.
   expect({ lost, empty }).toEqual({ lost: 0, empty: 0 });
   await sidecar.container.hasNoZombie();
 });
@@ -205,7 +205,7 @@ test(`${kills} kills of either agent during a hand-over, and of a single agent, 
     }
   });
   console.log(`${kills} kills; the status port answered nobody for ${maxMs} ms; ${names}`);
-  // Queries that a killed agent had read are lost: those of a few milliseconds, formerly of seconds.
+  // Queries that a killed agent had read are lost, but only those of a few milliseconds.
   expect(lost).toBeLessThanOrEqual(3 * kills);
   await sidecar.container.hasNoZombie();
 });
@@ -280,7 +280,7 @@ test(`killing either agent at each of ${killedAt.length} steps fails no request,
   await eventually('Envoy is restarted hot', async () => !envoys().slice(-1).includes(newest!) && (await isReady()));
 });
 
-test('no socket of an exited agent is left, and the traces of all agents conform to the diagrams', async () => {
+test('no socket of an exited agent remains, and the traces of all agents conform to the diagrams', async () => {
   const directory = join(mesh!.root, 'sidecar');
   const sockets = readdirSync(directory).filter((name) => name.startsWith('XDS'));
   expect(sockets.length).toBeLessThanOrEqual(3);
@@ -291,7 +291,7 @@ test('no socket of an exited agent is left, and the traces of all agents conform
     .map((name) => join(folder, name))
     .filter((file) => statSync(file).size > 0);
   expect(traces.length).toBeGreaterThan(times);
-  // Without agents that were killed before they opened anything.
+  // Excludes agents that were killed before they opened anything.
   const newer = traces
     .filter((name) => !name.endsWith('.ndjson'))
     .map((name) => readFileSync(name, 'utf8').split('\n').slice(1))

@@ -53,7 +53,7 @@ const agentLogs = (pattern: RegExp): Promise<string> => agent.program.line(patte
 /** The serving processes, as the operating system lists them. */
 const envoys = (): string[] => mesh.envoysOf(agent).map(({ epoch }) => `epoch ${epoch}`);
 
-test('the agent waits for a slow Envoy, and is ready when Envoy is live', async () => {
+test('the agent waits for a slow Envoy, and becomes ready when Envoy is live', async () => {
   control.begin = () => ({ live: 'on order' });
   start();
   const envoy = await control.epoch(0);
@@ -75,7 +75,7 @@ test('the agent reports a bootstrap that Envoy rejects with its message, and sta
   expect(envoys()).toEqual(['epoch 0']);
 });
 
-test('S8: an Envoy that exits with 0 without a stop request is restarted, from epoch 0', async () => {
+test('an Envoy that exits with 0 without a stop request is restarted from epoch 0 (S8)', async () => {
   start();
   await mesh.waitForAgent(agent);
   const first = await control.epoch(0);
@@ -85,7 +85,7 @@ test('S8: an Envoy that exits with 0 without a stop request is restarted, from e
   expect(envoys()).toEqual(['epoch 0']);
 });
 
-test('the agent reports a crash with the signal and the last output, even without a final newline', async () => {
+test('the agent reports a crash with the signal and the last output, even if that lacks a final newline', async () => {
   start();
   await mesh.waitForAgent(agent);
   const envoy = await control.epoch(0);
@@ -95,8 +95,8 @@ test('the agent reports a crash with the signal and the last output, even withou
   await mesh.waitForAgent(agent);
 });
 
-test('the agent reads the log of an Envoy that floods it without losing a line', async () => {
-  // A file, because a reader that other tests slow down would lose lines.
+test('the agent reads every line of an Envoy that floods its log', async () => {
+  // Logs to a file, because a reader that other tests slow down would lose lines.
   const log = join(mesh.root, 'gateway', 'flood.log');
   start('--proxyLogLevel', 'info', '--log_target', log);
   await mesh.waitForAgent(agent);
@@ -109,7 +109,7 @@ test('the agent reads the log of an Envoy that floods it without losing a line',
   expect(await readiness()).toBe(200);
 });
 
-test('fact 1: a parent that rejects its child is repaired, and the same epoch starts again', async () => {
+test('a parent that rejects its child is repaired, and the same epoch starts again (fact 1)', async () => {
   start();
   await mesh.waitForAgent(agent);
   const parent = await control.epoch(0);
@@ -124,7 +124,7 @@ test('fact 1: a parent that rejects its child is repaired, and the same epoch st
   expect(envoys()).toEqual(['epoch 1']);
 });
 
-test('a child that exits before it is live has no effect: its parent serves, and the same epoch starts again', async () => {
+test('a child that exits before it is live does not affect its serving parent, and the same epoch starts again', async () => {
   start();
   await mesh.waitForAgent(agent);
   const parent = await control.epoch(0);
@@ -139,7 +139,7 @@ test('a child that exits before it is live has no effect: its parent serves, and
   expect(envoys()).toEqual(['epoch 1']);
 });
 
-test('fact 4: a draining parent that exits early dooms its child, which is replaced with the second base ID', async () => {
+test('a child whose draining parent exits early is doomed and is replaced with the second base ID (fact 4)', async () => {
   start();
   await mesh.waitForAgent(agent);
   const parent = await control.epoch(0);
@@ -156,7 +156,7 @@ test('fact 4: a draining parent that exits early dooms its child, which is repla
   expect(await readiness()).toBe(200);
 });
 
-test('the agent exits even if the admin interface refuses to drain', async () => {
+test('the agent exits even if the admin interface rejects the drain request', async () => {
   start();
   await mesh.waitForAgent(agent);
   const envoy = await control.epoch(0);
@@ -192,7 +192,7 @@ test('the second signal to the agent kills an Envoy that ignores SIGTERM', async
   expect(envoys()).toEqual([]);
 });
 
-test('an Envoy that ignores SIGTERM is killed with its killed agent', async () => {
+test('an Envoy that ignores SIGTERM is killed when its agent is killed', async () => {
   control.begin = () => ({ ignores: ['SIGTERM'] });
   start();
   await mesh.waitForAgent(agent);

@@ -73,7 +73,7 @@ async function sendRequests(times: number, ...headers: string[]): Promise<string
   return stdout;
 }
 
-test('client and server count each request with all labels of Istio', async () => {
+test("client and server count each request with all of Istio's labels", async () => {
   const { client, 'sample-v1': v1, 'sample-v2': v2 } = mesh.pods;
   const initial = await requests(client, { response_code: '200' });
   await sendRequests(20);
@@ -148,7 +148,7 @@ test('a header that the application forges changes no label, and no application 
   }
 });
 
-test('counters continue over a hot restart of Envoy', async () => {
+test('counters continue across a hot restart of Envoy', async () => {
   const { client } = mesh.pods;
   await sendRequests(5);
   const initial = await requests(client);
@@ -196,12 +196,12 @@ test('Telemetry objects change labels and disable metrics under load', async () 
   writeFileSync(telemetryFile(), telemetry);
 });
 
-/** Entries that Envoy could not send. */
+/** Number of entries that Envoy could not send. */
 async function dropped(pod: Pod): Promise<number> {
   return total(await samples(pod, 'envoy_access_logs_grpc_access_log_logs_dropped'));
 }
 
-test('requests continue while the agent does not read log entries, and each is counted or counted as lost', async () => {
+test('requests continue while the agent does not read log entries, and each request is counted or counted as lost', async () => {
   const { client } = mesh.pods;
   await eventually('metrics are on', async () => {
     const initial = await requests(client);
@@ -217,7 +217,7 @@ test('requests continue while the agent does not read log entries, and each is c
     await eventually('requests are served', async () => (await load.report()).total > 100);
     process.kill(agent, 'SIGSTOP');
     const stoppedAt = (await load.report()).total;
-    // An entry has about 700 bytes; in total they exceed all buffers between Envoy and the agent.
+    // An entry has about 700 bytes; together they exceed all buffers between Envoy and the agent.
     await eventually(
       'requests are served without the agent',
       async () => (await load.report()).total > stoppedAt + 20_000,

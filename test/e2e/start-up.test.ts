@@ -16,23 +16,20 @@ function scratch(): string {
   return folder;
 }
 
-test.each(programs)(
-  '%s does not load fetch, which it does not use and which would cost 14 MB and 40 ms',
-  async (program) => {
-    const loaderScript = join(scratch(), 'look.cjs');
-    writeFileSync(loaderScript, "process.on('exit', () => console.error(process.moduleLoadList.join('\\n')));");
-    const { stderr } = await execa(process.execPath, [
-      '-r',
-      loaderScript,
-      join(root, 'dist', `${program}.mjs`),
-      '--help',
-    ]);
-    expect(stderr).toContain('NativeModule fs');
-    expect(stderr).not.toContain('undici');
-  },
-);
+test.each(programs)('%s does not load fetch, which is unused and would cost 14 MB and 40 ms', async (program) => {
+  const loaderScript = join(scratch(), 'look.cjs');
+  writeFileSync(loaderScript, "process.on('exit', () => console.error(process.moduleLoadList.join('\\n')));");
+  const { stderr } = await execa(process.execPath, [
+    '-r',
+    loaderScript,
+    join(root, 'dist', `${program}.mjs`),
+    '--help',
+  ]);
+  expect(stderr).toContain('NativeModule fs');
+  expect(stderr).not.toContain('undici');
+});
 
-test('pilot-agent does not load Node modules that its libraries import but do not use: threads, assertions, WebCrypto, TLS', async () => {
+test('pilot-agent does not load unused Node modules that its libraries import: threads, assertions, WebCrypto, TLS', async () => {
   const loaderScript = join(scratch(), 'look.cjs');
   writeFileSync(loaderScript, "process.on('exit', () => console.error(process.moduleLoadList.join('\\n')));");
   const program = join(root, 'dist/pilot-agent.mjs');
@@ -55,7 +52,7 @@ test('pilot-agent does not load Node modules that its libraries import but do no
   expect(loaded).toContain('NativeModule net');
 });
 
-test.each(programs)('%s has only Latin-1 characters, so that V8 stores one byte for each', (program) => {
+test.each(programs)('%s contains only Latin-1 characters, so that V8 stores one byte per character', (program) => {
   const whole = (file: string): string[] => {
     const text = readFileSync(join(root, 'dist', file), 'utf8');
     const chunks = [...text.matchAll(/^(?:import|\} from) "\.\/(chunk-\w+\.mjs)";$/gm)].map(([, name]) => name!);
@@ -78,7 +75,7 @@ test.each(['pilot-agent', 'pilot-discovery'])(
   },
 );
 
-test('the next start reuses compiled code, and damaged or missing compiled code changes nothing', async () => {
+test('the next start reuses compiled code, and works even if the compiled code is damaged or missing', async () => {
   const folder = scratch();
   for (const part of ['bin', 'dist', 'package.json']) cpSync(join(root, part), join(folder, part), { recursive: true });
   symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
@@ -87,14 +84,14 @@ test('the next start reuses compiled code, and damaged or missing compiled code 
     readdirSync(cache, { recursive: true, withFileTypes: true })
       .filter((entry) => entry.isFile())
       .map(({ parentPath, name }) => join(parentPath, name));
-  // Without vitest's settings of such caches.
+  // Excludes vitest's settings of such caches.
   const environment = { extendEnv: false, env: { PATH: process.env.PATH } };
   const version = async (): Promise<string> =>
     (await execa(join(folder, 'bin/pilot-agent'), ['version'], environment)).stdout;
   rmSync(cache, { recursive: true });
   const firstOutput = await version();
   expect(firstOutput).toMatch(/^version/);
-  // The program, the content of node-version.cjs, and chunks.
+  // The cache contains the program, node-version.cjs, and chunks.
   expect(kept().length).toBeGreaterThan(2);
   for (const file of kept()) writeFileSync(file, 'no code');
   expect(await version()).toBe(firstOutput);

@@ -17,7 +17,7 @@ beforeAll(async () => {
 
 afterAll(() => conclude(mesh));
 
-test('the agent clears the mark of an exited child, starts the same epoch again, and no request fails', async () => {
+test('the agent clears the flag of an exited child and starts the same epoch again without a failed request', async () => {
   const load = await mesh.startLoad({
     target: mesh.httpsTarget,
     clients: [

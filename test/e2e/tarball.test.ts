@@ -1,6 +1,5 @@
 /**
- * The output of `npm pack` and its installation in an empty folder; the demo runs from there with the bundled Node and with the oldest
- * supported one.
+ * The output of `npm pack` and its installation in an empty folder, from which the demo runs with the bundled Node and with the oldest supported one.
  */
 import {
   cpSync,
@@ -34,7 +33,7 @@ let tarball: string;
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'chartpilot-tarball-'));
   await execa('npm', ['run', '--silent', 'prepack'], { cwd: root });
-  // Without scripts: `prepare` would rebuild the files that other tests run.
+  // Skips scripts: `prepare` would rebuild files that other tests run.
   const flags = ['--ignore-scripts', '--silent', '--pack-destination', folder];
   const { stdout } = await execa('npm', ['pack', ...flags], { cwd: root });
   tarball = join(folder, stdout.trim());
@@ -44,7 +43,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 let beside: Promise<string> | undefined;
 
-/** A folder with its own copy of the chart library, for users with Node; npm runs once. */
+/** A folder with its own copy of the chart library, for users with Node; runs npm once. */
 async function installBeside(name: string): Promise<string> {
   beside ??= install('beside', [tarball, '--omit=optional', 'xstate@5.33.3']);
   const into = join(folder, name);
@@ -53,7 +52,7 @@ async function installBeside(name: string): Promise<string> {
 }
 
 /**
- * `npm install` in a new folder.
+ * Runs `npm install` in a new folder.
  * @returns the folder
  */
 async function install(name: string, args: readonly string[]): Promise<string> {
@@ -88,7 +87,7 @@ describe('the tarball', () => {
     );
   });
 
-  test('contains no tests, no sources of the effects, no source maps, and no name of this machine', () => {
+  test('contains no tests, sources of the effects, source maps or names of the build machine', () => {
     const unwantedFiles = /\.test\.ts$|\.map$|compile-cache|^(src|test|visualize|proto|node_modules|\.)/;
     expect(files.filter((file) => unwantedFiles.test(file))).toEqual([]);
     const names = [root, homedir(), tmpdir(), hostname()].filter((name) => name.length > 5);
@@ -98,7 +97,7 @@ describe('the tarball', () => {
     }
   });
 
-  test('names the licence of each package whose code it contains, and the location of the source of elkjs', () => {
+  test('names the license of each package whose code it contains, and the location of the source of elkjs', () => {
     const notices = readFileSync(join(unpacked, 'package/dist/THIRD-PARTY.txt'), 'utf8');
     const heads = [...notices.matchAll(/^-+\n\n(.*)\n(.*)\n(.*)$/gm)].map(([, ...lines]) => lines.join(', '));
     const named = heads.map((head) => head.split(' ')[0]!);
@@ -112,7 +111,7 @@ describe('the tarball', () => {
     expect(notices).toContain('Copyright 2008 Google Inc.');
   });
 
-  test('is an installable package with a version and Node as its only dependency, which is optional', () => {
+  test('is an installable package with a version and Node as its only, optional dependency', () => {
     const manifest = JSON.parse(readFileSync(join(unpacked, 'package/package.json'), 'utf8')) as Record<
       string,
       unknown
@@ -137,7 +136,7 @@ describe('the tarball installed in an empty folder', () => {
     { node: 'the Node that came along', version: 'v24.21.0', prepare: bundled },
     { node: `Node ${oldest} of its own`, version: `v${oldest}`, prepare: ownNode },
   ])(
-    'with $node: the demo serves and restarts, and its traces conform to the diagrams',
+    'runs a demo with $node that serves and restarts, and whose traces conform to the diagrams',
     async ({ version, prepare }) => {
       const { folder: installedIn, path } = await prepare();
       const env = { PATH: path };
@@ -206,7 +205,7 @@ describe('the tarball installed in an empty folder', () => {
     expect(stdout).toBe('function function function');
   });
 
-  test('records, displays, checks, replays, explores and tests the door lock of the examples', async () => {
+  test('records, displays, checks, replays, explores and tests the door lock example', async () => {
     const into = await installBeside('lock');
     cpSync(join(root, 'examples/door-lock'), into, { recursive: true });
     const path = `${dirname(process.execPath)}:${systemPath}`;
@@ -269,7 +268,7 @@ describe('the tarball installed in an empty folder', () => {
   });
 });
 
-test('runs a test that the page exports', async () => {
+test('a test that the page exports passes with the installed tarball', async () => {
   const into = await installBeside('exported');
   symlinkSync(join(root, 'node_modules/vitest'), join(into, 'node_modules/vitest'));
   const { header, records } = recordedLife([]);

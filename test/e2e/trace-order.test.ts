@@ -15,7 +15,7 @@ beforeAll(async () => {
 
 afterAll(() => conclude(mesh));
 
-test('chartpilot check accepts the trace of a real run, and names the record if one message is out of order', async () => {
+test('chartpilot check accepts the trace of a real run, and names the record of a message that is out of order', async () => {
   const lines = readFileSync(mesh.gateway!.traceFile, 'utf8').trimEnd().split('\n');
   const trace = lines.map((line) => JSON.parse(line) as TraceLine);
   const indexOf = (type: string): number =>
@@ -23,7 +23,7 @@ test('chartpilot check accepts the trace of a real run, and names the record if 
   const [started, live] = [indexOf('epoch.started'), indexOf('epoch.live')];
   expect((await checkTraces([mesh.gateway!.traceFile])).code).toBe(0);
 
-  // Epoch 0 reports that it is live before it reports its start; numbers and times stay in order.
+  // Epoch 0 reports that it is live before it reports its start; record numbers and times stay in order.
   const swapped = trace.map((line, index) => {
     const other = index === started ? trace[live]! : index === live ? trace[started]! : undefined;
     return other === undefined || line.kind === 'header' ? line : { ...other, seq: line.seq, t: line.t };

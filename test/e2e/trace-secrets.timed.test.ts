@@ -34,11 +34,11 @@ const env = {
   DATABASE_URL: `postgres://demo:${random()}@127.0.0.1/db`,
   TLS_PRIVATE_KEY: ownKey,
 };
-/** In a file beside the certificates; a client sends it through Envoy. */
+/** Stored in a file next to the certificates; a client sends it through Envoy. */
 const fileToken = `${encoded({ alg: 'RS256' })}.${encoded({ sub: random() })}.${random()}`;
 const cookie = random();
 
-/** Secrets by their description. */
+/** Secrets by description. */
 const secrets = new Map<string, string>([
   ['DB_PASSWORD', env.DB_PASSWORD.split('"')[1]!],
   ['API_TOKEN', env.API_TOKEN],
@@ -67,7 +67,7 @@ const envoyMessages = ({ lines }: Viewer): string[] => lines.flatMap((line) => (
 /** Envoy's log lines about such a request, redacted or not. */
 const expectedMessages = [/^'authorization', /, /^'x-api-key', /, /^'cookie', /, /\?password=/, /\/postgres/];
 
-/** A request through the gateway with every type of client credential. */
+/** Sends a request through the gateway with every type of client credential. */
 async function sendIdentified(port: number): Promise<void> {
   const headers = {
     host: sampleHost,
@@ -139,7 +139,7 @@ describe('a run with secrets in all inputs', () => {
     expect(texts.some((text) => text.includes('/[redacted]/[redacted]/[redacted]/postgres'))).toBe(true);
   });
 
-  test('has none of the secrets in the debugger streams and in files', () => {
+  test('contains no secret in debugger streams and files', () => {
     const files = mesh.traceFiles.map((file) => readFileSync(file, 'utf8'));
     expect(files).toHaveLength(2);
     for (const text of [...files, ...viewers.map((viewer) => viewer.text)]) {
@@ -150,14 +150,14 @@ describe('a run with secrets in all inputs', () => {
     expect(found(JSON.stringify({ x: `${env.API_TOKEN} ${ownKey}` })).length).toBeGreaterThanOrEqual(3);
   });
 
-  test('has no debugger token in traces and logs', () => {
+  test('contains no debugger token in traces and logs', () => {
     const token = readDebuggerToken(port)!;
     const texts = [...mesh.traceFiles.map((file) => readFileSync(file, 'utf8')), mesh.gateway!.program.output()];
     for (const text of texts) expect(text).not.toContain(token);
   });
 
-  test('has none of the secrets in the agent’s log, and no key in Envoy’s debug log', () => {
-    // Envoy logs client input into the same file.
+  test('contains no secret in the agent’s log, and no key in Envoy’s debug log', () => {
+    // Envoy logs client input to the same file.
     const isOfEnvoy = (line: string): boolean => line.includes('\tenvoy\t');
     const ownLines = mesh.gateway!.program.lines.filter((line) => !isOfEnvoy(line)).join('\n');
     expect(found(ownLines)).toEqual([]);
@@ -165,7 +165,7 @@ describe('a run with secrets in all inputs', () => {
     expect(keys).toEqual([]);
   });
 
-  test('a debugger receives all records of the trace file, and SIGTERM waits for no debugger', async () => {
+  test('sends a debugger all records of the trace file, and does not wait for debuggers on SIGTERM', async () => {
     const { program, traceFile } = mesh.gateway!;
     await program.stop();
     const exitedAt = Date.now();
@@ -210,7 +210,7 @@ describe('the trace stream of a running agent', () => {
     expect(text).not.toContain(authorization.slice(7));
   });
 
-  test('is refused at any but the loopback address, even with the right token', async () => {
+  test('rejects connections at other addresses than loopback even with the right token', async () => {
     expect(external, 'this host has no address but loopback: nothing can be shown').toBeDefined();
     const headers = { authorization, host: `localhost:${port}` };
     const [status, text] = await responseTo(port, headers, { host: external! });
@@ -238,7 +238,7 @@ describe('the trace stream of a running agent', () => {
       // Some thousand readiness calls: seconds of a processor that may be shared.
       { deadlineMs: 240_000, everyMs: 0 },
     );
-    // On a busy machine stalled readers time out before they are too far behind.
+    // On a busy machine, stalled readers time out before they lag too far behind.
     const last = await eventually(
       'somebody who reads has heard more than is kept',
       async () => {
@@ -253,7 +253,7 @@ describe('the trace stream of a running agent', () => {
     for (const socket of stuck) socket.destroy();
   });
 
-  test('does not keep the agent from exiting when a reader stalls', async () => {
+  test("does not delay the agent's exit if a reader stalls", async () => {
     const { program, traceFile } = mesh.gateway!;
     const stuck = await stuckViewer(port, authorization);
     await failHealthCheck(mesh.gateway!);
@@ -269,7 +269,7 @@ describe('the trace stream of a running agent', () => {
   });
 });
 
-/** Afterwards each readiness call probes Envoy and is in the trace, which it is not for a ready proxy. */
+/** Makes each later readiness call probe Envoy and appear in the trace, unlike those of a ready proxy. */
 async function failHealthCheck({ adminPort, statusPort }: AgentProgram): Promise<void> {
   await fetch(`http://127.0.0.1:${adminPort}/healthcheck/fail`, { method: 'POST' });
   await eventually(
@@ -278,14 +278,14 @@ async function failHealthCheck({ adminPort, statusPort }: AgentProgram): Promise
   );
 }
 
-/** Median of five rounds: processor time of those processes for one of 100 consecutive calls, independent of the machine's load. */
+/** Returns the median of five rounds: processor time of these processes for one of 100 consecutive calls, independent of the machine's load. */
 async function readinessTookMs(pids: readonly number[], port: number): Promise<number> {
   const rounds: number[] = [];
   for (let i = 0; i < 5; i++) rounds.push((await msWithoutQueueing(pids, () => readinessMs(port, 100, 1))) / 100);
   return rounds.sort((a, b) => a - b)[2]!;
 }
 
-/** Median duration of a readiness call of a proxy that is not ready. */
+/** Returns the median duration of a readiness call of a proxy that is not ready. */
 async function readinessMs(port: number, count: number, callers = 8): Promise<number> {
   const times: number[] = [];
   const caller = async (): Promise<void> => {

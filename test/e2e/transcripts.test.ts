@@ -11,7 +11,7 @@ import { expectTranscript, type ProgramOutput, troubles } from '../harness/trans
 
 let mesh: Mesh;
 let sidecar: ContainedSidecar;
-/** Number of lines of each program before the current scene. */
+/** Number of lines that each program had logged before the current scene. */
 const seen = new Map<Program, number>();
 
 beforeAll(async () => {
@@ -45,10 +45,10 @@ function expectHealthy(scene: string, shell: readonly string[] = []): void {
   expectTranscript(scene, outputs);
 }
 
-/** Whether a program has logged it in this scene. */
+/** Whether a program has logged a message in this scene. */
 const logged = (program: Program, message: RegExp): boolean => linesSince(program).some((line) => message.test(line));
 
-test('the start of a mesh logs no warning', async () => {
+test('no warning is logged when a mesh starts', async () => {
   await Promise.all([mesh.startSamples(), mesh.startDiscovery(['--log_as_json'])]);
   sidecar = await mesh.startContainedSidecar({ LIVE_RESTORE: 'true' });
   await Promise.all([mesh.waitForAgent(mesh.startGateway()), mesh.waitForAgent(sidecar)]);
@@ -74,12 +74,12 @@ async function renewWatchedFiles(epoch: number): Promise<void> {
   );
 }
 
-test('a hot restart logs no warning', async () => {
+test('no warning is logged during a hot restart', async () => {
   await renewWatchedFiles(1);
   expectHealthy('hot-restart');
 });
 
-test('the rotation of watched certificate files and of a workload certificate logs no warning', async () => {
+test('no warning is logged when watched certificate files or a workload certificate are rotated', async () => {
   const env = { SECRET_TTL: '60s', SECRET_GRACE_PERIOD_RATIO: '0.95', SECRET_GRACE_PERIOD_RATIO_JITTER: '0.005' };
   const workload = await mesh.startExtraAgent([], env);
   await mesh.waitForAgent(workload);
@@ -99,7 +99,7 @@ test('the rotation of watched certificate files and of a workload certificate lo
 const troubleEvents = (program: Program): string[] =>
   troubles([{ program: '', lines: linesSince(program) }]).map((line) => JSON.parse(line.slice(2)).event);
 
-test('an invalid object and an invalid certificate file are one error each, and their repair is logged', async () => {
+test('an invalid object and an invalid certificate file are logged as one error each, and so is their repair', async () => {
   const [controlPlane, gateway] = [mesh.discovery!.program, mesh.gateway!.program];
   const good = mesh.directory.read('routes.yaml');
   mesh.directory.edit('routes.yaml', (text) => text.replace('weight: 10', 'weight: ten'));
@@ -111,13 +111,13 @@ test('an invalid object and an invalid certificate file are one error each, and 
   rmSync(mesh.certificates.directory, { recursive: true });
   await renewWatchedFiles(3);
   expect(troubleEvents(controlPlane)).toEqual(['object.rejected']);
-  // Envoy receives the secret from the control plane; the files belong to its start configuration.
+  // Envoy receives the secret from the control plane; the files belong to its initial configuration.
   expect(linesOf(linesSince(gateway), 'config.rejected')).toHaveLength(1);
   expect(new Set(troubleEvents(gateway))).toEqual(new Set(['secret.lacking', 'config.rejected']));
   expectTranscript('bad-files', outputSince());
 });
 
-test('a bootstrap override that Envoy rejects is one log message, and its agent exits', async () => {
+test('one message is logged for a bootstrap override that Envoy rejects, and the agent exits', async () => {
   mesh.directory.write('override.txt', 'admin:\n  profile_pathh: x\n');
   const env = { ISTIO_BOOTSTRAP_OVERRIDE: mesh.directory.file('override.txt') };
   const workload = await mesh.startExtraAgent([], env);
@@ -129,7 +129,7 @@ test('a bootstrap override that Envoy rejects is one log message, and its agent 
 
 const agents = (): number[] => sidecar.container.agents();
 
-test('a newer agent that takes over from a running one logs no warning', async () => {
+test('no warning is logged when a newer agent takes over from a running one', async () => {
   const [previousAgent] = agents();
   sidecar.container.signal('SIGUSR2');
   await eventually('the newer agent is alone', () => agents().length === 1 && agents()[0] !== previousAgent);
@@ -139,7 +139,7 @@ test('a newer agent that takes over from a running one logs no warning', async (
   expectHealthy('hand-over');
 });
 
-test('an agent that takes over from a killed one logs no warning', async () => {
+test('no warning is logged when an agent takes over from a killed one', async () => {
   const [previousAgent] = agents();
   process.kill(previousAgent!, 'SIGKILL');
   await eventually('the next agent is alone', () => agents().length === 1 && agents()[0] !== previousAgent);
@@ -149,7 +149,7 @@ test('an agent that takes over from a killed one logs no warning', async () => {
   expectHealthy('takeover', ['sidecar: Killed']);
 });
 
-test('a drain and a stop log no warning', async () => {
+test('no warning is logged during a drain and a stop', async () => {
   await fetch(`http://127.0.0.1:${mesh.gateway!.statusPort}/drain`, { method: 'POST' });
   await eventually('Envoy drains', () => logged(mesh.gateway!.program, loggedLine('drain.ordered')));
   sidecar.container.signal('SIGTERM');

@@ -39,7 +39,7 @@ function block(name: string): string {
   return text;
 }
 
-/** The only value of a setting of the unit. */
+/** Returns the only value of a setting in the unit. */
 function setting(name: string): string {
   const values = [...unit.matchAll(new RegExp(`^${name}=(.*)$`, 'gm'))].map(([, value]) => value!);
   expect(values).toHaveLength(1);
@@ -82,7 +82,7 @@ interface HostAgent {
   readonly program: Program;
 }
 
-/** Starts an agent in the pod's network with this user and group. */
+/** Starts an agent in the pod's network as this user and group. */
 function startAgent(side: NetworkSide, [uid, gid]: readonly [number, number]): HostAgent {
   const temporary = temporaryFolder();
   const folder = temporary.path;
@@ -119,12 +119,12 @@ async function redirectedHost(flags: GivenFlags): Promise<PodNetwork> {
   return network;
 }
 
-describe('an agent whose connections would be redirected to itself does not start Envoy and exits', () => {
+describe('agent whose own connections would be redirected to itself', () => {
   test.each<[string, GivenFlags, readonly [number, number], string]>([
     ['root, by iptables', {}, [0, 0], 'uid 1337, gid 1337'],
     ['root, by nft', { nativeNftables: true }, [0, 0], 'uid 1337, gid 1337'],
     ['root, where another user is excluded', { proxyUid: '2000' }, [0, 0], 'uid 2000, gid 2000'],
-  ])('running as %s', async (_, flags, [uid, gid], excluded) => {
+  ])('exits without starting Envoy if it runs as %s', async (_, flags, [uid, gid], excluded) => {
     const { pod } = await redirectedHost(flags);
     const { folder, program } = startAgent(pod, [uid, gid]);
     const started = program.line(loggedLine('restart.ended.live', { epoch: 'epoch-0' })).catch(() => 'not started');
@@ -163,7 +163,7 @@ test('an agent of a user that cannot read the rules starts, and warns once', asy
   expect(linesOf(program.lines, 'agent.redirectionUnknown', { reason: /NET_ADMIN/ })).toHaveLength(1);
 });
 
-test('the systemd unit and docs/virtual-machines.md have the same command, which redirects all users except that of the unit', async () => {
+test("the systemd unit and docs/virtual-machines.md contain the same command, which redirects all users except the unit's", async () => {
   const { pod } = await emptyPodNetwork();
   const initialState = await stateOf(pod);
   const command = setting('ExecStartPre');
@@ -191,7 +191,7 @@ test('the systemd unit and docs/virtual-machines.md have the same command, which
   expect(await stateOf(pod)).toBe(initialState);
 });
 
-test('files and settings are written as the agent of the unit reads them', () => {
+test("files and settings are written in the form that the unit's agent reads", () => {
   const temporary = temporaryFolder();
   onTestFinished(() => temporary[Symbol.dispose]());
   const root = temporary.path;

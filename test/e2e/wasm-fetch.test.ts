@@ -75,7 +75,7 @@ async function rejection(): Promise<string> {
 }
 
 test.each([false, true])(
-  'the agent fetches a module, keeps it when its server is unavailable, and reports a wrong checksum (delta %s)',
+  'the agent fetches a module, keeps it while its server is unavailable, and reports a wrong checksum (delta %s)',
   async (delta) => {
     const code = respondingWith(418);
     const origin = await serve({ '/418': code, '/429': respondingWith(429) });
@@ -87,7 +87,7 @@ test.each([false, true])(
     await eventuallyResponds(418);
     expect(await rejection()).toBe('');
 
-    // A module with another checksum is not used, and the plugin keeps its current module.
+    // A module with a different checksum is not used, and the plugin keeps its current module.
     applyPlugin({ url: `${origin}/429`, sha256 });
     await eventuallyResponds(418);
     const wrong = 'a'.repeat(64);
@@ -102,7 +102,7 @@ test.each([false, true])(
     await eventuallyResponds(429);
     await eventually('the plugin is accepted', async () => (await rejection()) === '');
 
-    // From the cache, because the server is closed.
+    // The module comes from the cache, because the server is closed.
     server!.close();
     server!.closeAllConnections();
     applyPlugin({ url: `${origin}/418`, sha256 });
@@ -151,7 +151,7 @@ async function textAt(port: number, path: string): Promise<string> {
 }
 
 test.each([false, true])(
-  'the agent pulls a private image with the pull secret of the plugin, which no other proxy receives (delta %s)',
+  "the agent pulls a private image with the plugin's pull secret, which no other proxy receives (delta %s)",
   async (delta) => {
     const env = await privateRegistry();
     registry!.push('team/plugin', 'v1', [tarLayer(respondingWith(418))]);
@@ -191,7 +191,7 @@ test.each([false, true])(
 );
 
 test.each([false, true])(
-  'a plugin without its first module rejects all requests until the agent has fetched the module (delta %s)',
+  'a plugin whose first module is missing rejects all requests until the agent has fetched the module (delta %s)',
   async (delta) => {
     registry = await ImageRegistry.start();
     mesh = await Mesh.create({

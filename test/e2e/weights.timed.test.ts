@@ -7,7 +7,7 @@ import type { LoadReport, TimelineSlice } from '../load/report.ts';
 import { conclude } from './conclude.ts';
 
 /**
- * When v2 first sent the majority of responses after an edit, in a window of at least 20 requests; a share of one tenth exceeds half once in
+ * Returns when v2 first sent the majority of responses after an edit, in a window of at least 20 requests; a share of one tenth exceeds half once in
  * a million times.
  */
 function inForceAt({ timeline, startedAt }: LoadReport, editedAt: number): number | undefined {
@@ -25,7 +25,7 @@ const totalOf = (slices: readonly TimelineSlice[]): number => slices.reduce((sum
 describe.each([
   ['state of the world', false],
   ['delta', true],
-])('with %s xDS', (_, delta) => {
+])('requests with %s xDS', (_, delta) => {
   let mesh: Mesh;
 
   beforeAll(async () => {
@@ -34,7 +34,7 @@ describe.each([
 
   afterAll(() => conclude(mesh));
 
-  test('requests reach v1 and v2 by the weights in the file, and an edit applies within a second', async () => {
+  test('reach v1 and v2 by the weights in the file, and an edit applies within a second', async () => {
     const load = await mesh.startLoad({
       target: mesh.httpTarget,
       clients: [{ kind: 'ka', count: 4 }],
@@ -56,7 +56,7 @@ describe.each([
     };
     const shareBefore = share(0, at(editedAt) - 100);
     const newAt = inForceAt(report, editedAt)!;
-    // Without the slice that detected the change, because its share selected it.
+    // Excludes the slice that detected the change, because it was selected by its share.
     const after = share(newAt + 100, report.durationMs);
     const inForceMs = Math.round(newAt - at(editedAt));
     console.log(

@@ -61,7 +61,7 @@ const otherPort = 7_777;
 /** Addresses of services in the golden cases, and one without a service. */
 const otherAddresses = ['10.1.0.1', '10.1.0.2', '10.2.0.7', '10.99.0.1'];
 
-/** Share of all requests. */
+/** Share of unusual requests. */
 const unusualShare = 0.3;
 
 export function drawQuestion(context: DrawContext): Question {

@@ -182,7 +182,7 @@ function resultOf(
   return { name, compared: sent.length, outcomes, notDecided, differences };
 }
 
-/** At most one filter: of several weighted targets, the first undecided one. */
+/** Returns at most one filter: of several weighted targets, the first undecided one. */
 function undecidedBy(outcome: RequestOutcome): readonly string[] {
   if (outcome.kind === 'not decided') return [outcome.filter];
   return outcome.kind === 'divided' ? outcome.shares.flatMap((share) => undecidedBy(share.outcome)).slice(0, 1) : [];

@@ -1,6 +1,4 @@
-/**
- * Sends the drawn connection or request from a given address, and waits for the response or the end of the connection.
- */
+/** Sends the generated connection or request from a given address, and waits for the response or the end of the connection. */
 import { connect as connectHttp2, constants } from 'node:http2';
 import { connect as connectTcp, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';

@@ -1,6 +1,5 @@
 /**
- * Extracts the values that a configuration matches in requests: hosts, paths, headers, server and client names, and
- * claims. Requests are drawn from them.
+ * Extracts the values that a configuration matches in requests: hosts, paths, headers, server and client names, and claims. Random requests use them.
  */
 import type { JsonValue } from '@bufbuild/protobuf';
 

@@ -87,7 +87,7 @@ function code(text: string): string {
   return `\`${text}\``;
 }
 
-it('docs/compatibility.md has the rows of fields that the marks in the decoders generate', () => {
+it('docs/compatibility.md has the field rows generated from the marks in the decoders', () => {
   const text = readFileSync(file, 'utf8');
   const [head, rest] = text.split(begin);
   const [, after] = rest?.split(end) ?? [];

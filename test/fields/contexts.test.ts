@@ -1,4 +1,4 @@
-/** A field that has no effect in combination with other values has a warning exactly in these combinations. */
+/** A field without effect in combination with other values causes a warning exactly in these combinations. */
 import { describe, expect, it } from 'vitest';
 import { readConfigFile } from '../../src/model/config/config-file.ts';
 import type { WorldObject } from './world.ts';
@@ -128,7 +128,7 @@ const rows = (all: readonly Row[]) =>
     name: Object.keys(field)[0]!,
   }));
 
-describe('a warning reports a field that has no effect in the combination', () => {
+describe('a warning reports a field without an effect in the combination', () => {
   it.each(rows(withoutEffect))('$title', ({ without, given, name }) => {
     const { text, requested } = outputOf(worldOf(without));
     expect(outputOf(worldOf(given), requested).text === text).toBe(true);
@@ -136,7 +136,7 @@ describe('a warning reports a field that has no effect in the combination', () =
   });
 });
 
-describe('no warning reports a field that has an effect in the combination', () => {
+describe('no warning reports a field with an effect in the combination', () => {
   it.each(rows(withEffect))('$title', ({ without, given }) => {
     const { text, requested } = outputOf(worldOf(without));
     expect(outputOf(worldOf(given), requested).text === text).toBe(false);

@@ -166,8 +166,8 @@ function outputWith(world: FieldWorld, { requested }: Output): string | undefine
 }
 
 /**
- * First elements of all lists, then second elements: a second place in the same specimen seldom shows an effect that
- * the first one does not.
+ * Takes the first elements of all lists, then the second ones: a second place in the same specimen seldom shows an effect that the first one does
+ * not.
  */
 function inTurns(lists: readonly (readonly FieldOccurrence[])[], field: string): readonly FieldOccurrence[] {
   const maxLength = Math.max(...lists.map((list) => list.length));

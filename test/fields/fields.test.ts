@@ -46,7 +46,7 @@ function markErrorsOf(subject: FieldSubject): readonly string[] {
   return leavesOf(subject).flatMap((field) => markErrorOf(subject, field, places) ?? []);
 }
 
-describe('the mark of each field is correct', () => {
+describe('marks of fields', () => {
   it.each(subjects.map((subject) => [subject.name, subject] as const))(
     'the mark of each field of %s is correct',
     (_, subject) => {
@@ -55,7 +55,7 @@ describe('the mark of each field is correct', () => {
   );
 });
 
-describe('the comparison of worlds finds an error', () => {
+describe('comparison of worlds', () => {
   const subject = subjectOfKind('PeerAuthentication');
   const shape = shapeOf(subject.decoder, '');
   const fields = shape.type === 'object' ? shape.fields : [];
@@ -120,7 +120,7 @@ describe('the comparison of worlds finds an error', () => {
     },
   );
 
-  it('the comparison reports a field that the decoder accepts and no code reads', () => {
+  it('the comparison reports a field that the decoder accepts but no code reads', () => {
     const specimensIn: FieldSubject['specimensIn'] = (world) =>
       seenAs(({ comment: _, ...read }: { comment?: unknown }) => read)(world).map((specimen) => ({
         ...specimen,
@@ -153,7 +153,7 @@ describe('exceptions', () => {
   const read = unobserved.flatMap(({ field, readBy }) =>
     Array.isArray(readBy) ? [[field.source, ...readBy] as const] : [],
   );
-  it.each(read)('exception %s: the field is read by %s', (_, file, text) => {
+  it.each(read)('the field of the exception %s is read by %s', (_, file, text) => {
     const path = join(packageRoot(), file);
     expect(existsSync(path) && readFileSync(path, 'utf8').includes(text)).toBe(true);
   });

@@ -132,7 +132,7 @@ function isOtherWith(world: FieldWorld, { requested, text }: ReturnType<typeof o
   }
 }
 
-describe('the table of annotations and labels is correct', () => {
+describe('annotations and labels with an effect', () => {
   it.each(uses.map((use) => [nameOf(use), use] as const))('%s affects generated resources', (name, use) => {
     const elsewhere = readElsewhere.find((one) => one.use.test(name));
     if (elsewhere === undefined) expect(hasEffect(use)).toBe(true);
@@ -149,13 +149,13 @@ describe('the table of annotations and labels is correct', () => {
   });
 });
 
-describe('annotations and labels with a warning have no effect', () => {
+describe('annotations and labels with a warning', () => {
   const world = worlds.find(({ name }) => name === 'metadata')!;
   const kindsOfWorld = (Object.keys(kinds) as KindName[]).filter((kind) =>
     world.objects.some((object) => isOfKind(object, kind)),
   );
 
-  it.each(kindsOfWorld)('unused annotations and labels of a %s change no resource', (kind) => {
+  it.each(kindsOfWorld)('unused annotations and labels of a %s do not change any resource', (kind) => {
     const index = world.objects.findIndex((object) => isOfKind(object, kind));
     for (const part of ['annotations', 'labels'] as const) {
       const warned = Object.keys(tables[part]).filter(

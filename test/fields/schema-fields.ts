@@ -3,11 +3,11 @@ import { type Describable, type Description, descriptionOf, type Effect } from '
 import { isObject } from '../../src/runtime/json-object.ts';
 
 export interface SchemaField {
-  /** For example `http[].match[].headers{}.exact`. */
+  /** Path such as `http[].match[].headers{}.exact`. */
   readonly path: string;
   readonly decoder: Describable;
   readonly effect?: Effect;
-  /** Has no inner fields, or none that are checked. */
+  /** Whether it has no inner fields, or none that are checked. */
   readonly isLeaf: boolean;
 }
 

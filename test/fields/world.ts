@@ -139,7 +139,7 @@ function namesRequestedBy(given: Parameters<typeof generate>[0]): RequestedNames
   return { endpoints: namesOf(endpoints), routes: namesOf(routes), extensions: namesOf(extensions) };
 }
 
-/** WorkloadEntries of self-registering workloads, one for each WorkloadGroup. */
+/** WorkloadEntries of self-registering workloads, one per WorkloadGroup. */
 function registeredBy(configs: ConfigSet): readonly string[] {
   const claim: WorkloadClaim = {
     ...{ entry: 'shop/a', namespace: 'shop', name: 'a', group: 'web', serviceAccount: '' },
@@ -217,7 +217,7 @@ function agentWith({ defaultConfig }: FieldWorld['meshConfig']): readonly string
   const order = { adminPort: options.config.proxyAdminPort, run: { epoch: 0, baseId: 0 }, hasCredentialServer: false };
   const { bootstrap } = agentBootstrap(options, order);
   const { node, ...rest } = bootstrap as { node: { metadata: Record<string, unknown> } };
-  // The metadata contain the proxy configuration as it is written.
+  // The metadata contain the proxy configuration as written.
   const { PROXY_CONFIG: _, ...metadata } = node.metadata;
   const { status, workloadProbe, dns, config } = options;
   const used = [

@@ -17,7 +17,7 @@ export interface FuzzFinding {
 export interface CampaignOptions {
   readonly seed: number;
   readonly forMs: number;
-  /** Continues until each edge was attacked, even beyond the time. */
+  /** Whether to continue beyond the time limit until each edge was attacked. */
   readonly reachesAll?: boolean;
   /** Names of edges; default all. */
   readonly only?: readonly string[];

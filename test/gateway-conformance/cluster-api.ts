@@ -1,4 +1,4 @@
-/** Client of the API server for the controllers of this folder: whole objects by path. */
+/** Client of the API server for the controllers in this folder: complete objects by path. */
 import { Agent, request } from 'node:https';
 import type { ApiServerAddress } from '../cluster/api-server-process.ts';
 
@@ -26,13 +26,13 @@ export class ClusterApi {
     this.#address = address;
   }
 
-  /** Empty if the kind is not served. */
+  /** Returns an empty list if the kind is not served. */
   async list(path: string): Promise<KubeObject[]> {
     const found = await this.#missing404(this.#send('GET', path));
     return found?.items ?? [];
   }
 
-  /** `undefined` if the object does not exist. */
+  /** Returns `undefined` if the object does not exist. */
   get(path: string): Promise<KubeObject | undefined> {
     return this.#missing404(this.#send('GET', path));
   }
@@ -56,7 +56,7 @@ export class ClusterApi {
     return this.#missing404(this.#send('PUT', path, object));
   }
 
-  /** Server-side apply of a whole object. */
+  /** Server-side apply of a complete object. */
   apply(path: string, object: KubeObject): Promise<KubeObject> {
     return this.#send('PATCH', `${path}?fieldManager=conformance&force=true`, object, 'application/apply-patch+yaml');
   }

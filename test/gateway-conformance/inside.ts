@@ -18,7 +18,7 @@ import { NamespaceController, readObjects, runDeployments, runEndpointSlices } f
 
 const folder = process.env.FOLDER!;
 const report = (line: string): void => console.error(line);
-/** Pause between two rounds of the controllers. */
+/** Interval between two rounds of the controllers. */
 const restMs = 300;
 const suiteLimit = '60m';
 /** Built programs, because the sources may change during the run. */

@@ -8,7 +8,7 @@ import { endNamespaces, NetworkSide } from '../harness/pod-network.ts';
 /** Address of API server, control plane and suite. */
 export const nodeAddress = '10.244.0.1';
 const bridge = 'pods';
-/** Addresses that fit into the network. */
+/** Number of addresses that the network has for pods. */
 const maxPods = 250 * 250;
 
 export interface PodNamespace {

@@ -25,7 +25,7 @@ export async function conformancePrograms(report: (line: string) => void) {
   return { suite: await findOrBuild(suite, report), echo: await findOrBuild(echo, report) };
 }
 
-/** Of the suite's version, including experimental kinds and fields. */
+/** Reads the CRDs of the suite's version, including experimental kinds and fields. */
 export function gatewayApiDefinitions(): KubeObject[] {
   const options = { cwd: join(packageRoot(), folder), encoding: 'utf8' } as const;
   const module = execFileSync(

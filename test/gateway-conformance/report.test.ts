@@ -13,7 +13,7 @@ requires UDPRoute [UDPRoute]
     --- SKIP: TestConformance/UDPRoute (0.00s)
 `;
 
-it('the report has the outcome of each test, without subtests', () => {
+it('the report contains the outcome of each test, without subtests', () => {
   expect([...outcomesOf(output)]).toEqual([
     ['HTTPRouteWeight', 'PASS'],
     ['HTTPRouteCORS', 'FAIL'],

@@ -1,7 +1,4 @@
-/**
- * Stand-in for Kubernetes controllers: default service accounts, Pods of Deployments, EndpointSlices, and deletion of
- * namespaces.
- */
+/** Fake Kubernetes controllers: default service accounts, Pods of Deployments, EndpointSlices, and deletion of namespaces. */
 import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import type { ClusterApi, KubeObject } from './cluster-api.ts';

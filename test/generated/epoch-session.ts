@@ -121,7 +121,7 @@ function drainMeets(rest: readonly Step[]): 'a response' | 'an error' | 'no resp
 const isLive = ({ machine }: Company): boolean =>
   (machine.getSnapshot() as { hasTag(tag: EpochPhase): boolean }).hasTag('live');
 
-/** A process that received an exit order exits normally; a parent that its child shuts down may also crash. */
+/** A process that was ordered to exit exits normally; a parent that its child shuts down may also crash. */
 function endOf({ machine }: Company, { code, tookOverWithinMs }: AnyEventObject): EnvoyEnd {
   const snapshot = machine.getSnapshot() as { matches(state: unknown): boolean };
   if (snapshot.matches({ running: 'ending' }) || snapshot.matches({ running: { retiring: 'terminating' } })) {

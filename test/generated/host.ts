@@ -15,8 +15,7 @@ export type HostSupervisorEffects = EffectsOf<typeof supervisorMachine>;
 export type ShutdownEffects = EffectsOf<typeof shutdownMachine>;
 
 /**
- * Exit of an Envoy: on request, by SIGTERM or SIGKILL, or unexpectedly with code 0 or by a signal, the latter also
- * after a hand-over that was not observed.
+ * How an Envoy exits: on request, by SIGTERM or SIGKILL, or unexpectedly with code 0 or by a signal, the latter also after an unobserved hand-over.
  */
 export type EnvoyEnd = 'on request' | 'killed' | 'with code 0' | 'by a signal' | 'after it took over';
 
@@ -29,14 +28,14 @@ export interface HostPlan {
   readonly bootstrap: 'good' | 'refused' | 'outdated' | 'unwritable' | 'unreachable';
   /** Whether there is a binary. */
   readonly spawns: boolean;
-  /** Whether an Envoy becomes live at some time. */
+  /** Whether an Envoy ever becomes live. */
   readonly live: boolean;
   /** Whether it accepts requests, which get no response. */
   readonly takesRequests?: boolean;
 }
 
 export interface Host {
-  /** The first base ID and the spare one. */
+  /** The primary and the spare base ID. */
   readonly baseIds: readonly number[];
   /** Admin ports of these base IDs. */
   readonly adminPorts: Pick<AgentSettings, 'adminPort' | 'spareAdminPort'>;

@@ -2,8 +2,8 @@
 import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises';
 
 /**
- * Milliseconds for processes and files. Turns of the event loop for events that happen within a few of them: on a busy
- * machine turns take longer, but their number stays the same.
+ * Milliseconds for processes and files; event loop iterations for events that occur within a few: on a busy machine iterations take longer, but their
+ * number stays the same.
  */
 export type Limit = { readonly ms: number } | { readonly turns: number };
 

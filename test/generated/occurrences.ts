@@ -7,7 +7,7 @@ import { foundWithin, type Limit } from './limit.ts';
 
 /** An event or a timer that a machine handled. */
 export interface MachineOccurrence {
-  /** For example `epoch.live`, `xstate.done.actor.prepare` or `after backoff`. */
+  /** Type such as `epoch.live`, `xstate.done.actor.prepare` or `after backoff`. */
   readonly type: string;
   readonly event: AnyEventObject | undefined;
   /** State of the machine after it; `undefined` without a transition. */
@@ -18,7 +18,7 @@ export class Occurrences {
   readonly #list: MachineOccurrence[] = [];
   readonly #actor: string;
   #initial = '';
-  /** Number of actors with this name so far. The first one is followed. */
+  /** Number of actors with this name so far. The first one is observed. */
   #lives = 0;
   /** Index of the occurrence that the machine is handling. */
   #at = 0;
@@ -41,7 +41,7 @@ export class Occurrences {
     return this.#list.slice(0, index + 1).findLast(({ state }) => state !== undefined)?.state ?? this.#initial;
   }
 
-  /** Resolves in the turn of the next occurrence, or after the limit. */
+  /** Resolves in the event loop iteration of the next occurrence, or after the limit. */
   next(limit: Limit): Promise<void> {
     return new Promise((resolve) => {
       let hasArrived: true | undefined;

@@ -1,4 +1,4 @@
-/** Envoys as processes: the agent's effects with a stand-in or the real Envoy. */
+/** Envoys as processes: the agent's effects with a fake or the real Envoy. */
 import { closeSync, ftruncateSync, openSync, writeSync } from 'node:fs';
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { type ClientRequest, request as httpRequest } from 'node:http';
@@ -35,7 +35,7 @@ interface Kind {
   readonly acceptsOrders: boolean;
 }
 
-/** Long enough that no child shuts a stand-in down before a test orders it. */
+/** Long enough that no child shuts a fake Envoy down before a test orders it. */
 const standInParentShutdownMs = 60_000;
 /**
  * A process starts in half a second, on a busy machine in two. An unresponsive admin interface has 5 s. The daily run
@@ -201,7 +201,7 @@ class ProcessHost implements Host {
     if (this.#stopped.delete(pid)) process.kill(pid, 'SIGCONT');
   }
 
-  /** A stand-in ignores SIGTERM until it is ordered to exit, so that earlier steps complete. */
+  /** A fake Envoy ignores SIGTERM until it is ordered to exit, so that earlier steps complete. */
   async #orderEnd(name: string, how: EnvoyEnd): Promise<void> {
     const standIn = how === 'on request' ? this.#known(name) : await this.#standIn(name);
     await standIn?.order(how === 'by a signal' ? { order: 'crash', signal: 'SIGSEGV' } : { order: 'exit', code: 0 });
@@ -315,7 +315,7 @@ class ProcessHost implements Host {
   }
 }
 
-/** Forwards HTTP connections of one port to the other one. */
+/** Forwards HTTP connections from one port to another. */
 function leadingTo(port: number, from: number): object {
   const at = (port: number): object => ({ socket_address: { address: '127.0.0.1', port_value: port } });
   const cluster = {

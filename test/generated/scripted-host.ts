@@ -18,7 +18,7 @@ interface EpochRun {
 }
 
 const baseIds = [7, 8];
-/** Every effect responds in the next turn or the one after; a response may lead to another request. */
+/** Every effect responds in the next event loop iteration or the one after; a response may lead to another request. */
 const limit = { turns: 50 };
 
 export const scriptedHost: HostKind = { name: 'scripted effects', limit, open: async (plan) => open(plan) };
@@ -52,7 +52,7 @@ function open(plan: HostPlan): Host {
       const name = epochName(input, baseIds);
       processes.set(name, self);
       running.add(name);
-      // As the operating system: not in the same turn.
+      // Like the operating system, responds later than the current iteration.
       queueMicrotask(() =>
         setImmediate(() => {
           if (!plan.spawns) return report(self, { type: 'process.failed', reason: 'spawn ENOENT' });
@@ -65,7 +65,7 @@ function open(plan: HostPlan): Host {
       );
     },
   });
-  // As an admin interface: not in the same turn.
+  // Like an admin interface, responds later than the current iteration.
   const foundInitializing = (probe: AnyActorRef): void =>
     void setImmediate(() => report(probe, { type: 'probe.failed', reason: '503 INITIALIZING' }));
   const probing = scriptedCallback<ProbeRun | ProbeExplain, ProbeOrder>({

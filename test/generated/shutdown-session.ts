@@ -6,7 +6,7 @@ import type { Host, HostKind } from './host.ts';
 import { type StepTriggers, sessionOf } from './session.ts';
 import { Supervised } from './supervised.ts';
 
-/** Admin ports of the first base ID and of the spare one in the samples. */
+/** Admin ports of the primary and the spare base ID in the samples. */
 const sampledAdminPorts = [15_000, 15_001];
 
 export function shutdownDriver(kind: HostKind): Driver {

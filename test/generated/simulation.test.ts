@@ -1,7 +1,4 @@
-/**
- * Generated tests of the agent's machines with scripted effects and real peers; their vitest files run each machine
- * alone.
- */
+/** Generated tests of the agent's machines with scripted effects and real peers; the generated vitest files run each machine without peers. */
 import { beforeAll, expect, test, vi } from 'vitest';
 import { createMachine, fromPromise } from 'xstate';
 import { epochMachine } from '../../machines/agent/envoy/epoch.machine.ts';
@@ -16,7 +13,7 @@ import { suiteOf } from './suites.ts';
 import { supervisorDriver } from './supervisor-session.ts';
 import { watcherWithRealFiles, watcherWithScriptedFiles } from './watcher-session.ts';
 
-/** XState's development build warns of every event that arrives after its actor stopped. */
+/** XState's development build warns about every event for a stopped actor. */
 beforeAll(() => {
   vi.spyOn(console, 'warn').mockImplementation(() => {});
 });
@@ -28,7 +25,7 @@ test('the epoch machine with its peers behaves as its generated tests expect', a
   expect(report.shown.length).toBeGreaterThanOrEqual(30);
 });
 
-test('an epoch machine that stops instead of draining deviates from its generated tests', async () => {
+test('an epoch machine deviates from its generated tests if it stops instead of draining', async () => {
   const running = epochMachine.config.states!.running!;
   const live = { ...running.states!.live, on: { ...running.states!.live!.on, 'epoch.drain': 'ending' } };
   const states = { ...epochMachine.config.states, running: { ...running, states: { ...running.states, live } } };
@@ -60,17 +57,20 @@ test('the restart machine with its peers behaves as its generated tests expect',
 test.each([
   ['restart', restartDriver],
   ['shutdown', shutdownDriver],
-] as const)('the %s machine deviates from its generated tests when SIGKILL ends no process', async (name, driver) => {
-  const open = async (plan: HostPlan): Promise<Host> => {
-    const host = await scriptedHost.open(plan);
-    return { ...host, end: (epoch, how) => (how === 'killed' ? undefined : host.end(epoch, how)) };
-  };
-  const suite = await suiteOf(name);
-  // Tests that wait for the exit would only time out.
-  const tests = suite.tests.filter(({ steps }) => !steps.some((each) => stepLabel(each.do) === 'child.ended'));
-  const { deviations } = await runSuite({ ...suite, tests }, driver({ ...scriptedHost, open }));
-  expect(deviations).toContainEqual(expect.stringMatching(/after its last step epoch-\d is there$/));
-});
+] as const)(
+  'the %s machine deviates from its generated tests if SIGKILL does not end processes',
+  async (name, driver) => {
+    const open = async (plan: HostPlan): Promise<Host> => {
+      const host = await scriptedHost.open(plan);
+      return { ...host, end: (epoch, how) => (how === 'killed' ? undefined : host.end(epoch, how)) };
+    };
+    const suite = await suiteOf(name);
+    // Tests that wait for the exit would only time out.
+    const tests = suite.tests.filter(({ steps }) => !steps.some((each) => stepLabel(each.do) === 'child.ended'));
+    const { deviations } = await runSuite({ ...suite, tests }, driver({ ...scriptedHost, open }));
+    expect(deviations).toContainEqual(expect.stringMatching(/after its last step epoch-\d is there$/));
+  },
+);
 
 test.each([
   ['epoch', (kind: HostKind) => epochDriver(kind)],
@@ -95,7 +95,7 @@ test.each([
   expect(closed).toHaveBeenCalledTimes(opened.mock.calls.length);
 });
 
-test('a shutdown test is reported as not shown if the host miscounts requests', async () => {
+test('a shutdown test is reported as not demonstrated if the host miscounts requests', async () => {
   const open = async (plan: HostPlan): Promise<Host> => ({
     ...(await scriptedHost.open(plan)),
     shutdownEffects: { countRequests: fromPromise<number, { adminPort: number }>(async () => 0) },

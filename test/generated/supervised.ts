@@ -75,13 +75,13 @@ export class Supervised {
     this.company.machine.send({ type: 'config.changed', digest, files: 1 });
   }
 
-  /** Brings epoch 0 to serving. */
+  /** Makes epoch 0 serve. */
   async serve(): Promise<void> {
     this.begin();
     await this.becomesLive('epoch-0');
   }
 
-  /** Brings epoch 1 to serving and epoch 0 to draining. */
+  /** Makes epoch 1 serve while epoch 0 drains. */
   async handOver(): Promise<void> {
     await this.serve();
     this.changeConfiguration();
@@ -110,7 +110,7 @@ export class Supervised {
     await eventually(`the end of ${name}`, () => record === undefined || !this.epochs.includes(record), { everyMs: 8 });
   }
 
-  /** Whether these processes exit in real time; the virtual time of the machines does not advance. */
+  /** Whether these processes exit in real time, while the machines' virtual time does not advance. */
   async haveExited(names: readonly string[], how: EnvoyEnd): Promise<boolean> {
     for (const name of names) if (this.host.running().includes(name)) await this.host.end(name, how);
     const haveExited = (): true | undefined =>

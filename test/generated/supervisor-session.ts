@@ -11,7 +11,7 @@ import { foundWithin, type Limit } from './limit.ts';
 import { Company, type StepTriggers, sessionOf } from './session.ts';
 import { supervisorWith } from './supervised.ts';
 
-/** Almost the parent-shutdown time, so that a parent exits on time. */
+/** Just below the parent-shutdown time, so that a parent exits on time. */
 const parentDueMs = 59_000;
 const healthyMs = 60_000;
 
@@ -104,7 +104,7 @@ function waysOf(company: Company, host: Host, limit: Limit): Pick<StepTriggers, 
       if (step.kind !== 'event') return;
       const { type } = step.event;
       if (type === 'start.granted') return;
-      // The machines of a restart and of a shutdown send these at their own deadlines.
+      // The restart and shutdown machines send these at their own deadlines.
       if (/^(child|epochs)\./.test(type)) {
         await pass(2 * healthyMs);
         // A last probe precedes an abort, and SIGTERM precedes SIGKILL.

@@ -38,8 +38,8 @@ function rendered({ template, data }: TemplateCase): Rendered {
 }
 
 /**
- * Whether both have equal output or both fail, in the same line if the failure occurs during execution. Go reports
- * parse errors in other lines, because this engine tokenizes the whole template first.
+ * Whether both have equal output, or both fail: in the same line if during execution. Go reports parse errors in other lines, because this engine
+ * tokenizes the complete template first.
  */
 function isSame(ours: Rendered, gos: Rendered): boolean {
   if ('output' in ours || 'output' in gos) return 'output' in ours && 'output' in gos && ours.output === gos.output;

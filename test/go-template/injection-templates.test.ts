@@ -139,12 +139,12 @@ test.each([
     'web Deployment true cluster.local canary 1337',
   ],
   ['numbers of values', '{{ .Values.global.port }}', '15020'],
-])('§2.2 templates can use %s', async (_, template, output) => {
+])('templates can use %s (injection §2.2)', async (_, template, output) => {
   expect(await rendered(template)).toEqual({ output });
 });
 
 test.each(['expandenv', 'getHostByName', 'genPrivateKey', 'genCA', 'derivePassword', 'encryptAES', 'bcrypt'])(
-  '§2.2 the function %s of sprig, which reads the environment or the network or creates keys, does not exist',
+  'the sprig function %s, which reads the environment or the network or creates keys, is unavailable (injection §2.2)',
   async (name) => {
     expect(await rendered(`{{ ${name} }}`)).toEqual({
       error: expect.stringContaining(`function "${name}" not defined`),
@@ -169,20 +169,24 @@ test.each([
     /exceeded maximum template depth|192 MiB of memory/,
   ],
   ['a template with an output that is too long', '{{ range until 300000 }}xxxxxxxxxx{{ end }}', /output is too long/],
-])('%s is rejected, and the next template is executed', { timeout: buildLimitMs }, async (_, template, message) => {
-  const limited = new GoTemplateThread(wasm, { ...patient, maxMebibytes: 192 });
-  try {
-    const result = await limited.render(call(template, 'mine'));
-    expect(E.isLeft(result) && result.left).toEqual([
-      expect.objectContaining({ path: 'templates.mine', message: expect.stringMatching(message) }),
-    ]);
-    expect(await limited.render(call('{{ .Revision }}'))).toEqual(E.right('canary'));
-  } finally {
-    await limited.close();
-  }
-});
+])(
+  '%s is rejected, and the next template is still executed',
+  { timeout: buildLimitMs },
+  async (_, template, message) => {
+    const limited = new GoTemplateThread(wasm, { ...patient, maxMebibytes: 192 });
+    try {
+      const result = await limited.render(call(template, 'mine'));
+      expect(E.isLeft(result) && result.left).toEqual([
+        expect.objectContaining({ path: 'templates.mine', message: expect.stringMatching(message) }),
+      ]);
+      expect(await limited.render(call('{{ .Revision }}'))).toEqual(E.right('canary'));
+    } finally {
+      await limited.close();
+    }
+  },
+);
 
-test('an endless loop is stopped at its limit, and the next template is executed', {
+test('an endless loop is stopped at its limit, and the next template is still executed', {
   timeout: buildLimitMs,
 }, async () => {
   const limited = new GoTemplateThread(wasm, { ...patient, renderMs: 2_000 });
@@ -208,7 +212,7 @@ test('the number of waiting executions is limited', async () => {
   }
 });
 
-test('a file that is not the WebAssembly of the package rejects templates with an error that names the file', async () => {
+test('templates are rejected with an error that names the file if it is not the WebAssembly of the package', async () => {
   const broken = new GoTemplateThread(join(packageRoot(), 'package.json'));
   const result = await broken.render(call('x', 'mine'));
   expect(E.isLeft(result) && result.left[0]).toMatchObject({
@@ -216,7 +220,7 @@ test('a file that is not the WebAssembly of the package rejects templates with a
   });
 });
 
-test('the WebAssembly package is found in node_modules of the program', () => {
+test("the WebAssembly package is found in the program's node_modules", () => {
   const root = mkdtempSync(join(tmpdir(), 'go-templates-'));
   onTestFinished(() => rmSync(root, { recursive: true }));
   writeFileSync(join(root, 'package.json'), '{"name": "chartpilot"}');
@@ -258,7 +262,7 @@ test('a pod gets the output of its Go templates, and a second injection changes 
   expect(await inject(once.right)).toEqual(once);
 });
 
-test('without the package a pod that names a Go template is rejected with the name of the package, and others are injected', () => {
+test('without the package a pod that names a Go template is rejected with the name of the package, while others are injected', () => {
   const rejected = injectPod(injectionRequest(named, {}, { settings: goSettings }));
   expect(E.isLeft(rejected) && rejected.left).toEqual([
     expect.objectContaining({ path: 'templates.mine', message: expect.stringContaining(goTemplatesPackage) }),

@@ -1,4 +1,4 @@
-/** A minimal bootstrap for an Envoy that gets its configuration over ADS, as an agent writes it. */
+/** A minimal bootstrap for an Envoy that gets its configuration over ADS, like the one that an agent writes. */
 export interface AdsBootstrap {
   readonly node: { readonly id: string; readonly cluster: string; readonly metadata: object };
   /** Port of the control plane's xDS server, at loopback. */

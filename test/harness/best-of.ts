@@ -1,6 +1,6 @@
 /**
- * The minimum of several attempts, which end as soon as one is below the limit. A busy machine is slow at times, but work that really takes
- * longer does so each time.
+ * Returns the minimum of several attempts, and stops once one is below the limit. A busy machine is slow at times, but work that really takes longer
+ * is slow each time.
  */
 export async function bestOf(tries: number, limit: number, measure: () => Promise<number>): Promise<number> {
   let best = Number.POSITIVE_INFINITY;

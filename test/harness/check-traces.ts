@@ -12,6 +12,6 @@ export async function checkTraces(files: readonly string[]): Promise<{ code: num
   return { code, output: checker.output() };
 }
 
-/** How often an event was sent between actors, from a trace. */
+/** How often an event was sent between actors, according to a trace. */
 export const timesSent = (trace: string, event: string): number =>
   readFileSync(trace, 'utf8').split(`"event":{"type":"${event}"`).length - 1;

@@ -1,6 +1,6 @@
 /**
- * A source of configuration over xDS, like servers for Istio's client: `istio.mcp.v1alpha1.Resource`s by kind, as state of the world or
- * delta. It shares only generated messages with the client and server of this project. Options make it violate the protocol.
+ * A source of configuration over xDS, like servers for Istio's client: `istio.mcp.v1alpha1.Resource`s by kind, as state of the world or delta. It
+ * shares only generated messages with this project's client and server. Options make it violate the protocol.
  */
 import {
   create,
@@ -54,7 +54,7 @@ type Call = ServerDuplexStream<Buffer, Buffer>;
 interface Connected {
   readonly call: Call;
   readonly protocol: 'sotw' | 'delta';
-  /** By type URL: versions of the client's resources, by name. */
+  /** Versions of the client's resources by name, by type URL. */
   readonly watched: Map<string, Map<string, string>>;
 }
 
@@ -79,7 +79,7 @@ const service = (method: string, handler: (call: Call) => void) => ({
 
 export class ConfigSourceServer {
   readonly requests: SeenRequest[] = [];
-  /** By kind, then by name: the resource in its envelope. */
+  /** Resources in their envelopes, by kind and name. */
   readonly objects = new Map<string, Map<string, { version: string; any: Any }>>();
   streams = 0;
   isRefusing = false;
@@ -222,7 +222,7 @@ export class ConfigSourceServer {
 
   #read(client: Connected, bytes: Buffer): void {
     const request = this.#note(client, bytes);
-    // The nonce does not identify a first request, because Istio's client invents one.
+    // The nonce does not identify a first request, because Istio's client makes one up.
     if (client.watched.has(request.typeUrl)) return;
     if (client.protocol === 'delta' && this.#options.protocol === 'silent delta') return;
     const { version, unknownTypes = 'empty' } = this.#options;

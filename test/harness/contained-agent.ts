@@ -28,7 +28,7 @@ export interface ContainedAgentOptions extends Pick<ContainerOptions, 'uid'> {
   /** Shell commands such as mounts. `$FOLDER` is the agent's working directory, `$FOLDER/rw` an empty folder in it. */
   readonly prepare?: readonly string[];
   readonly env?: NodeJS.ProcessEnv;
-  /** Passes only the ports and the binary, so the agent generates Envoy's bootstrap. */
+  /** Passes only the ports and the binary, so that the agent generates Envoy's bootstrap. */
   readonly bare?: boolean;
   /** Writes a bootstrap instead of the default one, which has only an admin interface. */
   readonly bootstrap?: (folder: string, adminPort: number) => string;
@@ -105,7 +105,7 @@ export async function readyAgent(...args: Parameters<typeof startAgent>): Promis
   return agent;
 }
 
-/** Shorter than the default drain and shutdown times, and longer than a busy machine needs to start Node and stop an Envoy. */
+/** Shorter than the default drain and shutdown times, but enough for a busy machine to start Node and stop an Envoy. */
 const endsWithinMs = 30_000;
 
 /** @returns the exit, or the state of a container that does not exit */

@@ -1,4 +1,4 @@
-/** A complete control plane in the process of a test: files in, gRPC and HTTP out. */
+/** A complete control plane in the test's process: files in, gRPC and HTTP out. */
 import { EventEmitter } from 'node:events';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -35,7 +35,7 @@ export const cartCluster = 'outbound|80||cart.example.com';
 
 const running: ControlPlane[] = [];
 
-/** For `afterEach`: stops all control planes of the test. */
+/** Stops all control planes of the test; for `afterEach`. */
 export async function stopControlPlanes(): Promise<void> {
   for (const plane of running.splice(0)) await plane.stop();
 }
@@ -141,7 +141,7 @@ export class ControlPlane {
     };
   }
 
-  /** The port number in this event. */
+  /** Returns the port number in this event. */
   port(event: string, index = 0): number {
     const eventRecord = this.records.filter((record) => record.kind === 'event' && record.event.type === event)[index];
     if (eventRecord?.kind !== 'event') throw new Error(`no ${event} yet`);

@@ -1,7 +1,7 @@
 /**
- * Counts work instead of timing it, with the same result on every machine: calls of each function of this project, as V8 counts them, and
- * elements that loops of the engine over lists, sets and maps visit. It counts the whole process and wraps the engine's lists, so it is only
- * for tests that run alone in their process (`*.alone.test.ts`).
+ * Counts work instead of timing it, with the same result on every machine: calls of each function of this project, counted by V8, and elements that
+ * engine loops over lists, sets and maps visit. It counts the whole process and wraps the engine's lists, so it is only for tests that run alone in
+ * their process (`*.alone.test.ts`).
  */
 import { Session } from 'node:inspector';
 
@@ -80,7 +80,7 @@ const listed: Elements = (list: readonly unknown[]) => list.length;
 const copied: Elements = (_, result) => (result as readonly unknown[]).length;
 const held: Elements = (set: Set<unknown>) => set.size;
 
-/** Loops of the engine, and the maximum number of elements that one visits. */
+/** Loops of the engine, and the maximum number of elements that each visits. */
 const loops: readonly [prototype: object, methods: readonly PropertyKey[], Elements][] = [
   [
     Array.prototype,
@@ -88,7 +88,7 @@ const loops: readonly [prototype: object, methods: readonly PropertyKey[], Eleme
     listed,
   ],
   [Array.prototype, ['join', 'splice', 'reverse', Symbol.iterator], listed],
-  // Without toSpliced: a SortedList copies a block with it, whose bounded size small tests do not reach.
+  // Excludes toSpliced: a SortedList copies a block with it, whose bounded size small tests do not reach.
   [Array.prototype, ['slice', 'concat', 'flat'], copied],
   [Set.prototype, [Symbol.iterator], held],
   [Map.prototype, ['keys', 'values', 'entries', Symbol.iterator], held],
@@ -132,7 +132,7 @@ export interface WorkGrowth {
 
 /**
  * @param work performs the work for this size
- * @param maxExponent of a single function: sorting and trees add a logarithm to 1, which is about 0.2 for small sizes
+ * @param maxExponent limit for a single function: sorting and trees add a logarithm to 1, which is about 0.2 for small sizes
  */
 export function growthOfWork(
   work: (size: number) => CountedWork,
@@ -143,7 +143,7 @@ export function growthOfWork(
   const exponentOf = (previous: number, after: number): number => Math.log(after / previous) / Math.log(many / few);
   const [small, large] = [work(few), work(many)];
   const tooFast = [...large].flatMap(([workName, after]): Growth[] => {
-    // Less than eight calls per item are not quadratic, and may begin only at some size.
+    // Fewer than eight calls per item are not quadratic, and may start only at some size.
     const previous = Math.max(small.get(workName) ?? 0, 8 * few);
     const exponent = exponentOf(previous, after);
     return exponent > maxExponent ? [{ workName, counts: [previous, after], exponent }] : [];

@@ -6,7 +6,7 @@ export function cpuMs(work: () => void): number {
   return (user + system) / 1_000;
 }
 
-/** Milliseconds of processor time of this thread so far, without other threads of the process and without waiting. */
+/** Processor time of this thread so far in milliseconds, without other threads of the process and without waiting. */
 export function threadCpuMs(): number {
   const { user, system } = process.threadCpuUsage();
   return (user + system) / 1_000;

@@ -14,7 +14,7 @@ async function echoThrough(roundTripMs: number): Promise<DelayingProxy> {
   return proxy;
 }
 
-test('a round trip through a delaying proxy takes its delay, and bytes keep their order', async () => {
+test("a round trip through a delaying proxy takes the proxy's delay, and bytes stay in order", async () => {
   const { port } = await echoThrough(60);
   const socket = connect({ host: '127.0.0.1', port });
   await once(socket, 'connect');

@@ -2,13 +2,13 @@
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 
 export interface DelayingProxyOptions {
-  /** Port at loopback that connections are forwarded to. */
+  /** Loopback port to which connections are forwarded. */
   readonly to: number;
-  /** Delay of a request and its response together, in milliseconds. Each direction has half of it. */
+  /** Total delay of a request and its response in milliseconds; half in each direction. */
   readonly roundTripMs: number;
 }
 
-/** Bytes leave in the order of their arrival, each chunk after the delay of its direction. */
+/** Forwards bytes in the order of their arrival, each chunk after its direction's delay. */
 export class DelayingProxy {
   readonly #options: DelayingProxyOptions;
   readonly #server: Server;

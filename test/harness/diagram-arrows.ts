@@ -3,7 +3,7 @@ import type { DiagramArrow, Fragment } from '../../src/debugger/diagram/diagram.
 import { loadDiagrams } from '../../src/debugger/diagram/load.ts';
 import { packageRoot } from '../../src/runtime/package-root.ts';
 
-/** `from → to: type` of every arrow of each diagram of a program, by the diagram's name. */
+/** Returns `from → to: type` of every arrow in each diagram of a program, by diagram name. */
 export function arrowsOf(side: 'agent' | 'discovery'): Map<string, Set<string>> {
   const diagrams = loadDiagrams(join(packageRoot(), 'machines', side, 'sequences'));
   return new Map(

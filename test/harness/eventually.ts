@@ -10,17 +10,16 @@ export interface EventuallyOptions {
 }
 
 /**
- * Milliseconds; longer than any expected wait, and short enough for several waits in a test, so that this error is reported and not the
- * test's own limit.
+ * In milliseconds; longer than any expected wait, but short enough for several waits in a test, so that this error is reported instead of the test's
+ * own timeout.
  */
 export const defaultDeadlineMs = 90_000;
 
 /**
  * Retries until an attempt returns a value (neither `undefined` nor `false`) without throwing.
  *
- * @param condition the condition in words, for the error: "v2 responds through the gateway".
- * @throws Error with the error of the last attempt as its cause, when the deadline has passed. By default it is 90 s, for busy machines; a
- * condition with a stricter limit passes its own.
+ * @param condition the condition in words, for the error, such as "v2 responds through the gateway"
+ * @throws Error with the last attempt's error as its cause, after the deadline: by default 90 s, for busy machines
  */
 export async function eventually<Value>(
   condition: string,

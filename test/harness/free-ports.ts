@@ -7,8 +7,8 @@ import { isSystemError } from '../../src/runtime/errors.ts';
 import { isAlive } from './process-alive.ts';
 
 /**
- * Below the range of ports of outgoing connections in Linux (net.ipv4.ip_local_port_range begins at 32768): under load a client soon takes a
- * port of that range, and an Envoy that restarts could not bind it.
+ * Below Linux's range of ports for outgoing connections (net.ipv4.ip_local_port_range begins at 32768): under load a client soon takes a port of that
+ * range, and an Envoy that restarts could not bind it.
  */
 const range = { from: 12_000, to: 32_000 };
 const attempts = 200;
@@ -41,7 +41,7 @@ export async function isFree(port: number): Promise<boolean> {
   return true;
 }
 
-/** @returns false if another process has it */
+/** @returns false if another process has reserved it */
 function reserve(port: number): boolean {
   if (reservedHere.size === 0) begin();
   const file = join(reservations, String(port));

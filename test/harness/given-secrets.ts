@@ -1,4 +1,4 @@
-/** The secrets of a workload with their real machines and effects, and a client that requests them as Envoy does. */
+/** The secrets of a workload with their real machines and effects, and a client that requests them like Envoy. */
 import { join } from 'node:path';
 import { expect } from 'vitest';
 import { type AnyActorRef, fromCallback, sendTo, setup } from 'xstate';

@@ -1,4 +1,4 @@
-/** Measures how the cost grows with the amount of work: seconds mean little on a shared machine. */
+/** Measures how cost grows with the amount of work: absolute times mean little on a shared machine. */
 
 const tries = 3;
 

@@ -23,7 +23,7 @@ function temporaryDirectory(): string {
   return directory;
 }
 
-test('the processes of a test run and their children are killed with it, even if the run is killed', async () => {
+test('the processes of a test run and their children are killed with the run', async () => {
   const testRun = randomUUID();
   const script = `import { Program } from ${JSON.stringify(join(import.meta.dirname, 'program.ts'))};
     const env = { ...process.env, ${testRunVariable}: ${JSON.stringify(testRun)} };
@@ -42,14 +42,14 @@ test('the processes of a test run and their children are killed with it, even if
 });
 
 describe('freePorts', () => {
-  test('returns distinct ports outside the range of outgoing connections, which can be listened on', async () => {
+  test('returns distinct ports that can be listened on, outside the range of outgoing connections', async () => {
     const ports = await freePorts(20);
     expect(new Set(ports).size).toBe(20);
     expect(Math.max(...ports)).toBeLessThan(32_768);
     expect(await Promise.all(ports.map(isFree))).not.toContain(false);
   });
 
-  test('returns a port only once, to any process, until the process with the port exits', async () => {
+  test('returns a port only once to all processes until the process with the port exits', async () => {
     const script = `import { freePorts } from ${JSON.stringify(join(import.meta.dirname, 'free-ports.ts'))};
       Math.random = () => CHANCE;
       const given = (await freePorts(1).catch(() => ['none']))[0];
@@ -60,7 +60,7 @@ describe('freePorts', () => {
       const args = ['-e', script.replace('CHANCE', String(chance))];
       return Program.run('ports', process.execPath, { args, env: process.env, cwd: '.' });
     };
-    // The port that such an address leads to may belong to another test.
+    // The port of such an address may belong to another test.
     const [first, port] = await eventually('one that nobody has', async () => {
       chance = Math.random();
       const program = startPicker();
@@ -77,7 +77,7 @@ describe('freePorts', () => {
     await Promise.all([second.stop(), third.stop()]);
   });
 
-  test('omits a port that another process listens on', async () => {
+  test('skips a port that another process listens on', async () => {
     const [port] = await freePorts(1);
     const server = createServer().listen(port, '127.0.0.1');
     onTestFinished(() => void server.close());
@@ -96,7 +96,7 @@ describe('eventually', () => {
     await expect(waiting).rejects.toThrow('waited 10 ms in vain for: the impossible: not today');
   });
 
-  test('ends early when no attempt can succeed', async () => {
+  test('stops early if no attempt can succeed', async () => {
     const waiting = eventually('an answer', () => false, { deadlineMs: 60_000, hopeless: () => 'it has ended' });
     await expect(waiting).rejects.toThrow('it has ended');
   });
@@ -106,7 +106,7 @@ describe('a program of the harness', () => {
   const node = (script: string): Program =>
     Program.run('script', process.execPath, { args: ['-e', script], env: process.env, cwd: tmpdir() });
 
-  test('has its output and its exit', async () => {
+  test('provides its output and exit status', async () => {
     const program = node('console.log("ready 1"); console.error("trouble"); process.exitCode = 3');
     expect(await program.line(/^ready/)).toBe('ready 1');
     expect(await program.exited).toEqual({ code: 3, signal: null });
@@ -128,7 +128,7 @@ describe('a program of the harness', () => {
 describe('the copy of the example mesh', () => {
   const ports = { ...examplePorts, http: examplePorts.https, https: 12_345 };
 
-  test('has its own ports and certificates, also if a new port equals an old one', () => {
+  test('has its own ports and certificates even if a new port equals an old one', () => {
     const mesh = new MeshDirectory(temporaryDirectory(), ports, '/tmp/certificates');
     const gateway = mesh.read('gateway.yaml');
     expect([...gateway.matchAll(/number: (\d+)/g)].map(([, port]) => Number(port))).toEqual([18443, 12_345]);
@@ -145,7 +145,7 @@ describe('the copy of the example mesh', () => {
     expect(files.flatMap(({ configs }) => configs)).toHaveLength(7);
   });
 
-  test('gets new weights without any other change', () => {
+  test('receives new weights without any other change', () => {
     const mesh = new MeshDirectory(temporaryDirectory(), ports, '/tmp/certificates');
     const previousText = mesh.read('routes.yaml');
     mesh.setWeights({ v1: 25, v2: 75 });
@@ -155,7 +155,7 @@ describe('the copy of the example mesh', () => {
   });
 });
 
-test('followTrace reads a trace while it is written, over partial lines and through a rotation', async () => {
+test('followTrace reads a trace while it is being written, including partial lines and a rotation', async () => {
   const path = join(temporaryDirectory(), 'x.trace.ndjson');
   const seen: number[] = [];
   const stop = followTrace(path, (line: TraceLine) => 'seq' in line && seen.push(line.seq));
@@ -172,10 +172,10 @@ test('followTrace reads a trace while it is written, over partial lines and thro
   expect(seen).toEqual([1, 2, 3, 4]);
 });
 
-test('leftovers finds a process with the mark of a test run while it runs', async () => {
+test('leftovers finds a process with the mark of a test run while the process is running', async () => {
   const testRun = randomUUID();
   const child = spawn('sh', ['-c', 'sleep 30; true'], { env: { ...process.env, [testRunVariable]: testRun } });
-  // The shell, and its child, which inherits the mark.
+  // Finds the shell and its child, which inherits the mark.
   await eventually('both are found', () => leftovers(testRun, new Set()).length === 2);
   for (const line of leftovers(testRun, new Set())) process.kill(Number(/\d+/.exec(line)![0]), 'SIGKILL');
   child.kill('SIGKILL');
@@ -210,7 +210,7 @@ describe('programFile selects', () => {
     'dist/THIRD-PARTY.txt',
   ];
 
-  /** A checkout whose files were written one after the other. */
+  /** Simulates a checkout whose files were written one after the other. */
   const checkout = (...files: string[]): string => {
     const root = temporaryDirectory();
     for (const [second, file] of files.entries()) {

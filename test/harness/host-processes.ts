@@ -24,7 +24,7 @@ export function hostProcesses(): HostProcess[] {
   return processesWhere(() => true);
 }
 
-/** The process may have exited since it was found. */
+/** Sends a signal to a process, which may have exited since it was found. */
 export function signalIfAlive(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal);
@@ -78,7 +78,7 @@ function processesWhere(interesting: (command: readonly string[]) => boolean): H
 }
 
 function readProcess(pid: number, command: readonly string[]): HostProcess[] {
-  // `pid (name) state parent …`; the name may contain spaces and parentheses.
+  // The format is `pid (name) state parent …`; the name may contain spaces and parentheses.
   const [state, parent] = readFileSync(`/proc/${pid}/stat`, 'utf8')
     .replace(/^.*\) /s, '')
     .split(' ');
@@ -90,11 +90,11 @@ function readProcess(pid: number, command: readonly string[]): HostProcess[] {
 
 const isEnvoy = (command: readonly string[]): boolean => basename(command[0] ?? '') === 'envoy';
 
-/** The command line of an Envoy that only validates a configuration or prints a version, and whose base ID and epoch mean nothing. */
+/** Whether the command line is of an Envoy that only validates a configuration or prints a version. Its base ID and epoch are meaningless. */
 const isNonServing = (command: readonly string[]): boolean =>
   ['validate', '--version', '--hot-restart-version'].some((word) => command.includes(word));
 
-/** The Envoys among some processes that serve or are about to. */
+/** Filters processes for Envoys that serve or are about to. */
 export function envoysAmong(processes: readonly HostProcess[]): EnvoyProcess[] {
   return processes
     .filter(({ command }) => isEnvoy(command) && !isNonServing(command))
@@ -111,9 +111,8 @@ function numberAfter(command: readonly string[], flag: string): number {
 }
 
 /**
- * Leftovers of a test run on the host: its processes, and the shared memory of its Envoys, which the kernel keeps after every exit. One line
- * each.
- * @param baseIds base IDs of Envoys of the run
+ * Finds leftovers of a test run on the host: its processes, and the shared memory of its Envoys, which outlives them. One line each.
+ * @param baseIds base IDs of the run's Envoys
  */
 export function leftovers(testRun: string, baseIds: ReadonlySet<number>): string[] {
   const ours = hostProcesses().filter((process) => process.testRun === testRun);

@@ -1,4 +1,4 @@
-/** An image registry on loopback that implements the OCI distribution specification, with tokens and redirects as real ones. */
+/** An image registry on loopback that implements the OCI distribution specification, with tokens and redirects like real ones. */
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer as createPlainServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
@@ -46,7 +46,7 @@ export class ImageRegistry {
   readonly requests: string[] = [];
   /** `Authorization` header of each of these requests; empty without one. */
   readonly authorizations: string[] = [];
-  /** Replaces a response; returns whether it did. */
+  /** May replace a response; returns whether it did. */
   intercept: ((request: IncomingMessage, response: ServerResponse) => boolean) | undefined;
   readonly #options: RegistryOptions;
   readonly #server: Server;

@@ -1,6 +1,6 @@
 import { eventually } from './eventually.ts';
 
-/** A Node program that was started with `--inspect`, through the Chrome DevTools protocol. */
+/** Controls a Node program that was started with `--inspect`, through the Chrome DevTools protocol. */
 export class Inspector {
   readonly #socket: WebSocket;
   readonly #pending = new Map<number, (result: unknown) => void>();

@@ -1,4 +1,4 @@
-/** Debian packages that the tests need in addition to npm packages. No program is downloaded from elsewhere. */
+/** Debian packages that the tests need in addition to npm packages. Nothing is downloaded from elsewhere. */
 import { spawnSync } from 'node:child_process';
 import { ChartpilotError } from '../../src/runtime/errors.ts';
 

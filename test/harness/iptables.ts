@@ -25,7 +25,7 @@ export function findIptables({ PATH = '' }: NodeJS.ProcessEnv): string | undefin
   return found.includes(undefined) ? undefined : found[0];
 }
 
-/** A test without iptables, or without the permission to use it, fails instead of being skipped. */
+/** Makes tests fail instead of being skipped if iptables or the permission to use it is missing. */
 export function requireIptables(env: NodeJS.ProcessEnv = process.env): void {
   if (process.getuid?.() !== 0) {
     throw new ChartpilotError('IPTABLES_FAILED', 'network namespaces are made by root alone', {

@@ -1,4 +1,4 @@
-/** Durations of event loop iterations during some work, in processor time of this thread, which a busy machine does not lengthen. */
+/** Measures event loop iterations during some work, in processor time of this thread, which a busy machine does not lengthen. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { threadCpuMs } from './cpu-time.ts';
 

@@ -7,7 +7,7 @@ export interface MeshPorts {
   /** Ports of the gateway's Envoy. */
   readonly http: number;
   readonly https: number;
-  /** Ports of the sidecar's Envoy: its listener for v1's outbound calls, and the one for calls of v1. */
+  /** Ports of the sidecar's Envoy: its listener for v1's outbound calls, and the one for calls to v1. */
   readonly sidecarEgress: number;
   readonly sidecarIngress: number;
   /** Ports of the two versions of the sample service. */
@@ -15,7 +15,7 @@ export interface MeshPorts {
   readonly v2: number;
 }
 
-/** Ports in the files of `examples/mesh`; each number occurs there only for this port. */
+/** Ports in the files of `examples/mesh`; each number is unique there. */
 export const examplePorts: MeshPorts = {
   http: 18080,
   https: 18443,
@@ -99,7 +99,7 @@ export class MeshDirectory {
 function withPorts(text: string, ports: MeshPorts): string {
   return (Object.keys(ports) as (keyof MeshPorts)[])
     .reduce(
-      // Replaces numbers by names first, because a new port may equal another old one.
+      // Replaces numbers by names first, because a new port may equal another port's old number.
       (result, name) => result.replaceAll(String(examplePorts[name]), `<${name}>`),
       text,
     )

@@ -1,5 +1,5 @@
 /**
- * The identities of a mesh: the control plane is the authority, and each agent gets its certificate for a token, as on a machine without
+ * The identities of a mesh: the control plane is the authority, and each agent exchanges a token for its certificate, as on a machine without
  * Kubernetes (docs/identity.md).
  */
 import { execFileSync } from 'node:child_process';
@@ -24,7 +24,7 @@ const accounts = {
 
 export type AgentName = keyof typeof accounts;
 
-/** The identity of an agent for its peers. */
+/** The identity that an agent presents to its peers. */
 export const spiffeIdOf = (name: AgentName): string => {
   const [namespace, account] = accounts[name].split('/');
   return `spiffe://cluster.local/ns/${namespace}/sa/${account}`;
@@ -53,7 +53,7 @@ export class MeshIdentity {
     return ['--discoveryAddress', `localhost:${this.#port}`, '--controlPlaneAuthPolicy', 'MUTUAL_TLS'];
   }
 
-  /** Issues tokens as the command does, without starting a program, which would take half a second for each agent. */
+  /** Issues tokens like the command, but without starting a program, which would take half a second per agent. */
   async issueTokens(): Promise<void> {
     const key = localTokenKey(join(this.#authorityDirectory, localTokenFile));
     for (const [name, account] of Object.entries(accounts) as [AgentName, string][]) {
@@ -73,7 +73,7 @@ export class MeshIdentity {
     const args = ['token', accounts[name], '--dir', this.#authorityDirectory];
     const token = this.#tokens.get(name) ?? execFileSync(discovery, args, { env });
     writeFileSync(join(tokens, 'istio-token'), token, { mode: 0o600 });
-    // A copy: the control plane sends the following roots.
+    // A copy, because the control plane sends later roots.
     const root = join(roots, 'root-cert.pem');
     rmSync(root, { force: true });
     copyFileSync(join(this.#authorityDirectory, 'root-cert.pem'), root);

@@ -36,15 +36,15 @@ import { agentArguments, agentEnvironment, discoveryArguments, withFlags } from 
 export const sampleHost = 'sample.localhost';
 
 export interface MeshOptions {
-  /** The proxies use delta xDS. */
+  /** Whether the proxies use delta xDS. */
   readonly delta?: boolean;
   /** Whether there is a sidecar; without it, the gateway reaches v1 directly. Default true. */
   readonly sidecar?: boolean;
-  /** The control plane is the authority, agents have certificates, and plaintext is refused. Default false. */
+  /** Whether the control plane is the authority, agents have certificates, and plaintext is rejected. Default false. */
   readonly mutualTls?: boolean;
   /** Ports of the example mesh (default: free ports). */
   readonly ports?: MeshPorts;
-  /** Delays of the agents; short by default. Full seconds, except for `watchDelayMs`. */
+  /** Short delays of the agents by default. Full seconds, except for `watchDelayMs`. */
   readonly watchDelayMs?: number;
   readonly drainMs?: number;
   readonly parentShutdownMs?: number;
@@ -65,7 +65,7 @@ export interface AgentProgram {
   readonly adminPort: number;
   readonly statusPort: number;
   readonly traceFile: string;
-  /** Its container, if it has one: its Envoys may then be children of an agent, or orphans. */
+  /** The agent's container, if it has one: its Envoys may then be children of any agent, or orphans. */
   readonly container?: Container;
 }
 
@@ -100,7 +100,7 @@ interface ControlPorts {
 const defaultTimes = { watchDelayMs: 500, drainMs: 5_000, parentShutdownMs: 12_000, terminationDrainMs: 1_000 };
 
 export class Mesh {
-  /** Contains everything that the mesh writes; removed by {@link Mesh.stop}. */
+  /** Directory for everything that the mesh writes; removed by {@link Mesh.stop}. */
   readonly root: string;
   readonly ports: MeshPorts;
   readonly directory: MeshDirectory;
@@ -163,12 +163,12 @@ export class Mesh {
     return mesh;
   }
 
-  /** The gateway over plaintext. */
+  /** The gateway's plaintext port. */
   get httpTarget(): LoadTarget {
     return { host: '127.0.0.1', port: this.ports.http, authority: sampleHost };
   }
 
-  /** The gateway over TLS, trusting the authority of the mesh. */
+  /** The gateway's TLS port, with the authority of the mesh. */
   get httpsTarget(): LoadTarget {
     return { host: '127.0.0.1', port: this.ports.https, authority: sampleHost, caFile: this.certificates.caFile };
   }
@@ -288,7 +288,7 @@ export class Mesh {
     await this.#ready(`${program.name} is ready`, program, statusPort, '/healthz/ready');
   }
 
-  /** Waits until one request succeeds. */
+  /** Waits until a request succeeds. */
   async waitForResponse(target: LoadTarget): Promise<void> {
     await eventually(
       `an answer at port ${target.port}`,
@@ -377,13 +377,13 @@ export class Mesh {
     return this.#startAgent(['router', 'extra', { admin, status }, {}, extraArgs], env);
   }
 
-  /** Leftovers, apart from started programs that still run, for tests that stop a program themselves. */
+  /** Returns leftovers, except started programs that still run, for tests that stop a program themselves. */
   leftovers(): string[] {
     return leftovers(this.#testRun, this.#baseIds);
   }
 
   async #leftoversWhenSettled(): Promise<string[]> {
-    // An Envoy whose agent was killed exits by itself, but not in the same instant.
+    // An Envoy whose agent was killed exits, but not immediately.
     await eventually('nothing is left', () => this.leftovers().length === 0, { deadlineMs: 10_000 }).catch(() => {});
     return this.leftovers();
   }
@@ -432,7 +432,7 @@ export class Mesh {
     for (const { baseId } of envoysOfRun(this.#testRun)) this.#baseIds.add(baseId);
   }
 
-  /** The programs that a response currently needs, without stopped ones. */
+  /** The running programs that a response currently needs. */
   #current(): Program[] {
     return [this.discovery, this.gateway, this.sidecar].flatMap((started) => started?.program ?? []);
   }
@@ -478,7 +478,7 @@ async function ended(program: Program): Promise<Ended> {
   return { code, output: program.output() };
 }
 
-/** Creates a mesh and starts all of it. Stops everything if that fails. */
+/** Creates a mesh and starts all programs. Stops everything if that fails. */
 export async function startMesh(options: MeshOptions = {}): Promise<Mesh> {
   const mesh = await Mesh.create(options);
   try {

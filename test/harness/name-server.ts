@@ -1,6 +1,6 @@
 /**
- * A cluster's name server, to which an agent forwards names that are not in its table: `node name-server.ts ADDRESS NAME=ADDRESS …` resolves
- * those names, and returns NXDOMAIN for all others, over UDP. Prints `ready`.
+ * A cluster's name server, to which an agent forwards names that are not in its table: `node name-server.ts ADDRESS NAME=ADDRESS …` resolves these
+ * names, and returns NXDOMAIN for all others, over UDP. Prints `ready`.
  */
 import { createSocket } from 'node:dgram';
 import { AUTHORITATIVE_ANSWER, decode, encode } from 'dns-packet';

@@ -1,4 +1,4 @@
-/** A pipe whose reader is the test, which may read late, never, or close it. Node's own pipes are sockets. */
+/** A pipe that the test may read late, never, or close. Node's own pipes are sockets. */
 import { spawnSync } from 'node:child_process';
 import { closeSync, constants, mkdtempSync, openSync, readSync, rmSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -38,7 +38,7 @@ export class NamedPipe {
     }
   }
 
-  /** The buffered content; `undefined` if there is no writer. */
+  /** Returns the buffered content; `undefined` if there is no writer. */
   read(maxBytes = chunkBytes): string | undefined {
     const bytes = Buffer.alloc(maxBytes);
     try {
@@ -50,7 +50,6 @@ export class NamedPipe {
     }
   }
 
-  /** Closes the read end. */
   leave(): void {
     if (this.#readEnd !== undefined) closeSync(this.#readEnd);
     this.#readEnd = undefined;

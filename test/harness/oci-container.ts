@@ -1,4 +1,4 @@
-/** Containers of an OCI layout under runc: read-only root, no capabilities and no new privileges unless a test grants some. */
+/** Runs containers of an OCI layout with runc: read-only root, no capabilities and no new privileges unless a test grants some. */
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -129,7 +129,7 @@ export class OciContainer {
     return status === 0 ? stdout : undefined;
   }
 
-  /** Bytes that the kernel charges to the container's cgroup, and the proportional set size of its processes. */
+  /** Bytes charged to the container's cgroup, and the proportional set size of its processes. */
   memory(): { readonly usageBytes: number; readonly pssBytes: number } {
     const [first, second] = [`/sys/fs/cgroup/memory${this.#cgroup}`, `/sys/fs/cgroup${this.#cgroup}`];
     const [folder, usage] = existsSync(first) ? [first, 'memory.usage_in_bytes'] : [second, 'memory.current'];

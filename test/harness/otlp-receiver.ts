@@ -4,12 +4,12 @@ import { json } from 'node:stream/consumers';
 
 export interface OtlpReceiver {
   readonly address: string;
-  /** Names of the spans of each request, in the order of arrival. */
+  /** Span names of each request, in the order of arrival. */
   readonly requests: string[][];
   close(): void;
 }
 
-/** A collector's OTLP/HTTP port for exporters. */
+/** Starts a collector with an OTLP/HTTP port. */
 export async function startOtlpReceiver(
   respond: (response: ServerResponse) => void = (response) => response.end('{}'),
 ): Promise<OtlpReceiver> {

@@ -1,6 +1,6 @@
 /**
- * A mesh as in a cluster: each workload in its own network, whose connections iptables redirects to its sidecar; applications do not know the
- * mesh. The control plane is in the network that joins them. Needs root, and changes nothing in the machine's own network.
+ * A mesh as in a cluster: each workload in its own network, whose connections iptables redirects to its sidecar; applications do not know the mesh.
+ * The control plane is in the network that connects them. Needs root, and changes nothing in the machine's own network.
  */
 import type { ChildProcess } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
@@ -21,13 +21,13 @@ const controlPlaneHost = 'istiod.istio-system.svc';
 const securePort = 15012;
 const statusPort = 15020;
 const namespace = 'demo';
-/** The proxy's group, which is never redirected. As another user it could not read a checkout in a home directory. */
+/** The proxy's group, which is never redirected. A different user could not read a checkout in a home directory. */
 const proxyGroup = 1337;
 
-/** A client without proxy settings; its time limit in seconds follows. */
+/** A client without proxy settings; callers append the time limit in seconds. */
 const curl = ['curl', '--silent', '--show-error', '--fail', '--max-time'];
 
-/** A name that only the cluster's name server knows. */
+/** A name that only the cluster's name server resolves. */
 export const outsideHost = 'outside.example';
 
 /** The service that all clients of the mesh call, at an unassigned address (examples/pods). */
@@ -57,7 +57,7 @@ export class Pod {
 }
 
 export class PodMesh {
-  /** Contains everything that the mesh writes; removed by {@link PodMesh.stop}. */
+  /** Directory for everything that the mesh writes; removed by {@link PodMesh.stop}. */
   readonly root = mkdtempSync(join(tmpdir(), 'chartpilot-pods-'));
   readonly pods: Readonly<Record<PodName, Pod>>;
   /** Network of the control plane, and of programs outside the mesh. */
@@ -117,7 +117,7 @@ export class PodMesh {
     });
   }
 
-  /** The reason to stop waiting: a program has exited. */
+  /** Returns why waiting is pointless, if a program has exited. */
   hopeless(): string | undefined {
     return this.#programs.map((program) => program.hopeless()).find(Boolean);
   }
@@ -133,7 +133,7 @@ export class PodMesh {
     return this.pods.client.side.run([...curl, '5', address]);
   }
 
-  /** A load run in the client's network that calls the service by its name. */
+  /** Starts a load run in the client's network that calls the service by name. */
   async startLoad(plan: Omit<LoadPlan, 'target'>): Promise<LoadRun> {
     const { host, port } = podService;
     const target = { host, port, authority: host };
@@ -212,7 +212,7 @@ export class PodMesh {
     const env = {
       POD_NAME: name,
       POD_NAMESPACE: namespace,
-      // As the injector writes it.
+      // The same value as the injector writes.
       SERVICE_ACCOUNT: spiffeIdOf(name).split('/').at(-1),
       INSTANCE_IP: address,
       ISTIO_METAJSON_LABELS: JSON.stringify(podsOfExample[name].labels),

@@ -1,6 +1,6 @@
 /**
- * A pod with its own network, and a neighbour with a link to it, for tests of redirection. Listeners report to each client the port that it
- * reached, and the one that it had connected to. Needs root.
+ * A pod with its own network, and a neighbour connected to it, for tests of redirection. Listeners report to each client the port that it reached and
+ * its original destination. Needs root.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -17,7 +17,7 @@ export const addresses = {
   neighbour: { v4: '10.77.0.1', v6: 'fd77::1' },
 } as const;
 
-/** Isolated and without site packages, which saves a fifth of the start. */
+/** Isolated and without site packages, which saves a fifth of the start time. */
 const python = ['python3', '-IS', join(packageRoot(), 'test/harness/original-destination.py')];
 
 export interface CommandResult {
@@ -68,7 +68,7 @@ export class NetworkSide {
     return side;
   }
 
-  /** For nsenter and similar programs. */
+  /** Path for nsenter and similar programs. */
   get namespaceFile(): string {
     return `/proc/${this.pid}/ns/net`;
   }
@@ -125,7 +125,7 @@ export class NetworkSide {
     return responses;
   }
 
-  /** One Python process for each user, until the pod ends: starting it takes longer than a request. */
+  /** Starts one Python process per user, until the pod ends: starting it takes longer than a request. */
   #queryProcess(uid: number): QueryProcess {
     const known = this.#queryProcesses.get(uid);
     if (known !== undefined) return known;
@@ -141,7 +141,7 @@ export class NetworkSide {
     return queryProcess;
   }
 
-  /** @returns the command that runs this one in the namespaces, in a folder of the machine */
+  /** @returns the command that runs the given one in the namespaces, in a folder of the machine */
   within(args: readonly string[], cwd = process.cwd()): string[] {
     const mounts = this.#mounts ? [`--mount=/proc/${this.pid}/ns/mnt`, `--wd=${cwd}`] : [];
     return ['nsenter', `--net=${this.namespaceFile}`, ...mounts, ...args];
@@ -172,7 +172,7 @@ export class PodNetwork {
       neighbour.configure(addressesOf(addresses.neighbour)),
       pod.configure([...addressesOf(addresses.pod), `route add default via ${v4}`, `route add ::/0 via ${v6}`]),
     ]);
-    // The kernel adds the local route of an IPv6 address some time after the command returned.
+    // The kernel adds an IPv6 address's local route some time after the command has returned.
     await Promise.all(
       [neighbour, pod].map((side, index) => {
         const { v6: address } = [addresses.neighbour, addresses.pod][index]!;
@@ -185,13 +185,13 @@ export class PodNetwork {
     return new PodNetwork(pod, neighbour, children);
   }
 
-  /** Both namespaces are removed with their last process. */
+  /** Both namespaces disappear with their last process. */
   end(): Promise<void> {
     return endNamespaces(this.#children);
   }
 }
 
-/** Kills the processes that keep namespaces, and everything that listens in them. */
+/** Kills the processes that keep namespaces, and all listeners in them. */
 export async function endNamespaces(children: readonly ChildProcess[]): Promise<void> {
   await Promise.all(
     children.map(async (child) => {

@@ -9,7 +9,7 @@ export interface ProbeResult {
   readonly serialNumber: string | undefined;
 }
 
-/** One request on a new connection. Never rejects. */
+/** Sends one request on a new connection. Never rejects. */
 export async function probe(target: LoadTarget, { path = '/', timeoutMs = 2_000 } = {}): Promise<ProbeResult> {
   let serialNumber: string | undefined;
   const ca = target.caFile === undefined ? undefined : readFileSync(target.caFile, 'utf8');

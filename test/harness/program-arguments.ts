@@ -1,4 +1,4 @@
-/** The command lines and environments of the programs of a mesh. */
+/** Command lines and environments of a mesh's programs. */
 
 export interface DiscoveryArguments {
   readonly configDirectory: string;
@@ -9,7 +9,7 @@ export interface DiscoveryArguments {
   readonly traceFile: string;
 }
 
-/** A control plane that reads only a directory, on loopback, without TLS. */
+/** Arguments of a control plane that reads only a directory, on loopback, without TLS. */
 export function discoveryArguments(settings: DiscoveryArguments): string[] {
   return [
     'discovery',
@@ -21,7 +21,7 @@ export function discoveryArguments(settings: DiscoveryArguments): string[] {
     ...['--monitoringAddr', `127.0.0.1:${settings.monitoringPort}`],
     '--secureGRPCAddr=',
     '--httpsAddr=',
-    // Streams are checked message by message; the standard level omits their periodic messages.
+    // Streams are checked message by message; the standard level omits periodic messages.
     ...['--trace', settings.traceFile, '--traceLevel', 'full'],
   ];
 }
@@ -41,7 +41,7 @@ export interface AgentArguments {
   readonly runDirectory: string | undefined;
 }
 
-/** An agent that connects in plaintext to the control plane on loopback. */
+/** Arguments of an agent that connects in plaintext to the control plane on loopback. */
 export function agentArguments(settings: AgentArguments): string[] {
   return [
     ...['proxy', settings.role],
@@ -78,7 +78,7 @@ export function agentEnvironment(
   };
 }
 
-/** Arguments with flags that replace those of the same names: programs report a flag that is given twice. */
+/** Replaces flags of the same names, because programs report duplicate flags. */
 export function withFlags(args: readonly string[], flags: readonly string[]): string[] {
   const nameOf = (flag: string): string => flag.split('=', 1)[0]!;
   const replaced = new Set(flags.filter((flag) => flag.startsWith('--')).map(nameOf));

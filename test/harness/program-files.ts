@@ -10,13 +10,13 @@ export interface Command {
 
 type ProgramName = 'pilot-agent' | 'pilot-discovery' | 'chartpilot';
 
-/** Node's arguments to run a program: the bundle, whose start takes a third of the processor time, or the sources if one of them is newer. */
+/** Node's arguments to run a program: the bundle, which starts in a third of the processor time, or the sources if one of them is newer. */
 export function programFile(program: ProgramName, root = packageRoot()): string {
   return isCurrent(root) ? join(root, `dist/${program}.mjs`) : join(root, `src/cli/${program}.ts`);
 }
 
 /**
- * `pilot-discovery` as installed, by its wrapper, unless its sources are newer. The environment variable `FEATURES_PILOT` names another
+ * Command of `pilot-discovery` as installed, by its wrapper, unless its sources are newer. The environment variable `FEATURES_PILOT` names another
  * version's entry file, for comparisons.
  */
 export function pilotDiscovery(): Command {
@@ -44,7 +44,7 @@ function isCurrent(root: string): boolean {
 
 const timeOf = (file: string): number => statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? 0;
 
-/** Sources of a build, without tests and without files that are read unchanged. */
+/** Sources of a build, except tests and files that are read unchanged. */
 function filesIn(folder: string): string[] {
   return readdirSync(folder, { withFileTypes: true, recursive: true })
     .filter((entry) => entry.isFile() && !/\.(test\.ts|mmd|md)$/.test(entry.name))

@@ -31,7 +31,7 @@ process.once('exit', () => {
   for (const child of living) child.kill('SIGKILL');
 });
 
-/** A started program, and its output on both streams. */
+/** A started program with its output on both streams. */
 export class Program {
   readonly name: string;
   readonly pid: number;
@@ -66,7 +66,7 @@ export class Program {
     this.exited.catch(() => {});
   }
 
-  /** Starts one of the wrappers in `bin/`, such as `pilot-agent`, without a shell in between. */
+  /** Starts a wrapper in `bin/`, such as `pilot-agent`, without a shell in between. */
   static start(wrapper: string, options: ProgramOptions, name = wrapper): Program {
     return Program.run(name, join(options.binFolder ?? join(packageRoot(), 'bin'), wrapper), options);
   }
@@ -94,7 +94,7 @@ export class Program {
     });
   }
 
-  /** Why waiting for the program is pointless: it has exited. Includes its last output. */
+  /** Returns why waiting for the program is pointless, if it has exited. Includes its last output. */
   hopeless(): string | undefined {
     if (this.exit === undefined) return undefined;
     const how = this.exit.signal ?? `exit code ${this.exit.code}`;
@@ -106,7 +106,7 @@ export class Program {
     if (this.exit === undefined) this.#child.kill(signal);
   }
 
-  /** Requests the program to exit, and kills it after the deadline. */
+  /** Signals the program to exit, and kills it after the deadline. */
   async stop({ signal = 'SIGTERM' as NodeJS.Signals, deadlineMs = 60_000 } = {}): Promise<Exit> {
     this.signal(signal);
     const inTime = await Promise.race([this.exited.then(() => true), sleep(deadlineMs, false, { ref: false })]);

@@ -1,6 +1,6 @@
 /**
- * HTTP/2 of an untrusted client: frames of any kind in any order, written to a plain socket. It reads only the types of the received frames,
- * and follows no rule of the protocol by itself.
+ * HTTP/2 of an untrusted client: frames of any kind in any order, written to a plain socket. It only reads the types of received frames, and enforces
+ * no protocol rule.
  */
 import { connect, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
@@ -41,7 +41,7 @@ export function uint32(value: number): Buffer {
   return bytes;
 }
 
-/** A number in HPACK: the part that does not fit the prefix follows in groups of seven bits. */
+/** A number in HPACK: after the prefix, the rest is encoded in groups of seven bits. */
 function integer(value: number, prefixBits: number, first: number): number[] {
   const maxInPrefix = 2 ** prefixBits - 1;
   if (value < maxInPrefix) return [first | value];
@@ -66,12 +66,12 @@ export function remembered(name: string, value: string): Buffer {
   return Buffer.concat([Buffer.from([0x40]), text(name), text(value)]);
 }
 
-/** A field of the tables, by its index. */
+/** A field in the tables, by index. */
 export function indexed(index: number): Buffer {
   return Buffer.from(integer(index, 7, 0x80));
 }
 
-/** The header block of an xDS stream, as gRPC's clients send it. */
+/** The header block of an xDS stream, as gRPC clients send it. */
 export function requestHeaders(path = adsPath, more: readonly Uint8Array[] = []): Buffer {
   const fields: [string, string][] = [
     [':method', 'POST'],
@@ -89,7 +89,7 @@ export interface RawHttp2Options {
   readonly tls?: boolean;
 }
 
-/** One connection. Received data is dropped, except for the types of frames and the first GOAWAY's code. */
+/** One connection. Drops received data, except frame types and the first GOAWAY's code. */
 export class RawHttp2 {
   readonly socket: Socket;
   /** Number of received frames by type. */

@@ -1,8 +1,8 @@
-/** A log whose lines a test reads as data. */
+/** A log whose lines are data for tests. */
 import type { LogEventId } from '../../src/runtime/log-events/log-events.ts';
 import { createLogger, type Logger } from '../../src/runtime/output/log.ts';
 
-/** One line: its event, its level, its scope unless that is `default`, and its fields. */
+/** One line: its event, level, scope unless that is `default`, and fields. */
 export interface LoggedEvent {
   readonly event: LogEventId;
   readonly level: string;

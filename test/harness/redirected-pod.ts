@@ -48,7 +48,7 @@ export async function expectResponses(
   expect(Object.fromEntries(destinations.map((destination, i) => [destination, responses[i]]))).toEqual(expected);
 }
 
-/** Everything that a redirection may change, without counters and dates. */
+/** The state that a redirection may change, without counters and dates. */
 export async function stateOf(side: NetworkSide): Promise<string> {
   const commands = [
     'iptables-save',
@@ -60,13 +60,13 @@ export async function stateOf(side: NetworkSide): Promise<string> {
     'ip -6 addr show dev lo',
   ];
   const { stdout } = await side.run(['sh', '-c', commands.join(';')]);
-  // Reading a table creates it with its empty chains; a link's own address appears when the link is up.
+  // Reading a table creates it with its empty chains; a link's own address appears when the link comes up.
   const lines = stdout.split('\n').filter((line) => !/^($|#|\*|COMMIT|:[A-Z]+ ACCEPT)|fe80:/.test(line));
   return lines.join('\n');
 }
 
 /**
- * Runs the commands without a process of Node for each.
+ * Runs the commands without a Node process for each.
  * @returns the events of their log
  */
 export async function applyIn(side: NetworkSide, flags: GivenFlags, env: NodeJS.ProcessEnv = {}): Promise<string[]> {

@@ -1,7 +1,7 @@
 /**
- * Kills the processes of a test run when the run itself is killed (SIGKILL, out of memory). One shell per run keeps a list of process groups,
- * which it reads from a pipe; the run holds the other end, so the pipe closes however the run ends. A child that is started with `detached`
- * leads a process group, so its children are killed with it.
+ * Kills the processes of a test run when the run itself is killed (SIGKILL, out of memory). One shell per run reads a list of process groups from a
+ * pipe; the run has the other end, so the pipe closes however the run ends. A child that is started with `detached` leads a process group, so its
+ * children are killed, too.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 
@@ -20,7 +20,7 @@ for pid in $left; do kill -9 "-$pid" 2>/dev/null; done
 
 let shell: ChildProcess | undefined;
 
-/** @param child started with `detached` */
+/** @param child a process that was started with `detached` */
 export function endWithRunner(child: ChildProcess): void {
   const { pid } = child;
   if (pid === undefined) return;
@@ -31,7 +31,7 @@ export function endWithRunner(child: ChildProcess): void {
 
 function runningShell(): ChildProcess {
   if (shell === undefined) {
-    // A worker of a test run would continue when the run is killed, although no process reads its results.
+    // A worker of a killed test run would continue, although no process reads its results.
     if (process.connected) process.once('disconnect', () => process.kill(process.pid, 'SIGKILL'));
     shell = spawn('/bin/sh', ['-c', script], { detached: true, stdio: ['pipe', 'ignore', 'ignore'] });
     // The run neither waits for the shell nor fails with it.

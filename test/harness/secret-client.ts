@@ -1,4 +1,4 @@
-/** Requests secrets from an agent's SDS server as Envoy does, with the generated types of Envoy's API. */
+/** Requests secrets from an agent's SDS server like Envoy, with the generated types of Envoy's API. */
 import { constants } from 'node:http2';
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import type { DataSource } from '../../src/gen/envoy/config/core/v3/base_pb.ts';
@@ -49,7 +49,7 @@ export class SecretClient {
     return new SecretClient(await GrpcConnection.open({ address: { path: socket } }), method);
   }
 
-  /** Sends the first request, or one for other names. */
+  /** Sends the first request, or changes the requested names. */
   request(...names: string[]): void {
     this.#send({ resourceNames: names });
   }

@@ -1,7 +1,7 @@
 /**
- * The cost of each test file: `CHARTPILOT_TEST_CPU=FILE npm test` appends a line of JSON for each, with its tests that cost a second or more.
- * Wall-clock time means little on a busy machine; processor time is the cost of a file, and the rest is waiting. It is too low for browsers,
- * whose processes this one does not reap.
+ * Reports the cost of each test file: `CHARTPILOT_TEST_CPU=FILE npm test` appends a line of JSON per file, with its tests that cost a second or more.
+ * Wall-clock time means little on a busy machine; processor time is a file's cost, and the rest is waiting. It is too low for browsers, whose
+ * processes this one does not reap.
  */
 import { appendFileSync, readFileSync } from 'node:fs';
 import { relative } from 'node:path';

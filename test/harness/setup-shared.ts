@@ -1,6 +1,6 @@
 /**
- * For test files that share a process: changes of global state are undone after each file, and a change that cannot be undone fails the file,
- * so that no file depends on earlier ones.
+ * For test files that share a process: changes of global state are undone after each file, and an irreversible change fails the file, so that no file
+ * depends on earlier ones.
  */
 import { afterAll, beforeAll, expect, vi } from 'vitest';
 

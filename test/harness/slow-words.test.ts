@@ -6,11 +6,11 @@ const retried = (second: number, task = 'Lease'): string =>
 const broken =
   '2026-11-28T08:00:00Z\terror\tads\tresources not built, client keeps its last ones  reason="no such field"';
 
-it('mistakesIn ignores log lines that a busy machine can cause, and returns any other warning', () => {
+it('mistakesIn ignores log lines that a busy machine can cause, and returns all other warnings', () => {
   expect(unexpectedErrorsIn([retried(1), broken, retried(2), retried(3)])).toEqual([broken]);
 });
 
-it('mistakesIn ignores a still unresponsive API server, and a Lease that was not renewed in time', () => {
+it('mistakesIn ignores an API server that is still unresponsive and a Lease that was not renewed in time', () => {
   const away =
     '2026-11-28T08:00:00Z\twarn\tcluster\tAPI server still not responding, keeping last known objects, will retry';
   const lost = '2026-11-28T08:00:00Z\twarn\tleader\tno longer leader  lease=a  reason="no renewal was taken in time"';

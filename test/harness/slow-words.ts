@@ -1,6 +1,6 @@
 import { loggedLine } from './logged-line.ts';
 
-/** Messages of slow operations, each of which is followed by another attempt. */
+/** Messages about slow operations, each of which is retried. */
 const slow = new RegExp(
   [
     loggedLine('kubernetes.stillUnresponsive').source,
@@ -8,12 +8,12 @@ const slow = new RegExp(
     'will retry.*within \\d+ ms',
   ].join('|'),
 );
-/** A retried task succeeds within this number of attempts; a task that never does is an error, whatever is logged. */
+/** A retried task succeeds within this number of attempts; one that never succeeds is an error, whatever is logged. */
 const maxAttempts = 3;
 
 /**
- * Filters a control plane's warnings and errors, without those that a busy machine causes: an API server without processor time is reported
- * as unresponsive, requests to it are retried, and a replica without any may lose its Lease. Each of these is an error if it repeats.
+ * Returns a control plane's warnings and errors, except those that a busy machine causes: a slow API server is reported as unresponsive, requests to
+ * it are retried, and a slow replica may lose its Lease. Each of these is an error if it repeats.
  */
 export function unexpectedErrorsIn(troubles: readonly string[]): string[] {
   const times = new Map<string, number>();

@@ -1,6 +1,6 @@
 /**
- * How slow the machine currently is. Processor time also grows with processes that share caches or the processor. The same reference work is
- * timed now, and compared with the two quiet cores on which limits in milliseconds were set.
+ * How slow the machine currently is. Processor time also grows with processes that share caches or the processor. The same reference work is timed
+ * now and compared with the two quiet cores on which limits in milliseconds were set.
  */
 import { threadCpuMsOf } from './cpu-time.ts';
 
@@ -9,7 +9,7 @@ const referenceMs = 24;
 /** Number of runs; the first one compiles the code. */
 const times = 6;
 
-/** Objects, strings and a sort: typical work of a server and of a page. It has no external references, so that a page can run it. */
+/** Objects, strings and a sort: typical work of a server and of a page. It has no external references, so a page can run it. */
 export function referenceWork(): number {
   const rows = Array.from({ length: 20_000 }, (_, index) => ({
     index,
@@ -22,7 +22,7 @@ export function referenceWork(): number {
 }
 
 /**
- * @param costOf does the work once, and returns its milliseconds of processor time (default: of this thread)
+ * @param costOf does the work once, and returns its processor time in milliseconds (default: of this thread)
  * @returns how many times as long the same work takes as on a quiet machine, at least 1
  */
 export async function slowness(

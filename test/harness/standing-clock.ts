@@ -1,6 +1,6 @@
 import { onTestFinished, vi } from 'vitest';
 
-/** Until the end of a test `performance.now()` advances only by `pass`, so a busy machine has no effect. Timers keep running. */
+/** Until the end of a test, only `pass` advances `performance.now()`, so a busy machine has no effect. Timers keep running. */
 export function standingClock(): { pass(ms: number): void } {
   let now = performance.now();
   const clock = vi.spyOn(performance, 'now').mockImplementation(() => now);

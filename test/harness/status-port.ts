@@ -1,4 +1,4 @@
-/** The status port with a machine whose responses are scripted. */
+/** The status port with scripted responses of its machine. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { onTestFinished } from 'vitest';
 import { createActor, type EventObject, setup } from 'xstate';
@@ -20,7 +20,7 @@ import { adminAt, freePort, temporaryFolder } from '../fixtures/real-envoy.ts';
 
 export type ReceivedEvent = EventObject & Record<string, unknown>;
 
-/** Serves the effect with a machine whose readiness is scripted, with Envoy or alone. */
+/** Serves the effect with a machine whose readiness is scripted, with or without Envoy. */
 export async function servingStatus(options: {
   respond?: (event: ReceivedEvent) => EnvoyProbe | ReadinessRespond;
   port?: number;

@@ -1,4 +1,4 @@
-/** A directory as the kubelet mounts a Secret or ConfigMap, which another process atomically replaces again and again. */
+/** A directory mounted like a Secret or ConfigMap by the kubelet, which another process atomically replaces again and again. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 
@@ -30,8 +30,8 @@ const kubelet = `
 
 /**
  * Resolves when the files exist and are being switched.
- * @param versions of the same files, used in turn
- * @param paceMs between two switches; 0: as many as possible
+ * @param versions versions of the same files, used in turn
+ * @param paceMs interval between switches; 0: as many switches as possible
  */
 export async function switchedMount(
   folder: string,

@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
-/** A TCP proxy to one control plane after another, as a load balancer. */
+/** A TCP proxy to one control plane after another, like a load balancer. */
 export class Balancer {
   readonly #server = createServer((client) => this.#join(client));
   readonly #sockets = new Set<Socket>();
@@ -20,7 +20,7 @@ export class Balancer {
     return (this.#server.address() as AddressInfo).port;
   }
 
-  /** Switches to this target, or to none. Existing connections are closed. */
+  /** Switches to this target, or to none, and closes existing connections. */
   switchTo(target: number | undefined): void {
     this.#target = target;
     for (const socket of this.#sockets) socket.destroy();

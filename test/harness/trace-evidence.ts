@@ -9,9 +9,7 @@ const relevantEvents = [
 ];
 const maxLogLines = 60;
 
-/**
- * @returns signals to Envoys, their exits and the decisions behind them from some traces, in the order of time, and the last lines of a log
- */
+/** @returns signals to Envoys, their exits and the decisions behind them from several traces in chronological order, and the last lines of a log */
 export function traceEvidence(traces: readonly string[], log: readonly string[] = []): string {
   const events = traces.flatMap(eventsIn).sort((a, b) => a.atMs - b.atMs);
   const eventLines = events.map(({ atMs, text }) => `${new Date(atMs).toISOString()} ${text}`);

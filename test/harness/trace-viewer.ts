@@ -12,7 +12,7 @@ export class Viewer {
   /** Whether the response ended properly; `undefined` while it continues. */
   isWhole: boolean | undefined;
 
-  /** @param port of the program, which has written its token */
+  /** @param port port of the program, which has written its token */
   static async attach(port: number): Promise<Viewer> {
     const viewer = new Viewer();
     const response = await requestStream(port, { authorization: `Bearer ${readDebuggerToken(port)}` });
@@ -28,7 +28,7 @@ export class Viewer {
   }
 }
 
-/** A request on its own connection, sent unchanged, with any `Host`. */
+/** Sends a request unchanged on a separate connection, with any `Host`. */
 export async function requestStream(
   port: number,
   headers: Record<string, string> = {},
@@ -59,8 +59,8 @@ export function linesOf(text: string): TraceLine[] {
 }
 
 /**
- * A client that requests the stream and never reads. The kernel buffers megabytes for such a connection of Node, tens of thousands of
- * records; Python can request a smaller buffer.
+ * A client that requests the stream and never reads. For a connection of Node, the kernel buffers megabytes, tens of thousands of records; Python can
+ * request a smaller buffer.
  */
 export async function stuckViewer(port: number, authorization: string): Promise<{ destroy(): void }> {
   const script = [

@@ -1,7 +1,7 @@
 /**
- * Compares log lines of programs in a scene with a reviewed file. A line of the file has program, level, scope, event and the names of its
- * fields, without values that differ between runs; state changes and lines of Envoy have their text, warnings and errors also their subject
- * and reason. `?` marks a line that depends on timing and may be missing.
+ * Compares programs' log lines in a scene with a reviewed file. A line of the file has program, level, scope, event and field names, without values
+ * that differ between runs; state changes and lines of Envoy have their text, warnings and errors also their subject and reason. `?` marks a line
+ * that depends on timing and may be missing.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -23,7 +23,7 @@ interface LogLine {
   readonly msg: string;
 }
 
-/** Lines of a scene that are not log lines of level debug or info. A healthy scene has none. */
+/** Lines of a scene other than log lines of level debug or info. A healthy scene has none. */
 export function troubles(outputs: readonly ProgramOutput[]): string[] {
   return outputs.flatMap(({ program, lines }) =>
     lines.filter((line) => !['debug', 'info'].includes(parsed(line)?.level ?? '')).map((line) => `${program}: ${line}`),
@@ -50,11 +50,11 @@ export function expectTranscript(scene: string, outputs: readonly ProgramOutput[
   }).toEqual({ unreviewed: [], missing: [] });
 }
 
-/** Events whose text is reviewed: it is the state change, or the line of another program. */
+/** Events whose text is reviewed: a state change, or a line of another program. */
 const withText: ReadonlySet<string> = new Set(['state.changed', 'state.degraded', 'envoy.output']);
 /** A state that epochs enter only on a busy machine; it changes no other line. */
 const slowState = 'slow to start';
-/** Events whose fields are the flags and settings that a test starts a program with. */
+/** Events whose fields are the flags and settings with which a test starts a program. */
 const withoutFields: ReadonlySet<string> = new Set(['program.flags', 'agent.config']);
 
 /** Fields whose values are compared, because they are short. */
@@ -109,7 +109,7 @@ function withoutValues(text: string): string {
       .replace(/(?<![\w<])\.?\/[\w./@-]+/g, '<path>')
       .replace(/\b[0-9a-f]{6,}\b/g, '<hex>')
       .replace(/\d+(\.\d+)*/g, '<n>')
-      // How Envoy lost its connections to its agent, and in which order, depends on timing.
+      // The order and reasons of Envoy's lost connections to its agent depend on timing.
       .replace(/^(\w+ gRPC config stream to [xs]ds-grpc closed).*/, '$1')
   );
 }

@@ -9,8 +9,8 @@ export interface UncaughtError {
 }
 
 /**
- * Collects errors that escape during a test and would otherwise fail it: installs the program's last-resort handler instead of the test
- * runner's. The owner of an error fails with it.
+ * Collects errors that escape during a test and would otherwise fail it: installs the program's last-resort handler instead of the test runner's. An
+ * error's owner fails with it.
  */
 export function uncaughtErrors(): readonly UncaughtError[] {
   const caught: UncaughtError[] = [];

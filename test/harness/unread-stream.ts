@@ -47,7 +47,7 @@ export class UnreadStream {
     this.#stream.on('drain', listener);
   }
 
-  /** Starts to read, and drops the data. */
+  /** Starts to read and drop data. */
   read(): void {
     this.#stream.resume();
   }

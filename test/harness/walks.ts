@@ -1,9 +1,9 @@
-/** The walks of docs/architecture.md: lists of the files that an event or a change visits. */
+/** The walks of docs/architecture.md: lists of the files through which an event or a change passes. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { packageRoot } from '../../src/runtime/package-root.ts';
 
-/** How a file is connected to an earlier one without an import. */
+/** How a file is connected to an earlier one other than by an import. */
 export interface WalkConnection {
   readonly by: 'port' | 'composed in' | 'base of' | 'event';
   /** A file, or the type of an event. */

@@ -34,7 +34,7 @@ test('msWithoutQueueing excludes the time that a thread waits for a processor', 
   expect(await msWithoutQueueing([], () => sleep(100))).toBeGreaterThan(90);
 });
 
-test('msWithoutQueueing excludes the wait of a thread that exits with the work', async () => {
+test('msWithoutQueueing excludes the wait of a thread that exits after its work', async () => {
   const [one] = rivals();
   await sleep(300);
   const ms = await msWithoutQueueing([one!], async () => {
@@ -49,7 +49,7 @@ test('msWithoutQueueing includes the time that a thread waits for anything else'
   const idle = spawn('sleep', ['60']);
   onTestFinished(() => void idle.kill('SIGKILL'));
   await once(idle, 'spawn');
-  // Until then its loader also waits for a processor.
+  // Until then its loader waits for a processor, too.
   await eventually('it sleeps', () => isAsleep(idle.pid!));
   expect(await msWithoutQueueing([idle.pid!], () => sleep(300))).toBeGreaterThan(200);
   expect(await msWithoutQueueing([2 ** 22], () => sleep(100))).toBeGreaterThan(90);

@@ -1,13 +1,13 @@
 /**
- * Wall-clock duration of some work, without the time in which a participating thread waits for a processor because other processes use all of
- * them. Other waits, such as for a lock or a timer, are included.
+ * Measures the wall-clock duration of some work, without the time in which a participating thread waits for a processor because other processes use
+ * all of them. Other waits, such as for a lock or a timer, are included.
  */
 import { readFileSync } from 'node:fs';
 
-/** Milliseconds since its start in which the main thread of a process waited for a processor. */
+/** Time in milliseconds that a process's main thread has waited for a processor since its start. */
 export function queuedMs(pid: number): number {
   try {
-    // Nanoseconds on a processor, nanoseconds in the run queue, number of time slices.
+    // The fields are nanoseconds on a processor, nanoseconds in the run queue, and the number of time slices.
     return Number(readFileSync(`/proc/${pid}/task/${pid}/schedstat`, 'utf8').split(' ')[1]) / 1e6;
   } catch {
     // The process has exited, or its kernel does not count.
@@ -19,8 +19,8 @@ export function queuedMs(pid: number): number {
 const pollIntervalMs = 20;
 
 /**
- * @param pids processes that do the work: this one, and those that it calls, also if they exit with the work. The time of one thread at a
- * time is included
+ * @param pids processes that do the work: this one, and those that it calls, even if they exit with the work. The time of one thread at a time is
+ * included
  */
 export async function msWithoutQueueing(pids: readonly number[], work: () => Promise<unknown>): Promise<number> {
   const initial = pids.map(queuedMs);

@@ -1,4 +1,4 @@
-/** The agent's xDS proxy alone in the process of a test, with its real machines and effects. */
+/** The agent's xDS proxy without the rest of the agent, in the test's process, with its real machines and effects. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -18,13 +18,13 @@ import { eventually } from './eventually.ts';
 export interface XdsProxyOptions extends Partial<Omit<UpstreamEnvironment, 'streams' | 'credentials' | 'limits'>> {
   readonly credentials?: ConnectionCredentials;
   readonly limits?: Partial<GrpcConnectionLimits>;
-  /** The result that is reported for received roots; `null`: none. */
+  /** The result reported for received roots; `null` for none. */
   readonly bundles?: 'served' | null;
   /** When to probe whether the workload can serve; absent: never. */
   readonly probe?: ProbeTimes;
-  /** Streams are those of gRPC without a proxy. Default false. */
+  /** Whether streams are those of gRPC without a proxy. Default false. */
   readonly proxyless?: boolean;
-  /** Reason of a failed probe; empty if the workload can serve. */
+  /** Returns the reason of a failed probe; empty if the workload can serve. */
   readonly probeWorkload?: () => Promise<string>;
 }
 
@@ -41,7 +41,7 @@ export interface RunningXdsProxy {
 
 const running = new Set<RunningXdsProxy>();
 
-/** For `afterEach`: stops all proxies of the test. */
+/** Stops all proxies of the test; for `afterEach`. */
 export function stopXdsProxies(): void {
   for (const proxy of running) proxy.stop();
 }

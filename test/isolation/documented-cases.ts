@@ -1,6 +1,6 @@
 /**
- * Effects that Istio's model lets a tenant have on other namespaces: the rows of the table in SECURITY.md. Any other
- * effect on a victim is a fault.
+ * Effects that Istio's model allows a tenant to have on other namespaces: the rows of the table in SECURITY.md. Any other effect on a victim is a
+ * fault.
  */
 
 import type { Config } from '../../src/model/config/config.ts';
@@ -21,7 +21,7 @@ export interface DocumentedCase {
   readonly example: readonly object[];
   /** A setting that prevents the case, in addition to `exportingNamespaces`. */
   readonly closedBy?: IsolationSettings;
-  /** The warning is about an object of another namespace than the tenant's. */
+  /** Whether the warning is about an object outside the tenant's namespace. */
   readonly isOwnersChoice?: true;
   /** Whether the case explains an effect. @param causes objects without which the effect does not occur */
   readonly allows: (effect: VictimEffect, causes: readonly Config[]) => boolean;

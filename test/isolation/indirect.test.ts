@@ -1,4 +1,4 @@
-/** Attacks that depend on a name which random objects do not find. */
+/** Attacks that depend on a name that random objects do not find. */
 import { expect, it } from 'vitest';
 import type { Config } from '../../src/model/config/config.ts';
 import { readConfigFile } from '../../src/model/config/config-file.ts';
@@ -25,7 +25,7 @@ function effects(settings: IsolationSettings, objects: readonly Config[]): reado
   return effectsOf(changesBetween(mesh.baseline, mesh.servedWith(objects))).map(effectText);
 }
 
-it('a service that a namespace does not see has no effect on the short names of its objects', () => {
+it("a service that a namespace cannot see has no effect on the short names of the namespace's objects", () => {
   const withoutKubernetes = { ...closed, registries: [] };
   expect(effects(withoutKubernetes, entry('terse.bank.svc.cluster.local', '.'))).toEqual([]);
   expect(effects(withoutKubernetes, entry('terse.bank.svc.cluster.local', '*'))).toEqual([]);
@@ -54,7 +54,7 @@ it('routes attached to a Service apply to namespaces that see the Service', () =
   expect(effects({}, configs)).toEqual([]);
 });
 
-it('an older ServiceEntry of a namespace that may not export does not take the auto-allocated address of another one', () => {
+it("an older ServiceEntry of a namespace that is not allowed to export does not take another ServiceEntry's allocated address", () => {
   const victim = 'shop/allocated.example.com';
   const addressOf = (names: readonly string[]): string => allocateAddresses(names).get(victim)!.ipv4;
   const ownAddress = addressOf([victim]);

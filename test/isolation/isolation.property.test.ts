@@ -11,7 +11,7 @@ import { effectsOf, effectText, type VictimEffect } from './effects.ts';
 import { makers, registeredEntry, someKinds, type TenantObject, tenantObject } from './tenant-objects.ts';
 import { changesBetween, sameServed, VictimMesh } from './victims.ts';
 
-/** Printed with each finding: equal seeds draw equal objects. */
+/** Printed with each finding: equal seeds generate equal objects. */
 const baseSeed = Number(process.env.ISOLATION_SEED ?? 33);
 const objectCount = Number(process.env.ISOLATION_OBJECTS ?? sized({ quick: 120, short: 300, full: 20_000 }));
 
@@ -21,7 +21,7 @@ const timeoutMs = sized({ short: 900_000, full: 3_600_000 });
 /** Nothing in the tenant's namespace may affect others. */
 const closed = { meshConfig: 'exportingNamespaces: [bank, shop]', allowedRoutes: 'Same' } as const;
 
-/** Objects that are created together: some of them related, and sometimes a machine that registers itself. */
+/** Objects created together: some of them related, and sometimes a machine that registers itself. */
 function drawObjects(draw: Draw, groups: number): readonly TenantObject[] {
   const drawn = draw
     .list(groups, groups, () => someKinds(draw))
@@ -37,10 +37,7 @@ const shown = (seed: number, objects: readonly TenantObject[]): string =>
 
 const exporting: ReadonlySet<string> = new Set(['DestinationRule', 'ServiceEntry', 'VirtualService']);
 
-/**
- * Restricts an object to its namespace, as a well-meaning author does. Istio cannot restrict the label that makes a
- * Service a network gateway.
- */
+/** Restricts an object to its namespace, like a well-meaning author. Istio cannot restrict the label that makes a Service a network gateway. */
 function restrictedToNamespace(object: TenantObject): TenantObject {
   const configs = object.configs.map((config): Config => {
     const { kind, spec, annotations } = config;
@@ -62,7 +59,7 @@ function smallest(objects: readonly TenantObject[], isFound: (fewer: readonly Te
 }
 
 describe('random objects of a tenant', () => {
-  it('the drawn objects are of every namespaced kind, and some of each kind are valid', () => {
+  it('include every namespaced kind, with some valid objects of each', () => {
     const namespaced = Object.entries(kinds).filter(([, { scope }]) => scope === 'Namespaced');
     expect(Object.keys(makers).sort()).toEqual(namespaced.map(([kind]) => kind).sort());
     const invalid = Object.keys(makers).filter((kind) => {
@@ -91,23 +88,23 @@ function expectNoChange(mesh: VictimMesh, objectCount: number, draw: (seed: numb
   expect(sameServed(mesh.baseline, mesh.servedWith([]))).toBe(true);
 }
 
-describe('no byte of any type changes at proxies of other namespaces', () => {
+describe('proxies of other namespaces', () => {
   const many = (seed: number): readonly TenantObject[] => drawObjects(new Draw(seed), 12);
 
   it(
-    `objects of a namespace that may not export change nothing (${objectCount} objects from seed ${baseSeed})`,
+    `are unaffected by objects of a namespace that is not allowed to export (${objectCount} objects from seed ${baseSeed})`,
     () => expectNoChange(new VictimMesh(closed), objectCount, many),
     timeoutMs,
   );
 
   it(
-    'objects change nothing without a Kubernetes registry, where services determine the meaning of short names',
+    'are unaffected without a Kubernetes registry, where services determine the meaning of short names',
     () => expectNoChange(new VictimMesh({ ...closed, registries: [] }), objectCount / 2, many),
     timeoutMs,
   );
 
   it(
-    'objects that are restricted to their own namespace change nothing, if settings of Istio close the rest',
+    "are unaffected by objects restricted to their own namespace, if Istio's settings close the rest",
     () => {
       const settings = { features: { gatewaysOfOwnNamespace: true }, meshConfig: 'ingressControllerMode: "OFF"' };
       const mesh = new VictimMesh({ ...settings, allowedRoutes: 'Same' });
@@ -119,7 +116,7 @@ describe('no byte of any type changes at proxies of other namespaces', () => {
 
 describe('objects of a namespace with default settings', () => {
   it(
-    `by default, each effect on proxies of other namespaces is a documented case (${objectCount} objects)`,
+    `affect proxies of other namespaces only as in documented cases (${objectCount} objects)`,
     () => {
       const mesh = new VictimMesh();
       const effects = (objects: readonly TenantObject[]): readonly VictimEffect[] =>
@@ -181,7 +178,7 @@ describe.each(documentedCases)(
       expect(unexplained.map(effectText)).toEqual([]);
     });
 
-    it('the settings of the case prevent every change', () => {
+    it('the settings named by the case prevent every change', () => {
       for (const settings of [closed, ...(closedBy === undefined ? [] : [closedBy])]) {
         const mesh = new VictimMesh(settings);
         const effects = effectsOf(changesBetween(mesh.baseline, mesh.servedWith(configs)));
@@ -189,7 +186,7 @@ describe.each(documentedCases)(
       }
     });
 
-    it.runIf(code !== undefined)('validate warns of the case', () => {
+    it.runIf(code !== undefined)('validate warns about the case', () => {
       const settings = { mesh: defaultMeshConfig, scopesGateways: false, domain: 'cluster.local' };
       const all = [...new VictimMesh().configs, ...(isOwnersChoice ? [] : configs)];
       const found = crossNamespaceProblems(all, settings).filter((problem) => problem.code === code);

@@ -7,7 +7,7 @@ import type { Draw } from '../random-config/draw.ts';
 import * as of from './foreign-values.ts';
 import type { Make } from './tenant-istio.ts';
 
-/** A status as its controllers write it: rights on all resources of a namespace include this one. */
+/** A status as controllers write it: permissions on all resources of a namespace include the status. */
 const loadBalancer = (draw: Draw): object => ({
   status: { loadBalancer: { ingress: [{ ip: draw.pick(['203.0.113.1', '203.0.113.66', '10.1.1.1']) }] } },
 });

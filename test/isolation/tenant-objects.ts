@@ -14,7 +14,7 @@ import { kubernetesObjects } from './tenant-kubernetes.ts';
 /** The test compares the keys with the table of kinds, because a missing kind would not be tested. */
 export const makers: Readonly<Partial<Record<KindName, Make>>> = { ...istioObjects, ...kubernetesObjects };
 
-/** Kinds of which an attack probably needs several objects that name each other. */
+/** Kinds whose attacks probably need several objects that name each other. */
 const relatedKinds: readonly (readonly KindName[])[] = [
   ['ServiceEntry', 'VirtualService', 'DestinationRule'],
   ['ServiceEntry', 'WorkloadEntry'],

@@ -1,4 +1,4 @@
-/** Proxies of other namespaces than the tenant's, and every byte that they receive. */
+/** Proxies outside the tenant's namespace, and every byte that they receive. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fromBinary, toJson } from '@bufbuild/protobuf';
@@ -171,10 +171,7 @@ export class VictimMesh {
     this.baseline = this.#nodes.map((node) => this.#served(node));
   }
 
-  /**
-   * Resources of each victim with exactly these objects of the tenant. Of two objects with equal keys the later one
-   * applies.
-   */
+  /** Resources of each victim with exactly these objects of the tenant. If keys are equal, the later object applies. */
   servedWith(objects: readonly Config[]): readonly ServedResources[] {
     const mesh = givenMeshConfig(this.#settings.meshConfig ?? '');
     const ingresses = translateIngresses(configSetOf([...this.configs, ...objects]), mesh, { domain: 'cluster.local' });

@@ -1,4 +1,4 @@
-/** Attacks of untrusted clients on a control plane. Each is as heavy as one process can make it, and runs until it is stopped. */
+/** Attacks of untrusted clients on a control plane. Each is as heavy as one process can make it, and runs until stopped. */
 import { create, fromBinary, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
 import { Client, type ClientDuplexStream, credentials } from '@grpc/grpc-js';
 import {
@@ -203,7 +203,7 @@ const silentStreams: Attack = async (client, signal) => {
   return calls.length;
 };
 
-/** Requests all resources and ever new names without reading the responses. */
+/** Requests all resources and constantly new names without reading the responses. */
 const withoutReading: Attack = async (client, signal) => {
   const { node } = client;
   const types = [typeUrls.CDS, typeUrls.LDS, typeUrls.SDS];
@@ -227,7 +227,7 @@ const withoutReading: Attack = async (client, signal) => {
   return sums[0] + sums[1];
 };
 
-/** Number of streams per connection that are opened and reset at once (CVE-2023-44487). */
+/** Number of streams per connection that are opened and immediately reset (CVE-2023-44487). */
 const resetsPerConnection = 2_000;
 const batch = 50;
 const cancel = uint32(8);
@@ -278,7 +278,7 @@ function connectRaw(port: number, id?: string): RawHttp2 {
 let ids = 0;
 const newId = (): string => `sidecar~10.66.0.1~evil-${ids++}.away~away.svc.cluster.local`;
 
-/** Many node IDs, each on a separate connection that is closed as soon as the node has acknowledged its clusters. */
+/** Many node IDs, each on a separate connection that is closed once the node has acknowledged its clusters. */
 const idStorm: Attack = async ({ port }, signal) => {
   const acknowledging = paced(40, signal, () => {
     const one = new HostileClient(port);
@@ -301,7 +301,7 @@ const idStorm: Attack = async ({ port }, signal) => {
   return acknowledged + introduced;
 };
 
-/** Opens this many streams per second on separate connections and holds them open. */
+/** Opens this many streams per second on separate connections and keeps them open. */
 const heldOpen =
   (perSecond: number, id?: () => string): Attack =>
   async ({ port }, signal) => {

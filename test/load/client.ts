@@ -1,7 +1,7 @@
 import type { Expectation } from './exchange.ts';
 import type { Outcome } from './tally.ts';
 
-/** A client of one target. It opens connections as its kind does and never retries a request. */
+/** A client of one target. It opens connections according to its kind and never retries a request. */
 export interface LoadClient {
   /** Sends one request. Never rejects, because a failure is an outcome. */
   send(path: string, expectation: Expectation): Promise<Outcome>;

@@ -1,6 +1,6 @@
 /**
  * Sends tens of thousands of UDP queries at 5,000 per second: none is lost, and 99 % complete within 2 ms. Measured from outside, including the
- * latency of the client, so on a busy machine the limit is relative to an echo server.
+ * client's latency, so on a busy machine the limit is relative to an echo server.
  */
 import { fork, spawnSync } from 'node:child_process';
 import { createSocket } from 'node:dgram';
@@ -88,7 +88,7 @@ async function start(responder: 'names' | 'echo'): Promise<{ pid: number; port: 
   return { pid: server.pid!, port };
 }
 
-test(`${questions.toLocaleString('en')} queries at 5,000 per second: none is lost, and 99 % complete within 2 ms`, async () => {
+test(`no query is lost at 5,000 per second, and 99 % of ${questions.toLocaleString('en')} complete within 2 ms`, async () => {
   const [server, echo] = [await start('names'), await start('echo')];
   raisePriority(server.pid, echo.pid, process.pid);
   const runs: { names: ResponseCounts; echo?: ResponseCounts }[] = [];

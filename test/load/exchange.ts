@@ -22,7 +22,7 @@ class ExchangeError extends Error {
 /** Prefix of a body that is stored: enough for its expected end, and for a proxy's description of a failure. */
 const keptBytes = 200;
 
-/** Determines the one outcome of a request, for any order of the events of Node's streams. */
+/** Determines the one outcome of a request, in any order of the events of Node's streams. */
 export class Exchange {
   readonly outcome: Promise<Outcome>;
   phase: RequestPhase = 'connect';
@@ -67,7 +67,7 @@ export class Exchange {
     this.#tail = (this.#tail + chunk.toString('latin1')).slice(-keptBytes);
   }
 
-  /** `complete` is whether the protocol's framing was complete. */
+  /** @param complete whether the protocol's framing was complete */
   end(complete: boolean): void {
     const expectedEnd = this.#expectation.bodyEndsWith;
     if (!complete) {

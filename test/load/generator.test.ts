@@ -90,7 +90,7 @@ describe.each(httpKinds)('%s clients', (kind) => {
     ]);
   });
 
-  test('report exactly one failure for one response that is reset in its body', async () => {
+  test('report exactly one failure for one response that is reset in the middle of its body', async () => {
     const report = await run(kind, await startServer(kind, resetMidBody));
     expect(report).toMatchObject({ total: 12, failed: 1 });
     expect(report.kinds[kind]!.failures).toMatchObject([{ kind, phase: 'body', bytes: 5 }]);
@@ -113,14 +113,14 @@ describe.each(httpKinds)('%s clients', (kind) => {
   });
 });
 
-test('new clients open a connection for each request, keep-alive clients one each', async () => {
+test('new clients open a connection for each request, while each keep-alive client opens a single one', async () => {
   const fresh = await run('new', await startServer('new'));
   const kept = await run('ka', await startServer('ka'));
   expect(fresh.kinds.new!.connections).toBe(12);
   expect(kept.kinds.ka!.connections).toBe(2);
 });
 
-test('requests in flight on a session that gets a GOAWAY complete, and later ones open a new session', async () => {
+test('requests in flight on a session that receives GOAWAY complete, and later requests open a new session', async () => {
   const everyStream = 2 ** 31 - 1;
   const server = http2.createServer((_, response) => {
     // Drain notice as Envoy sends it: streams up to the highest number are still served.
@@ -132,13 +132,13 @@ test('requests in flight on a session that gets a GOAWAY complete, and later one
   expect(report.kinds.h2!.connections).toBeGreaterThanOrEqual(5);
 });
 
-test('a body without its expected end counts as truncated, although its framing is complete', async () => {
+test('a body without its expected end counts as truncated even if its framing is complete', async () => {
   const server = http.createServer((_, response) => response.end('first chunk\n'));
   const report = await run('stream', await listen(server), 1);
   expect(report.kinds.stream!.failures).toMatchObject([{ code: 'TRUNCATED', phase: 'body', bytes: 12 }]);
 });
 
-test('an idle connection that the server has closed causes no failed request', async () => {
+test('an idle connection that the server closes causes no failed request', async () => {
   const server = createServer((socket) => {
     socket.on('data', () => {
       socket.write('HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nend\n');
@@ -147,7 +147,7 @@ test('an idle connection that the server has closed causes no failed request', a
   });
   const load = generateLoad({
     target: { host: '127.0.0.1', port: await listen(server), authority: 'sample.localhost' },
-    // Both ends are in this process: after a turn of 50 ms the client would continue before it received the end.
+    // Both ends are in this process: after a 50 ms event loop iteration the client would continue before receiving the end.
     clients: [{ kind: 'slow', count: 1, pauseMs: 500 }],
     maxDurationMs: 30_000,
     maxRequests: 3,
@@ -157,7 +157,7 @@ test('an idle connection that the server has closed causes no failed request', a
   expect(report.kinds.slow!.connections).toBe(3);
 });
 
-test('a stopped client completes requests in flight and starts no others', async () => {
+test('a stopped client completes requests in flight and starts no new ones', async () => {
   let begun = 0;
   const server = http.createServer((_, response) => {
     begun++;
@@ -173,7 +173,7 @@ test('a stopped client completes requests in flight and starts no others', async
   expect(report).toMatchObject({ total: begun, failed: 0 });
 });
 
-test('a request still in flight when the drain time ends has failed', async () => {
+test('a request that is still in flight when the drain time ends counts as failed', async () => {
   const server = http.createServer(() => {});
   const load = generateLoad({
     target: { host: '127.0.0.1', port: await listen(server), authority: 'sample.localhost' },
@@ -185,7 +185,7 @@ test('a request still in flight when the drain time ends has failed', async () =
   expect(report.kinds.ka!.failures).toMatchObject([{ code: 'DRAIN_TIMEOUT', phase: 'response' }]);
 });
 
-test('a response that takes longer than allowed has failed', async () => {
+test('a response that takes longer than allowed counts as failed', async () => {
   const server = http.createServer(() => {});
   const load = generateLoad({
     target: { host: '127.0.0.1', port: await listen(server), authority: 'sample.localhost' },

@@ -1,7 +1,7 @@
 /**
  * Untrusted clients do not affect other clients: during each attack, one well-behaved client runs at the same address. Its pushes must arrive within
- * three times the time of the baseline (attackers that use the machine but send nothing), and its new connections within a second, without the time
- * in which the server or client was runnable while other processes used the CPUs. Turns of the server's event loop are measured in CPU time of its
+ * three times the baseline's time (attackers that use the machine but send nothing), and its new connections within a second, excluding the time in
+ * which the server or client was runnable while other processes used the CPUs. The server's event loop iterations are measured in CPU time of its
  * thread, which a busy machine does not lengthen.
  */
 import { rmSync } from 'node:fs';
@@ -25,13 +25,13 @@ const floorMs = 80;
 const pushes = 30;
 const spacingMs = 15;
 const maxPushMs = 8_000;
-/** Maximum size of the server's log: lines for some thousand streams, but not for requests. */
+/** Maximum size of the server's log: enough for lines about some thousand streams, but not about requests. */
 const maxLogCharacters = 1_000_000;
 const tries = 3;
 const meter = pathToFileURL(join(import.meta.dirname, 'turn-meter.mjs')).href;
 /** Maximum time until a known node is admitted, whatever an attacker does from the same address. */
 const connectLimitMs = 1_000;
-/** Maximum turn of the server's event loop. On a quiet machine the heaviest attack causes 55 ms, other work 16 ms. */
+/** Maximum duration of an event loop iteration of the server. On a quiet machine the heaviest attack causes 55 ms, other work 16 ms. */
 const turnLimitMs = 100;
 /** A result beyond its limit by this factor is not caused by chance. */
 const hopelessFactor = 5;
@@ -39,7 +39,7 @@ const hopelessFactor = 5;
 interface Measured {
   readonly p99Ms: number;
   readonly maxConnectMs: number;
-  /** Longest turn of the server's event loop in CPU time of its thread. */
+  /** Longest event loop iteration of the server, in CPU time of its thread. */
   maxTurnMs: number;
   /** Number of requests or streams. */
   readonly done: number;
@@ -73,7 +73,7 @@ class WellBehaved extends EndpointClient {
     return isThere ? ms : Infinity;
   }
 
-  /** The slowest of a hundred pushes, or of as many as completed, and the slowest connection. */
+  /** Measures the slowest of a hundred pushes, or of as many as completed, and the slowest connection. */
   async measure(): Promise<Pick<Measured, 'p99Ms' | 'maxConnectMs'>> {
     const times: number[] = [];
     const connects: number[] = [];
@@ -126,7 +126,7 @@ afterAll(async () => {
   rmSync(root, { recursive: true, force: true });
 });
 
-/** The longest turn of the server's event loop since the last call. */
+/** The server's longest event loop iteration since the last call. */
 async function readMaxTurnMs(): Promise<number> {
   const fromLine = server.lines.length;
   server.signal('SIGUSR2');
@@ -147,12 +147,12 @@ async function measureDuring(attack: AttackName): Promise<Measured> {
 /** Result without an attack. */
 let quiet: Measured | undefined;
 
-/** The highest share of a limit; 1 and more exceeds it. */
+/** The highest share of a limit; 1 or more exceeds it. */
 const worstShare = ({ p99Ms, limitMs, ...measured }: Measured & { limitMs: number }): number =>
   Math.max(p99Ms / limitMs, measured.maxConnectMs / connectLimitMs, measured.maxTurnMs / turnLimitMs);
 
 /**
- * A busy machine is sometimes slow, but never fast: a result near its limit is measured again, including the load of the machine, and the best result
+ * A busy machine is sometimes slow, but never fast: a result near its limit is measured again, including the machine's load, and the best result
  * counts. An attack that delays pushes does so in every run.
  */
 async function bestMeasurementDuring(attack: AttackName): Promise<Measured & { limitMs: number }> {
@@ -168,7 +168,7 @@ async function bestMeasurementDuring(attack: AttackName): Promise<Measured & { l
   return best!;
 }
 
-describe('pushes to other clients are not delayed by', () => {
+describe('pushes to other clients', () => {
   test.each<[string, AttackName, number]>([
     ['requests for types named like properties of Object.prototype', 'typeNames', 24],
     ['requests for unknown types', 'unknownTypes', 3_000],
@@ -178,7 +178,7 @@ describe('pushes to other clients are not delayed by', () => {
     ['streams without requests', 'silentStreams', 1_000],
     ['a client that sends requests without reading', 'withoutReading', 100],
     ['streams that are reset at once', 'rapidReset', 1_000],
-  ])('%s', async (_, attack, atLeast) => {
+  ])('are not delayed by %s', async (_, attack, atLeast) => {
     const { p99Ms, limitMs, done, logged, ...measured } = await bestMeasurementDuring(attack);
     expect(server.hopeless()).toBeUndefined();
     expect(p99Ms).toBeLessThan(limitMs);

@@ -1,6 +1,6 @@
 /**
- * Beside invalid or far too large files, an edit of a valid file still reaches a connected client, and the program is ready, reports rejected files,
- * and continues.
+ * With invalid or far too large files present, an edit of a valid file still reaches a connected client, and the program is ready, reports rejected
+ * files, and continues.
  */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
@@ -77,7 +77,7 @@ async function expectEditsBeside(appear: () => void, refused?: string, maxMs = m
     );
 }
 
-describe('an endpoint change arrives and the rejected file is reported, if the folder contains', () => {
+describe('configuration folder with hostile files', () => {
   beforeAll(() => serve({}), 60_000);
   afterAll(end, 30_000);
 
@@ -94,9 +94,13 @@ describe('an endpoint change arrives and the rejected file is reported, if the f
       },
     ],
     ['a document with 200,000 levels', 'deep.yaml', () => writeFileSync(path('deep.yaml'), '['.repeat(200_000))],
-  ])('%s', (_, refused, appear) => expectEditsBeside(appear, refused), 60_000);
+  ])(
+    'delays no endpoint change and is reported if it contains %s',
+    (_, refused, appear) => expectEditsBeside(appear, refused),
+    60_000,
+  );
 
-  test('thousands of new files', () => {
+  test('delays no endpoint change and is reported if it contains thousands of new files', () => {
     const appear = (): void => {
       for (let i = 0; i < manyFiles; i++) writeFileSync(path(`s${i}.yaml`), service(i));
     };
@@ -104,9 +108,13 @@ describe('an endpoint change arrives and the rejected file is reported, if the f
   });
 });
 
-describe('an endpoint change arrives with a limit of entries, if the folder contains', () => {
+describe('configuration folder with a limit of entries', () => {
   beforeAll(() => serve({ PILOT_CONFIG_MAX_ENTRIES: String(maxEntries) }), 60_000);
   afterAll(end, 30_000);
 
-  test('a link to a tree that exceeds the limit', () => expectEditsBeside(makeTree, 'tree'), 60_000);
+  test(
+    'delays no endpoint change if it contains a link to a tree that exceeds the limit',
+    () => expectEditsBeside(makeTree, 'tree'),
+    60_000,
+  );
 });

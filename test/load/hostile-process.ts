@@ -1,4 +1,4 @@
-/** Untrusted clients in a separate process, so that they load the server and not the test. They end with the test. */
+/** Untrusted clients in a separate process, so that they load the server and not the test. They exit with the test. */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';

@@ -8,7 +8,7 @@ import { Exchange, type Expectation } from './exchange.ts';
 /**
  * HTTP/1.1 over one connection (`keepAlive`), or over a new connection for each request.
  *
- * Node's agent drops a connection that the server closed or announced to close. A race of every client without retries remains: a request that is
+ * Node's agent drops a connection that the server closed or announced to close. As with every client that does not retry, a race remains: a request
  * sent on an idle connection while the server closes it counts as failed.
  */
 export function http1Client(endpoint: Endpoint, options: { readonly keepAlive: boolean }): LoadClient {

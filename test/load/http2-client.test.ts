@@ -5,8 +5,8 @@ import { expect, onTestFinished, test } from 'vitest';
 import { http2Client } from './http2-client.ts';
 
 /**
- * In a separate thread, so that it continues while the client's thread is busy. It reports a request for `/wait`, then waits for the command to send
- * GOAWAY, which is in transit when the flag is set, and for the command to respond.
+ * Runs in a separate thread, so that it continues while the client's thread is busy. It reports a request for `/wait`, then waits for the command to
+ * send GOAWAY, which is in transit when the flag is set, and for the command to respond.
  */
 const server = `
   const { createServer, constants } = require('node:http2');
@@ -47,7 +47,7 @@ async function startClient() {
   return { seen, worker, saidGoaway: goawayFlag, send: (path: string) => client.send(path, expectation) };
 }
 
-test('a request that was not sent before a GOAWAY is sent on a new session', async () => {
+test('a request that is not sent before GOAWAY is sent on a new session', async () => {
   const { seen, worker, saidGoaway, send } = await startClient();
   const arrived = once(worker, 'message');
   const inFlight = send('/wait');
@@ -63,7 +63,7 @@ test('a request that was not sent before a GOAWAY is sent on a new session', asy
   expect(seen).toEqual({ connections: 2, overtaken: 1 });
 });
 
-test('a stream that the server refuses is a failure', async () => {
+test('a stream that the server refuses counts as a failure', async () => {
   const { seen, send } = await startClient();
   expect(await send('/refuse')).toMatchObject({
     ok: false,

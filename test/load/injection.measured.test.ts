@@ -86,7 +86,7 @@ const pod = {
   },
 };
 
-test(`99 % of ${perSecond} reviews a second beside a busy core take less than ${limitMs} ms of the processor`, {
+test(`99 % of ${perSecond} reviews per second take less than ${limitMs} ms of processor time while another core is busy`, {
   timeout: 180_000,
 }, async () => {
   const processor: number[] = [];

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { LatencyHistogram } from './latency-histogram.ts';
 
-test('percentiles are the values at their ranks, at most 2 % too high', () => {
+test('percentiles are at most 2 % above the values at their ranks', () => {
   const histogram = new LatencyHistogram();
   for (let latency = 1; latency <= 1_000; latency++) histogram.add(latency);
   const { p50, p90, p99, max } = histogram.percentiles();

@@ -11,7 +11,7 @@ async function sample(): Promise<number> {
   return service.port;
 }
 
-test('a load run has its own process, reports its progress, and exits after its report', async () => {
+test('a load run has its own process, reports its progress, and exits after its final report', async () => {
   const target = { host: '127.0.0.1', port: await sample(), authority: 'sample.localhost' };
   const run = await startLoad({ target, clients: [{ kind: 'ka', count: 1, pauseMs: 1 }], maxDurationMs: 10_000 });
   onTestFinished(() => run.kill());
@@ -34,7 +34,7 @@ test('a plan that cannot run is rejected with the reason', async () => {
 const runMain = async (...args: string[]) =>
   promisify(execFile)(process.execPath, [join(import.meta.dirname, 'main.ts'), ...args]);
 
-test('the command line exits with 0 if all requests succeed, and with 1 if one failed', async () => {
+test('the command line exits with 0 if all requests succeed, and with 1 if any fails', async () => {
   const port = await sample();
   const good = await runMain('--url', `http://127.0.0.1:${port}`, '--ka', '1', '--requests', '5');
   expect(good.stdout).toContain('0 failed of 5');

@@ -1,8 +1,8 @@
 /**
- * A load run in a separate process, so that concurrent work of the test is not measured.
+ * A load run in a separate process, so that the test's concurrent work is not measured.
  *
- * The parent sends {@link LoadOrder}s over Node's IPC channel, and the child ({@link file://./load-child.ts}) responds with {@link LoadResponse}s. The
- * child exits with its parent.
+ * The parent sends {@link LoadOrder}s over Node's IPC channel, and the child ({@link file://./load-child.ts}) responds with {@link LoadResponse}s.
+ * The child exits with its parent.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { join } from 'node:path';
@@ -24,7 +24,7 @@ export interface LoadRun {
   readonly pid: number;
   /** The results so far. */
   report(): Promise<LoadReport>;
-  /** Stops new requests, waits for those in flight, and reports. Then the process exits. May be called again. */
+  /** Stops new requests, waits for those in flight, and reports. Then the process exits. Can be called again. */
   stop(): Promise<LoadReport>;
   /** Resolves with the report when the run has ended by its limits or was stopped; rejects if the process fails. */
   readonly finished: Promise<LoadReport>;

@@ -17,10 +17,10 @@ import { HostileProcess } from './hostile-process.ts';
 const { values } = parseArgs({
   options: { rounds: { type: 'string', default: '6' }, seconds: { type: 'string', default: '2' } },
 });
-/** Time until all started work has ended: streams, holds, log lines. */
+/** Time until all started work has ended: streams, delays, log lines. */
 const restMs = 5_000;
 /**
- * Maximum growth after the second round, in MiB. Bounded memories fill up: trace records, joined bodies, lists of names, known nodes. More rounds
+ * Maximum growth after the second round, in MiB. Bounded caches fill up: trace records, joined bodies, lists of names, known nodes. More rounds
  * detect a smaller leak.
  */
 const maxGrowthMib = 16;

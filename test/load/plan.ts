@@ -1,4 +1,4 @@
-/** A load run: target, clients and limits. Plain data, because it is sent to a process. */
+/** A load run: target, clients and limits. Plain data, because it is sent to another process. */
 
 /**
  * Behaviour of a client. No kind sends a request twice.

@@ -83,7 +83,7 @@ export interface LoadReport {
   readonly timeline: readonly TimelineSlice[];
 }
 
-/** Readable report: one line for each kind, then the recorded failures. */
+/** Formats a report: one line per kind, then the recorded failures. */
 export function formatReport(report: LoadReport): string {
   const lines = [row('clients', 'total', 'failed', 'p50 ms', 'p99 ms', 'max ms', 'conns', 'versions')];
   for (const [kind, counts] of Object.entries(report.kinds)) {

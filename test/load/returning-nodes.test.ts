@@ -1,7 +1,7 @@
 /**
- * A known node reconnects repeatedly on new connections, while untrusted clients from its address use the complete rate of new streams. Its first
- * response must arrive within three times the time of the baseline (attackers that use the machine but send nothing), without the time in which the
- * server or client was runnable while other processes used the CPUs.
+ * A known node reconnects repeatedly on new connections, while untrusted clients at its address use up the rate of new streams. Its first response
+ * must arrive within three times the baseline's time (attackers that use the machine but send nothing), excluding the time in which the server or
+ * client was runnable while other processes used the CPUs.
  */
 import { rmSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -90,7 +90,7 @@ test.each<[string, AttackName]>([
   ['open streams, send nothing, and stay', 'heldStreams'],
   ['identify as new nodes, and stay', 'heldNodes'],
   ['claim to be a known node', 'spoofing'],
-])('a known node is admitted while unknown clients at its address %s', async (_, attack) => {
+])('a known node is accepted while unknown clients at its address %s', async (_, attack) => {
   for (const id of [sidecar.id, attackedNode]) for (let i = 0; i < 2; i++) await visit({ ...sidecar, id });
   let slowestMs = Infinity;
   let limitMs = 3 * Math.max(floorMs, quietMs);

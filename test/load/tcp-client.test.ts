@@ -25,7 +25,7 @@ const run = (port: number, other = port) =>
     maxRequests: 12,
   }).finished;
 
-test('TCP clients open a connection for each line, and named plans are counted separately', async () => {
+test('TCP clients open a connection for each line, and plans with different names are counted separately', async () => {
   const one = await serve((socket) => socket.on('data', () => socket.write('v1\n')));
   const two = await serve((socket) => socket.on('data', () => socket.write('v2\n')));
   const report = await run(one, two);
@@ -35,7 +35,7 @@ test('TCP clients open a connection for each line, and named plans are counted s
   expect(other!.total).toBeGreaterThan(0);
 });
 
-test('a connection that the server closes without sending bytes is a failure', async () => {
+test('a connection that the server closes without sending bytes counts as a failure', async () => {
   const port = await serve((socket, index) =>
     index === 5 ? socket.end() : socket.on('data', () => socket.write('v1\n')),
   );

@@ -71,7 +71,7 @@ test('a new certificate is recorded for later connections', async () => {
   expect(report.certificates[1]!.firstSeenMs).toBeGreaterThan(report.certificates[0]!.firstSeenMs);
 });
 
-test('a certificate of another authority fails the connection', async () => {
+test('a certificate of another authority makes the connection fail', async () => {
   const server = await startServer();
   const other = createAuthority('another authority').certificate;
   const plan = { ...planFor(server.port, other, [{ kind: 'new', count: 1 }]), maxRequests: 1 } as const;

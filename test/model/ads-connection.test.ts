@@ -23,7 +23,7 @@ const diagrams = ['ads', 'make-before-break'].flatMap((name) =>
   loadDiagrams(join(packageRoot(), `machines/discovery/sequences/${name}.mmd`)),
 );
 
-/** After each test: its trace conforms to the diagram and can be replayed, no chart failed, and the context is plain data. */
+/** After each test, its trace conforms to the diagram and can be replayed, no chart failed, and the context is plain data. */
 afterEach(() => {
   for (const world of AdsWorld.created.splice(0)) {
     expect(world.failed).toBeUndefined();
@@ -263,7 +263,7 @@ describe('a delta stream', () => {
     expect([namesOf(seen), seen.removed]).toEqual([['a', 'b'], ['old']]);
   });
 
-  /** The versions of a client that has received everything from the source so far. */
+  /** The versions that a client has after receiving everything from the source so far. */
   const versionsOf = (world: AdsWorld, typeUrl: string): Record<string, string> =>
     Object.fromEntries([...world.source.types.get(typeUrl)!.values()].map(({ name, version }) => [name, version]));
 
@@ -618,7 +618,7 @@ describe('every state', () => {
 
   const ofPeer = ['peer.authenticated', 'peer.unauthenticated'];
   const ofNode = ['node.accepted', 'node.invalid', 'node.forbidden', 'node.missing'];
-  /** Events that are impossible in a state, so they are a diagnostic of the trace there: each arrives once, where it is awaited. */
+  /** Events that are impossible in a state and therefore diagnostic in its trace: each arrives once, where it is expected. */
   const impossible = (state: string): string[] => {
     if (state === 'authenticating') return ofNode;
     if (state === 'awaiting node') return ofPeer;

@@ -1,4 +1,4 @@
-/** The reports of an exchange to its chart, and the number of events of a push (machines/discovery/xds/ads-exchange.ts). */
+/** The reports of an exchange to its chart, and the number of events per push (machines/discovery/xds/ads-exchange.ts). */
 import fc from 'fast-check';
 import { afterEach, describe, expect, test } from 'vitest';
 import {
@@ -33,7 +33,7 @@ const sent = (typeUrl: string, nonce: string): ExchangeEvent => ({
 });
 const push = (...types: string[]): ExchangeEvent => ({ type: 'connection.push', version: 'v', types });
 
-/** Reports to the chart, one list a step. */
+/** Reports to the chart, one list per step. */
 function reportsOf(...events: ExchangeEvent[]): string[][] {
   let exchange = newExchange;
   return events.map((event) => {
@@ -125,7 +125,7 @@ const happening = fc.oneof(
   },
 );
 
-/** The state of the chart after a report, according to its states. */
+/** The state of the chart after a report. */
 function expectedState(previousState: string, { type }: ExchangeReport | { type: 'timer' }): string {
   if (type === 'changes.held') return 'waiting';
   return type === 'changes.released' || type === 'stream.resumed' || type === 'timer' ? 'caught up' : previousState;
@@ -172,7 +172,7 @@ test('the chart always knows whether changes are held back, and a drained stream
 
 // ---- number of events
 
-/** A client of clusters, endpoints and a route that has received everything. */
+/** A client that has received all clusters, endpoints and a route. */
 function givenClient(delta: boolean, recordsRoutine: boolean): AdsWorld {
   const world = new AdsWorld({ delta, recordsRoutine });
   for (const type of [clusterType, endpointType, routeType])

@@ -1,4 +1,4 @@
-/** Requests that no correct client sends: they affect at most their own stream. */
+/** Requests that no correct client sends affect at most their own stream. */
 
 import { afterEach, describe, expect, test } from 'vitest';
 import {

@@ -46,7 +46,7 @@ class Stream {
     return this.order();
   }
 
-  /** Orders what is due; each order gets its response at once. */
+  /** Gives due orders; each gets its response immediately. */
   order(): readonly ResponseOrder[] {
     const { watches, orders } = nextOrders(this.watches);
     this.watches = watches;
@@ -108,7 +108,7 @@ const changed = (typeUrl: string, names: string[] | '*'): ResponseOrder => ({
   changed: true,
 });
 
-/** A stream whose client has subscribed to `names` and acknowledged the response, n1. */
+/** A stream whose client has subscribed to `names` and acknowledged the response `n1`. */
 function settled(typeUrl: string, names: string[]): Stream {
   const stream = new Stream();
   stream.request(sotw(typeUrl, names));
@@ -516,11 +516,11 @@ describe('a push', () => {
     const stream = settled(endpointType, ['a']);
     stream.request(sotw(clusterType, []));
     stream.request(sotw(clusterType, [], 'n2'));
-    // A cluster is updated in place while endpoints are not acknowledged: the client warms it until they are sent again.
+    // A cluster is updated in place before its endpoints are acknowledged: the client warms it until they are sent again.
     expect(stream.push(clusterType, endpointType)).toHaveLength(2);
     stream.watches = { ...stream.watches, [endpointType]: withNewClusters(stream.watch(endpointType)) };
     expect(stream.push(clusterType, endpointType)).toEqual([]);
-    // Not the newest ones: those are of clusters that the client was not sent yet.
+    // Excludes the newest ones, which belong to clusters that the client was not sent yet.
     expect(stream.request(sotw(endpointType, ['a'], 'n4')).orders).toEqual([
       { ...changed(endpointType, ['a']), again: 'v4' },
     ]);

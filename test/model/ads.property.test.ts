@@ -56,7 +56,7 @@ interface Known {
   subscribed: string[];
   has: Map<string, string>;
   lastNonce: string;
-  /** Contents that it rejected; a server does not send these again by itself. `name=` for a removal. */
+  /** Contents that it rejected; a server does not send these again unasked. `name=` for a removal. */
   rejected: Set<string>;
 }
 
@@ -72,7 +72,7 @@ class ModelClient {
   constructor(delta: boolean, subscribesLate: boolean) {
     this.#delta = delta;
     this.#subscribesLate = subscribesLate;
-    // Without the extra endpoints after clusters: here every response must have a reason in its own type.
+    // Without the extra endpoints after clusters, because here every response must have a reason in its own type.
     this.world = new AdsWorld({ delta, resendsEndpoints: false, acceptsLateNames: subscribesLate });
     for (const type of types) for (const name of names) this.world.source.set(type, name);
   }
@@ -131,7 +131,7 @@ class ModelClient {
     this.nonces.push(seen.nonce);
     const known = this.known.get(seen.typeUrl)!;
     known.lastNonce = seen.nonce;
-    // The names in a rejection do not count (S1): a state-of-the-world server ignores new names in it.
+    // Names in a rejection do not count (S1): a state-of-the-world server ignores them.
     if (reject && (this.#delta || this.#isSubscriptionKnown(seen.typeUrl))) this.#reject(seen, known);
     else {
       this.#apply(seen, known);
@@ -139,7 +139,7 @@ class ModelClient {
     }
   }
 
-  /** Everything is pushed once, whatever is pending; then all messages in the network arrive and are accepted. */
+  /** Pushes everything once, whatever is pending; then all messages in the network arrive and are accepted. */
   settle(): void {
     this.#push(types);
     for (let i = 0; this.world.waiting > 0; i++) {
@@ -148,7 +148,7 @@ class ModelClient {
     }
   }
 
-  /** A plain acknowledgement gets a response only when a push has waited for it. */
+  /** A plain acknowledgement gets a response only if a push was waiting for it. */
   #acknowledge(seen: Seen): void {
     const watch = this.world.watch(seen.typeUrl)!;
     const waitsForIt = Object.values(this.world.watches).some(({ due }) => due.changed);
@@ -171,7 +171,7 @@ class ModelClient {
   #reject(seen: Seen, known: Known): void {
     for (const content of seen.resources.values()) known.rejected.add(content);
     for (const name of seen.removed) known.rejected.add(`${name}=`);
-    // Resources that a complete response does not contain are removed.
+    // Resources missing from a complete response are removed.
     if (!this.#delta && !isByName(seen.typeUrl)) for (const name of names) known.rejected.add(`${name}=`);
     const errorDetail = { code: 13, message: 'no' };
     if (this.#delta) this.world.delta({ typeUrl: seen.typeUrl, responseNonce: seen.nonce, errorDetail });
@@ -208,8 +208,8 @@ class ModelClient {
   }
 
   /**
-   * An acknowledgement of an earlier response with another subscription: ignored entirely in state of the world. In delta its subscription
-   * may count.
+   * Sends an acknowledgement of an earlier response with another subscription: ignored entirely in state of the world; in delta its subscription may
+   * count.
    */
   #stale(typeUrl: string): void {
     const watch = this.world.watch(typeUrl);
@@ -230,7 +230,7 @@ class ModelClient {
     expect(this.world.waiting).toBe(waitingBefore);
   }
 
-  /** A push sends nothing of a type whose last response is not acknowledged. */
+  /** Pushes; a type whose last response is not acknowledged is not sent. */
   #push(pushed: string[]): void {
     const open = types.filter((type) => {
       const watch = this.world.watch(type);
@@ -263,7 +263,7 @@ describe.each([
           for (const name of subscribed) {
             const should = source.has(name) ? contentOf(source, name) : undefined;
             if (rejected.has(should ?? `${name}=`)) continue;
-            // State of the world cannot remove a resource that is subscribed to by name.
+            // State of the world cannot remove a resource that is subscribed by name.
             if (should === undefined && !delta && isByName(type)) continue;
             expect(has.get(name), `${name} of ${type}`).toBe(should);
           }

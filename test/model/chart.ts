@@ -1,13 +1,13 @@
 import { type AnyStateMachine, type AnyStateNode, StateMachine } from 'xstate';
 
-/** The states in which a chart can stay: final ones receive nothing any more. */
+/** States in which a chart can stay. Final states receive no events. */
 export function leaves(node: AnyStateNode): AnyStateNode[] {
   if (node.type === 'final') return [];
   const children = Object.values(node.states);
   return children.length === 0 ? [node] : children.flatMap(leaves);
 }
 
-/** Event types that the state or an ancestor has a transition for, including an empty one: `'event.type': {}` means "ignored". */
+/** Event types for which the state or an ancestor has a transition, including an empty one: `'event.type': {}` means "ignored". */
 export function handledTypes(node: AnyStateNode): Set<string> {
   const ownTypes = Object.keys((node.config as { on?: object }).on ?? {});
   return new Set([...ownTypes, ...(node.parent === undefined ? [] : handledTypes(node.parent))]);
@@ -20,7 +20,7 @@ interface Part {
   readonly after?: object;
 }
 
-/** A definition without the transitions of a state at this event, or after this delay. */
+/** Removes a state's transitions on this event, or after this delay, from a definition. */
 function without(part: Part, [state, ...deeper]: readonly string[], at: 'on' | 'after', trigger: string): Part {
   if (state !== undefined) {
     return { ...part, states: { ...part.states, [state]: without(part.states![state]!, deeper, at, trigger) } };
@@ -31,14 +31,14 @@ function without(part: Part, [state, ...deeper]: readonly string[], at: 'on' | '
   return { ...part, [at]: rest };
 }
 
-/** A definition in which a state has another transition at this event. */
+/** Replaces a state's transition on this event in a definition. */
 function withTransition(part: Part, [state, ...deeper]: readonly string[], event: string, transition: object): Part {
   if (state === undefined) return { ...part, on: { ...part.on, [event]: transition } };
   const child = withTransition(part.states![state]!, deeper, event, transition);
   return { ...part, states: { ...part.states, [state]: child } };
 }
 
-/** A machine that is broken on purpose: a state, by its path, has another transition at an event. */
+/** Breaks a machine deliberately: the state at a path gets another transition on an event. */
 export function chartWith<Machine extends AnyStateMachine>(
   machine: Machine,
   ...[state, event, transition]: readonly [state: string, event: string, transition: object]
@@ -48,10 +48,10 @@ export function chartWith<Machine extends AnyStateMachine>(
   return new StateMachine(changed as never, implementations) as Machine;
 }
 
-/** A state by its path, `streaming.congested`, and the removed transition: at this event, or after this delay. */
+/** A state by path, such as `streaming.congested`, and the transition to remove: on this event, or after this delay. */
 export type Without = readonly [state: string, at: 'on' | 'after', what: string];
 
-/** A machine that is broken on purpose: a part of its handling is removed. */
+/** Breaks a machine deliberately by removing a transition. */
 export function chartWithout<Machine extends AnyStateMachine>(
   machine: Machine,
   ...[state, at, trigger]: Without

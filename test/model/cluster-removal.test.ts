@@ -1,4 +1,4 @@
-/** When clusters are removed that are no longer configured, and what else they are removed with (machines/discovery/xds/cluster-removal.ts). */
+/** When clusters that are no longer configured are removed, and what is removed with them (machines/discovery/xds/cluster-removal.ts). */
 import { afterEach, describe, expect, test } from 'vitest';
 import { clusterType, listenerType } from '../../machines/discovery/xds/ads-types.ts';
 import { acknowledgedClient, type RolloutClient, shortTexts } from '../fixtures/rollout-client.ts';
@@ -8,7 +8,7 @@ afterEach(() => {
   for (const world of AdsWorld.created.splice(0)) expect(world.failed).toBeUndefined();
 });
 
-/** A client that also has these clusters, which no resource names. */
+/** A client that has additional clusters, which no resource names. */
 function withClusters(delta: boolean, names: readonly string[]): RolloutClient {
   const client = acknowledgedClient(delta);
   for (const name of names) {

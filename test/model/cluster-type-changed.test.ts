@@ -8,13 +8,13 @@ afterEach(() => {
   for (const world of AdsWorld.created.splice(0)) expect(world.failed).toBeUndefined();
 });
 
-/** The endpoints of a cluster are no longer known to the generators. */
+/** Makes the generators forget a cluster's endpoints. */
 function emptyEndpoints({ source }: RolloutClient, name: string): void {
   source.set(endpointType, name);
   source.emptyAssignments.add(source.contentsOf(endpointType).get(name)!);
 }
 
-/** The cluster resolves names from now on. */
+/** Makes the cluster resolve names. */
 function resolveNames(client: RolloutClient): void {
   const { source } = client;
   source.set(clusterType, 'a');
@@ -26,7 +26,7 @@ function resolveNames(client: RolloutClient): void {
   emptyEndpoints(client, 'a');
 }
 
-/** Contents of assignments that the client is sent. */
+/** Contents of assignments that the client receives. */
 const assignments = ({ world }: RolloutClient): string[] =>
   world.readAll().flatMap(({ typeUrl, resources }) => (typeUrl === endpointType ? [...resources.values()] : []));
 
@@ -73,7 +73,7 @@ describe.each([
     world.push(clusterType, endpointType);
     expect(world.readAll()).toEqual([]);
     client.request(endpointType, delta ? ['b'] : ['a', 'b'], world.watch(endpointType)?.nonceSent);
-    // The next form arrives first: it has no use for endpoints.
+    // The next form arrives first, and needs no endpoints.
     const [clusters] = world.readAll();
     expect(clusters?.resources.get('b')).toBe(source.contentsOf(clusterType).get('b'));
   });

@@ -1,4 +1,4 @@
-/** When a source of configuration is read, and where in it (machines/discovery/config/config-source.machine.ts). */
+/** When and where a source of configuration is read (machines/discovery/config/config-source.machine.ts). */
 import { expect, it } from 'vitest';
 import { type AnyEventObject, createActor, fromCallback, fromPromise, SimulatedClock, setup } from 'xstate';
 import { configSourceMachine, type SourceSummary } from '../../machines/discovery/config/config-source.machine.ts';
@@ -6,7 +6,7 @@ import { configSourceMachine, type SourceSummary } from '../../machines/discover
 const news: SourceSummary = { outcome: 'read', objects: 3, problems: 0, changed: true };
 const nothingNew: SourceSummary = { ...news, changed: false };
 
-/** A source with a scripted watch and reads that end when the test ends them. */
+/** A source with a scripted watch, and reads that the test completes. */
 class World {
   readonly reads: string[][] = [];
   readonly events: AnyEventObject[] = [];

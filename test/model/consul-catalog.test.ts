@@ -57,7 +57,7 @@ class CatalogWorld {
   report: (event: object) => void = () => {};
   credentials: () => void = () => {};
 
-  /** @param isJudged whether its run is checked against the diagrams: events that a test sends itself come from no actor */
+  /** @param isJudged whether its run is checked against the diagrams; false if a test sends events itself, because they come from no actor */
   constructor(datacenters: string[] = [''], isJudged = true) {
     if (isJudged) CatalogWorld.created.push(this);
     const recorder = createRecorder({ program: 'pilot-discovery', now: this.clock.now });
@@ -261,10 +261,10 @@ describe('the catalog of a datacenter', () => {
 });
 
 describe('a catalog with any pending query', () => {
-  /** A query waits up to a sixteenth longer than requested. */
+  /** A query waits for up to a sixteenth longer than requested. */
   const maxQueryMs = maxWaitMs + maxWaitMs / 16;
 
-  /** Changes Consul while queries wait. @returns state and log a minute later */
+  /** Changes Consul during queries. @returns state and log after a minute */
   async function afterMinute(response: CatalogReading | number, event: IndexRegressed | QueryFailed): Promise<string> {
     world = new CatalogWorld();
     await world.pass();

@@ -1,4 +1,4 @@
-/** Dates in Secrets, as compared with the clock by the statechart (machines/discovery/secrets/credential-dates.machine.ts). */
+/** Dates in Secrets, as the statechart compares them with the clock (machines/discovery/secrets/credential-dates.machine.ts). */
 import { describe, expect, it } from 'vitest';
 import type { CredentialDates } from '../../machines/discovery/secrets/credential-dates.machine.ts';
 import { DiscoveryWorld } from '../simulation/discovery-world.ts';
@@ -20,7 +20,7 @@ const given = async (dates: (at: number) => CredentialDates | Error): Promise<Di
 const requested = (world: DiscoveryWorld): unknown[] =>
   world.events('push.request').filter(({ configs }) => (configs as string[]).includes(secret));
 
-/** Times between comparisons. */
+/** Intervals between comparisons. */
 function rests({ datesComparedAt: times }: DiscoveryWorld): number[] {
   return times.slice(1).map((time, index) => time - times[index]!);
 }

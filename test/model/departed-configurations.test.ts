@@ -28,7 +28,7 @@ describe.each([
     return client;
   }
 
-  /** The listener fetches another route configuration, which names a cluster that is new. */
+  /** The listener fetches another route configuration, which names a new cluster. */
   function renameRoutes({ source, world }: RolloutClient): void {
     source.setFetching('l', 'r2');
     source.setWithoutHosts('r');
@@ -37,7 +37,7 @@ describe.each([
     world.push(clusterType, listenerType, routeType);
   }
 
-  /** Names of the configurations of a type that debug pages show as kept. */
+  /** Names of the configurations of a type that debug pages show as retained. */
   const keptOf = ({ world }: RolloutClient, typeUrl: string): string[] =>
     world
       .waits(typeUrl)
@@ -52,7 +52,7 @@ describe.each([
     for (const seen of client.world.readAll()) client.ack(seen, seen.typeUrl === routeType ? ['r', 'r2'] : []);
   }
 
-  /** Its listeners have drained: it uses r2 alone. */
+  /** The client's listeners have drained, so it uses only r2. */
   function unsubscribe(client: RolloutClient): void {
     if (delta) client.world.delta({ typeUrl: routeType, resourceNamesUnsubscribe: ['r'] });
     else client.request(routeType, ['r2'], client.world.watch(routeType)!.nonceSent);
@@ -101,7 +101,7 @@ describe.each([
     expect(client.take().at(-1)).toContain('other');
   });
 
-  /** Contents of the route configurations that the client reads, by name; it acknowledges all. */
+  /** Contents of the route configurations that the client reads, by name; it acknowledges all of them. */
   function readRoutes(client: RolloutClient, names: readonly string[]): Record<string, string> {
     const seen = client.world.readAll();
     for (const one of seen) client.ack(one, one.typeUrl === routeType ? names : client.world.watch(one.typeUrl)?.names);
@@ -111,7 +111,7 @@ describe.each([
     );
   }
 
-  /** The listener fetches r3 instead of r2, before the client uses r2. */
+  /** Makes the listener fetch r3 instead of r2 before the client uses r2. */
   function renameAgain({ source, world }: RolloutClient): void {
     source.setFetching('l', 'r3');
     source.setWithoutHosts('r2');

@@ -178,7 +178,7 @@ describe('the start', () => {
     await world.settle();
     expect(world.state()).toBe(serving);
     expect(world.events('context.built')).toMatchObject([{ updates: 0 }]);
-    // The file is read again while nothing waits for it: it is an update after the first context.
+    // The file is read again without a pending wait: it is an update after the first context.
     await world.pass(200);
     expect(world.builds).toHaveLength(2);
   });
@@ -303,7 +303,7 @@ describe('the start', () => {
       expect([world.output(), world.running()]).toEqual([{ exitCode: 0, trouble: [] }, []]);
       expect(turns).toBeLessThan(100);
     }
-    // Those that wait for an event: the others end at once.
+    // States that wait for an event; other states end immediately.
     expect([...stopped].map((state) => state.replace('active.operating.', ''))).toEqual([
       'preparing environment',
       'loading mesh config',

@@ -1,6 +1,6 @@
 /**
- * design.md, rule 7 for machines: every state handles, or explicitly ignores (`'event.type': {}`), every event that its
- * peers may send it. Otherwise an event at an unexpected moment is lost silently.
+ * design.md, rule 7 for machines: every state handles, or explicitly ignores (`'event.type': {}`), every event that its peers may send. Otherwise an
+ * event at an unexpected moment is lost silently.
  */
 import { describe, expect, test } from 'vitest';
 import type { AnyStateMachine, AnyStateNode } from 'xstate';
@@ -13,7 +13,7 @@ import { statusMachine } from '../../machines/agent/status/status.machine.ts';
 import { xdsStreamMachine } from '../../machines/agent/xds/xds-stream.machine.ts';
 import { handledTypes, leaves } from './chart.ts';
 
-/** Results of orders, which arrive in the state that gave the order. */
+/** Results of orders, which arrive in the state that issued the order. */
 const lateOnly: Readonly<Record<string, readonly string[]>> = { agent: ['status.listening'] };
 
 const machines: readonly AnyStateMachine[] = [
@@ -26,8 +26,8 @@ const machines: readonly AnyStateMachine[] = [
 ];
 
 /**
- * What peers may send at any time; for the supervisor it is its table (docs/state-tables.md) and the explorer. An effect's reports
- * are left out, and so are those of actors that live in one state: they come in the states that invoke them only.
+ * Events that peers may send at any time; for the supervisor, its table (docs/state-tables.md) and the explorer list them. Excludes reports of
+ * effects and of actors that live in one state: they arrive only in states that invoke them.
  */
 function sentAnytimeTo(actor: string): string[] {
   const sent = eventCatalogue.filter(
@@ -35,7 +35,7 @@ function sentAnytimeTo(actor: string): string[] {
   );
   return [...new Set(sent.map(({ type }) => type))].filter((type) => !(lateOnly[actor] ?? []).includes(type));
 }
-/** A state that is left in the same step in which it is entered receives nothing. */
+/** A state that is exited in the same step in which it is entered receives nothing. */
 const isTransient = (node: AnyStateNode): boolean => (node.always ?? []).some((t) => t.guard === undefined);
 
 describe.each(machines.map((machine) => [machine.id, machine, sentAnytimeTo(machine.id)] as const))(

@@ -1,7 +1,6 @@
 /**
  * Every state of admission by load within bounds (test/simulation/admission-exploration.ts): clients arrive, respond, stall and close their
- * connections, and the load changes. No client waits forever, and nothing is measured while none waits. Rules that are broken on purpose are
- * found.
+ * connections, and the load changes. No client waits forever, and nothing is measured while none waits. Deliberately broken rules are detected.
  */
 import { describe, expect, test } from 'vitest';
 import { assign } from 'xstate';

@@ -1,4 +1,4 @@
-/** The agent is killed at any moment and leaves its Envoys running; another one follows it. Every state within bounds, as in explore.test.ts. */
+/** The agent is killed at any moment and leaves its Envoys running; another agent takes over. Every state within bounds, as in explore.test.ts. */
 import { beforeAll, expect, test, vi } from 'vitest';
 import { supervisorMachine } from '../../machines/agent/envoy/supervisor.machine.ts';
 import { type Exploration, explore, findShortest } from '../../src/debugger/explore/explorer.ts';
@@ -8,10 +8,10 @@ import { everyProcessIsAwaited } from '../../src/simulation/agent/invariants/exi
 import { sized } from '../harness/size-of-run.ts';
 import { expectSameChoices } from './given-worlds.ts';
 
-/** The full run takes minutes of a shared CPU. */
+/** The full run takes minutes on a shared CPU. */
 vi.setConfig({ testTimeout: 1_200_000 });
 
-/** XState's development build warns about every event that arrives after its actor stopped, here thousands. */
+/** XState's development build warns about every event for a stopped actor, here thousands. */
 beforeAll(() => {
   vi.spyOn(console, 'warn').mockImplementation(() => {});
 });
@@ -70,7 +70,7 @@ test.each([
   expectSameChoices(() => exploreAgent(within, { ...killed, agentSucceeded: true, ...which }).begin());
 });
 
-/** A hot restart, effect by effect, until the parent has left; the child's process is not reported at once. */
+/** A hot restart, effect by effect, until the parent has exited; the child's process is reported late. */
 const beforeRestart = ['prepared:0', 'spawned:0', 'admin:0', 'live:0', 'seen:0', 'tick:start-limiter.refill'];
 const restartUntil = (end: string): string[] => [
   'hup',
@@ -83,7 +83,7 @@ const restartUntil = (end: string): string[] => [
   end,
 ];
 const restart = restartUntil('exit:0');
-/** What happens while no agent runs. */
+/** Events that occur while no agent runs. */
 const ownDoings = /^(admin|live|exit|usr1|tick:envoy)/;
 const absences = restart.flatMap((_, from) =>
   Array.from({ length: restart.length - from + 1 }, (_, length) => ({ from, to: from + length })),
@@ -92,11 +92,11 @@ const absences = restart.flatMap((_, from) =>
 interface Absence {
   readonly from: number;
   readonly to: number;
-  /** The exit of the parent: `usr1:0`, killed by SIGUSR1 while it shuts down. */
+  /** The parent's exit; `usr1:0`: killed by SIGUSR1 while it shuts down. */
   readonly end?: string;
 }
 
-/** The agent is killed before the step `from`, and the next one starts before the step `to`. */
+/** Kills the agent before the step `from`, and starts the next one before the step `to`. */
 function restartWithout({ from, to, end = 'exit:0' }: Absence, options: Parameters<typeof exploreAgent>[1] = {}) {
   const restart = restartUntil(end);
   const agent = exploreAgent(bounds(1, 2, 0), {

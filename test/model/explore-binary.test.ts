@@ -1,4 +1,4 @@
-/** Every state of the agent within bounds, when other Envoys are put at the path of the binary (docs/exploring-reference.md). */
+/** Every state of the agent within bounds while other Envoys replace the binary at its path (docs/exploring-reference.md). */
 import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { supervisorMachine } from '../../machines/agent/envoy/supervisor.machine.ts';
 import { binaryWatcherMachine } from '../../machines/agent/files/binary-watcher.machine.ts';
@@ -13,7 +13,7 @@ import {
 } from '../../src/simulation/agent/invariants/replacing.ts';
 import { isQuick, sized } from '../harness/size-of-run.ts';
 
-/** XState's development build warns about every event that arrives after its actor stopped, here thousands. */
+/** XState's development build warns about every event for a stopped actor, here thousands. */
 beforeAll(() => {
   vi.spyOn(console, 'warn').mockImplementation(() => {});
 });
@@ -27,7 +27,7 @@ describe('a changed Envoy binary', () => {
     const some = { ...binaryReplaced, faults: ['crash', 'misfit', 'refuse'] };
     const runs = sized<(readonly [Bounds, object])[]>({
       quick: [[bounds(1, 0, 0), binaryAlone]],
-      // Other orders triple the states: a fault beside a new configuration or certificate is explored without another Envoy.
+      // Other orders triple the states, so a fault with a new configuration or certificate is explored without another Envoy.
       short: [[bounds(1, 1, 0), { ...binaryAlone, faults: some.faults }]],
       full: [
         [bounds(1, 1, 0), some],

@@ -1,7 +1,7 @@
 /**
- * Every state of the roots that the mesh configuration lists by an address, within the bounds in bundles-world.ts: an endpoint that fails
- * does not invalidate fetched bundles, no bundle is replaced by an older one, no endpoint is queried early, and in the end the bundles of
- * the publishers are active and reported. Conversely, errors that are built in on purpose are found.
+ * Every state of the trust bundles that the mesh configuration lists by address, within the bounds in bundles-world.ts: a failing endpoint does not
+ * invalidate fetched bundles, no bundle is replaced by an older one, no endpoint is queried early, and in the end the publishers' bundles are active
+ * and reported. Deliberate errors are detected.
  */
 import { describe, expect, test } from 'vitest';
 import { assign } from 'xstate';

@@ -1,7 +1,6 @@
 /**
- * Every state of a kind that is followed on an API server, within the bounds in cluster-exploration.ts: no incomplete set is handed over,
- * nothing is emptied or replaced by an older version, no request is sent in a loop, and in the end the objects are those of the server.
- * Conversely, errors that are built in on purpose are found.
+ * Every state of a watched kind on an API server, within the bounds in cluster-exploration.ts: no incomplete set is published, nothing is emptied or
+ * replaced by an older version, no request loops, and in the end the objects are those of the server. Deliberate errors are detected.
  */
 import { describe, expect, test } from 'vitest';
 import { apiServerMachine } from '../../machines/discovery/kubernetes/api-server.machine.ts';
@@ -38,7 +37,7 @@ describe('a kind on an API server', () => {
       expect(result.found).toBeUndefined();
       expect(result.outcome).toBe('complete');
       expect(result.states).toBeGreaterThan(100);
-      // A third more if states with and without an earlier failure were distinguished.
+      // Distinguishing states with and without an earlier failure would add a third.
       if (within.changes === 0) expect(result.states).toBeLessThan(11_000);
     },
     3_600_000,

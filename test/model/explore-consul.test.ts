@@ -1,6 +1,6 @@
 /**
- * Every state of one datacenter of Consul within bounds (test/simulation/consul-world.ts): nothing is removed without a confirmation,
- * whatever the server loses or denies, and every run can end with the services that it lists. Rules that are broken on purpose are found.
+ * Every state of one datacenter of Consul within bounds (test/simulation/consul-world.ts): nothing is removed without a confirmation, whatever the
+ * server loses or denies, and every run can end with the services that it lists. Deliberately broken rules are detected.
  */
 import { describe, expect, test } from 'vitest';
 import { assign } from 'xstate';

@@ -1,6 +1,6 @@
 /**
- * Every state of the push path within bounds (docs/exploring-reference.md), and random schedules over the same world. Conversely,
- * for each invariant an error that is built in on purpose is found.
+ * Every state of the push path within bounds (docs/exploring-reference.md), and random schedules in the same world. For each invariant, a deliberate
+ * error is detected.
  */
 import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { type AnyActorRef, assign, enqueueActions } from 'xstate';
@@ -40,7 +40,7 @@ import { searchPushes } from '../simulation/discovery-random.ts';
 import { chartWithout, type Without } from './chart.ts';
 import { lastsUntilTheEnd, ReplayedWorld } from './given-worlds.ts';
 
-/** XState's development build warns about every event that arrives after its actor stopped, here thousands. */
+/** XState's development build warns about every event for a stopped actor, here thousands. */
 beforeAll(() => {
   vi.spyOn(console, 'warn').mockImplementation(() => {});
 });
@@ -55,7 +55,7 @@ function expectComplete(result: Exploration, atLeast: number): void {
   expect(result.states).toBeGreaterThan(atLeast);
 }
 
-/** Everything within the bounds, on one thread. */
+/** Explores everything within the bounds, on one thread. */
 function exploreAll(within: PushBounds, options: Parameters<typeof explorePush>[1] = {}): Exploration {
   const world = explorePush(within, options);
   return explore(() => world.begin());
@@ -65,7 +65,7 @@ describe('the push path', () => {
   test('breaks no invariant and becomes idle for two proxies within two changes or a fault', () => {
     const twoChanges = exploreAll(bounds(2, 0));
     expectComplete(twoChanges, 500);
-    // 50 % more if states with and without an earlier pause of the client were distinguished.
+    // Distinguishing states with and without an earlier backoff of the client would add 50 %.
     expect(twoChanges.states).toBeLessThan(5_500);
     expectComplete(exploreAll(bounds(1, 1)), 300);
     for (const client of sized({ short: [], full: ['sotw', 'delta'] } as const)) {
@@ -152,7 +152,7 @@ interface Broken {
   finds: PushInvariant;
 }
 
-/** The explorer's own finding: the desired state is unreachable although no fault happens any more. */
+/** The explorer's own finding: the desired state is unreachable although no fault follows. */
 const unreachable: PushInvariant = { name: goalIsReached };
 
 const connection = (broken: Parameters<typeof adsConnectionMachine.provide>[0]) => ({
@@ -162,7 +162,7 @@ const queue = (broken: Parameters<typeof pushQueueMachine.provide>[0]) => ({
   queue: pushQueueMachine.provide(broken),
 });
 
-/** Orders for what has changed of all of these types, whatever is pending. */
+/** Orders for all changes of these types, whatever is pending. */
 function ordersAtOnce(watches: Watches, types: readonly string[]): ResponseOrder[] {
   return types.flatMap((typeUrl) => {
     const watch = watches[typeUrl];
@@ -171,7 +171,7 @@ function ordersAtOnce(watches: Watches, types: readonly string[]): ResponseOrder
   });
 }
 
-/** The rules, except the effects of a push. */
+/** Replaces only the effects of a push. */
 const pushing = (orders: (watches: Watches, types: readonly string[]) => ResponseOrder[]): Partial<PushMachines> => ({
   exchange: (exchange, event, rules) =>
     event.type === 'connection.push'
@@ -203,7 +203,7 @@ const connectionWithout = (...removedHandler: Without): Partial<PushMachines> =>
   connection: chartWithout(adsConnectionMachine, ...removedHandler),
 });
 
-/** One response is on its way to it, and the next one waits. */
+/** One response is on its way to the client, and the next one waits. */
 const unread = { faults: ['stall'], clients: ['sotw'] } as const;
 
 const broken: Record<string, Broken> = {

@@ -1,7 +1,6 @@
 /**
- * Every state of a rotation of the root, with the secrets of two workloads, within the bounds in identity-world.ts: no workload is
- * disconnected or gets a certificate before its root is trusted, none sends requests without a pause, and the rotation completes.
- * Conversely, errors that are built in on purpose are found.
+ * Every state of a rotation of the root with two workloads' secrets, within the bounds in identity-world.ts: no workload is disconnected or gets a
+ * certificate before its root is trusted, none sends requests without a backoff, and the rotation completes. Deliberate errors are detected.
  */
 import { describe, expect, test } from 'vitest';
 import { raise, sendTo } from 'xstate';
@@ -22,7 +21,7 @@ const beginning =
   () =>
     new IdentityWorld(within, machines);
 
-/** The former behaviour: a workload that was issued a certificate may exit before the certificate arrives. */
+/** The former behaviour, in which a workload with an issued certificate may exit before the certificate arrives. */
 class CountsSigned extends WorkloadLedger {
   override apply(line: LedgerLine): void {
     super.apply(line);
@@ -40,7 +39,7 @@ describe('a root rotation', () => {
   test.each(
     sized<readonly IdentityBounds[]>({
       quick: [bounds(1, 0)],
-      // A fault beside a second workload takes twenty times as long as both alone; random schedules have it beside three.
+      // A fault with a second workload takes twenty times as long as both separately; random schedules have it with three.
       short: [bounds(1, 0), bounds(1, 1, 1)],
       full: [bounds(1, 1), bounds(2, 0), bounds(1, 2), bounds(1, 0, 3)],
     }),

@@ -1,6 +1,6 @@
 /**
- * Every state of two candidates for one duty without faults, in any timing (leader-exploration.ts): two never lead at a time.
- * In the full run only: it takes a minute. Faults are drawn at random (leader-random.test.ts). Errors that are built in on purpose are found.
+ * Every state of two candidates for one duty without faults, in any timing (leader-exploration.ts): two never lead at the same time. Only in the full
+ * run, because it takes a minute. leader-random.test.ts has random faults. Deliberate errors are detected.
  */
 import { describe, expect, test } from 'vitest';
 import { findShortest } from '../../src/debugger/explore/explorer.ts';

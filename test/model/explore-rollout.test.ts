@@ -1,4 +1,4 @@
-/** Make before break, explored: one stream and a model of Envoy that warms clusters, in each order of what may happen. */
+/** Explores make before break with one stream and a model of Envoy that warms clusters, in every possible order of events. */
 import { describe, expect, test } from 'vitest';
 import { type RolloutRules, rolloutRules } from '../../machines/discovery/xds/rollout-rules.ts';
 import { exploreInTurns, findShortest } from '../../src/debugger/explore/explorer.ts';
@@ -13,13 +13,13 @@ const protocols = [
   ['delta', true],
 ] as const;
 
-/** `only`: in one of the protocols. */
+/** `only` restricts the exploration to one protocol. */
 type Bounds = Omit<RolloutWorldOptions, 'delta' | 'rules'> & { readonly only?: 'delta' };
 
 /** An update of a cluster in use fetches a secret that never arrives. */
 const stuckUpdate = ['change:secret', 'read', 'stuck:c0'];
 
-/** In the full run only: those that take minutes. */
+/** Bounds that take minutes are only in the full run. */
 const bounds = sized<Bounds[]>({
   short: [
     { changes: 1, faults: 0, kinds: ['replace'] },
@@ -74,7 +74,7 @@ test('a state-of-the-world client that reconnects to a restarted control plane l
     faultKinds: ['restart'],
   };
   const { found } = findShortest(begin(within));
-  // It reports versions, not names: docs/changes-without-loss.md, "Not guaranteed".
+  // The client reports versions, not names: docs/changes-without-loss.md, "Not guaranteed".
   expect(found?.path).toEqual(['change:replace', 'restart', 'deliver', 'read']);
   expect(found?.violations[0]?.invariant).toBe('nothing in use is removed');
 });

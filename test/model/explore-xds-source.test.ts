@@ -1,7 +1,7 @@
 /**
- * Every state of a source of configuration over xDS within bounds (test/simulation/xds-source-exploration.ts): server and control plane are
- * killed and started, streams end, the owner changes, spoils and deletes objects. Nothing is deleted that its owner did not delete, and every
- * run can end in the newest valid state. Rules that are broken on purpose are found.
+ * Every state of a source of configuration over xDS within bounds (test/simulation/xds-source-exploration.ts): server and control plane are killed
+ * and started, streams end, the owner changes, spoils and deletes objects. Nothing is deleted that its owner did not delete, and every run can end in
+ * the newest valid state. Deliberately broken rules are detected.
  */
 import { describe, expect, test } from 'vitest';
 import { assign } from 'xstate';

@@ -1,6 +1,6 @@
 /**
- * Every state of the agent with simulated Envoys, within bounds (docs/exploring-reference.md). Conversely, for each
- * invariant a machine that is broken on purpose is found.
+ * Every state of the agent with simulated Envoys, within bounds (docs/exploring-reference.md). For each invariant, a deliberately broken machine is
+ * detected.
  */
 import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { assign, enqueueActions, sendParent, sendTo } from 'xstate';
@@ -56,7 +56,7 @@ import { chartWith, chartWithout } from './chart.ts';
 import { lastsUntilTheEnd, ReplayedWorld } from './given-worlds.ts';
 
 // Seconds of a CPU that is shared for most of a minute: no check here depends on real time.
-/** XState's development build warns about every event that arrives after its actor stopped, here thousands. */
+/** XState's development build warns about every event for a stopped actor, here thousands. */
 beforeAll(() => {
   vi.spyOn(console, 'warn').mockImplementation(() => {});
 });
@@ -70,7 +70,7 @@ describe('the agent', () => {
     (within) => expectComplete(explore(() => exploreAgent(within).beginChecked())),
   );
 
-  // The graph of a trigger and any fault takes as long as all others together: random schedules contain both every day.
+  // Exploring a trigger with any fault takes as long as all others together; random schedules contain both every day.
   test.each(
     sized<{ within: Bounds }[]>({
       short: [],
@@ -151,7 +151,7 @@ describe('files that the first start requires', () => {
     'are awaited forever if the watcher has no timeout, which the exploration detects as an unreachable desired state',
     () => {
       const unlimited = chartWithout(certWatcherMachine, 'waiting for files', 'after', 'requiredFilesLimit');
-      // The pauses of the notices double without a limit, too: ten thousand states that differ in nothing else.
+      // The notices' backoff doubles without a limit, too: ten thousand states that differ in nothing else.
       const certWatcher = chartWithout(unlimited, 'waiting for files.unchanged', 'after', 'notice');
       const agent = exploreAgent(bounds(0, 0, 0), { ...late, machines: { certWatcher }, invariants: [] });
       const { found } = findShortest(() => agent.begin());
@@ -169,7 +169,7 @@ test('a stop before the report of a new process completes in order', () => {
   for (const within of sized(runs)) {
     const result = explore(() => exploreAgent(within, { spawnsLate: true }).beginChecked());
     expectComplete(result);
-    // Five thousand if a probe order that was followed when the process started distinguished states forever.
+    // There would be five thousand if a probe order executed at the process start distinguished states forever.
     if (within.triggers === 1 && within.faults + within.stops === 0) expect(result.states).toBeLessThan(3_500);
   }
 });
@@ -178,7 +178,7 @@ describe('a read of the certificate files', () => {
   const readingHangs = { readingHangs: true } as const;
 
   test('can get no response: Envoy is started without the files, they are read again, and nothing else fails', () => {
-    // Faults of files lead to half of the states: beside all other faults they take as long as a trigger and a fault.
+    // Faults of files cause half of the states: with all other faults they take as long as a trigger and a fault.
     const ofFiles = { ...readingHangs, faults: ['unread', 'spoil'] };
     const runs = sized({
       quick: [[bounds(0, 1, 1), readingHangs]],
@@ -396,7 +396,7 @@ const broken: Record<string, Broken> = {
   'an epoch that is terminated as soon as it is replaced': {
     finds: replacedFinishesRequests,
     within: bounds(1, 1, 0),
-    // Only this one of all faults, and a quarter of the states.
+    // Only this fault, and a quarter of the states.
     machines: { ...epoch({ delays: { linger: 0 } }), faults: ['undying'] },
   },
   'a supervisor that drains the serving epoch instead of replacing it': {

@@ -1,4 +1,4 @@
-/** Findings about an agent's life, in the words of the rules: each case is a run of the real machines in virtual time. */
+/** Findings about an agent's life, in the words of the rules: each case runs the real machines in virtual time. */
 import fc from 'fast-check';
 import { beforeEach, describe, expect, test, vi } from 'vitest';
 import type { Finding, FindingRule } from '../../src/debugger/findings/finding.ts';
@@ -216,7 +216,7 @@ function judged(trace: RecordedLife) {
   return { verdicts: check.found, broken: check.broken, atEnd: check.atEnd() };
 }
 
-/** Findings when each rule receives every record, whatever it declares to read. */
+/** Findings when each rule receives every record, whatever it declares. */
 function findingsOfAll(trace: RecordedLife): Finding[] {
   const run = runOf(trace);
   const runs = rules.map((rule) => rule.begin());

@@ -1,4 +1,4 @@
-/** After all tests of a file, the runs of the control plane's charts conform to the diagrams, and a replay ends in the same state. */
+/** Checks after all tests of a file that the runs of the control plane's charts conform to the diagrams, and that a replay ends in the same state. */
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect } from 'vitest';
 import type { AnyStateMachine } from 'xstate';
@@ -26,8 +26,8 @@ interface Worlds {
 /**
  * Checks each world of the file against the diagrams, after all tests.
  *
- * @param diagrams each of which must begin in some world: otherwise the check would be meaningless
- * @param broken actors in which some tests have an effect with a bug: no diagram contains bugs
+ * @param diagrams diagrams that must each begin in some world; otherwise the check would be meaningless
+ * @param broken actors in which some tests have a faulty effect, which no diagram contains
  */
 export function eachWorldFollowsTheDiagrams(
   diagrams: readonly string[],
@@ -48,7 +48,7 @@ export function eachWorldFollowsTheDiagrams(
       const checker = new TraceChecker(all);
       for (const record of world.records) checker.feed(record);
       const report = checker.report();
-      // An event that a test sends to an actor itself is not the behaviour of the program.
+      // Events that a test sends to an actor itself are not the program's behaviour.
       const deviations = report.departures.filter(({ message }) => message.from !== outside && !bugs.has(message.type));
       expect(deviations).toEqual([]);
       for (const { file, started } of report.diagrams)

@@ -1,4 +1,4 @@
-/** Host names of networks' gateways, as the statecharts keep them resolved (machines/discovery/registry/gateway-name{,s}.machine.ts). */
+/** Host names of networks' gateways, which the statecharts keep resolved (machines/discovery/registry/gateway-name{,s}.machine.ts). */
 import { expect, it } from 'vitest';
 import type { NameResolution } from '../../machines/discovery/registry/gateway-name.machine.ts';
 import { DiscoveryWorld } from '../simulation/discovery-world.ts';
@@ -17,7 +17,7 @@ const failing: NameResolution = { outcome: 'failed', reason: 'SERVFAIL' };
 
 eachWorldFollowsTheDiagrams(['gateway-names', 'gateway-name'], ['resolving', 'names']);
 
-/** The seconds at which a name was resolved, counted from the first. */
+/** The seconds at which a name was resolved, relative to the first. */
 function resolvedAt(world: DiscoveryWorld, hostname: string): number[] {
   const times = world.nameRequests.flatMap((one) => (one.hostname === hostname ? [one.at] : []));
   return times.map((time) => (time - times[0]!) / secondMs);

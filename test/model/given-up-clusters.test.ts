@@ -1,4 +1,4 @@
-/** A cluster that does not become usable is given up, not its client (machines/discovery/xds/cluster-limit.ts). */
+/** A cluster that does not become usable is given up, but its client is not (machines/discovery/xds/cluster-limit.ts). */
 import { afterEach, describe, expect, test } from 'vitest';
 import { clusterType, endpointType, routeType } from '../../machines/discovery/xds/ads-types.ts';
 import { acknowledgedClient, moveRoute, type RolloutClient, shortTexts } from '../fixtures/rollout-client.ts';
@@ -9,14 +9,14 @@ afterEach(() => {
   for (const world of AdsWorld.created.splice(0)) expect(world.failed).toBeUndefined();
 });
 
-/** Names of clusters that the client is sent with a time limit for what they fetch. */
+/** Names of clusters that the client receives with a time limit for their dependencies. */
 function limitedClusters(client: RolloutClient): string[] {
   const clusters = client.world.readAll().filter(({ typeUrl }) => typeUrl === clusterType);
   const contents = clusters.flatMap(({ resources }) => [...resources.values()]);
   return contents.filter((content) => content.endsWith(limitedMark)).map((content) => content.split('=')[0]!);
 }
 
-/** The cluster is sent in a new form, which fetches this secret. */
+/** Sends the cluster in a new form, which fetches this secret. */
 function fetchSecret({ source, world }: RolloutClient, name: string, secret: string): void {
   source.set(clusterType, name);
   const content = source.contentsOf(clusterType).get(name)!;
@@ -147,7 +147,7 @@ describe.each([
   test('the limit is paused, for at most its own duration, while no response can be sent to the client', () => {
     const congested = (): RolloutClient => {
       const client = acknowledgedClient(delta);
-      // Requests are not read either: the acknowledgement may be on its way.
+      // Requests are not read either, so the acknowledgement may be on its way.
       for (let index = 0; index < 3; index++) client.source.set(clusterType, `large-${index}`, 64 * 1_024);
       client.source.usability.set('b', { after: 'warming', assignment: 'b', secrets: new Set() });
       moveRoute(client);

@@ -3,7 +3,7 @@ import { expect } from 'vitest';
 import { explore, findShortest, goalIsReached } from '../../src/debugger/explore/explorer.ts';
 import type { World } from '../../src/debugger/explore/world.ts';
 
-/** A world that was broken on purpose violates this invariant, and not before the last choice of the path. */
+/** Expects that a deliberately broken world violates this invariant, and not before the path's last choice. */
 export function expectCaught(begin: () => World, invariant: string): void {
   const { found } = invariant === goalIsReached ? explore(begin) : findShortest(begin);
   expect(found?.violations.map((violation) => violation.invariant)).toContain(invariant);
@@ -20,7 +20,7 @@ export function lastsUntilTheEnd(begin: () => World, path: readonly string[]): b
   return world.violations.length > 0;
 }
 
-/** States that count as equal have the same choices: otherwise the successors of one of them are never explored. */
+/** Expects that states that count as equal have the same choices: otherwise the successors of one of them are never explored. */
 export function expectSameChoices(begin: () => World): void {
   const offered = new Map<string, string>();
   const differing: { first: string; again: string }[] = [];
@@ -44,7 +44,7 @@ export function expectSameChoices(begin: () => World): void {
 /** A world that can repeat its choices without checks. */
 type Retraceable = World & { retrace?(choice: string): void };
 
-/** Restored in the slow and reliable way: from its beginning. */
+/** A world that is restored in the slow and reliable way: from its beginning. */
 export class ReplayedWorld implements World {
   readonly #begin: () => Retraceable;
   #world: Retraceable;

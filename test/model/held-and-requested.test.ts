@@ -1,4 +1,4 @@
-/** A route configuration is requested while another one is held back (src/discovery/xds/rollout/held-resources.ts). */
+/** A route configuration is requested while another one is delayed (src/discovery/xds/rollout/held-resources.ts). */
 import { afterEach, describe, expect, test } from 'vitest';
 import { clusterType, endpointType, routeType } from '../../machines/discovery/xds/ads-types.ts';
 import { acknowledgedClient, type RolloutClient } from '../fixtures/rollout-client.ts';
@@ -12,7 +12,7 @@ describe.each([
   ['state of the world', false],
   ['delta', true],
 ])('%s', (_, delta) => {
-  /** Route r moves to cluster b, which the client warms. */
+  /** Route r moves to cluster b, which the client is warming. */
   function withHeldRoute(): RolloutClient {
     const client = acknowledgedClient(delta);
     const { source, world } = client;
@@ -27,7 +27,7 @@ describe.each([
   const request = (client: RolloutClient): void =>
     client.request(routeType, delta ? ['q'] : ['r', 'q'], client.world.watch(routeType)!.nonceSent);
 
-  /** Contents of routes that the client reads, with the names that it subscribes to. */
+  /** Contents of routes that the client reads, with its subscribed names. */
   function readRoutes({ world, ...client }: RolloutClient): string[] {
     return world.readAll().flatMap(({ typeUrl, nonce: responseNonce, resources }) => {
       if (typeUrl !== routeType) return [];
@@ -55,7 +55,7 @@ describe.each([
     source.set(clusterType, 'c');
     source.set(endpointType, 'c');
     source.setNaming(routeType, 'r', 'c');
-    // The request comes before the push.
+    // The request arrives before the push.
     request(client);
     expect(readRoutes(client)).toEqual([contentOf(client, 'q')]);
     world.push(clusterType, endpointType, routeType);

@@ -1,4 +1,4 @@
-/** A client acknowledges clusters when it has their secrets: a change of secrets does not wait for that acknowledgement. */
+/** A client acknowledges clusters once it has their secrets, so a change of secrets does not wait for that acknowledgement. */
 import { expect, test } from 'vitest';
 import { type ExchangeEvent, newExchange, stepOf } from '../../machines/discovery/xds/ads-exchange.ts';
 import {
@@ -12,7 +12,7 @@ import {
 
 const rules = { resendsEndpoints: true, acceptsLateNames: true, maxNames: 10, maxNameChars: 100 };
 
-/** A client that has acknowledged neither its last response of clusters nor anything else that is pushed. */
+/** A client that has acknowledged neither its last clusters nor anything else that is pushed. */
 function withWarmingClusters(typeUrl: string) {
   let exchange = newExchange;
   const take = (event: ExchangeEvent): string[] => {

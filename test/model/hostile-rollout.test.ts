@@ -1,6 +1,6 @@
 /**
- * Make before break with a client that breaks the protocol: it acknowledges nothing, or other nonces, subscribes and unsubscribes, and
- * connects again in each phase, while configuration changes. When it follows the protocol again, it receives the newest of everything.
+ * Make before break with a client that violates the protocol: it acknowledges nothing, or other nonces, subscribes and unsubscribes, and reconnects
+ * in each phase, while configuration changes. Once it conforms to the protocol again, it receives the newest version of everything.
  */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
@@ -14,7 +14,7 @@ import { VirtualClock } from '../simulation/virtual-clock.ts';
 const routes = ['r0', 'r1', 'r2'];
 const listeners = ['l0', 'l1'];
 const clusters = ['c0', 'c1', 'c2', 'c3'];
-/** Longer than all limits together: of a wait, of a fetch, and of a listener that drains. */
+/** Longer than the sum of all limits: of a wait, of a fetch, and of a draining listener. */
 const restMs = 300_000;
 
 const stepArbitrary = fc.record({
@@ -27,16 +27,16 @@ const stepArbitrary = fc.record({
 });
 type Step = typeof stepArbitrary extends fc.Arbitrary<infer Value> ? Value : never;
 
-/** A client whose requests a test decides, and a control plane whose configuration changes. */
+/** A client whose requests a test chooses, and a control plane whose configuration changes. */
 class HostileRun {
   readonly #delta: boolean;
   readonly #source = new ScriptedSource();
   readonly #clock = new VirtualClock();
   readonly #departed = new DepartedClusters(45_000);
   readonly #subscribed = new Map<string, readonly string[]>();
-  /** Contents by name, by type. */
+  /** Contents by type and name. */
   #has = new Map<string, Map<string, string>>();
-  /** Clusters that routes and listeners name: those stay configured. */
+  /** Clusters that routes and listeners name and that therefore stay configured. */
   readonly #named = new Map<string, string>();
   #world: AdsWorld;
 
@@ -66,7 +66,7 @@ class HostileRun {
     else this.#reconnect();
   }
 
-  /** The client follows the protocol. @returns what it lacks, and what it should not have */
+  /** Makes the client conform to the protocol. @returns resources that it lacks, or should not have */
   rest(): string[] {
     for (const typeUrl of [clusterType, listenerType]) this.#subscribe(typeUrl, []);
     this.#subscribe(routeType, routes);
@@ -89,7 +89,7 @@ class HostileRun {
     const has = this.#has.get(typeUrl) ?? new Map<string, string>();
     const expected = this.#source.contentsOf(typeUrl);
     const lacking = [...expected].filter(([name, content]) => has.get(name)?.replace(limitedMark, '') !== content);
-    // A client that never acknowledges listeners or routes may still use what the previous ones named: that is shown.
+    // A client that never acknowledges listeners or routes may still use clusters that the previous ones named; debug pages show this.
     const { retained } = this.#world.rollout;
     const isKept = (name: string): boolean =>
       retained.some((kept) => kept.name === name && kept.unacknowledged.length > 0);
@@ -134,7 +134,7 @@ class HostileRun {
       resourceNamesUnsubscribe: (subscribedBefore ?? []).filter((name) => !names.includes(name)),
       initialResourceVersions,
     });
-    // It removes what it unsubscribes from.
+    // The client removes resources from which it unsubscribes.
     const isWildcard = typeUrl === clusterType || typeUrl === listenerType;
     if (!isWildcard) for (const name of has?.keys() ?? []) if (!names.includes(name)) has!.delete(name);
   }
@@ -193,7 +193,7 @@ class HostileRun {
   }
 }
 
-/** Those of the names whose bits are set. */
+/** Returns the names whose bits are set. */
 const some = (names: readonly string[], bits: number): string[] =>
   names.filter((_, index) => (bits & (1 << index)) !== 0);
 

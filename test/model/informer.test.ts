@@ -1,6 +1,6 @@
 /**
- * Kinds of objects on an API server, as followed by the statecharts (machines/discovery/kubernetes), with their own effects and stores in
- * front of a simulated server. After each step of a test, every store is compared with the server's state at that version.
+ * Kinds of objects on an API server, watched by the statecharts (machines/discovery/kubernetes), with the real effects and stores in front of a
+ * simulated server. After each step of a test, every store is compared with the server's state at that version.
  */
 import { afterEach, describe, expect, it } from 'vitest';
 import { apiServerMachine } from '../../machines/discovery/kubernetes/api-server.machine.ts';
@@ -26,7 +26,7 @@ afterEach(() => {
   world.end();
 });
 
-/** With two services, watched for longer than any timeout. */
+/** A world with two services, watched for longer than any timeout. */
 async function given(options: WorldOptions & { prepare?: (world: KubernetesWorld) => void } = {}): Promise<void> {
   world = new KubernetesWorld(options);
   options.prepare?.(world);
@@ -172,7 +172,7 @@ describe('the informer', () => {
     await given();
     world.server.put(services, 'c');
     await world.pass(10);
-    // Its history is empty, and a list that is not older is unavailable: as of a replica that was restored separately.
+    // Its history is empty, and no recent list is available: like a replica that was restored separately.
     const actor = world.informer(services);
     forget();
     const failure = { kind: 'status', code: 504, message: 'too large', causes: ['ResourceVersionTooLarge'] };
@@ -228,7 +228,7 @@ describe('the informer', () => {
         .every((pause) => pause >= 1_000),
     ).toBe(true);
     await world.pass(20_000);
-    // Objects that are too many for a streamed list may fit a list in pages.
+    // Objects that are too many for a streamed list may fit a paged list.
     expect(requestsFor('list').length).toBeGreaterThan(0);
     world.server.faults.throttled = false;
     await world.pass(5_000);

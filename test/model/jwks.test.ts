@@ -1,4 +1,4 @@
-/** Keys of token issuers, as fetched by the statecharts (machines/discovery/jwks/{jwks,key-set}.machine.ts). */
+/** Keys of token issuers, fetched by the statecharts (machines/discovery/jwks/{jwks,key-set}.machine.ts). */
 import { describe, expect, it } from 'vitest';
 import type { KeySource } from '../../machines/discovery/jwks/jwks.machine.ts';
 import { maxStartsAtATime, selectStarts } from '../../machines/discovery/jwks/key-set-starts.ts';
@@ -16,7 +16,7 @@ const changed = (key: string) => readingOf([{ key, event: 'update' }]);
 
 eachWorldFollowsTheDiagrams(['jwks', 'key-set'], ['sources', 'jwks']);
 
-/** The times at which an issuer was queried, counted from the first. */
+/** The times at which an issuer was queried, relative to the first. */
 function requestedAt(world: DiscoveryWorld, source: string): number[] {
   const times = world.keyRequests.flatMap((one) => (one.source === source ? [one.at] : []));
   return times.map((time) => time - times[0]!);
@@ -163,7 +163,7 @@ describe('the JWT keys while serving', () => {
     world.issuers[google.source] = new Error('503');
     await world.pass(refreshMs + 5 * 60 * minuteMs);
     const times = requestedAt(world, google.source).slice(1);
-    // The first attempt of each three.
+    // The first of every three attempts.
     const rests = times.filter((_, index) => index % 3 === 0).map((at, index, all) => at - (all[index - 1] ?? 0));
     const seconds = [...rests.slice(1, 8)].map((ms) => Math.round((ms - 2_000) / 1_000));
     expect(seconds).toEqual([60, 120, 240, 480, 960, 1_920, 3_600]);
@@ -221,7 +221,7 @@ describe('the JWT keys while serving', () => {
       ]),
     );
     expect(pushed(world)).toEqual([[shop]]);
-    // Nor does one that changes during the wait and has no issuer.
+    // Neither does one that changes during the wait and has no issuer.
     const third = 'RequestAuthentication/third/jwt';
     await world.changeDirectory(changed(third));
     expect(pushed(world)).toEqual([[shop], [third]]);
@@ -250,7 +250,7 @@ describe('the JWT keys while serving', () => {
     await world.pass(4_000);
     expect(pushed(world)).toEqual([]);
     await world.pass(1_000);
-    // Both wait for the issuer that does not respond.
+    // Both wait for the unresponsive issuer.
     expect(pushed(world)).toEqual([[other, shop]]);
   });
 

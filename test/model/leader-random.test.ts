@@ -1,4 +1,4 @@
-/** Candidates for one duty under random faults (test/simulation/leader-random.ts); errors that are built in on purpose are found. */
+/** Candidates for one duty under random faults (test/simulation/leader-random.ts); deliberate errors are detected. */
 import { describe, expect, it } from 'vitest';
 import type { ApiRequest, KubernetesObject } from '../../src/discovery/kubernetes/api-server.ts';
 import { isQuick, sized } from '../harness/size-of-run.ts';

@@ -17,7 +17,7 @@ afterEach(() => {
   world.end();
 });
 
-/** Two, of which the first one leads. */
+/** Two replicas, the first of which leads. */
 async function given(): Promise<[Replica, Replica]> {
   const first = world.start('one');
   await world.pass(100);

@@ -13,7 +13,7 @@ const diagrams = loadDiagrams(join(packageRoot(), 'machines/discovery/sequences'
   /\/(ads|make-before-break)\.mmd$/.test(file),
 );
 
-/** After each test: no chart failed, and the trace conforms to the diagrams. */
+/** Checks after each test that no chart failed and the trace conforms to the diagrams. */
 afterEach(() => {
   for (const world of AdsWorld.created.splice(0)) {
     expect(world.failed).toBeUndefined();
@@ -27,7 +27,7 @@ describe.each([
   ['delta', true],
 ])('%s', (_, delta) => {
   const clusters = (...names: string[]): string => `Cluster ${names.join(' ')}`;
-  /** A response of clusters has all of them in state of the world. */
+  /** In state of the world, a response contains all clusters. */
   const withA = (name: string): string => (delta ? clusters(name) : clusters('a', name));
 
   test("a route to a new cluster is sent directly after the response with the cluster's endpoints", () => {
@@ -105,7 +105,7 @@ describe.each([
     moveRoute(client);
     expect(client.read()).toEqual([withA('b'), 'RouteConfiguration s']);
     client.requestEndpoints('b');
-    // The previous route is acknowledged first: one response of a type is pending at a time.
+    // The previous route must be acknowledged first: one response per type is pending at a time.
     expect(client.read()).toEqual([]);
   });
 
@@ -174,7 +174,7 @@ describe.each([
     client.world.clock.advance(9_999);
     expect(client.read()).toEqual([]);
     client.world.clock.advance(1);
-    // Then its endpoints are not kept either.
+    // Its endpoints are not kept then, either.
     expect(client.read().filter((text) => !text.startsWith('ClusterLoad'))).toEqual([removal]);
     expect(JSON.stringify(client.world.records)).toContain('"clusters.removed"');
   });
@@ -212,7 +212,7 @@ describe.each([
     client.source.remove(clusterType, 'b');
     client.world.push(clusterType, listenerType);
     expect(client.take()).toEqual(['Listener l']);
-    // The new listener may wait for a certificate for 15 s before it replaces the old one.
+    // The new listener may wait 15 s for a certificate before it replaces the old one.
     client.world.clock.advance(69_999);
     expect(client.read()).toEqual([]);
     client.world.clock.advance(1);
@@ -322,7 +322,7 @@ test('a held-back route is sent when it is ready even if a newer one exists, whi
   source.setNaming(routeType, 'r', 'c');
   world.push(clusterType, endpointType, routeType);
   client.request(routeType, ['r']);
-  // It is sent its current content.
+  // The client receives the current content.
   const again = world.read()!;
   expect(again.resources.get('r')).toBe(first);
   client.ack(again, ['r']);

@@ -1,4 +1,4 @@
-/** A transition of a parallel state into one of its regions re-enters all regions: the others lose what they wait for. */
+/** A transition from a parallel state into one of its regions re-enters all regions, which then lose their pending waits. */
 import { globSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';

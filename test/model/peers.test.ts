@@ -1,4 +1,4 @@
-/** An actor that is addressed by name accepts its declared events; anything else does not compile. */
+/** An actor addressed by name accepts its declared events; anything else does not compile. */
 import { expect, test } from 'vitest';
 import { createActor, sendTo, setup } from 'xstate';
 import { peersOf } from '../../machines/peers.ts';

@@ -7,13 +7,13 @@ import { pushQueueMachine } from '../../machines/discovery/push/push-queue.machi
 import { maxChanges } from '../../machines/discovery/push/push-queue-record.ts';
 import { stateName } from '../../src/runtime/trace/statechart.ts';
 
-/** The queue beside its server, as under `discovery`. */
+/** The queue next to its server, as under `discovery`. */
 class QueueWorld {
   /** Orders that the server has not executed. */
   readonly orders: ProxiesServe[] = [];
-  /** The pushes that each proxy was served, in order. */
+  /** Pushes served to each proxy, in order. */
   readonly turns: [connection: number, version: string, configs: string][] = [];
-  /** Number of reports to `push` that every proxy was served. */
+  /** How often `push` was notified that every proxy was served. */
   allServed = 0;
   readonly #root: Actor<ReturnType<QueueWorld['plane']>>;
 
@@ -47,7 +47,7 @@ class QueueWorld {
     return stateName(this.queue.getSnapshot().value);
   }
 
-  /** Connections that were ordered to be served, and are not yet reported. */
+  /** Connections that the server was ordered to serve but has not reported. */
   get beingServed(): number[] {
     return this.orders.flatMap(({ connections }) => connections);
   }
@@ -136,7 +136,7 @@ describe('the push queue', () => {
     world.push('v1');
     world.leaves(1);
     expect(world.beingServed).toEqual([1, 2, 3]);
-    // A later report about it releases no other slot.
+    // A later report about the same connection releases no other slot.
     world.serveAll();
     expect(world.state).toBe('accepting pushes.idle');
   });

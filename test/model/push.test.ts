@@ -6,7 +6,7 @@ import { DiscoveryWorld, scriptedSettings } from '../simulation/discovery-world.
 const config = 'VirtualService/shop/cart';
 const endpoints = 'Endpoints/shop/cart.shop.svc.cluster.local';
 
-/** A control plane that serves, after its first context. */
+/** A serving control plane, after its first context. */
 async function servingWorld(push: Partial<typeof scriptedSettings.push> = {}): Promise<DiscoveryWorld> {
   return DiscoveryWorld.serving({ push: { ...scriptedSettings.push, ...push } });
 }
@@ -18,7 +18,7 @@ function request(world: DiscoveryWorld, order: Partial<PushOrder> = {}): void {
     ?.send({ type: 'push.request', configs: [config], forced: false, reasons, ...order });
 }
 
-/** Times of the builds after the first context, since `origin`. */
+/** Times of the builds after the first context, relative to `origin`. */
 function buildTimes(world: DiscoveryWorld, origin: number): number[] {
   return world.builds.slice(1).map((build) => build.startedAt - origin);
 }

@@ -1,7 +1,6 @@
 /**
- * Random schedules of writes and faults of an API server against the charts that follow its kinds, with their effects and stores:
- * a store always has a state of the server, and five seconds after the last fault it has the current one. Conversely,
- * errors that are built in on purpose are found.
+ * Random schedules of writes and faults of an API server against the charts that watch its kinds, with their real effects and stores: a store always
+ * has a state of the server, and five seconds after the last fault the current one. Deliberate errors are detected.
  */
 import fc from 'fast-check';
 import { beforeAll, describe, expect, test, vi } from 'vitest';
@@ -12,7 +11,7 @@ import { isQuick, sized } from '../harness/size-of-run.ts';
 import type { WorldOptions } from '../simulation/kubernetes-world.ts';
 import { play, schedules } from '../simulation/random-cluster.ts';
 
-/** XState's development build warns about every event that arrives after its actor stopped, here thousands. */
+/** XState's development build warns about every event for a stopped actor, here thousands. */
 beforeAll(() => {
   vi.spyOn(console, 'warn').mockImplementation(() => {});
 });
@@ -42,7 +41,7 @@ const withPort = (change: (server: ApiServer) => Partial<ApiServer>): WorldOptio
     }),
 });
 
-/** Enough to find each of these. */
+/** Enough to find each of these errors. */
 const enough = 600;
 
 describe.skipIf(isQuick)('random schedules with a faulty informer', () => {

@@ -1,6 +1,6 @@
 /**
- * Random schedules of faults and triggers against the agent's real statecharts, under virtual time (docs/benchmarks.md has the
- * long run). Conversely, machines that are broken on purpose must be found by a short schedule.
+ * Random schedules of faults and triggers against the agent's real statecharts, in virtual time (docs/benchmarks.md has the long run). A short
+ * schedule must detect deliberately broken machines.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -34,7 +34,7 @@ import { watchIsSpared } from '../simulation/random-world.ts';
 import { SearchThread } from '../soak/search-thread.ts';
 import { chartWithout } from './chart.ts';
 
-/** XState's development build warns about every event that arrives after its actor stopped, here thousands. */
+/** XState's development build warns about every event for a stopped actor, here thousands. */
 beforeAll(() => {
   vi.spyOn(console, 'warn').mockImplementation(() => {});
 });
@@ -45,7 +45,7 @@ afterAll(() => {
   if (!keepsTraces) rmSync(folder, { recursive: true });
 });
 
-/** As text, with its trace written; for the message of a failed test. */
+/** Formats a finding and writes its trace; for the message of a failed test. */
 function textOf(finding: Finding | undefined): string {
   if (finding === undefined) return '';
   keepsTraces = true;
@@ -55,7 +55,7 @@ function textOf(finding: Finding | undefined): string {
 }
 
 const seeds = sized({ short: [1], full: [1, 2, 3, 4] });
-/** The minimum that finds each of the machines that are broken below. */
+/** Minimum number of runs that detects each broken machine below. */
 const enough = 500;
 const schedulesEach = sized({ quick: 200, short: enough, full: 2_500 });
 
@@ -123,9 +123,9 @@ test("a trace that fails temporarily is reported with its reason, lacks that tim
 interface Broken {
   machines: Partial<AgentMachines>;
   finds: Invariant;
-  /** The longest schedule that may find it. */
+  /** Maximum number of steps to detect it. */
   steps: number;
-  /** 1, unless that seed finds a livelock first, or a schedule that takes long to shrink. */
+  /** 1, unless that seed detects a livelock first, or a schedule that takes long to shrink. */
   seed?: number;
 }
 

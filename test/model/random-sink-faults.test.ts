@@ -1,7 +1,6 @@
 /**
- * Random schedules in which the agent's log and trace fail, too: a full disk, a reader that disconnects or stops reading, a file
- * that is moved away. That must not affect the agent, and it must report lost records. Sinks that are broken on purpose must be
- * found.
+ * Random schedules in which the agent's log and trace fail, too: a full disk, a reader that disconnects or stops reading, a file that is moved. These
+ * must not affect the agent, which must report lost records. Deliberately broken sinks must be detected.
  */
 import fc from 'fast-check';
 import { beforeAll, describe, expect, test, vi } from 'vitest';
@@ -13,16 +12,16 @@ import { type RandomRun, type RandomRunOptions, run } from '../simulation/random
 import { formatSchedule, type Schedule, schedules } from '../simulation/random-schedule.ts';
 import { type SinkParts, sinkRules } from '../simulation/random-sinks.ts';
 
-/** XState's development build warns about every event that arrives after its actor stopped. */
+/** XState's development build warns about every event for a stopped actor. */
 beforeAll(() => {
   vi.spyOn(console, 'warn').mockImplementation(() => {});
 });
 
 const agent = randomAgent();
-/** The minimum that finds each of the sinks that are broken below. */
+/** Minimum number of runs that detects each broken sink below. */
 const enough = 20;
 
-/** With all decisions of the charts, their times and reasons. */
+/** Runs a schedule; returns all decisions of the charts with times and reasons. */
 function decisionsOf(schedule: Schedule, options: Partial<RandomRunOptions>): { result: RandomRun; decisions: string } {
   const lines: string[] = [];
   const write: TraceSink['write'] = (line) => {
@@ -49,7 +48,7 @@ test("failures of log and trace do not change the agent's decisions, and lost re
     { numRuns, seed: 1 },
   );
   expect(warn).not.toHaveBeenCalled();
-  // The faults have an effect: otherwise nothing is tested.
+  // The faults must have an effect: otherwise nothing is tested.
   expect(sums.lost).toBeGreaterThan(numRuns);
   expect(sums.recordsLost).toBeGreaterThan(numRuns);
 });
@@ -61,7 +60,7 @@ class ThrowingSink extends LineSink {
   }
 }
 
-/** Tries again until there is space. */
+/** Retries until there is space. */
 class WaitingSink extends LineSink {
   constructor({ open, ...options }: LineSinkOptions) {
     super({
@@ -80,7 +79,7 @@ class WaitingSink extends LineSink {
   }
 }
 
-/** Drops lines without space, and does not count them. */
+/** Drops lines that have no space, without counting them. */
 class ForgetfulSink extends LineSink {
   override write(lines: string | Buffer): void {
     if (this.waitingBytes < 1_000) super.write(lines);

@@ -1,4 +1,4 @@
-/** A client connects again while it drains the connections of a listener that was replaced (src/discovery/xds/rollout/draining-listeners.ts). */
+/** A client reconnects while it drains the connections of a replaced listener (src/discovery/xds/rollout/draining-listeners.ts). */
 import { afterEach, describe, expect, test } from 'vitest';
 import { clusterType, endpointType, listenerType, routeType } from '../../machines/discovery/xds/ads-types.ts';
 import { DepartedClusters } from '../../src/discovery/xds/rollout/departed-clusters.ts';
@@ -18,7 +18,7 @@ describe.each([
   /** Resources of an Envoy by type and name. */
   type Had = Readonly<Record<string, Readonly<Record<string, string>>>>;
 
-  /** The stream ends, and the client requests what it had, in Envoy's order. */
+  /** Ends the stream; then the client requests its previous resources, in Envoy's order. */
   function reconnect({ world, source }: RolloutClient, had: Had): AdsWorld {
     world.call.emit('cancelled');
     const again = new AdsWorld({ delta, source, clock: world.clock, hasMakeBeforeBreak: true, departed });
@@ -31,7 +31,7 @@ describe.each([
     return again;
   }
 
-  /** Reads and acknowledges all responses, as short texts. @param had names that it subscribes to */
+  /** Reads and acknowledges all responses, as short texts. @param had names to which it subscribes */
   function take(world: AdsWorld, had: Had): string[] {
     const seen = world.read();
     if (seen === undefined) return [];

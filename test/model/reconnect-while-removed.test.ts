@@ -1,4 +1,4 @@
-/** A cluster is removed while a client that uses it connects again, between its requests for clusters and for endpoints. */
+/** A cluster is removed while a client that uses it reconnects, between its requests for clusters and for endpoints. */
 import { afterEach, describe, expect, test } from 'vitest';
 import { clusterType, endpointType, routeType } from '../../machines/discovery/xds/ads-types.ts';
 import { DepartedClusters } from '../../src/discovery/xds/rollout/departed-clusters.ts';
@@ -13,7 +13,7 @@ describe.each([
   ['state of the world', false],
   ['delta', true],
 ])('%s', (_, delta) => {
-  /** The client connects again and requests clusters; then b replaces a. */
+  /** The client reconnects and requests clusters; then b replaces a. */
   function reconnected(departed: DepartedClusters): AdsWorld {
     const { source, world } = acknowledgedClient(delta, { departed: new DepartedClusters(45_000) });
     const known = source.types.get(endpointType)!.get('a')!;

@@ -38,7 +38,7 @@ describe.each([
   ['state of the world', false],
   ['delta', true],
 ])('%s', (_, delta) => {
-  /** The requests of an Envoy that has cluster a and route r from a control plane that was stopped. */
+  /** Sends the requests of an Envoy that has cluster a and route r from a stopped control plane. */
   function reconnect(source: ScriptedSource, options: AdsWorldOptions = {}): AdsWorld {
     const world = new AdsWorld({ delta, source, hasMakeBeforeBreak: true, ...options });
     const request = (typeUrl: string, names: string[], has: string[]): void => {
@@ -61,7 +61,7 @@ describe.each([
     return source;
   }
 
-  /** Envoy's request when nothing warms any more: it lists its clusters and acknowledges them. */
+  /** Sends Envoy's request once nothing is warming: it lists its clusters and acknowledges them. */
   function acknowledge(world: AdsWorld, { nonce, resources }: Seen): void {
     const versions = Object.fromEntries([...resources.values()].map((text) => text.split('=') as [string, string]));
     if (delta) world.delta({ typeUrl: clusterType, responseNonce: nonce, initialResourceVersions: versions });
@@ -90,7 +90,7 @@ describe.each([
     acknowledge(world, clusters!);
     expect(world.watch(clusterType)).toMatchObject({ wildcard: true, nonceAcked: clusters!.nonce });
     expect(world.rollout.newClusters).toEqual([]);
-    // In delta the first request is responded to: the client has everything.
+    // In delta the first request gets a response: the client has everything.
     for (const { nonce, resources, removed } of clustersIn(world)) {
       expect([delta, resources.size, removed]).toEqual([true, 0, []]);
       world.delta({ typeUrl: clusterType, responseNonce: nonce });
@@ -158,7 +158,7 @@ describe.each([
       return source;
     }
 
-    /** Clusters that were given up, by the limit after which they were. */
+    /** Number of clusters given up after each limit. */
     function steps(world: AdsWorld, count: number): number[] {
       const sizes: number[] = [];
       for (let step = 0; step < count; step++) {
@@ -206,7 +206,7 @@ describe.each([
       else world.sotw({ typeUrl: clusterType, versionInfo: 'old' });
       world.readAll();
       const sizes = steps(world, 4);
-      // In delta it is known which clusters have changed: they are given up together.
+      // In delta the changed clusters are known, and are given up together.
       expect(sizes.at(0)).toBe(delta ? many + 1 : firstSuspects);
       expect(sizes.at(-1)).toBe(many + 1);
       expect(world.watch(clusterType)!.nonceAcked).toBe('');

@@ -1,4 +1,4 @@
-/** Whatever a workload, two replicas and the API server do: in the end the entry matches the workload, and it is not deleted too early. */
+/** Whatever a workload, two replicas and the API server do, the entry finally matches the workload, and it is not deleted too early. */
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { registrationMachine } from '../../machines/discovery/registration/registration.machine.ts';
@@ -38,7 +38,7 @@ const schedule: fc.Arbitrary<Schedule> = fc.record({
   isKilled: fc.boolean(),
 });
 
-/** More than all pending work: two lost requests, the longest pause, the grace period. */
+/** Longer than all pending work: two lost requests, the longest backoff, the grace period. */
 const longMs = 120_000;
 
 /** @returns violations */
@@ -60,7 +60,7 @@ async function play({ actions, fates, isKilled }: Schedule, machineOf = registra
 
 async function afterwards(world: RegistrationReplicas, isKilled: boolean): Promise<string[]> {
   if (isKilled && world.isHeldBy(0)) {
-    // Its workload connects to the other one, which has it from then on.
+    // Its workload connects to the other replica.
     world.kill(0);
     world.connect(1);
   }
@@ -72,7 +72,8 @@ async function afterwards(world: RegistrationReplicas, isKilled: boolean): Promi
     if (world.entry === undefined) wrong.push('connected, and there is no entry');
     else if (annotations['istio.io/connectedAt'] === undefined)
       wrong.push('connected, and the entry says that it is not');
-    // The workload had connections to both replicas and the killed one had written its entry: the elected replica deletes the entry, and it is created again.
+    // The workload had connections to both replicas, and the killed one had written its entry: the elected replica deletes the entry, and it is
+    // created again.
     else if (!isKilled && !world.isHeldBy(world.holder === 'one' ? 0 : 1))
       wrong.push('the entry is held by who has no connection');
   }

@@ -22,7 +22,7 @@ class RegistrationWorld {
   static readonly created: RegistrationWorld[] = [];
   readonly records: TraceRecord[] = [];
   readonly clock = new VirtualClock();
-  /** `4000 register`: orders with their times. */
+  /** Orders with their times, such as `4000 register`. */
   readonly orders: string[] = [];
   /** The results of the next orders: `held` not before {@link result}; an error: the effect has a bug. Default: it is written. */
   readonly results: (EntryResult | Error | 'held')[] = [];

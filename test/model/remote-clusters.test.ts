@@ -1,4 +1,4 @@
-/** Which remote clusters are followed, and which kubeconfig of each is active (machines/discovery/remote/remote-clusters.machine.ts). */
+/** Which remote clusters are watched, and which kubeconfig of each is active (machines/discovery/remote/remote-clusters.machine.ts). */
 import { afterEach, expect, it } from 'vitest';
 import { type Actor, fromCallback, fromPromise } from 'xstate';
 import { apiServerMachine, type PingResult } from '../../machines/discovery/kubernetes/api-server.machine.ts';
@@ -15,7 +15,7 @@ import { sized } from '../harness/size-of-run.ts';
 import { VirtualClock } from '../simulation/virtual-clock.ts';
 import { eachWorldFollowsTheDiagrams } from './follows-diagrams.ts';
 
-/** The chart with API servers that respond, and what it published last: `cluster revision`, the active one of each cluster. */
+/** The chart with responding API servers, and its last publication: `cluster revision`, the active kubeconfig of each cluster. */
 class RemoteWorld {
   static readonly created: RemoteWorld[] = [];
   readonly records: TraceRecord[] = [];
@@ -24,7 +24,7 @@ class RemoteWorld {
   readonly actor: Actor<typeof remoteClustersMachine>;
   #report: (event: ClustersListed | ClusterSynced) => void = () => {};
 
-  /** @param silently without a trace, for many worlds */
+  /** @param silently whether no trace is recorded, for many worlds */
   constructor(silently = false) {
     if (!silently) RemoteWorld.created.push(this);
     const clock = new VirtualClock();
@@ -59,7 +59,7 @@ class RemoteWorld {
     });
   }
 
-  /** @param clusters `cluster revision` */
+  /** @param clusters cluster and revision, as `cluster revision` */
   list(...clusters: string[]): void {
     const listed = clusters.map((text) => {
       const [cluster = '', revision = ''] = text.split(' ');
@@ -165,14 +165,14 @@ it('a kubeconfig with a completed read is never dropped for one without, whateve
       if (list === undefined && countsBefore.includes(name.slice(7))) read.add(name.slice(7));
       if (list === undefined && world.counts.includes(name.slice(7))) read.add(name.slice(7));
       listed = list ?? listed;
-      // One kubeconfig of each listed cluster is active, and of no other cluster.
+      // Exactly one kubeconfig per listed cluster is active.
       expect(world.counts.map(clusterOf).sort(), message).toEqual(listed.map(clusterOf).sort());
       for (const one of countsBefore) {
         const after = world.counts.find((other) => clusterOf(other) === clusterOf(one));
         if (list !== undefined && read.has(one) && after !== undefined) expect(after, message).toBe(one);
       }
       for (const one of [...read]) if (!world.counts.includes(one)) read.delete(one);
-      // Each has one chart, and a second one while its kubeconfig is being replaced.
+      // Each has one chart, plus another while its kubeconfig is being replaced.
       expect(world.running.length, message).toBeLessThanOrEqual(2 * listed.length);
       expect(world.running.length, message).toBeGreaterThanOrEqual(listed.length);
       if (list === undefined) expect(world.running.length, message).toBeLessThanOrEqual(running);

@@ -1,6 +1,6 @@
 /**
- * Simulated runs of the agent are replayed: the same machines do the same, and changed machines do not. The worlds of
- * the other model tests are replayed where they are checked against the diagrams (scenes.ts and others).
+ * Simulated runs of the agent are replayed: the same machines behave the same, and changed machines do not. The worlds of the other model tests are
+ * replayed where they are checked against the diagrams (scenes.ts and others).
  */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -20,7 +20,7 @@ import { type Schedule, schedules } from '../simulation/random-schedule.ts';
 import { writeRandomTrace } from '../simulation/random-search.ts';
 import { writeSkippedEpochTrace } from '../simulation/skipping-supervisor.ts';
 
-/** XState's development build warns about every event that arrives after its actor stopped. */
+/** XState's development build warns about every event for a stopped actor. */
 beforeAll(() => {
   vi.spyOn(console, 'warn').mockImplementation(() => {});
 });

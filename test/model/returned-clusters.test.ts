@@ -1,4 +1,7 @@
-/** A delta client reconnects with a cluster that was removed while it was disconnected, and the cluster is configured again while the client keeps it. */
+/**
+ * A delta client reconnects with a cluster that was removed while it was disconnected, and the cluster is configured again while the client still has
+ * it.
+ */
 import { afterEach, expect, test } from 'vitest';
 import { clusterType, endpointType, routeType } from '../../machines/discovery/xds/ads-types.ts';
 import type { EncodedResource } from '../../src/discovery/xds/resource-source.ts';
@@ -19,7 +22,7 @@ interface Reconnected {
   take(): string[];
 }
 
-/** The client has clusters a and b. Cluster b was removed while it was disconnected; a route may name b. */
+/** A client with clusters a and b reconnects. Cluster b was removed while it was disconnected; a route may name b. */
 function reconnected(named: readonly string[]): Reconnected {
   const { source, world: previousWorld } = acknowledgedClient(true);
   source.set(clusterType, 'b');

@@ -1,4 +1,4 @@
-/** Rules of make before break that decide when a cluster is usable, each separately (machines/discovery/xds/cluster-rollout.ts). */
+/** Rules of make before break that decide when a cluster is usable, tested separately (machines/discovery/xds/cluster-rollout.ts). */
 import { describe, expect, test } from 'vitest';
 import type { AdsRequest } from '../../machines/discovery/xds/ads-protocol.ts';
 import { clusterType } from '../../machines/discovery/xds/ads-types.ts';

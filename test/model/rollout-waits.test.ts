@@ -1,4 +1,4 @@
-/** Why make before break delays something at a client: what debug pages, `explain`, metrics and the trace show. */
+/** Why make before break delays resources at a client, as shown by debug pages, `explain`, metrics and the trace. */
 import { afterEach, describe, expect, test } from 'vitest';
 import { clusterType, listenerType, routeType } from '../../machines/discovery/xds/ads-types.ts';
 import { describeWait } from '../../src/discovery/monitor/debug/wait-text.ts';
@@ -9,14 +9,14 @@ afterEach(() => {
   for (const world of AdsWorld.created.splice(0)) expect(world.failed).toBeUndefined();
 });
 
-/** `kind name: why` of everything that is delayed. */
+/** All delayed resources as `kind name: why`. */
 const waitsOf = ({ world }: RolloutClient): string[] =>
   [clusterType, listenerType, routeType]
     .flatMap((typeUrl) => world.waits(typeUrl))
     .map(describeWait)
     .map(({ kind, name, why }) => `${kind} ${name}: ${why}`);
 
-/** Reasons in the trace for which a cluster was kept, in order. */
+/** Reasons in the trace for keeping a cluster, in order. */
 const tracedReasons = ({ world }: RolloutClient): string[] =>
   world.records.flatMap((record) => {
     const event = (record as { event?: { type?: string; state?: string; clusters?: string[] } }).event;
@@ -44,7 +44,7 @@ describe.each([
     ]);
     client.ack(client.requestEndpoints('b'), ['a', 'b']);
     client.ack(seen);
-    // The client has read the route, and has not acknowledged it.
+    // The client has read the route, but not acknowledged it.
     const route = client.world.read()!;
     expect(waitsOf(client)).toEqual([
       'kept a: not configured, kept while the proxy has not acknowledged its latest listeners and routes',

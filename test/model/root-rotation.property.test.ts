@@ -25,11 +25,11 @@ interface SimulatedWorkload {
   readonly node: string;
   leaf: { signer: string; endsAt: number } | undefined;
   trusts: readonly string[];
-  /** Certificates signed for it so far. */
+  /** Number of certificates signed for it so far. */
   signed: number;
 }
 
-/** An error of the property that is built in on purpose. */
+/** A deliberate error of the property. */
 type Mutant =
   | 'signs at once'
   | 'drops at once'
@@ -45,15 +45,15 @@ class World {
   );
   readonly clock = new SimulatedClock();
   readonly stages: string[] = [];
-  /** On the disk. */
+  /** The journal on disk. */
   journal: Journal | undefined;
   readonly lines: LedgerLine[] = [];
   #count = 0;
-  /** What the control plane distributes; undefined while it is down. */
+  /** Roots that the control plane distributes; undefined while it is down. */
   inForce: { roots: readonly string[]; signer: string } | undefined;
   /** The root whose certificates must be renewed. */
   tainted: string | null = null;
-  /** The control plane has continued its start: workloads reach it. */
+  /** Whether the control plane has continued its start, so that workloads reach it. */
   isServing = false;
   #diskIsFull = false;
   #ledger!: WorkloadLedger;
@@ -167,7 +167,7 @@ class World {
     await this.settle();
   }
 
-  /** It gets a certificate and, with it, the roots, unless they are lost (`arrives`). It reports the arrival if `says`. */
+  /** Gives the workload a certificate and the roots, unless they are lost (`arrives`). It reports the arrival if `says`. */
   async renew(i: number, { arrives = true, says: reports = true } = {}): Promise<void> {
     const workload = this.workloads[i]!;
     if (this.inForce === undefined) return;
@@ -182,7 +182,7 @@ class World {
     await this.settle();
   }
 
-  /** The roots are pushed to it, and it reports them when its Envoy has accepted them. */
+  /** Pushes the roots to the workload, which reports them once its Envoy has accepted them. */
   async trust(i: number, reports = true): Promise<void> {
     const workload = this.workloads[i]!;
     if (this.inForce === undefined || workload.leaf === undefined) return;
@@ -200,7 +200,7 @@ class World {
     await this.settle();
   }
 
-  /** Two workloads of which one does not trust the certificate of the other; the control plane presents one of its signer. */
+  /** Finds two workloads of which one does not trust the other's certificate; the control plane presents one of its signer. */
   broken(): string | undefined {
     const living = this.workloads.filter(({ leaf }) => leaf !== undefined);
     const shown = living.map(({ node, leaf }) => ({ node, signer: leaf!.signer }));

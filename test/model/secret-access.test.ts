@@ -1,4 +1,4 @@
-/** Which service accounts may read Secrets, as queried by the statecharts (machines/discovery/kubernetes/{secret-access,access-review}.machine.ts). */
+/** Which service accounts may read Secrets, queried by the statecharts (machines/discovery/kubernetes/{secret-access,access-review}.machine.ts). */
 import { expect, it } from 'vitest';
 import type { AccessResult } from '../../machines/discovery/secrets/access-review.machine.ts';
 import { DiscoveryWorld } from '../simulation/discovery-world.ts';

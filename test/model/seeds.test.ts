@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest';
 import { eventCatalogue as ofAgent } from '../../machines/agent/event-catalogue.ts';
 import { eventCatalogue as ofDiscovery } from '../../machines/discovery/event-catalogue.ts';
 
-/** `1 … n`. */
+/** The numbers from 1 to n. */
 const upTo = (n: number): string[] => Array.from({ length: n }, (_, i) => `${i + 1}`);
 
 describe('pilot-agent (seed 000)', () => {

@@ -1,4 +1,4 @@
-/** A response with endpoints makes those new clusters usable whose endpoints it contains, and no others (delta). */
+/** A response with endpoints makes only those new clusters usable whose endpoints it contains (delta). */
 import { afterEach, expect, test } from 'vitest';
 import { clusterType, endpointType, routeType } from '../../machines/discovery/xds/ads-types.ts';
 import { acknowledgedClient, moveRoute, shortTexts } from '../fixtures/rollout-client.ts';
@@ -14,7 +14,7 @@ test('a route waits until endpoints that the client has from another cluster are
   source.set(endpointType, 'a');
   world.push(endpointType);
   const unacknowledged = world.read()!;
-  // Envoy does not request the endpoints of b, which it has, and waits until it is sent them.
+  // Envoy has the endpoints of b and does not request them, but waits until they are sent.
   source.usability.set('b', { after: 'assignment', assignment: 'a', secrets: new Set() });
   for (const name of ['b', 'other']) source.set(clusterType, name);
   source.set(endpointType, 'other');

@@ -87,7 +87,7 @@ describe('service-registry', () => {
     const world = await withSlowConsul();
     for (let half = 0; half < 59; half++) {
       await world.pass(500);
-      // However often another one changes.
+      // This holds however often another one changes.
       world.fromRegistry('External/c1', 'changed');
     }
     await world.settle();

@@ -1,6 +1,6 @@
 /**
- * The authority that replicas share (machines/discovery/ca/shared-authority.machine.ts) and the rotation of its root by time: several
- * replicas that read late, beside workloads that renew late.
+ * The authority that replicas share (machines/discovery/ca/shared-authority.machine.ts) and its time-based root rotation: several replicas that read
+ * late, with workloads that renew late.
  */
 import fc from 'fast-check';
 import { afterEach, describe, expect, it } from 'vitest';
@@ -385,12 +385,12 @@ interface Workload {
   leaf: { signer: string; endsAt: number };
 }
 
-/** An error of the property that is built in on purpose. */
+/** A deliberate error of the property. */
 type Mutant = 'signs at once' | 'drops at once' | undefined;
 
 /**
- * Replicas read writes up to half a day late; workloads get the roots of their replica when they renew, at half of a certificate's life, and
- * keep them until then. @returns the first violation
+ * Replicas read writes up to half a day late; workloads receive their replica's roots when they renew, at half of a certificate's lifetime, and keep
+ * them until then. @returns the first violation
  */
 function run(delaysInHours: readonly number[], ordersAt: readonly number[], mutant?: Mutant): string | undefined {
   let written = journalOf();

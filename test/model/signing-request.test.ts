@@ -1,4 +1,4 @@
-/** One request to the signer of a cluster (machines/discovery/ca/signing-request.machine.ts): it ends, whatever its result. */
+/** One request to a cluster's signer ends, whatever its result (machines/discovery/ca/signing-request.machine.ts). */
 import { expect, it } from 'vitest';
 import { fromPromise } from 'xstate';
 import {
@@ -75,7 +75,7 @@ class Request {
     });
   }
 
-  /** @param ms in steps, between which results arrive */
+  /** @param ms duration, passed in steps between which results arrive */
   async pass(ms: number): Promise<void> {
     for (let passed = 0; passed <= ms; passed += 100) {
       for (let turn = 0; turn < 10; turn++) await Promise.resolve();

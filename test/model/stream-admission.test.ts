@@ -133,7 +133,7 @@ it('stream admission finds a number of slots with which the server is neither id
   for (const costMs of [0.05, 0.2, 1, 3]) {
     const world = new World();
     world.queued();
-    // A turn runs a step for half of the clients in progress.
+    // An event loop iteration runs a step for half of the clients in progress.
     for (let i = 0; i < 200; i++) world.measure({ turnMs: (world.slots * costMs) / 2 });
     const turnMs = (world.slots * costMs) / 2;
     if (world.slots > minSlots) expect(turnMs, `${costMs}`).toBeLessThan(14);

@@ -1,4 +1,4 @@
-/** Roots that the mesh configuration lists by an address, as fetched by the statecharts (machines/discovery/bundles/trust-bundle{,s}.machine.ts). */
+/** Roots that the mesh configuration lists by address, fetched by the statecharts (machines/discovery/bundles/trust-bundle{,s}.machine.ts). */
 import { describe, expect, it } from 'vitest';
 import type { BundleResponse, TrustBundleInput } from '../../machines/discovery/bundles/trust-bundle.machine.ts';
 import { DiscoveryWorld } from '../simulation/discovery-world.ts';
@@ -20,7 +20,7 @@ const failing = (reason = 'no'): BundleResponse => ({ outcome: 'failed', reason 
 
 eachWorldFollowsTheDiagrams(['trust-bundles', 'trust-bundle'], ['endpoints', 'fetching', 'recalling']);
 
-/** The times at which an endpoint was queried, counted from the first. */
+/** The times at which an endpoint was queried, relative to the first. */
 function requestedAt(world: DiscoveryWorld, { endpoint }: TrustBundleInput): number[] {
   const times = world.bundleRequests.flatMap((one) => (one.endpoint === endpoint ? [one.at] : []));
   return times.map((time) => time - times[0]!);
@@ -39,7 +39,7 @@ describe('trust bundles at start', () => {
   it('do not delay the start, and an unresponsive endpoint is queried once', async () => {
     const world = await given({});
     await world.pass(60 * minuteMs);
-    // The limit is in the effect: it reports a missing response.
+    // The timeout is in the effect: it reports a missing response.
     expect(requestedAt(world, spire)).toEqual([0]);
     expect(inForce(world)).toEqual([]);
   });
@@ -109,7 +109,7 @@ describe('an endpoint that responds', () => {
       world.bundles[spire.endpoint] = next;
       await world.pass(5 * minuteMs);
     }
-    // A publisher that stopped counting restarts its sequence.
+    // A publisher without sequence numbers restarts the sequence.
     expect(inForce(world)).toEqual(['five', 'also five', 'uncounted', 'one']);
   });
 });

@@ -1,4 +1,4 @@
-/** Routes that a client no longer subscribes to keep no cluster (machines/discovery/xds/cluster-removal.ts). */
+/** Routes that a client no longer subscribes to do not keep clusters (machines/discovery/xds/cluster-removal.ts). */
 import { afterEach, describe, expect, test } from 'vitest';
 import { clusterType, endpointType, routeType } from '../../machines/discovery/xds/ads-types.ts';
 import { acknowledgedClient, type RolloutClient } from '../fixtures/rollout-client.ts';
@@ -12,7 +12,7 @@ describe.each([
   ['state of the world', false],
   ['delta', true],
 ])('%s', (_, delta) => {
-  /** As Envoy does when no listener uses the routes any more. */
+  /** Unsubscribes like Envoy when no listener uses the routes any more. */
   function unsubscribe({ world }: RolloutClient): void {
     if (delta) world.delta({ typeUrl: routeType, resourceNamesUnsubscribe: ['r'] });
     else world.sotw({ typeUrl: routeType, responseNonce: world.watch(routeType)!.nonceSent, resourceNames: [] });

@@ -16,7 +16,7 @@ function lineage(node: AnyStateNode): AnyStateNode[] {
   return [node, ...(node.parent === undefined ? [] : lineage(node.parent))];
 }
 
-/** States without a certain end and without a description of what they wait for. */
+/** States that may never end and do not describe what they wait for. */
 function waitingWithoutReason(root: AnyStateNode): string[] {
   return leaves(root)
     .filter((node) => !leavesAtOnce(node))

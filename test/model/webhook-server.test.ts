@@ -1,4 +1,4 @@
-/** The webhooks of the control plane, as their chart opens the port (machines/discovery/webhooks/webhook-server.machine.ts). */
+/** The control plane's webhooks, whose chart opens the port (machines/discovery/webhooks/webhook-server.machine.ts). */
 import { expect, it } from 'vitest';
 import { DiscoveryWorld } from '../simulation/discovery-world.ts';
 import { eachWorldFollowsTheDiagrams } from './follows-diagrams.ts';

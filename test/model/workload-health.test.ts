@@ -1,4 +1,7 @@
-/** Whether the workload can serve, as probed by its chart (machines/agent/xds/workload-health.machine.ts), and which connections are notified, under virtual time. */
+/**
+ * Whether the workload can serve, as its chart probes it (machines/agent/xds/workload-health.machine.ts), and which connections are notified, in
+ * virtual time.
+ */
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { ProbeTimes } from '../../machines/agent/xds/workload-health.machine.ts';
@@ -33,7 +36,7 @@ function given(probe: Partial<ProbeTimes> = {}, workload: XdsWorld['workload'] =
   return world;
 }
 
-/** In steps of 1 s, with responses in between. */
+/** Passes time in steps of 1 s, with responses in between. */
 async function pass(world: XdsWorld, seconds: number): Promise<void> {
   for (let i = 0; i < seconds; i++) {
     world.pass(1_000);

@@ -1,4 +1,4 @@
-/** The agent's xDS proxy with its charts (machines/agent/xds/xds-{proxy,stream}.machine.ts), under virtual time. */
+/** The agent's xDS proxy with its charts (machines/agent/xds/xds-{proxy,stream}.machine.ts), in virtual time. */
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterEach, describe, expect, test } from 'vitest';
@@ -286,7 +286,7 @@ describe('the credential for the control plane', () => {
     const world = started();
     refusedOnce(world);
     const second = world.opens();
-    // Soon: an expired token delays no stream.
+    // The stream opens soon, because an expired token does not delay it.
     world.pass(200);
     world.respond(second);
     world.pass(20_000);
@@ -373,7 +373,7 @@ function play(schedule: readonly (readonly [(typeof happenings)[number], number]
       else if (world.of(stream).upstream) {
         const isDialing = JSON.stringify(world.state(stream)) === '{"active":"connecting"}';
         if (isDialing !== (happening === 'opened' || happening === 'unreachable')) continue;
-        // The first response arrives once.
+        // The first response is delivered only once.
         if (happening === 'answered' && !JSON.stringify(world.state(stream)).includes('pending')) continue;
         const events: Partial<Record<typeof happening, StreamReport>> = {
           opened: { type: 'upstream.opened', credential: '' },
@@ -414,7 +414,7 @@ function wrongIn(world: XdsWorld, served: ReadonlySet<string>): string[] {
     if (bundleResponses.some(({ hash, refusal }) => refusal === '' && !served.has(hash)))
       wrong.push('acknowledged too early');
   }
-  // The control plane is never dialed without a pause, whatever fails and connects.
+  // The control plane is never dialed without a backoff, whatever fails and connects.
   const now = world.clock.now();
   const lately = world.dials.filter((at) => at > now - 5_000).length;
   if (lately > 16 + 8 * 25) wrong.push(`${lately} dials in 5 s`);

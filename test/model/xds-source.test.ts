@@ -1,4 +1,4 @@
-/** A source of configuration over xDS under a virtual clock: connection, readiness, paused deletions. */
+/** A source of configuration over xDS in virtual time: connection, readiness, delayed deletions. */
 import { expect, it } from 'vitest';
 import { fromCallback, fromPromise } from 'xstate';
 import {

@@ -43,7 +43,7 @@ export function startRealEnvoy(
   return startEnvoyWith(bootstrap(ads, node, options), options.binary, options.flags);
 }
 
-/** @param bootstrap without admin interface, which gets a port of its own */
+/** @param bootstrap bootstrap without an admin interface, which gets a separate port */
 export async function startEnvoyWith(
   bootstrap: object,
   binary = envoyBinary(),
@@ -110,7 +110,7 @@ function bootstrap(
       lds_config: source,
     },
     static_resources: {
-      // `sds-grpc` stands in for the agent, which serves the workload's certificates.
+      // `sds-grpc` replaces the agent, which serves the workload's certificates.
       clusters: ['ads', 'sds-grpc'].map((name) => grpcCluster(name, ads)),
     },
   };

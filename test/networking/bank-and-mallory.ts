@@ -1,6 +1,6 @@
 /**
- * Two tenants: `bank` serves HTTP behind a JWT check. `mallory` has all rights in its own namespace, but none
- * elsewhere, and creates objects with the addresses of bank's workloads.
+ * Two tenants: `bank` serves HTTP behind a JWT check. `mallory` has all permissions in its own namespace, but none elsewhere, and creates objects
+ * with the addresses of bank's workloads.
  */
 import { type GivenMesh, givenMesh, givenProxy } from '../fixtures/given-mesh.ts';
 

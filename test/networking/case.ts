@@ -27,7 +27,7 @@ export interface GoldenCase {
   readonly proxy: Proxy;
   readonly shape: ProxyShape;
   readonly push: PushContext;
-  /** Sections in the golden file. All others are generated too. */
+  /** Sections in the golden file. All others are generated, too. */
   readonly show: readonly Section[];
 }
 

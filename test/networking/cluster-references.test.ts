@@ -24,7 +24,7 @@ function namedIn(json: JsonValue, inWeighted = false): string[] {
   });
 }
 
-describe('clusters that a listener, route or extension refers to', () => {
+describe('clusters to which a listener, route or extension refers', () => {
   test.each(caseNames())('are found in the case %s', (name) => {
     const { clusters, listeners, routes, extensions } = generate(readCase(name));
     const candidates = [...new Set(clusters.map((cluster) => cluster.name))];
@@ -38,7 +38,7 @@ describe('clusters that a listener, route or extension refers to', () => {
   });
 });
 
-test('are found in all types of resources', () => {
+test('cluster references are found in all types of resources', () => {
   const named = (resources: readonly EnvoyResource[]): number =>
     resources.flatMap((one) => namedIn(asJson(one))).length;
   const cases = caseNames().map((name) => generate(readCase(name)));

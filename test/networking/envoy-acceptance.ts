@@ -56,7 +56,7 @@ export async function acceptanceOf(
   const envoy = await startRealEnvoy(ads.port, golden.proxy, binary === undefined ? {} : { binary });
   try {
     const state = await settled(envoy, ads);
-    // Two additional static clusters are those of the stand-ins.
+    // The two additional static clusters are those of the fake servers.
     const expected = { listeners: resources.listeners.length, clusters: resources.clusters.length + 2 };
     return { refusals: ads.refusals, ...state, expected, complaints: complaints(envoy.log()) };
   } finally {

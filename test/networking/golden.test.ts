@@ -14,7 +14,7 @@ describe('generated resources of golden cases', () => {
     expect(actual).toBe(readFileSync(file, 'utf8'));
   });
 
-  it('have no golden output without an input', () => {
+  it('no golden output lacks its input', () => {
     const expected = new Set(caseNames().map((name) => `${name}.out.json`));
     const stale = readdirSync(caseDirectory).filter((file) => file.endsWith('.out.json') && !expected.has(file));
     if (update) for (const file of stale) rmSync(join(caseDirectory, file));

@@ -29,12 +29,12 @@ describe.each(Object.entries(victims))('the proxy of %s', (_, victim) => {
     expect(sentTo(bankProxy, victim, '')).toContain('envoy.filters.http.jwt_authn');
   });
 
-  it.each(Object.entries(attacks))('receives the same bytes when another namespace creates %s', (_, attack) => {
+  it.each(Object.entries(attacks))('receives the same bytes if another namespace creates %s', (_, attack) => {
     expect(sentTo(bankProxy, victim, attack)).toBe(sentTo(bankProxy, victim, ''));
   });
 });
 
-describe('a port that the proxy of a Sidecar object binds', () => {
+describe('a port that a Sidecar object binds', () => {
   const sidecar = (bind: string): string => `
 apiVersion: networking.istio.io/v1
 kind: Sidecar
@@ -71,7 +71,7 @@ spec:
     ['its IPv6 address in another notation', 'fd00::1', 'TCP', 'fd00:0:0::1'],
     ['the wildcard address', '0.0.0.0', 'HTTP', '10.7.7.7'],
   ])(
-    'keeps its listener when another namespace exports a service on the same port at %s',
+    'keeps its listener if another namespace exports a service on the same port at %s',
     (_, bind, protocol, address) => {
       const expected = listenerAt(`${bind}_9080`, [pod + sidecar(bind), '']);
       expect(JSON.stringify(expected)).toContain('envoy.filters.http.jwt_authn');
@@ -86,7 +86,7 @@ describe('a gateway', () => {
     for (const name of ['0.0.0.0_8080', '0.0.0.0_9000']) expect(text).toContain(`"name": "${name}"`);
   });
 
-  it.each(Object.entries(attacks))('receives the same bytes when another namespace creates %s', (_, attack) => {
+  it.each(Object.entries(attacks))('receives the same bytes if another namespace creates %s', (_, attack) => {
     expect(sentTo(gatewayProxy, pod, attack)).toBe(sentTo(gatewayProxy, pod, ''));
   });
 });
@@ -119,7 +119,7 @@ describe('an EndpointSlice', () => {
     'a Service with a selector and an EndpointSlice that names the pod',
   ] as const;
 
-  it.each(names)('does not give an identity of another namespace to %s', (name) => {
+  it.each(names)('does not assign an identity of another namespace to %s', (name) => {
     const { context: push, registry } = tenantsMesh(pod, attacks[name]);
     const endpoints = registry.endpoints.get('x.mallory.svc.cluster.local')?.get('mallory') ?? [];
     expect(endpoints.map(({ address }) => address)).toContain(bankAddress);
@@ -132,7 +132,7 @@ describe('an EndpointSlice', () => {
     expect(JSON.stringify(asJson(cluster!))).not.toContain('/ns/bank/');
   });
 
-  it('gives the identity of a pod in its own namespace, with and without a reference to the pod', () => {
+  it('assigns the identity of a pod in its own namespace, with or without a reference to the pod', () => {
     for (const ref of [
       '',
       ', targetRef: { kind: Pod, name: web-0, namespace: bank }',
@@ -146,7 +146,7 @@ describe('an EndpointSlice', () => {
     }
   });
 
-  it('gives the identity of its own pod when a pod in another namespace reports the address', () => {
+  it('assigns the identity of its own pod if a pod in another namespace reports the same address', () => {
     const attack = attacks['a pod that reports the address as its own'];
     const expected = pod.replace(/, targetRef: [^}]*}/, '');
     const endpoints = tenantsMesh(expected, attack).registry.endpoints.get('web.bank.svc.cluster.local')?.get('bank');

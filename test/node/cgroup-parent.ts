@@ -1,22 +1,22 @@
-/** The parent of the cgroups of a node's pods, in each hierarchy of this machine. */
+/** The parent of a node's pod cgroups, in each hierarchy of this machine. */
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { messageOf } from '../../src/runtime/errors.ts';
 import { isAlive } from '../harness/process-alive.ts';
 
 const root = '/sys/fs/cgroup';
-/** v2 in addition to v1. */
+/** Hierarchy of v2 if v1 exists, too. */
 const unified = join(root, 'unified');
 const prefix = 'cp-node-';
 /** Controllers that the kubelet requires in cgroup v2. */
 const controllers = '+cpu +cpuset +memory +pids';
 /**
- * By default a cgroup has the weight of one process: beside 50 processes all pods together got a fiftieth of the processors, probes timed
- * out, and requests failed because no endpoint was ready. A node has about 20 runnable processes.
+ * By default a cgroup has the weight of one process: next to 50 processes all pods together got a fiftieth of the processors, probes timed out, and
+ * requests failed because no endpoint was ready. A node has about 20 runnable processes.
  */
 const weights = { 'cpu.shares': '20480', 'cpu.weight': '2000' };
 
-/** @returns its name, with this process's ID; `removeAbandonedCgroups` finds it after this process was killed */
+/** @returns its name, which contains this process's ID, so that `removeAbandonedCgroups` finds it after this process was killed */
 export function createCgroupParent(): string {
   const name = `${prefix}${process.pid}-${crypto.randomUUID().slice(0, 6)}`;
   for (const hierarchy of hierarchies()) {
@@ -37,14 +37,14 @@ export function createCgroupParent(): string {
 }
 
 /**
- * Its processes must have exited.
+ * Removes the cgroup, whose processes must have exited.
  * @throws Error if a cgroup is not empty
  */
 export function removeCgroupParent(name: string): void {
   for (const folder of foldersOf(name)) removeTree(folder);
 }
 
-/** Removes the cgroups of test runs that were killed. */
+/** Removes cgroups of killed test runs. */
 export function removeAbandonedCgroups(): void {
   const names = new Set([...hierarchies(), unified].filter(existsSync).flatMap((folder) => readdirSync(folder)));
   for (const name of names) {
@@ -53,13 +53,13 @@ export function removeAbandonedCgroups(): void {
     try {
       removeCgroupParent(name);
     } catch (error) {
-      // Its processes may still be exiting; the next node tries again.
+      // The cgroup's processes may still be exiting; the next node tries again.
       console.error(`cgroup ${name} remains: ${messageOf(error)}`);
     }
   }
 }
 
-/** The hierarchy of cgroup v2, or all of v1. */
+/** Returns the hierarchy of cgroup v2, or all of v1. */
 function hierarchies(): string[] {
   if (existsSync(join(root, 'cgroup.controllers'))) return [root];
   return readdirSync(root)
@@ -68,7 +68,7 @@ function hierarchies(): string[] {
     .filter((folder) => existsSync(join(folder, 'cgroup.procs')));
 }
 
-/** runc also creates it in an unused hierarchy of v2. */
+/** Includes an unused hierarchy of v2, in which runc creates the cgroup, too. */
 function foldersOf(name: string): string[] {
   return [...hierarchies(), unified].map((hierarchy) => join(hierarchy, name));
 }

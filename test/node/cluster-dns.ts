@@ -12,12 +12,12 @@ import { applyManifests } from './workloads.ts';
 const readyPort = 8181;
 
 /**
- * A second domain with the names of all Services, which the mesh does not know: hosts outside of the mesh. The Service of such a host has the
- * annotation `networking.istio.io/exportTo: "~"`.
+ * A second domain with the names of all Services, unknown to the mesh: hosts outside of the mesh. Such a Service has the annotation
+ * `networking.istio.io/exportTo: "~"`.
  */
 export const outsideDomain = 'outside.example';
 
-/** Without a selector, because the server is a process of the node and not a pod. */
+/** The Service has no selector, because the server is a process of the node and not a pod. */
 const service = `
 apiVersion: v1
 kind: Service
@@ -34,7 +34,7 @@ ports: [{ name: dns, port: 53, protocol: UDP }, { name: dns-tcp, port: 53, proto
 endpoints: [{ addresses: [${network.node}] }]
 `;
 
-/** The server exits with the node. */
+/** Starts the server, which exits with the node. */
 export async function startClusterDns(
   node: RunningNode,
   report: (line: string) => void = (line) => console.error(line),

@@ -1,6 +1,6 @@
 /**
- * Runs in a node's network namespace. Connects each client of a Unix socket to the address in its first line (`10.96.0.1 443`), so that tests
- * outside the namespace reach pods and Services. Usage: node dialer.ts SOCKET
+ * Runs in a node's network namespace. Connects each client of a Unix socket to the address in the client's first line (`10.96.0.1 443`), so that
+ * tests outside the namespace reach pods and Services. Usage: node dialer.ts SOCKET
  */
 import { connect, createServer } from 'node:net';
 

@@ -47,7 +47,7 @@ it('the agent image runs with a read-only root as an unknown user, restarts Envo
   const { output } = await agent.exec('node', '-p', 'process.getuid() + " " + fs.readdirSync("/proc").length');
   expect(output).toMatch(new RegExp(`^${unknownUid} `));
   expect((await agent.exec('node', '-e', 'fs.writeFileSync("/tmp/file", "")')).output).toContain('EROFS');
-  // Programs with which users inspect a pod, and the page that docs/debugging-a-restart.md saves.
+  // Programs with which users inspect a pod, and the page saved by docs/debugging-a-restart.md.
   for (const command of [
     ['cat', '/etc/passwd'],
     ['find', '/etc/istio'],
@@ -87,7 +87,7 @@ it('the agent image reports its version without a volume, a network or /proc of 
 });
 
 // In a nightly run the base layers are built twice from packages, without a cache.
-it('two builds of the images give equal digests', async () => {
+it('two builds of the images have equal digests', async () => {
   const indexOf = async (name: string): Promise<string> => {
     const flags = sized({ short: ['--compression', 'none'], full: ['--cache', join(folder, `cache-${name}`)] });
     return readFileSync(join(await buildMeshImages(join(folder, name), flags), 'index.json'), 'utf8');

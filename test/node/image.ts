@@ -5,7 +5,7 @@ import { imageTimeS, OciLayout } from '../../deploy/image/oci-layout.ts';
 import type { NodeNamespaces } from './node-namespaces.ts';
 
 export interface ImageConfiguration {
-  /** With its tag: `localhost/pause:test`. */
+  /** Name with tag, such as `localhost/pause:test`. */
   readonly name: string;
   readonly entrypoint: readonly string[];
   /** `uid:gid`. */
@@ -15,7 +15,7 @@ export interface ImageConfiguration {
 export interface Image extends ImageConfiguration {
   /** Folder whose content is the only layer. */
   readonly root: string;
-  /** Further images of the same layer. */
+  /** Additional images of the same layer. */
   readonly otherImages?: readonly ImageConfiguration[];
 }
 
@@ -27,7 +27,7 @@ export interface ContainerRuntime {
 
 const path = '/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
-/** Builds an OCI layout and imports it. The layer is not compressed, which would take longer than copying it. */
+/** Builds an OCI layout and imports it. The layer is not compressed, because that would take longer than copying. */
 export async function importImage(image: Image, folder: string, runtime: ContainerRuntime): Promise<void> {
   const { root, otherImages = [] } = image;
   const layout = new OciLayout(join(folder, image.name.replaceAll(/\W/g, '-')), imageTimeS(), 'none');
@@ -46,7 +46,7 @@ export async function importImage(image: Image, folder: string, runtime: Contain
   }
 }
 
-/** Imports the images of an OCI layout with the names of its index. */
+/** Imports the images of an OCI layout under the names in its index. */
 export async function importLayout(layout: string, { namespaces, socket }: ContainerRuntime): Promise<void> {
   const script = 'tar -C "$1" -cf - . | ctr -a "$2" -n k8s.io images import -';
   await namespaces.run(['sh', '-c', script, 'sh', layout, socket]);

@@ -1,4 +1,4 @@
-/** The images of agent and control plane for tests on a node: those of `npm run image`, without compression. */
+/** The agent and control plane images for tests on a node: those of `npm run image`, without compression. */
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { execa } from 'execa';
@@ -18,7 +18,7 @@ export function layerCacheFolder(env: NodeJS.ProcessEnv = process.env): string {
 }
 
 /**
- * Runs the command that users run; it builds `dist/` first if sources are newer.
+ * Runs the same command as users; it builds `dist/` first if sources are newer.
  * @param output new folder
  * @returns the folder of the OCI layout
  */

@@ -88,7 +88,7 @@ function kubeletConfiguration(paths: NodePaths, cgroup: string): object {
     containerRuntimeEndpoint: `unix://${paths.containerdSocket}`,
     ...{ clusterDomain, clusterDNS: [network.dns], resolvConf: '' },
     healthzPort: 0,
-    // The disk of the test machine may be nearly full.
+    // The test machine's disk may be nearly full.
     evictionHard: { 'nodefs.available': '1%' },
     ...{ podLogsDir: join(paths.folder, 'pod-logs'), volumePluginDir: join(paths.folder, 'plugins') },
     ...{ syncFrequency: '10s', nodeStatusUpdateFrequency: '10s', registerNode: true },
@@ -127,7 +127,7 @@ function cniConfiguration(paths: NodePaths): object {
     ...{ type: 'host-local', dataDir: join(paths.folder, 'ipam') },
     ...{ ranges: subnets.map((subnet) => [{ subnet }]), routes: [{ dst: '0.0.0.0/0' }, { dst: '::/0' }] },
   };
-  // With hairpin mode a pod reaches itself through its Service.
+  // With hairpin mode a pod can reach itself through its Service.
   const bridge = { type: 'bridge', bridge: 'pods', isGateway: true, hairpinMode: true, ipam };
   return { cniVersion: '0.4.0', name: 'test', plugins: [bridge] };
 }

@@ -1,4 +1,4 @@
-/** Connections from this process to addresses in a node's network namespace. */
+/** Connects this process to addresses in a node's network namespace. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { connect, createServer, type Server, type Socket } from 'node:net';

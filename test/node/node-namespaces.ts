@@ -1,6 +1,6 @@
 /**
- * Network, mount and process namespaces of a node. When their first process exits, all other processes in them exit, and with these the
- * kernel removes mounts, interfaces and iptables rules. So a killed test run leaves nothing of a node.
+ * Network, mount and process namespaces of a node. When their first process exits, all other processes in them exit, and the kernel removes mounts,
+ * interfaces and iptables rules. So a killed test run leaves nothing behind.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -10,8 +10,8 @@ import { eventually } from '../harness/eventually.ts';
 import { endWithRunner } from '../harness/runner-watch.ts';
 
 /**
- * Hides folders of the machine that containerd, CNI plugins and kubelet write to regardless of their settings. The first process also reaps
- * orphaned processes, which a container runtime leaves.
+ * Hides folders of the machine that containerd, CNI plugins and kubelet write regardless of their settings. The first process also reaps processes
+ * orphaned by a container runtime.
  */
 const firstProcess = `set -e
 for folder in /run /var/log /var/lib; do mount -t tmpfs -o mode=755 tmpfs "$folder"; done

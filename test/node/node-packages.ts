@@ -9,7 +9,7 @@ const programs = [
   ...['iptables-restore', 'ip', 'nsenter', 'unshare', 'tar'],
   // To build the images.
   ...['strip', 'readelf', 'python3'],
-  // The client of the documented tasks.
+  // Client used by the documented tasks.
   'curl',
 ];
 

@@ -9,7 +9,7 @@ export interface NodeResponse {
   readonly body: string;
 }
 
-/** @param url of a pod or a Service, by its address */
+/** @param url URL with the address of a pod or a Service */
 export function get({ dialer }: RunningNode, url: string): Promise<NodeResponse> {
   const { hostname, port, pathname, search } = new URL(url);
   const host = hostname.replace(/^\[(.*)\]$/, '$1');

@@ -1,4 +1,4 @@
-/** The node of the tests runs a Deployment with the programs of Kubernetes, and leaves nothing behind. */
+/** The test node runs a Deployment with the programs of Kubernetes, and leaves nothing behind. */
 import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -51,7 +51,7 @@ async function importWebImage(): Promise<void> {
   await node.importImage({ name: webImage, root, entrypoint: ['/bin/busybox'], user: '1000:1000' });
 }
 
-it('the test node runs the pod of a Deployment, and its Service connects to it until the Deployment is deleted', async () => {
+it('the test node runs the pod of a Deployment, and the Service connects to it until the Deployment is deleted', async () => {
   const { cluster } = node;
   await importWebImage();
   await applyManifests(node, web);

@@ -1,4 +1,4 @@
-/** Kinds of Kubernetes objects that the tests of a node write, and how their status is read. */
+/** Kinds of Kubernetes objects that node tests write, and how to read their status. */
 import type { ApiResource } from '../../src/discovery/kubernetes/api-resource.ts';
 import type { KubernetesObject } from '../../src/discovery/kubernetes/api-server.ts';
 
@@ -16,7 +16,7 @@ function pluralOf(kind: string): string {
   return /(s|x|ch)$/.test(name) ? `${name}es` : `${name}s`;
 }
 
-/** Kinds without a namespace, in addition to those whose name begins with `Cluster`. */
+/** Kinds without a namespace, except those whose name begins with `Cluster`. */
 const clusterKinds = [
   ...['Namespace', 'Node', 'CustomResourceDefinition'],
   ...['MutatingWebhookConfiguration', 'ValidatingWebhookConfiguration'],

@@ -1,11 +1,11 @@
-/** Containers of an image under runc: the settings of a restricted pod, without a cluster. */
+/** Containers of an image under runc, with the settings of a restricted pod but without a cluster. */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { execa } from 'execa';
 import { type Exit, Program } from '../harness/program.ts';
 
-/** Has no entry in the image's `/etc/passwd`. */
+/** This user has no entry in the image's `/etc/passwd`. */
 export const unknownUid = 4711;
 
 interface Descriptor {
@@ -41,7 +41,7 @@ export interface ContainerSettings {
   readonly files?: Readonly<Record<string, string>>;
 }
 
-/** A container with a read-only root, no capability, an unknown uid and its own network, in which only loopback exists. */
+/** A container with a read-only root, no capabilities, an unknown UID and its own network, which has only loopback. */
 export class RuncContainer {
   readonly program: Program;
   readonly #id: string;
@@ -53,7 +53,7 @@ export class RuncContainer {
     this.#state = state;
   }
 
-  /** @param folder gets the bundle; `root` is mounted read-only */
+  /** @param folder folder for the bundle; `root` is mounted read-only */
   static start(folder: string, root: string, { args, env = {}, files = {} }: ContainerSettings): RuncContainer {
     const id = `cp-${process.pid}-${crypto.randomUUID().slice(0, 6)}`;
     const [bundle, volume, state] = [join(folder, id), join(folder, `${id}-volume`), join(folder, 'runc')];
@@ -71,7 +71,7 @@ export class RuncContainer {
     await execa('runc', ['--root', this.#state, 'kill', this.#id, signal]);
   }
 
-  /** @returns exit code and output of a command in the container */
+  /** Runs a command in the container. @returns its exit code and output */
   async exec(...command: string[]): Promise<{ code: number | undefined; output: string }> {
     const { exitCode, all = '' } = await execa('runc', ['--root', this.#state, 'exec', this.#id, ...command], {
       ...{ all: true, reject: false },
@@ -79,7 +79,7 @@ export class RuncContainer {
     return { code: exitCode, output: all };
   }
 
-  /** @returns its exit and how long it took */
+  /** Stops the container. @returns its exit and how long it took */
   async stop(): Promise<Exit & { readonly ms: number }> {
     const began = performance.now();
     await this.signal('SIGTERM');
@@ -87,7 +87,7 @@ export class RuncContainer {
     return { ...exit, ms: performance.now() - began };
   }
 
-  /** Does nothing after it exited. */
+  /** Kills the container; does nothing if it has exited. */
   async end(): Promise<void> {
     await execa('runc', ['--root', this.#state, 'delete', '--force', this.#id], { reject: false });
     await this.program.exited;

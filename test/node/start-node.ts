@@ -40,7 +40,7 @@ export interface RunningNode {
 }
 
 const folderPrefix = 'cp-node-';
-/** Limit in milliseconds for a slow machine that runs ten other programs. */
+/** Maximum time in milliseconds until the node is ready, on a slow machine that runs ten other programs. */
 const readyLimitMs = 300_000;
 const maxLastLines = 15;
 const never = new AbortController().signal;
@@ -127,7 +127,7 @@ export async function startNode(report: (line: string) => void = (line) => conso
   }
 }
 
-/** A kernel removes the members of a cgroup shortly after they exited. */
+/** A kernel removes a cgroup's members shortly after they exited. */
 function isRemoved(cgroup: string): boolean {
   removeCgroupParent(cgroup);
   return true;
@@ -136,7 +136,7 @@ function isRemoved(cgroup: string): boolean {
 async function configureNetwork(namespaces: NodeNamespaces): Promise<void> {
   const commands = [
     'link set lo up',
-    // The other end of the pair stays unused: the node only needs an address that is not loopback, and a default route.
+    // The other end of the pair is unused: the node only needs an address other than loopback, and a default route.
     'link add node0 type veth peer name unused0',
     `addr add ${network.node}/24 dev node0`,
     `addr add ${network.nodeV6}/64 dev node0 nodad`,
@@ -189,7 +189,7 @@ function proxyFlags({ kubeconfig }: NodePaths): string[] {
   return [
     ...[`--kubeconfig=${kubeconfig}`, `--hostname-override=${nodeName}`, '--proxy-mode=iptables'],
     `--cluster-cidr=${network.pods},${network.podsV6}`,
-    // These are settings of the whole machine.
+    // These settings affect the machine, not only the node.
     ...['--conntrack-max-per-core=0', '--conntrack-tcp-timeout-established=0', '--conntrack-tcp-timeout-close-wait=0'],
   ];
 }
@@ -202,7 +202,7 @@ function kubeletFlags(paths: NodePaths): string[] {
   ];
 }
 
-/** Its only process sleeps; containerd ends it with SIGKILL. */
+/** An image whose only process sleeps; containerd ends it with SIGKILL. */
 function pause(folder: string): Image {
   const root = join(folder, 'pause');
   mkdirSync(root);
@@ -215,7 +215,7 @@ async function isNodeReady(cluster: Cluster): Promise<boolean> {
   return hasCondition(node, 'Ready');
 }
 
-/** Removes folders of test runs that were killed. */
+/** Removes folders of killed test runs. */
 function removeAbandonedFolders(): void {
   for (const name of readdirSync(tmpdir())) {
     const owner = Number(new RegExp(`^${folderPrefix}(\\d+)-`).exec(name)?.[1]);

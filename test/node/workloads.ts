@@ -1,4 +1,4 @@
-/** Objects of a test on a node: applied from manifests, and read until they are as expected. */
+/** Objects of a node test: applied from manifests, and read until they have the expected state. */
 import { parseAllDocuments } from 'yaml';
 import type { KubernetesObject } from '../../src/discovery/kubernetes/api-server.ts';
 import type { ObjectToWrite } from '../cluster/cluster.ts';
@@ -7,14 +7,14 @@ import { hasCondition, resourceOfObject, resources } from './resources.ts';
 import type { RunningNode } from './start-node.ts';
 
 const never = new AbortController().signal;
-/** Limit in milliseconds for a mesh with ten pods on two processors that run ten other programs. */
+/** Maximum time in milliseconds for a mesh with ten pods on two processors that run ten other programs. */
 const readyLimitMs = 300_000;
 
 export function objectsIn(manifests: string): KubernetesObject[] {
   return parseAllDocuments(manifests).flatMap((document) => (document.toJS() as KubernetesObject | null) ?? []);
 }
 
-/** Applies the objects of a YAML stream; the default namespace is that of the tests. */
+/** Applies the objects of a YAML stream, by default in the tests' namespace. */
 export async function applyManifests(
   { cluster }: RunningNode,
   manifests: string,
@@ -26,7 +26,7 @@ export async function applyManifests(
   }
 }
 
-/** Pods with the label `app`, by default in the namespace of the tests. */
+/** Lists pods with the label `app`, by default in the tests' namespace. */
 export async function podsOf({ cluster }: RunningNode, app: string, namespace = cluster.namespace) {
   const query = { labelSelector: `app=${app}` };
   // Not `list`, which keeps only the fields that the control plane reads.
@@ -34,10 +34,7 @@ export async function podsOf({ cluster }: RunningNode, app: string, namespace = 
   return (pods as unknown as { items: readonly KubernetesObject[] }).items;
 }
 
-/**
- * Waits until all pods of an application are ready.
- * @returns them; fails with the state of each pod
- */
+/** Waits until all pods of an application are ready, and returns them; fails with the state of each pod. */
 export async function readyPods(node: RunningNode, app: string, count = 1, namespace?: string) {
   let pods: readonly KubernetesObject[] = [];
   try {

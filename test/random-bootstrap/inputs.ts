@@ -87,7 +87,7 @@ const anyValue = fc.oneof(
   fc.array(hostileText, { maxLength: 3 }),
 );
 
-/** Mostly valid values. */
+/** Draws mostly valid values. */
 function mostly(meant: fc.Arbitrary<unknown>, other: fc.Arbitrary<unknown> = hostileText): fc.Arbitrary<unknown> {
   return fc.oneof(
     { weight: 400, arbitrary: meant },
@@ -194,7 +194,7 @@ const yamlOf = (value: fc.Arbitrary<unknown>): fc.Arbitrary<string> =>
     },
   );
 
-/** As the downward API writes them. */
+/** Text in the form that the downward API writes. */
 const downward = (keys: fc.Arbitrary<string>, values: fc.Arbitrary<unknown>): fc.Arbitrary<string> =>
   fc
     .array(fc.tuple(keys, values), { maxLength: 4 })

@@ -38,7 +38,7 @@ export class Draw {
     return Array.from({ length: this.int(from, to) }, (_, index) => make(index));
   }
 
-  /** Different elements. */
+  /** Returns different elements. */
   some<Item>(items: readonly Item[], from: number, to: number): Item[] {
     const left = [...items];
     const count = Math.min(this.int(from, to), left.length);

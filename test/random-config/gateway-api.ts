@@ -1,4 +1,4 @@
-/** Random objects of Kubernetes' Gateway API, with their backend Services. */
+/** Random objects of the Kubernetes Gateway API, with their backend Services. */
 
 import type { Draw } from './draw.ts';
 import type { WrittenObject } from './values.ts';
@@ -11,7 +11,7 @@ const services = ['web', 'api'] as const;
 const hostnames = ['cart.shop.test', '*.shop.test', 'a.b.shop.test', 'x.test', 'localhost'] as const;
 const paths = ['/', '/a', '/a/', '/a/b', '/A', '/a%20b', '/a.b', '/(x)', '/a+b', '/$&'] as const;
 
-/** Empty for most meshes. Otherwise a Gateway, routes attached to it and to Services, and grants. */
+/** Returns nothing for most meshes, otherwise a Gateway, routes attached to it and to Services, and grants. */
 export function gatewayApi(world: MeshVocabulary): readonly WrittenObject[] {
   const { draw } = world;
   if (!draw.chance(0.4)) return [];

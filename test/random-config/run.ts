@@ -27,7 +27,7 @@ export interface RandomRunResult {
   readonly accepted: number;
   /** Invalid objects that were rejected. */
   readonly refused: number;
-  /** Valid and total number of drawn objects. */
+  /** Valid and total number of generated objects. */
   readonly objects: { readonly valid: number; readonly drawn: number };
   readonly findings: readonly string[];
 }
@@ -151,7 +151,7 @@ class RandomRun implements RandomRunResult {
     return JSON.stringify(same?.spec);
   }
 
-  /** Removes objects as long as the rest is still rejected. */
+  /** Removes objects while the rest is still rejected. */
   async #smallest(objects: readonly WrittenObject[]): Promise<readonly WrittenObject[]> {
     let left = objects;
     for (const object of objects) {

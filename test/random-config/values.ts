@@ -132,7 +132,7 @@ export function destination({ draw, servicePorts }: MeshVocabulary): object {
   };
 }
 
-/** With weights if there are several. */
+/** Destinations with weights if there are several. */
 export function destinations(world: MeshVocabulary): object[] {
   const { draw } = world;
   const count = draw.pick([1, 1, 2, 3]);

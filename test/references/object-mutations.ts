@@ -380,7 +380,7 @@ export const objectMutations: readonly Mutation[] = [
         if (objects.length === 0) return undefined;
         const object = draw.pick(objects);
         const places = fieldsOf(object.spec as object);
-        // An unknown field of the Gateway API is ignored. Without these fields, an object may refer to another one.
+        // The Gateway API ignores unknown fields. Without these fields, an object may refer to another one.
         const path = draw.pick(places.filter((one) => !/\b(?:namespace|allowedRoutes)\b/.test(text(one))));
         const changed = renamedAt(object, ['spec', ...path], draw);
         const at = text(['spec', ...path.slice(0, -1), changed.name]);

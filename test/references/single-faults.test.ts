@@ -1,7 +1,4 @@
-/**
- * A mesh without faults has no reports, and one with a single fault has exactly its report, both in `validate` and in
- * push_status.
- */
+/** A mesh without faults has no reports, and a mesh with a single fault has exactly its report, both in `validate` and in push_status. */
 import { describe, expect, it } from 'vitest';
 import { sized } from '../harness/size-of-run.ts';
 import { Draw } from '../random-config/draw.ts';
@@ -38,17 +35,17 @@ async function validatedWithout({ mesh, expected, rejected, meshSettings }: Muta
   );
 }
 
-describe('validate and push_status report nothing for a mesh with valid references', () => {
-  it.each(seeds)('no report for the mesh of seed %i', async (seed) => {
+describe('validate and push_status for a mesh with valid references', () => {
+  it.each(seeds)('report nothing for the mesh of seed %i', async (seed) => {
     const mesh = meshOf(seed);
     expect(await validated(mesh)).toEqual([]);
     if (hasPods(seed)) expect(served(mesh)).toEqual([]);
   });
 });
 
-describe('validate and push_status report exactly the single fault, at its object and field', () => {
+describe('validate and push_status for a mesh with a single fault', () => {
   it.each(mutations.map((mutation) => [mutation.name, mutation] as const))(
-    'exactly one report if %s',
+    'report exactly one fault, at its object and field, if %s',
     async (_, { apply, only }) => {
       let applied = 0;
       for (const seed of seeds) {

@@ -227,7 +227,7 @@ describe('a PeerAuthentication that is rejected at the first read', () => {
     expect(strict(await read({ 'a.yaml': text }))).toEqual(expected);
   });
 
-  it('a PeerAuthentication keeps the modes that are readable', async () => {
+  it('a PeerAuthentication keeps its readable modes', async () => {
     const portLevelMtls = { '80': { mode: 'DISABLE' }, '81': { mode: 'strict' }, '82': null };
     const context = await read({ 'a.yaml': peers({ ...cart, mtls: { mode: 'PERMISSIVE' }, portLevelMtls }) });
     expect(peerModes(policiesOf(context, 'shop/cart').peerAuthentications)).toEqual({
@@ -257,7 +257,7 @@ describe('a RequestAuthentication that is rejected at the first read', () => {
     expect(tokenless(await read({ 'a.yaml': text }))).toEqual(expected);
   });
 
-  it('a RequestAuthentication reads tokens at the configured locations, and at the default ones if those are unreadable', async () => {
+  it('a RequestAuthentication reads tokens at the configured locations, or at the default ones if they are unreadable', async () => {
     const usual = [{ name: 'Authorization', prefix: 'Bearer ' }];
     expect(await rulesOf({ jwtRules: [{ ...rule, fromHeaders: [{ name: 'x-token' }] }] })).toMatchObject([
       { issuer: 'https://id.test', fromHeaders: [{ name: 'x-token' }], fromParams: [], fromCookies: [] },
@@ -290,7 +290,7 @@ describe('an object with TLS settings that is rejected at the first read', () =>
     expect(closed(await read({ 'a.yaml': sidecar({}) }))).toEqual([]);
   });
 
-  it('a Sidecar of the root namespace closes the workloads that it applies to, except those with their own Sidecar', async () => {
+  it('a Sidecar of the root namespace closes the workloads to which it applies, except those with their own Sidecar', async () => {
     const tls = { ingress: [{ port: { number: 0 }, tls: { mode: 'MUTUAL' } }] };
     const sidecar = (metadata: object, spec: object = { egress: [{ hosts: ['./*'] }] }): string =>
       object('Sidecar', spec, metadata, 'networking');
@@ -356,7 +356,7 @@ describe('an object with TLS settings that is rejected at the first read', () =>
     ['a misspelt field', { ingress: [{ port: { number: 80 }, tsl: { mode: 'MUTUAL' } }] }],
     ['a misspelt list', { ingres: [{ port: { number: 80 }, tls: { mode: 'MUTUAL' } }] }],
     ['a misspelt list, and a field in the wrong case', { ingresses: { TLS: null } }],
-  ])('a Sidecar whose TLS is misspelt closes its workloads: %s', async (_, spec) => {
+  ])('a Sidecar whose TLS settings are misspelled closes its workloads: %s', async (_, spec) => {
     expect(closed(await read({ 'a.yaml': object('Sidecar', spec, {}, 'networking') }))).toEqual(ofShop);
   });
 
@@ -428,14 +428,14 @@ describe('an object with TLS settings that is rejected at the first read', () =>
     ['it has no TLS', { trafficPolicy: { connectionPool: 5 } }, undefined],
     ['it disables TLS in a misspelt field', { trafficPolicyy: { tls: { mode: 'DISABLE' } } }, undefined],
     ['it disables TLS', { trafficPolicy: { tls: { mode: 'DISABLE' }, connectionPool: 5 } }, undefined],
-  ])('a DestinationRule permits no plaintext: %s', async (_, spec, expected) => {
+  ])('a DestinationRule allows no plaintext: %s', async (_, spec, expected) => {
     expect(await policyOf(spec)).toEqual(
       expected === undefined ? undefined : { host: 'db.test', ...(expected as object) },
     );
   });
 });
 
-it('a DestinationRule without a readable namespace secures connections from everywhere', async () => {
+it('a DestinationRule whose namespace is unreadable secures connections from all namespaces', async () => {
   const host = 'db.test';
   const entry = {
     ...{ hosts: [host], location: 'MESH_EXTERNAL', resolution: 'DNS' },
@@ -521,7 +521,7 @@ describe('a BackendTLSPolicy that is rejected at the first read', () => {
     expect(refusedPorts(await read({ 'a.yaml': text }))).toEqual(expected);
   });
 
-  it('a BackendTLSPolicy yields to an earlier policy for the target, and to any policy for the target if its own targets are unreadable', async () => {
+  it('a BackendTLSPolicy yields to an earlier policy for the target, or to any policy for the target if its own targets are unreadable', async () => {
     const aged = (spec: unknown, name: string, year: number): string =>
       policy(spec, { name, creationTimestamp: `${year}-01-01T00:00:00Z` });
     const newer = aged({ targetRefs: [service] }, 'second', 2021);
@@ -594,7 +594,7 @@ describe('a closed workload', () => {
     },
   );
 
-  it('a closed workload stays closed when the later file changes, and opens when the rejected one is removed', async () => {
+  it('a closed workload stays closed when the later file changes, and opens when the rejected file is removed', async () => {
     expect(closed(await read({ 'a.yaml': bad, 'b.yaml': good }))).toEqual(['shop/cart']);
     expect(closed(await read({ 'b.yaml': good.replace('app: cart', 'app: web') }))).toEqual(['shop/cart']);
     expect(closed(await read({ 'a.yaml': undefined }))).toEqual([]);
@@ -641,14 +641,14 @@ describe('a closed workload', () => {
     expect(effectIn(standIn!, 'mesh-root')).toBe('every request to the workloads of namespace istio-system is denied');
   });
 
-  it('the closed workloads follow the root namespace of the mesh configuration', async () => {
+  it('the closed workloads change with the root namespace of the mesh configuration', async () => {
     const configs = new MeshConfigs({ mesh: () => ({ ...defaultMeshConfig, rootNamespace: 'shop' }), domain: 'x' });
     writeFileSync(join(root, 'a.yaml'), object('AuthorizationPolicy', wrong));
     const reading = await configs.read([root]);
     expect(reading.problems[0]?.closed).toBe('every request to the workloads of the whole mesh is denied');
   });
 
-  it('a closed workload is always in the namespace of the object, whatever the object contains', async () => {
+  it("a closed workload is always in the namespace of the object, regardless of the object's content", async () => {
     const hostile = [
       { ...wrong, selector: { matchLabels: {} }, namespace: 'bank' },
       { ...wrong, targetRefs: [{ group: 'gateway.networking.k8s.io', kind: 'Gateway', name: 'g', namespace: 'bank' }] },

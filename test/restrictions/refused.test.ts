@@ -27,7 +27,7 @@ function problemsOf(
   return { valid: configs.length > 0, errors: texts('error'), warnings: texts('warning') };
 }
 
-it.each(table)('$kind $field: the form "$written" has the effect in the table', (row) => {
+it.each(table)('$kind $field: the form "$written" has the effect listed in the table', (row) => {
   const { valid, errors, warnings } = problemsOf(row);
   if ('refused' in row.outcome) {
     expect(errors.join('\n')).toContain(row.outcome.refused);

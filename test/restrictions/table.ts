@@ -1,6 +1,6 @@
 /**
- * Fields that restrict access, with the effect of each unusual form. None may allow more than intended: it is rejected
- * (and `validate` reports it), or it matches no client, or every client on purpose.
+ * Fields that restrict access, with the effect of each unusual form. None may allow more than intended: it is rejected (and `validate` reports it),
+ * or it deliberately matches no client or every client.
  */
 
 /** A request to the gateway or the sidecar that the object selects. */
@@ -436,7 +436,7 @@ const peerRows: readonly RestrictionRow[] = [
 
 export const table: readonly RestrictionRow[] = [...listRows, ...policyRows, ...tokenRows, ...peerRows];
 
-/** A field of another kind that is `null`, where an empty value would accept, allow or trust more. All are rejected. */
+/** A `null` field of another kind, where an empty value would accept, allow or trust more. All are rejected. */
 export interface NullRow {
   readonly kind: string;
   readonly apiVersion: string;

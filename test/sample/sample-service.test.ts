@@ -16,7 +16,7 @@ test('the sample service returns its version in a header and in the body', async
   expect(await response.text()).toBe('hello from v1\n');
 });
 
-test('a streamed response lasts for the requested time and ends with a marker', async () => {
+test('a streamed response lasts the requested time and ends with a marker', async () => {
   const startedAt = performance.now();
   const body = await (await fetch(`${await sample()}/stream?seconds=1`)).text();
   expect(performance.now() - startedAt).toBeGreaterThanOrEqual(990);

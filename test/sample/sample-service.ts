@@ -6,7 +6,7 @@ import { type AddressInfo, createServer, type Socket } from 'node:net';
 export interface SampleServiceOptions {
   /** Version in header `x-version` and in the body. */
   readonly version: string;
-  /** 0 selects a free port. */
+  /** Port; 0 selects a free one. */
   readonly port?: number;
   readonly host?: string;
 }

@@ -1,5 +1,5 @@
 /**
- * A {@link Fleet} in a separate process, so that work of the benchmark is not measured. The parent sends {@link FleetOrder}s over Node's IPC channel;
+ * A {@link Fleet} in a separate process, so that the benchmark's work is not measured. The parent sends {@link FleetOrder}s over Node's IPC channel;
  * the child ({@link file://./fleet-child.ts}) responds to each with a {@link FleetResponse} in the same order. The child exits with its parent.
  */
 import { type ChildProcess, fork } from 'node:child_process';

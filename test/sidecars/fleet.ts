@@ -1,4 +1,4 @@
-/** Many sidecars, and the time until all of them have received something. Times are those of {@link nowMs}. */
+/** Many sidecars, and the time until all of them have received a response. Times are those of {@link nowMs}. */
 import type { ClientTls } from './http2-stream.ts';
 import { encodeNode, loopbackOf, type SidecarIdentity } from './node.ts';
 import { ResourceBatches } from './resource-batches.ts';
@@ -13,11 +13,11 @@ export interface FleetPlan extends Pick<SidecarOptions, 'resumes' | 'dialMs'> {
   readonly port: number;
   readonly protocol: XdsProtocol;
   readonly sidecars: number;
-  /** Number of namespaces `ns-0`, `ns-1`, …; with 1 or by default, all sidecars are in `default`. */
+  /** Number of namespaces `ns-0`, `ns-1`, …; if 1 or absent, all sidecars are in `default`. */
   readonly namespaces?: number;
-  /** Istio versions that they report, assigned in turn by namespace; by default all report the same. */
+  /** Istio versions that they report, assigned in turn by namespace; default: all report the same. */
   readonly versions?: readonly string[];
-  /** Namespace of gateways; the sidecars are gateways then. */
+  /** Namespace of gateways; if set, the sidecars are gateways. */
   readonly gatewaysOf?: string;
   /** First number; concurrent fleets have different numbers. Default 0. */
   readonly firstNumber?: number;
@@ -25,7 +25,7 @@ export interface FleetPlan extends Pick<SidecarOptions, 'resumes' | 'dialMs'> {
   readonly hasOwnAddresses?: boolean;
   /** Default: plaintext. */
   readonly tls?: ClientTls;
-  /** Whether a sidecar that loses its stream reconnects as Envoy does; otherwise that is a failure. */
+  /** Whether a sidecar that loses its stream reconnects like Envoy; otherwise that is a failure. */
   readonly reconnects?: boolean;
   /** Back-off between reconnections; default: that of Envoy. */
   readonly backOffMs?: { readonly first: number; readonly max: number };
@@ -253,7 +253,7 @@ export class Fleet {
     reasons?.set(reason, (reasons.get(reason) ?? 0) + 1);
   }
 
-  /** Retries at once if no server listens, or later at random times if the server is overloaded. */
+  /** Retries immediately if no server listens, or later at random times if the server is overloaded. */
   #retryAfterMs(reason: string): number {
     return reason.includes('ECONNREFUSED')
       ? retryDelayMs.least

@@ -48,7 +48,7 @@ test('messages larger than windows and frames are transferred in both directions
   expect(stream.messageBytes).toBe(sent.reduce((sum, { length }) => sum + length + 5, 0));
 });
 
-test('a client that reads receives more than its window', async () => {
+test('a client that reads continuously receives more than its window', async () => {
   const message = Buffer.concat([Buffer.from([0, 0, 0x10, 0, 0]), Buffer.alloc(1024 * 1024, 'x')]);
   const port = await serve((stream) => {
     stream.respond({ ':status': 200 });
@@ -93,7 +93,7 @@ test('a paused stream receives nothing until it resumes', async () => {
   await eventually('the second came', () => messages.length === 2);
 });
 
-test('an end by the server is reported once with its reason', async () => {
+test('the end of a stream by the server is reported once with its reason', async () => {
   const { ends } = open(await serve((stream) => stream.close(8)));
   await eventually('it ended', () => ends.length > 0);
   expect(ends).toEqual(['the server reset the stream: HTTP/2 error 8']);

@@ -99,7 +99,7 @@ export class GrpcStream {
     this.#socket.resume();
   }
 
-  /** Resets the connection, as for a process that crashes. */
+  /** Resets the connection, like a process that crashes. */
   close(): void {
     this.#end('closed by the client');
   }

@@ -21,7 +21,7 @@ export const addressOf = (number: number): string =>
 /** Loopback address of a sidecar by its number, for servers that distinguish hosts. */
 export const loopbackOf = (number: number): string => addressOf(number).replace(/^10\./, '127.');
 
-/** An encoded Node as an istio-proxy of 1.28 sends it. */
+/** Encodes a Node like an istio-proxy of 1.28. */
 export function encodeNode({
   number,
   namespace = 'default',

@@ -25,12 +25,12 @@ describe('the fields of a message', () => {
     expect(textOf(new ProtobufFields(message), 4)).toBe('x');
   });
 
-  test('a long string field has a length of several bytes', () => {
+  test('can be strings whose length takes several bytes', () => {
     const text = 'x'.repeat(70_000);
     expect(textOf(new ProtobufFields(textField(5, text)), 5)).toBe(text);
   });
 
-  test('a field that exceeds its message is rejected', () => {
+  test('are rejected if they exceed their message', () => {
     const cut = textField(1, 'a name').subarray(0, 4);
     expect(() => new ProtobufFields(cut).next()).toThrow('field 1 ends behind its message');
   });

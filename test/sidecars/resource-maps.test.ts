@@ -31,7 +31,7 @@ describe('the resource map of a proxy', () => {
     expect(had.get('b')?.digest).toBe('1');
   });
 
-  test('stays the same object if it contains all resources of a response', () => {
+  test('stays the same object if it already contains all resources of a response', () => {
     expect(withBatch(had, mapOf(facts('a', '1')))).toBe(had);
     expect(areEqual(had, mapOf(facts('b', '1'), facts('a', '1')))).toBe(true);
     expect(areEqual(had, mapOf(facts('b', '2'), facts('a', '1')))).toBe(false);
@@ -45,7 +45,7 @@ describe('the resource map of a proxy', () => {
   });
 });
 
-test('a proxy subscribes to the names that its clusters refer to, and unsubscribes from others', () => {
+test('a proxy subscribes to the names to which its clusters refer, and unsubscribes from others', () => {
   const previous = namesIn(mapOf(facts('a', '1', ['ea']), facts('b', '1', ['eb']), facts('c', '1')));
   const after = namesIn(mapOf(facts('a', '1', ['ea']), facts('d', '1', ['ed', 'ea'])));
   expect(previous.sorted).toEqual(['ea', 'eb']);

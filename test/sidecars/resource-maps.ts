@@ -33,7 +33,7 @@ function memoize<A extends object, B extends object, Result>(compute: (a: A, b: 
   };
 }
 
-/** The map with the resources of a response; the same map if it contains all of them already. */
+/** The map with the resources of a response; the same map if it already contains all of them. */
 export const withBatch = memoize((map: ResourceMap, batch: ResourceBatch): ResourceMap => {
   const news = [...batch.values()].filter((facts) => !isSame(map.get(facts.name), facts));
   return news.length === 0 ? map : new Map([...map, ...news.map((facts) => [facts.name, facts] as const)]);

@@ -41,7 +41,7 @@ const sotw = (...clusters: ReturnType<typeof edsCluster>[]): Buffer =>
   );
 
 describe('a response', () => {
-  test('of the state of the world is parsed', () => {
+  test('is parsed in the state of the world protocol', () => {
     const { version, nonce, typeUrl, removed, resources } = readResponse(sotw(edsCluster('a'), staticCluster), false);
     expect({ version, nonce, typeUrl, removed }).toEqual({
       version: 'v1',
@@ -56,7 +56,7 @@ describe('a response', () => {
     ]);
   });
 
-  test('of the delta protocol is parsed with removed names', () => {
+  test('is parsed in the delta protocol with removed names', () => {
     const message = create(DeltaDiscoveryResponseSchema, {
       systemVersionInfo: 's',
       nonce: 'n2',
@@ -70,12 +70,12 @@ describe('a response', () => {
     expect(facts).toMatchObject({ name: 'a', version: 'va', refersTo: ['endpoints of a'] });
   });
 
-  test('without resources is valid', () => {
+  test('is valid without resources', () => {
     expect(new ResourceBatches(false).of('CDS', readResponse(sotw(), false).resources).size).toBe(0);
   });
 });
 
-test('a listener refers to the routes of its filter chains and of the default one', () => {
+test('a listener refers to the routes of its filter chains, including the default one', () => {
   const chain = (routeConfigName: string) => ({
     filters: [
       {
@@ -103,14 +103,14 @@ test('a listener refers to the routes of its filter chains and of the default on
 describe('batches of resources', () => {
   const resourcesOf = (message: Buffer): Buffer => readResponse(message, false).resources;
 
-  test('are one object for the same resources, in any order', () => {
+  test('are the same object for the same resources in any order', () => {
     const batches = new ResourceBatches(false);
     const batch = batches.of('CDS', resourcesOf(sotw(edsCluster('a'), edsCluster('b'))));
     expect(batches.of('CDS', resourcesOf(sotw(edsCluster('a'), edsCluster('b'))))).toBe(batch);
     expect(batches.of('CDS', resourcesOf(sotw(edsCluster('b'), edsCluster('a'))))).toBe(batch);
   });
 
-  test('are cached for some hundred namespaces, up to a limit of number and bytes', () => {
+  test('are cached for several hundred namespaces, up to limits on number and bytes', () => {
     const ofNamespaces = Array.from({ length: 300 }, (_, index) => resourcesOf(sotw(edsCluster('a', `ns-${index}`))));
     const refound = (limits: object): number => {
       const batches = new ResourceBatches(false, limits);
@@ -131,8 +131,8 @@ describe('batches of resources', () => {
   });
 });
 
-describe('requests that are encoded without a library are parsed by the generated code', () => {
-  test('in state of the world', () => {
+describe('requests that are encoded without a library', () => {
+  test('are parsed by the generated code in the state of the world protocol', () => {
     const names = { names: new Set(['a', 'b']), sorted: ['a', 'b'] };
     const bytes = encodeSotw({ typeUrl: typeUrlOf.EDS, version: 'v', nonce: 'n', names, error: 'no' });
     expect(fromBinary(DiscoveryRequestSchema, bytes)).toMatchObject({
@@ -144,7 +144,7 @@ describe('requests that are encoded without a library are parsed by the generate
     });
   });
 
-  test('in the delta protocol', () => {
+  test('are parsed by the generated code in the delta protocol', () => {
     const bytes = encodeDelta({
       typeUrl: typeUrlOf.EDS,
       nonce: 'n',

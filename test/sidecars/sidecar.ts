@@ -36,7 +36,7 @@ export interface ReceivedResponse {
   readonly batch: ResourceBatch;
   readonly removed: readonly string[];
   readonly rejected: boolean;
-  /** False if the proxy had the same resources already. */
+  /** False if the proxy already had the same resources. */
   readonly isChanged: boolean;
   /** Names of resources that the response added, changed or removed. */
   readonly changedNames: readonly string[];
@@ -142,7 +142,7 @@ export class Sidecar {
     });
     this.#stream = stream;
     this.#request('CDS');
-    // Envoy repeats its earlier subscriptions at once.
+    // Envoy repeats its earlier subscriptions immediately.
     for (const kind of ['EDS', 'LDS', 'RDS'] as const) {
       const { resources, names } = this.#watches[kind];
       if (resources.size + names.sorted.length > 0) this.#request(kind);
@@ -215,7 +215,7 @@ export class Sidecar {
     return reason !== undefined;
   }
 
-  /** Subscribes to the names that clusters or listeners refer to now, and unsubscribes from others. */
+  /** Subscribes to the names to which clusters or listeners now refer, and unsubscribes from others. */
   #follow(kind: 'EDS' | 'RDS', names: NameList): void {
     const watch = this.#watches[kind];
     const { added, removed } = changeOf(watch.names, names);

@@ -31,12 +31,12 @@ export interface AdmissionBounds {
 
 interface State extends AdmissionBounds {
   readonly waiting: number;
-  /** Clients that have a slot, stalled ones included. */
+  /** Clients that have a slot, including stalled ones. */
   readonly inProgress: number;
   readonly stalled: number;
   /** As the chart has ordered. */
   readonly slots: number;
-  /** The effect that measures; `undefined` while nothing is measured. */
+  /** The measuring effect; `undefined` while nothing is measured. */
   readonly load: AnyActorRef | undefined;
   readonly violations: readonly InvariantViolation[];
 }
@@ -69,7 +69,7 @@ export class AdmissionExploration implements World {
     return this.#state.violations;
   }
 
-  /** No client waits. */
+  /** Whether no client waits. */
   get reached(): boolean {
     return this.#state.waiting === 0;
   }
@@ -135,7 +135,7 @@ export class AdmissionExploration implements World {
     }
   }
 
-  /** The queue reports its first client, and that it is empty. */
+  /** The queue reports its first client, and when it is empty. */
   #wait(waiting: number): void {
     const waitingBefore = this.#state.waiting;
     this.#set({ waiting });

@@ -1,6 +1,6 @@
 /**
- * One xDS stream without a network: the real connection chart, the real stream effect and a scripted source, under a
- * virtual clock. A test plays the client: it orders when a response is read, and what is sent.
+ * One xDS stream without a network: the real connection chart, the real stream effect and a scripted source, under a virtual clock. The test plays
+ * the client: it decides when a response is read, and what is sent.
  */
 import { EventEmitter } from 'node:events';
 import { create, fromBinary, type JsonObject, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
@@ -55,11 +55,11 @@ export interface Seen {
   readonly removed: readonly string[];
 }
 
-/** The part of grpc-js' stream that the effect uses. */
+/** The part of grpc-js's stream that the effect uses. */
 class ScriptedCall extends EventEmitter {
   cancelled = false;
   writableFinished = false;
-  /** Written bytes, and the callback of the write. */
+  /** Written bytes, and the callback of each write. */
   readonly written: { bytes: Buffer; flushed: () => void }[] = [];
   status: { code: number; details: string } | undefined;
 
@@ -70,7 +70,7 @@ class ScriptedCall extends EventEmitter {
     });
   }
 
-  /** Requests that the client has sent and the server has not read. */
+  /** Requests that the client has sent but the server has not read. */
   readonly #unread: Buffer[] = [];
   #isReadRequested = true;
 
@@ -90,7 +90,7 @@ class ScriptedCall extends EventEmitter {
     return this.#unread.length;
   }
 
-  /** Like a flowing stream: reports each message that was read, and requests the next. */
+  /** Like a flowing stream, reports each read message and requests the next one. */
   #deliver(): void {
     while (this.#isReadRequested && this.#unread.length > 0) {
       this.#isReadRequested = false;
@@ -122,11 +122,11 @@ export interface AdsWorldOptions {
   resendsEndpoints?: boolean;
   acceptsLateNames?: boolean;
   node?: string;
-  /** The client is an Envoy (default: true). */
+  /** Whether the client is an Envoy (default: true). */
   isEnvoy?: boolean;
-  /** The client is sent secrets although it is not authenticated. */
+  /** Whether the client is sent secrets without being authenticated. */
   servesSecrets?: boolean;
-  /** Of the node. */
+  /** Metadata of the node. */
   metadata?: JsonObject;
   limits?: AdsLimits;
   /** Rules with deliberate faults. */
@@ -134,15 +134,15 @@ export interface AdsWorldOptions {
   source?: ScriptedSource;
   departed?: DepartedClusters;
   clock?: VirtualClock;
-  /** Lists of names that several worlds share, as the streams of a server do. */
+  /** Lists of names that several worlds share, as a server's streams do. */
   lists?: RequestNameLists;
-  /** Listeners and routes wait for the clusters that they name (default: false). */
+  /** Whether listeners and routes wait for the clusters that they name (default: false). */
   hasMakeBeforeBreak?: boolean;
-  /** As at the trace level full (default: true). */
+  /** Whether routine events are reported, as at trace level full (default: true). */
   recordsRoutine?: boolean;
   logger?: Logger;
   oneShot?: OneShot;
-  /** Records a trace (default: true). Explorations build thousands of worlds and read no trace. */
+  /** Whether a trace is recorded (default: true). Explorations build thousands of worlds and read no trace. */
   isRecorded?: boolean;
 }
 
@@ -245,7 +245,7 @@ export class AdsWorld {
     });
   }
 
-  /** The state of the stream; while it is served, the state of delivery. */
+  /** The state of the stream; while the stream is served, the state of delivery. */
   state(): string {
     return stateName(this.actor.getSnapshot().value).split(' | ')[0]!;
   }
@@ -255,7 +255,7 @@ export class AdsWorld {
     return this.actor.getSnapshot().matches({ streaming: { clusters: 'pending' } });
   }
 
-  /** How many clusters were removed before their time. */
+  /** Number of clusters that were evicted early. */
   get evicted(): number {
     return this.#stream.responder.gate?.evicted ?? 0;
   }
@@ -269,7 +269,7 @@ export class AdsWorld {
     return this.#stream.responder.gate?.rollout ?? newRollout;
   }
 
-  /** Versions of the resources that were held back, for the types that the client waits for. */
+  /** Versions of delayed resources, for the types that the client waits for. */
   get held(): (string | undefined)[] {
     return [listenerType, routeType].map((typeUrl) => this.#stream.responder.gate?.heldVersion(typeUrl));
   }
@@ -325,7 +325,7 @@ export class AdsWorld {
     this.call.receive(Buffer.from(bytes));
   }
 
-  /** Pushes changes as the ADS server does. */
+  /** Pushes changes like the ADS server. */
   push(...typeUrls: string[]): void {
     this.#stream.push(this.source.change(...typeUrls));
   }
@@ -353,7 +353,7 @@ export class AdsWorld {
     return all;
   }
 
-  /** The node, in the first request without one. */
+  /** Returns the node for the first request, `undefined` for later ones. */
   #introduction(): Node | undefined {
     if (this.#introduced) return undefined;
     this.#introduced = true;

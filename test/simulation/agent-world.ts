@@ -1,6 +1,6 @@
 /**
- * The agent's statecharts with scripted effects, under a virtual clock. The test acts as the operating system: it orders when a file
- * changes, when an Envoy is live, and how it exits.
+ * The agent's statecharts with scripted effects, under a virtual clock. The test acts as the operating system: it decides when a file changes, when
+ * an Envoy is live, and how it exits.
  */
 
 import { type Actor, type AnyEventObject, type AnyStateMachine, fromCallback, fromPromise } from 'xstate';
@@ -60,11 +60,11 @@ export interface ScriptedProcess {
   baseId: number;
   configFile: string;
   signals: string[];
-  /** The admin interface responds with 200 for this epoch. */
+  /** Lets the admin interface respond with 200 for this epoch. */
   live(): void;
-  /** Why it is not live yet, as reported to a probe. */
+  /** Sets why this epoch is not live yet, as reported to a probe. */
   waits(reason: string): void;
-  /** The admin interface responds with 200, and a listener is missing. */
+  /** Lets the admin interface respond with 200 although a listener is missing. */
   lacks(reason: string): void;
   exit(end?: Partial<ProcessEnd>): void;
 }
@@ -78,10 +78,10 @@ interface ProcessEnd {
   tookOverWithinMs: number;
 }
 
-/** One certificate directory, as most proxies have. */
+/** Most proxies have one certificate directory. */
 export const oneDirectory = { ...defaultSettings.watch, directories: ['/certs'] };
 
-/** Base IDs of a scripted agent: the first and the spare one. */
+/** Base IDs of a scripted agent: primary and spare. */
 export const scriptedBaseIds = [7, 8];
 
 interface EpochRun {
@@ -100,11 +100,11 @@ export class AgentWorld {
   readonly started: ScriptedProcess[] = [];
   /** Running processes, whatever the supervisor assumes. */
   readonly alive = new Set<ScriptedProcess>();
-  /** Calls of `prepare`, with the results of the next ones: undefined for success, a text for a rejected bootstrap. */
+  /** Calls of `prepare`. */
   readonly prepared: { epoch: number; baseId: number; validate: boolean }[] = [];
   /** The binary of each call. */
   readonly binaries: string[] = [];
-  /** The file at the path of the binary; `undefined`: a check of it never completes. */
+  /** The file at the path of the binary; `undefined`: its check never completes. */
   binary: BinaryCheckResult | undefined = { binary: 'first', description: '' };
   /** Paths that were checked. */
   readonly binaryChecks: string[] = [];
@@ -116,9 +116,9 @@ export class AgentWorld {
   nextFreePort = 16_000;
   /** The next process effect throws an unexpected error. */
   breakNextProcess = false;
-  /** A child is started only with the files that it was ordered for. */
+  /** A child is started only with the files that its start was ordered for. */
   checksCertificates = false;
-  /** Outcome of opening the DNS port; undefined: none. */
+  /** Result of opening the DNS port; undefined: no response. */
   dnsResult: 'listening' | 'failed' | undefined = 'listening';
   /** Number of orders to open the DNS port. */
   dnsOpened = 0;
@@ -131,23 +131,23 @@ export class AgentWorld {
   secretServer: ServerFound = 'nobody';
   /** Reports the result of writing the files of OUTPUT_CERTS. */
   reportOutput: Send = () => {};
-  /** The first event of a watch of the directory; undefined: no event. */
+  /** The first event of a watch of the directory; undefined: none. */
   watchResult: 'watch.began' | 'watch.failed' | 'directory.missing' | undefined = 'watch.began';
   /** Each watch of the directory, with its input. */
   readonly watches: { directory: string; knownHash: string | null }[] = [];
-  /** Preparations of epochs never respond. */
+  /** Preparations of epochs never return. */
   preparationHangs = false;
   /** The control plane's result for the bootstrap; undefined: no response. */
   patchesResult: PatchesResult | undefined = { is: 'unpatched' };
   /** Whether the control plane accepts the request for patches. */
   acceptsPatchesRequest = true;
-  /** Credential of each request for patches. */
+  /** Credential of each patch request. */
   readonly patchesCredentials: UpstreamCredential[] = [];
-  /** Times without a response after which a request for patches was cancelled. */
+  /** Times without a response after which a patch request was cancelled. */
   readonly cancelledAfterMs: number[] = [];
   /** Why an Envoy is not live. */
   waitsFor = '503 INITIALIZING';
-  /** Reads of the certificates never respond. */
+  /** Reads of the certificates never return. */
   readingHangs = false;
   /** Files that the first start needs never appear. */
   filesMissing = false;
@@ -168,21 +168,21 @@ export class AgentWorld {
   /** Why the bootstrap cannot be written. */
   unwritable: string | undefined;
   drainError: string | undefined;
-  /** Result of an ordered probe. */
+  /** Result of an immediate probe. */
   probeResult: 'live' | 'not live' | 'no answer' = 'not live';
-  /** Time for which an epoch that was found live was not probed. */
+  /** Time for which an epoch found live was not probed. */
   unseenMs = 0;
-  /** Epochs with an ordered probe: `0@7`. */
+  /** Epochs that were probed immediately, such as `0@7`. */
   readonly probes: string[] = [];
   /** The repair never completes. */
   repairHangs = false;
   /** The release never completes. */
   releaseHangs = false;
-  /** Why shared memory cannot be repaired; undefined when it can. */
+  /** Why shared memory cannot be repaired; undefined if it can. */
   repairError: string | undefined;
-  /** Base ids whose shared memory was repaired. */
+  /** Base IDs whose shared memory was repaired. */
   readonly repaired: number[] = [];
-  /** Requests in flight, as reported by Envoy; undefined when it does not respond. */
+  /** Requests in flight, as reported by Envoy; undefined if it does not respond. */
   requestsInFlight: number | undefined = 0;
   /** Admin ports of the Envoys whose requests in flight were counted. */
   readonly counted: number[] = [];
@@ -190,29 +190,29 @@ export class AgentWorld {
   released: number[] | undefined;
   /** The epoch whose admin interface the status server uses. */
   adminOf: number | undefined;
-  /** Number of Envoys that have begun to serve: probes of earlier ones get no response. */
+  /** Number of Envoys that have started to serve: probes of earlier ones get no response. */
   #servings = 0;
-  /** Called while the files are read. */
+  /** Called during each read of the files. */
   onReading = (): void => {};
   digest = 'digest-0';
   files = ['tls.crt'];
   /** Why Envoy cannot use the files. */
   fileProblems: string[] = [];
-  /** Why Envoy could not check them; undefined if it did. */
+  /** Why Envoy could not check the files; undefined if it did. */
   notValidated: string | undefined;
-  /** For each read, whether Envoy had to check the files. */
+  /** Whether Envoy had to check the files, for each read. */
   readonly judgements: boolean[] = [];
   readonly readiness: { ready: boolean; reason: string }[] = [];
   envoyLive = true;
   /** Listeners that the serving Envoy rejected at its start. */
   refused: readonly RefusedListener[] = [];
-  /** Why Envoy's admin interface reports that no application port is served. */
+  /** Why no application port is served, according to Envoy's admin interface. */
   unserved = '';
-  /** The admin port belongs to no process. */
+  /** No process owns the admin port. */
   isAdminClosed = false;
   /** A port of the serving Envoy responds. */
   portResponds = true;
-  /** Envoy's admin interface responds when the test orders it. */
+  /** Envoy's admin interface responds only when the test orders it. */
   respondsLate = false;
   respond = (): void => {};
   failed: unknown;
@@ -258,7 +258,7 @@ export class AgentWorld {
     for (let turn = 0; turn < 20; turn++) await Promise.resolve();
   }
 
-  /** Advances time in small steps, between which effects respond. */
+  /** Advances time in small steps, so that effects respond in between. */
   async pass(ms: number): Promise<void> {
     const until = this.clock.now() + ms;
     await this.settle();
@@ -294,12 +294,12 @@ export class AgentWorld {
     return found;
   }
 
-  /** As after POST /drain. */
+  /** Acts like POST /drain. */
   orderDrain(): void {
     this.#sendHttp({ type: 'drain.requested' });
   }
 
-  /** As after POST /quitquitquit. */
+  /** Acts like POST /quitquitquit. */
   quit(): void {
     this.#sendHttp({ type: 'quit.requested' });
   }
@@ -319,31 +319,31 @@ export class AgentWorld {
     this.#sendFiles({ type: 'files.changed', path: 'tls.crt' });
   }
 
-  /** Changes the files and lets the watcher's delay pass. */
+  /** Changes the files and waits until the watcher's debounce has passed. */
   async certificate(digest: string): Promise<void> {
     this.changeFiles(digest);
     await this.pass(10_000);
   }
 
-  /** Replaces the binary, and waits until it counts as unchanged. */
+  /** Replaces the binary, and waits until it is considered stable. */
   async replaceBinary(found: AgentWorld['binary']): Promise<void> {
     this.binary = found;
     this.touchBinary();
     await this.pass(defaultSettings.binary.settleMs);
   }
 
-  /** The file at the path is written. */
+  /** Reports a write of the file at the path. */
   touchBinary(): void {
     this.#sendBinary({ type: 'files.changed', path: '/usr/bin/envoy' });
   }
 
-  /** POST /upgrade. */
+  /** Acts like POST /upgrade. */
   async orderUpgrade(): Promise<void> {
     this.#sendHttp({ type: 'upgrade.requested' });
     await this.settle();
   }
 
-  /** The state of the files that the first start needs. */
+  /** Reports the state of the files that the first start needs. */
   filesAre(missing: string[], unreachable: string[] = []): void {
     this.#sendAwaited({ type: 'files.pending', missing, unreachable });
   }
@@ -359,13 +359,13 @@ export class AgentWorld {
     return this.readiness.at(-1)!;
   }
 
-  /** The file system responds to the reads during which it hung. */
+  /** The file system responds to the hung reads. */
   async completeHungReadings(): Promise<void> {
     for (const complete of this.#hungReadings.splice(0)) complete();
     await this.settle();
   }
 
-  /** Tags of the supervisor's states; `gone` when it has ended. */
+  /** Tags of the supervisor's states; `gone` if it has ended. */
   supervisorIs(): string[] {
     const supervisor = this.#snapshot('supervisor');
     if (supervisor === undefined) return ['gone'];
@@ -374,7 +374,7 @@ export class AgentWorld {
     return charts.flatMap(({ tags }) => [...tags] as string[]).sort();
   }
 
-  /** Names of the epochs that are actors, including ended ones until they are removed. */
+  /** Names of the epochs that have an actor, including ended ones until they are removed. */
   epochActors(): string[] {
     return Object.keys(this.#snapshot('supervisor')?.children ?? {}).filter((name) => name.startsWith('epoch-'));
   }
@@ -448,7 +448,7 @@ export class AgentWorld {
       receive(async (order) => {
         if (order.type === 'probe.run')
           this.probes.push(`${keyOf(input)}${order.acceptsMissingListeners ? ' as it is' : ''}`);
-        // Probes do not respond in the same turn of the event loop.
+        // A probe never responds within the same microtask.
         await Promise.resolve();
         if (order.type === 'probe.explain') {
           sendBack({ type: 'probe.waiting', reason: this.waitsFor });
@@ -622,7 +622,7 @@ export class AgentWorld {
           },
         }),
         claimBaseIds: fromPromise(async () => {
-          // A test sets the result after it builds the world.
+          // A test sets the result after building the world.
           await Promise.resolve();
           if (this.claimError !== undefined) throw new Error(this.claimError);
           return { baseIds: this.#baseIds, sweptFiles: [] as string[] };

@@ -1,12 +1,11 @@
 /**
- * Roots that the mesh configuration lists by an address, for the explorer: the real charts `trust-bundles` and `trust-bundle`, with the
- * program's record of active bundles, scripted effects, and publishers with nothing but versions. The choices of the explorer:
- * a publisher's next root (`publish:0`), the mesh configuration (`name:0`, `unname:0`; `domains:0`: its roots
- * apply to other trust domains), a read of it (`look`), the content of the disk (`recall:0`, `lost:0`; `full`: it stores nothing any more), a
- * response of an endpoint (`answer:0`, `fail:0`, `throw:0`; `stale:0` is the previous response), a kill and a start of the control plane
- * (`kill`, `start`), and the next deadline (`tick:trust-bundle-1.rest`).
+ * Trust bundles that the mesh configuration lists by address, for the explorer: the real charts `trust-bundles` and `trust-bundle`, with the
+ * program's record of active bundles, scripted effects, and publishers that have only versions. The choices of the explorer: a publisher's next root
+ * (`publish:0`), the mesh configuration (`name:0`, `unname:0`; `domains:0`: its roots apply to other trust domains), a read of it (`look`), the
+ * content of the disk (`recall:0`, `lost:0`; `full`: it stores nothing any more), a response of an endpoint (`answer:0`, `fail:0`, `throw:0`;
+ * `stale:0` is the previous response), a kill and a start of the control plane (`kill`, `start`), and the next deadline (`tick:trust-bundle-1.rest`).
  *
- * Bounds: numbers of endpoints, changes and faults; a read of the mesh configuration has no fault and takes at most 1 s.
+ * Bounds: numbers of endpoints, changes and faults; a read of the mesh configuration never fails and takes at most 1 s.
  */
 import { type AnyActorRef, setup, spawnChild, stopChild } from 'xstate';
 import {
@@ -50,16 +49,16 @@ interface Endpoint {
   readonly isNamed: boolean;
   /** Number of changes of its trust domains, including its removals and additions. */
   readonly revision: number;
-  /** The revision of its queries: an endpoint that is added again is queried at once. */
+  /** The revision of its queries: an endpoint that is added again is queried immediately. */
   readonly requestedRevision: number;
   /** Number of roots of its publisher so far: the sequence number of its bundle. */
   readonly published: number;
-  /** Stored version; 0: none. */
+  /** Stored version; 0 if none. */
   readonly kept: number;
   readonly isLost: boolean;
   /** Latest active version since the endpoint was listed, or since the start. */
   readonly latest: number;
-  /** Version of which agents were notified. */
+  /** Version reported to agents. */
   readonly notified: number;
   /** Failed queries in a row. */
   readonly failures: number;
@@ -77,11 +76,11 @@ interface State {
   readonly violations: readonly InvariantViolation[];
 }
 
-/** From docs/identity.md, not from the chart. */
+/** Values from docs/identity.md, not from the chart. */
 const [minRefreshMs, defaultRefreshMs, maxRefreshMs, firstPauseMs] = [30_000, 300_000, 3_600_000, 5_000];
 const faults = new Set(['kill', 'full', 'lost', 'fail', 'throw', 'stale']);
 const changes = new Set(['publish', 'name', 'unname', 'domains']);
-/** No event waits for it. */
+/** No event waits for a read. */
 const maxListingMs = 1_000;
 const nameOf = (index: number): string => `https://${index}/`;
 /** Number of failures after which delays do not grow. */
@@ -129,7 +128,7 @@ export class BundlesWorld implements World {
     return this.#state.violations;
   }
 
-  /** The bundle of each listed publisher is active and reported, and unlisted ones are removed. */
+  /** Whether the bundle of each listed publisher is active and reported, and unlisted ones are removed. */
   get reached(): boolean {
     const { isUp, held, endpoints } = this.#state;
     const isDone = ({ isNamed, published, notified }: Endpoint, index: number): boolean =>
@@ -321,7 +320,7 @@ export class BundlesWorld implements World {
     this.#rest(index, this.#state.endpoints[index]!.failures + 1);
   }
 
-  /** Sets the time before which it must not be queried. */
+  /** Sets the time before which the endpoint must not be queried. */
   #rest(index: number, failures: number): void {
     this.#change(index, { failures });
     const has = this.#state.held.inForce(nameOf(index)) !== undefined;
@@ -352,7 +351,7 @@ export class BundlesWorld implements World {
       scriptedPromise<BundleResponse, TrustBundleInput>(
         ({ self, input }) => {
           const index = indexOf(input.endpoint);
-          // The effect does not query an endpoint that is not listed any more.
+          // The effect does not query an endpoint that is no longer listed.
           if (kind === 'fetch' && !this.#state.held.isFollowed(input.endpoint))
             return settle(self, {
               value: { outcome: 'failed', reason: 'the mesh configuration no longer has this endpoint' },

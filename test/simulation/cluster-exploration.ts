@@ -1,11 +1,11 @@
 /**
- * One kind on one API server, for the explorer: the two real charts, with scripted effects, and a server with nothing but versions.
- * The choices of the explorer: a change (`change`), a response of the server (`answer:stream`; `refuse:list:429` is a
- * fault), the end of a process and its start (`kill`, `start`), a dead connection without an event (`silence`), a compacted
- * history (`compact`), restored data (`restore`), and the next deadline (`tick:informer-1.retryDelay`).
+ * One kind on one API server, for the explorer: the two real charts with scripted effects, and a server that has only versions. The choices of the
+ * explorer: a change (`change`), a response of the server (`answer:stream`; `refuse:list:429` is a fault), the end of a process and its start
+ * (`kill`, `start`), a dead connection without an event (`silence`), a compacted history (`compact`), restored data (`restore`), and the next
+ * deadline (`tick:informer-1.retryDelay`).
  *
- * Bounds: numbers of changes and faults. A server is restored to its first state; it changes again after that was seen, because its
- * downtime is longer than it takes to reach the same version again. Fewer faults than the number after which a kind counts as absent.
+ * Bounds: numbers of changes and faults. A server is restored to its first state; it changes again only after that was observed, because its downtime
+ * exceeds the time to reach the same version again. There are fewer faults than the number after which a kind counts as absent.
  */
 import type { AnyActorRef } from 'xstate';
 import { apiServerMachine, type PingResult } from '../../machines/discovery/kubernetes/api-server.machine.ts';
@@ -20,7 +20,7 @@ export interface ClusterBounds {
   readonly faults: number;
   /** `known`: the server sends lists as streams. `endless`: streams without an end. `unknown`: it does not support them. */
   readonly streams: 'known' | 'endless' | 'unknown';
-  /** The server may end watches right after they are open. */
+  /** Whether the server may end watches right after they open. */
   readonly hasty?: boolean;
 }
 
@@ -36,7 +36,7 @@ interface Request {
   readonly order?: SetOrder;
   /** Outcome: a response, none, or a failure. */
   readonly way: 'live' | 'dead' | 'unreachable' | 'closed';
-  /** The version that an open watch was sent. */
+  /** The last version sent on an open watch. */
   readonly sent?: number;
 }
 
@@ -48,7 +48,7 @@ interface State {
   readonly version: number;
   readonly wasRestored: boolean;
   readonly compacted: number;
-  /** Version of the server's state in the store; empty: nothing was published. */
+  /** Version of the server's state in the store; empty before anything was published. */
   readonly held: string;
   readonly apart: string;
   /** Number of requests since the last delay. */
@@ -58,12 +58,12 @@ interface State {
 }
 
 const first = 1;
-/** Number of requests in a row when each of them fails. */
+/** Maximum number of consecutive requests if each fails. */
 const maxBurst = 10;
 const isPause = /\.(retryDelay|absentDelay|probePause|pingInterval|pingLimit|endLimit|answerLimit|shortWatch)$/;
 const refusals = [410, 429, 500, 401, 404] as const;
 
-/** Each draw is the same here, and belongs to the failure of its pause, so it does not distinguish states. */
+/** Each draw is the same here and belongs to its backoff's failure, so it does not distinguish states. */
 const withoutDraws = (name: string, value: unknown): unknown => (name === 'draw' ? undefined : value);
 
 export class ClusterExploration implements World {
@@ -200,7 +200,7 @@ export class ClusterExploration implements World {
     if (name === 'hand') return true;
     if (way !== 'live') return false;
     if (name === 'stream' && sent !== undefined) return sent < this.#state.version;
-    // A response that never ends is not begun either: a chart could not distinguish them.
+    // A response that never ends does not begin either: a chart could not distinguish them.
     return !(name === 'stream' && order?.initial === true && this.#bounds.streams === 'endless');
   }
 
@@ -244,7 +244,7 @@ export class ClusterExploration implements World {
     report(this.#take(name).actor, { type: 'request.failed', failure, draw: 0.5 });
   }
 
-  /** Everything that runs over the connection. */
+  /** Redirects everything that uses the connection. */
   #redirect(way: 'dead' | 'closed'): void {
     const requests = Object.entries(this.#state.requests).map(([name, request]) => [
       name,

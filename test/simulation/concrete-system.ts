@@ -1,4 +1,4 @@
-/** Root actors on a clock that a test advances: one timing at a time, where `SymbolicSystem` covers all of them at once. */
+/** Root actors on a clock that a test advances: one timing at a time, where `SymbolicSystem` covers all timings. */
 import { type AnyActorLogic, type AnyActorRef, createActor } from 'xstate';
 import {
   type ActorHome,
@@ -17,7 +17,7 @@ export class ConcreteSystem implements ActorHome {
   readonly #clock: Clock;
   readonly #failures: string[];
 
-  /** @param failures filled with the machines that fail, and why */
+  /** @param failures receives the machines that fail, and why */
   constructor(clock: Clock, failures: string[]) {
     this.#clock = clock;
     this.#failures = failures;
@@ -33,6 +33,6 @@ export class ConcreteSystem implements ActorHome {
     return root;
   }
 
-  /** No state of a root is kept. */
+  /** Does nothing, because no state of a root is stored. */
   forget(): void {}
 }

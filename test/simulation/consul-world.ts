@@ -1,11 +1,11 @@
 /**
- * One datacenter of Consul for the explorer: the real charts `consul` and `consul-catalog`, with scripted effects, and a server
- * with nothing but the number of services. The choices of the explorer: a service is added or removed (`add`, `remove`,
- * `remove-all`), the server loses its data (`lose`), an ACL denies access (`deny`, `grant`), the server exits and starts (`kill`, `start`),
- * credentials change (`token`), an operator confirms a response (`accept`), a request returns (`answer:reading`, `fail:reading`;
- * `refuse:reading` is a 429), a blocking query returns (`wake`, `break`), and the next deadline (`tick:consul-catalog-1.retryDelay`).
+ * One datacenter of Consul for the explorer: the real charts `consul` and `consul-catalog` with scripted effects, and a server that has only a number
+ * of services. The choices of the explorer: a service is added or removed (`add`, `remove`, `remove-all`), the server loses its data (`lose`), an ACL
+ * denies access (`deny`, `grant`), the server exits and starts (`kill`, `start`), credentials change (`token`), an operator confirms a response
+ * (`accept`), a request returns (`answer:reading`, `fail:reading`; `refuse:reading` is a 429), a blocking query returns (`wake`, `break`), and the
+ * next deadline (`tick:consul-catalog-1.retryDelay`).
  *
- * Bounds: the numbers of changes and of faults. A blocking query returns sooner or later.
+ * Bounds: the numbers of changes and of faults. Every blocking query returns eventually.
  */
 import type { AnyActorRef } from 'xstate';
 import type { CatalogReading } from '../../machines/discovery/consul/catalog-change.ts';
@@ -38,27 +38,27 @@ interface State {
   readonly isDenied: boolean;
   /** Number of services on the server. */
   readonly services: number;
-  /** Each change of the catalog, and of the history of the server. */
+  /** Counts changes of the catalog and of the server's history. */
   readonly version: number;
   readonly history: number;
-  /** Last read catalog, and number of served services; undefined: none yet. */
+  /** Last read catalog, and number of served services; undefined before the first. */
   readonly staged: CatalogReading | undefined;
   readonly served: number | undefined;
-  /** Consecutive consistent reads by a token that may see everything, at most {@link minRepeated}. */
+  /** Consecutive consistent reads with unrestricted access, at most {@link minRepeated}. */
   readonly repeated: number;
   /** Requests since the last delay. */
   readonly burst: number;
   readonly requests: Readonly<Partial<Record<RequestName, AnyActorRef>>>;
-  /** The running watch, with the version that it returned last. */
+  /** The running watch, with its last returned version. */
   readonly watch: { readonly actor: AnyActorRef; readonly version: number; readonly history: number } | undefined;
   readonly violations: readonly InvariantViolation[];
 }
 
 const changes = new Set(['add', 'remove', 'remove-all', 'token', 'accept']);
 const faults = new Set(['lose', 'deny', 'kill', 'refuse']);
-/** Five minutes, a read each ten seconds. */
+/** Five minutes, one read every ten seconds. */
 const minRepeated = 30;
-/** Survey and read, twice, and again after each change or fault. */
+/** Survey and read, twice; again after each change or fault. */
 const maxBurst = 8;
 const isPause = /\.(retryDelay|verifyInterval)$/;
 
@@ -84,7 +84,7 @@ export class ConsulWorld implements World {
     return this.#state.violations;
   }
 
-  /** The services on the server are served; while access is denied, nothing can be known. */
+  /** Whether the services on the server are served; while access is denied, nothing can be known. */
   get reached(): boolean {
     const { isUp, isDenied, services, served } = this.#state;
     return isUp && !isDenied && services === served;
@@ -238,7 +238,7 @@ export class ConsulWorld implements World {
     report(actor, { type: 'catalog.changed', reading: this.#reading });
   }
 
-  /** A watch reports its first failure and does nothing more. */
+  /** A watch reports its first failure, then does nothing. */
   #endWatch(reason: IndexRegressed | QueryFailed): void {
     const { actor } = this.#state.watch!;
     this.#set({ watch: undefined });
@@ -274,7 +274,7 @@ export class ConsulWorld implements World {
                 const name = input.consistent ? 'verifying' : 'reading';
                 if (this.#state.requests[name] !== self) return;
                 this.#take(name);
-                // A read that ended without a response repeats nothing.
+                // A read without a response resets the repetitions.
                 if (name === 'verifying') this.#set({ repeated: 0 });
               },
             ),

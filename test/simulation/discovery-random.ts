@@ -1,6 +1,6 @@
 /**
- * Random runs over the explorer's world, longer than what can be explored completely. A run is a list of
- * numbers, each of which selects one of the possible choices: any list is a run, so fast-check shrinks it.
+ * Random runs in the explorer's world, longer than a complete exploration allows. A run is a list of numbers, each of which selects one of the
+ * possible choices: any list is a run, so fast-check can shrink it.
  */
 import fc from 'fast-check';
 import { goalIsReached } from '../../src/debugger/explore/explorer.ts';
@@ -22,7 +22,7 @@ export interface RandomPushes {
 
 const moves: readonly MeshEvent[] = ['endpoint', 'cluster'];
 const events: readonly MeshEvent[] = ['endpoint', 'service', 'route', 'cluster', 'forced'];
-/** More than the longest path to idle for this number of clients. */
+/** More than the longest path to idle with this number of clients. */
 const maxChoicesUntilIdle = 2_000;
 
 /** @param maxChoices choices in a run */
@@ -44,7 +44,7 @@ export interface PushSearchOptions {
   readonly runs: number;
   /** Maximum number of choices in a run, before it becomes idle. */
   readonly maxChoices?: number;
-  /** Path to the failure of an earlier search: fast-check's path. */
+  /** fast-check's path to the failure of an earlier search. */
   readonly path?: string;
   readonly machines?: Partial<PushMachines>;
   readonly world?: Partial<PushWorldOptions>;
@@ -64,7 +64,7 @@ export interface PushSearchResult {
   readonly finding?: PushFinding;
 }
 
-/** Runs until one violates an invariant, which is then shrunk. The same options give the same result. */
+/** Executes runs until one violates an invariant, which is then shrunk. The same options give the same result. */
 export function searchPushes({ seed, runs, maxChoices, path, machines, world }: PushSearchOptions): PushSearchResult {
   const charts = scriptedCharts({ ...pushMachines, ...machines });
   const figures = { runs: 0, choices: 0, responses: 0 };

@@ -1,6 +1,6 @@
 /**
- * The control plane's statecharts with scripted effects, under a virtual clock. The test acts as the file system, the network and the
- * proxies: it sets the contents of files, which ports open, and when a context is built.
+ * The control plane's statecharts with scripted effects, under a virtual clock. The test acts as file system, network and proxies: it decides what
+ * files contain, which ports open, and when a context is built.
  */
 import { type Actor, type AnyActorRef, type AnyEventObject, type EventObject, fromCallback, fromPromise } from 'xstate';
 import {
@@ -108,7 +108,7 @@ export const scriptedSettings: DiscoverySettings = {
   shutdownMs: 10_000,
 };
 
-/** A context build that ends when the test ends it. */
+/** A context build that the test completes. */
 export interface ScriptedBuild {
   readonly forced: boolean;
   readonly configs: readonly string[];
@@ -147,24 +147,24 @@ export class DiscoveryWorld {
   readonly clock = new VirtualClock();
   readonly records: TraceRecord[] = [];
   readonly builds: ScriptedBuild[] = [];
-  /** Contexts are built at once; false: tests end each build. */
+  /** Contexts are built immediately; false: the test completes each build. */
   buildsAtOnce = true;
-  /** Results of the next reads. An error: internal error of the effect. */
+  /** Results of the next reads. An error is an internal error of the effect. */
   settings: Record<SettingsName, SettingsReading | Error> = {
     mesh: { outcome: 'absent', defaults: 'built-in' },
     networks: { outcome: 'absent', defaults: 'built-in' },
   };
   directory: ConfigReading | Error = readingOf();
-  /** Result of a merge of the sources (default: {@link directory}). An error: internal error of the effect. */
+  /** Result of a merge of the sources (default: {@link directory}). An error is an internal error of the effect. */
   joined: ConfigReading | Error | undefined;
   /** Addresses of sources whose first read waits for {@link read}. */
   unread: string[] = [];
   /** Addresses of missing sources. */
   missing: string[] = [];
-  /** Merged sources of each merge, and the known sources. */
+  /** The sources merged in each merge, and the known sources. */
   readonly joins: string[][] = [];
   readonly known: string[][] = [];
-  /** `Provider/cluster`; with `@revision` unless it is the first. */
+  /** Registries as `Provider/cluster`; with `@revision` unless it is the first. */
   registries: readonly string[] = ['External/c1'];
   /** The list of registries is unknown at the start. */
   listsLate = false;
@@ -172,64 +172,64 @@ export class DiscoveryWorld {
   slow: readonly string[] = [];
   /** Registries that fail to start. */
   unreachable: readonly string[] = [];
-  /** The effect of a registry, by the registry. */
+  /** Names of the registries' effects, by registry. */
   readonly feeds = new Map<string, string>();
-  /** The registries of each computation of services. */
+  /** The registries in each computation of services. */
   readonly computedFrom: (string[] | null)[] = [];
   services: ServicesReading | Error = { services: 2, endpoints: 4, changedServices: [], changedEndpoints: [] };
-  /** Key sets that the objects need. An error: internal error of the effect. */
+  /** Key sets that the objects need. An error is an internal error of the effect. */
   keySources: KeySource[] | Error = [];
   /** Next responses of issuers, by source: the version of their keys (default: no response). */
   issuers: Record<string, string | Error> = {};
-  /** Requests to issuers, in virtual time. */
+  /** Requests to issuers, with virtual times. */
   readonly keyRequests: { source: string; at: number }[] = [];
-  /** Bundle endpoints in the mesh configuration. An error: internal error of the effect. */
+  /** Bundle endpoints in the mesh configuration. An error is an internal error of the effect. */
   endpoints: TrustBundleInput[] | Error = [];
-  /** Their next responses (default: no response), and their stored bundles (default: none). */
+  /** Next responses of bundle endpoints (default: no response), and their stored bundles (default: none). */
   bundles: Record<string, BundleResponse | Error> = {};
   keptBundles: Record<string, BundleResponse> = {};
-  /** Dates of credentials, as found by a comparison at a time of the world's clock. */
+  /** Dates of credentials, as determined at a time of the world's clock. */
   dates: (at: number) => CredentialDates | Error = () => ({ due: [], nextInMs: null });
   readonly datesComparedAt: number[] = [];
-  /** Requests to bundle endpoints, in virtual time. */
+  /** Requests to bundle endpoints, with virtual times. */
   readonly bundleRequests: (TrustBundleInput & { at: number })[] = [];
-  /** The bundles that became active, and how often agents were notified of changes. */
+  /** Bundles that became active. */
   readonly adoptedBundles: { endpoint: string; version: string }[] = [];
   published = 0;
   /** Result of a computation of the distribution. */
   computation: DistributionSummary | Error | Promise<DistributionSummary> = { unfinished: 0, tookMs: 0 };
   /** Times of computations. */
   readonly computedAt: number[] = [];
-  /** Next responses of the API server about accounts (default: no response). An error: internal error of the effect. */
+  /** Next responses of the API server about accounts (default: no response). An error is an internal error of the effect. */
   access: Record<string, AccessResult | Error> = {};
-  /** Reviews, in virtual time. */
+  /** Access reviews, with virtual times. */
   readonly reviews: { account: string; at: number }[] = [];
-  /** Changes of access that became active: `account true`. */
+  /** Changes of access that took effect, such as `account true`. */
   readonly adoptedAccess: string[] = [];
   /** Operations on Leases. */
   readonly leases: string[] = [];
-  /** Result of writes of Leases; `undefined`: the API server accepts them. */
+  /** Result of Lease writes; `undefined`: the API server accepts them. */
   leaseResult: LeaseWriteResult | Promise<never> | undefined;
-  /** The writes of an elected replica never complete during a stop. */
+  /** Writes of an elected replica never complete during a stop. */
   hangs = false;
-  /** Host names of gateways. An error: internal error of the effect. */
+  /** Host names of gateways. An error is an internal error of the effect. */
   gatewayNames: string[] | Error = [];
-  /** Next responses of DNS (default: no response). An error: internal error of the effect. */
+  /** Next responses of DNS (default: no response). An error is an internal error of the effect. */
   dns: Record<string, NameResolution | Error> = {};
-  /** Resolved names, in virtual time. */
+  /** Resolved names, with virtual times. */
   readonly nameRequests: { hostname: string; at: number }[] = [];
-  /** `hostname address,address`, in the order in which they became active. */
+  /** `hostname address,address`, in the order in which they took effect. */
   readonly adoptedNames: string[] = [];
   #sendNames: Send = () => {};
-  /** The response of the servers to an order to open; undefined: no response. */
+  /** The servers' response to an order to open; undefined: no response. */
   http: AnyEventObject | undefined = { type: 'http.listening', addresses: ['127.0.0.1:8080'] };
   ads: AnyEventObject | undefined = { type: 'ads.listening', addresses: ['127.0.0.1:15010'] };
   /** Whether streams and requests end in a drain. */
   drains = true;
-  /** Prepared stages of the start, and failing ones with their reason. An error: internal error of the effect. */
+  /** Prepared stages of the start, and failing ones with the reason. An error is an internal error of the effect. */
   readonly prepared: PreparedStage[] = [];
   unprepared: Partial<Record<PreparedStage, string | Error>> = {};
-  /** Sources of configuration. A text: why an address is invalid. */
+  /** Sources of configuration; a string is the reason why an address is invalid. */
   sources: string[] | string = ['fs://config'];
   readonly adopted: string[] = [];
   readonly orders: AnyEventObject[] = [];
@@ -268,7 +268,7 @@ export class DiscoveryWorld {
     for (let turn = 0; turn < 60; turn++) await Promise.resolve();
   }
 
-  /** Advances time from deadline to deadline, between which effects respond. */
+  /** Advances time from deadline to deadline, so that effects respond in between. */
   async pass(ms: number): Promise<void> {
     const until = this.clock.now() + ms;
     await this.settle();
@@ -296,7 +296,7 @@ export class DiscoveryWorld {
     relay(this.discovery, this.discovery.system.get(actor) as AnyActorRef, event);
   }
 
-  /** Sends an event of the registry. */
+  /** Sends an event of a registry. */
   fromRegistry(registry: string, type: 'synced' | 'changed' | 'failed', reason = 'connection lost'): void {
     const event = { type: `registry.${type}`, registry, ...(type === 'failed' && { reason }) };
     this.from(this.feeds.get(registry) ?? registry, event);
@@ -307,7 +307,7 @@ export class DiscoveryWorld {
     this.from('service-registry/registries', { type: 'registries.listed', registries: registries.map(listed) });
   }
 
-  /** Changes the mesh configuration, with these sources. A text: why an address is invalid. */
+  /** Changes the sources in the mesh configuration; a string is the reason why an address is invalid. */
   async changeSources(sources: string[] | string): Promise<void> {
     this.sources = sources;
     this.settings.mesh = { outcome: 'valid', version: `mesh-${++this.#meshes}` };
@@ -562,7 +562,7 @@ export class DiscoveryWorld {
     await this.settle();
   }
 
-  /** The delayed first read of a source ends. */
+  /** Completes a source's delayed first read. */
   async read(source: string): Promise<void> {
     this.unread = this.unread.filter((one) => one !== source);
     this.#held.get(source)?.();
@@ -601,7 +601,7 @@ export class DiscoveryWorld {
     });
   }
 
-  /** A registry, synced at once unless the test lists it in `slow`. */
+  /** A registry, synced immediately unless the test lists it in `slow`. */
   #registry() {
     return fromCallback<{ type: never }, ListedRegistry>(({ input: { registry }, sendBack, self }) => {
       const name = actorName(self);

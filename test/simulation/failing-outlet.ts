@@ -8,11 +8,11 @@ const refusals = {
   full: { code: 'ENOSPC', message: 'ENOSPC: no space left on device, write' },
   broken: { code: 'EPIPE', message: 'EPIPE: broken pipe, write' },
 };
-/** Maximum number of refused calls for one task of the sink that waits for space. */
+/** Maximum number of refused calls for one sink task that waits for space. */
 const maxRefusals = 50;
 
 export class FailingOutlet {
-  /** Contents of files, oldest first: a file that is renamed is followed by another. */
+  /** Contents of files, oldest first: a renamed file is followed by another. */
   readonly files: Buffer[][] = [[]];
   readonly #isFile: boolean;
   #fault: LastingFault | undefined;
@@ -20,7 +20,7 @@ export class FailingOutlet {
   /** Calls since the last task of the sink that were refused or found no space. */
   #refused = 0;
 
-  /** @param isFile otherwise a pipe: never empty, and not renamed */
+  /** @param isFile false: a pipe, which is never empty and not renamed */
   constructor(isFile: boolean) {
     this.#isFile = isFile;
   }
@@ -30,7 +30,7 @@ export class FailingOutlet {
     this.#capacity = fault.afterBytes;
   }
 
-  /** @param fault the fault that ends (default: the current one). A later one continues */
+  /** @param fault the fault that ends (default: the current one); a later fault continues */
   end(fault: LastingFault | undefined = this.#fault): void {
     if (fault === this.#fault) this.#fault = undefined;
   }

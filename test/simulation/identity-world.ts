@@ -1,13 +1,12 @@
 /**
- * The rotation of the root with its participants, for the explorer: the real chart of the authority, and for each workload the real charts of
- * its secrets, with scripted effects and an Envoy that accepts secrets in its own time. The choices of the explorer:
- * an operator's orders (`rotate`, `taint`, `revert`), a kill and a start of the control plane (`kill`,
- * `start`), a report of the ledger (`ledger`), roots over xDS (`tell:0`), a response of the authority (`sign:0`, `away:0`; `lost:0`
- * is a signed certificate that never arrives), what Envoy accepts (`take:0` the roots, `accept:0` its certificate), and the next deadline of
- * an actor (`tick:0:secret-0.pause`). Each actor has its own time.
+ * The rotation of the root with its participants, for the explorer: the real chart of the authority, and for each workload the real charts of its
+ * secrets, with scripted effects and an Envoy that accepts secrets after arbitrary delays. The choices of the explorer: an operator's orders
+ * (`rotate`, `taint`, `revert`), a kill and a start of the control plane (`kill`, `start`), a report of the ledger (`ledger`), roots over xDS
+ * (`tell:0`), a response of the authority (`sign:0`, `away:0`; `lost:0` is a signed certificate that never arrives), what Envoy accepts (`take:0` the
+ * roots, `accept:0` its certificate), and the next deadline of an actor (`tick:0:secret-0.pause`). Each actor has a separate clock.
  *
- * Bounds: numbers of rotations and faults. Certificates are renewed and do not expire; an Envoy does not hang: before it has accepted a
- * signed certificate, at most one more is signed.
+ * Bounds: numbers of rotations and faults. Certificates are renewed and do not expire; an Envoy does not hang: before it has accepted a signed
+ * certificate, at most one more is signed.
  */
 import { type AnyActorRef, type AnyEventObject, sendTo, setup, spawnChild, stopChild } from 'xstate';
 import { identityName, rootsName } from '../../machines/agent/secrets/held-secrets.ts';
@@ -56,13 +55,13 @@ interface Workload {
   /** The pending request for its certificate. */
   readonly call: AnyActorRef | undefined;
   readonly server: AnyActorRef | undefined;
-  /** What Envoy is served. `root-1~0`: the signer, and its number among those that any participant knows. */
+  /** The certificate that Envoy is served. `root-1~0`: the signer, and its rank among those that any participant knows. */
   readonly certificate: string;
-  /** What Envoy has. */
+  /** The certificate that Envoy has. */
   readonly shown: string;
-  /** The records of the authority, in the order of signing. */
+  /** The authority's records, in signing order. */
   readonly issued: readonly string[];
-  /** What Envoy has, according to the agent; reported when there is a stream. */
+  /** The certificate that Envoy has, according to the agent; reported once there is a stream. */
   readonly arrived: string;
   readonly word: string | undefined;
   /** The last bundle over xDS. */
@@ -78,7 +77,7 @@ interface State {
   readonly rotations: number;
   readonly faults: number;
   readonly journal: Journal | undefined;
-  /** Number of roots that were created so far. */
+  /** Number of roots created so far. */
   readonly created: number;
   readonly roots: readonly string[];
   readonly tainted: string | null;
@@ -97,7 +96,7 @@ const textOf = (roots: Iterable<string>): string => [...new Set(roots)].filter(B
 const lost = '!';
 const mayBeSigned = (issued: readonly string[]): boolean => issued.filter((one) => !one.endsWith(lost)).length < 2;
 const rootOf = (certificate: string): string => certificate.split('~')[0]!;
-/** Timers of what an Envoy, a disk or a clock does at once, or never: bounds of this world. */
+/** Timers for operations that an Envoy, a disk or a clock completes immediately or never: bounds of this world. */
 const silent = /\.(checkInterval|settleTime|trustLimit|obtainLimit|clockLimit|openLimit|detectLimit|debounce)$/;
 
 export class IdentityWorld implements World {
@@ -156,7 +155,7 @@ export class IdentityWorld implements World {
     return this.#state.violations;
   }
 
-  /** There is one root, which signed every certificate and which every workload trusts; no request is pending. */
+  /** Whether there is one root, which signed every certificate and is trusted by every workload, and no request is pending. */
   get reached(): boolean {
     const { isUp, journal, signer, workloads } = this.#state;
     return (
@@ -298,7 +297,7 @@ export class IdentityWorld implements World {
       this.#violate('no chart fails', failure);
   }
 
-  /** By its accepted roots and its next ones: only the Envoy knows which of them apply. */
+  /** Based on the accepted and the next roots: only Envoy knows which of them apply. */
   #trusts(index: number, root: string): boolean {
     const { roots, taken } = this.#state.workloads[index]!;
     return [roots, taken].every((set) => set.split('+').includes(root));
@@ -410,7 +409,7 @@ export class IdentityWorld implements World {
     report(server!, { type: 'sds.acknowledged', name: identityName, version: certificate });
   }
 
-  /** Over a stream. A workload without a stream reports it over its next one. */
+  /** Reports over a stream; without one, the workload reports over its next stream. */
   #noteArrival(index: number): void {
     const { sentBundle, issued, arrived } = this.#state.workloads[index]!;
     if (sentBundle !== '' && issued.includes(arrived))
@@ -454,7 +453,7 @@ export class IdentityWorld implements World {
               },
             ),
             awaitClockStep: scriptedPromise<void, undefined>(() => {}),
-            // Read when half of a life is over.
+            // Read when half of the lifetime has passed.
             readClock: scriptedPromise<{ atMs: number }, undefined>(({ self }) =>
               settle(self, { value: { atMs: endsAtMs } }),
             ),
@@ -526,7 +525,7 @@ export class IdentityWorld implements World {
   #sendBundle(index: number): void {
     const message = this.#tellable();
     const [hash = '', tainted = ''] = message.split('!');
-    // Its earlier report of other roots does not count any more (RootsForAgents).
+    // Its earlier report of other roots no longer counts (RootsForAgents).
     const { word } = this.#state.workloads[index]!;
     this.#change(index, { sentBundle: message, word: word === hash ? word : undefined });
     this.#noteArrival(index);
@@ -554,7 +553,7 @@ export class IdentityWorld implements World {
 }
 
 const keys = new WeakMap<object, string>();
-/** Number and duration of failures are only reported, and the length of a pause was decided before. */
+/** The number and duration of failures are only reported, and the length of a backoff was chosen before. */
 const withoutFuture = new Set(['failures', 'pauseMs', 'nowMs', 'lacking', 'grace', 'reason', 'socket']);
 
 function keyOf(context: object): string {

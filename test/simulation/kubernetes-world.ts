@@ -32,15 +32,15 @@ export { customResourceDefinitions as definitions };
 
 export interface WorldOptions {
   readonly resources?: readonly ApiResource[];
-  /** With deliberate faults. */
+  /** Charts with deliberate faults. */
   readonly charts?: Partial<InformerCharts>;
-  /** Deliberate faults: a layer between the effects and the server. */
+  /** A layer between the effects and the server that adds deliberate faults. */
   readonly port?: (server: ApiServer) => ApiServer;
-  /** Without a trace, for many worlds. */
+  /** Whether no trace is recorded, for many worlds. */
   readonly silently?: boolean;
 }
 
-/** For all kinds together; each may have to try its alternatives at once. */
+/** Limit for all kinds together; each may have to try its alternatives immediately. */
 const maxPerSecond = 60;
 
 interface Followed {
@@ -48,7 +48,7 @@ interface Followed {
   /** Objects built only from the changes that a reader received. */
   readonly received: Map<string, KubernetesObject>;
   readonly changes: ObjectChange[];
-  /** The latest era that the known state can be of. */
+  /** The latest era to which the known state can belong. */
   era: number;
 }
 
@@ -107,7 +107,7 @@ export class KubernetesWorld {
     });
   }
 
-  /** Advances time and fires all due timers. */
+  /** Advances time and fires due timers. */
   async pass(ms: number): Promise<void> {
     const until = this.clock.now() + ms;
     await this.#settle();

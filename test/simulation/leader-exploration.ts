@@ -1,11 +1,11 @@
 /**
- * Two candidates for one duty, for the explorer: their real charts, with scripted effects, and an API server with one Lease.
- * The choices of the explorer: a request is accepted (`take:leader-1`) and gets a response (`tell:leader-1`) or none (`lose:…`), or is
- * accepted after its client has given up (`delay:…`, `arrive`), or is rejected; the server stops and returns; an unknown client writes into the
- * Lease (`touch`); a replica is killed, or resigns; and the next deadline (`tick:leader-1.leaseTime`).
+ * Two candidates for one duty, for the explorer: their real charts with scripted effects, and an API server with one Lease. The choices of the
+ * explorer: a request is accepted (`take:leader-1`) and gets a response (`tell:leader-1`) or none (`lose:…`), or is accepted after its client has
+ * given up (`delay:…`, `arrive`), or is rejected; the server stops and returns; an unknown client writes to the Lease (`touch`); a replica is killed,
+ * or resigns; and the next deadline (`tick:leader-1.leaseTime`).
  *
- * Whether a replica may consider itself the leader depends on the time at which a claim or renewal was sent, as in its gate. Paused
- * processes and clock drift are not modelled here, nor whether a leader emerges (leader-random.ts). Bounds: number of faults.
+ * Whether a replica may consider itself the leader depends on the send time of a claim or renewal, as in its gate. Not modelled: paused processes,
+ * clock drift, and whether a leader emerges (leader-random.ts). Bounds: number of faults.
  */
 import type { AnyActorRef } from 'xstate';
 import {
@@ -27,7 +27,7 @@ import type { InvariantViolation, World, WorldChoice } from '../../src/debugger/
 const names = ['leader-1', 'leader-2'] as const;
 type Name = (typeof names)[number];
 
-/** Multiples of one value, so that there are few orders of them; the term and the Lease are unchanged. */
+/** Multiples of one value, which limits their possible orders; the term and the Lease are unchanged. */
 const times: LeaseTimes = { leaseMs: 15_000, termMs: 10_000, retryMs: 5_000, requestLimitMs: 4_500 };
 const delays = { renewRetry: 5_000, resignLimit: 5_000 };
 const draw = 0;
@@ -35,16 +35,16 @@ const draw = 0;
 interface Request {
   readonly actor: AnyActorRef;
   readonly order: LeaseOrder | undefined;
-  /** The server's response, after it has accepted the request. */
+  /** The server's response to an accepted request. */
   readonly response?: LeaseSighting | LeaseWriteResult;
-  /** It is never accepted and gets no response. */
+  /** Whether the request is never accepted and gets no response. */
   readonly isLost?: boolean;
 }
 
 interface State {
   readonly faults: number;
   readonly isUp: boolean;
-  /** Version of the Lease; 0: there is no Lease. `record`: version of its holder's last write. */
+  /** Version of the Lease; 0 without a Lease. `record`: version of its holder's last write. */
   readonly version: number;
   readonly record: number;
   readonly holder: Name | '';
@@ -58,11 +58,11 @@ interface State {
 
 export interface LeaderCharts {
   readonly leader: typeof leaderMachine;
-  /** An error of the server that is built in on purpose: it accepts any version. */
+  /** A deliberate bug: the server accepts any version. */
   readonly takesAll?: boolean;
 }
 
-/** The end of a replica's term, and the end of the one that it has requested. */
+/** The end of a replica's term, and of the term that it has requested. */
 const gateOf = (name: Name): string => `${name}.gate`;
 const sentOf = (name: Name): string => `${name}.sent`;
 
@@ -193,7 +193,7 @@ export class LeaderExploration implements World {
     for (const actor of this.#system.actors()) {
       const { value, context } = actor.getSnapshot() as { value?: unknown; context?: object };
       if (value === undefined) continue;
-      // Without constants and values that are only reported.
+      // Omits constants and values that are only reported.
       const { times: _, draw: __, holder: ___, ...rest } = { times, draw, holder: '', ...context };
       key += `${actor.id} ${JSON.stringify([value, rest])}\n`;
     }
@@ -272,7 +272,7 @@ export class LeaderExploration implements World {
     this.#system.arm(sentOf(name), times.termMs, 'mark');
   }
 
-  /** Its claim or renewal was accepted: it leads from the time at which that was sent. */
+  /** Its claim or renewal was accepted: it leads from the time at which the request was sent. */
   #lead(name: Name): void {
     this.#system.disarm(gateOf(name));
     this.#system.rename(sentOf(name), gateOf(name));
@@ -290,7 +290,7 @@ export class LeaderExploration implements World {
     this.#set({ alive: this.#state.alive.filter((one) => one !== name) });
   }
 
-  /** It sends nothing any more, and its requests get no response. */
+  /** Stops a replica: it sends nothing more, and its requests get no response. */
   #die(name: Name): void {
     this.#system.kill(this.#roots.get(name)!);
     this.#system.forgetKilled(this.#system.zone.names('mark').filter((mark) => mark.startsWith(`${name}.`)));

@@ -1,7 +1,7 @@
 /**
- * Random faults of candidates for one duty: requests and responses lost or late, an API server that is down, processes that are
- * paused and resumed late, killed, stopped and restarted, an unknown client that writes into the Lease, clock drift. Everything is drawn from one
- * seed. Two never lead at a time; and after the last fault, one does.
+ * Random faults of candidates for one duty: requests and responses lost or late, an unavailable API server, processes that are paused and resumed
+ * late, killed, stopped and restarted, an unknown client that writes to the Lease, clock drift. Everything is derived from one seed. Two never lead
+ * at the same time; after the last fault, one does.
  */
 import { LeaderWorld, lease, type Replica, type ReplicaOptions } from './leader-world.ts';
 
@@ -14,10 +14,10 @@ export interface RandomElection {
 }
 
 const faultsMs = 90_000;
-/** A Lease, a check, a response, and a margin. */
+/** Sum of a Lease, a check, a response, and a margin. */
 const quietMs = 45_000;
 
-/** Numbers from 0 to 1, always the same for one seed (Mulberry32). */
+/** Numbers from 0 to 1, the same for each seed (Mulberry32). */
 function drawsOf(seed: number): () => number {
   let state = seed;
   return () => {
@@ -28,7 +28,7 @@ function drawsOf(seed: number): () => number {
   };
 }
 
-/** @param broken errors of each replica that are built in on purpose */
+/** @param broken deliberate bugs of each replica */
 export async function randomElection(seed: number, broken: Partial<ReplicaOptions> = {}): Promise<RandomElection> {
   const draw = drawsOf(seed);
   const between = (min: number, max: number): number => min + draw() * (max - min);

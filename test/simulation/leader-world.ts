@@ -1,6 +1,6 @@
 /**
- * Candidates for one duty: their charts with their own effects and clocks, in front of one Lease on a simulated API server. Checks after
- * each step that at most one candidate would begin a write.
+ * Candidates for one duty: their charts with the real effects and separate clocks, in front of one Lease on a simulated API server. Checks after each
+ * step that at most one candidate would begin a write.
  */
 import { type Actor, setup } from 'xstate';
 import { electedWriterMachine } from '../../machines/discovery/election/elected-writer.machine.ts';
@@ -34,7 +34,7 @@ export interface Fate {
 class SimulatedLeaseServer {
   isUp = true;
   readonly objects = new Map<string, KubernetesObject>();
-  /** Of all later requests; by default each is accepted and gets its response after 5 ms. */
+  /** Outcome of all later requests; by default each is accepted and gets its response after 5 ms. */
   fate: (request: ApiRequest, of: string) => Fate = () => ({});
   readonly taken: { readonly at: number; readonly request: ApiRequest; readonly object: KubernetesObject }[] = [];
   readonly #clock: VirtualClock;
@@ -52,7 +52,7 @@ class SimulatedLeaseServer {
     return String((this.lease?.spec as { holderIdentity?: string } | undefined)?.holderIdentity ?? '');
   }
 
-  /** A request of one replica, on the clock of its process. */
+  /** Sends a request of one replica, on its process's clock. */
   request(of: PacedProcess, name: string, request: ApiRequest, signal: AbortSignal): Promise<KubernetesObject> {
     const { promise, resolve, reject } = Promise.withResolvers<KubernetesObject>();
     const fail = (kind: 'aborted' | 'timeout' | 'unreachable'): void => reject(new ApiError({ kind, message: kind }));
@@ -107,11 +107,11 @@ function refuse(code: number, reason: string): never {
   throw new ApiError({ kind: 'status', code, reason, message: reason, causes: [] });
 }
 
-/** A duty that writes one object on each order of a test. */
+/** A duty that writes one object each time a test orders it. */
 class CountingDuty implements Duty {
   readonly lease = lease;
   readonly runs: (DutyRun & { readonly at: number })[] = [];
-  /** Number of failures that the next runs report; an error: internal error. */
+  /** Number of failures that the next runs report; an error is an internal error. */
   failing: number | Error = 0;
   readonly #now: () => number;
   readonly #watchers = new Set<() => void>();
@@ -145,12 +145,12 @@ type Port = (request: ApiRequest, signal: AbortSignal) => Promise<KubernetesObje
 export interface ReplicaOptions {
   /** Rate of the replica's clocks; 1 is correct. */
   readonly rate?: number;
-  /** Its monotonic clock stops while it is paused. */
+  /** Whether its monotonic clock stops while it is paused. */
   readonly suspends?: boolean;
-  /** Deliberate faults: a layer between the replica and the API server, and its clock. */
+  /** A layer between the replica and the API server that adds deliberate faults. */
   readonly port?: (request: Port) => Port;
   readonly clocks?: (moment: ClockReading) => ClockReading;
-  /** With deliberate faults. */
+  /** Charts with deliberate faults. */
   readonly charts?: Partial<ElectionCharts>;
   readonly silently?: boolean;
 }

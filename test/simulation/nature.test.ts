@@ -3,15 +3,15 @@ import { Nature } from './nature.ts';
 
 const occasions = Array.from({ length: 1_000 }, (_, i) => `exit ${i}`);
 
-describe('drawn durations', () => {
-  test('are the same for the same seed and occasion, and differ for others', () => {
+describe('random durations', () => {
+  test('are the same for the same seed and occasion, and differ otherwise', () => {
     const draw = (seed: number) => occasions.map((occasion) => new Nature(seed).within(1_000, occasion));
     expect(draw(5)).toEqual(draw(5));
     expect(draw(5)).not.toEqual(draw(6));
     expect(new Set(draw(5)).size).toBeGreaterThan(300);
   });
 
-  test('reach both ends of a range and never exceed it', () => {
+  test('reach but never exceed both ends of a range', () => {
     const drawn = occasions.map((occasion) => new Nature(1).within(200, occasion));
     expect(Math.min(...drawn)).toBe(0);
     expect(Math.max(...drawn)).toBe(200);

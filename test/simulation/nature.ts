@@ -1,4 +1,4 @@
-/** Durations that the agent does not control: drawn within measured bounds, the same for the same seed. */
+/** Durations that the agent does not control: random within measured bounds, the same for the same seed. */
 export class Nature {
   readonly #seed: number;
 
@@ -7,13 +7,13 @@ export class Nature {
     this.#seed = seed;
   }
 
-  /** Between 0 and the maximum, including both ends at times. `what` identifies the occasion. */
+  /** Returns a value between 0 and the maximum, sometimes exactly one of them. `what` identifies the occasion. */
   within(maxMs: number, occasion: string): number {
     const drawn = this.#draw(occasion) * 1.2 - 0.1;
     return Math.round(Math.min(1, Math.max(0, drawn)) * maxMs);
   }
 
-  /** Mostly short, rarely the maximum. */
+  /** Returns mostly short values, rarely the maximum. */
   upTo(maxMs: number, occasion: string): number {
     return Math.round(this.#draw(occasion) ** 3 * maxMs);
   }
@@ -21,7 +21,7 @@ export class Nature {
   /** In [0, 1). */
   #draw(occasion: string): number {
     if (this.#seed === 0) return 0.5;
-    // FNV-1a over the occasion, then a finalizer that spreads its bits.
+    // FNV-1a of the occasion, then a finalizer that spreads its bits.
     let hash = 0x811c9dc5 ^ this.#seed;
     for (let i = 0; i < occasion.length; i++) hash = Math.imul(hash ^ occasion.charCodeAt(i), 0x01000193);
     hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);

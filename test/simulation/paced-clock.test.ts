@@ -27,7 +27,7 @@ describe('a paced clock', () => {
     expect(paced.now()).toBe(500);
   });
 
-  test('counts the rest of an armed timer at the new pace', () => {
+  test('counts the remaining time of an armed timer at the new pace', () => {
     const { below, paced, fired, at } = clocks();
     at(100);
     below.advance(60);
@@ -37,7 +37,7 @@ describe('a paced clock', () => {
     expect(paced.now()).toBe(260);
   });
 
-  test('does not fire a timer that was cleared, before a change of pace or after it', () => {
+  test('never fires a timer that was cleared before or after a change of pace', () => {
     const { below, paced, fired, at } = clocks();
     paced.clearTimeout(at(10));
     const timer = at(50);

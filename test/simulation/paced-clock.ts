@@ -22,7 +22,7 @@ export class PacedClock {
     this.#belowAnchorMs = below.now();
   }
 
-  /** Milliseconds since the clock was created, in its own time. */
+  /** Milliseconds since the clock was created, on this clock. */
   readonly now = (): number => this.#ownAnchorMs + (this.#below.now() - this.#belowAnchorMs) * this.#pace;
 
   setTimeout(fire: () => void, ms: number): number {
@@ -40,7 +40,7 @@ export class PacedClock {
     this.#timers.delete(id);
   }
 
-  /** Applies to armed timers as well. */
+  /** Changes the pace, also for armed timers. */
   setPace(pace: number): void {
     this.#ownAnchorMs = this.now();
     this.#belowAnchorMs = this.#below.now();

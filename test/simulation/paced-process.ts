@@ -6,18 +6,18 @@ export class PacedProcess {
   readonly #clock: VirtualClock;
   readonly #rate: number;
   readonly #timers = new Map<number, number>();
-  /** Events that it receives when it is resumed; undefined: not paused. */
+  /** Events to deliver when the process is resumed; undefined if it is not paused. */
   #held: { readonly kind: 'timer' | 'answer'; readonly happen: () => void }[] | undefined;
   readonly #suspends: boolean;
   #stoppedAt = 0;
-  /** Time for which its monotonic clock was stopped. */
+  /** Total time for which its monotonic clock was stopped. */
   #stoodStillMs = 0;
   #isEnded = false;
   #nextId = 1;
 
   /**
-   * @param rate of its clocks; 2: an hour on its clock is half an hour
-   * @param suspends its machine is suspended with it: then its monotonic clock stops
+   * @param rate rate of its clocks; 2: an hour on its clock takes half an hour
+   * @param suspends whether its machine is suspended, too, which stops its monotonic clock
    */
   constructor(clock: VirtualClock, rate: number, suspends = false) {
     this.#suspends = suspends;

@@ -1,4 +1,4 @@
-/** Random schedules of writes and faults of a simulated API server, and the conditions after the last fault. */
+/** Random schedules of writes and faults of a simulated API server, and the conditions that must hold after the last fault. */
 import fc from 'fast-check';
 import { definitions, KubernetesWorld, routes, services, type WorldOptions } from './kubernetes-world.ts';
 import { noFaults, type SimulatedApiServer } from './simulated-api-server.ts';
@@ -47,7 +47,7 @@ export const schedules: fc.Arbitrary<readonly Step[]> = fc.array(fc.tuple(pause,
   ...{ minLength: 1, maxLength: 30, size: 'max' as const },
 });
 
-/** Since the end of the last fault, for everything. */
+/** Maximum time from the end of the last fault until convergence. */
 const convergedWithinMs = 5_000;
 
 /** @returns violations */
@@ -70,7 +70,7 @@ export async function play(steps: readonly Step[], options: WorldOptions = {}): 
   }
 }
 
-/** Servers are stopped, data are restored, servers are started: that takes more than a few seconds. */
+/** Stopping servers, restoring data and starting servers takes more than a few seconds. */
 const restoringMs = 12_000;
 
 async function restore(world: KubernetesWorld): Promise<void> {

@@ -1,4 +1,4 @@
-/** The agent's machines for random runs: as for the explorer, with effects that may be slow or fail. */
+/** The agent's machines for random runs: those of the explorer, with effects that may be slow or fail. */
 import type { AnyActorRef } from 'xstate';
 import type { EnvoyProbe } from '../../machines/agent/status-protocol.ts';
 import { type Running, scriptedCallback, scriptedPromise } from '../../src/debugger/explore/scripted-effect.ts';

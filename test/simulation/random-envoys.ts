@@ -1,4 +1,4 @@
-/** The spontaneous events of a host's Envoys and their times, drawn within measured bounds. */
+/** The spontaneous events of a host's Envoys and their times, random within measured bounds. */
 import type { AnyActorRef } from 'xstate';
 import { report } from '../../src/debugger/explore/scripted-effect.ts';
 import type { SimulatedHost, SimulatedProcess } from '../../src/simulation/agent/simulated-host.ts';
@@ -18,7 +18,7 @@ export interface EnvoyTimesOptions {
   slownessOf(pid: number): number;
 }
 
-/** Temporary conditions that affect them. */
+/** Temporary conditions that affect the Envoys. */
 export interface Circumstances {
   readonly sourcesAway: boolean;
   readonly deafToSigterm: boolean;
@@ -39,7 +39,7 @@ export class EnvoyTimes {
     this.#options = options;
   }
 
-  /** Schedules the next event of each process, and no other. */
+  /** Schedules each process's next event, and no other. */
   arrange(circumstances: Circumstances): void {
     const { processes } = this.#options.host;
     for (const process of processes) this.#arrange(process, circumstances);
@@ -68,7 +68,7 @@ export class EnvoyTimes {
     }
   }
 
-  /** Drawn once per event: other events do not delay it. */
+  /** The delay is chosen once per event: other events do not extend it. */
   #arm(plan: { key: string; pid: number; event: string; draw: () => number; happen: () => void }): void {
     const { key, pid, event, draw, happen } = plan;
     if (this.#arranged.get(key)?.event === event) return;
@@ -106,7 +106,7 @@ export class EnvoyTimes {
     return probeOf(process) !== undefined && process.live && host.hasAdmin(process) && !process.exitRequested;
   }
 
-  /** A probe finds it live. */
+  /** Reports that a probe found it live. */
   see(process: SimulatedProcess): void {
     const probe = this.#options.probeOf(process);
     if (probe === undefined) return;

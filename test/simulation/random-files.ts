@@ -1,4 +1,4 @@
-/** The certificate files of a random run. Contents are numbered; each change to new contents has a higher number. */
+/** The certificate files of a random run. Each change to new contents has a higher number. */
 
 export type FilesState = 'fine' | 'half written' | 'missing';
 
@@ -26,10 +26,10 @@ export class CertificateFiles {
   }
 
   /**
-   * New contents, the contents of the agent's last read, or contents that Envoy rejects.
+   * Changes to new contents, the contents of the agent's last read, or contents that Envoy rejects.
    *
-   * @param newestInUse the newest contents that an Envoy has started with. Earlier contents are not restored while an Envoy
-   * runs with contents in between: the agent compares what it reads, and cannot know what Envoy has read.
+   * @param newestInUse the newest contents that an Envoy has started with. Earlier contents are not restored while an Envoy runs with contents in
+   * between: the agent compares what it reads, and cannot know what Envoy has read.
    */
   change(to: FilesState | 'as before', newestInUse: number): void {
     const isRestored = to === 'as before' && this.#lastRead > 0 && newestInUse <= this.#lastRead;
@@ -51,8 +51,8 @@ export class CertificateFiles {
   /**
    * Begins a read, which takes time.
    *
-   * @returns to be called at its end: whether the result is certainly new to the agent. Invalid files may or may not be; changes during the
-   * read are read again.
+   * @returns a function to call when the read ends. It returns whether the result is certainly new to the agent. Invalid files may or may not be;
+   * changes during the read are read again.
    */
   beginReading(): () => boolean {
     const changes = this.#changes;

@@ -71,7 +71,7 @@ function happen(happening: Happening, world: RandomWorld): void {
   }
 }
 
-/** These do not accelerate an agent that is already stopping. */
+/** A request does not accelerate an agent that is already stopping. */
 function endByHttp(event: { type: string; reason?: string }, world: RandomWorld): void {
   if (!world.hasHttp) return;
   if (world.ledger.stop === 'not ordered') world.ledger.orderStop();
@@ -79,13 +79,13 @@ function endByHttp(event: { type: string; reason?: string }, world: RandomWorld)
 }
 
 function kill(process: SimulatedProcess, by: 'crash' | 'oom', { host }: RandomWorld): void {
-  // A parent that is killed during an ordered exit looks to the agent like one that crashed.
+  // To the agent, a parent killed during an ordered exit looks like a crashed one.
   if (process.exitRequested && process.supersededSeen) return;
   if (by === 'crash') {
     host.sendEvent(process, 'envoy.crashed');
     return;
   }
-  // By the kernel: at once, and without an event of the agent.
+  // The kernel sends it immediately, without an event of the agent.
   process.envoy.send({ type: 'signal.sent', signal: 'SIGKILL' });
   process.envoy.send({ type: 'envoy.ended' });
 }

@@ -1,4 +1,4 @@
-/** Orders that the agent received and observed facts, from which invariants evaluate a random run. */
+/** Orders that the agent received and facts that were observed, against which invariants check a random run. */
 import type { AnyEventObject, SnapshotFrom } from 'xstate';
 import type { agentMachine } from '../../machines/agent/agent.machine.ts';
 import type { AgentSettings } from '../../machines/agent/settings.ts';
@@ -35,15 +35,15 @@ export class Ledger {
   /** Content of the certificate files. */
   content = 1;
   orders = 0;
-  /** Started epochs and lost live ones since the agent's last task. */
+  /** Started epochs and lost live epochs since the agent's last task. */
   tries = 0;
   stop: 'not ordered' | 'ordered' | 'deadline passed' = 'not ordered';
 
-  /** The start that the supervisor has reported as decided and not as ended. */
+  /** The start that the supervisor has reported as decided, but not as ended. */
   #restart: string | undefined;
-  /** The agent was ordered to stop while it only waited for killed processes. */
+  /** Whether the agent was ordered to stop while it only waited for killed processes. */
   #hurried = false;
-  /** Why there was no space for the files of a start, until that is reported. */
+  /** Unreported reason why the files of a start had no space. */
   #unreported: string | undefined;
 
   constructor(options: LedgerOptions, judged: () => Judged) {
@@ -52,19 +52,19 @@ export class Ledger {
     this.#judged = judged;
   }
 
-  /** The agent has a new task, which may fail again; earlier starts may still fail. */
+  /** Begins a new task of the agent; it may fail again, and earlier starts may still fail. */
   beginTask(): void {
     const { host, preparing } = this.#judged();
     this.tries = preparing + host.processes.filter(({ seen }) => !seen).length;
   }
 
-  /** SIGHUP. */
+  /** Handles a SIGHUP. */
   demandRestart(): void {
     this.orders++;
     this.beginTask();
   }
 
-  /** The agent was ordered to stop, or an event stops it. */
+  /** Handles an order or event that stops the agent. */
   orderStop(): void {
     this.#hurried = this.#agentEnds;
     if (this.stop !== 'not ordered') {
@@ -77,12 +77,12 @@ export class Ledger {
     }, this.#options.settings.terminationDrainMs);
   }
 
-  /** The desired configuration was tried as often as the budget allows. */
+  /** Whether the desired configuration was tried as often as the budget allows. */
   get mayHaveGivenUp(): boolean {
     return this.tries > this.#options.settings.retry.budget;
   }
 
-  /** Checks conditions that hold whenever no event is pending. */
+  /** Checks conditions that must hold whenever no event is pending. */
   judgeAlways(): void {
     const observed = this.#observed();
     for (const invariant of this.#always) {
@@ -118,18 +118,18 @@ export class Ledger {
     };
   }
 
-  /** A start has just failed for this reason. */
+  /** Expects a report of this reason, because a start has just failed. */
   expectReport(reason: string): void {
     this.#unreported = reason;
   }
 
-  /** An epoch reports to its supervisor, and so to log and trace, why it failed. */
+  /** Handles an epoch's report to its supervisor, and so to log and trace, of why it failed. */
   handleFailure({ type, during, reason }: AnyEventObject): void {
     const isReported = during === 'writing the bootstrap' || during === 'starting';
     if (type === 'epoch.failed' && isReported && reason === this.#unreported) this.#unreported = undefined;
   }
 
-  /** The supervisor reports its decisions. */
+  /** Handles the supervisor's reports of its decisions. */
   readonly handleReport = ({ type, name }: AnyEventObject): void => {
     if (type !== 'restart.decided' && type !== 'restart.ended') return;
     this.judge((invariant, observed) => invariant.reporting?.(type, name, observed));
@@ -137,8 +137,8 @@ export class Ledger {
   };
 
   /**
-   * The limit for a parent to exit by itself, and for a replaced epoch to complete its requests. Restarted for a child that
-   * replaces a crashed one, once the supervisor has seen it live.
+   * Starts the deadline for a parent to exit, or for a replaced epoch to complete its requests. It restarts for a child that replaces a crashed one,
+   * once the supervisor has detected the child as live.
    */
   #countDeadline({ epoch, baseId }: SimulatedProcess, seen: boolean): void {
     const { host } = this.#judged();

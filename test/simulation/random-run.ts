@@ -1,4 +1,4 @@
-/** One schedule, from start to end, under all invariants. */
+/** Runs one schedule, from start to end, under all invariants. */
 import { join } from 'node:path';
 import { TraceChecker } from '../../src/debugger/check/check.ts';
 import { formatDeviation } from '../../src/debugger/check/check-report-text.ts';
@@ -24,13 +24,13 @@ import { RandomWorld } from './random-world.ts';
 
 export interface RandomRunOptions {
   readonly agent: ScriptedAgent;
-  /** Default: all. */
+  /** Defaults to all invariants. */
   readonly invariants?: readonly Invariant[];
-  /** Checks the run against the sequence diagrams. */
+  /** Whether the run is checked against the sequence diagrams. */
   readonly checked?: boolean;
-  /** Path of the trace of the run. */
+  /** Destination of the run's trace. */
   readonly sink?: TraceSink;
-  /** The agent has its log and its trace, with the schedule's faults of them. */
+  /** Whether the agent has its log and trace, with their scheduled faults. */
   readonly sinks?: SinkParts;
 }
 
@@ -45,13 +45,13 @@ export interface RandomRun {
   readonly sinks?: RandomSinks['figures'];
 }
 
-/** A run becomes idle after every fault, which one of the explorer need not. */
+/** A random run becomes idle after every fault; a run of the explorer might not. */
 const finalInvariants: readonly Invariant[] = [...allInvariants, givingUpPasses];
 /** The violation of a run that deviates from the diagrams. */
 const conformity = 'the trace conforms to the sequence diagrams';
 /** More than the longest path to idle: ten retries, each with a start that is not live in time. */
 const maxEventsUntilIdle = 5_000;
-/** Limit of the agent's wait for exits, and the response time of effects. */
+/** Maximum time that the agent waits for exits, plus the response time of effects. */
 const reapMs = 11_000;
 
 export function run(schedule: Schedule, options: RandomRunOptions): RandomRun {
@@ -87,7 +87,7 @@ export function run(schedule: Schedule, options: RandomRunOptions): RandomRun {
   };
 }
 
-/** A shrunk schedule keeps all its faults, at other steps. */
+/** A shrunk schedule keeps all its faults, but at other steps. */
 function faultsBefore<Fault extends SinkFault | WatchStep>(
   step: number,
   faults: readonly Fault[] = [],
@@ -102,12 +102,12 @@ function beginWatchFaults(step: number, schedule: Schedule, world: RandomWorld):
   }
 }
 
-/** Settings may require what is a violation otherwise, and clock drift may be too large for a check. */
+/** Some settings require what is a violation otherwise, and clock drift may be too large for a check. */
 function applicable(invariants: readonly Invariant[], { settings, steps }: Schedule): readonly Invariant[] {
   const lifted = new Set<Invariant>();
   if (settings === 'restartPolicy exit') lifted.add(agentExitsForReason);
   if (settings === 'hotRestart off') lifted.add(servingIsKept);
-  // The agent's clock decides whether a parent exited too early, and so whether its child is orphaned.
+  // The agent's clock decides whether a parent exited too early, and therefore whether its child is orphaned.
   if (steps.some(({ happens }) => happens.kind === 'pace' && Math.abs(happens.percent - 100) > 1)) {
     for (const invariant of [servingIsKept, orphanIsReplaced, replacedFinishesRequests]) lifted.add(invariant);
   }
@@ -143,7 +143,7 @@ function endByStop(world: RandomWorld): void {
   }
 }
 
-/** Until no spontaneous event is pending. */
+/** Runs until no spontaneous event is pending. */
 function rest(world: RandomWorld): void {
   let events = 0;
   while (!world.isOver && world.next()) {

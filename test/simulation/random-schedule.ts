@@ -1,12 +1,12 @@
 /**
- * A schedule: the events of the agent, its Envoys and their host, and their times. fast-check draws and shrinks it; the
- * same schedule always gives the same run.
+ * A schedule: the events of the agent, its Envoys and their host, and their times. fast-check generates and shrinks it; the same schedule always
+ * gives the same run.
  */
 import fc from 'fast-check';
 import { type AgentSettings, defaultSettings } from '../../machines/agent/settings.ts';
 import type { WatchFault } from './random-watch.ts';
 
-/** With a directory to watch. */
+/** Settings with a directory to watch. */
 const shipped: AgentSettings = { ...defaultSettings, watch: { ...defaultSettings.watch, directories: ['certs'] } };
 
 /** Settings that change the agent's behaviour. Counters are those of production. */
@@ -27,17 +27,17 @@ export type ProcessSelection = 'newest' | 'oldest' | 'serving' | 'starting';
 
 /** A temporary fault. */
 export type Lasting =
-  /** No bootstrap can be written, and no named pipe to an Envoy: the folder of such files is missing until the fault ends. */
+  /** No bootstrap and no named pipe to an Envoy can be created: their folder is missing until the fault ends. */
   | 'folder full'
   | 'folder read-only'
   | 'folder gone'
   /** The user's own bootstrap is used, but there is no named pipe to an Envoy. */
   | 'no room for pipes'
-  /** Control plane and certificate source are unreachable: an Envoy that starts waits for them. */
+  /** Control plane and certificate source are unreachable: a starting Envoy waits for them. */
   | 'sources away'
   /** Drain orders do not reach Envoy. */
   | 'admin unheard'
-  /** The mark of a crashed child in shared memory cannot be cleared. */
+  /** The mark that a crashed child left in shared memory cannot be cleared. */
   | 'no repair'
   /** An Envoy does not exit on SIGTERM. */
   | 'deaf to SIGTERM'
@@ -50,7 +50,7 @@ export type Happening =
   /** `oom`: SIGKILL by the kernel. */
   | { readonly kind: 'crash' | 'oom'; readonly target: ProcessSelection }
   | { readonly kind: Lasting; readonly forMs: number }
-  /** The next Envoy needs this much longer to become live. */
+  /** The next Envoy needs this much longer until it is live. */
   | { readonly kind: 'slow start'; readonly ms: number }
   /** Envoy's own check rejects the next bootstrap. */
   | { readonly kind: 'bootstrap refused' }
@@ -60,7 +60,7 @@ export type Happening =
   | { readonly kind: 'pace'; readonly percent: number }
   | { readonly kind: 'status server broken' };
 
-/** The wait before a step: a time, or a number of spontaneous events. */
+/** The wait before a step: a duration, or a number of spontaneous events. */
 export type Gap = { readonly ms: number } | { readonly events: number };
 
 export interface Step {
@@ -71,13 +71,13 @@ export interface Step {
 /** A fault of the outlet of the agent's log or trace. */
 export type SinkFault = {
   readonly of: 'log' | 'trace';
-  /** It begins right before this step; modulo the number of steps plus 1. */
+  /** Step before which it begins; modulo the number of steps plus 1. */
   readonly beforeStep: number;
 } & (
   | {
-      /** `full`: no space left; `broken`: no reader; `stalled`: a reader that stops reading. Recovers afterwards. */
+      /** `full`: no space left; `broken`: no reader; `stalled`: the reader stops reading. The outlet recovers afterwards. */
       readonly kind: 'full' | 'broken' | 'stalled';
-      /** Bytes that are accepted before the fault: a line may be cut anywhere. */
+      /** Bytes accepted before the fault: a line can be cut anywhere. */
       readonly afterBytes: number;
       readonly forMs: number;
     }
@@ -89,21 +89,21 @@ export type SinkFault = {
 export interface WatchStep {
   readonly kind: WatchFault;
   readonly forMs: number;
-  /** It begins right before this step; modulo the number of steps plus 1. */
+  /** Step before which it begins; modulo the number of steps plus 1. */
   readonly beforeStep: number;
 }
 
 export interface Schedule {
   readonly settings: keyof typeof settingsKinds;
   readonly beginning: 'in order' | 'one base id' | 'no files' | 'half written' | 'no base id' | 'status port taken';
-  /** Seed of every measured time of the host; 0: all in the middle of their ranges. */
+  /** Seed of the host's random times; 0: the middle of each range. */
   readonly nature: number;
   readonly steps: readonly Step[];
-  /** `in peace`: the faults end, the agent must recover, then it is stopped. `in trouble`: an immediate stop. */
+  /** `in peace`: the faults end, the agent must recover, then it is stopped. `in trouble`: it is stopped immediately. */
   readonly ending: 'in peace' | 'in trouble';
   /** Separate from the steps: the run must be the same without them. */
   readonly sinkFaults?: readonly SinkFault[];
-  /** Separate from the steps, as well. */
+  /** Separate from the steps, like `sinkFaults`. */
   readonly watchFaults?: readonly WatchStep[];
 }
 
@@ -190,7 +190,6 @@ const sinkFault: fc.Arbitrary<SinkFault> = fc.oneof(
   { weight: 3, arbitrary: fc.record({ ...sinkOf, kind: fc.constant('moved away' as const) }) },
 );
 
-/** Any schedule. */
 export const schedules: fc.Arbitrary<Schedule> = fc.record({
   settings: fc.oneof(
     { weight: 6, arbitrary: fc.constant('as shipped' as const) },
@@ -208,7 +207,7 @@ export const schedules: fc.Arbitrary<Schedule> = fc.record({
     { weight: 4, arbitrary: fc.constant('in peace' as const) },
     { weight: 1, arbitrary: fc.constant('in trouble' as const) },
   ),
-  // Drawn last, so that a seed gives the same other values with and without them.
+  // Drawn last, so that a seed gives the same other values without them.
   sinkFaults: fc.array(sinkFault, { maxLength: 6, size: 'max' }),
   watchFaults: fc.oneof(
     { weight: 5, arbitrary: fc.constant([]) },
@@ -216,7 +215,7 @@ export const schedules: fc.Arbitrary<Schedule> = fc.record({
   ),
 });
 
-/** A schedule as text: a line a step. */
+/** Formats a schedule as text, one line per step. */
 export function formatSchedule({
   settings,
   beginning,

@@ -1,4 +1,4 @@
-/** Searches a schedule that violates an invariant, and shrinks it. */
+/** Searches for a schedule that violates an invariant, and shrinks it. */
 import fc from 'fast-check';
 import type { InvariantViolation } from '../../src/debugger/explore/world.ts';
 import type { TraceSink } from '../../src/runtime/trace/trace.ts';
@@ -12,18 +12,18 @@ export interface SearchOptions {
   readonly seed: number;
   /** Maximum number of schedules. */
   readonly runs: number;
-  /** Path to the failure of an earlier search: fast-check's path. */
+  /** fast-check's path to the failure of an earlier search. */
   readonly path?: string;
   readonly agent?: ScriptedAgent;
   readonly invariants?: readonly Invariant[];
-  /** One of this number is checked against the sequence diagrams, which takes twice as long. Default 10; 0: none. */
+  /** One in this number of schedules is checked against the sequence diagrams, which takes twice as long. Default 10; 0: none. */
   readonly checkEvery?: number;
 }
 
 export interface SearchFigures {
   readonly schedules: number;
   readonly checked: number;
-  /** Envoys started. */
+  /** Number of started Envoys. */
   readonly spawned: number;
   readonly virtualMs: number;
 }
@@ -41,16 +41,16 @@ export interface SearchResult {
 }
 
 const defaultCheckEvery = 10;
-/** One of this number has a log and a trace, with their faults, which takes three times as long. */
+/** One in this number of schedules has a log and a trace, with their faults, which takes three times as long. */
 const sinksEvery = 50;
 
-/** Runs schedules until one violates an invariant, which is then shrunk. The same options give the same result. */
+/** Runs schedules until one violates an invariant; that schedule is then shrunk. The same options give the same result. */
 export function search(options: SearchOptions): SearchResult {
   const { seed, path, invariants, agent = randomAgent(), checkEvery = defaultCheckEvery } = options;
   const figures = { schedules: 0, checked: 0, spawned: 0, virtualMs: 0 };
   let shrinking = false;
   const judge = (schedule: Schedule): readonly InvariantViolation[] => {
-    // By its content, so that a schedule is always checked in the same way.
+    // Depends only on the schedule, so that it is always checked in the same way.
     const checked = checkEvery > 0 && schedule.nature % checkEvery === 0;
     const hasSinks = checkEvery > 0 && schedule.nature % sinksEvery === 0;
     const { violations, spawned, virtualMs } = run(schedule, {
@@ -78,7 +78,7 @@ export function search(options: SearchOptions): SearchResult {
   return { figures, finding };
 }
 
-/** A report for users: the violation, its schedule, and the command that reproduces it. */
+/** Formats a report for users: the violation, its schedule, and the command that reproduces it. */
 export function formatFinding({ seed, path, schedule, violations }: Finding, trace: string): string {
   return [
     ...violations.map(({ invariant, detail }) => `violated: ${invariant}\n  ${detail}`),
@@ -88,7 +88,7 @@ export function formatFinding({ seed, path, schedule, violations }: Finding, tra
   ].join('\n');
 }
 
-/** A schedule's run as a trace: for `chartpilot check`, `chartpilot trace` and the visualizer. */
+/** Writes a schedule's run as a trace: for `chartpilot check`, `chartpilot trace` and the visualizer. */
 export function writeRandomTrace(schedule: Schedule, sink: TraceSink, agent: ScriptedAgent = randomAgent()): void {
   run(schedule, { agent, sink });
 }

@@ -1,6 +1,6 @@
 /**
- * The log and the trace of a simulated agent: the program's own sinks, with outlets that fail as scheduled. They have a separate clock,
- * which follows the simulation's, and must not affect the simulation.
+ * The log and the trace of a simulated agent: the program's real sinks, with outlets that fail as scheduled. They use a separate clock synchronized
+ * with the simulation's, and must not affect the simulation.
  */
 import { agentLog } from '../../src/agent/status/agent-log.ts';
 import { agentStates } from '../../src/agent/status/agent-states.ts';
@@ -26,21 +26,21 @@ export const sinkRules = {
   told: 'each line is out in its order, or counted in the log as lost once the sink is well',
 } as const;
 
-/** The program's own sink, unless a test replaces it. */
+/** The program's real sink, unless a test replaces it. */
 export interface SinkParts {
   readonly logSink?: (options: LineSinkOptions) => LineSink;
   readonly logLosses?: typeof logLosses;
 }
 
-/** Small, so that a run of some minutes loses lines. */
+/** Small, so that a run of a few minutes loses lines. */
 const maxBytes = { log: 2_000, trace: 20_000 };
 const minRecordBytes = 60;
-/** One attempt for a write, one for the report of a loss; twice if the outlet must be opened again. */
+/** One attempt for a write, one for the report of a loss; twice if the outlet must be reopened. */
 const maxRefused = 4;
 /** More than the longest time between two attempts. */
 const recoveryMs = 60_000;
 const lossLine = /\toutput lines lost {2}output=log {2}lines=(\d+) /;
-/** A file that always exists, and that no run writes to. */
+/** A file that always exists and that no run writes. */
 const noFile = '/dev/null';
 
 export class RandomSinks {
@@ -53,7 +53,7 @@ export class RandomSinks {
   /** Lines of the log, including reports of losses. */
   readonly #given: string[] = [];
   #maxLineBytes = 0;
-  /** Records of the trace: written, reported as lost, and written when the last turn ended. */
+  /** Records of the trace: written, reported as lost, and written at the end of the last event loop iteration. */
   #records = 0;
   #recordsReported = 0;
   #recordsFlushed = 0;
@@ -61,7 +61,7 @@ export class RandomSinks {
   readonly #logLosses: typeof logLosses;
   readonly #logger = createLogger({ outputLevel: 'default:debug', write: (line) => this.#writeLog(line) });
 
-  /** @param now of the world */
+  /** @param now time of the world */
   constructor(now: () => number, parts: SinkParts = {}) {
     this.#now = now;
     const { logSink = (options) => new LineSink(options) } = parts;
@@ -91,7 +91,7 @@ export class RandomSinks {
     close: () => {},
   };
 
-  /** The log of an agent, as the program has it. */
+  /** Connects the log to an agent's recorder, as the program does. */
   logFrom(recorder: Recorder): void {
     logRecords(recorder, this.#logger.scope('agent'), {
       states: agentStates,
@@ -110,7 +110,7 @@ export class RandomSinks {
     this.#clock.setTimeout(() => outlet.end(fault), fault.forMs);
   }
 
-  /** Runs after a turn of the event loop. */
+  /** Runs after each event loop iteration. */
   turn(): void {
     this.#clock.advance(Math.max(0, this.#now() - this.#clock.now()));
     this.#largestTurn = Math.max(this.#largestTurn, this.#records - this.#recordsFlushed);
@@ -118,7 +118,7 @@ export class RandomSinks {
     this.#watched('trace', () => this.#trace.flush());
   }
 
-  /** All faults have ended: losses must be reported by now. */
+  /** Checks, after all faults have ended, that losses are reported. */
   end(): void {
     this.turn();
     this.#judgeTraceBound();

@@ -1,6 +1,6 @@
 /**
- * Random runs of a simulation, each to its end. An exploration returns to a state by a replay of the whole run that led to it. A random run
- * costs one step per state, and so reaches combinations of several changes and faults whose exploration takes days.
+ * Random runs of a simulation to its end. An exploration returns to a state by replaying the complete run that led to it. A random run costs one step
+ * per state, and so reaches combinations of several changes and faults whose exploration would take days.
  */
 import fc from 'fast-check';
 import type { InvariantViolation, World } from '../../src/debugger/explore/world.ts';
@@ -26,7 +26,7 @@ const maxSteps = 2_000;
 /** Every n-th step may be a change or a fault. */
 const stepsForBudgeted = 5;
 
-/** The same options give the same result. */
+/** Explores at random; the same options give the same result. */
 export function walkAtRandom(begin: () => World, options: WalkOptions): Walked {
   const { seed, walks, maxRandomSteps = 80 } = options;
   const states = new Set<string>();

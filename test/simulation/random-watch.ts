@@ -1,19 +1,19 @@
-/** The watch of the certificate directory in a random run: it may fail or hang, and the directory may be missing. */
+/** The watch of the certificate directory in a random run: it can fail or hang, and the directory can be missing. */
 import type { AnyActorRef } from 'xstate';
 import { report } from '../../src/debugger/explore/scripted-effect.ts';
 
-/** `fails`: at once, at each setup. `hangs`: the directory was replaced, and the kernel never confirms a new watch. */
+/** `fails`: immediately, at each setup. `hangs`: the directory was replaced, and the kernel never confirms a new watch. */
 export type WatchFault = 'watch fails' | 'watch hangs' | 'directory gone';
 
 const minuteMs = 60_000;
-/** For pauses that double from half a second. */
+/** For backoffs that double from half a second. */
 const maxSetUpsPerMinute = 8;
 
 interface Watch {
   readonly self: AnyActorRef;
   /** Content at the last comparison. */
   seen: string | null;
-  /** The watch receives changes. */
+  /** Whether the watch receives changes. */
   holds: boolean;
 }
 
@@ -24,13 +24,13 @@ export class RandomWatch {
   #watch: Watch | undefined;
   #setUps: number[] = [];
 
-  /** @param now the agent's own time */
+  /** @param now the agent's time */
   constructor(contents: () => string, now: () => number) {
     this.#contents = contents;
     this.#now = now;
   }
 
-  /** @returns why it must not be set up now */
+  /** @returns why the watch must not be set up now, if so */
   start(self: AnyActorRef, seen: string | null): string | undefined {
     this.#watch = { self, seen, holds: false };
     if (this.#faults.has('directory gone')) report(self, { type: 'directory.missing' });
@@ -45,7 +45,7 @@ export class RandomWatch {
     if (this.#watch?.self === self) this.#watch = undefined;
   }
 
-  /** The files have changed; possibly without an event. */
+  /** The files have changed, possibly without an event. */
   changed(): void {
     if (this.#watch?.holds === true) report(this.#watch.self, { type: 'files.changed', path: 'tls.crt' });
   }

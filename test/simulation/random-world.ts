@@ -1,7 +1,6 @@
 /**
- * The agent's real statecharts on a simulated host, with concrete times: each timer when it is due, and events outside the agent's
- * control (a start, an exit, a response of a probe) at a time drawn within what was measured. Faults are switched on and off from
- * outside.
+ * The agent's real statecharts on a simulated host with concrete times: each timer fires when it is due, and events outside the agent's control (a
+ * start, an exit, a response to a probe) occur at random times within measured bounds. Faults are switched on and off from outside.
  */
 import type { AnyActorRef, InspectionEvent } from 'xstate';
 import type { PreparedEpoch, PrepareOrder } from '../../machines/agent/envoy/epoch.machine.ts';
@@ -32,7 +31,7 @@ import { VirtualClock } from './virtual-clock.ts';
 export interface RandomWorldOptions {
   readonly invariants: readonly Invariant[];
   readonly inspect?: (event: InspectionEvent) => void;
-  /** Runs after a turn of the agent's event loop. */
+  /** Runs after each iteration of the agent's event loop. */
   readonly turn?: () => void;
 }
 
@@ -40,7 +39,7 @@ type Run = { epoch: number; baseId: number };
 
 /** Durations of the real effects. */
 const maxDurations = { claimMs: 50, readMs: 50, repairMs: 20, prepareMs: 900 };
-/** Errors of a folder that accepts no file. */
+/** Errors of a folder that accepts no files. */
 const diskErrors = {
   'folder full': 'ENOSPC: no space left on device',
   'folder read-only': 'EROFS: read-only file system',
@@ -48,14 +47,14 @@ const diskErrors = {
   'no room for pipes': 'EACCES: permission denied',
 } satisfies Partial<Record<Lasting, string>>;
 const folderFaults = ['folder full', 'folder read-only', 'folder gone'] as const;
-/** For a watch that fails repeatedly. */
+/** Limits a watch that fails repeatedly. */
 export const watchIsSpared = 'a failed watch is retried with growing delays';
 
 const keyOf = ({ epoch, baseId }: Run): string => `${baseId}/${epoch}`;
 
 export class RandomWorld implements RandomEffectWorld {
   readonly clock = new VirtualClock();
-  /** The agent's own. */
+  /** The agent's clock. */
   readonly paced = new PacedClock(this.clock);
   readonly host: SimulatedHost;
   readonly ledger: Ledger;
@@ -81,9 +80,9 @@ export class RandomWorld implements RandomEffectWorld {
   #waiting: AnyActorRef | undefined;
   #releasing: AnyActorRef | undefined;
   #adminOf: number | undefined;
-  /** Number of Envoys that have begun to serve: probes of earlier ones get no response. */
+  /** Number of Envoys that have started to serve: probes of earlier ones get no response. */
   #servings = 0;
-  /** Number of bootstraps that will be rejected, and the delay of the next Envoy. */
+  /** Number of bootstraps to reject, and the delay of the next Envoy. */
   refusals = 0;
   slowerMs = 0;
 
@@ -111,7 +110,7 @@ export class RandomWorld implements RandomEffectWorld {
     });
     if (beginning === 'no files') this.changeFiles('missing');
     if (beginning === 'half written') this.changeFiles('half written');
-    // An agent that cannot begin must end.
+    // An agent that cannot start must end.
     if (beginning === 'no base id' || beginning === 'status port taken') this.ledger.orderStop();
     this.#agent = this.#agents.start(agent, {
       id: 'agent',
@@ -143,7 +142,7 @@ export class RandomWorld implements RandomEffectWorld {
     return this.#agent.getSnapshot() as AgentSnapshot;
   }
 
-  /** The agent has exited, or there is a violation. */
+  /** Whether the agent has exited, or there is a violation. */
   get isOver(): boolean {
     return this.agent.status !== 'active' || this.ledger.violations.length > 0;
   }
@@ -180,7 +179,7 @@ export class RandomWorld implements RandomEffectWorld {
     if (this.#signals !== undefined) report(this.#signals, { type: 'signal.received', signal });
   }
 
-  /** An HTTP call at the status port, or its server's end. */
+  /** Sends an HTTP call at the status port, or the end of its server. */
   http(event: { type: string; reason?: string; request?: number }): void {
     if (this.#http !== undefined) report(this.#http, event);
   }
@@ -216,7 +215,7 @@ export class RandomWorld implements RandomEffectWorld {
     if (fault === 'directory gone' && this.#files.state === 'missing') this.changeFiles('fine');
   }
 
-  /** Ends every fault, permanently. */
+  /** Ends every fault permanently. */
   cease(): void {
     this.refusals = 0;
     this.slowerMs = 0;
@@ -246,7 +245,7 @@ export class RandomWorld implements RandomEffectWorld {
       this.#watch.stop(self);
       return;
     }
-    // A check of the directory takes time; a change since its order is reported.
+    // A check of the directory takes time; a change since it was ordered is reported.
     const seen = input.knownHash ?? this.#contents;
     this.#calls.later(self, 0, () => {
       const tooOften = this.#watch.start(self, seen);
@@ -286,7 +285,7 @@ export class RandomWorld implements RandomEffectWorld {
   setFileWait(call: AnyActorRef, on: boolean): void {
     this.#waiting = on ? call : undefined;
     if (!on) this.#calls.forget(call);
-    // Otherwise the chart waits until its limit.
+    // Otherwise the chart waits until its time limit.
     else if (this.#files.state !== 'missing') this.#reportFilesPresent(call);
   }
 
@@ -404,7 +403,7 @@ export class RandomWorld implements RandomEffectWorld {
   // ---- continuation
 
   #bootstrap({ validate, adminPort }: PrepareOrder): { value: PreparedEpoch } | { error: Error } {
-    // The Envoy that checks needs a pipe, too.
+    // The Envoy that checks the bootstrap needs a pipe, too.
     const unwritable = this.#diskErrorOf(...(validate ? (['no room for pipes'] as const) : []));
     if (unwritable !== undefined) {
       this.ledger.expectReport(unwritable);
@@ -415,7 +414,7 @@ export class RandomWorld implements RandomEffectWorld {
     return { error: new Error('no such field: bogus') };
   }
 
-  /** The operating system's error for the folder, or for the one for pipes where that is requested. */
+  /** The operating system's error for the folder, or for the pipes' folder where requested. */
   #diskErrorOf(...faults: readonly (keyof typeof diskErrors)[]): string | undefined {
     const lasting = [...folderFaults, ...faults].find((fault) => this.#lasting.has(fault));
     return lasting === undefined ? undefined : diskErrors[lasting];
@@ -436,7 +435,7 @@ export class RandomWorld implements RandomEffectWorld {
     this.#turn?.();
   }
 
-  /** The n-th of its kind: its random values do not depend on other events. */
+  /** Name of the n-th occasion of a kind: its random values do not depend on other events. */
   #occasion(name: string): string {
     const n = (this.#occasions.get(name) ?? 0) + 1;
     this.#occasions.set(name, n);

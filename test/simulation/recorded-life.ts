@@ -1,4 +1,4 @@
-/** The trace of a simulated agent's life, in virtual time: its events are written as in the random schedules. */
+/** The trace of a simulated agent's life, in virtual time; events are written as in random schedules. */
 import type { TraceHeader, TraceLine, TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { randomAgent } from './random-effects.ts';
 import { run } from './random-run.ts';
@@ -9,7 +9,7 @@ export interface RecordedLife {
   readonly records: readonly TraceRecord[];
 }
 
-/** From its first start to its ordered end, unless it ends earlier. */
+/** Records an agent from its first start to its ordered end, unless it ends earlier. */
 export function recordedLife(steps: readonly Step[]): RecordedLife {
   const lines: TraceLine[] = [];
   run(
@@ -24,7 +24,7 @@ export function recordedLife(steps: readonly Step[]): RecordedLife {
   return { header: header as TraceHeader, records: records as TraceRecord[] };
 }
 
-/** The number of the first record of a kind in an actor's life: absolute numbers change with each new actor. */
+/** Number of the first record of a kind in an actor's life: absolute numbers change with each new actor. */
 export function numberOf(life: RecordedLife, kind: TraceRecord['kind'], actor: string): number {
   const found = life.records.find((record) => record.kind === kind && 'actor' in record && record.actor === actor);
   if (found === undefined) throw new Error(`no ${kind} of ${actor} in this life`);

@@ -1,6 +1,6 @@
 /**
- * Two replicas of the control plane, real charts and effects, with one workload that registers itself, over an API server that checks
- * versions as the real one does (test/cluster/registration.test.ts), and loses or delays requests on order. Under a virtual clock.
+ * Two replicas of the control plane, with real charts and effects, and one workload that registers itself, over an API server that checks versions
+ * like the real one (test/cluster/registration.test.ts), and loses or delays requests on order. Under a virtual clock.
  */
 import type { Actor } from 'xstate';
 import type { registrationsMachine } from '../../machines/discovery/registration/registrations.machine.ts';
@@ -16,7 +16,7 @@ import {
 import { startRoot } from '../../src/runtime/actors/actor-system.ts';
 import { VirtualClock } from './virtual-clock.ts';
 
-/** The outcome of a request: a response; lost before it took effect; its response is lost; or a delay before it takes effect. */
+/** The outcome of a request: a response; lost before it takes effect; its response is lost; or it takes effect late. */
 export type Fate = 'answered' | 'lost' | 'answer lost' | 'late';
 
 const lateMs = 3_000;
@@ -37,16 +37,16 @@ interface Replica {
 
 export class RegistrationReplicas {
   readonly clock = new VirtualClock();
-  /** The workload's entry, as the API server has it. */
+  /** The workload's entry on the API server. */
   entry: KubernetesObject | undefined;
-  /** For the next requests, in turn; later requests get a response. */
+  /** Outcomes of the next requests, in order; later requests get a response. */
   fates: Fate[] = [];
   /** Deletions of an entry whose workload was marked as connected. */
   readonly violations: string[] = [];
   readonly #replicas: Replica[];
   #version = 0;
 
-  /** @param make another kind of registrations, broken on purpose */
+  /** @param machineOf builds the registrations machine; a test may pass a faulty one */
   constructor(machineOf = registrationsWithEffects) {
     this.#replicas = ['one', 'two'].map((name) => this.#replica(name, machineOf));
   }
@@ -67,7 +67,7 @@ export class RegistrationReplicas {
     if (!one.isKilled) one.connection?.reportHealth(failure);
   }
 
-  /** Cancels its pending requests. */
+  /** Stops the replica and cancels its pending requests. */
   kill(replica: number): void {
     const one = this.#replicas[replica]!;
     one.isKilled = true;
@@ -75,7 +75,7 @@ export class RegistrationReplicas {
     one.actor.stop();
   }
 
-  /** The entry is deleted manually. */
+  /** Deletes the entry, as a user does. */
   deleteByHand(): void {
     if (this.entry !== undefined) this.#store(undefined);
   }
@@ -84,7 +84,7 @@ export class RegistrationReplicas {
     return this.#replicas.some(({ connection }) => connection !== undefined);
   }
 
-  /** Whether a running replica holds the connection of the entry. */
+  /** The replica that holds the workload's connection, according to the entry. */
   get holder(): string | undefined {
     return this.entry?.metadata.annotations?.['istio.io/workloadController'];
   }
@@ -173,7 +173,7 @@ export class RegistrationReplicas {
     return this.#store({ ...entry, metadata: { ...entry.metadata, annotations } });
   }
 
-  /** All replicas receive it after a while. */
+  /** All replicas receive the change after a while. */
   #store(entry: KubernetesObject | undefined): KubernetesObject {
     const previous = this.entry;
     this.entry = entry && { ...entry, metadata: { ...entry.metadata, resourceVersion: `${++this.#version}` } };

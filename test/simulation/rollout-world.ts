@@ -14,9 +14,9 @@ import { VirtualClock } from './virtual-clock.ts';
 import { WarmingEnvoy } from './warming-envoy.ts';
 
 /**
- * What changes: the route moves to a new cluster (of endpoints, or of a DNS name) and the old one is removed, or only a cluster (which
- * may fetch a new secret), or only its endpoints change. `flap`: the route moves between two clusters, of which one at a time is
- * configured, each always in the same form.
+ * What changes: the route moves to a new cluster (with endpoints or a DNS name) and the old one is removed, or only a cluster changes (which may
+ * fetch a new secret), or only its endpoints. `flap`: the route moves between two clusters, only one of which is configured at a time, each always in
+ * the same form.
  */
 export type RolloutChange = 'replace' | 'flap' | 'add' | 'dns' | 'update' | 'secret' | 'endpoints';
 
@@ -34,7 +34,7 @@ export interface RolloutWorldOptions {
   /** Possible faults (default: all but `restart`). */
   readonly faultKinds?: readonly RolloutFault[];
   readonly rules?: Partial<RolloutRules>;
-  /** What has happened before the exploration. */
+  /** Choices made before the exploration. */
   readonly start?: readonly string[];
 }
 
@@ -59,7 +59,7 @@ export class RolloutWorld implements World {
   /** Clusters that the server has given up on any stream. */
   readonly #abandoned = new Set<string>();
   readonly #stuck = new Set<string>();
-  /** Clusters and assignments between which the route moves, by type URL and name. */
+  /** Clusters and assignments that the route switches between, by type URL and name. */
   readonly #flapping = new Map<string, EncodedResource>();
 
   constructor(options: RolloutWorldOptions) {
@@ -95,7 +95,7 @@ export class RolloutWorld implements World {
     return this.#envoy.responses;
   }
 
-  /** How often the client received another form of a cluster. */
+  /** How often the client received a changed form of a cluster. */
   sentTimes(cluster: string): number {
     return this.#envoy.received.get(cluster) ?? 0;
   }
@@ -113,7 +113,7 @@ export class RolloutWorld implements World {
       if (awaits === 'resolution' && !this.#stuck.has(name)) choices.push({ name: `resolve:${name}`, free: true });
       if (awaits !== 'nothing' && content.endsWith(limitedMark)) choices.push({ name: `expire:${name}`, free: true });
     }
-    // A client that does not identify itself is disconnected; that is not explored here.
+    // A client without identification is disconnected; that is not explored here.
     if (this.#clock.soonest() !== undefined && this.#ads.state().startsWith('streaming'))
       choices.push({ name: 'tick', free: true });
     if (this.#changes > 0)
@@ -131,7 +131,7 @@ export class RolloutWorld implements World {
       if (faultKinds.includes(kind)) possible.push({ name: kind, free: false });
     }
     for (const [name, { awaits, isUsable }] of this.#envoy.clusters) {
-      // A cluster that never resolves is not a violation after an update or a reconnect: a resolver gives up at some time.
+      // A cluster that never resolves is not a violation after an update or a reconnect: a resolver gives up eventually.
       const isEnding = (isUsable || this.#wasReset) && this.#source.usability.get(name)?.after === 'warming';
       const isStuck = awaits === 'resolution' && !this.#stuck.has(name) && !isEnding;
       if (faultKinds.includes('stuck') && isStuck) possible.push({ name: `stuck:${name}`, free: false });
@@ -144,7 +144,7 @@ export class RolloutWorld implements World {
     this.#judge();
   }
 
-  /** Like {@link apply}, on a path that was checked before. */
+  /** Like {@link apply}, on a path that was already checked. */
   retrace(choice: string): void {
     const [kind = '', subject = ''] = choice.split(':');
     if (['reject', 'reset', 'restart', 'stuck'].includes(kind)) this.#faults--;
@@ -158,7 +158,7 @@ export class RolloutWorld implements World {
     else if (kind === 'restart') this.#restart();
     else this.#change(subject as RolloutChange);
     for (const name of this.#ads.abandoned) this.#abandoned.add(name);
-    // A resolver gives up at some time: an update of a DNS cluster ends.
+    // A resolver gives up eventually, so an update of a DNS cluster ends.
     for (const name of this.#stuck) {
       const isOfName = this.#source.usability.get(name)?.after === 'warming';
       if (isOfName && this.#envoy.clusters.get(name)?.isUsable === true) this.#stuck.delete(name);
@@ -305,7 +305,7 @@ export class RolloutWorld implements World {
   #reset(): void {
     this.#wasReset = true;
     this.#ads.call.emit('cancelled');
-    // A resolution ends at some time, at least when the resolver gives up; a secret may never arrive.
+    // A resolution ends when the resolver responds or gives up; a secret may never arrive.
     for (const name of this.#stuck) if (this.#source.usability.get(name)?.after === 'warming') this.#stuck.delete(name);
     this.#envoy.disconnect();
     this.#ads = this.#connect();
@@ -351,7 +351,7 @@ export class RolloutWorld implements World {
       if (ms > defaultMakeBeforeBreakMs) this.#fail('no client waits beyond the limit', `${ms} ms for ${name}`);
     }
     const isQuiet = this.#isStarted && this.#ads.waiting === 0 && this.#envoy.outbox.length === 0;
-    // The control plane may not know whether a client used an unconfigured cluster of an earlier stream: it is removed later.
+    // The control plane may not know whether a client used an unconfigured cluster on an earlier stream; such a cluster is removed later.
     const isResponded = (name: string): boolean =>
       this.#source.contentsOf(clusterType).has(name) ||
       !(this.#envoy.isPaused || (this.#wasReset && !this.#options.delta));
@@ -372,7 +372,7 @@ export class RolloutWorld implements World {
     if (lack !== undefined) this.#fail('the end state is the newest', lack);
   }
 
-  /** What the client lacks of the newest state; a client that rejected it need not have it. */
+  /** Resources of the newest state that the client lacks, except those that it rejected. */
   #lack(): string | undefined {
     const configured = this.#source.contentsOf(clusterType);
     for (const [name, content] of configured) {

@@ -1,4 +1,4 @@
-/** A resource source that a test fills by hand; its versions count changes. */
+/** A resource source that a test fills manually; versions count its changes. */
 import { clusterType, listenerType, routeType } from '../../machines/discovery/xds/ads-types.ts';
 import type {
   ClusterReadiness,
@@ -29,14 +29,14 @@ const limitedOf = memoizeByObject(({ name, version }: EncodedResource) =>
   }),
 );
 
-/** Streams that subscribe to the same names share one map, as with the source of a mesh. */
+/** Streams that subscribe to the same names share one map, as with a mesh source. */
 const selected = memoizeByPair(
   (all: ReadonlyMap<string, EncodedResource>, names: readonly string[]): ReadonlyMap<string, EncodedResource> =>
     new Map(names.flatMap((name) => (all.has(name) ? [[name, all.get(name)!]] : []))),
 );
 
 export class ScriptedSource implements ResourceSource {
-  /** By name; of one version, by its content `name=version`. */
+  /** Usability of clusters by name; for one version, by content `name=version`. */
   readonly usability = new Map<string, ClusterReadiness>();
   readonly #clusters = new WeakMap<EncodedResource, readonly string[]>();
   readonly #routes = new WeakMap<EncodedResource, readonly string[]>();
@@ -55,16 +55,16 @@ export class ScriptedSource implements ResourceSource {
     withFetchLimit: (cluster) => limitedOf(cluster),
   };
   readonly types = new Map<string, Map<string, EncodedResource>>();
-  /** Contents of assignments that have no endpoints. */
+  /** Contents of assignments without endpoints. */
   readonly emptyAssignments = new Set<string>();
   version = 0;
-  /** Nodes that were opened and not yet closed. */
+  /** Nodes that are open. */
   readonly nodes: NodeIdentity[] = [];
-  /** What nodes watched when they were notified of a change. */
+  /** What nodes watched when notified of a change. */
   readonly generated: (readonly string[])[] = [];
   /** Why nodes are rejected. */
   refuses: string | undefined;
-  /** The error of `get`. */
+  /** The error that `get` throws. */
   fails: Error | undefined;
 
   /** Adds a resource; its content is `name=<version>`, padded with blanks to the size. */
@@ -75,7 +75,7 @@ export class ScriptedSource implements ResourceSource {
     this.types.set(typeUrl, resources.set(name, encodeValue(typeUrl, value, name, { version: `${this.version}` })));
   }
 
-  /** Restores a removed resource without a change. */
+  /** Restores a removed resource without reporting a change. */
   restore(typeUrl: string, resource: EncodedResource): void {
     this.version++;
     this.types.set(typeUrl, new Map(this.types.get(typeUrl)).set(resource.name, resource));
@@ -115,7 +115,7 @@ export class ScriptedSource implements ResourceSource {
     this.types.set(typeUrl, resources);
   }
 
-  /** A change of these types. */
+  /** Returns a change of these types. */
   change(...typeUrls: string[]): ResourceChange {
     return { version: `${this.version}`, forced: typeUrls.length === 0, configs: new Set(typeUrls) };
   }

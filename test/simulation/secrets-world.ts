@@ -1,4 +1,4 @@
-/** The charts of a workload's secrets in virtual time: an authority that may be unreachable, an Envoy that may be slow, hang or disconnect. */
+/** The charts of a workload's secrets in virtual time: an authority that may be unreachable, and an Envoy that may be slow, hang or disconnect. */
 import { type AnyActorRef, sendTo, setup } from 'xstate';
 import { identityName, rootsName } from '../../machines/agent/secrets/held-secrets.ts';
 import { type ObtainOrder, type ObtainResult, secretMachine } from '../../machines/agent/secrets/secret.machine.ts';
@@ -32,7 +32,7 @@ export interface Try {
   readonly shown: string;
 }
 
-/** Random values that differ, and are the same in each run. */
+/** Returns random values that are the same in each run. */
 export function drawsOf(seed: number): () => number {
   let state = seed * 2_654_435_761 + 1;
   return () => {
@@ -47,23 +47,22 @@ export class SecretsWorld {
   readonly clock: VirtualClock;
   readonly records: TraceRecord[] = [];
   readonly tries: Try[] = [];
-  /** What Envoy is served, by name. */
+  /** Secrets that Envoy is served, by name. */
   readonly served = new Map<string, string>();
   readonly bundlesServed: string[] = [];
-  /** Serial numbers, which here are versions. */
+  /** Serial numbers of served certificates, which here are versions. */
   readonly certificatesServed: string[] = [];
-  /** The roots of a bundle (default: none of those that signed certificates). */
+  /** Additional roots in bundles (default: none). */
   readonly bundles = new Map<string, readonly string[]>();
-  /** Violations. */
   readonly violations: string[] = [];
   word: (shown: string) => AuthorityWord;
   pushbackMs = 0;
   lifeMs = 24 * hourMs;
   /** The root of the signer. */
   root = 'root-1';
-  /** ROOTCA is assembled at once. */
+  /** Whether ROOTCA is assembled immediately. */
   composes = true;
-  /** Why files of OUTPUT_CERTS cannot be written; undefined: they can. */
+  /** Why files of OUTPUT_CERTS cannot be written; undefined if they can. */
   outputError: string | undefined;
   readonly outputWrites: { readonly atMs: number; readonly certificate: string }[] = [];
   authorityResponds: 'at once' | 'never' = 'at once';
@@ -89,11 +88,11 @@ export class SecretsWorld {
       /** The authority's response since the first request. */
       word?: AuthorityWord;
       records?: boolean;
-      /** It replaces an older agent. */
+      /** Whether the agent replaces an older one. */
       obtainsFirst?: boolean;
-      /** OUTPUT_CERTS is set. */
+      /** Whether OUTPUT_CERTS is set. */
       writesOutput?: boolean;
-      /** Why its files cannot be written, since the start. */
+      /** Why files of OUTPUT_CERTS cannot be written, from the start. */
       outputError?: string;
     } = {},
   ) {
@@ -147,12 +146,12 @@ export class SecretsWorld {
     return this.clock.now();
   }
 
-  /** By the wall clock, which may be set. */
+  /** Wall-clock time, which can be set. */
   get wall(): number {
     return this.clock.now() + this.#wallOffsetMs;
   }
 
-  /** Sets the wall clock, as `awaitClockStep` reports it. */
+  /** Steps the wall clock, as reported by `awaitClockStep`. */
   stepClock(byMs: number): void {
     this.#wallOffsetMs += byMs;
     const watchers = [...this.#stepWatchers];
@@ -185,7 +184,7 @@ export class SecretsWorld {
     this.#report({ type: 'sds.unsubscribed', name: rootsName });
   }
 
-  /** Envoy requests its certificate, disconnects, and accepts what it is served. */
+  /** Envoy requests its certificate, disconnects, or accepts what it is served. */
   requestCertificate(): void {
     this.#report({ type: 'sds.subscribed', name: identityName });
   }
@@ -221,13 +220,13 @@ export class SecretsWorld {
     } as never);
   }
 
-  /** A certificate before its renewal time, as when its inputs change. */
+  /** Renews a certificate early, as when its inputs change. */
   renew(): void {
     const secret = this.#child('secret-0');
     secret?.send({ type: 'secret.refresh', parts: { authorities: '', bundle: '' } } as never);
   }
 
-  /** The delayed response arrives. */
+  /** Delivers the delayed response. */
   respondLate(): void {
     const pending = this.#pending;
     this.#pending = undefined;
@@ -329,7 +328,7 @@ export class SecretsWorld {
     this.served.set(order.name, order.version);
   }
 
-  /** Checked from outside, independently of the charts. */
+  /** Checks from outside, independently of the charts. */
   #judge(version: string): void {
     const root = this.#rootOf.get(version) ?? '';
     const roots = this.served.get(rootsName) ?? '';
@@ -355,7 +354,7 @@ export class SecretsWorld {
   }
 }
 
-/** Timers fire at their times; of a thousand timers the soonest is searched, without sorting. */
+/** Fires timers at their times; searches the soonest of a thousand timers without sorting. */
 export function passTime(clock: VirtualClock, ms: number): void {
   const until = clock.now() + ms;
   for (let next = clock.soonest(); next !== undefined && next <= until; next = clock.soonest()) clock.fireNext();

@@ -24,14 +24,14 @@ interface HistoryEvent {
   readonly object: KubernetesObject;
 }
 
-/** One history: until a restore, which begins another. */
+/** One history; a restore begins another. */
 interface Era {
   readonly history: HistoryEvent[];
-  /** States of a kind, at each version at which it changed. */
+  /** States of a kind, by version at which it changed. */
   readonly states: Map<string, Map<number, Objects>>;
 }
 
-/** Whatever runs over one connection ends with it. */
+/** Everything that runs over a connection ends with it. */
 interface Connection {
   isDead: boolean;
   readonly running: Set<Running>;
@@ -45,7 +45,7 @@ interface Running {
 
 interface OpenWatch {
   readonly resource: string;
-  /** Nothing up to this version is sent. */
+  /** Versions up to this one are not sent. */
   sent: number;
   events: number;
   readonly emit: (event: WatchEvent) => void;
@@ -55,17 +55,17 @@ interface OpenWatch {
 export interface Faults {
   /** No process listens. */
   down: boolean;
-  /** The network drops all bytes: no data arrives, and no connection ends. */
+  /** The network drops all bytes: no data arrives, and no connection closes. */
   silent: boolean;
   /** Delay of responses. */
   slowMs: number;
-  /** The end of a first list that is streamed is never sent. */
+  /** The end of a streamed first list is never sent. */
   endless: boolean;
-  /** Lists as streams are rejected, as by older servers. */
+  /** Lists as streams are rejected, as older servers do. */
   withoutStreams: boolean;
   expiredToken: boolean;
   throttled: boolean;
-  /** Watches end right after they are open. */
+  /** Watches end right after they open. */
   hasty: boolean;
   failing: boolean;
 }
@@ -77,7 +77,7 @@ export const noFaults: Faults = {
 
 const latencyMs = 2;
 const tooLargeAfterMs = 3_000;
-/** Pages are small, so that lists have several. */
+/** Small, so that lists have several pages. */
 const maxPageSize = 2;
 
 const status = (code: number, reason: string, more: { causes?: string[]; retryAfterMs?: number } = {}): ApiFailure => ({
@@ -99,7 +99,7 @@ export class SimulatedApiServer implements ApiServer {
   }[] = [];
   readonly pings: number[] = [];
   connections = 0;
-  /** It responds that it does not know the kinds of other groups, as while it starts. */
+  /** It responds that it does not know the kinds of other groups, as it does while starting. */
   forgetsKinds = false;
   readonly #clock: VirtualClock;
   readonly #eras: Era[] = [{ history: [], states: new Map() }];
@@ -138,7 +138,7 @@ export class SimulatedApiServer implements ApiServer {
     return this.#defined.get(pathName(resource)) === true;
   }
 
-  /** The state of a kind at a version of an era; undefined: no such version was ever sent. */
+  /** The state of a kind at a version of an era; undefined if that version was never sent. */
   stateAt(resource: ApiResource, version: number, era: number): Objects | undefined {
     const states = this.#eras[era]?.states.get(pathName(resource));
     let found: Objects | undefined = new Map();
@@ -158,7 +158,7 @@ export class SimulatedApiServer implements ApiServer {
     if (known !== undefined) this.#write(resource, 'DELETED', known.metadata as { name: string; uid: string }, {});
   }
 
-  /** As a CustomResourceDefinition does. */
+  /** Defines the kind, like a CustomResourceDefinition. */
   define(resource: ApiResource, definitions: ApiResource): void {
     if (this.#defined.get(pathName(resource)) === true) return;
     this.#defined.set(pathName(resource), true);
@@ -184,7 +184,7 @@ export class SimulatedApiServer implements ApiServer {
     this.faults.down = false;
   }
 
-  /** All open connections stay open, and are dead. */
+  /** Makes all connections dead without closing them. */
   dropBytes(): void {
     this.faults.silent = true;
     if (this.#connection !== undefined) this.#connection.isDead = true;
@@ -194,7 +194,7 @@ export class SimulatedApiServer implements ApiServer {
     this.faults.silent = false;
   }
 
-  /** One of the watches. */
+  /** Ends one of the watches. */
   cut(which: number, how: 'closed' | 'ended'): void {
     const watches = this.#runningAll().filter(({ watch }) => watch !== undefined);
     const running = watches[which % Math.max(1, watches.length)];
@@ -213,7 +213,7 @@ export class SimulatedApiServer implements ApiServer {
     this.#backup = { version: this.#version, objects, defined: new Map(this.#defined) };
   }
 
-  /** Restores the backup, without the changes since. The server was down for that. */
+  /** Restores the backup, which lacks later changes, while the server is down. */
   restore(): void {
     if (this.#backup === undefined) return;
     const { version, objects, defined } = this.#backup;
@@ -291,7 +291,7 @@ export class SimulatedApiServer implements ApiServer {
           watch.sent = this.#version;
         } else {
           const from = Number(options.resourceVersion);
-          // The version after it is the first that is needed.
+          // Only versions after it are needed.
           if (from + 1 < this.#compacted) return this.#endWithError(running, resolve, expired);
           // A watch from a future version is silent until the server reaches that version.
           watch.sent = from;
@@ -316,7 +316,7 @@ export class SimulatedApiServer implements ApiServer {
 
   ping(signal: AbortSignal): Promise<number> {
     this.pings.push(this.#clock.now());
-    // Handled by the connection, and not by the request handlers.
+    // The connection responds, not the request handlers.
     return this.#respond<number>(signal, (resolve) => resolve(1), undefined, true);
   }
 
@@ -378,7 +378,7 @@ export class SimulatedApiServer implements ApiServer {
     }
   }
 
-  /** As a server does for kinds without a change for a minute; here on order. */
+  /** A server does this for kinds without a change for a minute; here a test orders it. */
   sendBookmarks(): void {
     for (const { watch, connection } of this.#runningAll()) {
       if (watch === undefined || connection.isDead || watch.sent > this.#version) continue;
@@ -424,7 +424,7 @@ export class SimulatedApiServer implements ApiServer {
     resolve({ events: 1, skipped: 0 });
   }
 
-  /** Of a current request. */
+  /** Responds to a current request. */
   #respond<Answer>(
     signal: AbortSignal,
     handle: (resolve: (value: Answer) => void, running: Running) => void,
@@ -468,7 +468,7 @@ export class SimulatedApiServer implements ApiServer {
 
   #endConnections(): void {
     const connection = this.#connection;
-    // A client that waits at a dead connection is not notified.
+    // A client that waits on a dead connection is not notified.
     if (connection === undefined || connection.isDead) return;
     this.#connection = undefined;
     for (const running of [...connection.running]) running.fail({ kind: 'closed', message: 'reset' });

@@ -1,6 +1,6 @@
 /**
- * A bug in a copy of the supervisor, for the debugger to find: after a hot restart it skips an epoch number. Envoy
- * finds its parent by that number, so no hot restart succeeds any more.
+ * A bug in a copy of the supervisor, for the debugger to find: after a hot restart it skips an epoch number. Envoy finds its parent by that number,
+ * so every later hot restart fails.
  */
 import { enqueueActions } from 'xstate';
 import { newestOf } from '../../machines/agent/envoy/epoch-record.ts';
@@ -16,7 +16,7 @@ const skippingSupervisor = supervisorMachine.provide({
   actions: {
     startEpoch: enqueueActions(({ context, enqueue }) => {
       const newest = newestOf(context.epochs);
-      // It counts an epoch that came by a hot restart twice: `epoch-1` is number 2 to it.
+      // Counts an epoch that was hot restarted twice: it treats `epoch-1` as number 2.
       if (newest !== undefined && newest.epoch > 0 && newest.name === `epoch-${newest.epoch}`) {
         enqueue.assign({ epochs: [...context.epochs.slice(0, -1), { ...newest, epoch: newest.epoch + 1 }] });
       }
@@ -38,9 +38,9 @@ const certificateChangedTwice: Schedule = {
   ending: 'in trouble',
 };
 
-/** Writes the trace of the agent with the skipping supervisor when its certificate changes twice, in virtual time. */
+/** Writes the trace of the agent with the skipping supervisor whose certificate changes twice, in virtual time. */
 export function writeSkippedEpochTrace(path: string): void {
   const agent = randomAgent({ supervisor: skippingSupervisor });
-  // No invariant: the first violation would end the run.
+  // Without invariants, because the first violation would end the run.
   run(certificateChangedTwice, { agent, invariants: [], sink: traceFile(path) });
 }

@@ -1,9 +1,8 @@
 /**
- * An agent that is replaced, with all participants: the launcher's chart, and for each agent the real charts of the agent, of the
- * predecessor and of the successor, with scripted effects and a supervisor that adopts and ends. Between them are the objects of the
- * kernel (processes, the base IDs' sockets, a connection) and the record. The choices of the explorer: orders (`replace`, `end`),
- * faults (`kill:2`, `hang:2`, `full`), news of the supervisor (`learn:1`), and which actor is faster (`boot:2`, `hear:1`, `claim:2`).
- * One time for all, so that the time without a deciding agent is known.
+ * An agent that is replaced, with all participants: the launcher's chart, and for each agent the real charts of the agent, the predecessor and the
+ * successor, with scripted effects and a supervisor that adopts and ends. Between them are the kernel's objects (processes, the base IDs' sockets, a
+ * connection) and the record. The choices of the explorer: orders (`replace`, `end`), faults (`kill:2`, `hang:2`, `full`), news of the supervisor
+ * (`learn:1`), and which actor is faster (`boot:2`, `hear:1`, `claim:2`). All share one clock, so that the time without a deciding agent is known.
  */
 import { type AnyActorRef, type AnyEventObject, assign, sendParent, setup } from 'xstate';
 import { agentMachine } from '../../machines/agent/agent.machine.ts';
@@ -25,11 +24,11 @@ export interface SuccessionBounds {
   /** Orders to replace the agent. */
   readonly orders: number;
   readonly faults: number;
-  /** Orders to end. */
+  /** Number of orders to end. */
   readonly ends: number;
-  /** News of the supervisor, which must be recorded. */
+  /** Changes of the supervisor's state, which must be recorded. */
   readonly news: number;
-  /** Orders to hot restart Envoy, once one runs. */
+  /** Orders to hot restart a running Envoy. */
   readonly restarts?: number;
   /** Requests at an agent's port, one at a time. */
   readonly questions?: number;
@@ -38,29 +37,29 @@ export interface SuccessionBounds {
 export interface SuccessionMachines {
   readonly predecessor: typeof predecessorMachine;
   readonly successor: typeof successorMachine;
-  /** The kernel gives the base IDs to every process. */
+  /** A deliberate bug: the kernel gives the base IDs to every process. */
   readonly locksNothing?: boolean;
-  /** The record is not checked before the base IDs are released. */
+  /** A deliberate bug: the record is not checked before the base IDs are released. */
   readonly ignoresRecord?: boolean;
-  /** News are not recorded. */
+  /** A deliberate bug: state changes are not recorded. */
   readonly writesNothing?: boolean;
-  /** A newer agent treats silence as the older one's release. */
+  /** A deliberate bug: a newer agent treats silence as release by the older one. */
   readonly takesAtOnce?: boolean;
-  /** A newer agent that has not taken over in time is not killed, and continues later. */
+  /** A deliberate bug: a newer agent that has not taken over in time is not killed, and continues later. */
   readonly sparesTheNewer?: boolean;
-  /** An agent that follows a killed one, and cannot get its base IDs, claims others. */
+  /** A deliberate bug: an agent that follows a killed one and cannot get its base IDs claims others. */
   readonly startsFresh?: boolean;
-  /** The launcher does not check for pending orders of an agent that handed over. */
+  /** A deliberate bug: the launcher ignores pending orders of an agent that handed over. */
   readonly forgetsWhatIsLeft?: boolean;
-  /** The launcher drops an order that no agent can receive at the moment. */
+  /** A deliberate bug: the launcher drops an order that no agent can receive at that time. */
   readonly dropsUnhandledOrders?: boolean;
-  /** The ports of an agent are closed when it has ended. */
+  /** A deliberate bug: an agent's ports are closed when it ends. */
   readonly keepsNoPorts?: boolean;
 }
 
 const ours: SuccessionMachines = { predecessor: predecessorMachine, successor: successorMachine };
 
-/** `hung`: it runs, and does nothing any more. `ended`: the launcher does not know yet. */
+/** `hung`: it runs but does nothing. `ended`: the launcher does not know yet. */
 type Life = 'booting' | 'running' | 'hung' | 'ended' | 'reaped';
 
 interface Process {
@@ -68,14 +67,14 @@ interface Process {
   readonly succeeds: boolean;
   readonly life: Life;
   readonly how: AgentEnd;
-  /** Its exit code reports an order that it has received and not carried out. */
+  /** Whether its exit code reports an order that it has received but not executed. */
   readonly leaves: boolean;
   readonly root: AnyActorRef | undefined;
-  /** It must end because of an order before it could receive one. */
+  /** Whether it must end because of an order from before it could receive one. */
   readonly endIsDue: boolean;
   /** Pending effects, by name. */
   readonly calls: ReadonlyMap<string, AnyActorRef>;
-  /** The newest state that it knows. */
+  /** The newest state known to it. */
   readonly known: number;
 }
 
@@ -83,7 +82,7 @@ interface Process {
 interface Link {
   readonly newer: number;
   readonly older: number;
-  /** Unread messages to the older one, and to the newer one. */
+  /** Unread messages to the older agent, and to the newer one. */
   readonly toOlder: readonly string[];
   readonly toNewer: readonly string[];
 }
@@ -93,18 +92,18 @@ interface State extends Required<SuccessionBounds> {
   readonly newerAgent: number | undefined;
   readonly processes: readonly Process[];
   readonly link: Link | undefined;
-  /** The agent that has the base ids. */
+  /** The agent that has the base IDs. */
   readonly holder: number | undefined;
-  /** The content of the record; undefined: there is no record. */
+  /** The content of the record, if there is one. */
   readonly record: number | undefined;
   readonly diskIsFull: boolean;
-  /** The newest state that any supervisor learned. */
+  /** The newest state known to any supervisor. */
   readonly truth: number;
-  /** A restart was ordered and has not begun: the launcher or an agent has the order. */
+  /** Receiver of an order to restart that has not begun: the launcher or an agent. */
   readonly owedBy: 'launcher' | number | undefined;
-  /** The process at whose port a request waits; undefined: no request. {@link noOne}: it never gets a response. */
+  /** The process at whose port a request waits, if any. {@link noOne}: it never gets a response. */
   readonly requestedAt: number | undefined;
-  /** An agent has decided before. */
+  /** Whether an agent has decided before. */
   readonly hasBegun: boolean;
   readonly violations: readonly InvariantViolation[];
 }
@@ -157,7 +156,7 @@ export class SuccessionWorld implements World {
     return (this.#launcher.getSnapshot() as { context: { isEndRequested: boolean } }).context.isEndRequested;
   }
 
-  /** One agent decides, alone or beside one that hangs and has nothing; or all have ended on order. */
+  /** Whether one agent decides, alone or next to one that hangs and owns nothing; or all have ended on order. */
   get reached(): boolean {
     const living = this.#state.processes.filter(({ life }) => life !== 'reaped');
     if (this.#isOver) return living.length === 0;
@@ -190,7 +189,7 @@ export class SuccessionWorld implements World {
       if (life === 'running') for (const name of calls.keys()) choices.push(free(`${name}:${number}`));
       if (life === 'running' && news > 0 && this.#decides(process)) choices.push(bounded(`learn:${number}`));
       if (faults > 0 && ['booting', 'running'].includes(life)) choices.push(bounded(`kill:${number}`));
-      // Only its liveness probe detects the hang of a single agent, and that is not modelled here.
+      // The hang of a single agent is only detected by its liveness probe, which is not modelled here.
       if (faults > 0 && life === 'running' && this.#isWaitingNewerAgent(process))
         choices.push(bounded(`hang:${number}`));
     }
@@ -318,19 +317,19 @@ export class SuccessionWorld implements World {
     return this.#state.processes.filter((process) => this.#decides(process));
   }
 
-  /** An agent that has given up the right to decide also responds to earlier requests. */
+  /** An agent that has given up its right to decide also responds to earlier requests. */
   get #canReply(): boolean {
     const { requestedAt } = this.#state;
     return requestedAt !== undefined && this.#isRunning(requestedAt);
   }
 
-  /** The agent whose port has a pending request has ended: the stand-in on its port has the request. */
+  /** Whether the agent whose port has a pending request has ended: a placeholder on its port has the request. */
   get #standsIn(): boolean {
     const { requestedAt = noOne } = this.#state;
     return requestedAt !== noOne && ['ended', 'reaped'].includes(this.#process(requestedAt).life);
   }
 
-  /** Its supervisor runs. */
+  /** Whether its supervisor runs. */
   #decides({ root, life }: Process): boolean {
     const { supervisor } =
       (root?.getSnapshot() as { children?: Record<string, AnyActorRef> } | undefined)?.children ?? {};
@@ -415,7 +414,7 @@ export class SuccessionWorld implements World {
     if (life === 'ended' || life === 'reaped') return;
     this.#freeze(number, 'ended');
     this.#change(number, { how: 'killed' });
-    // An order that it received and did not begin is lost with it.
+    // An order that it has received but not begun is lost with it.
     if (this.#state.owedBy === number) this.#set({ owedBy: undefined });
     this.#free(number);
   }
@@ -505,7 +504,7 @@ export class SuccessionWorld implements World {
       ({ number, life }) => number !== newer && life === 'running' && this.#linkOf(number, true) !== undefined,
     );
     if (older === undefined) {
-      // The chart of another process receives it in its own time.
+      // Another process's chart receives the event later.
       this.#set({ link: { newer, older: noOne, toOlder: [], toNewer: ['gone'] } });
       return;
     }
@@ -572,7 +571,7 @@ export class SuccessionWorld implements World {
     }
   }
 
-  /** A successor claims the base IDs in the record; an agent that follows it may find that a newer one was faster. */
+  /** A successor claims the base IDs in the record; an agent that follows it may find that a newer agent was faster. */
   #claim(number: number, call: AnyActorRef): void {
     const { holder, record } = this.#state;
     const { succeeds } = this.#process(number);
@@ -608,7 +607,7 @@ export class SuccessionWorld implements World {
             )
           : waiting<ClaimedIds, { succeeds: boolean }>('claim'),
         releaseBaseIds: scriptedPromise<void, { baseIds: number[]; keeps: boolean }>(({ self, input }) => {
-          // All epochs have ended, and no successor needs the rest.
+          // All epochs have ended, and no successor needs the record.
           if (!input.keeps) this.#set({ record: undefined });
           settle(self, { value: undefined });
         }),
@@ -699,7 +698,7 @@ type SupervisorStandIn = Parameters<typeof supervisorMachine.provide>[0] extends
   ? never
   : { adoption?: Adoption };
 
-/** Adopts what there is, then runs until it is ordered to end. */
+/** Adopts running Envoys, then runs until it is ordered to end. */
 const standIn = setup({
   types: {
     context: {} as { adopts: boolean },

@@ -1,12 +1,11 @@
 /**
- * A clock for XState whose time is advanced explicitly. Unlike xstate's SimulatedClock it steps through deadlines one
- * at a time: a timer armed inside a timer's callback starts at the right instant, and equal deadlines fire in the order
- * in which they were armed.
+ * A clock for XState whose time is advanced explicitly. Unlike xstate's SimulatedClock it fires deadlines one at a time: a timer armed inside a
+ * timer's callback starts at the right instant, and equal deadlines fire in arming order.
  */
 export class VirtualClock {
   #now = 0;
   #nextId = 1;
-  /** The next timer is the last element: a thousand agents have thousands of timers, and none is searched for among them. */
+  /** Latest first, so that the next timer is the last element: a thousand agents have thousands of timers, and none is searched for. */
   readonly #timers: Timer[] = [];
   readonly #dueAt = new Map<number, number>();
 
@@ -28,7 +27,7 @@ export class VirtualClock {
     this.#timers.splice(this.#placeOf(at, id), 1);
   }
 
-  /** Deadlines relative to now, soonest first: part of a state's identity. */
+  /** Deadlines relative to now, soonest first; part of a state's identity. */
   pending(): number[] {
     return this.#timers.map(({ at }) => at - this.#now).reverse();
   }

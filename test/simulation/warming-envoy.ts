@@ -10,9 +10,9 @@ import type { VirtualClock } from './virtual-clock.ts';
 
 export interface WarmedCluster {
   readonly content: string;
-  /** What it waits for before this form is used. */
+  /** What the cluster waits for before this form is used. */
   readonly awaits: 'assignment' | 'resolution' | 'nothing';
-  /** It is used, possibly in its previous form. */
+  /** Whether the cluster is used, possibly in its previous form. */
   readonly isUsable: boolean;
 }
 
@@ -35,24 +35,23 @@ export class WarmingEnvoy {
   readonly #clusterOf: WarmingEnvoyOptions['clusterOf'];
   readonly #fail: WarmingEnvoyOptions['fail'];
   readonly clusters = new Map<string, WarmedCluster>();
-  /** Names that it subscribes to. */
   readonly assignments = new Set<string>();
   /** Contents of assignments. */
   readonly endpoints = new Map<string, string>();
   readonly withoutEndpoints = new Set<string>();
   route: string | undefined;
-  /** CDS responses without an acknowledgement or rejection, because a cluster warms, with the reason of a rejection: in state of the world, the newest. */
+  /** Unacknowledged CDS responses, because a cluster is warming, with the reason if rejected; in state of the world, the newest response. */
   #unacknowledged: { readonly seen: Seen; readonly message: string | undefined }[] = [];
   /** Requests that were not delivered yet. */
   outbox: EnvoyRequest[] = [];
-  /** On this stream it has requested no clusters, because some warm. */
+  /** Whether it has requested no clusters on this stream, because some are warming. */
   isPaused = false;
-  /** When the route last named a cluster. */
+  /** Time at which the route last named a cluster. */
   readonly lastNamed = new Map<string, number>();
-  /** Clusters and contents of routes. */
+  /** Rejected clusters and route contents. */
   readonly rejected = new Set<string>();
   responses = 0;
-  /** How often each cluster was received in another form than before. */
+  /** How often each cluster was received in a different form. */
   readonly received = new Map<string, number>();
 
   constructor({ delta, source, clock, clusterOf, fail }: WarmingEnvoyOptions) {
@@ -68,23 +67,23 @@ export class WarmingEnvoy {
     return this.route === undefined ? undefined : this.#clusterOf(this.route);
   }
 
-  /** The newest CDS response, if it is not acknowledged yet. */
+  /** The newest CDS response, if not acknowledged yet. */
   get warmingNonce(): Seen | undefined {
     return this.#unacknowledged.at(-1)?.seen;
   }
 
-  /** Nonces of CDS responses that are pending, and whether they are rejected. */
+  /** Nonces of pending CDS responses, and whether they are rejected. */
   get unacknowledged(): string[] {
     return this.#unacknowledged.map(({ seen, message }) => `${seen.nonce} ${message ?? ''}`);
   }
 
-  /** Its stream has ended: what was not delivered is lost. */
+  /** Ends its stream: undelivered messages are lost. */
   disconnect(): void {
     this.outbox = [];
     this.#unacknowledged = [];
   }
 
-  /** Envoy rejects clusters that are new to it, and routes. */
+  /** Envoy can reject clusters that are new to it, and routes. */
   canReject(next: Seen | undefined): boolean {
     if (next === undefined) return false;
     const isNew = [...next.resources.keys()].some((name) => !this.clusters.has(name));
@@ -94,7 +93,7 @@ export class WarmingEnvoy {
   subscribe(isReturning: boolean, types: readonly string[] = [clusterType, endpointType, routeType]): void {
     const isWarming = [...this.clusters.values()].some(({ awaits }) => awaits !== 'nothing');
     const delta = this.#delta;
-    // The first request for clusters acknowledges the response that came without one.
+    // The first request for clusters acknowledges a response that was sent without a request.
     const unrequested = this.warmingNonce?.nonce ?? '';
     const has = (typeUrl: string): Record<string, string> => {
       const contents = typeUrl === clusterType ? [...this.clusters].map(([, { content }]) => content) : [];
@@ -186,7 +185,7 @@ export class WarmingEnvoy {
 
   #removeCluster(name: string): void {
     if (!this.clusters.has(name)) return;
-    // Requests to a cluster that was given up before it was usable, or had endpoints, fail with it and without it.
+    // Requests to a cluster that was given up before it was usable or had endpoints fail with it and without it.
     const hasEndpoints = !this.#isOfEndpoints(name) || this.endpoints.has(name);
     const isUsable = hasEndpoints && this.clusters.get(name)?.isUsable === true;
     const isNamed = isUsable && this.routedCluster === name;

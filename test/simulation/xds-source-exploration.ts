@@ -1,13 +1,13 @@
 /**
- * A source of configuration over xDS for the explorer: the real chart `xds-source`, with a server that has one kind with two objects,
- * and a disk. The choices of the explorer: a stream is opened (`open`) or not (`refuse`), a response is sent (`respond`), the
- * stream ends (`close`), the server is killed and started with empty caches (`down`, `up`), which are filled within a minute (`fill`, `fill:a`);
- * the owner changes an object (`update:a`), makes it invalid (`spoil:a`), or deletes it (`delete:a`); the control plane is killed and started
- * (`kill`, `start`), and restores the saved state (`restore`); and the next deadline (`tick:xds-source-1.pauseLimit`).
+ * A source of configuration over xDS for the explorer: the real chart `xds-source`, with a disk, and a server that has one kind with two objects. The
+ * choices of the explorer: a stream is opened (`open`) or not (`refuse`), a response is sent (`respond`), the stream ends (`close`), the server is
+ * killed and started with empty caches (`down`, `up`), which are filled within a minute (`fill`, `fill:a`); the owner changes an object (`update:a`),
+ * makes it invalid (`spoil:a`), or deletes it (`delete:a`); the control plane is killed and started (`kill`, `start`), and restores the saved state
+ * (`restore`); and the next deadline (`tick:xds-source-1.pauseLimit`).
  *
- * Bounds: numbers of changes of the owner and of faults. A server whose caches are partly filled has sent the empty state on the same stream
- * before, because a first response that lacks less than half of the objects is indistinguishable from a deletion. The state on disk is that of
- * the last response; that it may be a second older is not modelled.
+ * Bounds: numbers of faults and of changes by the owner. A server with partly filled caches has sent the empty state on the same stream before,
+ * because a first response that lacks less than half of the objects is indistinguishable from a deletion. The state on disk is that of the last
+ * response; it may actually be a second older, which is not modelled.
  */
 import type { AnyActorRef } from 'xstate';
 import { type RestoredState, xdsSourceMachine } from '../../machines/discovery/config/xds-source.machine.ts';
@@ -21,9 +21,9 @@ type Name = (typeof names)[number];
 const kind = 'ServiceEntry';
 const faultKinds = new Set(['refuse', 'close', 'down', 'kill']);
 const changeKinds = new Set(['update', 'spoil', 'delete']);
-/** Caches of a server that has started are filled by then. */
+/** Maximum time to fill the caches of a started server. */
 const fillMs = 60_000;
-/** What a server has is sent by then. */
+/** Maximum time until a server has sent its contents. */
 const pushMs = 1_000;
 
 const emptyText = textOf({});
@@ -40,19 +40,19 @@ export interface SourceBounds {
 }
 
 interface State extends SourceBounds {
-  /** What the owner wrote. */
+  /** The objects as written by the owner. */
   readonly written: Objects<Version>;
-  /** The newest valid version of each object that is not deleted. */
+  /** The newest valid version of each object that exists. */
   readonly expected: Objects<number>;
-  /** What the server has in its caches. */
+  /** The contents of the server's caches. */
   readonly isUp: boolean;
   readonly cached: readonly Name[];
-  /** The stream's effect; undefined: there is no stream. */
+  /** The stream's effect; undefined without a stream. */
   readonly stream: AnyActorRef | undefined;
   readonly isOpen: boolean;
-  /** What the server sent last on this stream, in words. */
+  /** What the server sent last on this stream, as text. */
   readonly sent: string | undefined;
-  /** A response that the chart decides about. */
+  /** A response that the chart decides on. */
   readonly response: { readonly objects: Objects<Version>; readonly removed: readonly Name[] } | undefined;
   readonly paused: readonly Name[];
   /** The control plane. */
@@ -61,14 +61,14 @@ interface State extends SourceBounds {
   readonly isReadable: boolean;
   readonly applied: Objects<number>;
   readonly saved: Objects<number>;
-  /** Objects that proxies were served. */
+  /** Names of objects served to proxies. */
   readonly served: readonly Name[];
   readonly violations: readonly InvariantViolation[];
 }
 
 export interface SourceParts {
   readonly chart: typeof xdsSourceMachine;
-  /** An error of the effect that is built in on purpose: invalid versions apply. */
+  /** A deliberate bug of the effect: invalid versions apply. */
   readonly appliesInvalid?: boolean;
 }
 
@@ -104,7 +104,7 @@ export class XdsSourceExploration implements World {
     return this.#state.violations;
   }
 
-  /** The newest valid state applies. Of an object that is invalid now, any version that was sent before. */
+  /** Whether the newest valid state applies; for an object that is invalid now, any version that was sent before. */
   get reached(): boolean {
     const { isReadable, applied, written, served } = this.#state;
     const isNewest = (name: Name): boolean => {
@@ -259,7 +259,7 @@ export class XdsSourceExploration implements World {
     this.#fill([]);
   }
 
-  /** A server sends what it has within a second. */
+  /** A server sends its contents within a second. */
   #awaitPush(): void {
     const isDue = this.#state.isOpen && this.#state.sent !== this.#served();
     if (!isDue) this.#system.disarm('push');

@@ -12,15 +12,15 @@ import { VirtualClock } from './virtual-clock.ts';
 export interface ScriptedStream {
   readonly stream: number;
   readonly envoy: string;
-  /** Its connection to the control plane is requested or open. */
+  /** Whether its connection to the control plane is requested or open. */
   upstream: boolean;
-  /** Envoy's end is open. */
+  /** Whether Envoy's end is open. */
   downstream: boolean;
-  /** The statuses that it was ended with. */
+  /** The statuses with which it was ended. */
   readonly ends: { code: string; reason: string }[];
-  /** Sent over its connections, empty if unknown; each connection begins with the known one. */
+  /** Certificates sent over its connections, empty if unknown; each connection begins with the known one. */
   readonly certificates: string[];
-  /** Health of the workload as reported to the control plane; undefined: unknown, at the beginning of a connection. */
+  /** Health of the workload as reported to the control plane; undefined: unknown, at the start of a connection. */
   readonly healths: (boolean | undefined)[];
   readonly bundleResponses: { hash: string; refusal: string }[];
 }
@@ -37,17 +37,17 @@ export class XdsWorld {
   readonly clock = new VirtualClock();
   readonly records: TraceRecord[] = [];
   readonly streams: ScriptedStream[] = [];
-  /** When the control plane was dialed. */
+  /** Times at which the control plane was dialed. */
   readonly dials: number[] = [];
-  /** The credentials that were presented each time. */
+  /** The credentials presented in each dial. */
   readonly shown: string[] = [];
   /** Events to the agent. */
   readonly reports: AnyEventObject[] = [];
-  /** Why the workload cannot serve; empty: it can. */
+  /** Why the workload cannot serve; empty if it can. */
   workload: () => string | Promise<string> = () => '';
-  /** Times of probes, in virtual time. */
+  /** Virtual times of probes. */
   readonly probes: number[] = [];
-  /** An Envoy closes its stream after its end was sent. */
+  /** Whether Envoy closes its stream after its end was sent. */
   envoysClose = true;
   failed: unknown;
   readonly agent: Actor<ReturnType<XdsWorld['machine']>>;

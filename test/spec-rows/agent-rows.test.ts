@@ -27,7 +27,7 @@ function tableOf(part: string): TableRow[] {
   });
 }
 
-/** Matches whole words: `wait` does not match `--waitFor`. A word that ends with a separator matches as a prefix. */
+/** Matches complete words: `wait` does not match `--waitFor`. A word that ends with a separator matches as a prefix. */
 function containsWord(text: string, word: string): boolean {
   const escaped = word.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&');
   const end = /[_/]$/.test(word) ? '' : `(?![\\w'])`;
@@ -62,11 +62,11 @@ test.each(Object.keys(agentRows))('every row of §%s is documented and tested', 
   expect(lacking).toEqual([]);
 });
 
-test('sections that consist of sentences have tests named by their numbers', () => {
+test('sections that consist of sentences have tests that contain their numbers', () => {
   expect(agentSections.filter((section) => !isTested(section))).toEqual([]);
 });
 
-test('titles are read as they are reported', () => {
+test('titles are extracted as they are reported', () => {
   const source = `
 describe('§9 names', () => {
   test('are lower case', () => {});

@@ -1,4 +1,4 @@
-/** Every identity attack has a row in docs/identity-reference.md, and the test that the row names exists. */
+/** Every identity attack has a row in docs/identity-reference.md, and the test named in the row exists. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';

@@ -22,7 +22,7 @@ test('each section from §1 to §4 has rows', () => {
   expect([...new Set(injectionRows.map(({ section }) => section))]).toEqual(sections);
 });
 
-test('a row without a test, and one whose test does not exist, are found', () => {
+test('the check finds a row without a test and a row whose test does not exist', () => {
   const row = { section: '1.1', row: 'x', file: 'test/spec-rows/injection-rows.test.ts' };
   expect(missingTests({ ...row, tests: [] })).toEqual(['no test is named']);
   // Concatenated, because this file is searched, too.

@@ -34,7 +34,7 @@ type Rows = readonly (readonly [row: string, file: string, ...tests: readonly st
 const rows: Readonly<Record<string, Rows>> = {
   '1.1': [
     ['entries of each revision and tag', decision, 'a pod with namespace labels %j and pod labels'],
-    ['entries of the chart', chart, 'for the revision "%s" select the pods that the injector injects'],
+    ['entries of the chart', chart, 'select the same pods as the injector for the revision "%s"'],
     [
       'auto, with enableNamespacesByDefault',
       decision,
@@ -78,9 +78,13 @@ const rows: Readonly<Record<string, Rows>> = {
     ['namespace of the pod, or of the request', review, 'the namespace is taken from the pod'],
   ],
   '1.3': [
-    ['names, labels, service, path, side effects', chart, 'for tags select pods with the tag, call the revision'],
-    ['reinvocationPolicy', chart, 'for tags select pods with the tag, call the revision'],
-    ['a matchCondition leaves out our own pods (istio#26380, #21147)', chart, 'pods of the control plane are created'],
+    [
+      'names, labels, service, path, side effects',
+      chart,
+      'select pods with the tag for each revision tag, call its revision',
+    ],
+    ['reinvocationPolicy', chart, 'select pods with the tag for each revision tag, call its revision'],
+    ['a matchCondition leaves out our own pods (istio#26380, #21147)', chart, 'creates pods of the control plane'],
     [
       'the CA bundle of entries that call us',
       bundles,
@@ -139,7 +143,7 @@ const rows: Readonly<Record<string, Rows>> = {
     [
       'functions beside those of sprig',
       goTemplates,
-      '§2.2 templates can use %s',
+      'templates can use %s',
       'annotation',
       'excludeInboundPort',
       'appendMultusNetwork',
@@ -148,7 +152,7 @@ const rows: Readonly<Record<string, Rows>> = {
     ['contains(needle, haystack)', goTemplates, 'contains'],
     ['protoToJSON drops defaults', goTemplates, 'protoToJSON'],
     ['functions of H', goTemplates, 'omit, omitNil', 'strdict, mergeMaps', 'toJsonMap', 'otelResourceAttributes'],
-    ["env, and sprig's env and expandenv", goTemplates, 'env', '§2.2 the function %s of sprig'],
+    ["env, and sprig's env and expandenv", goTemplates, 'env', 'the sprig function %s'],
     ["sprig's text map", goTemplates, 'a pod gets the output of its Go templates'],
     ['without the package: rejected', goTemplates, 'without the package a pod that names a Go template'],
     [
@@ -203,7 +207,7 @@ const rows: Readonly<Record<string, Rows>> = {
     ['not native: order and postStart', inject, 'a sidecar that is not native is the last container'],
     ['validation first, istio-init last', parts, 'the validation is the first init container'],
     ['lifecycle of the values', parts, 'hooks from the values replace those of all proxies'],
-    ['POST /drain', 'src/agent/status/status-server.test.ts', '§6.2: /drain requires POST'],
+    ['POST /drain', 'src/agent/status/status-server.test.ts', '/drain requires POST'],
     ['TPROXY', inject, 'redirection with TPROXY runs the proxy as root with NET_ADMIN'],
     ['capNetBindService', parts, 'a proxy that binds privileged ports runs as root with only this capability'],
   ],
@@ -331,7 +335,7 @@ const rows: Readonly<Record<string, Rows>> = {
       check,
       'reports pods without a sidecar, old sidecars, wrong labels and an unreachable webhook',
     ],
-    ['control plane cannot start again', chart, 'pods of the control plane are created'],
+    ['control plane cannot start again', chart, 'creates pods of the control plane'],
     ['not injected, silently', review, 'a pod that is skipped is allowed without a patch'],
     ['fight over failurePolicy, caBundle', chart, 'keeps the CA bundles and the failure policy'],
     ['x509 after CA change', bundles, 'WebhookBundles does not write a configuration that has the current root'],

@@ -7,7 +7,7 @@ import { packageRoot } from '../../src/runtime/package-root.ts';
 
 const files = ['src/**/*.test.ts', 'test/**/*.test.ts', 'machines/**/*.test.ts'];
 
-/** Titles with a `§`. A table gives one title per row, with the first text of the row as its argument. */
+/** Titles with a `§`. A table results in one title per row, with the row's first text as argument. */
 export function testTitles(): string[] {
   return globSync(files, { cwd: packageRoot() }).flatMap((file) => {
     const source = readFileSync(join(packageRoot(), file), 'utf8');

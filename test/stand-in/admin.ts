@@ -1,4 +1,4 @@
-/** Envoy's admin interface as far as the supervisor uses it. */
+/** The parts of Envoy's admin interface that the supervisor uses. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { hotRestartVersion, type StandInFlags } from './flags.ts';
 
@@ -6,7 +6,7 @@ export type ServerState = 'INITIALIZING' | 'LIVE' | 'DRAINING';
 
 export class AdminInterface {
   state: ServerState = 'INITIALIZING';
-  /** With bytes, they are the response to every request. */
+  /** Bytes are the response to every request. */
   behaviour: 'holds' | 'fails' | 'answers' | Buffer = 'answers';
   requestsInFlight = 0;
   readonly #flags: StandInFlags;

@@ -1,4 +1,4 @@
-/** The test's end of the connection: accepts stand-ins, sends them their initial behaviour, and sends commands. */
+/** The test's end of the connection: accepts fake Envoys, sends them their initial behaviour, and sends commands. */
 import { rmSync } from 'node:fs';
 import { createServer, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
@@ -9,7 +9,7 @@ import { type Beginning, controlSocketName, type Hello, type Order, type StandIn
 /** Value for `--binaryPath`. */
 export const standInBinary = join(import.meta.dirname, 'envoy');
 
-/** A connected stand-in. */
+/** A connected fake Envoy. */
 export class StandInProcess {
   readonly hello: Hello;
   readonly reports: StandInReport[] = [];
@@ -43,9 +43,9 @@ export class StandInProcess {
 }
 
 export class Control {
-  /** All connected stand-ins in order. */
+  /** All connected fake Envoys in order. */
   readonly seen: StandInProcess[] = [];
-  /** Returns the initial behaviour of a new stand-in; may be replaced at any time. */
+  /** Returns the initial behaviour of a new fake Envoy; a test may replace the function at any time. */
   begin: (hello: Hello) => Beginning | Promise<Beginning> = () => ({});
   readonly #server: Server;
   readonly #path: string;
@@ -67,12 +67,12 @@ export class Control {
     return control;
   }
 
-  /** Running stand-ins that serve or start to serve. */
+  /** Running fake Envoys that serve or start to serve. */
   get serving(): StandInProcess[] {
     return this.seen.filter(({ hello, hasExited }) => hello.mode === 'serve' && !hasExited);
   }
 
-  /** Waits for a stand-in that serves with this epoch and, if given, this base ID. */
+  /** Waits for a fake Envoy that serves with this epoch and, if given, this base ID. */
   async epoch(epoch: number, baseId?: number): Promise<StandInProcess> {
     return eventually(`epoch ${epoch} says hello`, () =>
       this.serving.findLast(({ hello }) => hello.epoch === epoch && (baseId ?? hello.baseId) === hello.baseId),

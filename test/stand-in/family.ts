@@ -86,7 +86,7 @@ export class Parent {
   }
 }
 
-/** Accepts requests of a child. Rejects if another epoch uses the socket, at which Envoy exits. */
+/** Accepts requests of a child. Rejects if another epoch uses the socket, in which case Envoy exits. */
 export function listenForChild(
   { epoch, baseId }: { epoch: number; baseId: number },
   on: { readonly attached: () => void; readonly onRequest: (request: Request) => Promise<void> },

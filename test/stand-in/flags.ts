@@ -1,4 +1,4 @@
-/** Envoy's command line as far as a supervisor uses it. Flags that Envoy does not have are errors here as well. */
+/** The flags of Envoy's command line that a supervisor uses. Flags unknown to Envoy are errors here, too. */
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 
@@ -55,7 +55,7 @@ export function parseFlags(args: readonly string[]): StandInFlags | 'version' | 
   };
 }
 
-/** Address of the admin interface in a bootstrap. Throws Envoy's error message for an invalid file. */
+/** Reads the address of the admin interface from a bootstrap. Throws Envoy's error message for an invalid file. */
 export function adminAddressOf(configFile: string): { host: string; port: number } {
   let content: string;
   try {

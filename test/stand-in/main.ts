@@ -1,4 +1,4 @@
-/** The stand-in process from its command line to its exit. */
+/** The fake Envoy process from its command line to its exit. */
 import { createConnection, type Socket } from 'node:net';
 import { dirname, join } from 'node:path';
 import { AdminInterface } from './admin.ts';
@@ -16,7 +16,7 @@ function logLine(level: 'info' | 'warning' | 'error' | 'critical', text: string)
   process.stderr.write(`${new Date().toISOString()}\t${level}\tenvoy main\t${text}\n`);
 }
 
-/** Prints an error message and exits as Envoy does. */
+/** Prints an error message and exits like Envoy. */
 function exitWithMessage(code: number, lastWords?: string): void {
   if (lastWords === undefined) process.exit(code);
   process.stderr.write(`${lastWords}\n`, () => process.exit(code));
@@ -79,7 +79,7 @@ class StandIn {
     const { epoch } = this.#flags;
     try {
       await listenForChild(this.#flags, {
-        // Its own parent exits at once when a child attaches (fact 5).
+        // Its own parent exits immediately when a child attaches (fact 5).
         attached: () => void this.#parent?.request('terminate'),
         onRequest: (request) => this.#serveChild(request),
       });
@@ -190,7 +190,7 @@ class StandIn {
   }
 }
 
-/** Waits while the output is not read, as Envoy's threads do. */
+/** Waits while the output is not read, like Envoy's threads. */
 async function flood(lines: number): Promise<void> {
   for (let line = 1; line <= lines; line++) {
     const more = process.stderr.write(`${new Date().toISOString()}\tinfo\tenvoy main\tflood ${line} of ${lines}\n`);

@@ -1,9 +1,9 @@
-/** Messages between a test and its stand-ins: one JSON object per line over a Unix socket. */
+/** Messages between a test and its fake Envoys: one JSON object per line over a Unix socket. */
 
 /** In the folder of the configuration file. */
 export const controlSocketName = 'stand-in.sock';
 
-/** First message of a stand-in. */
+/** First message of a fake Envoy. */
 export interface Hello {
   readonly pid: number;
   readonly mode: 'serve' | 'validate';
@@ -12,19 +12,19 @@ export interface Hello {
   readonly args: readonly string[];
 }
 
-/** The response: initial behaviour. */
+/** The response, with the initial behaviour. */
 export interface Beginning {
-  /** Default: at once. `on order` may never happen. */
+  /** Default: immediately. `on order` may never happen. */
   readonly live?: 'at once' | 'on order';
   /** Exits immediately, as with an invalid configuration. */
   readonly exit?: { readonly code: number; readonly lastWords: string };
   /** Ignored signals. */
   readonly ignores?: readonly ('SIGTERM' | 'SIGINT')[];
-  /** Never opens its admin interface. */
+  /** Whether it never opens its admin interface. */
   readonly noAdmin?: boolean;
 }
 
-/** Commands to a running stand-in. */
+/** Commands to a running fake Envoy. */
 export type Order =
   | { readonly order: 'live' }
   | { readonly order: 'exit'; readonly code: number; readonly lastWords?: string }

@@ -1,7 +1,6 @@
 /**
- * A control plane that watches a cluster, with one victim: a sidecar of namespace `bank` that subscribes to everything,
- * as Envoy does. A tenant writes objects in namespace `mallory`. Measures their effect on the victim and on the event
- * loop.
+ * A control plane that watches a cluster, with one victim: a sidecar of namespace `bank` that subscribes to everything, like Envoy. A tenant writes
+ * objects in namespace `mallory`. Measures their effect on the victim and on the event loop.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -21,7 +20,7 @@ import { Program } from '../harness/program.ts';
 import { programFile } from '../harness/program-files.ts';
 
 export interface LoopTurns {
-  /** The longest turn of the event loop, in milliseconds of its thread's CPU time. */
+  /** The longest event loop iteration, in milliseconds of its thread's CPU time. */
   readonly maxMs: number;
   readonly sumMs: number;
 }
@@ -46,7 +45,7 @@ export class AttackedMesh {
   #pushes = 0;
   #seenHosts = new Set<string>();
 
-  /** @param protocol of the victim: the cost of one change differs, because each `sotw` response has all clusters */
+  /** @param protocol the victim's protocol: the cost of one change differs, because each `sotw` response has all clusters */
   static async start(
     env: NodeJS.ProcessEnv = {},
     nodeArgs: readonly string[] = [],
@@ -169,7 +168,7 @@ export class AttackedMesh {
     stream.send({ typeUrl: typeUrls.LDS });
   }
 
-  /** Milliseconds from a change in the victim's namespace until the victim receives it. */
+  /** Returns the milliseconds from a change in the victim's namespace until the victim receives it. */
   async pushMs(): Promise<number> {
     const host = `v${++this.#pushes}.${bankHost}`;
     const begun = performance.now();
@@ -181,10 +180,7 @@ export class AttackedMesh {
     return performance.now() - begun;
   }
 
-  /**
-   * As {@link pushMs}, with the turns of the event loop during that time. Their CPU time does not depend on the load of
-   * the machine.
-   */
+  /** Like {@link pushMs}, with the event loop iterations in that time. Their CPU time does not depend on the machine's load. */
   async pushCost(): Promise<LoopTurns & { readonly ms: number }> {
     await this.turns();
     const ms = await this.pushMs();
@@ -222,7 +218,7 @@ export class AttackedMesh {
     this.api.delete(resourceOf(kind), object);
   }
 
-  /** Turns of the event loop since the last call. */
+  /** Event loop iterations since the last call. */
   async turns(): Promise<LoopTurns> {
     const line = await this.#report('SIGUSR2', /^turns: /);
     const [, max, sum] = /longest ([\d.]+) sum ([\d.]+)/.exec(line)!;

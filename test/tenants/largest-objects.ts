@@ -1,7 +1,4 @@
-/**
- * For every kind: objects of one megabyte with the longest possible list, or product of lists. A tenant may create them
- * in its namespace.
- */
+/** For every kind, objects of one megabyte with the longest possible list, or product of lists. A tenant may create them in its namespace. */
 import type { KindName } from '../../src/model/kinds/index.ts';
 
 /** The API server accepts objects of about this size (etcd's limit is 1.5 MiB). */

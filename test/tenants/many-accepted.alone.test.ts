@@ -1,6 +1,6 @@
 /**
- * Cost for other tenants when all objects of one tenant change at once: all are valid, and as many as its limits allow.
- * A push of another namespace must not wait until all of them are processed.
+ * Cost for other tenants when all objects of one tenant change together: all are valid, and as many as its limits allow. A push of another namespace
+ * must not wait until all of them are processed.
  */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { defaultConfigLimits } from '../../src/discovery/config/files/config-limits.ts';
@@ -51,7 +51,7 @@ async function change(kind: KindName, turn: number): Promise<{ readonly pushMs: 
   return { pushMs, allMs };
 }
 
-it('a push of another namespace does not wait until all valid objects of a tenant are processed', async () => {
+it("a push of another namespace does not wait until all of a tenant's valid objects are processed", async () => {
   const rows: string[] = [];
   const failures: string[] = [];
   for (const kind of measured) {
@@ -69,12 +69,12 @@ it('a push of another namespace does not wait until all valid objects of a tenan
   expect(failures).toEqual([]);
 });
 
-/** The longest turn of the event loop, in CPU time of an idle machine. It was 343 to 498 ms with 3,000 Services. */
+/** The longest event loop iteration, in CPU time of an idle machine. It was 343 to 498 ms with 3,000 Services. */
 const maxStretchMs = 50;
 const portsOfService = 20;
 const services = sized({ short: 300, full: 3_000 });
 
-it("a client receives a tenant's Services with thousands of ports without a long turn of the event loop", async () => {
+it("sending a client a tenant's Services with thousands of ports does not block the event loop for long", async () => {
   // 20 Services and 20 ServiceEntries with one port exist already.
   const exported = Math.min(services, Math.floor((defaultConfigLimits.maxExportedPerNamespace - 40) / portsOfService));
   const stretches: number[] = [];

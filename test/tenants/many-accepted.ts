@@ -1,6 +1,6 @@
 /**
- * For every kind: valid objects of one namespace, as many or as large as its limits allow. A tenant may create them all
- * at once. Each object has a `turn`, so that the tenant can change them repeatedly.
+ * For every kind, valid objects of one namespace, as many or as large as its limits allow. A tenant may create them all together. Each object has a
+ * `turn`, so that the tenant can change them repeatedly.
  */
 import type { KindName } from '../../src/model/kinds/index.ts';
 

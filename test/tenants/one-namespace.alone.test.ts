@@ -1,7 +1,6 @@
 /**
- * Cost for other tenants of a tenant with all rights in one namespace: for every kind, objects of one megabyte with its
- * largest lists. The control plane runs in a separate process and watches an API server. A victim of another namespace
- * is connected to it.
+ * Cost for other tenants of a tenant with all permissions in one namespace: for every kind, objects of one megabyte with its largest lists. The
+ * control plane runs in a separate process and watches an API server. A victim in another namespace is connected to it.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { kindsWithEvents } from '../../src/discovery/distribution/status-objects.ts';
@@ -14,15 +13,14 @@ import { slowness } from '../harness/slowness.ts';
 import { AttackedMesh } from './attacked-mesh.ts';
 import { largestObjects } from './largest-objects.ts';
 
-/** Limit of the longest turn of the event loop, in CPU time of an idle machine. */
+/** Maximum of the longest event loop iteration, in CPU time of an idle machine. */
 const maxStretchMs = 50;
 /**
- * Limit of the duration of a push during the attack, relative to one without it. The load of the machine increases the
- * duration, and reading the attack at the same time increases the CPU time. A real delay increases both, so the lower
- * factor counts.
+ * Maximum duration of a push during the attack, relative to one without it. The machine's load increases the duration, and reading the attack
+ * simultaneously increases the CPU time. A real delay increases both, so the lower factor counts.
  */
 const maxPushFactor = 3;
-/** Shorter turns than one millisecond are not counted, so this is the minimum cost of a push. */
+/** Iterations shorter than one millisecond are not counted, so this is the minimum cost of a push. */
 const minIdleMs = 5;
 /** Memory that may remain after all attacks: variation of garbage collection and runtime caches. */
 const maxLeftMib = 15;
@@ -67,7 +65,7 @@ const nameOf = (kind: KindName, index: number) => ({
   metadata: { name: `large-${index}`, ...(kinds[kind].scope === 'Namespaced' && { namespace: 'mallory' }) },
 });
 
-/** Writes all objects of the kind at once, then one of the victim's, and removes all of them. */
+/** Writes all objects of the kind together, then one of the victim's, and removes all of them. */
 async function attack(kind: KindName): Promise<Cost> {
   const objects = largestObjects[kind]();
   objectCounts.set(kind, objects.length);
@@ -127,7 +125,7 @@ function isReportedInStatus(kind: KindName): boolean {
 }
 
 describe('one megabyte of the largest lists of every kind', () => {
-  it('an attack blocks the event loop for at most 50 ms, delays no push, reaches no other namespace, and leaves no memory behind', async () => {
+  it('an attack blocks the event loop for at most 50 ms, delays no push, reaches no other namespace, and leaks no memory', async () => {
     const rows: string[] = [];
     const failures: string[] = [];
     // The first attack may compile code and grow caches.
@@ -179,7 +177,7 @@ function lowerFactor(one: Cost, other: Cost): Cost {
 }
 
 describe('many valid objects of one namespace', () => {
-  it('valid objects of one namespace are exported up to the limit, oldest first; the status of the others reports it, and removals export them', async () => {
+  it('valid objects of one namespace are exported up to the limit, oldest first, and the status of the others reports this until removals make space', async () => {
     const entry = (name: string, second: number) => ({
       metadata: { name, namespace: 'mallory', creationTimestamp: `2030-01-01T00:00:0${second}Z` },
       spec: {

@@ -13,7 +13,7 @@ export interface CodeTexts {
   readonly titles: readonly CodeText[];
 }
 
-/** Fields of a syntax tree node (ESTree) that are read. */
+/** The fields of a syntax tree node (ESTree) that this file reads. */
 interface Node {
   readonly type: string;
   readonly start: number;
@@ -69,7 +69,7 @@ function calledName(callee: unknown): string | undefined {
   return undefined;
 }
 
-/** The identifiers that a pattern or a declaration's name introduces. A shorthand `{ name }` takes the name of a field. */
+/** Returns identifiers that a pattern or a declared name introduces. A shorthand `{ name }` has the name of a field. */
 function boundBy(node: unknown): readonly Node[] {
   if (!isNode(node)) return [];
   switch (node.type) {
@@ -92,7 +92,7 @@ function boundBy(node: unknown): readonly Node[] {
   }
 }
 
-/** The fields of a node that hold names which it declares. */
+/** The fields of a node that contain the names it declares. */
 const declaredIn: Readonly<Record<string, readonly string[]>> = {
   VariableDeclarator: ['id'],
   FunctionDeclaration: ['id', 'params'],

@@ -10,7 +10,7 @@ import { type WordingFinding, wordingPatterns, wordingRules } from './wording.ts
 export type CodePart = keyof CodeTexts;
 
 export interface IdentifierRule {
-  /** In lower case, separated by spaces. */
+  /** Words in lower case, separated by spaces. */
   readonly words: string;
   /** Position of the word in a checked name; any position if absent. */
   readonly at?: 'start' | 'whole';
@@ -21,7 +21,7 @@ export interface IdentifierRule {
 
 export interface IdentifierRules {
   readonly rules: readonly IdentifierRule[];
-  /** `name` is a regular expression for the whole name; `files`, for the start of the paths that it is allowed in. */
+  /** `name` is a regular expression for the complete name; `files`, for the start of the paths in which it is allowed. */
   readonly allowed: readonly { readonly name: string; readonly files?: string; readonly reason: string }[];
 }
 

@@ -29,7 +29,7 @@ describe('checked texts', () => {
     expect(await linesOf('README.md', text)).toEqual([1, 3, 5, 11]);
   });
 
-  test('strings, templates and element texts of a source that a user can see are checked', async () => {
+  test('user-visible strings, templates and element texts of a source are checked', async () => {
     const lines = [
       '// a comment is told',
       "import { told } from './told.ts';",
@@ -44,14 +44,14 @@ describe('checked texts', () => {
     expect(await linesOf('visualize/page.tsx', `${lines.join('\n')}\n`)).toEqual([3, 4, 4, 5, 8, 8]);
   });
 
-  test("comments of a chart's values and its notes are checked", async () => {
+  test('comments in the values and notes of a chart are checked', async () => {
     expect(await linesOf('deploy/chart/values.yaml', 'told: told # is told\n# told\n')).toEqual([1, 2]);
     expect(await linesOf('deploy/chart/templates/NOTES.txt', 'told {{ if told }}told\ntold{{ end }}\n')).toEqual([
       1, 1, 2,
     ]);
   });
 
-  test('docs, help, log messages, errors, the chart and the page of this package are checked, but no generated files', () => {
+  test('docs, help, log messages, errors, the chart and the page of this package are checked, but not generated files', () => {
     const files = textFiles();
     expect(files).toEqual(
       expect.arrayContaining([
@@ -88,7 +88,7 @@ describe('the rules of names', () => {
     },
   );
 
-  test('separate rules apply to names that consist of a single word and to the first word of a name', () => {
+  test('single-word names and the first words of names have separate rules', () => {
     const find = namesFinderOf({ rules, allowed: [] });
     expect([find('own'), find('mostBytes'), find('leastRequest')].map((found) => found.length)).toEqual([1, 1, 1]);
     expect([find('ownerReference'), find('ownCertificate'), find('atMost')].flat()).toEqual([]);
@@ -98,7 +98,7 @@ describe('the rules of names', () => {
     expect(namesFinderOf({ rules, allowed })('leastRequest')).toEqual([]);
   });
 
-  test('accept a name that is allowed in certain files only there', () => {
+  test('a name that is allowed in certain files has findings in all others', () => {
     const find = namesFinderOf({ rules, allowed: [{ name: 'verdict', files: 'src/check', reason: 'JSON key' }] });
     expect(find('verdict', 'src/check/check.ts')).toEqual([]);
     expect(find('verdict', 'src/other.ts')).toHaveLength(1);
@@ -120,7 +120,7 @@ describe('the lint of code', () => {
     ).toEqual(['1 comment "in spite of"']);
   });
 
-  test('declared names of a source are checked, but not its uses of names', () => {
+  test('names that a source declares are checked, but not its uses of names', () => {
     expect(
       check('src/a.ts', [
         'const told = answer();',

@@ -22,7 +22,7 @@ function emptyFolder(): string {
   return folder;
 }
 
-/** The package's wrappers without its programs: each stand-in for Node prints its own name. */
+/** The package's wrappers without its programs: each fake Node prints its own name. */
 function packageIn(root: string): string {
   cpSync(bin, join(root, 'bin'), { recursive: true });
   mkdirSync(join(root, 'dist'));
@@ -44,8 +44,8 @@ function run(root: string, program: string, path: string): { out: string; error:
   return { out: stdout.trim(), error: stderr.trim(), code: status };
 }
 
-describe.each(programs)('%s is run', (program) => {
-  test('the wrapper prefers the Node below the package to the one next to it and to the one in PATH', () => {
+describe.each(programs)('wrapper that runs as %s', (program) => {
+  test('the wrapper prefers the Node below the package to the one next to it and the one in PATH', () => {
     const modules = join(emptyFolder(), 'node_modules');
     const root = packageIn(join(modules, 'chartpilot'));
     const path = `${emptyFolder()}:/usr/bin:/bin`;
@@ -62,7 +62,7 @@ describe.each(programs)('%s is run', (program) => {
     expect(run(root, program, path).out).toBe(`below: ${expected}`);
   });
 
-  test('without a packaged Node the wrapper runs the one in PATH and ignores folders next to a checkout', () => {
+  test('the wrapper runs the Node in PATH if there is no packaged Node, and ignores folders next to a checkout', () => {
     const parent = emptyFolder();
     const root = packageIn(join(parent, 'chartpilot'));
     nodeIn(join(parent, packaged, 'bin'), 'of a stranger');
@@ -88,9 +88,9 @@ describe.each(programs)('%s is run', (program) => {
     }
   });
 
-  test('SIGUSR1 opens no inspector, through which any local user could read the process memory', async () => {
+  test('SIGUSR1 opens no inspector, which would let any local user read the process memory', async () => {
     const root = packageIn(join(emptyFolder(), 'chartpilot'));
-    // No signal handler, like a program that has just started.
+    // The program has no signal handler, as if it had just started.
     writeFileSync(join(root, 'dist', `${program}.mjs`), "console.log('begun'); setTimeout(() => {}, 60_000);");
     const env = { PATH: `${dirname(process.execPath)}:/usr/bin:/bin` };
     const child = spawn('/bin/sh', [join(root, 'bin', program)], { env, stdio: ['ignore', 'pipe', 'pipe'] });
@@ -116,7 +116,7 @@ describe.each(programs)('%s is run', (program) => {
     expect(stdout).not.toContain('--inspect-port');
   });
 
-  test('the wrapper runs no programs of the working directory, whatever PATH contains', () => {
+  test('the wrapper runs no programs of the working directory, regardless of PATH', () => {
     const parent = emptyFolder();
     packageIn(join(parent, 'chartpilot'));
     nodeIn(join(parent, 'tools'), 'in PATH');
@@ -132,7 +132,7 @@ describe.each(programs)('%s is run', (program) => {
     }
   });
 
-  test('without any Node the wrapper reports that and exits with 1', () => {
+  test('the wrapper exits with 1 and reports that there is no Node', () => {
     const root = packageIn(join(emptyFolder(), 'chartpilot'));
     const tools = emptyFolder();
     for (const tool of ['dirname', 'readlink']) cpSync(`/usr/bin/${tool}`, join(tools, tool));
@@ -144,7 +144,7 @@ describe.each(programs)('%s is run', (program) => {
   });
 });
 
-test('the wrapper skips a Node that cannot be executed, such as one of another system', () => {
+test('the wrapper skips a Node that cannot be executed, such as one for another system', () => {
   const root = packageIn(join(emptyFolder(), 'chartpilot'));
   const path = emptyFolder();
   nodeIn(path, 'in PATH');

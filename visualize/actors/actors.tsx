@@ -20,7 +20,7 @@ import { LargeButton } from '../parts/large-button.tsx';
 import { moreText } from '../parts/more.ts';
 
 const maxNewMs = 1_500;
-/** The filter finds further members. */
+/** Users find further members with the filter. */
 const maxListedMembers = 60;
 const maxMarks = 24;
 const maxStates = 8;
@@ -32,14 +32,14 @@ const filterText = signal('');
 const openGroups = signal<ReadonlySet<string>>(new Set());
 const filters = signal<Readonly<Record<string, string>>>({});
 
-/** Living actors at the current place, with their states. */
+/** The actors that live at the current place, with their states. */
 export function Actors(): JSX.Element {
   const openRecording = recording.value;
   const living = state.value?.actors ?? new Map<string, ActorSnapshot>();
   const wholeTree = actorTree(living);
   const isCut =
     wholeTree.omittedActors > 0 || wholeTree.rows.some((row) => !isGroup(row) && row.effects.length > maxMarks);
-  // The filter applies only while actors are left out.
+  // The filter applies only while the list is incomplete.
   const text = isCut ? filterText.value : '';
   const { rows, omittedActors } = text.trim() === '' ? wholeTree : findActors(living.values(), text);
   const chosen = isCut ? chosenIfOmitted(rows, living.get(chosenActor.value ?? '')) : undefined;
@@ -238,7 +238,7 @@ function Members({ group }: { readonly group: ActorGroup }): JSX.Element {
   const filter = ownValue(filters.value, group.name) ?? '';
   const matchingMembers = filterGroup(group, filter);
   const shownMembers = matchingMembers.slice(0, maxListedMembers);
-  // The chosen actor stays in the list at any position.
+  // Keeps the chosen actor in the list, whatever its position.
   const chosen = matchingMembers.slice(maxListedMembers).find(({ actor }) => actor === chosenActor.value);
   return (
     <div class="members">

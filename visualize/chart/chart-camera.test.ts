@@ -10,7 +10,7 @@ import {
   zoomed,
 } from './chart-camera.ts';
 
-test('the scale to fit shows the complete chart on both axes', () => {
+test('the scale to fit shows the complete chart in both dimensions', () => {
   expect(scaleToFit({ width: 1000, height: 4000 }, { width: 500, height: 1000 })).toBe(0.25);
 });
 
@@ -28,11 +28,11 @@ test('zooming a chart keeps the point below the pointer in place', () => {
   expect((scroll + 50) / 2).toBe(300 + 50);
 });
 
-test('a visible part of a chart causes no scrolling', () => {
+test('showing a part of a chart that is already visible causes no scrolling', () => {
   expect(scrollToShow({ from: 100, length: 50 }, 1, 0, 400)).toBeUndefined();
 });
 
-test('a hidden part of a chart is scrolled to the middle', () => {
+test('showing a hidden part of a chart scrolls it to the middle', () => {
   expect(scrollToShow({ from: 1000, length: 100 }, 0.5, 0, 400)).toBe(500 + 25 - 200);
   expect(scrollToShow({ from: 10, length: 20 }, 1, 500, 400)).toBe(0);
 });

@@ -8,9 +8,9 @@ export interface Size {
 
 export const minScale = 0.1;
 export const maxScale = 3;
-/** Smallest scale at which texts of 12 pixels are readable. */
+/** Smallest scale at which 12-pixel text is readable. */
 const minReadableScale = 0.8;
-/** Scale at which these texts have 9 pixels, the minimum for reading. */
+/** At this scale, 12-pixel text has 9 pixels, the readable minimum. */
 const ninePixelScale = 0.75;
 
 export function scaleToFit(chart: Size, viewport: Size): number {

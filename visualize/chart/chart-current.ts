@@ -20,7 +20,7 @@ function endedLast(): string | undefined {
   return undefined;
 }
 
-/** The actor's snapshot; `undefined` if it does not live at the current place. */
+/** The actor's snapshot; `undefined` if the actor does not live at the current place. */
 export const shownSnapshot = computed<ActorSnapshot | undefined>(() =>
   shownActor.value === undefined ? undefined : state.value?.actors.get(shownActor.value),
 );

@@ -17,7 +17,7 @@ export const showsCompleteCharts = computed(
   () => (pictureChoice.value ?? (size.value === 0 ? 'whole' : 'brief')) === 'whole',
 );
 
-/** States that the user has opened, by machine: their numbers, and `wholeRows`. */
+/** States that the user has opened, by machine: state numbers, and `wholeRows`. */
 const openedStates = signal<Readonly<Record<string, readonly number[]>>>(readOpened());
 
 export function toggleCompleteCharts(): void {
@@ -43,7 +43,7 @@ export function missingPictureReason(machine: string): string {
   return ownValue(session.value?.notDrawn, machine) ?? 'the trace does not contain its definition';
 }
 
-/** Opens or folds a state. Without a number: the shortened rows. */
+/** Opens or folds a state; without a number, the shortened rows. */
 export function toggleState(machine: string, number: number | undefined): void {
   const chart = definitionOf(machine);
   if (chart === undefined) return;

@@ -8,16 +8,16 @@ export interface ChartGroup {
   readonly name: string;
   readonly machine: string;
   readonly actors: readonly ActorSnapshot[];
-  /** Whether the group is one chart with the number of actors in each state. */
+  /** Whether one chart with the number of actors in each state represents the group. */
   readonly together: boolean;
 }
 
-/** Larger families have one chart. */
+/** Larger families share one chart. */
 const maxApart = 4;
 
 /** With more families, actors are grouped by machine only. */
 export const maxFamilies = 150;
-/** Actors of further groups are only counted. */
+/** Actors of further groups are counted, not shown. */
 export const maxChartGroups = 150;
 
 export interface ChartGroups {

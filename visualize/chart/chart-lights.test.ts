@@ -31,7 +31,7 @@ const chart: Statechart = {
   ],
 };
 
-test('the active leaf and its parent states are highlighted, and nothing before a chart has started', () => {
+test('the active leaf and its parent states are highlighted, but nothing before a chart has started', () => {
   expect([...activeStates(chart, 'on.slow')]).toEqual([0, 2, 3]);
   expect([...activeStates(chart, '')]).toEqual([]);
 });
@@ -40,7 +40,7 @@ test('the leaves of parallel regions are all active', () => {
   expect(activeLeaves(chart, 'off | on.fast')).toEqual([1, 4]);
 });
 
-test('a timer counts down at all of its transitions, and stops at its end', () => {
+test('a timer counts down at all of its transitions and stops when it ends', () => {
   const timers = [{ timer: 'warmUp', state: 'on.slow', ms: 4000, startedAt: 1000 }];
   expect(countdownsAt(chart, timers, 2000)).toEqual([
     { timer: 'warmUp', transitions: [1, 2], leftMs: 3000, remainingShare: 0.75 },
@@ -49,11 +49,11 @@ test('a timer counts down at all of its transitions, and stops at its end', () =
   expect(countdownsAt(chart, timers, 0)[0]).toMatchObject({ leftMs: 4000, remainingShare: 1 });
 });
 
-test('a timer of another state with the same name is not counted down', () => {
+test('a timer of another state with the same name does not count down', () => {
   expect(countdownsAt(chart, [{ timer: 'warmUp', state: 'off', ms: 1, startedAt: 0 }], 0)[0]!.transitions).toEqual([]);
 });
 
-test('the remaining time of a timer has a precision that fits its length', () => {
+test('the remaining time of a timer has a precision that suits its length', () => {
   expect([3210, 59_999, 119_000, 300_000].map(remainingTimeText)).toEqual([
     '3.2 s left',
     '60 s left',
@@ -80,7 +80,7 @@ test('the text of a chart contains its state, its duration, its timers and its n
   );
 });
 
-test('few actors of a machine have a chart each, many share one, and effects have none', () => {
+test('few actors of a machine have a chart each, many share a chart, and effects have none', () => {
   const few = [actor('lamp', 'off'), actor('epoch-0', 'on.slow'), actor('epoch-1', 'off')];
   const { machine: _, ...effect } = actor('lamp/bulb', '');
   expect(chartGroups([...few, effect]).groups.map(({ name, together }) => [name, together])).toEqual([

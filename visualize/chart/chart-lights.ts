@@ -38,7 +38,7 @@ export function countdownsAt(chart: Statechart, timers: readonly RunningTimer[],
   });
 }
 
-/** `3.2 s left`. */
+/** Text such as `3.2 s left`. */
 export function remainingTimeText(leftMs: number): string {
   if (leftMs >= 120_000) return `${Math.round(leftMs / 60_000)} min left`;
   return leftMs >= 10_000 ? `${Math.round(leftMs / 1000)} s left` : `${(leftMs / 1000).toFixed(1)} s left`;
@@ -52,7 +52,7 @@ export function nextTransitionTexts(chart: Statechart, state: string): string[] 
   return [...new Set(labelTexts)];
 }
 
-/** Possible next transitions. Those of the innermost state are first, because an operator rarely waits for a transition of the root state. */
+/** Possible next transitions, innermost state first, because an operator rarely waits for a transition of the root state. */
 export function sortedTransitionTexts(chart: Statechart, state: string): string[] {
   const active = activeStates(chart, state);
   const depth = (number: number): number => {

@@ -21,7 +21,7 @@ interface Props {
   readonly goTo: (left: number, top: number) => void;
 }
 
-/** A small view of a chart that does not fit. Pressing or dragging moves the visible part. */
+/** A small view of a chart that exceeds its viewport. Pressing or dragging moves the visible part. */
 export function Minimap({ machine, picture, scale, seen, goTo }: Props): JSX.Element | null {
   const { left, top, width, height } = seen.value;
   if (picture.width * scale <= width + 30 && picture.height * scale <= height + 30) return null;

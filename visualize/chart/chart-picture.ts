@@ -1,4 +1,4 @@
-/** The picture of a machine: parsed once, then only highlighted. */
+/** The picture of a machine: parsed once, then only its highlights change. */
 
 export interface DrawnStateBox {
   readonly x: number;

@@ -49,7 +49,7 @@ function actionText(state: SVGGElement): string {
   return state.getAttribute('aria-expanded') === 'true' ? 'Fold' : 'Open';
 }
 
-/** Contains the visible text, so that voice control finds the state by it. */
+/** Contains the visible text, so that voice control can find the state. */
 function textOf(state: SVGGElement): string {
   return [...state.querySelectorAll('text')].map((text) => text.textContent).join(' ');
 }

@@ -29,7 +29,7 @@ test('a record with another cause shows only the step that led to the current st
   expect(at(6)).toEqual({ now: [], last: [6] });
 });
 
-test('an actor with the name of an earlier one has none of its transitions', () => {
+test('an actor has none of the transitions of an earlier actor with its name', () => {
   expect(at(8, 9)).toEqual({ now: [], last: [] });
 });
 

@@ -27,7 +27,7 @@ export function hasStepped(recording: PageRecording, actor: string, after: numbe
 export interface TakenTransitions {
   /** Transitions of the record at the place, or of the actor's steps with the same cause. */
   readonly now: readonly number[];
-  /** Transitions of the step before them, which led to the current state. */
+  /** Transitions of the preceding step, which led to the current state. */
   readonly last: readonly number[];
 }
 

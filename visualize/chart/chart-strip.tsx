@@ -61,7 +61,7 @@ function Chip({
   );
 }
 
-/** The most frequent states without their parent states, for example `streaming 480, draining 32`. */
+/** The most frequent states without their parent states, such as `streaming 480, draining 32`. */
 function frequentStatesText({ actors }: ChartGroup): string {
   const leaves = new Set(actors.map(({ state }) => state));
   const counts = countsByState(actors);

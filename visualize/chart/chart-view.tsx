@@ -20,7 +20,7 @@ import { ChartStrip } from './chart-strip.tsx';
 import { ChartText } from './chart-text.tsx';
 import { ChartViewport } from './chart-viewport.tsx';
 
-/** Shows one actor's statechart at a readable size, or an overview of all. */
+/** Shows one actor's statechart at a readable size, or an overview of all charts. */
 export function ChartView(): JSX.Element {
   const { groups, omittedActors } = chartGroups(state.value?.actors.values() ?? []);
   return (
@@ -83,7 +83,7 @@ function ChartHead({ actor, snapshot, machine }: HeadProps): JSX.Element {
   );
 }
 
-/** Why an actor is not shown, with its final state if it has ended. */
+/** Returns why an actor is not shown, with its final state if it has ended. */
 function absenceReason(actor: string): string {
   for (const { record } of stepsOf(actor)) {
     if (record.kind === 'transition') return `ended; last state: ${record.to}`;

@@ -28,11 +28,11 @@ const viewportMargin = 24;
 const maxAnimated = 40;
 const minAnimationIntervalMs = 150;
 const nothingTaken: TakenTransitions = { now: [], last: [] };
-/** The scale of a chart: set by the user, fitting the viewport, or the smallest readable one. */
+/** The scale of a chart: set by the user, fitting the viewport, or the smallest readable scale. */
 type Zoom = number | 'fit' | 'readable';
 const zooms = new Map<string, Zoom>();
 
-/** The chart of a machine with the state of the shown actor. Ctrl and the wheel zoom it; dragging scrolls it. */
+/** The chart of a machine with the shown actor's state. Ctrl and the wheel zoom; dragging scrolls. */
 export function ChartViewport({ machine, text }: { machine: string; text: string }): JSX.Element {
   const viewport = useRef<HTMLDivElement>(null);
   const scene = useMemo(() => new ChartScene(pictureOf(text)), [text]);
@@ -117,7 +117,7 @@ type Viewport = { readonly current: HTMLDivElement | null };
 
 type Scale = ReadonlySignal<number>;
 
-/** Brief and complete pictures have separate scales. */
+/** Brief and complete pictures have separate zoom settings. */
 function zoomKey(machine: string): string {
   return `${machine} ${showsCompleteCharts.peek()}`;
 }
@@ -196,7 +196,7 @@ function useHighlights(
   visiblePart: Signal<VisiblePart>,
 ): void {
   const lastShown = useRef({ place: -1, leaves: '', at: 0 });
-  // Scrolling to the active state requires the size of the picture.
+  // Scrolling to the active state requires the measured size.
   const isMeasured = useComputed(() => visiblePart.value.width > 0);
   useSignalEffect(() => {
     const currentIndex = place.value;
@@ -224,7 +224,7 @@ function useHighlights(
     const timers = shownSnapshot.value?.timers ?? [];
     if (chart !== undefined) scene.showCountdowns(timers.length === 0 ? [] : countdownsAt(chart, timers, now.value));
   });
-  // Steps that an earlier scene of this machine animated do not apply to this one.
+  // Ignores steps that an earlier scene of this machine animated.
   useLayoutEffect(() => {
     const chart = definitionOf(machine);
     const snapshot = shownSnapshot.peek();

@@ -10,8 +10,7 @@ interface ColumnProps {
 }
 
 /**
- * A scrolling part of the details. While it scrolls and contains no tab stop, it is a tab stop itself; otherwise its end would be unreachable without
- * a mouse.
+ * A scrolling part of the details. If it scrolls and contains no tab stop, it becomes one; otherwise its end would be unreachable without a mouse.
  */
 export function Column({ label, part, class: more = '', children }: ColumnProps): JSX.Element {
   const element = useRef<HTMLDivElement>(null);

@@ -11,7 +11,7 @@ import { durationText, recordText } from '../model/recording/words.ts';
 import { MarkSign } from '../parts/mark-shape.tsx';
 import { Column } from './column.tsx';
 
-/** Number of consequences that are listed at first, and the maximum after expanding. */
+/** Number of consequences listed at first, and the maximum after expanding. */
 const initiallyListed = 30;
 const maxListed = 5_000;
 const origins: Readonly<Record<CauseOrigin, string>> = {
@@ -74,7 +74,7 @@ export function Causes({ open, index }: { readonly open: PageRecording; readonly
   );
 }
 
-/** Whether the program ended an actor, because no other actor in the trace spawned it. */
+/** Whether the program ended an actor: no actor in the trace spawned it. */
 function isEndedByProgram(openRecording: PageRecording, record: TraceRecord): boolean {
   if (record.kind !== 'stop' || record.status !== 'stopped') return false;
   const spawned = openRecording.lastIndexAbout(record.actor, ['spawn'], openRecording.indexOf(record.seq) ?? 0);
@@ -89,7 +89,7 @@ function foldLabel(chainPart: ChainPart): { readonly label: string; readonly isB
   return { label: worst === undefined ? times : `${times}: ${worst}`, isBad: worst !== undefined };
 }
 
-/** Lists the repetitions with their numbers and pauses. */
+/** Lists the repetitions with their numbers and the intervals between them. */
 function Repetitions({ open, part, from }: Listed & { readonly part: ChainPart }): JSX.Element {
   return (
     <>

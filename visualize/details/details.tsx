@@ -23,9 +23,9 @@ import { RecordDeviations } from './details-deviations.tsx';
 import { Lines } from './details-lines.tsx';
 import { Json } from './json.tsx';
 
-/** The place whose details are shown; follows the current place with a delay. */
+/** The place whose details are shown; the current place with a delay. */
 const shownIndex = signal(-1);
-/** Drawing more updates than a user can read would slow the steps down. */
+/** Faster updates would be unreadable and slow down stepping. */
 const minUpdateIntervalMs = 140;
 
 const maxResultingSteps = 20;

@@ -11,7 +11,7 @@ import {
 } from '../model/recording/opened-json.ts';
 import { moreText } from '../parts/more.ts';
 
-/** Longer texts are cut here; copying gives the complete text. */
+/** Longer texts are cut off here; copying returns the complete text. */
 const shownChars = 600;
 
 /** Plain data as a collapsible tree. `marked` has the JSON Pointers of new values. */

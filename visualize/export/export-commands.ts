@@ -114,12 +114,12 @@ export const exportCommands: readonly ExportCommand[] = [
 
 const svgType = 'image/svg+xml';
 
-/** The list of deviations is not limited to the part, because a deviation concerns only its own record. */
+/** Deviations of the complete trace, because each concerns only its own record. */
 function findingsOfTrace(): Finding[] {
   return findings.value.filter(({ rule }) => rule !== deviationsRule);
 }
 
-/** Session with only those pictures whose machines occur in the part. */
+/** The session, with only the pictures of machines that occur in the part. */
 function sessionOfPart(openRecording: PageRecording, part: ExportedRange): Session {
   const { charts = {}, briefCharts = {}, notDrawn, diagrams = [], part: previousPart } = session.value ?? {};
   const partInformation = partInformationOf(openRecording, part, findings.value, previousPart);

@@ -41,7 +41,7 @@ const traceBodies: TraceBody[] = [
 ];
 
 describe('the exported range', () => {
-  test('the exported range is the complete trace unless a range was chosen, and never exceeds the trace', () => {
+  test('the exported range is the complete trace unless a range is selected, and never exceeds the trace', () => {
     expect(exportedRange(recordingOf(traceBodies), undefined)).toEqual({ first: 0, last: 11 });
     expect(exportedRange(recordingOf(traceBodies), [3, 99])).toEqual({ first: 3, last: 11 });
     expect(exportedRange(recordingOf([]), undefined)).toBeUndefined();
@@ -84,7 +84,7 @@ describe('a minimal trace', () => {
   });
 });
 
-describe('the sequence of a range', () => {
+describe('export of a range as a sequence', () => {
   test('the mermaid diagram has the messages of the range, without internal ones of XState', () => {
     const text = rangeMermaid(recordingOf(traceBodies), { first: 3, last: 11 });
     expect(text).toContain('sequenceDiagram');
@@ -121,7 +121,7 @@ describe('the sequence of a range', () => {
   });
 });
 
-describe('a test of a range', () => {
+describe('test generated from a range', () => {
   test('the generated test replays from the beginning to the last record of the range', () => {
     const { source } = rangeTest(recordingOf(traceBodies), { first: 3, last: 6 });
     expect(source).toContain("test('my program does what was recorded, up to record 7 (b → a: pong.sent)'");

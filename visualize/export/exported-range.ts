@@ -6,7 +6,7 @@ export interface ExportedRange {
   readonly last: number;
 }
 
-/** The chosen range, or the complete trace; `undefined` without records. */
+/** The chosen range, or the complete trace; `undefined` if there are no records. */
 export function exportedRange(
   recording: PageRecording,
   chosen: readonly [number, number] | undefined,

@@ -4,7 +4,7 @@ import { headerWith } from '../../test/fixtures/trace-header.ts';
 import { PageRecording } from '../model/recording/recording.ts';
 import { partInformationOf, relevantPart } from './relevant-part.ts';
 
-/** Thousands of events, two of which are causes of another one. */
+/** Thousands of events; `causes` maps a record to its cause. */
 function recordingWith(causes: Readonly<Record<number, number>>, count = 20_000): PageRecording {
   const recording = new PageRecording(headerWith());
   recording.append(
@@ -23,17 +23,17 @@ test('the part for a record spans from its first cause to its consequences, with
   expect([first, last]).toEqual([7_999 - 20, 10_099 + 20]);
 });
 
-test('the part for a record includes the range of a finding that contains it, and no others', () => {
+test('the part for a record includes the range of a finding that contains it, but no other findings', () => {
   const recording = recordingWith({});
   const about = { range: [4_900, 5_200], root: 4_000 } as const;
   const later = { range: [5_000, 5_900] } as const;
   expect(relevantPart(recording, 4_950, [about, later])).toEqual({ first: 3_980, last: 5_220 });
-  // A restart that ends after the record of its finding.
+  // A restart that ends after the finding's record.
   expect(relevantPart(recording, 5_000, [about, later])).toEqual({ first: 3_980, last: 5_920 });
   expect(relevantPart(recording, 7_000, [about, later])).toEqual({ first: 6_980, last: 7_020 });
 });
 
-test('the part for a record is small enough for mail, and within the trace', () => {
+test('the part for a record is small enough for an email, and within the trace', () => {
   const recording = recordingWith({ 20000: 1, 6000: 101 });
   expect(relevantPart(recording, 19_999, [])).toEqual({ first: 14_999, last: 19_999 });
   expect(relevantPart(recording, 100, []).last).toBe(5_100);

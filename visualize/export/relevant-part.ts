@@ -4,7 +4,7 @@ import { causeChain } from '../../src/debugger/trace/cause-chain.ts';
 import type { PageRecording } from '../model/recording/recording.ts';
 import type { ExportedRange } from './exported-range.ts';
 
-/** Maximum distance in records to a cause or consequence, so that the file is small enough for mail. */
+/** Maximum distance in records to a cause or consequence, so that the file can be mailed. */
 const maxRecordsAway = 5_000;
 /** Records before and after the part, so that its first and last views are not empty. */
 const marginRecords = 20;
@@ -32,8 +32,8 @@ export function relevantPart(
 }
 
 /**
- * Number of records and findings of the complete trace, for a file that contains a part of it. Evaluating the rules on the part alone would give
- * other findings, because they depend on earlier and later records. `undefined` if the part is the complete trace.
+ * Number of records and findings of the complete trace, for a file that contains a part of it. Evaluating the rules only on the part would give other
+ * findings, because they depend on earlier and later records. `undefined` if the part is the complete trace.
  *
  * @param openPart part information of the open trace, if it is a part itself
  */

@@ -26,7 +26,7 @@ export interface Palette {
   readonly bad: string;
 }
 
-/** A longer picture is unreadable, and exceeds what browsers draw. */
+/** A longer picture is unreadable and exceeds browser limits. */
 export const maxPictureRows = 1_500;
 
 const maxPayload = 90;
@@ -167,7 +167,7 @@ function nameBox(name: string, x: number, y: number, width: number, { box, line 
   );
 }
 
-/** Texts are not measured here, so every letter counts with the width of a digit. */
+/** Texts are not measured here, so each letter counts as wide as a digit. */
 function noteBox(name: string, x: number, y: number, { active, activeInk }: Palette): string {
   const width = 6.8 * name.length + 16;
   return (

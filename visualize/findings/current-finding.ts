@@ -28,7 +28,7 @@ export const chosenFinding = signal<(Pick<Finding, 'rule' | 'index'> & { readonl
 
 const gravity: readonly Weight[] = ['fine', 'note', 'bad'];
 
-/** Index of the finding at the current place: of the last ones decided until then, the selected one, else the worst; -1 before the first. */
+/** Index of the finding at the current place, or -1 before the first: of the findings decided last, the selected one, else the worst. */
 export const currentFinding = computed(() => {
   const all = findings.value;
   const chosen = chosenFinding.value;

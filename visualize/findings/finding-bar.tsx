@@ -144,7 +144,7 @@ function All({ all, at }: { readonly all: readonly Finding[]; readonly at: numbe
   );
 }
 
-/** Goes to the root cause. The finding stays selected, although others may be nearer to that record. */
+/** Goes to the root cause. The finding stays selected, although other findings may be nearer. */
 function showRoot({ rule, index, root }: Finding): void {
   jumpTo(root!);
   chosenFinding.value = { rule, index, from: root! };

@@ -6,10 +6,10 @@ import type { PageRecording } from './recording/recording.ts';
 
 const chosen = signal<{ readonly of: PageRecording; readonly index: number } | undefined>(undefined);
 
-/** Place whose complete chain is shown; `undefined` without a chain or after another trace was opened. */
+/** The place whose complete chain is shown, if any. */
 export const chainAnchor = computed(() => (chosen.value?.of === recording.value ? chosen.value?.index : undefined));
 
-/** Current place with a delay, so that quick steps do not compute causes. */
+/** The current place with a delay, so that quick steps compute no causes. */
 const settled = signal(-1);
 const settleMs = 120;
 
@@ -60,7 +60,7 @@ export function toggleChain(): void {
       : undefined;
 }
 
-/** Goes to the cause (-1), or to a consequence (1). */
+/** Goes to the cause (-1) or a consequence (1). */
 export function stepAlongCause(direction: 1 | -1): void {
   const openRecording = recording.value;
   if (openRecording === undefined) return;

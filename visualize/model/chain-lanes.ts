@@ -7,7 +7,7 @@ import { actorOf } from './recording/words.ts';
 export interface ChainPoint {
   readonly index: number;
   readonly t: number;
-  /** Row of the lane; -1 for the axis, if no ancestor has a lane. */
+  /** Row of the lane, or -1 for the axis if no ancestor has a lane. */
   readonly row: number;
   readonly isFolded: boolean;
 }
@@ -39,7 +39,7 @@ export function chainPoints(
   return recordIndexes.flatMap((index) => {
     const record = openRecording.recordAt(index);
     if (record === undefined) return [];
-    // An event that names an epoch belongs to the lane of that epoch, whatever its sender and receiver are.
+    // An event that names an epoch belongs to that epoch's lane, regardless of sender and receiver.
     const namedRow =
       record.kind === 'event' && typeof record.event.name === 'string' ? rows.get(record.event.name) : undefined;
     const actorRow =

@@ -3,7 +3,7 @@ import type { Source } from '../../src/debugger/page-data.ts';
 
 export type TraceConnection =
   | { readonly kind: 'opening'; readonly records: number }
-  /** The file was read completely. `cutOff` has the numbers of its incomplete lines. */
+  /** The file was read completely. `cutOff` lists the numbers of incomplete lines. */
   | { readonly kind: 'complete'; readonly cutOff: readonly number[] }
   /** The program sends records while it writes them. */
   | { readonly kind: 'live' }
@@ -11,7 +11,7 @@ export type TraceConnection =
   | { readonly kind: 'lost'; readonly reason: string; readonly retryAt: number }
   /** The program has ended; no more records follow. */
   | { readonly kind: 'ended' }
-  /** No trace could be opened, or the rest of the shown one could not be read. */
+  /** No trace could be opened, or the rest of the shown trace could not be read. */
   | { readonly kind: 'failed'; readonly reason: string };
 
 export const sources = signal<readonly Source[]>([]);

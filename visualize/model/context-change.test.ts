@@ -5,7 +5,7 @@ test('two short values are shown completely', () => {
   expect(shortPair('files-1', { digest: 'files-2' })).toEqual(['files-1', '{"digest":"files-2"}']);
 });
 
-test('two long values are cut so that both show the first difference', () => {
+test('two long values are shortened so that both show the first difference', () => {
   const common = 'sha256:'.padEnd(100, '0');
   const [previous, after] = shortPair(`${common}a-old-end`, `${common}b-new-end`);
   expect(previous).toBe(`…${'0'.repeat(12)}a-old-end`);

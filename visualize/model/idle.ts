@@ -2,7 +2,7 @@ import { connection } from './connection.ts';
 import { follows } from './place.ts';
 import { playing } from './playing.ts';
 
-/** Updates of the address and of the announcement for screen readers are delayed by less. */
+/** Longer than the delays of address updates and screen reader announcements. */
 const quietMs = 400;
 const maxWaitMs = 20_000;
 

@@ -18,10 +18,10 @@ import { noteRecord, programTime, setProgramClock } from './time/program-clock.t
 const sliceMs = 25;
 const firstRetryMs = 500;
 const maxRetryMs = 10_000;
-/** At this number of records, a page that follows a program reloads with the last records that the program keeps. */
+/** At this number of records, a page that follows a live program reloads, with the last records that the program keeps. */
 const maxRecords = 400_000;
 
-/** Milliseconds from opening a source until its trace was read completely; of the source that was opened last. */
+/** Time in milliseconds from opening the latest source until its trace was read completely. */
 export let opened: number | undefined;
 
 let opening = new AbortController();
@@ -90,7 +90,7 @@ function returnToCurrent(next: number): ((why: string) => void) | undefined {
     });
     const chosenSource = sources.value[number];
     if (chosenSource === undefined || (how.kind !== 'live' && how.kind !== 'lost')) return;
-    // The stream was closed in favour of the other source.
+    // The stream was closed because the other source was opened.
     connection.value = { kind: 'lost', reason: 'another source was opened', retryAt: performance.now() };
     void new Reading(number, chosenSource, {}, opening.signal, undefined).run();
   };
@@ -113,11 +113,11 @@ class Reading {
   readonly #source: Source;
   readonly #signal: AbortSignal;
   readonly #began = performance.now();
-  /** Address of a link until its record is read. */
+  /** Address of a link, until its record is read. */
   #targetAddress: Address | undefined;
   #retryMs = firstRetryMs;
   #frame = 0;
-  /** Opens the trace with the records that were read; called once. */
+  /** Opens the trace with the records read so far; called once. */
   #onShown: (() => void) | undefined;
   #drawnUpTo = 0;
   /** Set until a part of this source is shown. */
@@ -161,7 +161,7 @@ class Reading {
     }
   }
 
-  /** Reads from the header to the end. Returns whether to read again from the start. */
+  /** Reads the trace from header to end. Returns whether to read again from the start. */
   async #readOnce(): Promise<boolean> {
     const stream = new TraceParser();
     let grows: PageRecording | undefined;
@@ -194,7 +194,7 @@ class Reading {
     const loadedSession = await loadSession(this.#number, header, this.#signal);
     const begun = new PageRecording(header, diagramsOf(loadedSession));
     this.#onShown = () => this.#show(begun, loadedSession);
-    // A file is shown when it is complete, because growing views would slow down reading.
+    // A file is shown once it is complete, because growing views would slow down reading.
     if (this.#source.kind === 'live') {
       setProgramClock(header.startedAt, loadedSession.now);
       this.#onShown();

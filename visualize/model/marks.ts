@@ -14,7 +14,7 @@ export function toggleMark(index: number): void {
   marks.value = otherMarks.sort((a, b) => a - b);
 }
 
-/** Goes to the next marked record; from the last to the first. */
+/** Goes to the next marked record; wraps around. */
 export function goToMark(): void {
   const openRecording = recording.value;
   const here = openRecording?.seqAt(place.value) ?? 0;

@@ -67,7 +67,7 @@ test('steps of other actors with the same cause are not shown as steps of the re
   expect(momentAt(recording, 2)!.steps).toEqual([4]);
 });
 
-test('a transition is shown with its context change, and a record that is not a step has none', () => {
+test('a transition is shown with its context change, while a record that is not a step has none', () => {
   const recording = recordingOf(...door);
   expect(momentAt(recording, 4)).toMatchObject({ actor: 'door', steps: [4], changes: [{ path: '/opened' }] });
   expect(momentAt(recording, 3)).toMatchObject({ actor: 'bell', steps: [], machine: undefined });
@@ -78,7 +78,7 @@ test('the initial context is not a change', () => {
   expect(changesOf(momentAt(recordingOf(...door), 1)!)).toEqual([]);
 });
 
-test('of a replaced list, only entries with another value are changes', () => {
+test('only entries of a replaced list with another value are shown as changes', () => {
   const previous = {
     actor: 'a',
     state: '',
@@ -112,7 +112,7 @@ test('a JSON Pointer selects its value', () => {
   expect(valueAt({ a: 1 }, '')).toEqual({ a: 1 });
 });
 
-test('log lines of two seconds before and after are listed, the nearest first', () => {
+test('log lines within two seconds before and after are listed, the nearest first', () => {
   const log = (text: string): TraceBody => ({ kind: 'log', actor: 'e/process', level: 'info', text });
   const recording = recordingOf(log('0'), log('1'), log('2'), log('3'), log('4'), log('5'));
   const { lines, all } = logsNear(recording, 3_200, 3);
@@ -124,7 +124,7 @@ test('log lines of two seconds before and after are listed, the nearest first', 
   expect(all).toBe(4);
 });
 
-test('an empty definition is explained: an effect, a machine without statechart, or a machine that has stopped', () => {
+test('a missing chart is explained: an effect, a machine without a statechart, or a stopped machine', () => {
   const recording = recordingOf(
     ...door,
     { kind: 'stop', actor: 'door', status: 'done' },

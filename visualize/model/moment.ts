@@ -9,11 +9,11 @@ export interface Moment {
   readonly index: number;
   readonly record: TraceRecord;
   readonly actor: string;
-  /** Before the record, and after the steps that it caused. */
+  /** State before the record, and after the steps that it caused. */
   readonly stateBefore: ActorSnapshot | undefined;
   readonly stateAfter: ActorSnapshot | undefined;
   readonly changes: readonly ContextChange[];
-  /** Indexes of the steps that the record caused; of the record itself if it is a step. */
+  /** Indexes of the steps that the record caused, or of the record itself if it is a step. */
   readonly steps: readonly number[];
   /** Machine of the actor, running or stopped; `undefined` for effects and unrecorded machines. */
   readonly machineId: string | undefined;
@@ -55,7 +55,7 @@ export function momentAt(recording: PageRecording, index: number): Moment | unde
   };
 }
 
-/** Why no definition is shown; `undefined` if one is. */
+/** Why no definition is shown; `undefined` if there is one. */
 export function missingDefinitionReason({
   actor,
   stateBefore,
@@ -78,7 +78,7 @@ export interface LoggedLine {
   readonly awayMs: number;
 }
 
-/** Log lines around a time, nearest first, at most `limit`; `all` is their total number. */
+/** The log lines nearest to a time, at most `limit`; `all` is the total number. */
 export function logsNear(recording: PageRecording, t: number, limit: number): { lines: LoggedLine[]; all: number } {
   const logIndexes = recording.logsBetween(t - logWindowMs, t + logWindowMs);
   const lines = logIndexes.map((index) => {
@@ -95,7 +95,7 @@ function isStep(record: TraceRecord): record is StepRecord {
   return record.kind === 'transition' || record.kind === 'step';
 }
 
-/** Steps after an event, timer or spawn follow a few records later, with it as their cause. */
+/** Steps follow the event, timer or spawn that caused them a few records later. */
 function stepsOf(recording: PageRecording, record: TraceRecord, index: number, actor: string): number[] {
   if (isStep(record)) return [index];
   if (record.kind !== 'event' && record.kind !== 'timer' && record.kind !== 'spawn') return [];

@@ -49,7 +49,7 @@ const sliceMs = 25;
 /** Merging needs three times this size in memory. */
 const maxMergedBytes = 64 * 1024 * 1024;
 
-/** Merges the traces of several programs on one time axis, as `chartpilot visualize` does; `undefined` if the programs exchanged no messages. */
+/** Merges the traces of several programs on one time axis, as `chartpilot visualize` does; `undefined` without messages between the programs. */
 async function mergedTraceOf(givenFiles: readonly File[]): Promise<Blob | undefined> {
   if (givenFiles.length < 2 || givenFiles.reduce((sum, { size }) => sum + size, 0) > maxMergedBytes) return undefined;
   try {
@@ -68,7 +68,7 @@ async function mergedTraceOf(givenFiles: readonly File[]): Promise<Blob | undefi
       }
       records.push(...stream.end().records);
       const header = stream.header!;
-      // Files of the same run cannot be merged; a merged trace has its axis already.
+      // Files of the same run cannot be merged, and a merged trace cannot be merged again.
       if (header.programs !== undefined || programs.some((program) => isSameRun(program.header, header)))
         return undefined;
       programs.push({ label: labels[i]!, header, records });
@@ -76,7 +76,7 @@ async function mergedTraceOf(givenFiles: readonly File[]): Promise<Blob | undefi
     const { header, records, arrows } = mergeTraces(programs);
     return arrows === 0 ? undefined : new Blob([header, ...records].map(formatTraceLine));
   } catch {
-    // An invalid trace is opened alone, which shows its valid records and the error.
+    // An invalid trace is opened separately, which shows its valid records and the error.
     return undefined;
   }
 }
@@ -112,7 +112,7 @@ async function headerErrorOf(file: File): Promise<string | undefined> {
   }
 }
 
-/** The type of a common other file, recognized by its first bytes. */
+/** Name of a common file type, recognized by the first bytes. */
 function knownFileType(bytes: Uint8Array): string | undefined {
   const text = new TextDecoder('latin1').decode(bytes).trimStart().toLowerCase();
   if (bytes[0] === 0x1f && bytes[1] === 0x8b) return 'it is compressed; decompress it with gunzip first';

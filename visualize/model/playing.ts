@@ -8,7 +8,7 @@ import { programTime } from './time/program-clock.ts';
 export const playing = signal(false);
 export const pace = signal(1);
 
-/** A shorter interval would make no visible difference and use more CPU on an idle page. */
+/** A shorter interval would make no visible difference and use more CPU. */
 const followTickMs = 200;
 
 export function togglePlaying(): void {
@@ -56,7 +56,7 @@ function play(): void {
   requestAnimationFrame(frame);
 }
 
-/** Starts at the last record's time, so that a page that is opened later shows how long ago the record was written. */
+/** Starts at the last record's time, so that a page opened later shows the record's age. */
 function advanceElapsedTime(): () => void {
   const timer = setInterval(() => {
     const last = recording.peek()?.timeAt(place.peek()) ?? 0;

@@ -47,7 +47,7 @@ const stepsOf = (lanes: Lanes, name: string): unknown[] =>
     .find((lane) => lane.name === name)!
     .spans.map(({ phase, from, to: end, text }) => [phase, from, end, text]);
 
-test('an actor has a lane for its process from the first step, with a bar for each step and what it waits for', () => {
+test('an actor has a lane for its process from the first step, with a bar for each step and its reason to wait', () => {
   const lanes = lanesOf([
     spawn('connection-1'),
     spawn('connection-2'),

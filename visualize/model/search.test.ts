@@ -88,7 +88,7 @@ test('an interrupted search continues where it stopped, and includes new records
   expect(search.found).toEqual(records.flatMap(({ seq }) => ((seq - 1) % 10 === 0 ? [seq - 1] : [])));
 });
 
-test('the match in the payload is cut out of it, unless the sentence contains it already', () => {
+test('the matching part of the payload is shown unless the sentence already contains it', () => {
   const sentence = 'cert-watcher → supervisor: config.changed';
   const found = (text: string) => foundText(parseQuery(text), event, sentence);
   expect(found('supervisor')).toBeUndefined();

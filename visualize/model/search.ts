@@ -14,7 +14,7 @@ export interface TraceQuery {
 interface Term {
   readonly field: Field | undefined;
   readonly text: string;
-  /** Written `-word`: it must not match. */
+  /** Whether the term is negated (`-word`). */
   readonly not: boolean;
 }
 
@@ -67,7 +67,7 @@ export function matches({ terms }: TraceQuery, record: TraceRecord): boolean {
 
 const contextChars = 24;
 
-/** The match within its payload, to show why a record was found; `undefined` if its sentence contains the match. */
+/** The match within the payload, which shows why a record was found; `undefined` if its sentence contains the match. */
 export function foundText({ terms }: TraceQuery, record: TraceRecord, sentence: string): FoundText | undefined {
   const sentenceText = sentence.toLowerCase();
   for (const { field, text, not } of terms) {

@@ -17,7 +17,7 @@ import { ownValue } from '../../src/runtime/json-object.ts';
 import type { TraceHeader } from '../../src/runtime/trace/trace.ts';
 import { storedValue, storeValue } from './page-storage.ts';
 
-/** The traces are below a secret path. A browser that has opened the page there can return by the root address. */
+/** The traces are below a secret path. A browser that has opened the page there can return via the root address. */
 const keyName = 'path';
 
 /** Stores the path to the traces, and removes it from the address, so that copied addresses and the browser's history grant no access. */
@@ -29,7 +29,7 @@ export function keepPath(): void {
   if (storedValue(keyName) === path) history.replaceState(null, '', `/${location.hash}`);
 }
 
-/** The page was opened by a link in a browser that does not have the secret path, or has an outdated one. */
+/** The page was opened by a link in a browser without the current secret path. */
 export class AccessDenied extends Error {
   constructor() {
     super('this browser has no access: open the address that chartpilot visualize printed, then the link again');
@@ -55,7 +55,7 @@ export async function loadSources(): Promise<Source[]> {
 
 /** Traces that the user opened from files, by source number. */
 const files = new Map<number, Blob>();
-/** Session storage key of their names; the contents do not survive a reload. */
+/** Session storage key of dropped files' names; the contents do not survive a reload. */
 const droppedKey = 'chartpilot.dropped';
 
 /** Adds a file of the user as a source. Its content stays in the browser. */
@@ -108,11 +108,11 @@ export async function loadSession(source: number, header: TraceHeader, signal: A
   return sessionData;
 }
 
-/** Pictures that the page has shown, by definition of the machine and name of the program. */
+/** Pictures that the page has shown, by machine definition and program name. */
 const knownPictures = new Map<string, { readonly chart: string; readonly brief: Session['briefCharts'][string] }>();
 const knownDiagrams = new Map<string, Session['diagrams']>();
 
-/** Without a server, the page has only pictures that it has shown before, of machines with exactly the same definition. */
+/** Without a server, the page has only pictures that it has shown before, of machines with the same definition. */
 async function describe({ program, machines }: TraceHeader, signal: AbortSignal): Promise<Session> {
   if (textInside(sourcesElement) !== undefined) {
     const drawnMachines = machines.flatMap((machine) => {

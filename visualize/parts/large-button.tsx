@@ -10,7 +10,7 @@ export function showAllPanes(): void {
   largePane.value = undefined;
 }
 
-/** Lets a pane fill the window, or restores the others. */
+/** Maximizes a pane, or restores all panes. */
 export function LargeButton({ pane }: { readonly pane: Pane }): JSX.Element {
   const isLarge = largePane.value === pane;
   const label = isLarge ? 'Show all panes (Escape)' : `Maximize ${pane}`;

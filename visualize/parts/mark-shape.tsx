@@ -1,7 +1,7 @@
 import type { JSX } from 'preact';
 import type { MarkKind } from '../model/recording/lanes.ts';
 
-/** Shapes differ for users that cannot distinguish the colours. */
+/** Shapes differ for users who cannot distinguish the colours. */
 export const markShapes: Readonly<Record<MarkKind, string>> = {
   departure: 'M0-7 6.5 5h-13z',
   failure: 'M-5-5 5 5M5-5-5 5',

@@ -1,5 +1,5 @@
 /**
- * Text for omitted items of a list: `… and 999,900 more: type in the filter`.
+ * Text for omitted list items, such as `… and 999,900 more: type in the filter`.
  *
  * @param how action that shows them
  */

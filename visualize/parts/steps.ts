@@ -25,7 +25,7 @@ export function stepOfActor(direction: 1 | -1): void {
 export function goToDeviation(direction: 1 | -1): void {
   const openRecording = recording.value;
   if (openRecording === undefined) return;
-  // After the last deviation follows the first one.
+  // Wraps around at both ends.
   const wrapped = direction === 1 ? openRecording.deviations[0]?.index : openRecording.deviations.at(-1)?.index;
   const index = openRecording.nextDeviation(place.value, direction) ?? wrapped;
   if (index !== undefined) jumpTo(index);

@@ -36,7 +36,7 @@ export function SearchBox(): JSX.Element {
     <search
       class="search"
       onFocusOut={({ currentTarget, relatedTarget }) => {
-        // Focus moved to no element: the window lost focus, or a press outside, which closes the list itself.
+        // No element has the focus: the window lost it, or the user pressed outside, which closes the list anyway.
         if (relatedTarget instanceof Node && !currentTarget.contains(relatedTarget)) isOpen.value = false;
       }}
     >

@@ -1,4 +1,4 @@
-/** The search in the open trace. Its matches include those in new records. */
+/** The search in the open trace; new records are searched, too. */
 import { computed, effect, signal, untracked } from '@preact/signals';
 import { addIndicator } from '../model/idle.ts';
 import { jumpTo, place, recording, size } from '../model/place.ts';
@@ -19,7 +19,7 @@ export const matchIndexes = computed<readonly number[]>(() => {
   return currentSearch.value?.found ?? [];
 });
 
-/** Starts to search for typed queries, including new records. */
+/** Starts searching for typed queries, including new records. */
 export function startSearching(): void {
   addIndicator('searching', () => !isComplete.value);
   effect(() => {

@@ -41,7 +41,7 @@ const rowsOfFilter = computed<SequenceRows | undefined>(() => {
   return openRecording === undefined ? undefined : new SequenceRows(knownOf(openRecording).index, filter.value);
 });
 
-/** Rows and their current number; the object stays the same while it grows. */
+/** Rows and their current number; the rows object stays the same while it grows. */
 export const shownRows = computed<{ rows: SequenceRows; length: number } | undefined>(() => {
   const rows = rowsOfFilter.value;
   if (rows === undefined || size.value < 0) return undefined;
@@ -60,7 +60,7 @@ const allColumns = computed<Columns>(() => {
   if (currentRows === undefined) return { list: [], of: () => undefined };
   const { rows } = currentRows;
   const folds = foldsEffects.value;
-  // If there are at most as many lifelines as columns, all have one, whichever actor is chosen.
+  // If every lifeline fits, all are shown, whichever actor is chosen.
   const actor = rows.lifelines.size > maxColumns ? chosenActor.value : undefined;
   const same =
     columns?.rows === rows &&
@@ -79,7 +79,7 @@ const allColumns = computed<Columns>(() => {
   return columns!.columns;
 });
 
-/** The columns with a message in the chosen range; all columns without a range or message. */
+/** Columns with a message in the chosen range; all columns without a range or message. */
 export const shownColumns = computed<Columns>(() => {
   const chosen = range.value;
   const all = allColumns.value;

@@ -18,7 +18,7 @@ export const minGutter = 134;
 /** Space around the texts of a stamp, and minimum width of its number. */
 const stampWidths = { around: 18, number: 34 };
 
-/** Width for number and time of the records up to this one, so that hours of a long trace are not cut off. */
+/** Width for `seq` and time of the records up to this one, so that hours of a long trace are not cut off. */
 export function gutterFor(seq: number, t: number): number {
   const number = Math.max(stampWidths.number, textWidth(String(seq), noteFont));
   return Math.max(minGutter, Math.ceil(stampWidths.around + number + textWidth(clockText(t), noteFont)));
@@ -26,9 +26,9 @@ export function gutterFor(seq: number, t: number): number {
 
 /** Width below which a view does not show the matching arrows of the diagrams. */
 const minWidthForPlaces = 1_000;
-/** Space after the last lifeline; labels of arrows there begin further left. `wide` includes the matching arrows of the diagrams. */
+/** Space after the last lifeline; labels there begin further left. `wide` includes the matching arrows of the diagrams. */
 const spareWidth = { narrow: 40, wide: 330 };
-/** The minimum fits `supervisor` in the font of the names. */
+/** `least` fits `supervisor` in the font of the names. */
 const columnWidth = { least: 84, wanted: 100, most: 190 };
 const edge = 6;
 const placeWidth = 170;
@@ -98,9 +98,9 @@ export function labelBesideLoop(
 }
 
 /**
- * First of the rows in the page: 0 if all fit, otherwise such that the row of the current place is included.
+ * First of the rows in the page: 0 if all fit, otherwise such that the current place's row is included.
  *
- * @param previousFirst the previous result, which is returned again if possible
+ * @param previousFirst the previous result, returned again if possible
  */
 export function firstBodyRow(length: number, here: number, previousFirst: number): number {
   const last = Math.max(0, length - maxBodyRows);

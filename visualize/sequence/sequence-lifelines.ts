@@ -11,7 +11,7 @@ export interface Life {
 }
 
 /**
- * A lifeline. Numbered actors share it one after the other: two lifelines are enough for epochs that replace each other, like `parent` and `child` in
+ * A lifeline. Numbered actors reuse it one after the other: two lifelines are enough for epochs that replace each other, like `parent` and `child` in
  * the diagrams.
  */
 export interface Lifeline {
@@ -39,11 +39,11 @@ export class Lifelines {
   readonly #families = new Map<string, Lifeline[]>();
   /** Lifeline of the last actor with each name. */
   readonly #lifelineOf = new Map<string, Lifeline>();
-  /** Free lifelines of families with one column, by the lifeline of their owner. */
+  /** Free lifelines of families with one column, by the owner's lifeline. */
   readonly #ended = new Map<string, Map<Lifeline | undefined, Lifeline[]>>();
   readonly #isMachine: (actor: string) => boolean;
 
-  /** @param isMachine whether an actor is a machine, as far as the trace contains it at its spawn */
+  /** @param isMachine whether an actor is a machine, according to the trace at its spawn */
   constructor(isMachine: (actor: string) => boolean = () => false) {
     this.#isMachine = isMachine;
   }
@@ -52,7 +52,7 @@ export class Lifelines {
     return this.#lifelines;
   }
 
-  /** Lifeline of an actor. An actor whose spawn is not in the trace lives from this record on. */
+  /** Lifeline of an actor. An actor without a spawn in the trace lives from this record on. */
   of(actor: string, index: number): Lifeline {
     return this.#lifelineOf.get(actor) ?? this.begin(actor, index);
   }
@@ -81,7 +81,7 @@ export class Lifelines {
     const isMachine = this.#isMachine(actor);
     const lifelines = this.#families.get(family) ?? [];
     this.#families.set(family, lifelines);
-    // A family with one column may use any free lifeline; searching all for each of a million actors would take hours.
+    // A family with one column may reuse any free lifeline; searching all for each of a million actors would take hours.
     const free =
       lifelines.length > maxLifelines
         ? this.#endedOf({ family, owner }).pop()
@@ -123,10 +123,10 @@ function isFree({ lives }: Lifeline, index: number): boolean {
 }
 
 export interface Column {
-  /** Several if a family shares one column. */
+  /** Contains several lifelines if a family shares one column. */
   readonly lifelines: readonly Lifeline[];
   readonly family: string;
-  /** Whether it shows all families without a separate column. */
+  /** Whether the column shows all families without a separate column. */
   readonly isRest?: boolean;
 }
 
@@ -223,7 +223,7 @@ export function columnsWith(columns: Columns, lifelines: Iterable<Lifeline>): Co
   };
 }
 
-/** The actor that a column shows at a place: the living one, else the previous one. */
+/** The actor that a column shows at a place: the living actor, else the previous one. */
 export function titleOf({ lifelines, family, isRest }: Column, index: number): string {
   // Counting living actors would read each lifeline in each step.
   if (isRest === true) return `${lifelines.length.toLocaleString('en')} ${family}`;
@@ -260,12 +260,12 @@ function firstEndingAfter(lives: readonly Life[], index: number): number {
   return low;
 }
 
-/** The common name of actors of a kind in diagrams: `epoch-0b/process` is an `epoch-N/process`. */
+/** The common name of such actors in diagrams: `epoch-0b/process` becomes `epoch-N/process`. */
 export function familyOf(name: string): string {
   return name.replaceAll(/-(?:N(?:\+\d+)?|\d+[a-z]?)(?=\/|$)/g, '-N');
 }
 
-/** Merges the participant lists of all diagrams: the longest list first, and participants of other lists after their predecessors there. */
+/** Merges the participant lists of all diagrams: the longest list first, then participants of other lists after their predecessors there. */
 export function participantOrder(diagrams: readonly Diagram[]): ReadonlyMap<string, number> {
   const order: string[] = [];
   const lists = diagrams.map(({ participants }) => [...new Set(participants.map(({ name }) => familyOf(name.text)))]);

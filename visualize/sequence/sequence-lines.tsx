@@ -60,7 +60,7 @@ interface LinesProps {
   rows: SequenceRows;
   columns: Columns;
   layout: Layout;
-  /** First row in the page, first drawn row, and the one after the last drawn row. */
+  /** First row in the page, first drawn row, and exclusive end of the drawn rows. */
   base: number;
   first: number;
   end: number;
@@ -97,7 +97,7 @@ function lineStyle(from: number, to: number, first: number, end: number): { top:
   return { top: px(top), height: px(Math.max(0, bottom - top)) };
 }
 
-/** Ranges of rows in which an actor of the column lives. Many lifelines in one column are drawn as one life. */
+/** Row ranges in which an actor of the column lives. Many lifelines in one column are drawn as one. */
 function livingRanges(column: Column, rows: SequenceRows, first: number, last: number): (readonly [number, number])[] {
   if (column.lifelines.length > 1) {
     // Not `Math.min(...)`, because there may be a million lifelines.

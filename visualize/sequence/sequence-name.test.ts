@@ -31,7 +31,7 @@ test('a name that is too long for its box is shortened in the middle', () => {
   expect(`${first}${last}`).toContain('…');
 });
 
-test('a name of a million characters is not measured completely', () => {
+test('a name of a million characters is not measured as a whole', () => {
   const long = `an-${'exceedingly-long-'.repeat(60_000)}name-17`;
   expect(cpuMs(() => nameLines(long, 78))).toBeLessThan(200);
   expect(nameLines(long, 78).at(-1)!.endsWith('17')).toBe(true);
@@ -42,7 +42,7 @@ test('the width of a diagram grows with the number of lifelines', () => {
   expect(widthFor(10) - widthFor(4)).toBe(600);
 });
 
-test('labels and notes stay between the numbers and the right edge', () => {
+test('labels and notes stay between the record numbers and the right edge', () => {
   const layout = layoutOf(4, 600);
   expect(labelAt(580, 200, layout).left).toBe(layout.width - 206);
   expect(labelAt(300, 100, layout).left).toBe(300);
@@ -60,7 +60,7 @@ test('the label of an arrow to its own lifeline is on the side with more space',
   expect(labelBesideLoop(200, 100, layout).left).toBe(230);
   const labelLeft = labelBesideLoop(560, 100, layout);
   expect(labelLeft.left + labelLeft.maxWidth).toBeLessThan(560);
-  // Neither side has enough space: the larger one is used, and no arrow is covered.
+  // Neither side has enough space, so the larger side is used, without covering an arrow.
   const long = labelBesideLoop(200, 5_000, layout);
   expect([long.left, long.left + long.maxWidth]).toEqual([230, layout.width - 6]);
   expect(labelBesideLoop(500, 5_000, layout).left).toBe(140);
@@ -73,16 +73,16 @@ test('columns are as wide as names of several programs need, up to a limit', () 
   expect(columnFor(['an-exceedingly-long-name-of-an-actor-17-of-many-others'])).toBe(132);
 });
 
-test('of more rows than a browser can lay out, the page contains those around the current place', () => {
+test('the page contains only the rows around the current position if a browser cannot lay out all of them', () => {
   const rows = 3 * maxBodyRows;
   expect(firstBodyRow(maxBodyRows, maxBodyRows - 1, 0)).toBe(0);
   expect(firstBodyRow(rows, 10, 0)).toBe(0);
   const middle = firstBodyRow(rows, 1.5 * maxBodyRows, 0);
   expect(middle).toBe(maxBodyRows);
-  // Another row of the same part keeps it, and so does no place.
+  // Neither another row of the same part nor a missing place changes it.
   expect(firstBodyRow(rows, 2 * maxBodyRows - 1, middle)).toBe(middle);
   expect(firstBodyRow(rows, -1, middle)).toBe(middle);
   expect(firstBodyRow(rows, rows - 1, middle)).toBe(2 * maxBodyRows);
-  // A filter that leaves few rows.
+  // A filter leaves few rows.
   expect(firstBodyRow(5, 3, middle)).toBe(0);
 });

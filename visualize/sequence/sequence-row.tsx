@@ -37,7 +37,7 @@ interface Props {
   rows: SequenceRows;
   columns: Columns;
   layout: Layout;
-  /** `near`: the record of the current place has no row; this is the last row before it. */
+  /** `near`: the record at the current place has no row, and this is the last row before it. */
   here: 'here' | 'near' | undefined;
   /** Whether the record is part of the shown causal chain. */
   isInShownChain: boolean;
@@ -93,7 +93,7 @@ export function SequenceRow({ at, base, rows, columns, layout, here, isInShownCh
   );
 }
 
-/** Number and time of a row. They are outside of the row, so that horizontal scrolling does not move them. */
+/** `seq` and time of a row, outside of it, so that horizontal scrolling does not move them. */
 export function SequenceStamp({
   at,
   base,
@@ -124,7 +124,7 @@ export function SequenceStamp({
   );
 }
 
-/** A shorter arrow to the box of a spawned actor has no space for a label. */
+/** A shorter arrow to a spawned actor's box has no space for a label. */
 const shortArrow = 130;
 
 interface ArrowProps {
@@ -198,13 +198,13 @@ function Arrow({ entry, record, drawn: form, columns, layout }: ArrowProps): JSX
   );
 }
 
-/** Names of the actors for a label, such as `supervisor: ` or `agent → supervisor: `. Labels of effects contain them already. */
+/** Actor names for a label, such as `supervisor: ` or `agent → supervisor: `. Labels of effects contain them already. */
 function arrowActorsText({ fromActor, toActor, from }: Entry, form: DrawnEntry['form'], columns: Columns): string {
   if (form === 'arrow') return `${fromActor} → ${toActor}: `;
   return `${hasLifeline(columns, from) ? fromActor : toActor}: `;
 }
 
-/** Width of an arrow; a loop is as wide as its picture. */
+/** Width of an arrow; a loop has a fixed width. */
 function lengthOf(form: DrawnEntry): number {
   return form.form === 'arrow' ? form.length : form.form === 'self' ? 26 : 0;
 }
@@ -215,7 +215,7 @@ interface KeptProps {
   readonly wide: number;
   readonly maxWidth?: number;
   readonly isStill?: boolean;
-  /** Ends of the arrow in pixels, or the position of the lifeline twice. */
+  /** Both ends of the arrow in pixels; equal for an arrow to its own lifeline. */
   readonly of: readonly [number, number];
   /** Prefix for an arrow that is out of view; empty if the label contains it. */
   readonly actorPrefix?: string;
@@ -299,7 +299,7 @@ function spokenText(entry: Entry, record: TraceRecord, deviations: readonly Devi
   return [...wrong, sentenceOf(entry, record, actorPrefix)].join('; ');
 }
 
-/** The complete payload, because the row shows only its beginning. */
+/** Returns the complete payload, because the row shows only its beginning. */
 function completePayload(entry: Entry, record: TraceRecord): string {
   return entry.kind === 'state' && record.kind === 'transition'
     ? `${record.from || '—'} → ${record.to}`

@@ -41,13 +41,13 @@ test('messages, spawns, ends and state changes have rows, but started timers and
   ]);
 });
 
-test('the end of an actor is sent to its parent, also if its spawn was before the first record', () => {
+test('the end of an actor is sent to its parent even if its spawn was before the first record', () => {
   const living: ActorSnapshot[] = [{ actor: 'b', parent: 'a', machine: 'm', state: '', spawned: 1, spawnedAt: 0 }];
   const rows = rowsOf([{ kind: 'stop', actor: 'b', status: 'done' }], { living });
   expect(shown(rows)).toEqual(['done b→a']);
 });
 
-test('the filter by actor keeps records of the chosen actor and its effects', () => {
+test('the filter by actor keeps records of the selected actor and its effects', () => {
   const rows = rowsOf(
     [
       { kind: 'event', from: 'a', to: 'b', event: { type: 'x.y' } },
@@ -82,7 +82,7 @@ test('rows of state changes and effects can be hidden', () => {
   expect(shown(rows)).toEqual(['event a→b']);
 });
 
-test('a place between two rows belongs to the row above it', () => {
+test('a position between two rows belongs to the row above it', () => {
   const rows = rowsOf([
     { kind: 'spawn', actor: 'a' },
     { kind: 'step', actor: 'a', on: 'x' },
@@ -91,7 +91,7 @@ test('a place between two rows belongs to the row above it', () => {
   expect([-1, 0, 1, 2, 99].map((index) => rows.rowOf(index))).toEqual([-1, 0, 0, 1, 1]);
 });
 
-test('rows that grow with the trace equal those built at its end, and each record is read once', () => {
+test('rows that grow with the trace equal those built at its end, and each record is read only once', () => {
   const bodies: TraceBody[] = Array.from({ length: 60 }, (_, i) => ({
     kind: 'event',
     from: `a-${i % 7}`,
@@ -117,7 +117,7 @@ const pingPong = parseDiagram(
   'ping.mmd',
 );
 
-test('a deviation has rows below it with its place in the diagram and the expected messages', () => {
+test('a deviation has rows below it with its location in the diagram and the expected messages', () => {
   const rows = rowsOf(
     [
       { kind: 'event', from: 'a', to: 'b', event: { type: 'ping.sent' } },
@@ -151,7 +151,7 @@ test('no filter hides a deviation', () => {
   expect(rows.row(0).entry.index).toBe(1);
 });
 
-test('numbered actors share as many lifelines as actors live at once', () => {
+test('numbered actors share as many lifelines as actors run simultaneously', () => {
   const rows = rowsOf([
     { kind: 'spawn', actor: 'epoch-0' },
     { kind: 'spawn', actor: 'epoch-1' },
@@ -195,7 +195,7 @@ test('effects are drawn on the lifeline of their owner or on a separate one', ()
   expect([folded.of(process.from), folded.of(process.to)]).toEqual([1, 1]);
 });
 
-test('a child machine has a separate lifeline when effects are folded, and its effects are drawn on it', () => {
+test('a child machine has a separate lifeline, also for its effects, when effects are folded', () => {
   const rows = rowsOf([
     { kind: 'spawn', actor: 'par', machine: 'par' },
     { kind: 'spawn', actor: 'par/kid', parent: 'par', machine: 'kid' },
@@ -208,7 +208,7 @@ test('a child machine has a separate lifeline when effects are folded, and its e
   expect([3, 4].map((at) => folded.of(rows.index.entry(at).from))).toEqual([1, 1]);
 });
 
-test('the lifelines of a range are those with a row in it', () => {
+test('the lifelines of a range are those with a row in the range', () => {
   const rows = rowsOf([
     { kind: 'spawn', actor: 'a', machine: 'a' },
     { kind: 'spawn', actor: 'b', machine: 'b' },
@@ -220,7 +220,7 @@ test('the lifelines of a range are those with a row in it', () => {
   expect(within(3, 3)).toEqual(['outside', 'b']);
 });
 
-test('the column of an effect is next to that of its owner', () => {
+test("the column of an effect is next to its owner's", () => {
   const rows = rowsOf([
     { kind: 'spawn', actor: 'epoch-0' },
     { kind: 'spawn', actor: 'epoch-0/process', parent: 'epoch-0' },
@@ -237,7 +237,7 @@ test('the column of an effect is next to that of its owner', () => {
   ]);
 });
 
-test('a large family is one column with the number of living actors', () => {
+test('a large family is one column with the number of running actors', () => {
   const rows = rowsOf([
     ...Array.from({ length: 300 }, (_, i): TraceBody => ({ kind: 'spawn', actor: `ads-connection-${i}` })),
     { kind: 'stop', actor: 'ads-connection-7', status: 'done' },
@@ -248,7 +248,7 @@ test('a large family is one column with the number of living actors', () => {
   expect(titleOf(columns[0]!, 300)).toBe('ads-connection-N (299)');
 });
 
-test('families without a separate column share the last one; the chosen actor and participants of the diagrams have separate ones', () => {
+test('families without a separate column share the last one, while the selected actor and diagram participants have their own', () => {
   const name = (i: number): string => `x${String.fromCharCode(97 + (i % 26), 97 + Math.floor(i / 26))}`;
   const rows = rowsOf([
     ...Array.from({ length: 600 }, (_, i): TraceBody => ({ kind: 'spawn', actor: name(i) })),
@@ -321,7 +321,7 @@ function header(actors?: ActorSnapshot[]): TraceHeader {
   return headerWith(actors === undefined ? {} : { actors });
 }
 
-/** Many that live at once and end, followed by as many new ones. */
+/** Many actors that live together and end, followed by as many new ones. */
 function crowd(living: number): TraceBody[] {
   const spawned = (from: number): TraceBody[] =>
     Array.from({ length: living }, (_, i) => ({ kind: 'spawn', actor: `a-${from + i}` }));
@@ -332,7 +332,7 @@ function crowd(living: number): TraceBody[] {
   return [...spawned(0), ...stopped, ...spawned(living)];
 }
 
-test('lifelines of very many actors are reused, and only living actors are counted', () => {
+test('lifelines of very many actors are reused, and only running actors are counted', () => {
   const rows = rowsOf(crowd(1_000));
   expect(rows.index.lifelines.length).toBeLessThanOrEqual(1_000 + maxLifelines);
   const { list } = columnsOf(rows.lifelines, new Map(), { foldEffects: true });
@@ -340,7 +340,7 @@ test('lifelines of very many actors are reused, and only living actors are count
   expect(list.map((column) => titleOf(column, 2_999))).toEqual(['a-N (1000)']);
 });
 
-test('the time for each of very many actors is constant', async () => {
+test('the time per actor is constant for very many actors', async () => {
   const recordings = new Map<number, PageRecording>();
   const recordingOf = (living: number): PageRecording => {
     const recording = recordings.get(living) ?? new PageRecording(header(), []);
@@ -352,7 +352,7 @@ test('the time for each of very many actors is constant', async () => {
     const recording = recordingOf(living);
     return cpuMs(() => expect(new SequenceIndex(recording).length).toBe(3 * living));
   };
-  // Four times as many actors take four times as long, or sixteen times if each checks all others. Measured
-  // alternately, because a machine may be busy for a while.
+  // Four times as many actors take four times as long, or sixteen times if each is compared with all others. Measured alternately, because a machine
+  // may be busy for a while.
   expect(await bestOf(3, 9, async () => growthOf(cost, 6_000, 24_000))).toBeLessThan(9);
 });

@@ -95,7 +95,7 @@ export class SequenceIndex {
         break;
       case 'spawn': {
         const born = this.#lifelines.begin(about, index);
-        // A root actor is spawned and ended by no actor of the diagram.
+        // No actor in the trace spawns or ends a root actor.
         this.#add(index, kind, other === undefined || other === outside ? born : this.#of(other, index), born);
         break;
       }
@@ -144,7 +144,7 @@ export interface RowFilter {
 
 export interface Row {
   readonly entry: Entry;
-  /** 0 for the entry, from 1 for lines below it with the expected messages. */
+  /** 0 for the entry; 1 and up for the lines below it with expected messages. */
   readonly line: number;
 }
 
@@ -213,7 +213,7 @@ export class SequenceRows {
     return usedLifelines;
   }
 
-  /** Row of a record, or of the last one before it; -1 without such a row. */
+  /** Row of a record or of the last one before it; -1 if none exists. */
   rowOf(index: number): number {
     const after = this.rowsBefore(index + 1);
     return after === 0 ? -1 : after - 1 - this.#lineNumbers[after - 1]!;
@@ -253,7 +253,7 @@ function expectedLines({ expected }: Deviation): number {
   return 1 + Math.min(expected.length, maxExpected + 1);
 }
 
-/** The deviation that a line below a row belongs to, and the line's number in it, from 0. */
+/** The deviation of a line below a row, and the line's number in it, from 0. */
 export function deviationOfLine(
   deviations: readonly Deviation[],
   line: number,

@@ -4,10 +4,10 @@ import { hasLifeline } from './sequence-layout.ts';
 import type { Columns } from './sequence-lifelines.ts';
 import type { Entry } from './sequence-rows.ts';
 
-/** The style sheet cuts off what does not fit. */
+/** The style sheet cuts off longer text. */
 const maxPayload = 300;
 
-/** Label of an arrow as in the diagrams: type of the event, `spawn`, `done`, or `timer` and the name of the delay. */
+/** Label of an arrow as in the diagrams: event type, `spawn`, `done`, or `timer` and the delay's name. */
 export function labelOf({ kind }: Entry, record: TraceRecord): string {
   switch (record.kind) {
     case 'event':
@@ -71,7 +71,7 @@ function isShared(columns: Columns, lifeline: Entry['from']): boolean {
 /** The row as a sentence, for screen readers. */
 export function sentenceOf(entry: Entry, record: TraceRecord, actorPrefix = '', maxChars = maxPayload): string {
   const { kind, fromActor, toActor } = entry;
-  // Contains the visible text, so that voice control finds the row by it.
+  // Contains the visible text, so that voice control can find the row.
   const label = actorPrefix + labelOf(entry, record);
   const payload = payloadOf(record, maxChars);
   const text = payload === '' ? label : `${label}, ${payload}`;
@@ -84,7 +84,7 @@ function lastName(effect: string): string {
   return effect.slice(effect.lastIndexOf('/') + 1);
 }
 
-/** Fields except the type, as far as they fit. Of a million fields, only those are read. */
+/** As many fields as fit, without the type. Of a million fields, only these are read. */
 function fieldsOf(event: TracedEvent, maxChars: number): string {
   let text = '';
   for (const field in event) {

@@ -22,7 +22,7 @@ import { SequenceRow, SequenceStamp } from './sequence-row.tsx';
 import type { SequenceRows } from './sequence-rows.ts';
 import { SequenceTools } from './sequence-tools.tsx';
 
-/** Rows above and below the visible ones, so that quick scrolling shows no blank. */
+/** Rows rendered above and below the visible ones, so that quick scrolling shows no blank area. */
 const spareRows = 10;
 
 /** Messages between actors from top to bottom. Only rows near the visible ones are rendered. */
@@ -104,7 +104,7 @@ export function SequenceView(): JSX.Element {
   );
 }
 
-/** First row in the page; changes when the current place is outside of its rows. */
+/** First row in the page; changes when the current place leaves the page's rows. */
 function useBase(length: number, here: number): number {
   const base = useRef(0);
   base.current = firstBodyRow(length, here, base.current);
@@ -116,7 +116,7 @@ interface DrawnRows {
   readonly stamps: JSX.Element[];
 }
 
-/** An unchanged row is the same node, which Preact skips. */
+/** An unchanged row is the same node, so Preact skips it. */
 function useDrawnRows(
   columns: Columns,
   layout: Layout,
@@ -174,7 +174,7 @@ function onKey(event: KeyboardEvent): void {
   event.preventDefault();
   event.stopPropagation();
   const currentRow = rows.rowOf(place.peek());
-  // From a record between two rows, a step up leads to the row above it.
+  // From a record between two rows, a step up goes to the row above.
   const isBetween = currentRow !== -1 && rows.row(currentRow).entry.index !== place.peek();
   let next = isBetween && offset < 0 ? currentRow + offset + 1 : currentRow + offset;
   next = Math.max(0, Math.min(rows.length - 1, next));
@@ -231,7 +231,7 @@ function scrollHorizontallyTo(element: HTMLElement, row: number): void {
   const layout = shownLayout(columns, clientWidth);
   const maxScroll = form.x - layout.gutter - 30;
   const minScroll = form.x + (form.form === 'arrow' ? form.length : 0) + 40 - clientWidth;
-  // A part of an arrow that is wider than the view is visible at any position between its ends.
+  // Any part of an arrow wider than the view is visible at any position between its ends.
   const [low, high] = [Math.min(minScroll, maxScroll), Math.max(minScroll, maxScroll)];
   if (scrollLeft >= low && scrollLeft <= high) return;
   const neighbourPositions = Array.from({ length: 2 * neighbours + 1 }, (_, i) => row - neighbours + i)
@@ -239,7 +239,7 @@ function scrollHorizontallyTo(element: HTMLElement, row: number): void {
     .flatMap((rowIndex) => drawnForm(rows.row(rowIndex).entry, columns, layout) ?? [])
     .map((shape) => shape.x + (shape.form === 'arrow' ? shape.length / 2 : 0))
     .sort((a, b) => a - b);
-  // If the row's arrow allows it, arrows of neighbouring rows become visible, too.
+  // If possible, arrows of neighbouring rows become visible, too.
   const target =
     neighbourPositions[neighbourPositions.length >> 1]! - layout.gutter - (clientWidth - layout.gutter) / 2;
   element.scrollLeft = Math.max(low, Math.min(target, high));

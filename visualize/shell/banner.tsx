@@ -102,7 +102,7 @@ function PartBanner(): JSX.Element | null {
   );
 }
 
-/** A ring buffer or rotated file drops its beginning by design, which is not a gap. */
+/** A ring buffer or rotated file drops its beginning by design; this is not a gap. */
 function GapBanner(): JSX.Element | null {
   size.value;
   const openRecording = recording.value;

@@ -8,7 +8,7 @@ export function startOpeningDroppedFiles(): void {
   const isFile = (event: DragEvent): boolean => event.dataTransfer?.types.includes('Files') === true;
   document.addEventListener('dragover', (event) => {
     if (!isFile(event)) return;
-    // Otherwise the browser would leave the page and open the file.
+    // Prevents the browser from leaving the page to open the file.
     event.preventDefault();
     isOver.value = true;
   });

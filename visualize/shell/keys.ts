@@ -1,4 +1,4 @@
-/** Commands of all keys, which the help lists. */
+/** All keyboard commands; the help lists them. */
 import { signal } from '@preact/signals';
 import { stepAlongCause } from '../model/causal-chain.ts';
 import { goToMark, toggleMark } from '../model/marks.ts';
@@ -28,7 +28,7 @@ export interface Command {
   readonly description: string;
   readonly shown: readonly string[];
   readonly keys: readonly Key[];
-  /** Whether it has only character keys, which dictation software may type. WCAG 2.1.4 requires an option to turn them off. */
+  /** Whether the command has only character keys, which dictation software may type. WCAG 2.1.4 requires an option to turn them off. */
   readonly isCharacter?: boolean;
 }
 

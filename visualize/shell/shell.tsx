@@ -44,7 +44,7 @@ function isWithoutRun({ length }: PageRecording): boolean {
   return length === 0 && connection.value.kind === 'complete';
 }
 
-/** Without records there is no time to step through, and no message. */
+/** Without records there is nothing to step through. */
 function ChartsAlone(): JSX.Element {
   return (
     <div class="panes charts-alone">

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { drawnText, maxDrawnChars } from './visible-nodes.ts';
 
-test('a text is drawn with escaped invisible characters, and cut off if it is too long', () => {
+test('a text is drawn with escaped invisible characters and is cut off if it is too long', () => {
   expect(drawnText('a\u202eb')).toBe('a\\u202eb');
   expect(drawnText('x'.repeat(maxDrawnChars))).toHaveLength(maxDrawnChars);
   const long = drawnText(`${'x'.repeat(maxDrawnChars)}${'y'.repeat(1_234)}`);

@@ -21,7 +21,7 @@ export function escapeDrawnText(): void {
 
 function escapeNode(vnode: VNode<unknown>): void {
   const { type, props } = vnode;
-  // A text node has a string in place of properties.
+  // The props of a text node are a string.
   if (typeof props === 'string') Object.assign(vnode, { props: drawnText(props) });
   if (typeof type !== 'string') return;
   const attributes = props as Record<string, unknown>;

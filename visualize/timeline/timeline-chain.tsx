@@ -11,7 +11,7 @@ const parentsByRecording = new WeakMap<PageRecording, Parents>();
 /** Minimum distance in pixels of points on one lane; closer points are merged. */
 const minDistance = 5;
 
-/** The path of the causal chain through the lanes. A hollow point stands for an actor without a lane. */
+/** The path of the causal chain through the lanes. A hollow point represents an actor without a lane. */
 export function ChainPath({ lanes }: { readonly lanes: readonly Lane[] }): JSX.Element | null {
   const openRecording = recording.value;
   const chainIndexes = causalChain.value?.indexes ?? [];

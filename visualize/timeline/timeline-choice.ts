@@ -4,7 +4,7 @@ import { centre, isZoomed, view, zoomTo } from './timeline-view.ts';
 
 let centred: { readonly from: number; readonly to: number } | undefined;
 
-/** Centres the choice; if it is centred already, zooms to it. */
+/** Centres the choice; if already centred, zooms to it. */
 export function showChoice(): void {
   const times = timesOfChoice();
   if (times === undefined) return;

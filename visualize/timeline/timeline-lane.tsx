@@ -40,11 +40,11 @@ export function Axis(): JSX.Element {
 
 interface LaneRowProps {
   readonly lane: Lane;
-  /** Changes when the lane, which grows in place, was changed. */
+  /** Changes with the lane's content, because the lane object is mutated. */
   readonly version: number;
 }
 
-/** A lane. Redrawn when the lane, the view or the width changes, but not for a step. */
+/** A lane. Redrawn when the lane, view or width changes, but not for a step. */
 export const LaneRow = memo(function LaneRow({ lane }: LaneRowProps): JSX.Element {
   const bars = barsOf(lane, axis.value, end.value);
   const clusters = clustersOf(lane, axis.value);

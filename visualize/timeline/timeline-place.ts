@@ -14,7 +14,7 @@ export function selectBetween(a: number, b: number): void {
   range.value = first <= last ? [first, last] : undefined;
 }
 
-/** Sets one end of the range to a place; the other end stays, or is that of the trace. */
+/** Sets one end of the range to a place. The other end stays, or defaults to that of the trace. */
 export function setRangeEnd(which: 'first' | 'last', index: number): void {
   const lastIndex = size.value - 1;
   if (lastIndex < 0) return;

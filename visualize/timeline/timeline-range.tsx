@@ -4,7 +4,7 @@ import { recordText } from '../model/recording/words.ts';
 import { setRangeEnd } from './timeline-place.ts';
 import { timeOf, width, xOf } from './timeline-view.ts';
 
-/** The line at the current place. Separate, so that a step does not redraw the timeline. */
+/** The line at the current place. A separate component, so that a step does not redraw the timeline. */
 export function Playhead(): JSX.Element | null {
   const openRecording = recording.value;
   if (openRecording === undefined) return null;

@@ -15,7 +15,7 @@ const openRecording = signal({ top: 0, bottom: Number.POSITIVE_INFINITY });
 
 /** Up to this number, all lanes have their bars and marks in the page. */
 const maxWholeLanes = 30;
-/** Hidden lanes above and below the visible ones that have bars and marks in the page. */
+/** Number of hidden lanes above and below the visible ones that are rendered completely. */
 const spareLanes = 6;
 /** Used before the height of the timeline is known. */
 const maxFirstSeen = 24;

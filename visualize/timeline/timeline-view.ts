@@ -70,7 +70,7 @@ export function zoomAt(x: number, factor: number): void {
   zoomBy(factor, from + (x / width.value) * (to - from));
 }
 
-/** Position of the pointer over the timeline in pixels; `undefined` if it is elsewhere. */
+/** X position of the pointer over the timeline; `undefined` if the pointer is elsewhere. */
 export const pointerX = signal<number | undefined>(undefined);
 
 /** Zooms around the pointer, else around the current place if it is visible, else around the middle. */
@@ -153,7 +153,7 @@ export function startGrowing(): void {
       const { from, to } = wholeView.peek();
       const shownEnd = untracked(() => end.value);
       const last = openRecording?.timeAt(openRecording.length - 1) ?? 0;
-      // Growth of a fold by less is invisible, because its label is exact only to 2 %.
+      // Smaller growth of a fold is invisible, because its label is exact only to 2 %.
       const minGrowth = hasIdle.peek()
         ? Math.max((to - from) / width.peek(), (shownEnd - last) / 50)
         : (to - from) / width.peek();

@@ -156,7 +156,7 @@ function Rows({ lanes }: { readonly lanes: readonly Lane[] }): JSX.Element {
 
 function useLanes(): { readonly value: ReturnType<typeof drawnLanes> } {
   return useComputed(() => {
-    // Lanes grow in place; the size of the trace changes when lanes may have been added.
+    // Lanes are mutated; a change in trace size may have added some.
     size.value;
     return drawnLanes(lanesIn(recording.value?.lanes.lanes ?? [], axis.value), axis.value, chosenActor.value);
   });
@@ -185,7 +185,7 @@ function Legend(): JSX.Element | null {
   const leftOut = lanes.phases.size - phases.length;
   const kinds = (Object.keys(markNames) as MarkKind[]).filter((kind) => lanes.kinds.has(kind));
   if (phases.length + kinds.length === 0) return null;
-  // The bars show the names of the other states.
+  // The names of the other states appear in the bars.
   return (
     <ul class="legend" aria-label="Legend">
       {phases.map((phase) => (

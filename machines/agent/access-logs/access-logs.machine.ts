@@ -15,21 +15,21 @@ interface AccessLogsContext {
   socket: string;
   /** Open streams: one per kind of log and worker of each Envoy. */
   open: number;
-  /** Time until the next attempt; 0 before the first failure. */
+  /** Time until the next attempt; 0 without a failure. */
   pauseMs: number;
 }
 
 const openLimitMs = 5_000;
 const minPauseMs = 500;
 const maxPauseMs = 30_000;
-/** Time that the socket must be open to reset the pause. */
+/** How long the socket must be open to reset the backoff. */
 const trialMs = 60_000;
-/** Reading pauses until the next second begins; a longer pause is an error of the effect. */
+/** Reading pauses until the next second begins; a longer pause is a bug in the effect. */
 const congestionLimitMs = 10_000;
 
 /**
- * Receives Envoy's access logs and counts requests. Nothing waits for this machine: without the stream Envoy serves, retries, and counts
- * dropped entries. A failed socket is reopened after increasing pauses.
+ * Receives Envoy's access logs and counts requests. Nothing waits for this machine: without the stream Envoy serves, retries, and counts dropped
+ * entries. A failed socket is reopened with backoff.
  */
 export const accessLogsMachine = setup({
   types: {

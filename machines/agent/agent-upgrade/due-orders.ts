@@ -1,7 +1,7 @@
 /**
- * Orders received during a hand-over, which the agent in control runs afterwards. The launcher sees only the exit code of the older agent.
- * Therefore the code contains which orders are due, and how often each was received: one that the launcher forwarded too late is sent to
- * the next agent. Pure functions.
+ * Orders received during a hand-over, which the agent in control executes afterwards. The launcher only receives the older agent's exit code.
+ * Therefore the code contains which orders are due, and how often each was received: one that the launcher forwarded too late is sent to the next
+ * agent. Pure functions.
  */
 import type { Signal } from '../protocol.ts';
 
@@ -20,7 +20,7 @@ const dueOrders: readonly DueOrder[] = ['SIGHUP', 'SIGUSR1'];
 
 export const isDueOrder = (signal: Signal): signal is DueOrder => Object.hasOwn(bits, signal);
 
-/** Without duplicates, in a fixed order. */
+/** Adds the order, without duplicates and in a fixed order. */
 export const withOrder = (due: readonly DueOrder[], order: DueOrder): DueOrder[] =>
   dueOrders.filter((one) => one === order || due.includes(one));
 

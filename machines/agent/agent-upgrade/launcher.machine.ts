@@ -19,7 +19,7 @@ const forwardDeferredSignals = {
   params: ({ event }: { event: { leaves: boolean } }) => ({ leaves: event.leaves }),
 };
 
-/** For the certificate and the ports of a newer agent. */
+/** Time for the certificate and the ports of a newer agent. */
 const takeoverLimitMs = 150_000;
 
 /**
@@ -38,12 +38,12 @@ export const launcherMachine = setup({
     startNewAgent: () => {},
     promoteNewAgent: () => {},
     killNewAgent: () => {},
-    /** Kills the agent without the base IDs: a newer one that does not respond, or an older one after the hand-over. */
+    /** Kills the agent without the base IDs: an unresponsive newer one, or the older one after the hand-over. */
     killUnresponsiveAgent: () => {},
-    /** Waits until the agent handles signals. */
+    /** Stops the agent once it handles signals. */
     stopAgent: () => {},
     recordStop: assign({ isEndRequested: true }),
-    /** Waits until an agent handles signals; omitted if none ever did, because then there is no Envoy. */
+    /** Forwards the signal once an agent handles signals; omitted if none ever did, because then there is no Envoy. */
     forwardSignal: () => {},
     /** Sends due orders of the older agent to the next one. */
     forwardDeferredSignals: (_, __: { leaves: boolean }) => {},

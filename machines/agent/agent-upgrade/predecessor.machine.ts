@@ -4,17 +4,17 @@ import type { ClaimedIds } from '../envoy/adoption.ts';
 import type { LinkOrder, LinkReport, SuccessionBegin, SuccessionRefuse } from '../succession-protocol.ts';
 import { noLane } from '../timeline.ts';
 
-/** For a record of some kilobytes on a slow disk. */
+/** Time for a record of some kilobytes on a slow disk. */
 const writeLimitMs = 1_000;
-/** For the close of sockets. */
+/** Time to close sockets. */
 const releaseLimitMs = 250;
 /** Ten times what a newer agent needs. Including resumption, no agent has control for less than 2 s. */
 const takeoverLimitMs = 1_250;
 /** A suspended process handles expired timers before received messages. */
 const finalReportLimitMs = 10;
-/** For the exit of a killed process. */
+/** Time for a killed process to exit. */
 const resumeLimitMs = 400;
-/** After a failure to open the socket: a full disk may have space later. */
+/** Delay after a failure to open the socket: a full disk may have space later. */
 const relinkMs = 10_000;
 
 /**
@@ -68,7 +68,7 @@ export const predecessorMachine = setup({
       invoke: { id: 'link', src: 'link' },
       initial: 'idle',
       on: {
-        // One at a time. A newer agent that was rejected or sent its final report exits.
+        // Newer agents connect one at a time. One that was rejected or sent its final report exits.
         'successor.ready': {},
         'successor.confirmed': {},
         'successor.lost': {},

@@ -11,7 +11,7 @@ export type StandInEvent =
   | { type: 'port.drained' };
 
 const standLimitMs = 10_000;
-/** For active requests. */
+/** Time for active requests. */
 const lastLimitMs = 20_000;
 
 /**
@@ -24,7 +24,7 @@ export const standInMachine = setup({
   actions: {
     /** Queues DNS queries up to a limit; connections wait in the kernel. */
     holdTraffic: () => {},
-    /** Afterwards, the kernel delivers to the socket of the next agent. */
+    /** From now on, the kernel delivers to the next agent's socket. */
     stopReceiving: () => {},
     forwardTraffic: () => {},
     closeSockets: () => {},

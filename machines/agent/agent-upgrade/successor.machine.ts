@@ -4,9 +4,9 @@ import type { ClaimedIds } from '../envoy/adoption.ts';
 import type { PredecessorReport, SuccessionComplete, TakeoverConfirm } from '../succession-protocol.ts';
 import { noLane } from '../timeline.ts';
 
-/** For the older agent to write its record and close its sockets. */
+/** Time for the older agent to write its record and close its sockets. */
 const turnLimitMs = 4_000;
-/** For the kernel to release the base IDs of a killed agent. */
+/** Time for the kernel to release the base IDs of a killed agent. */
 const claimLimitMs = 1_000;
 
 /** `isGranted`: the older agent released control; otherwise it exited. */
@@ -23,7 +23,7 @@ export const successorMachine = setup({
   actors: {
     /** Reports this agent as ready to the older one, and forwards its responses. */
     link: callbackEffect<TakeoverConfirm, undefined>('link'),
-    /** Claims the base IDs of the older agent, with the Envoys under them. Rejects without a change if another process has them. */
+    /** Claims the older agent's base IDs, with the Envoys under them. Rejects without a change if another process has them. */
     claim: promiseEffect<ClaimedIds, SuccessorClaim>('claim'),
   },
   delays: { grantLimit: turnLimitMs, claimLimit: claimLimitMs },
@@ -57,7 +57,7 @@ export const successorMachine = setup({
       },
       on: {
         'predecessor.granted': 'claiming',
-        // As after a crash. If the older agent is still running, it has the base IDs, and the claim fails.
+        // Claims as after a crash. If the older agent is still running, it has the base IDs, and the claim fails.
         'predecessor.lost': 'claiming',
         'predecessor.refused': {
           target: 'finished',

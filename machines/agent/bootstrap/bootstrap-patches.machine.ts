@@ -5,7 +5,7 @@ import { noLane } from '../timeline.ts';
 import { noFailures, type UpstreamCredential } from '../xds/xds-pause.ts';
 import { type PatchesWait, waitAfter } from './bootstrap-patches.ts';
 
-/** The connection has a limit of 5 s; credentials are read before. */
+/** The connection has a timeout of 5 s, after the credentials are read. */
 const sendLimitMs = 20_000;
 /** A control plane without support for BOOTSTRAP accepts the request and does not respond. */
 const responseLimitMs = 10_000;

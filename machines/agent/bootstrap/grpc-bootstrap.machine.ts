@@ -5,7 +5,7 @@ import { peer } from '../peers.ts';
 import { grpcBootstrapTimeline } from '../timeline.ts';
 
 interface GrpcBootstrapContext {
-  /** Time until the next attempt; 0 before the first failure. */
+  /** Time until the next attempt; 0 without a failure. */
   pauseMs: number;
 }
 
@@ -17,8 +17,8 @@ const minPauseMs = 500;
 const maxPauseMs = 30_000;
 
 /**
- * Writes the bootstrap file for gRPC clients and servers of the pod. Started when the certificates are on disk, because gRPC reads them as
- * soon as the file exists. The workload is not ready before the file is written.
+ * Writes the bootstrap file for gRPC clients and servers of the pod. It starts when the certificates are on disk, because gRPC reads them once the
+ * file exists. The workload is not ready until the file is written.
  */
 export const grpcBootstrapMachine = setup({
   types: {

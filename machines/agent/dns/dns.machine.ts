@@ -12,21 +12,21 @@ import { peer } from '../peers.ts';
 import { dnsTimeline } from '../timeline.ts';
 
 interface DnsContext {
-  /** The port was open once: later failures are retried. */
+  /** Whether the port was ever open: later failures are retried. */
   hasListened: boolean;
-  /** Last pause; 0 without a recent failure. */
+  /** Last backoff; 0 without a recent failure. */
   pauseMs: number;
 }
 
 const openLimitMs = 5_000;
 const firstPauseMs = 500;
 const maxPauseMs = 30_000;
-/** Time that the port must be open to reset the pause. */
+/** How long the port must be open to reset the backoff. */
 const trialMs = 60_000;
 
 /**
- * DNS server for the workload. If its port cannot be opened at the start, the agent fails before an Envoy exists. A later failure is
- * retried, because the serving Envoy does not need DNS.
+ * DNS server for the workload. If its port cannot be opened at the start, the agent fails before it starts Envoy. A later failure is retried, because
+ * the serving Envoy does not need DNS.
  */
 export const dnsMachine = setup({
   types: {

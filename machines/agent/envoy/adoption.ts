@@ -23,15 +23,15 @@ export interface AdoptedEpoch extends EpochRecord {
   configFile: string;
   /** Time since the epoch entered its phase. */
   elapsedMs: number;
-  /** Time when its start was ordered, by the clock of the host. */
+  /** Time when its start was ordered, on the host's clock. */
   startedAtMs: number;
   /** For a draining parent: upper bound of the time that its child was live before the probe detected it. */
   unseenMs: number;
 }
 
 /**
- * State with which an agent starts if another one left Envoys. `handOver`: that agent released them (`granted`), or this agent resumes
- * control of them (`taken back`); absent if the other agent was killed.
+ * State with which an agent starts if another one left Envoys. `handOver`: that agent released them (`granted`), or this agent resumes control
+ * (`taken back`); absent if the other agent was killed.
  */
 export interface Adoption extends Omit<PersistedState, 'epochs' | 'desired'> {
   desired: Desired;
@@ -75,7 +75,7 @@ export function epochRecordOf({
   return record;
 }
 
-/** The start that continues after the adoption. `undefined` if its end was already reported, and its Envoy only has to be killed. */
+/** The start that continues after the adoption. `undefined` if its end was already reported and its Envoy only has to be killed. */
 export const ongoingRestartOf = ({ epochs, restart }: Adoption): Omit<RestartDecided, 'type'> | undefined =>
   candidateAmong(epochs)?.name === restart?.name ? restart : undefined;
 

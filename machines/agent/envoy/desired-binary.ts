@@ -10,7 +10,7 @@ export const provenBinaryAfterLive = (
   { provenDigest, provenBinary }: SupervisorContext,
 ): string => (provenDigest === '' && live !== undefined ? live.binary : provenBinary);
 
-/** The proven binary does not start any more, and no epoch serves: there is no binary to return to. */
+/** Whether the proven binary no longer starts and no epoch serves: there is no binary to fall back to. */
 export function isProvenLost(event: SupervisorEvent, { epochs, desired, provenBinary }: SupervisorContext): boolean {
   if (event.type !== 'epoch.failed' || event.during !== 'initializing' || event.refusedByParent) return false;
   const { phase, binary } = epochs.find(({ name }) => name === event.name) ?? {};
@@ -72,7 +72,7 @@ function failedEpoch(
   return { epoch, reason: `not live within ${settings.startLimitMs} ms`, hasRun: true };
 }
 
-/** The serving epoch has a new binary that is not proven yet. */
+/** Whether the serving epoch has a new binary that is not proven yet. */
 export const isOnTrial = ({ epochs, provenBinary }: SupervisorContext): boolean => {
   const serving = servingOf(epochs);
   return serving !== undefined && serving.binary !== provenBinary;

@@ -4,11 +4,11 @@ export interface EpochInput {
   /** Envoy's --restart-epoch. */
   epoch: number;
   baseId: number;
-  /** Port of the admin interface: that of the parent, or the configured one. 0: a free port, chosen when the epoch is prepared. */
+  /** Port of the admin interface: the parent's, or the configured one. 0: a free port, chosen when the epoch is prepared. */
   adminPort: number;
   /** Name of the binary, see `binary.changed`. */
   binary: string;
-  /** Envoy validates the bootstrap before the start (`--mode validate`). */
+  /** Whether Envoy validates the bootstrap before the start (`--mode validate`). */
   validate: boolean;
   /** SHA-256 of the valid watched files, without which the epoch is not started. `null`: any files. */
   certificates: string | null;
@@ -21,23 +21,23 @@ export interface EpochInput {
 /** A running Envoy that another agent started. */
 export interface AdoptedRun {
   configFile: string;
-  /** It was already live: it is not probed, because its child may have taken the admin interface. */
+  /** Whether it was already live: it is not probed, because its child may have taken the admin interface. */
   live: boolean;
-  /** Time when its start was ordered, by the clock of the host. */
+  /** Time when its start was ordered, on the host's clock. */
   startedAtMs: number;
 }
 
 export interface EpochContext extends EpochInput {
   configFile: string;
-  /** Limit of the drain after the epoch was replaced. */
+  /** Maximum drain time after the epoch was replaced. */
   lingerMs: number;
-  /** Its parent exited too early: its main thread will block, and SIGTERM has no effect. */
+  /** Whether its parent exited too early: its main thread will block, and SIGTERM has no effect. */
   isOrphaned: boolean;
-  /** Reopen access logs as soon as Envoy handles SIGUSR1. */
+  /** Whether to reopen access logs as soon as Envoy handles SIGUSR1. */
   reopens: boolean;
-  /** Probe as soon as the process is running. */
+  /** Whether to probe as soon as the process is running. */
   isProbeRequested: boolean;
-  /** Time when its start was ordered, by the clock of the host. */
+  /** Time when its start was ordered, on the host's clock. */
   startedAtMs: number;
   /** Remaining parent-shutdown time when the child was detected as live. */
   parentShutdownMs: number;

@@ -31,7 +31,7 @@ export interface Desired {
   binary: string;
 }
 
-/** In the order of their starts: at most one leaving or retiring, one live and one starting epoch, and unkillable ones. */
+/** In start order: at most one leaving or retiring, one live and one starting epoch, and unkillable ones. */
 export type Epochs = readonly EpochRecord[];
 
 export interface NamedEpoch {
@@ -54,13 +54,13 @@ export const withPhase = (epochs: Epochs, { name }: NamedEpoch, phase: EpochReco
 export const withoutEpoch = <Epoch extends NamedEpoch>(epochs: readonly Epoch[], { name }: NamedEpoch): Epoch[] =>
   epochs.filter((e) => e.name !== name);
 
-/** Primary base ID, then the spare one if it exists. */
+/** Primary base ID, then the spare one if there is one. */
 export type BaseIds = readonly number[];
 
 /**
  * Name, number and base ID of the next epoch. Envoy requires consecutive numbers under a base ID, from 0.
  *
- * @param replacing the serving epoch cannot have a child: the next one uses the other base ID
+ * @param replacing whether the serving epoch cannot have a child, so that the next one uses the other base ID
  */
 export function nextEpochId(
   epochs: Epochs,
@@ -73,8 +73,8 @@ export function nextEpochId(
 }
 
 /**
- * Admin port of the next epoch of a base ID: that of its parent. Without a parent it is the configured one, or 0 for a free port, because
- * another process may have taken an earlier one.
+ * Admin port of the next epoch of a base ID: its parent's. Without a parent the configured one, or 0 for a free port, because another process may
+ * have taken an earlier one.
  */
 export function adminPortOfNext(
   epochs: Epochs,

@@ -43,10 +43,7 @@ const exitBeforeStart = {
   actions: { type: 'reportExited', params: { code: null, signal: null } },
 } as const;
 
-/**
- * SIGUSR1 terminates an Envoy without a handler for it, before it is live and during its shutdown: deferred until it is live, and omitted
- * when it may shut down.
- */
+/** SIGUSR1 terminates an Envoy without a handler for it: before it is live, the order is deferred; during its shutdown, it is omitted. */
 const deferReopen = { actions: 'deferReopen' } as const;
 const sendReopenSignal = { type: 'signal', params: { signal: 'SIGUSR1' } } as const;
 const reopenOnRequest = { 'logs.reopen': { actions: sendReopenSignal } } as const;
@@ -71,7 +68,7 @@ const onFailure = (during: EpochFailure['during']) =>
 /** Exit before a probe found the epoch live. */
 const onEarlyExit = [
   {
-    // It became live between two probes: its parent has closed its listeners, and no epoch serves.
+    // It became live between two probes, so its parent has closed its listeners and no epoch serves.
     guard: 'hasTakenOver',
     target: '#epoch.exited',
     actions: [
@@ -118,7 +115,7 @@ export const epochMachine = epochSetup.createMachine({
     'epoch.dismiss': {},
     'epoch.drain': {},
     'epoch.terminate': {},
-    // Live or exited: a report is on its way.
+    // Live or exited: a report is already on its way.
     'epoch.probe': {},
     // No log is open yet, or Envoy may be shutting down.
     'logs.reopen': {},

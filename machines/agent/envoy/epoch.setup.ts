@@ -29,15 +29,15 @@ import { hasShutDown, parentDueMs } from './parent-shutdown.ts';
 /** Validation of the bootstrap takes at most 30 s, the probe of the control plane 2 s. */
 export const prepareLimitMs = 40_000;
 
-/** Until the first report of why the epoch is not live; then the interval. */
+/** Time until the first report of why the epoch is not live; then the interval. */
 const firstNoticeMs = 5_000;
 const noticeMs = 30_000;
 /**
- * An epoch without a parent that lacks listeners is not reported as live, because the Envoy that it would replace has them. The limit
- * exceeds that of a start beside a serving Envoy, which is then aborted.
+ * An epoch without a parent that lacks listeners is not reported as live, because the Envoy that it would replace has them. The limit exceeds that of
+ * a start while another Envoy serves, which is then aborted.
  */
 const missingListenersLimitMs = 25_000;
-/** For the kernel to end a process after SIGKILL. */
+/** Maximum time for the kernel to end a process after SIGKILL. */
 const reapLimitMs = 10_000;
 
 export const epochSetup = setup({
@@ -66,7 +66,7 @@ export const epochSetup = setup({
     process: callbackEffect<ProcessSignal, StartOrder>('process'),
     /** Probes the admin interface until the epoch is live. An adopted live epoch is not probed. */
     probe: callbackEffect<ProbeRun | ProbeExplain, ProbeOrder>('probe'),
-    /** Envoy fails its health check and drains its listeners. */
+    /** Makes Envoy fail its health check and drain its listeners. */
     drainListeners: promiseEffect<void, DrainListenersOrder>('drainListeners'),
   },
   delays: {

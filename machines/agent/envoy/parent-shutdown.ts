@@ -13,8 +13,8 @@ interface ParentShutdown {
 const toleranceMs = ({ parentShutdownMs }: ParentShutdown): number => Math.max(1_000, parentShutdownMs / 10);
 
 /**
- * Whether Envoy shut down by itself, its child or a signal. Envoy removes its handler of SIGUSR1 some milliseconds before it exits: then
- * SIGUSR1 terminates it, instead of exit code 0.
+ * Whether Envoy shut down by itself, its child or a signal. Envoy removes its SIGUSR1 handler some milliseconds before it exits: then SIGUSR1
+ * terminates it, instead of exit code 0.
  */
 export const hasShutDown = ({ code, signal }: { code: number | null; signal: string | null }): boolean =>
   code === 0 || signal === 'SIGUSR1';

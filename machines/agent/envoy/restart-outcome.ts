@@ -14,7 +14,7 @@ import {
   type SupervisorEvent,
 } from './supervisor-context.ts';
 
-/** The reason of the first start stays until an epoch is live. */
+/** The first start keeps its reason until an epoch is live. */
 export function reasonUnlessFirstStart(
   { provenDigest, reason }: SupervisorContext,
   news: RestartReason,
@@ -83,7 +83,7 @@ export function attemptFailureAfter(
 ): AttemptFailure | 'none' {
   if (fact === 'serving.failed') return isReplacedImmediately(context) ? 'none' : 'failed';
   if (fact !== 'candidate.failed' || event.type !== 'epoch.failed') return 'none';
-  // Beside an epoch that continues to serve.
+  // Whether another epoch continues to serve.
   const isBeside = servingOf(context.epochs) !== undefined;
   // A failure before the process existed does not affect base IDs.
   if (isBeside && cannotHaveChild(context) && event.during === 'initializing') return 'no room';

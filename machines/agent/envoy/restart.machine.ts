@@ -3,20 +3,20 @@ import type { ChildAbort, RestartFact } from '../protocol.ts';
 import { noLane } from '../timeline.ts';
 
 export interface RestartInput {
-  /** An epoch serves, and continues to if the candidate never becomes live. */
+  /** Whether an epoch serves, and will continue if the candidate never becomes live. */
   isBesideServing: boolean;
-  /** The candidate has no parent. */
+  /** Whether the candidate has no parent. */
   hasNoParent: boolean;
-  /** The desired state changed after the start of the candidate, and no client uses the candidate. */
+  /** Whether the desired state changed after the start of the candidate, and no client uses the candidate. */
   isOutdated: boolean;
-  /** Limit for a candidate beside a serving epoch. */
+  /** Maximum start time of a candidate while another epoch serves. */
   startLimitMs: number;
   /** How long to wait for an outdated candidate, which may be about to become live. */
   outdatedLimitMs: number;
 }
 
 export interface RestartOutput {
-  /** `called off`: another start follows at once. `failed`: the next attempt waits for the backoff. */
+  /** `called off`: another start follows immediately. `failed`: the next attempt waits for the backoff. */
   end: 'called off' | 'failed';
 }
 

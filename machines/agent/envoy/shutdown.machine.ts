@@ -4,13 +4,13 @@ import type { EpochsChanged, StopNow } from '../protocol.ts';
 import { noLane } from '../timeline.ts';
 
 export interface ShutdownInput {
-  /** Kill without a drain. */
+  /** Whether to kill without a drain. */
   now: boolean;
-  /** No epoch has active requests. */
+  /** Whether no epoch has active requests. */
   nothingToDrain: boolean;
   /** Admin port of the Envoy whose active requests count. */
   adminPort: number;
-  /** Drain until no request is active, instead of a fixed time. */
+  /** Whether to drain until no request is active, instead of for a fixed time. */
   waitsForRequests: boolean;
   terminationDrainMs: number;
   minimumDrainMs: number;
@@ -26,7 +26,7 @@ export type ShutdownTag = 'draining' | 'ending' | 'killing';
 
 const idlePollMs = 1_000;
 const maxCountFailures = 4;
-/** For the kernel to reap a killed process. */
+/** Maximum time for the kernel to reap a killed process. */
 const reapLimitMs = 10_000;
 
 export const shutdownMachine = setup({

@@ -57,11 +57,11 @@ export interface SupervisorInput {
 export interface SupervisorContext extends Omit<SupervisorInput, 'adoption'> {
   desired: Desired;
   epochs: EpochRecord[];
-  /** Number since the last reset of the retry budget. */
+  /** Number of failures since the last reset of the retry budget. */
   failures: number;
   /** Why the last attempts failed, oldest first: reported if the supervisor fails. */
   attempts: string[];
-  /** What was or must be done about a parent that rejects its child; reset when a child is live. */
+  /** How to handle, or how it handled, a parent that rejects its child; reset when a child is live. */
   recovery: 'none' | 'repair' | 'replace';
   /** Result of the last attempt; `none` after `deciding` has evaluated it. */
   lastFailure: AttemptFailure | 'none';
@@ -71,7 +71,7 @@ export interface SupervisorContext extends Omit<SupervisorInput, 'adoption'> {
   restart: Omit<RestartDecided, 'type'> | undefined;
   /** Envoys that are not adopted yet. `epochs` has their records, except that of the candidate. */
   adopted: AdoptedEpoch[];
-  /** How this agent got the Envoys of another one; `undefined` if that agent was killed or left no Envoy. */
+  /** How this agent got another one's Envoys; `undefined` if that agent was killed or left none. */
   handOver: HandOver | undefined;
   /** Starts cancelled for a newer desired state since an epoch was live. */
   cancelledStarts: number;
@@ -140,7 +140,7 @@ const firstOutdatedLimitMs = 5_000;
 export const cannotHaveChild = ({ epochs, recovery }: SupervisorContext): boolean =>
   recovery === 'replace' || servingOf(epochs)?.doomed === true;
 
-/** The serving epoch cannot be hot restarted, also because an unkillable process has the names of its child. */
+/** The serving epoch cannot be hot restarted; also if an unkillable process has its child's names. */
 export const requiresReplacement = (context: SupervisorContext): boolean => {
   const serving = servingOf(context.epochs);
   return cannotHaveChild(context) || (serving !== undefined && isBlocked(context.epochs, serving.baseId));
@@ -159,8 +159,8 @@ export const isCurrent = (context: SupervisorContext): boolean =>
   hasNewestConfiguration(context) && newestOf(context.epochs)?.binary === context.desired.binary;
 
 /**
- * Binary of the next epoch. A new binary is started beside a serving epoch, which continues to serve if it fails. Without hot restarts, or
- * before an epoch was live, there is no alternative.
+ * Binary of the next epoch. A new binary is started while another epoch serves, which continues to serve if it fails. Without hot restarts, or before
+ * an epoch was live, there is no alternative.
  */
 export const binaryOfNext = ({ epochs, desired, provenBinary, provenDigest, settings }: SupervisorContext): string =>
   servingOf(epochs) !== undefined || !settings.hotRestart || provenDigest === '' ? desired.binary : provenBinary;

@@ -6,7 +6,7 @@ import type { AttemptFailure, ClassifiedExit } from './supervisor-context.ts';
 const recordOutcome = (params: { lastFailure: AttemptFailure }) => ({ type: 'recordOutcome', params }) as const;
 export const attemptFailed = recordOutcome({ lastFailure: 'failed' });
 
-/** Records the result that the event of the exit contains. */
+/** Records the result contained in the exit event. */
 export const recordExitOutcome = {
   type: 'recordOutcome',
   params: ({ event }: { event: ClassifiedExit }) => ({ lastFailure: event.lastFailure }),

@@ -20,7 +20,7 @@ export type { SupervisorContext, SupervisorInput, SupervisorOutput } from './sup
 const notifyRestart = (fact: 'child.ended' | 'child.not-live' | 'parent.lost' | 'parent.overdue' | 'serving.lost') =>
   ({ type: 'notifyRestart', params: { fact } }) as const;
 
-/** Changes and commands that `deciding` evaluates at once. */
+/** Changes and commands that `deciding` evaluates immediately. */
 const reevaluateOnConfigChange = {
   'config.changed': { guard: 'changesDesired', target: 'deciding', actions: 'setDesired' },
   'binary.changed': { guard: 'changesDesired', target: 'deciding', actions: 'setDesired' },

@@ -51,7 +51,7 @@ import {
 
 /** Time until the main thread of an orphaned child blocks because its parent exited (docs/hot-restart-reference.md, fact 4). */
 const maxFullRestartDrainMs = 4_500;
-/** The workers of an orphaned child serve 10 s longer, then it aborts. The agent kills it before. */
+/** The workers of an orphaned child serve for 10 s more, then it aborts. The agent kills it earlier. */
 const maxOrphanLingerMs = 8_500;
 const maxAttemptsKept = 20;
 /** Earlier failures do not count for later starts. */
@@ -152,7 +152,7 @@ export const supervisorSetup = setup({
       context.lastFailure === 'failed' && context.failures > context.settings.retry.budget,
   },
   actions: {
-    /** Spawns all except the candidate, newest first, with their remaining limits. */
+    /** Spawns all epochs except the candidate, newest first, with their remaining limits. */
     adoptEpochs: enqueueActions(({ context, enqueue }) => {
       for (const adopted of context.adopted.toReversed()) {
         if (adopted === candidateAmong(context.adopted)) continue;
@@ -256,12 +256,12 @@ export const supervisorSetup = setup({
       const attempt = `${newestOf(context.epochs)?.name}: not live within ${context.settings.startLimitMs} ms`;
       return { failures: context.failures + 1, attempts: [...context.attempts, attempt].slice(-maxAttemptsKept) };
     }),
-    /** Not a failure of Envoy. */
+    /** Records the error, which is not a failure of Envoy. */
     recordActorError: assign({
       attempts: ({ context }, params: { actor: string; error: unknown }) =>
         [...context.attempts, `${params.actor} failed in the agent: ${reasonOf(params.error)}`].slice(-maxAttemptsKept),
     }),
-    /** Its base ID is blocked until the process exits. */
+    /** Marks the epoch: its base ID is blocked until the process exits. */
     markUnkillable: assign({
       epochs: ({ context, event }) =>
         isNamed(event) ? withPhase(context.epochs, event, 'unkillable') : context.epochs,
@@ -275,7 +275,7 @@ export const supervisorSetup = setup({
     }),
     recordRepair: assign({ recovery: 'repair' }),
     disableHotRestart: assign({ recovery: 'replace' }),
-    /** A parent that shut down was requested to by its child, which is live: only other exits orphan a child. */
+    /** Only unexpected exits orphan a child: a parent that shut down was requested to by its live child. */
     markOrphaned: assign(({ context, event }) => {
       if (event.type !== 'epoch.failed' || hasShutDown(event)) return {};
       const dead = context.epochs.find((e) => e.name === event.name);

@@ -8,11 +8,11 @@ import { directoryWatchMachine } from './directory-watch.machine.ts';
 
 interface BinaryContext extends BinarySettings {
   directory: string;
-  /** The last offered binary; at first, that of the start. */
+  /** The last offered binary; initially that of the start. */
   offered: string;
-  /** An operator ordered the check: its result is offered even if that binary was rejected before. */
+  /** Whether an operator ordered the check: its result is offered even if that binary was rejected before. */
   isOrdered: boolean;
-  /** Pause after the last failed check; 0 if it succeeded. */
+  /** Backoff after the last failed check; 0 if it succeeded. */
   pauseMs: number;
 }
 

@@ -21,9 +21,9 @@ interface WatchContext extends WatchSettings {
   outdatedReadings: number;
   /** Missing files that the first start needs. */
   missing: string[];
-  /** How long the files were awaited at the last report. */
+  /** How long the files had been awaited at the last report. */
   waitedMs: number;
-  /** Pause after a read that timed out; 0 if it succeeded. */
+  /** Backoff after a read that timed out; 0 if it succeeded. */
   readPauseMs: number;
 }
 
@@ -37,11 +37,11 @@ interface Reading {
   notValidated?: string;
 }
 
-/** Then outdated reads are reported. */
+/** After this number, outdated reads are reported. */
 const maxOutdatedReads = 6;
-/** Until the first report of missing files; the interval doubles. */
+/** Time until the first report of missing files; the interval doubles. */
 const firstNoticeMs = 1_000;
-/** After a validation that failed for lack of resources. */
+/** Delay after a validation that failed for lack of resources. */
 const validationRetryMs = 30_000;
 /** Files are read in milliseconds unless the file system hangs. */
 const filesLimitMs = 10_000;
@@ -62,7 +62,7 @@ export const certWatcherMachine = setup({
     children: {} as { [directory: `directory-${number}`]: 'directory'; wait: 'waitForFiles'; digest: 'digestFiles' },
   },
   actors: {
-    /** At once and after each change. */
+    /** Reports immediately and after each change. */
     waitForFiles: callbackEffect<{ type: never }, { files: string[] }>('waitForFiles'),
     directory: directoryWatchMachine,
     /** Hashes the certificate files in the directories with SHA-256, without unreadable files. `judge`: Envoy validates them. */

@@ -10,18 +10,18 @@ interface DirectoryInput {
 interface DirectoryContext extends DirectoryInput {
   /** Hash of the content when the last watch failed; `null` if unknown. */
   knownHash: string | null;
-  /** Pause after the last failed watch; 0 without a recent failure. */
+  /** Backoff after the last failed watch; 0 without a recent failure. */
   pauseMs: number;
 }
 
 const firstPauseMs = 500;
 const maxPauseMs = 60_000;
-/** The kernel responds at once unless the file system hangs. */
+/** The kernel responds immediately unless the file system hangs. */
 const setUpLimitMs = 10_000;
-/** Time that a watch must last to reset the pause. */
+/** How long a watch must last to reset the backoff. */
 const trialMs = 60_000;
 
-/** Keeps a certificate directory watched, also if another directory replaces it, and reports changes. */
+/** Watches a certificate directory, even if another directory replaces it, and reports changes. */
 export const directoryWatchMachine = setup({
   types: {
     context: {} as DirectoryContext,
@@ -87,7 +87,7 @@ export const directoryWatchMachine = setup({
           },
           on: {
             'watch.began': [{ guard: 'hasRecentFailure', target: 'verifying' }, { target: 'established' }],
-            // Replaced again during the setup: the limit is not extended.
+            // The directory was replaced again during the setup: the limit is not extended.
             'directory.found': {},
           },
         },

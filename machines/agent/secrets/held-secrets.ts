@@ -13,7 +13,7 @@ const revocationPrefix = 'file-root-crl:';
 /** Authorities of the operating system. */
 const systemRoots = `${rootPrefix}system`;
 
-/** A secret that Envoy has, or receives when it is available. */
+/** A secret that Envoy has, or receives once it is available. */
 export interface HeldSecret {
   name: string;
   actor: `secret-${number}`;
@@ -22,15 +22,15 @@ export interface HeldSecret {
   /** Serial number of a certificate signed by an authority; otherwise empty. */
   serialNumber: string;
   parts: RootParts;
-  /** A client is subscribed. */
+  /** Whether a client is subscribed. */
   isSubscribed: boolean;
-  /** A client was subscribed and may still use the received version. */
+  /** Whether a client was subscribed and may still use the received version. */
   wasSubscribed: boolean;
   /** Version that all subscribed clients have acknowledged; empty: none. */
   acknowledged: string;
   /** Why there is no newer version; empty without an error. */
   lacking: string;
-  /** Why a client rejected the version; empty if none did. */
+  /** Why a client rejected the version; empty if none rejected it. */
   refused: string;
 }
 

@@ -2,17 +2,17 @@
 
 /** The clock is checked at least this often: Node limits a timer to 24.8 days, and a timer stops while the machine sleeps. */
 export const maxTimerMs = 3_600_000;
-/** Also for expired certificates, so that the authority is not called continuously. */
+/** Applies to expired certificates, too, so that the authority is not called continuously. */
 const minWaitMs = 1_000;
 
 const firstPauseMs = 500;
 const growth = 1.5;
-/** Without a certificate. */
+/** Maximum backoff without a certificate. */
 const maxPauseMs = 60_000;
-/** With a valid certificate: spreads the retries of all workloads after an outage. */
+/** Maximum window with a valid certificate: spreads the retries of all workloads after an outage. */
 const maxWindowMs = 600_000;
 const minPauseMs = 500;
-/** Number of failures after which pauses no longer grow; bound of the counter. */
+/** Number of failures after which the backoff no longer grows; bound of the counter. */
 export const maxFailures = 20;
 
 export interface CertificateLifetime {
@@ -21,7 +21,7 @@ export interface CertificateLifetime {
 }
 
 export interface RenewalGrace {
-  /** Renewal when this share of the lifetime is left. */
+  /** Share of the remaining lifetime at which the certificate is renewed. */
   readonly ratio: number;
   /** Maximum deviation from the ratio. */
   readonly jitter: number;
@@ -42,17 +42,17 @@ export function renewalAtMs(
   return Math.max(fromMs, endsAtMs - drawn * Math.max(0, endsAtMs - fromMs));
 }
 
-/** Until the next check of the clock. */
+/** Time until the next check of the clock. */
 export function waitMs(untilMs: number, nowMs: number): number {
   return Math.min(maxTimerMs, Math.max(minWaitMs, untilMs - nowMs));
 }
 
-/** Certificates of a tainted root are renewed within this time, if the authority can sign as many. */
+/** Certificates of a tainted root are renewed within this time, if the authority can sign that many. */
 const taintedWindowMs = 30_000;
 
 /**
- * Until the renewal of a certificate of a tainted root: within half a minute, and within a quarter of its remaining lifetime. An authority
- * that still signs with that root is not called continuously.
+ * Time until the renewal of a certificate of a tainted root: within half a minute, and within a quarter of its remaining lifetime. An authority that
+ * still signs with that root is not called continuously.
  *
  * @param draw from 0 to 1
  */
@@ -72,8 +72,8 @@ export interface ObtainFailure {
 }
 
 /**
- * Until the next attempt. Without a certificate: 0.5 s growing to 60 s, ±50 %. With one: full jitter in a window that grows to 10 min,
- * limited to a quarter of the remaining lifetime. The pause that the authority requested is a minimum.
+ * Time until the next attempt. Without a certificate: 0.5 s growing to 60 s, ±50 %. With one: full jitter in a window that grows to 10 min, limited
+ * to a quarter of the remaining lifetime. The delay that the authority requested is a minimum.
  */
 export function pauseMs({ failures, draw, leftMs, pushbackMs }: ObtainFailure): number {
   const grown = firstPauseMs * growth ** (Math.min(failures, maxFailures) - 1);

@@ -131,7 +131,7 @@ const secretSetup = setup({
     hasNoRoots: ({ context: { source, parts } }) =>
       source === 'roots' && parts.authorities === '' && parts.bundle === '',
     isObtained: (_, { outcome }: ObtainResult) => outcome === 'obtained',
-    /** The token is not accepted any more; the current certificate may be, until it expires. */
+    /** The token is no longer accepted; the current certificate may be, until it expires. */
     canUseCertificate: ({ context }, result: ObtainResult) =>
       result.outcome === 'refused' &&
       result.unknown &&

@@ -37,7 +37,7 @@ import {
 import { type SecretInput, type SecretSource, secretMachine } from './secret.machine.ts';
 
 export interface SecretsInput extends IdentitySettings {
-  /** Obtain the expected secrets before the hand-over, because Envoys subscribe at once. */
+  /** Whether to obtain the expected secrets before the hand-over, because Envoys subscribe immediately. */
   obtainsFirst?: boolean;
 }
 
@@ -51,7 +51,7 @@ export interface SecretsContext extends SecretsInput {
   root: string;
   /** Hashes of roots that certificates must not have. */
   tainted: readonly string[];
-  /** A certificate that is not served until Envoy trusts its authorities; `null`: none. */
+  /** A certificate that is not served until Envoy trusts its authorities; `null` if none. */
   deferredCertificate: Pick<HeldSecret, 'version' | 'serialNumber'> | null;
   /** Serial number of the last certificate reported as served; empty: none. */
   reportedCertificate: string;
@@ -59,7 +59,7 @@ export interface SecretsContext extends SecretsInput {
   reportedBundle: string;
   /** Consecutive failures to open the socket. */
   failures: number;
-  /** Time until the files of OUTPUT_CERTS are written again; 0: the last write succeeded. */
+  /** Time until the files of OUTPUT_CERTS are written again; 0 if the last write succeeded. */
   outputPauseMs: number;
 }
 
@@ -71,10 +71,10 @@ const openLimitMs = 10_000;
 /** Pauses of 1, 2, 4, 8 and 16 s. */
 const maxOpenFailures = 5;
 const firstPauseMs = 1_000;
-/** As for the gRPC bootstrap file. */
+/** The same value as for the gRPC bootstrap file. */
 const minOutputPauseMs = 500;
 const maxOutputPauseMs = 30_000;
-/** For the acknowledgement of roots: an unresponsive Envoy must not delay the certificate of others. */
+/** Time for the acknowledgement of roots: an unresponsive Envoy must not delay the certificate of others. */
 const trustLimitMs = 10_000;
 /** Bounds what a control plane can make Envoy request. */
 const maxSecrets = 200;
@@ -135,7 +135,7 @@ export const secretsSetup = setup({
       outputPauseMs: ({ context }) => Math.min(maxOutputPauseMs, Math.max(minOutputPauseMs, context.outputPauseMs * 2)),
     }),
     resetOutputPause: assign({ outputPauseMs: 0 }),
-    /** Each Envoy requests these, so they are obtained before. */
+    /** Obtains these early, because each Envoy requests them. */
     addOwnSecrets: enqueueActions(({ context, enqueue }) => {
       if (!provesIdentity(context)) return;
       const { source, certificateDirectory, rootDirectory, parts, grace } = context;
@@ -251,7 +251,7 @@ export const secretsSetup = setup({
       peer('xds-proxy'),
       (_, { hash }: TrustBundleReceived): TrustBundleServed => ({ type: 'trust-bundle.served', hash }),
     ),
-    /** Once per version. */
+    /** Reports once per version. */
     reportBundleAcknowledged: enqueueActions(({ context, enqueue }) => {
       const { parts, reportedBundle } = context;
       const roots = rootsInForce(context);
@@ -260,7 +260,7 @@ export const secretsSetup = setup({
       enqueue.assign({ reportedBundle: parts.bundle });
       enqueue.sendTo(peer('xds-proxy'), { type: 'trust-bundle.served', hash: parts.bundle });
     }),
-    /** Once per certificate: a root rotation waits for it. */
+    /** Reports once per certificate: a root rotation waits for it. */
     reportCertificateAcknowledged: enqueueActions(({ context: { held, reportedCertificate }, enqueue }) => {
       const identity = held.find(({ name }) => name === identityName);
       if (

@@ -1,7 +1,7 @@
 /**
- * Listeners that Envoy rejected and therefore lacks. Envoy is not ready while it lacks a listener that it rejected at its start. Listeners
- * rejected later do not count, because the previous version serves and one tenant's error must not make a gateway unready. Neither do those
- * that the previous Envoy lacked. If application ports are configured, Envoy must also have served one of them.
+ * Listeners that Envoy rejected and therefore lacks. Envoy is not ready while it lacks a listener that it rejected at its start. Listeners rejected
+ * later do not count, because their previous version serves and one tenant's error must not make a gateway unready. Neither do those that the
+ * previous Envoy lacked. If application ports are configured, Envoy must also have served one of them.
  */
 import type { EnvoyResponded, RefusedListener } from '../status-protocol.ts';
 
@@ -11,7 +11,7 @@ export interface KnownListeners {
   /** Rejected now, but not lacking since the start. */
   readonly tolerated: readonly string[];
   readonly toleratedBefore: readonly string[];
-  /** Envoy has served an application port. Once is enough, because listeners change with services. */
+  /** Whether Envoy has served an application port. Once is enough, because listeners change with services. */
   readonly servedApplication: boolean;
 }
 
@@ -27,19 +27,19 @@ export function listenersOfSuccessor({ tolerated }: KnownListeners): KnownListen
   return { ...noListenersKnown, toleratedBefore: tolerated };
 }
 
-/** After the first check of a serving Envoy. */
+/** State after the first check of a serving Envoy. */
 export function afterFirstCheck(known: KnownListeners, refused: readonly RefusedListener[]): KnownListeners {
   const toleratedNames = new Set(known.toleratedBefore);
   return { ...known, ...partitionListeners(refused, ({ name }) => !toleratedNames.has(name)) };
 }
 
-/** After later checks: a listener that existed before is not lacking since the start. */
+/** State after a later check: a listener that existed before is not lacking since the start. */
 export function afterLaterCheck(known: KnownListeners, refused: readonly RefusedListener[]): KnownListeners {
   const lacked = new Set(known.lacking.map(({ name }) => name));
   return { ...known, ...partitionListeners(refused, ({ name }) => lacked.has(name)) };
 }
 
-/** After a response of the admin interface; a response of a port is not about the application. */
+/** State after a response of the admin interface; a response of a port is not about the application. */
 export function afterResponse(known: KnownListeners, { by, live, unserved }: EnvoyResponded): KnownListeners {
   return by === 'admin' && live && unserved === '' ? { ...known, servedApplication: true } : known;
 }
@@ -49,7 +49,7 @@ function partitionListeners(refused: readonly RefusedListener[], isLacked: (list
   return { lacking: refused.filter(isLacked), tolerated };
 }
 
-/** Message with up to three listeners and the number of others. */
+/** Formats up to three listeners and the number of others. */
 export function formatLackingListeners(lacking: readonly RefusedListener[]): string {
   const shown = lacking.slice(0, 3).map(({ name, reason: why }) => (why === '' ? name : `${name}: ${why}`));
   return `${shown.join('; ')}${lacking.length > 3 ? `, and ${lacking.length - 3} more` : ''}`;

@@ -25,11 +25,11 @@ export interface StatusInput {
   port: number;
   /** False: applications are xDS clients, and readiness does not depend on Envoy. */
   hasEnvoy: boolean;
-  /** Envoy is ready only after it has served an application port. */
+  /** Whether Envoy is ready only after it has served an application port. */
   awaitsApplication: boolean;
-  /** The proxy is not ready before the first name table of the control plane. */
+  /** Whether the proxy is not ready before the control plane's first name table. */
   awaitsNames: boolean;
-  /** The proxy is not ready before the gRPC bootstrap file is written. */
+  /** Whether the proxy is not ready before the gRPC bootstrap file is written. */
   awaitsGrpcBootstrap: boolean;
 }
 
@@ -41,7 +41,7 @@ interface StatusContext extends StatusInput {
   listeners: KnownListeners;
 }
 
-/** Then the response to a readiness request is "not ready". */
+/** After this time, the response to a readiness request is "not ready". */
 const responseLimitMs = 5_000;
 export const stoppingReason = 'agent is stopping';
 /**
@@ -49,7 +49,7 @@ export const stoppingReason = 'agent is stopping';
  * five probes Envoy.
  */
 const heldMs = 5_000;
-/** Longer, because Envoy writes its whole configuration for the check of rejected listeners. */
+/** Longer, because Envoy writes its complete configuration for the check of rejected listeners. */
 const listenersHeldMs = 10_000;
 const notReused = { heldMs: 0, listenersHeldMs: 0 } as const;
 

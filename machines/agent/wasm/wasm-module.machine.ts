@@ -8,7 +8,7 @@ export type FetchOutcome = { file: string } | { reason: string };
 export interface FetchLimits {
   /** Limit of one attempt, including redirects and the write to disk. */
   attemptMs: number;
-  /** Attempts before the control plane is notified, so that a server restart is not reported. */
+  /** Number of attempts before the control plane is notified, so that a server restart is not reported. */
   quickAttempts: number;
 }
 
@@ -32,8 +32,8 @@ export function pauseAfterFailures(failures: number): number {
 }
 
 /**
- * Fetches one Wasm module for one response of the control plane. The stream holds the response until the module is fetched or the quick
- * attempts have failed. Further attempts follow after longer pauses until a newer response replaces this one.
+ * Fetches one Wasm module for one response of the control plane. The stream delays the response until the module is fetched or the quick attempts
+ * have failed. Further attempts follow with longer backoff until a newer response replaces this one.
  */
 export const wasmModuleMachine = setup({
   types: {

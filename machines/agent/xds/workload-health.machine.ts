@@ -24,7 +24,7 @@ interface WorkloadHealthContext extends ProbeTimes {
 /** `reason` is empty if the workload is healthy. */
 export type HealthProbeResult = { reason: string };
 
-/** For the probe of Envoy's readiness, which has a separate limit. */
+/** Additional time for the probe of Envoy's readiness, which has a separate timeout. */
 const additionalTimeoutMs = 6_000;
 
 /** Only changes are reported. */

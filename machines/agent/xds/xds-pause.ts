@@ -1,4 +1,4 @@
-/** Pauses between connections to an unavailable control plane. */
+/** Backoff between connections to an unavailable control plane. */
 
 /**
  * Credential for the control plane. Either may become invalid: a token expires without a replacement, or a new authority does not know
@@ -9,9 +9,9 @@ export type UpstreamCredential = 'token' | 'certificate';
 export interface UpstreamFailures {
   /** Consecutive failures, up to {@link maxFailures}. */
   readonly count: number;
-  /** The control plane rejected this agent. */
+  /** Whether the control plane rejected this agent. */
   readonly isRefusal: boolean;
-  /** Pause that the control plane requested. */
+  /** Delay that the control plane requested. */
   readonly retryAfterMs: number;
   /** Next credential: after a rejected token, the certificate as long as it is accepted. */
   readonly credential: UpstreamCredential;
@@ -41,8 +41,8 @@ export function withFailure(
 }
 
 /**
- * Doubles with each failure; half of it is random, so that agents do not reconnect at the same time. A requested pause is a lower bound,
- * and is spread as well.
+ * Doubles with each failure; half of it is random, so that agents do not reconnect simultaneously. A requested delay is a lower bound, and is spread,
+ * too.
  *
  * @param chance from 0 to 1
  */

@@ -27,11 +27,11 @@ import type { ProbedHealth } from './xds-stream.setup.ts';
 export interface XdsProxyInput {
   /** Path of the socket; empty: no proxy. */
   socket: string;
-  /** This workload has secrets, with roots that Envoy trusts. */
+  /** Whether this workload has secrets, with roots that Envoy trusts. */
   hasSecrets: boolean;
   /** `null`: no probe. */
   probe: ProbeTimes | null;
-  /** Streams are those of proxyless gRPC: one per target of a client, and one per server. */
+  /** Whether streams are those of proxyless gRPC: one per target of a client, and one per server. */
   proxyless: boolean;
   moduleLimits?: FetchLimits;
 }
@@ -50,17 +50,17 @@ interface XdsProxyContext extends XdsProxyInput {
   certificate: string;
   /** `null` if unknown. */
   health: ProbedHealth | null;
-  /** Number of streams that may be opened without a pause. */
+  /** Number of streams that may open without a delay. */
   tokens: number;
   /** Wasm modules that are not fetched yet. */
   modules: readonly { readonly id: number; readonly stream: number }[];
 }
 
-/** Hot restarts and replacements need several; more are not expected. */
+/** Hot restarts and replacements need several streams; more are not expected. */
 const maxEnvoyStreams = 8;
-/** For the targets and servers of the programs of a pod. */
+/** Maximum for the targets and servers of a pod's programs. */
 const maxProxylessStreams = 64;
-/** Streams without a pause, then one per period: each is a connection of the control plane. */
+/** Streams without a delay, then one per period: each uses a connection to the control plane. */
 const burst = 16;
 const refillMs = 500;
 
@@ -109,7 +109,7 @@ const proxySetup = setup({
       (_, { socket }: { socket: string }): XdsListening => ({ type: 'xds.listening', socket }),
     ),
     reportFailed: sendParent((_, { reason }: { reason: string }): XdsFailed => ({ type: 'xds.failed', reason })),
-    /** Only the newest stream of an Envoy counts: Envoy has closed the others, although the agent may not have received that yet. */
+    /** Only the newest stream of an Envoy counts: Envoy has closed the others, even if the agent has not received this yet. */
     supersedeStreams: enqueueActions(({ context, enqueue }, { envoy }: { envoy: string }) => {
       const { proxyless } = context;
       const older = proxyless ? [] : context.streams.filter((known) => known.envoy === envoy);
@@ -206,7 +206,7 @@ const proxySetup = setup({
   },
 });
 
-/** Pause of a stream that exceeds the rate limit. */
+/** Backoff of a stream that exceeds the rate limit. */
 const rateLimitedFailures = { count: 3, isRefusal: false, retryAfterMs: 0 };
 
 /**

@@ -24,7 +24,7 @@ import {
 export interface XdsStreamInput {
   stream: number;
   protocol: 'sotw' | 'delta';
-  /** Random, from 0 to 1: spreads the first pause. */
+  /** Random, from 0 to 1: spreads the first backoff. */
   chance: number;
   /** Failures of previous streams. */
   failures: UpstreamFailures;
@@ -51,13 +51,13 @@ interface XdsStreamContext extends XdsStreamInput {
 export const dialLimitMs = 15_000;
 /** A control plane to which a thousand agents reconnect serves them within a minute. */
 export const responseLimitMs = 60_000;
-/** Time that a control plane must serve to reset the pause. */
+/** How long a control plane must serve to reset the backoff. */
 const trialMs = 10_000;
 /** Envoy's main thread was measured busy for 10 s. */
 export const congestionLimitMs = 60_000;
 /** Envoy acknowledges or rejects new roots within a second. */
 export const bundleLimitMs = 30_000;
-/** For written messages to be read. */
+/** Time for the client to read written messages. */
 export const endLimitMs = 10_000;
 
 /** Status codes of a server that rejects this client, permanently or temporarily. */

@@ -14,7 +14,7 @@ export interface TrustBundleInput {
 interface TrustBundleContext extends TrustBundleInput {
   /** Version of the current bundle; empty without one. */
   version: string;
-  /** Null if the publisher has none. */
+  /** Sequence number of the bundle; null if it has none. */
   sequence: number | null;
   /** Refresh interval that the publisher suggests. */
   refreshMs: number | null;

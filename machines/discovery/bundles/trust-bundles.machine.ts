@@ -5,13 +5,13 @@ import { trustBundlesTimeline } from '../timeline.ts';
 import { type TrustBundleInput, trustBundleMachine } from './trust-bundle.machine.ts';
 
 interface KnownEndpoint extends TrustBundleInput {
-  /** System ID of its actor. */
+  /** System ID of the actor. */
   name: string;
 }
 
 interface TrustBundlesContext {
   endpoints: KnownEndpoint[];
-  /** For the name of the next actor. */
+  /** Number of started actors, part of the next one's name. */
   started: number;
 }
 

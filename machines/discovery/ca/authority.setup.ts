@@ -27,7 +27,7 @@ export interface AuthorityInput {
   settleMs: number;
 }
 
-/** Recorded before it applies, and read after a restart. */
+/** State that is recorded before it applies, and read after a restart. */
 export interface Journal {
   stage: RotationStage;
   signer: AuthorityId;
@@ -91,7 +91,7 @@ export const authoritySetup = setup({
     },
   },
   actors: {
-    /** Has the certificates of workloads, and the roots that each has acknowledged. */
+    /** Records workloads' certificates, and the roots that each has acknowledged. */
     workloadLedger: callbackEffect<BundleAwait | LeafCertificatesAwait, undefined>('workloadLedger'),
     /** Watches the directory of a plugged-in authority, if there is one. */
     watchAuthority: callbackEffect<{ type: never }, undefined>('watchAuthority'),
@@ -189,7 +189,7 @@ export function namedIn({ signer, other, tainted }: Omit<Journal, 'stage'>): Omi
   return { signer, other, tainted };
 }
 
-/** The signer's root first. */
+/** Returns the roots, the signer's first. */
 export function rootsOf({ signer, other }: Pick<AuthorityContext, 'signer' | 'other'>): AuthorityId[] {
   return other === null ? [signer] : [signer, other];
 }

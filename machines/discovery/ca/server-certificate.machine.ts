@@ -7,7 +7,7 @@ import type { CertificateChanged, CertificateRejected, CertificateWatch } from '
 export interface ServerCertificateInput {
   /** Interval of reads without an event: one may be missed, and an expiry causes none. */
   checkMs: number;
-  /** From the first event of a batch to the read: certificate and key are two files. */
+  /** Delay from the first event of a batch to the read: certificate and key are two files. */
   settleMs: number;
 }
 
@@ -20,8 +20,8 @@ export type CertificateReading =
   | { outcome: 'refused'; reason: string };
 
 /**
- * Certificate of the secure port, from files or signed by the authority, replaced without a restart. Existing connections are kept; an
- * invalid certificate changes nothing.
+ * Certificate of the secure port, from files or signed by the authority, replaced without a restart. Existing connections stay; an invalid
+ * certificate changes nothing.
  */
 export const serverCertificateMachine = setup({
   types: {
@@ -33,7 +33,7 @@ export const serverCertificateMachine = setup({
   actors: {
     /** Watches the files, if there are any. */
     watchCertificate: callbackEffect<{ type: never }, undefined>('watchCertificate'),
-    /** Reads the files, or requests a certificate when one is due. A valid certificate is used at once. */
+    /** Reads the files, or requests a certificate when one is due. A valid certificate is used immediately. */
     readCertificate: promiseEffect<CertificateReading, undefined>('readCertificate'),
   },
   delays: {

@@ -18,7 +18,7 @@ export interface SharedAuthorityInput {
   checkMs: number;
 }
 
-/** `there`: the Secret exists, created by any replica. */
+/** `there`: the Secret exists, whichever replica created it. */
 export type Creation = { outcome: 'there' } | { outcome: 'failed'; reason: string };
 
 interface SharedAuthorityContext extends SharedAuthorityInput {
@@ -28,7 +28,7 @@ interface SharedAuthorityContext extends SharedAuthorityInput {
   failures: number;
 }
 
-/** Until a created Secret must have arrived over the watch. */
+/** Maximum time for a created Secret to arrive over the watch. */
 const responseMs = 10_000;
 
 type Created = { event: { output: Creation } };
@@ -260,7 +260,7 @@ function failedAgain(type: FailureReport = 'reportPending') {
   return { actions: ['countFailure' as const, { type, params }] };
 }
 
-/** An internal error of the effect: handled as a rejection by the API server. */
+/** Handles an internal error of the effect like a rejection by the API server. */
 function onInternalError(type: FailureReport = 'reportPending') {
   const params = ({ event }: { event: { error: unknown } }) => ({ reason: reasonOf(event.error) });
   return { actions: ['countFailure' as const, { type, params }] };

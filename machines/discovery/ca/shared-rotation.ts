@@ -14,7 +14,7 @@ export interface SharedJournal extends Journal {
   since: number;
   /** Maximum lifetime of a workload certificate, from which the end of all signed certificates follows. */
   maxLeafMs: number;
-  /** Previous signers, the most recent first: a replica that was down during a whole rotation recognizes the authority by them. */
+  /** Previous signers, the most recent first: a replica that was down during a complete rotation recognizes the authority by them. */
   previousSigners: AuthorityId[];
 }
 
@@ -26,7 +26,7 @@ export interface RotationFacts {
   /** Unix time in milliseconds. */
   now: number;
   order: SharedOrder | null;
-  /** The root is old enough for the next rotation. */
+  /** Whether the root is old enough for the next rotation. */
   isRootDue: boolean;
   /** Expiry of the first certificate in the signer's chain. */
   endsAt: number;
@@ -37,7 +37,7 @@ export interface RotationFacts {
 
 export interface RotationStep {
   journal: SharedJournal;
-  /** The other root must be generated. */
+  /** Whether the other root must be generated. */
   createsRoot: boolean;
 }
 

@@ -4,9 +4,9 @@ import { promiseEffect, reasonOf } from '../../effect.ts';
 import { noLane } from '../timeline.ts';
 
 export interface SigningRequestInput {
-  /** This program approves the request; otherwise another one does. */
+  /** Whether this program approves the request; otherwise another one does. */
   approves: boolean;
-  /** From the creation of the object to the certificate. */
+  /** Maximum time from the creation of the object to the certificate. */
   limitMs: number;
 }
 

@@ -26,7 +26,7 @@ import { configControllerTimeline } from '../timeline.ts';
 import { configSourceMachine } from './config-source.machine.ts';
 
 export interface ConfigControllerInput {
-  /** Pause after which the events of a source are handled. */
+  /** Quiet time after which a source's events are handled. */
   quietMs: number;
   /** From the first event of a batch to the read, at most (20 ms in pilot-discovery). */
   coalesceMs: number;
@@ -37,20 +37,20 @@ interface KnownSource {
   source: string;
   /** System ID of its actor. */
   name: string;
-  /** The whole source was read once. */
+  /** Whether the complete source was read once. */
   read: boolean;
   /** A removed source applies, after these, until all new ones have been read. */
   isConfigured: boolean;
 }
 
 interface ConfigControllerContext extends ConfigControllerInput {
-  /** In order of precedence. Empty: there is no configuration. */
+  /** Sources in order of precedence; empty without configuration. */
   sources: KnownSource[];
-  /** For the name of the next actor. */
+  /** Number of started actors, part of the next one's name. */
   started: number;
   /** Version of the merged objects; empty before the first merge. */
   version: string;
-  /** A source was read, or the list changed, since the last merge. */
+  /** Whether a source was read, or the list changed, since the last merge. */
   outdated: boolean;
   /** Consecutive failed merges. */
   failures: number;

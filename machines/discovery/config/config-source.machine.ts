@@ -7,7 +7,7 @@ import { noLane } from '../timeline.ts';
 export interface ConfigSourceInput {
   /** Address, such as `fs:///etc/mesh`. */
   source: string;
-  /** Pause after which a batch is read. */
+  /** Quiet time after which a batch is read. */
   quietMs: number;
   /** From the first event of a batch to the read, at most (20 ms in pilot-discovery). */
   coalesceMs: number;
@@ -16,25 +16,25 @@ export interface ConfigSourceInput {
 interface ConfigSourceContext extends ConfigSourceInput {
   /** Changed places of the source, such as paths, since the start of the last read, without duplicates. */
   places: string[];
-  /** Read the whole source: there were too many events, or some may be missing. */
+  /** Whether to read the complete source: there were too many events, or some may be missing. */
   isFullRead: boolean;
-  /** A burst began before the next read, or during the current one. */
+  /** Whether a burst began before the next read, or during the current one. */
   isBurst: boolean;
-  /** The last read overlapped a burst and was not reported, although it had changes. */
+  /** Whether the last read overlapped a burst and was not reported, although it had changes. */
   isUnreported: boolean;
-  /** The burst has reached its limit: the next read is reported even if it shows a mixed state. */
+  /** Whether the burst has reached its limit: the next read is reported even if it shows a mixed state. */
   isOverdue: boolean;
   /** Consecutive failed reads. */
   failures: number;
 }
 
-/** With more places, the whole source is read. */
+/** Maximum number of places; if there are more, the complete source is read. */
 const maxPlaces = 256;
 
-/** Pause that ends a burst. `git checkout` of 3,000 files has shorter pauses. */
+/** Quiet time that ends a burst. `git checkout` of 3,000 files has shorter gaps. */
 const burstQuietMs = 200;
 
-/** From the start of a burst to the read, at most: the maximum delay of a push (`PILOT_DEBOUNCE_MAX`). */
+/** Maximum delay from the start of a burst to the read: that of a push (`PILOT_DEBOUNCE_MAX`). */
 export const burstLimitMs = 10_000;
 
 /** Result of a read, whose objects are in a snapshot of the effect. */
@@ -44,7 +44,7 @@ export type SourceSummary =
       /** Applied objects, including the last valid versions of rejected ones. */
       objects: number;
       problems: number;
-      /** An object or a problem changed. Always true for the first read. */
+      /** Whether an object or a problem changed. Always true for the first read. */
       changed: boolean;
     }
   | { outcome: 'missing'; reason: string }
@@ -68,7 +68,7 @@ export const configSourceMachine = setup({
     /** Reports changed places of the source. */
     watchSource: callbackEffect<{ type: never }, { source: string }>('watchSource'),
     /**
-     * Updates the snapshot of the source: the given places, or the whole source without places. The first read resolves when the source is
+     * Updates the snapshot of the source: the given places, or the complete source without places. The first read resolves when the source is
      * complete.
      */
     readSource: promiseEffect<SourceSummary, { source: string; places: string[] }>('readSource'),

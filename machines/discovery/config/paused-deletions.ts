@@ -7,7 +7,7 @@ export interface PausedKind {
   readonly kind: string;
   /** Objects that the last response deletes. */
   readonly objects: number;
-  /** The response arrived on the current stream; otherwise on an earlier one. */
+  /** Whether the response arrived on the current stream; otherwise on an earlier one. */
   readonly isConfirmed: boolean;
 }
 

@@ -16,13 +16,13 @@ import type {
 } from './xds-source-protocol.ts';
 
 export interface XdsSourceInput {
-  /** Such as `xds://config.example.com:15010`. */
+  /** Address such as `xds://config.example.com:15010`. */
   address: string;
   /** Requested kinds. The source counts as read when the server has sent each of them once. */
   kinds: string[];
   /** `auto`: delta if the server supports it. */
   protocol: XdsProtocol | 'auto';
-  /** Limit of the wait for an optional server at the start; null: without limit. */
+  /** Maximum wait for an optional server at the start; null: without limit. */
   optionalMs: number | null;
   /** Time after which paused deletions apply, if the server still sends the same state. */
   pauseMs: number;
@@ -30,14 +30,14 @@ export interface XdsSourceInput {
 
 interface XdsSourceContext extends Omit<XdsSourceInput, 'protocol'> {
   protocol: XdsProtocol;
-  /** Delta support is not confirmed, and state of the world is the fallback. */
+  /** Whether delta support is not confirmed, and state of the world is the fallback. */
   mayFallBack: boolean;
   /** Kinds that the server has sent. */
   received: string[];
   /** Number of objects restored from disk. */
   restored: number;
   paused: PausedKind[];
-  /** The server may have just started. */
+  /** Whether the server may have just started. */
   isYoung: boolean;
   /** Kinds received on this stream: the first response of a kind may come late, from caches that are not filled yet. */
   receivedOnStream: string[];
@@ -57,7 +57,7 @@ export interface RestoredState {
 
 /** Streams younger than this may come from a server that has just started. */
 export const youngStreamMs = 60_000;
-/** Without `optional`: limit of the wait for the server at the start if there is a state on disk. */
+/** Maximum wait for a server that is not `optional` at the start if there is a state on disk. */
 export const restoredStartMs = 10_000;
 /** A server that has not responded to a delta stream within this time does not support delta. */
 export const firstResponseMs = 5_000;

@@ -9,23 +9,23 @@ export interface CatalogReading {
   /** Services of the mesh. */
   services: number;
   instances: number;
-  /** The token may not see all objects: results were filtered by ACLs, or the default policy is `deny` and there is no token. */
+  /** Whether the token may not see all objects: results were filtered by ACLs, or the default policy is `deny` and there is no token. */
   restricted: boolean;
-  /** Nodes or services that lost all instances in this read. */
+  /** Number of nodes or services that lost all instances in this read. */
   emptied: number;
 }
 
 /**
- * Why the whole catalog is read. After `growth` (more nodes than connections), server and token are valid, and a large part may be removed
- * at once. After `accepted`, an operator confirmed that all services may be removed.
+ * Why the complete catalog is read. After `growth` (more nodes than connections), server and token are valid, and a large part may be removed at a
+ * time. After `accepted`, an operator confirmed that all services may be removed.
  */
 export type ReadCause = 'start' | 'reconnect' | 'lower index' | 'new credentials' | 'loss' | 'growth' | 'accepted';
 
-/** A smaller catalog may lose most of its services at once. */
+/** A smaller catalog may lose most of its services together. */
 const minServicesOfLargeLoss = 4;
 
 /**
- * Why the whole catalog must not be applied without a confirmation; `undefined` if it may.
+ * Why the complete catalog must not be applied without a confirmation; `undefined` if it may.
  *
  * @param applied the served catalog; null before the first read
  */
@@ -49,8 +49,7 @@ export function alarmOf(applied: CatalogReading | null, reading: CatalogReading,
 }
 
 /**
- * Whether the whole catalog must be read before a change applies: each blocking query returns a part, and an ACL hides the catalog part by
- * part.
+ * Whether the complete catalog must be read before a change applies: each blocking query returns a part, and an ACL hides the catalog part by part.
  */
 export function needsWholeRead(applied: CatalogReading, reading: CatalogReading): boolean {
   return (

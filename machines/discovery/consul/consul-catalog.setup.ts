@@ -27,7 +27,7 @@ import {
 } from './watch-strategy.ts';
 
 export interface ConsulCatalogInput {
-  /** Empty: datacenter of the agent. */
+  /** Name of the datacenter; empty: the agent's. */
   datacenter: string;
 }
 
@@ -55,13 +55,13 @@ export interface ConsulCatalogContext extends ConsulCatalogInput {
   maxConnections: number;
   /** Null before the first read. */
   applied: CatalogReading | null;
-  /** Why the whole catalog is read. */
+  /** Why the complete catalog is read. */
   cause: ReadCause;
   /** Consecutive failures since the watch was stable, at most {@link maxFailures}. */
   failures: number;
   /** Random, from 0 to 1: spreads the requests of control planes. */
   draw: number;
-  /** `catalog.failed` was reported, and `catalog.recovered` was not. */
+  /** Whether `catalog.failed` was reported, but `catalog.recovered` was not. */
   isReportedFailing: boolean;
   /** Consecutive consistent reads with the same held response. */
   repetitions: number;
@@ -93,7 +93,7 @@ export const consulCatalogSetup = setup({
     /** Reports changed token or certificate files. */
     watchCredentials: callbackEffect<{ type: never }, ConsulCatalogInput>('watchCredentials'),
     surveyCatalog: promiseEffect<SurveyOutcome, ConsulCatalogInput>('surveyCatalog'),
-    /** Reads the whole catalog from index 0 and stores it until it is applied. */
+    /** Reads the complete catalog from index 0 and stores it until it is applied. */
     readCatalog: promiseEffect<ReadOutcome, ReadOrder>('readCatalog'),
     /**
      * Runs blocking queries from the indexes of the last read. Reports each change with a catalog that is stored until it is applied. Ends
@@ -105,16 +105,16 @@ export const consulCatalogSetup = setup({
     /** A server without a leader does not respond. A catalog of 2,000 services takes half a second. */
     readLimit: 30_000,
     verifyInterval: verifyIntervalMs,
-    /** A longer watch resets the delays. */
+    /** A longer watch resets the backoff. */
     stableDelay: 10_000,
-    /** 0.5 s, 1 s, 2 s … 30 s, ±25 %. */
+    /** Doubles from 0.5 s to 30 s, ±25 %. */
     retryDelay: ({ context: { failures, draw } }) =>
       Math.min(firstRetryDelayMs * 2 ** Math.max(0, failures - 1), maxRetryDelayMs) * (0.75 + draw / 2),
   },
   guards: {
     hasFailed: (_, { outcome }: { outcome: string }) => outcome === 'failed',
     removesTooMuch: ({ context }, outcome: ReadOutcome) => alarmIn(context, outcome) !== undefined,
-    /** Not repeated often enough, or read with a token that may not see all objects. */
+    /** The response was not repeated often enough, or its token may not see all objects. */
     isUnconfirmed: ({ context }, outcome: ReadOutcome) =>
       alarmIn(context, outcome) !== undefined && (isRestricted(outcome) || context.repetitions + 1 < minRepetitions),
     needsFullRead: ({ context }, { reading }: CatalogChanged) =>
@@ -127,7 +127,7 @@ export const consulCatalogSetup = setup({
     recordSurvey: assign(({ context }, params: SurveyOutcome) =>
       params.outcome === 'read' ? { chosen: chooseStrategy(params.survey, context.maxConnections) } : {},
     ),
-    /** The next read begins from index 0. A 429 lowers the number of connections at once. */
+    /** The next read begins from index 0. A 429 lowers the number of connections immediately. */
     recordFailure: assign(
       ({ context }, { failure: { status }, draw }: Pick<ConsulRequestFailure, 'failure' | 'draw'>) => ({
         ...{ failures: Math.min(context.failures + 1, maxFailures), draw },

@@ -6,19 +6,19 @@ import type { CatalogAccept, CatalogReport, DatacentersListed } from './consul-p
 
 interface KnownDatacenter {
   datacenter: string;
-  /** System ID of its actor. */
+  /** System ID of the actor. */
   name: `consul-catalog-${number}`;
 }
 
 interface ConsulContext {
   datacenters: KnownDatacenter[];
-  /** For the name of the next actor. */
+  /** Number of started actors, part of the next one's name. */
   started: number;
   /** Why the list of datacenters no longer changes; empty while it does. */
   trouble: string;
 }
 
-/** Datacenters of Consul. Each has a catalog, so that one that does not respond affects no other. */
+/** Datacenters of Consul. Each has a separate catalog, so that an unresponsive one affects no other. */
 export const consulMachine = setup({
   types: {
     context: {} as ConsulContext,
@@ -26,7 +26,7 @@ export const consulMachine = setup({
     children: {} as { datacenters: 'listDatacenters' } & Record<`consul-catalog-${number}`, 'consulCatalog'>,
   },
   actors: {
-    /** At once and after each change. */
+    /** Lists datacenters immediately and after each change. */
     listDatacenters: callbackEffect<{ type: never }, undefined>('listDatacenters'),
     consulCatalog: consulCatalogMachine,
   },

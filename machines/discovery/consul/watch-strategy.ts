@@ -28,11 +28,11 @@ export interface ChosenStrategy {
 
 /** HTTP/1.1 needs one per query. An agent allows 200 connections per address, and other programs of the host need some. */
 export const maxConsulConnections = 150;
-/** The coarse strategy needs as many, also after a 429. */
+/** Connections needed by the coarse strategy, also after a 429. */
 export const minConsulConnections = 8;
 /** Streams of one HTTP/2 connection of an agent. */
 const streamsPerConnection = 250;
-/** HTTP/2: each carries {@link streamsPerConnection} queries. */
+/** Maximum HTTP/2 connections, each with {@link streamsPerConnection} queries. */
 const maxHttp2Connections = 8;
 /** Queries of the `nodes` strategy in addition to one per node: the list of nodes, and checks. */
 const nodeLists = 2;
@@ -40,7 +40,7 @@ const nodeLists = 2;
 const serviceLists = 1;
 const coarseQueries = 3;
 
-/** @param maxConnections of HTTP/1.1: {@link maxConsulConnections}, or less after a 429 */
+/** @param maxConnections maximum HTTP/1.1 connections: {@link maxConsulConnections}, or less after a 429 */
 export function chooseStrategy(survey: CatalogSurvey, maxConnections: number): ChosenStrategy {
   const { nodes, services, transport } = survey;
   const byNode = { strategy: 'nodes', queries: nodes + nodeLists } as const;
@@ -68,7 +68,7 @@ export function isOutgrown(
   return connectionsOf(transport, queries) > limitOf(transport, maxConnections);
 }
 
-/** After a 429: half of the used connections. */
+/** The number of connections after a 429: half of the used ones. */
 export function fewerConnections(occupied: number, maxConnections: number): number {
   return Math.max(minConsulConnections, Math.floor(Math.min(occupied || maxConnections, maxConnections) / 2));
 }

@@ -4,13 +4,13 @@ import type { DistributionChanged } from '../protocol.ts';
 import { noLane } from '../timeline.ts';
 
 export interface DistributionSummary {
-  /** Objects that some proxies which they concern do not have, or that Envoy rejects partly. */
+  /** Number of objects that some proxies lack although the objects concern them, or that Envoy rejects partly. */
   unfinished: number;
   tookMs: number;
 }
 
 interface DistributionContext {
-  /** A change happened during the computation. */
+  /** Whether a change occurred during the computation. */
   again: boolean;
   /** Consecutive computations without a new change. */
   unchangedComputations: number;
@@ -21,9 +21,9 @@ interface DistributionContext {
 const minDebounceMs = 100;
 const minRecheckMs = 500;
 const maxRecheckMs = 5_000;
-/** Maximum delay until a rejection is seen, however long a computation takes. */
+/** Maximum delay until a rejection is handled, however long a computation takes. */
 const maxDebounceMs = 1_000;
-/** Ratio of a pause to the computation before it: distribution uses at most 5 % of a processor. */
+/** Ratio of an interval to the computation before it: distribution uses at most 5 % of a processor. */
 const recheckFactor = 20;
 const debounceFactor = 5;
 

@@ -8,31 +8,31 @@ export type ElectedWriterInput = { lease: LeaseName };
 
 export type WriteRun = {
   lease: LeaseName;
-  /** Includes writes that failed before. */
+  /** Whether to include writes that failed before. */
   retry: boolean;
-  /** Includes all known objects, because another replica may have written since. */
+  /** Whether to include all known objects, because another replica may have written since. */
   includesAll: boolean;
 };
 
 export type WriteOutcome = { written: number; failed: number; reason: string };
 
 interface ElectedWriterContext extends ElectedWriterInput {
-  /** All known objects must be compared once. */
+  /** Whether all known objects must be compared once. */
   isNew: boolean;
   /** Consecutive runs with a failure. */
   failures: number;
-  /** A write became due during a run. */
+  /** Whether a write became due during a run. */
   isDue: boolean;
-  /** The retry of failed writes is due. */
+  /** Whether the retry of failed writes is due. */
   isRested: boolean;
 }
 
-/** Related writes, such as those for objects of one change, are done together. */
+/** Related writes, such as those for objects of one change, are combined. */
 const coalescingMs = 20;
 
 /**
- * The writes of one replica during one term: first all known objects, because the writes of the previous leader are unknown, then due ones.
- * Failed writes are retried after a delay and delay no others. Stopped at the end of the term.
+ * The writes of one replica during one term: first all known objects, because the previous leader's writes are unknown, then due ones. Failed writes
+ * are retried after a delay, without delaying others. Stopped at the end of the term.
  */
 export const electedWriterMachine = setup({
   types: {

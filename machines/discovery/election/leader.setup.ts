@@ -17,9 +17,9 @@ export type LeaseTimes = {
   leaseMs: number;
   /** How long the holder writes after it sent the last renewal: shorter than `leaseMs` by the tolerated difference of clocks. */
   termMs: number;
-  /** Between two renewals; candidates read slightly less often. */
+  /** Interval between two renewals; candidates read slightly less often. */
   retryMs: number;
-  /** Limit of a request to the API server. */
+  /** Timeout of a request to the API server. */
   requestLimitMs: number;
 };
 
@@ -57,11 +57,11 @@ export type LeaseOrder = {
 };
 
 export type LeaseWriteResult =
-  /** `sent`: time before the request was sent. `tookMs`: duration until now, by the clock with the larger value. */
+  /** `sent`: time before the request was sent. `tookMs`: duration until now, on the clock with the larger value. */
   | { outcome: 'taken'; version: ResourceVersion; sent: ReadMoment; tookMs: number; draw: number }
   /** The Lease was changed since it was read. */
   | { outcome: 'conflict'; draw: number }
-  /** Not sent: the Lease has not expired by the clock with the smaller value. */
+  /** Not sent: on the clock with the smaller value, the Lease has not expired. */
   | { outcome: 'early'; leftMs: number; draw: number }
   | { outcome: 'failed'; reason: string; retryAfterMs: number; draw: number };
 
@@ -73,7 +73,7 @@ interface LeaderContext extends LeaderInput {
   holder: string;
   /** Time until the Lease may be claimed, from the last change that was read. */
   holdsMs: number;
-  /** The time until a claim has passed. */
+  /** Whether the time until a claim has passed. */
   isExpired: boolean;
   /** Duration of the last successful renewal request. */
   tookMs: number;
@@ -89,9 +89,9 @@ interface Failure {
   draw?: number;
 }
 
-/** The limit of the effect comes first. */
+/** The timeout of the effect comes first. */
 const graceMs = 500;
-/** Limit for giving back the Lease: less than the limit of a shutdown. */
+/** Maximum time for giving back the Lease: less than that of a shutdown. */
 const resignMs = 3_000;
 
 export const leaderSetup = setup({
@@ -200,7 +200,7 @@ export const leaderSetup = setup({
   },
 });
 
-/** As client-go: a factor of 1 to 2.2, so that candidates do not send at once. */
+/** Like client-go, a factor of 1 to 2.2, so that candidates do not send simultaneously. */
 function spread(ms: number, draw: number): number {
   return ms * (1 + 1.2 * draw);
 }

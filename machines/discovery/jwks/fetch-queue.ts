@@ -8,9 +8,9 @@ export const maxFetches = 8;
 export const maxFetchesOfNamespace = 2;
 
 export interface WaitingFetch {
-  /** System ID of the actor that waits. */
+  /** System ID of the waiting actor. */
   readonly name: string;
-  /** Namespaces of the objects that name the issuer: the first free slot of any of them is used. */
+  /** Namespaces of the objects that name the issuer: their first free slot is used. */
   readonly namespaces: readonly string[];
 }
 
@@ -21,7 +21,7 @@ export interface RunningFetch {
 }
 
 export interface FetchQueue {
-  /** In order of arrival. */
+  /** Waiting fetches in order of arrival. */
   readonly waiting: readonly WaitingFetch[];
   readonly running: readonly RunningFetch[];
   /** Namespaces by their last turn, the most recent last. A namespace without a turn comes first. */

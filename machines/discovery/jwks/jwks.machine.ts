@@ -26,7 +26,7 @@ import { keySetMachine } from './key-set.machine.ts';
 import { selectStarts, startPauseMs } from './key-set-starts.ts';
 
 export interface JwksInput {
-  /** From a success to the next fetch (PILOT_JWT_PUB_KEY_REFRESH_INTERVAL). */
+  /** Delay from a success to the next fetch (PILOT_JWT_PUB_KEY_REFRESH_INTERVAL). */
   refreshMs: number;
   /** How long objects wait for the first response of their issuers. */
   firstKeysTimeoutMs: number;
@@ -35,7 +35,7 @@ export interface JwksInput {
 /** A key set that RequestAuthentications use. */
 export interface KeySource {
   source: string;
-  /** Limit of a request. */
+  /** Timeout of a request. */
   timeoutMs: number;
   /** Objects that use the key set. */
   users: ConfigKeyText[];
@@ -44,10 +44,10 @@ export interface KeySource {
 type KeySetName = `key-set-${number}`;
 
 interface KnownSource extends KeySource {
-  /** System ID of its actor. */
+  /** System ID of the actor. */
   name: KeySetName;
   /**
-   * State of the first fetch. `awaited`: objects that use the key set are held. `late`: they are not held any more, although the issuer has
+   * State of the first fetch. `awaited`: objects that use the key set are delayed. `late`: they are no longer delayed, although the issuer has
    * neither responded nor failed.
    */
   firstFetch: 'awaited' | 'late' | 'settled';
@@ -62,7 +62,7 @@ interface JwksContext extends JwksInput {
   due: ConfigKeyText[];
   /** Waiting and running fetches. */
   queue: FetchQueue;
-  /** For the name of the next actor. */
+  /** Number of started actors, part of the next one's name. */
   started: number;
 }
 
@@ -131,7 +131,7 @@ export const jwksMachine = setup({
         enqueue.spawnChild('keySet', { id: name, input: { source, timeoutMs, refreshMs, firstKeysTimeoutMs } });
       enqueue.assign({
         sources: context.sources.map((one) => (starting.has(one) ? { ...one, isStarted: true } : one)),
-        // Queued together with the start: an event per fetch would be a separate step.
+        // Queued together with the start, because an event per fetch would be a separate step.
         queue: enqueueFetches(context.queue, [...starting].map(fetchOf)),
       });
     }),
@@ -159,7 +159,7 @@ export const jwksMachine = setup({
         due: event.type === 'key-set.fetched' ? union(context.due, of.users) : context.due,
       };
     }),
-    /** Later objects do not wait for the issuer either. */
+    /** Later objects do not wait for the issuer, either. */
     recordLate: assign(({ context, event }) => {
       if (event.type !== 'key-set.late') return {};
       const isLate = (one: KnownSource): boolean => one.source === event.source && isAwaited(one);

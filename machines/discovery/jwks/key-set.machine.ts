@@ -14,9 +14,9 @@ import { noLane } from '../timeline.ts';
 export interface KeySetInput {
   /** Address without secrets. */
   source: string;
-  /** Limit of a request. */
+  /** Timeout of a request. */
   timeoutMs: number;
-  /** From a success to the next fetch (PILOT_JWT_PUB_KEY_REFRESH_INTERVAL). */
+  /** Delay from a success to the next fetch (PILOT_JWT_PUB_KEY_REFRESH_INTERVAL). */
   refreshMs: number;
   /** How long objects wait for the first response. */
   firstKeysTimeoutMs: number;
@@ -25,7 +25,7 @@ export interface KeySetInput {
 interface KeySetContext extends KeySetInput {
   /** Version of the current key set; empty without one. */
   version: string;
-  /** The issuer has responded, or all attempts of the first fetch failed. */
+  /** Whether the issuer has responded, or all attempts of the first fetch failed. */
   hasSettled: boolean;
   /** Consecutive failed attempts since the last long delay. */
   attempts: number;

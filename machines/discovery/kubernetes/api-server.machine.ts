@@ -5,7 +5,7 @@ import { informerMachine } from './informer.machine.ts';
 import type { DefinitionChanged, InformerReport, ResourceName } from './kubernetes-protocol.ts';
 
 export interface ApiServerInput {
-  /** Address, as in the log. */
+  /** Address, as logged. */
   server: string;
   /** Each kind has an informer, in this order. */
   resources: ResourceName[];
@@ -20,9 +20,9 @@ interface ApiServerContext extends ApiServerInput {
   waiting: ResourceName[];
   /** Kinds that were never synced. */
   unsynced: ResourceName[];
-  /** The server is assumed to support streaming lists. */
+  /** Whether the server is assumed to support streaming lists. */
   streams: boolean;
-  /** The outage was so long that the server may have been restored from a backup and have reached earlier versions again. */
+  /** Whether the outage was so long that the server may have been restored from a backup and have reached earlier versions again. */
   wasLongAway: boolean;
   /** Consecutive failed probes. */
   failures: number;
@@ -39,8 +39,8 @@ const ofServer = <Type extends string>(type: Type) =>
   ({ type, params: ({ context: { server } }: { context: ApiServerContext }) => ({ server }) }) as const;
 
 /**
- * Availability of one API server, for all its kinds. Each kind alone could detect neither an outage (a dead connection stays open for
- * minutes) nor its end (each has a separate retry delay).
+ * Availability of one API server, for all its kinds. A single kind could detect neither an outage (a dead connection stays open for minutes) nor its
+ * end (each has a separate retry delay).
  */
 export const apiServerMachine = setup({
   types: {
@@ -57,10 +57,10 @@ export const apiServerMachine = setup({
     watchDefinitions: callbackEffect<{ type: never }, { resources: ResourceName[] }>('watchDefinitions'),
   },
   delays: {
-    /** Between two kinds that resume. */
+    /** Interval between two kinds that resume. */
     resumeInterval: 10,
     pingInterval: 2_000,
-    /** Long enough for a pause of this process, such as garbage collection. */
+    /** Longer than a pause of this process, such as garbage collection. */
     pingLimit: 1_500,
     /** 0.25 s, 0.5 s, then 1 s, ±25 %: all replicas reconnect within seconds. */
     probePause: ({ context: { failures, draw } }) =>

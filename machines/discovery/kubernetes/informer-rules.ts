@@ -13,12 +13,12 @@ export interface InformerRecord {
   version: ResourceVersion;
   /** Number of objects in the store. */
   objects: number;
-  /** The store has a complete list that was processed, and a watch can continue from its version. */
+  /** Whether the store has a complete list that was processed, and a watch can continue from its version. */
   isWhole: boolean;
   basis: Basis;
   /** Content of the store that its readers have processed or are processing. */
   handed: 'nothing' | 'objects' | 'absence';
-  /** The server is assumed to support streaming lists. */
+  /** Whether the server is assumed to support streaming lists. */
   streams: boolean;
   /** Consecutive streaming lists that the server throttled. */
   throttledStreams: number;
@@ -39,12 +39,12 @@ const maxRetryAfterMs = 60_000;
 const maxFailures = 8;
 const minAbsentMs = 500;
 const maxAbsentMs = 30_000;
-/** Failures that remain after a new connection or a success: the next request comes soon, but not at once. */
+/** Failures that remain after a new connection or a success: the next request follows soon, but not immediately. */
 export const failuresKept = 2;
-/** Limit of a list or page, which grows with each failure so that a slow server can respond eventually. */
+/** Timeout of a list or page, which grows with each failure so that a slow server can respond eventually. */
 const minLimitMs = 4_000;
 const maxLimitMs = 30_000;
-/** A server may report a kind as unknown while it starts: number of such responses that remove the objects of the kind. */
+/** A server may report a kind as unknown while it starts, so only this number of such responses removes the kind's objects. */
 const absencesBelieved = 3;
 /** One more such response removes the objects. */
 export const absencesBeforeBelief = absencesBelieved - 1;
@@ -79,7 +79,7 @@ export function nextBasis(basis: Basis): Basis | undefined {
 export const mayStream = ({ streams, throttledStreams }: InformerRecord): boolean =>
   streams && throttledStreams < throttledStreamsTried;
 
-/** The absence is certain; at once if there were no objects. */
+/** Whether the absence is certain; immediately if there were no objects. */
 export const isAbsenceBelieved = ({ handed, absences }: InformerRecord): boolean =>
   handed !== 'objects' || absences + 1 >= absencesBelieved;
 
@@ -88,26 +88,26 @@ export function isEarlier(one: ResourceVersion, other: ResourceVersion): boolean
   return one.length === other.length ? one < other : one.length < other.length;
 }
 
-/** No response, or an incomplete one: the server may be down. */
+/** Whether there was no response, or an incomplete one: the server may be down. */
 export const isUnresponsive = ({ kind }: RequestFailure): boolean =>
   kind === 'unreachable' || kind === 'closed' || kind === 'timeout';
 
-/** The version of the watch or list has expired (410). */
+/** Whether the version of the watch or list has expired (410). */
 export const isVersionExpired = ({ code }: RequestFailure): boolean => code === 410;
 
-/** The server has not reached the version: it lags behind or was restored. */
+/** Whether the server has not reached the version: it lags behind or was restored. */
 export const isTooLarge = ({ causes }: RequestFailure): boolean => causes?.includes('ResourceVersionTooLarge') === true;
 
 export const isThrottled = ({ code }: RequestFailure): boolean => code === 429;
 
-/** The server does not know the options of streaming lists. */
+/** Whether the server does not know the options of streaming lists. */
 export const isInvalid = ({ code }: RequestFailure): boolean => code === 422 || code === 400;
 
 export const isAbsent = ({ code }: RequestFailure): boolean => code === 404;
 
-/** GOAWAY: servers use it to distribute connections. */
+/** Whether the server sent GOAWAY, with which servers distribute connections. */
 export const isGoAway = ({ kind }: RequestFailure): boolean => kind === 'going away';
 
-/** The failure is about credentials or the connection. The request can be repeated from the same version. */
+/** Whether the failure is about credentials or the connection. The request can be repeated from the same version. */
 export const isConnectionFailure = ({ kind, code }: RequestFailure): boolean =>
   kind === 'credentials' || kind === 'going away' || kind === 'aborted' || code === 401 || code === 403;

@@ -53,8 +53,8 @@ export const informerSetup = setup({
   },
   delays: {
     /**
-     * Limit for the next part or the end of a streaming list, which some servers never send. A server that lags behind takes three seconds
-     * to report it.
+     * Timeout for the next part or the end of a streaming list, which some servers never send. A server that lags behind takes three seconds to
+     * report it.
      */
     initialListLimit: 3_500,
     responseLimit: ({ context }) => rules.limitMs(context),

@@ -33,7 +33,7 @@ export interface Served {
 }
 
 export interface PushQueue {
-  /** All connected proxies, in the order of their connection. */
+  /** All connected proxies, in connection order. */
   proxies: number[];
   waiting: Group[];
   serving: Served[];
@@ -71,7 +71,7 @@ export function withoutProxy(queue: PushQueue, connection: number): PushQueue {
   });
 }
 
-/** Adds a change for all proxies: at the end of the queue, unless a proxy is in it already. */
+/** Adds a change for all proxies: at the end of the queue, unless a proxy is already in it. */
 export function withPush(queue: PushQueue, change: Change): PushQueue {
   const { waiting, serving } = queue;
   const number = queue.first + queue.changes.length;

@@ -23,7 +23,7 @@ import {
 } from './push-queue-record.ts';
 
 export interface PushQueueInput {
-  /** Maximum number of proxies that are served at a time (PILOT_PUSH_THROTTLE). */
+  /** Maximum number of proxies served concurrently (PILOT_PUSH_THROTTLE). */
   throttle: number;
 }
 

@@ -14,11 +14,11 @@ import { incrementFailures, retryDelayMs } from '../retry-delay.ts';
 import { pushTimeline } from '../timeline.ts';
 
 export interface PushInput {
-  /** Pause after which a push starts (PILOT_DEBOUNCE_AFTER). */
+  /** Quiet time after which a push starts (PILOT_DEBOUNCE_AFTER). */
   debounceAfterMs: number;
   /** Maximum delay of a request (PILOT_DEBOUNCE_MAX). */
   debounceMaxMs: number;
-  /** False: requests for endpoints only are not delayed (PILOT_ENABLE_EDS_DEBOUNCE). */
+  /** Whether requests for endpoints only are delayed (PILOT_ENABLE_EDS_DEBOUNCE). */
   debounceEndpoints: boolean;
 }
 

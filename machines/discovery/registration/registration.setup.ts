@@ -12,20 +12,20 @@ import type {
 
 export interface RegistrationInput {
   entry: EntryKey;
-  /** From the close of the last connection to the deletion of the entry. */
+  /** Delay from the close of the last connection to the deletion of the entry. */
   graceMs: number;
 }
 
 interface RegistrationContext extends RegistrationInput {
-  /** The workload has a connection to this replica. */
+  /** Whether the workload has a connection to this replica. */
   isConnected: boolean;
-  /** Another namespace has its slot: the entry is deleted without a grace period. */
+  /** Whether another namespace has its slot: the entry is deleted without a grace period. */
   isDisplaced: boolean;
-  /** The entry is written and names this replica. */
+  /** Whether the entry is written and names this replica. */
   isRegistered: boolean;
-  /** The entry was written at least once. */
+  /** Whether the entry was written at least once. */
   wasRegistered: boolean;
-  /** Another process changed the entry since the write started. */
+  /** Whether another process changed the entry since the write started. */
   isOverridden: boolean;
   /** Next write after a disconnect. */
   farewell: 'note' | 'delete';

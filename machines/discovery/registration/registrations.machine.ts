@@ -5,13 +5,13 @@ import { registrationMachine } from './registration.machine.ts';
 import type { EntryKey, RegistrationReport, WorkloadReport } from './registration-protocol.ts';
 
 export interface RegistrationsInput {
-  /** From the close of the last connection to the deletion of the entry (PILOT_WORKLOAD_ENTRY_GRACE_PERIOD). */
+  /** Delay from the close of the last connection to the deletion of the entry (PILOT_WORKLOAD_ENTRY_GRACE_PERIOD). */
   graceMs: number;
 }
 
 interface RegistrationsContext extends RegistrationsInput {
   workloads: { entry: EntryKey; name: `registration-${number}` }[];
-  /** For the name of the next actor. */
+  /** Number of started actors, part of the next one's name. */
   started: number;
 }
 
@@ -54,7 +54,7 @@ export const registrationsMachine = setup({
     releaseWorkload: (_, _params: { entry: EntryKey }) => {},
     /** Effect: closes the connections of the workload with the reason. */
     closeConnections: (_, _params: { entry: EntryKey; reason: string }) => {},
-    /** Effect: if this replica is elected for it, finds entries of failed replicas. */
+    /** Effect: finds entries of failed replicas, if this replica is elected. */
     findOrphans: (_, _params: undefined) => {},
   },
 }).createMachine({

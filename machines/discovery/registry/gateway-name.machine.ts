@@ -21,7 +21,7 @@ export type NameResolution =
   | { outcome: 'resolved'; addresses: string[]; timeToLiveMs: number }
   | { outcome: 'failed'; reason: string };
 
-/** Two attempts of two seconds per server; bounds configurations with many servers. */
+/** Two attempts of two seconds per server; limits configurations with many servers. */
 const resolveLimitMs = 15_000;
 /**
  * Bounds of the time to live: at least 30 s, so that it does not cause a full push every second (MinGatewayTTL), and at most one hour

@@ -6,13 +6,13 @@ import { gatewayNameMachine } from './gateway-name.machine.ts';
 
 interface ResolvedName {
   hostname: string;
-  /** System ID of its actor. */
+  /** System ID of the actor. */
   name: string;
 }
 
 interface GatewayNamesContext {
   names: ResolvedName[];
-  /** For the name of the next actor. */
+  /** Number of started actors, part of the next one's name. */
   started: number;
   /** Why the list of names no longer changes; empty while it does. */
   trouble: string;
@@ -29,7 +29,7 @@ export const gatewayNamesMachine = setup({
     children: {} as { names: 'listNames' } & Record<`gateway-name-${number}`, 'gatewayName'>,
   },
   actors: {
-    /** Lists the names, at once if there are any, and after each change. */
+    /** Lists the names immediately, if there are any, and after each change. */
     listNames: callbackEffect<{ type: never }, undefined>('listNames'),
     gatewayName: gatewayNameMachine,
   },

@@ -31,25 +31,25 @@ export interface ServiceRegistryInput {
 }
 
 interface KnownRegistry extends ListedRegistry {
-  /** System ID of its actor. */
+  /** System ID of the actor. */
   name: string;
-  /** The registry has sent its complete list once. */
+  /** Whether the registry has sent its complete list once. */
   synced: boolean;
 }
 
 interface ServiceRegistryContext extends ServiceRegistryInput {
   /** Null before the first list. */
   registries: KnownRegistry[] | null;
-  /** For the name of the next actor. */
+  /** Number of started actors, part of the next one's name. */
   started: number;
   pending: ConfigChange[];
-  /** A registry changed since the last computation. */
+  /** Whether a registry changed since the last computation. */
   registriesMoved: boolean;
   /** Changes in the running computation. */
   underWay: ConfigChange[];
   /** Keys of other objects that changed together with `pending`; they are pushed with the services. */
   alongside: string[];
-  /** As `alongside`, for the running computation. */
+  /** Like `alongside`, for the running computation. */
   alongsideUnderWay: string[];
   /** Consecutive failed computations. */
   failures: number;
@@ -65,7 +65,7 @@ export interface ServicesReading {
   changedEndpoints: string[];
   /** `Proxy/cluster/address`: proxies whose workload has changed labels or locality. */
   changedProxies?: string[];
-  /** A registry was removed, or network gateways changed: all resources are generated again for all proxies. */
+  /** Whether all resources are generated again for all proxies: a registry was removed, or network gateways changed. */
   forced?: boolean;
   /** Reasons of the push; absent if they follow from the changes. */
   reasons?: Partial<Record<PushReason, number>>;
@@ -100,7 +100,7 @@ export const serviceRegistrySetup = setup({
     } & Record<`registry-${number}`, 'registry'>,
   },
   actors: {
-    /** Lists the registries, at once and after each change; reports changes of the watched cluster and of resolved gateway names. */
+    /** Lists the registries immediately and after each change; reports changes of the watched cluster and of resolved gateway names. */
     listRegistries: callbackEffect<{ type: never }, undefined>('listRegistries'),
     registry: registryMachine,
     gatewayNames: gatewayNamesMachine,

@@ -10,14 +10,14 @@ export interface KnownRemote {
   revision: string;
   /** N of its `api-server-N`. */
   number: number;
-  /** All its objects were processed. */
+  /** Whether all its objects were processed. */
   synced: boolean;
 }
 
 interface RemoteClustersContext {
-  /** Of the same ID, the older one first. */
+  /** Clusters; of the same ID, the older one first. */
   clusters: KnownRemote[];
-  /** For the name of the next actor. */
+  /** Number of started actors, part of the next one's name. */
   started: number;
   /** Why the list of clusters no longer changes; empty while it does. */
   trouble: string;

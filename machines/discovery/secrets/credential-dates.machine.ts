@@ -12,11 +12,11 @@ export interface CredentialDates {
 }
 
 interface CredentialDatesContext {
-  /** Until the next comparison. */
+  /** Time until the next comparison. */
   restMs: number;
 }
 
-/** Minimum frequency of comparisons: the clock may be set, and Secrets may be added. */
+/** Maximum interval of comparisons: the clock may be set, and Secrets may be added. */
 const maxRestMs = 60_000;
 /** A Secret is due until the requested context is built. */
 const minRestMs = 1_000;

@@ -12,7 +12,7 @@ interface ReviewedAccount {
 
 interface SecretAccessContext {
   accounts: ReviewedAccount[];
-  /** For the name of the next actor. */
+  /** Number of started actors, part of the next one's name. */
   started: number;
 }
 

@@ -9,7 +9,7 @@ export interface AdsConnectionInput {
   onlyType: string | null;
   /** How long a change waits for the acknowledgement of the previous response. */
   ackTimeoutMs: number;
-  /** How long a response may wait for earlier ones to be written. Then the stream of a client that does not read is closed. */
+  /** How long a response may wait for earlier ones to be written. After that, the stream of a client that does not read is closed. */
   congestionMs: number;
   /** How long listeners and routes wait for clusters that are new to the client. */
   makeBeforeBreakMs: number;
@@ -28,7 +28,7 @@ export interface AdsConnectionContext extends AdsConnectionInput {
   drainMs: number;
 }
 
-/** Status of a stream that the server ends. `cut`: at once, without pending data; the client does not receive the status. */
+/** Status of a stream that the server ends. `cut`: immediately, without pending data; the client does not receive the status. */
 export type End = { code: EndCode; reason: string; cut?: true };
 
 export const unauthenticatedEnd: End = {

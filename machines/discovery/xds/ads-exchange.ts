@@ -60,12 +60,12 @@ export const newExchange: Exchange = { watches: {}, standing: 'caught up', oneTi
 
 /** Differences between servers, and limits of a stream. */
 export type ExchangeRules = Rules & {
-  /** Send endpoints again after their clusters: required by Envoy, forbidden for a plain cache. */
+  /** Whether to send endpoints again after their clusters: required by Envoy, forbidden for a plain cache. */
   resendsEndpoints: boolean;
   /** Maximum number of subscribed names of all types, and of characters in them. */
   maxNames: number;
   maxNameChars: number;
-  /** Apply the limits for proxyless gRPC programs. */
+  /** Whether to apply the limits for proxyless gRPC programs. */
   isGrpcProgram?: boolean;
 };
 

@@ -61,7 +61,7 @@ export function isOutstanding({ nonceSent, nonceAcked, nonceRejected, nonceOverd
   return nonceSent !== nonceAcked && nonceSent !== nonceRejected && nonceSent !== nonceOverdue;
 }
 
-/** Whether changes are held until the last response is acknowledged or rejected. */
+/** Whether changes wait until the last response is acknowledged or rejected. */
 export function isBehind({ due }: Watch): boolean {
   return due.changed || due.ready !== undefined || due.warming !== undefined;
 }
@@ -118,8 +118,8 @@ function acknowledge(watch: Watch): Watch {
 type Subscription = Pick<Watch, 'wildcard' | 'names'>;
 
 /**
- * Meaning of a list of names. An empty list means all resources in the first request of a type that can be requested as a whole, and until
- * a name is sent. A list with one empty name means none.
+ * Meaning of a list of names. An empty list means all resources in the first request of a type that can be requested completely, and until a name is
+ * sent. A list with one empty name means none.
  */
 function subscriptionOf(request: SotwRequest, previous: Watch | undefined): Subscription {
   const { names, hasStar } = readNames(request.names);
@@ -141,13 +141,13 @@ function classifySotw(watch: Watch | undefined, request: SotwRequest): Classific
   return change(next, subscriptionOf(request, watch), isByName(request.typeUrl));
 }
 
-/** The client has a version that it first rejected: an agent forwarded part of the response after it had fetched the Wasm module. */
+/** The client has a version that it first rejected: an agent forwarded part of the response after fetching the Wasm module. */
 function acceptsLater({ versionSent, versionAcked }: Watch, { version = '' }: SotwRequest): boolean {
   return version !== '' && version === versionSent && version !== versionAcked;
 }
 
 function resubscribe(watch: Watch | undefined, requested: Subscription, returning?: true): Classification {
-  // S2, also as the very first request.
+  // S2, even as the very first request.
   if (!requested.wildcard && requested.names.length === 0) {
     return { watch: watch === undefined ? undefined : unsubscribed(watch), requestClass: 'unsubscription' };
   }
@@ -176,7 +176,7 @@ function change(watch: Watch, requested: Subscription, byName: boolean): Classif
   if (requested.wildcard !== watch.wildcard)
     return { watch: { ...next, due: everythingDue }, requestClass: 'subscription' };
   if (added.length === 0) return { watch: next, requestClass: 'unsubscription' };
-  // A response of a type that is sent as a whole must contain the whole subscription.
+  // A response of a type that is sent completely must contain the complete subscription.
   const due = byName ? { ...next.due, requested: union(next.due.requested, added) } : { ...next.due, all: true };
   return { watch: { ...next, due }, requestClass: 'subscription' };
 }
@@ -256,7 +256,7 @@ export function withNewClusters(watch: Watch): Watch {
   return { ...watch, due: { ...watch.due, warming: true } };
 }
 
-/** Held resources can be sent. @param changed also send later changes of the type */
+/** Held resources can be sent. @param changed whether to also send later changes of the type */
 export function withReady(watch: Watch, names: readonly string[], changed: boolean): Watch {
   if (!isSubscribed(watch)) return watch;
   const ready = union(watch.due.ready ?? noNames, names);

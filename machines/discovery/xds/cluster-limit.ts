@@ -1,7 +1,7 @@
 /**
- * Limit of a wait: resources that wait for a cluster are sent, and the cluster is abandoned, but the client is not disconnected. The
- * cluster is sent again with a limit for what it fetches: Envoy then uses it and acknowledges clusters again (measured with Envoy 1.40 in
- * both protocols). Without that limit, all clusters of the client would stay unacknowledged.
+ * Limit of a wait: resources that wait for a cluster are sent, and the cluster is abandoned, but the client is not disconnected. The cluster is sent
+ * again with a time limit for its dependencies: Envoy then uses it and acknowledges clusters again (measured with Envoy 1.40 in both protocols).
+ * Without that limit, all clusters of the client would stay unacknowledged.
  */
 import { anyCluster, type GivenUpCluster, type NewCluster, type Rollout, settled } from './cluster-rollout.ts';
 

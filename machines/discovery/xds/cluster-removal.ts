@@ -9,7 +9,7 @@ import type { RetainedCluster, Rollout } from './cluster-rollout.ts';
 export type ClusterUse = {
   /** Whether a sent listener, route or extension configuration names the cluster. */
   isNamed: (cluster: string) => boolean;
-  /** Whether a replaced listener names it: its connections drain with their earlier routes. */
+  /** Whether a replaced listener names it: the listener's connections drain with their earlier routes. */
   drains: (cluster: string) => boolean;
   /** Types that name clusters and whose last response is not acknowledged. */
   unacknowledged: readonly string[];
@@ -17,7 +17,7 @@ export type ClusterUse = {
   drainSteps: number;
 };
 
-/** Maximum number of kept clusters: the oldest are removed early, which is reported. */
+/** Maximum number of retained clusters; the oldest are removed early, which is reported. */
 export const maxRetainedClusters = 1_000;
 
 /** Steps for which removals wait for a CDS response with another reason. */
@@ -95,8 +95,8 @@ export function isRemovalPending({ retained }: Rollout): boolean {
 }
 
 /**
- * One step of the removal delay has passed. Removable clusters are removed with the next CDS response: for one step, none is sent for them
- * alone (in state of the world, it would contain all other clusters).
+ * One step of the removal delay has passed. Removable clusters are removed with the next CDS response: for one step, none is sent only for them (in
+ * state of the world, it would contain all other clusters).
  */
 export function afterRemovalStep(rollout: Rollout): Rollout {
   const retained = rollout.retained.map((cluster): RetainedCluster => {
@@ -109,7 +109,7 @@ export function afterRemovalStep(rollout: Rollout): Rollout {
   return { ...rollout, retained };
 }
 
-/** Whether to send a CDS response for removals alone. */
+/** Whether to send a CDS response only for removals. */
 export function areRemovalsDue({ retained }: Rollout): boolean {
   return retained.some(({ state, stepsLeft }) => state === 'removable' && stepsLeft === 0);
 }

@@ -37,7 +37,7 @@ export type GivenUpCluster = {
   name: string;
   /** Version of its configuration. */
   version: string;
-  /** The client uses no earlier form of it. */
+  /** Whether the client uses no earlier form of it. */
   isNew: boolean;
 };
 
@@ -53,8 +53,8 @@ export type HeldResource = {
 export type RetainedCluster = {
   name: string;
   /**
-   * `named`: a sent listener or route names it. `unacknowledged`: none does, but the client has not acknowledged that. `lingering`:
-   * requests may still use it. `removable`: the next CDS response removes it.
+   * `named`: a sent listener or route names it. `unacknowledged`: none names it, but the client has not acknowledged that. `lingering`: requests may
+   * still use it. `removable`: the next CDS response removes it.
    */
   state: RetentionState;
   /** Types whose acknowledgement is pending. */
@@ -66,7 +66,7 @@ export type RetainedCluster = {
 };
 
 export type Rollout = {
-  /** In the order in which they were sent. */
+  /** New clusters in the order in which they were sent. */
   newClusters: readonly NewCluster[];
   held: readonly HeldResource[];
   retained: readonly RetainedCluster[];
@@ -101,7 +101,7 @@ export type ClustersSent = {
   added: readonly SentCluster[];
   /** Clusters that the client has in an earlier form, and whose new form may not become usable. */
   updated: readonly string[];
-  /** Steps of the limit until more suspects are abandoned; 0: the whole limit. */
+  /** Steps of the limit until more suspects are abandoned; 0: the complete limit. */
   searchSteps: number;
   /** Clusters that are sent again before the client could use them, in their current form. */
   sentAgain: readonly SentCluster[];

@@ -4,24 +4,24 @@ import { noLane } from '../timeline.ts';
 import type { ClientsAdmitted, ClientsQueued, LoadMeasured } from './stream-admission-protocol.ts';
 
 interface StreamAdmissionContext {
-  /** TLS handshakes, and streams without a first response, that may be in progress at a time. */
+  /** Maximum number of concurrent TLS handshakes and streams without a first response. */
   slots: number;
 }
 
 export const measureIntervalMs = 50;
 /**
- * Bounds of the slots. A client needs several round trips: with 4 slots on a machine with other busy programs, the server was idle for most
- * of the time, and 1,000 clients with TLS took 95 s. Slow clients fill all slots while the server is idle, and then proceed in one turn of the
- * event loop: 512 took up to 500 ms.
+ * Bounds of the slots. A client needs several round trips: with 4 slots on a machine with other busy programs, the server was idle most of the time,
+ * and 1,000 clients with TLS took 95 s. Slow clients fill all slots while the server is idle, and then proceed in one event loop iteration: 512 took
+ * up to 500 ms.
  */
 export const minSlots = 16;
 export const maxSlots = 64;
-/** Slots while no client waits: as many clients take some 50 ms of processor time. */
+/** Slots while no client waits: that many clients take some 50 ms of processor time. */
 export const initialSlots = minSlots;
 
 /**
- * Limits in processor time and counts rather than in elapsed time, because another program on the same processors must not slow down
- * admission. In a turn of the event loop, requests, new streams, new connections and pushes have 5 ms each.
+ * Limits in processor time and counts instead of elapsed time, because another program on the same processors must not slow down admission. In an
+ * event loop iteration, requests, new streams, new connections and pushes have 5 ms each.
  */
 const maxTurnMs = 12;
 const maxRequests = 48;
@@ -30,8 +30,8 @@ const maxProxies = 32;
 const slack = 0.6;
 
 /**
- * How many clients may connect at a time, by load (PILOT_MAX_REQUESTS_PER_SECOND is a constant limit in addition): TLS handshakes begin and
- * streams are admitted while requests of admitted clients are handled at once and pushes to served proxies are not delayed.
+ * How many clients may connect concurrently, by load (PILOT_MAX_REQUESTS_PER_SECOND is an additional constant limit): TLS handshakes begin and
+ * streams are admitted while requests of admitted clients are handled immediately and pushes to served proxies are not delayed.
  */
 export const streamAdmissionMachine = setup({
   types: {
@@ -51,7 +51,7 @@ export const streamAdmissionMachine = setup({
     resetSlots: assign({ slots: initialSlots }),
     addSlots: assign({ slots: ({ context }) => Math.min(maxSlots, context.slots + Math.ceil(context.slots / 8)) }),
     removeSlots: assign({ slots: ({ context }) => Math.max(minSlots, Math.floor(context.slots * 0.75)) }),
-    /** Effect: the queue admits this many at a time. */
+    /** Effect: the queue admits this many concurrently. */
     applySlots: (_, _params: { slots: number }) => {},
   },
 }).createMachine({

@@ -9,13 +9,13 @@ export type KnownResources = {
 
 /** Contents of the next response. */
 export type Due = {
-  /** All subscribed resources: the subscription is new. */
+  /** Whether all subscribed resources are sent, because the subscription is new. */
   all: boolean;
   /** With `all`: except resources that the client reports. */
   has?: KnownResources;
   /** Names that were added to a subscription. */
   requested: readonly string[];
-  /** A push concerns the type. */
+  /** Whether a push concerns the type. */
   changed: boolean;
   /** Sent clusters may wait for it: the client may acknowledge them only after this response. */
   warming?: true;
@@ -26,7 +26,7 @@ export type Due = {
 };
 
 export type Watch = {
-  /** All resources of the type, not only `names`. */
+  /** Whether the client subscribes to all resources of the type, not only to `names`. */
   wildcard: boolean;
   /** Without a wildcard and names, the client has unsubscribed; the record keeps the last nonce. */
   names: readonly string[];
@@ -39,7 +39,7 @@ export type Watch = {
   nonceSent: string;
   nonceAcked: string;
   nonceRejected: string;
-  /** Response whose acknowledgement is overdue: changes do not wait for it any more. */
+  /** Response whose acknowledgement is overdue: changes no longer wait for it. */
   nonceOverdue: string;
   versionSent: string;
   versionAcked: string;

@@ -72,7 +72,7 @@ function message(entries: number, logName = 'istio-metrics/source'): Buffer {
   return frameOf(toBinary(StreamAccessLogsMessageSchema, value));
 }
 
-test('counts the entries of a stream, however they are split into chunks', async () => {
+test('counts every entry of a stream regardless of chunk boundaries', async () => {
   const { socket, isIn, count } = await given();
   const { stream } = open(socket);
   const bytes = Buffer.concat([message(3), message(4)]);
@@ -87,7 +87,7 @@ test.each([
   ['a log with another name', message(1, 'http_envoy_accesslog'), 'invalid'],
   ['an invalid message', frameOf(Buffer.from([18, 127, 1])), 'invalid'],
   ['a message above the size limit', Buffer.from([0, 255, 0, 0, 0]), 'too long'],
-])('%s ends its stream, which is counted as lost, and other streams continue', async (_, bytes, reason) => {
+])('ends a stream that receives %s, counts it as lost and keeps other streams open', async (_, bytes, reason) => {
   const { socket, count, lost } = await given();
   const [good, bad] = [open(socket), open(socket)];
   good.stream.write(message(1));
@@ -101,7 +101,7 @@ test.each([
   await eventually('others go on', () => count() === 3);
 });
 
-test('pauses reading while entries exceed their time budget, then continues', async () => {
+test('pauses reading when processing entries exceeds the time budget, then continues', async () => {
   const { socket, isIn, count } = await given(new ReadingBudget({ workMs: 0.000_1, periodMs: 300 }));
   const { stream } = open(socket);
   stream.write(message(1));

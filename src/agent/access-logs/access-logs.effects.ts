@@ -32,12 +32,12 @@ const serverLimits: Partial<GrpcServerLimits> = {
   // Envoy buffers up to 1 MiB more per stream, and then drops entries.
   windowBytes: 256 * 1024,
 };
-/** Envoy sends its buffer: 64 KiB, or one longer entry. */
+/** Envoy sends its buffer of 64 KiB, or one longer entry. */
 const maxMessageBytes = 2 * 1024 * 1024;
 
 export interface AccessLogsEnvironment {
   readonly metrics: MeshMetrics;
-  /** Another agent may have the socket before or after this one. */
+  /** Another agent may own the socket before or after this one. */
   readonly ownership?: Ownership;
   readonly budget?: ReadingBudget;
 }
@@ -109,14 +109,14 @@ async function receive(call: ServerCall, metrics: MeshMetrics, budget: ReadingBu
     for await (const chunk of call.stream.iterator({ destroyOnReturn: false })) {
       const began = performance.now();
       reader.push(chunk as Buffer, takeMessage);
-      // Pauses Envoy's stream, by HTTP/2 flow control.
+      // Pauses Envoy's stream through HTTP/2 flow control.
       await budget.spend(performance.now() - began);
     }
     call.end('OK');
     return '';
   } catch (error) {
     const isRefused = error instanceof GrpcError;
-    // Other errors are of the connection, which Envoy opens again.
+    // Other errors concern the connection, which Envoy reopens.
     if (!isRefused && !(error instanceof WireError)) return '';
     metrics.lost(isRefused && error.code === 'RESOURCE_EXHAUSTED' ? 'too long' : 'invalid');
     call.end(isRefused ? error.code : 'INVALID_ARGUMENT', messageOf(error));

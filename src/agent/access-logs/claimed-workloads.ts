@@ -1,7 +1,7 @@
-/** Limits how many workloads one identity claims: a peer can claim any workload of its service account. */
+/** Limits the workloads that one identity can claim, because a peer can claim any workload of its service account. */
 import type { PeerClaim } from '../../model/standard-metrics/peer-claim.ts';
 
-/** Deployments of one service account are rarely more. */
+/** A service account rarely has more Deployments. */
 const maxClaimsOfIdentity = 32;
 const maxIdentities = 10_000;
 

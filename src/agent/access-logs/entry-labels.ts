@@ -12,7 +12,7 @@ import type { AccessLogEntry } from './log-entries.ts';
 
 export type Labels = Readonly<Partial<Record<StandardLabel, string>>>;
 
-/** Result of reading the client's claim of a connection. */
+/** Result of validating a client's claim. */
 export type PeerOutcome = 'believed' | 'none' | 'malformed' | 'foreign' | 'excess';
 
 /** Whether to use the labels of a claim; limits the number of workloads per identity. */
@@ -20,11 +20,11 @@ export type AdmitClaim = (spiffeId: string, claim: PeerClaim) => boolean;
 
 export interface EntryLabels {
   readonly labels: Labels;
-  /** For inbound requests only. */
+  /** `undefined` for outbound requests. */
   readonly peer: PeerOutcome | undefined;
 }
 
-/** Clusters and routes without a service, whose names Istio reports as the service's name. */
+/** Clusters and routes without a service; Istio reports their names as the service name. */
 const clustersWithoutService: ReadonlySet<string> = new Set([
   'BlackHoleCluster',
   'PassthroughCluster',

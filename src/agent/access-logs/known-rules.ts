@@ -1,4 +1,4 @@
-/** Rules by log name. Streams of the same name share them with their caches. */
+/** Rules by log name. Streams with the same name share rules and caches. */
 import { setBounded } from '../../model/collections/set-bounded.ts';
 import { rulesIn, type StreamRules } from '../../model/standard-metrics/stream-rules.ts';
 

@@ -90,7 +90,7 @@ describe('readLogMessage', () => {
     expect(entries[1]).toMatchObject({ code: 0, flags: '-', peerUri: '', claim: '' });
   });
 
-  test('reads the log name and the bytes of a TCP connection', () => {
+  test('reads the log name and byte counts of a TCP connection', () => {
     const { logName, entries } = readLogMessage(
       tcpMessage({
         commonProperties: { streamId: 'c', accessLogType: 2, downstreamWireBytesSent: 9n },
@@ -101,12 +101,12 @@ describe('readLogMessage', () => {
     expect(entries).toMatchObject([{ protocol: 'tcp', streamId: 'c', type: 2, received: 10, sent: 20 }]);
   });
 
-  test('names each response flag of the API', () => {
+  test('knows the name of each response flag of the API', () => {
     const fields = ResponseFlagsSchema.fields.map(({ number }) => number);
     expect(Object.keys(flagNames).map(Number)).toEqual(fields.sort((a, b) => a - b));
   });
 
-  test('rejects truncated and random bytes, and never loops', () => {
+  test('rejects truncated and random bytes without an endless loop', () => {
     const whole = httpMessage(request);
     for (let length = 1; length < whole.length; length++) {
       try {

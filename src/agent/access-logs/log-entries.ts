@@ -44,7 +44,7 @@ export interface LogMessage {
   readonly entries: readonly AccessLogEntry[];
 }
 
-/** Tag of a field that is read. Wire types: 0 is a number, 2 a string or message. */
+/** Tag of a field. Wire type 0 is a number, 2 a string or message. */
 const tag = (field: number, wireType: 0 | 2): number => field * 8 + wireType;
 
 /** @throws WireError for an invalid message */
@@ -242,7 +242,7 @@ function readFlags(cursor: WireCursor): string {
   return flags === '' ? '-' : flags;
 }
 
-/** Reads a map entry, whose key is first. */
+/** Reads a map entry, which starts with its key. */
 function readPair(cursor: WireCursor, readValue: (key: string) => void): void {
   let key = '';
   cursor.within(() => {

@@ -78,7 +78,7 @@ const fromClient: Partial<AccessLogEntry> = {
   sent: 1_500,
 };
 
-test('labels an inbound request with all labels of Istio', () => {
+test("labels an inbound request with all of Istio's labels", () => {
   const given = new Given();
   given.take('destination', fromClient);
   given.take('destination', fromClient);
@@ -152,7 +152,7 @@ test("exposes histograms with Istio's buckets, sum and count", () => {
   expect(given.samples('istio_request_bytes_sum')[0]![1]).toBe(360);
 });
 
-test('labels an outbound request with the labels of its endpoint, or of the mesh without an endpoint', () => {
+test('takes the labels of an outbound request from its endpoint, or from the mesh if it has none', () => {
   const given = new Given();
   const services = '[{"host":"web.shop.svc.cluster.local","name":"web","namespace":"shop"}]';
   given.take('source', {
@@ -180,7 +180,7 @@ test('labels an outbound request with the labels of its endpoint, or of the mesh
   ]);
 });
 
-test('labels gRPC requests with their status, and no other requests, even with a status header', () => {
+test('adds the gRPC status label only to gRPC requests, even if other requests have a status header', () => {
   const given = new Given();
   given.take('destination', { ...fromClient, contentType: 'application/grpc', grpcStatus: '14' });
   given.take('destination', { ...fromClient, contentType: 'application/grpc', grpcStatus: 'x"} 1' });
@@ -212,7 +212,7 @@ test.each([
     { source_workload_namespace: 'shop' },
   ],
   ['above the length limit', { claim: `1;shop;web;${'x'.repeat(2_000)}` }, { source_workload_namespace: 'shop' }],
-])('ignores a claim %s', (_, entry, expected) => {
+])('ignores the claimed labels of a peer %s', (_, entry, expected) => {
   const given = new Given();
   given.take('destination', { ...fromClient, ...entry });
   expect(given.samples('istio_requests_total')[0]![0]).toMatchObject({
@@ -223,7 +223,7 @@ test.each([
   });
 });
 
-test('accepts 32 claims of a peer that claims thousands of workloads, and all claims of other peers', () => {
+test('accepts 32 workload claims of a peer that claims thousands, and all claims of other peers', () => {
   const given = new Given();
   for (let index = 0; index < 5_000; index++) {
     given.take('destination', { ...fromClient, claim: peerClaimText({ ...client, workload: `fake-${index}` }) });
@@ -243,7 +243,7 @@ test('accepts 32 claims of a peer that claims thousands of workloads, and all cl
   expect(given.samples('istio_agent_peer_claims_total')).toContainEqual([{ outcome: 'excess' }, 4_968]);
 });
 
-test('counts label sets beyond the limit together, and reports that', () => {
+test('combines label sets beyond the limit in one series, and reports this', () => {
   const given = new Given({ limits: { maxLabelSets: 3 } });
   for (let code = 500; code < 510; code++) given.take('destination', { ...fromClient, code });
   const samples = given.samples('istio_requests_total');
@@ -268,7 +268,7 @@ test('limits the size of a metrics page', () => {
   expect(total).toBe(500);
 });
 
-test('removes unused label sets, and keeps the counts of others', () => {
+test('removes unused label sets and keeps the counts of the remaining ones', () => {
   const given = new Given({ limits: { maxLabelSets: 2, idleMs: 60_000 } });
   given.take('destination', { ...fromClient, code: 200 });
   given.take('destination', { ...fromClient, code: 404 });
@@ -322,7 +322,7 @@ test('counts connections beyond the limit when they end', () => {
   expect(given.samples('istio_tcp_connections_opened_total')[0]![1]).toBe(2);
 });
 
-test('applies Telemetry rules that disable metrics, and remove, add and replace labels', () => {
+test('applies Telemetry rules that disable metrics or remove, add or replace labels', () => {
   const given = new Given();
   const entry = { ...fromClient, values: ['GET', ''] };
   given.take('destination', entry, {
@@ -351,7 +351,7 @@ test('applies Telemetry rules that disable metrics, and remove, add and replace 
   expect(given.samples('istio_response_bytes_count')[0]![0]).toHaveProperty('response_flags');
 });
 
-test('ignores logs with other names', () => {
+test('ignores log streams with other names', () => {
   for (const name of [
     'http_envoy_accesslog',
     'istio-metrics/x',

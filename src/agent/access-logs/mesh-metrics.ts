@@ -36,7 +36,7 @@ interface Resolved {
 
 const overflowRetryMs = 1_000;
 
-/** Number of cached combinations of fields, as a multiple of the label sets. */
+/** Cached field combinations per label set. */
 const resolvedPerSet = 2;
 const maxConnections = 20_000;
 
@@ -187,7 +187,7 @@ export class MeshMetrics {
   }
 }
 
-/** All fields of an entry on which its labels depend. */
+/** Key of all fields on which an entry's labels depend. */
 function keyOf(entry: AccessLogEntry): string {
   const { protocol, cluster, route, flags, code, contentType, grpcStatus, peerUri, localUri, claim } = entry;
   const isGrpc = contentType.startsWith('application/grpc');

@@ -48,7 +48,7 @@ export interface Folding {
 
 /** Bytes of a line in addition to metric name and labels: suffix, braces, `le`, value. */
 const lineBytes = 40;
-/** Limit of overflow series per metric, whose labels have few values. */
+/** Maximum overflow series per metric. */
 const maxOverflowSets = 64;
 
 export class MetricTable {

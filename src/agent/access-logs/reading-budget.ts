@@ -27,9 +27,9 @@ export class ReadingBudget {
   }
 
   /**
-   * Calls `notify` when reading starts to wait, and when it continues.
+   * Calls `notify` when reading is paused and when it continues.
    *
-   * @returns unsubscribes
+   * @returns unsubscribe function
    */
   follow(notify: (isCongested: boolean) => void): () => void {
     this.#followers.add(notify);

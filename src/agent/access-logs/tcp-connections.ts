@@ -22,7 +22,7 @@ export class TcpConnections {
   readonly #openConnections = new Map<string, Counted>();
 
   /**
-   * @param max number of tracked connections; others are counted when they end
+   * @param max maximum tracked connections; further ones are counted when they end
    * @param startedAtMs since 1970; the previous agent has counted the earlier bytes of older connections
    */
   constructor(max: number, startedAtMs: number) {

@@ -18,7 +18,7 @@ async function listening(respond: Server): Promise<number> {
   return (respond.address() as AddressInfo).port;
 }
 
-test('rejects a response of another protocol', async () => {
+test('rejects a response that is not HTTP', async () => {
   const port = await switchingProtocols();
   expect(await createAdminClient('127.0.0.1', port).state()).toMatchObject({
     responded: false,
@@ -26,7 +26,7 @@ test('rejects a response of another protocol', async () => {
   });
 });
 
-test('limits the bytes of an endless response', async () => {
+test('limits the size of an endless response', async () => {
   const chunk = Buffer.alloc(1024 * 1024, 'x');
   let sent = 0;
   const port = await listening(
@@ -45,7 +45,7 @@ test('limits the bytes of an endless response', async () => {
   expect(sent).toBeLessThan(128 * 1024 * 1024);
 });
 
-test('§4.4: times out if a response is interrupted', async () => {
+test('times out if a response is interrupted (agent §4.4)', async () => {
   const port = await listening(
     createServer((_, response) => response.writeHead(200, { 'content-length': 9 }).write('LIVE')),
   );

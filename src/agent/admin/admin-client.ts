@@ -26,7 +26,7 @@ export interface AdminClient {
   /** `127.0.0.1:15000`. */
   readonly address: string;
   readonly port: number;
-  /** Rejects only without a response. */
+  /** Rejects only if there is no response. */
   get(path: string, limitMs?: number): Promise<AdminResponse>;
   /** Rejects also if the status is not 200, which means that the command was not executed. */
   post(path: string): Promise<void>;
@@ -44,7 +44,7 @@ export class AdminTimeoutError extends Error {
 }
 
 const defaultLimitMs = 5_000;
-/** Above the statistics of a mesh with 100,000 clusters. Another program at this port may send an endless response. */
+/** Exceeds the statistics of a mesh with 100,000 clusters. Another program at this port may send an endless response. */
 const maxResponseBytes = 64 * 1024 * 1024;
 
 /** Selects an Envoy by its admin port. */

@@ -22,7 +22,7 @@ async function orders(role: 'sidecar' | 'router', replaced: boolean, status = 20
   return requests;
 }
 
-test('disconnects clients before it drains listeners on a stop, only inbound listeners of a sidecar', async () => {
+test('disconnects clients before draining listeners on a stop, and drains only the inbound listeners of a sidecar', async () => {
   expect(await orders('router', false)).toEqual(['POST /healthcheck/fail', 'POST /drain_listeners?graceful']);
   expect(await orders('sidecar', false)).toEqual([
     'POST /healthcheck/fail',
@@ -30,12 +30,12 @@ test('disconnects clients before it drains listeners on a stop, only inbound lis
   ]);
 });
 
-test('closes all listeners of a replaced Envoy before it disconnects clients', async () => {
+test('closes all listeners of a replaced Envoy before disconnecting its clients', async () => {
   for (const role of ['router', 'sidecar'] as const) {
     expect(await orders(role, true)).toEqual(['POST /drain_listeners', 'POST /healthcheck/fail']);
   }
 });
 
-test('fails if Envoy responds with an error', async () => {
+test('fails if Envoy responds with an error status', async () => {
   await expect(orders('router', true, 404)).rejects.toThrow(/POST .*\/drain_listeners.*: status 404/);
 });

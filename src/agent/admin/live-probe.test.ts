@@ -99,7 +99,7 @@ test('reports a live epoch once', async () => {
   expect(events).toHaveLength(1);
 });
 
-test('bounds the time since which the epoch may be live by its start and the last response that was not LIVE', async () => {
+test('bounds when the epoch became live by its start and its last response that was not LIVE', async () => {
   const { port, admin } = await adminServer();
   const { next } = probing(port, 0, { startedAtMs: hostMs() - 5_000 });
   expect((await next('probe.passed')).unseenMs).toBeGreaterThanOrEqual(5_000);
@@ -148,7 +148,7 @@ test('probes an admin port without a listener until it responds', async () => {
   await next('probe.passed');
 });
 
-test('does not take a response of the parent for one of the child (F13)', async () => {
+test('does not attribute a response of the parent to the child (F13)', async () => {
   const { admin, port } = await adminServer();
   const { next, why } = probing(port, 1);
   expect(await why()).toBe(`127.0.0.1:${port} is the admin interface of epoch 0`);
@@ -167,7 +167,7 @@ test('does not combine responses of parent and child when the admin port moves b
   await next('probe.passed');
 });
 
-test('reports that the epoch waits for an unreachable control plane', async () => {
+test('reports an epoch that waits for an unreachable control plane', async () => {
   const discoveryAddress = `127.0.0.1:${await freePort()}`;
   const { admin, port } = await adminServer();
   admin.ready = { status: 503, body: 'INITIALIZING\n' };
@@ -187,7 +187,7 @@ test.each([
   expect(await why()).toMatch(new RegExp(`^INITIALIZING: .*control plane ${discoveryAddress} ${how}$`));
 });
 
-test('reports a live epoch without rejected listeners as incomplete, once per reason', async () => {
+test('reports a live epoch with missing listeners as incomplete, once per reason', async () => {
   const { admin, port } = await adminServer();
   admin.refused = ['tls'];
   const { next, events, requestProbe } = probing(port, 0);
@@ -210,7 +210,7 @@ test('reports a live epoch without rejected listeners as incomplete, once per re
   await next('probe.passed');
 });
 
-test('passes a requested probe that ignores rejected listeners', async () => {
+test('passes a probe that is requested to ignore rejected listeners', async () => {
   const { admin, port } = await adminServer();
   admin.refused = ['tls'];
   const { next, requestProbe } = probing(port, 0);
@@ -219,7 +219,7 @@ test('passes a requested probe that ignores rejected listeners', async () => {
   expect(await next('probe.passed')).toMatchObject({ timeToLiveMs: expect.any(Number) });
 });
 
-test('reports an epoch as live despite rejected listeners if they are not checked', async () => {
+test('reports an epoch as live despite rejected listeners if listeners are not checked', async () => {
   const { admin, port } = await adminServer();
   admin.epoch = 1;
   admin.refused = ['tls'];
@@ -227,7 +227,7 @@ test('reports an epoch as live despite rejected listeners if they are not checke
   await next('probe.passed');
 });
 
-test('responds immediately to a requested probe, and reports live once', async () => {
+test('responds to a requested probe immediately, and reports the live epoch once', async () => {
   const { admin, port } = await adminServer();
   admin.ready = { status: 503, body: 'INITIALIZING\n' };
   const { events, next, requestProbe } = probing(port, 0);
@@ -261,7 +261,7 @@ test('reports a busy child as live within its deadline when its flag in shared m
   const untilReported = async (): Promise<number> => {
     let mark = false;
     const { next, requestProbe, events } = probing(port, 1, { isMarkedInitializing: () => mark });
-    // No probe happens within this time.
+    // No probe runs within this time.
     mark = true;
     await sleep(40);
     requestProbe();
@@ -273,7 +273,7 @@ test('reports a busy child as live within its deadline when its flag in shared m
     await next('probe.passed');
     return performance.now() - requestedAt;
   };
-  // The chart of the restart waits for a second.
+  // The restart chart waits for one second.
   expect(await bestOf(5, 1_000, untilReported)).toBeLessThan(1_000);
 });
 
@@ -282,7 +282,7 @@ test.each([
   ['of an unknown layout', [undefined]],
   ['that was never set', [false]],
   ['that is still set', [false, true]],
-] as const)('does not report a busy child as live by a flag %s', async (_, marks) => {
+] as const)('does not report a busy child as live if the flag is one %s', async (_, marks) => {
   const left = [...marks];
   const isMarkedInitializing = () => (left.length > 1 ? left.shift() : left[0]);
   const { requestProbe, events } = probing(await silentAdmin(), 1, { isMarkedInitializing });
@@ -291,7 +291,7 @@ test.each([
   expect(events).toEqual([]);
 });
 
-test('reports an epoch without parent as live only by a response of the admin interface', async () => {
+test('reports an epoch without a parent as live only after a response of the admin interface', async () => {
   const { admin, port } = await adminServer();
   admin.ready = { status: 503, body: 'INITIALIZING\n' };
   let mark = false;

@@ -70,7 +70,7 @@ interface Finding {
   readonly detail: string;
 }
 
-/** By the flag in shared memory, the epoch is live; Envoy's main thread is too busy to respond. */
+/** The flag in shared memory shows that the epoch is live; Envoy's main thread is too busy to respond. */
 const byMark: Finding = { live: true, responded: false, detail: 'LIVE' };
 
 class Probe {
@@ -93,7 +93,7 @@ class Probe {
     this.#report = report;
   }
 
-  /** The previous agent reported the epoch as live. */
+  /** Reports an epoch that the previous agent reported as live. */
   reportAdopted(): void {
     this.#passed();
   }
@@ -116,7 +116,7 @@ class Probe {
     }
   }
 
-  /** Starts before a new process can set the flag. */
+  /** Call before a new process can set the flag. */
   async awaitMark(stopped: AbortSignal): Promise<void> {
     const { epoch, baseId } = this.#input;
     const isMarked = () => (epoch === 0 ? undefined : this.#environment.isMarkedInitializing?.(baseId));
@@ -137,10 +137,10 @@ class Probe {
     else this.#report({ type: 'probe.failed', reason: missingListeners || detail });
   }
 
-  /** Why Envoy is not live, if known. */
+  /** Reports why Envoy is not live. */
   async explain(): Promise<void> {
     const finding = await this.#probe();
-    // The next round reports it.
+    // The next probe reports it.
     if (finding.live) return;
     const reason = await describeWait(this.#environment, finding);
     this.#report({ type: 'probe.waiting', reason });

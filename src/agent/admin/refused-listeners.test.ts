@@ -21,17 +21,17 @@ test.each([
     '{"configs": [{"name": "x", "error_state": 3}, {"error_state": {"details": "nameless"}}]}',
   ],
   ['an empty dump', '{}'],
-])('finds no rejected listener in a response with %s', async (_, body) => {
+])('finds no rejected listeners in a response that is %s', async (_, body) => {
   expect((await getRejectedListeners({ get: async () => ({ status: 200, body }) })) ?? []).toEqual([]);
 });
 
-test('returns undefined without a valid response', async () => {
+test('returns undefined if there is no valid response', async () => {
   const unreachable = async (): Promise<AdminResponse> => Promise.reject(new Error('connection refused'));
   expect(await getRejectedListeners({ get: unreachable })).toBeUndefined();
   expect(await getRejectedListeners({ get: async () => ({ status: 403, body: '{}' }) })).toBeUndefined();
 });
 
-test('returns the same thousand of many rejected listeners each time, a hundred with their reason', async () => {
+test('returns the same 1,000 of many rejected listeners each time, 100 of them with their reason', async () => {
   const names = Array.from({ length: 3_000 }, (_, i) => `l${String(i).padStart(4, '0')}`);
   const configs = (order: readonly string[]): object[] => [
     { name: 'fine', active_state: { last_updated: 'x' } },
@@ -48,7 +48,7 @@ test('returns the same thousand of many rejected listeners each time, a hundred 
   expect(await listenersFrom(names.toReversed())).toEqual(reported);
 });
 
-test('returns the rejected listener of a live Envoy, but not a rejected update', async () => {
+test('returns a rejected new listener of a live Envoy, but not a rejected update', async () => {
   const folder = temporaryFolder();
   const [adminPort, port] = [await freePort(), await freePort()];
   const file = join(folder.path, 'lds.json');

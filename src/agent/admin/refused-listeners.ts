@@ -1,5 +1,6 @@
 /**
- * Finds listeners that Envoy rejected and does not have. `/ready` is LIVE nevertheless (measured with 1.40: `error_state` without `active_state`).
+ * Finds rejected listeners without an active or warming version. `/ready` is LIVE nevertheless (measured with 1.40: `error_state` without
+ * `active_state`).
  */
 import type { RefusedListener } from '../../../machines/agent/status-protocol.ts';
 import type { AdminClient } from './admin-client.ts';
@@ -13,7 +14,7 @@ const maxReasonLength = 300;
 const maxNames = 1_000;
 const maxReasons = 100;
 
-/** @returns at most 1,000, sorted by name; `undefined` without a valid response. Never rejects */
+/** @returns at most 1,000 listeners, sorted by name; `undefined` without a valid response. Never rejects */
 export async function getRejectedListeners(admin: Pick<AdminClient, 'get'>): Promise<RefusedListener[] | undefined> {
   try {
     const { status, body } = await admin.get(path, limitMs);

@@ -35,7 +35,7 @@ const sample = {
   '10.112.49.68_9043': 1,
 };
 
-describe('S17: active requests of an Envoy', () => {
+describe('active requests of an Envoy (S17)', () => {
   test('include open connections without HTTP', () => {
     expect(requestsInFlight(listeners(sample) + internal, ownPorts)).toBe(19);
   });
@@ -54,7 +54,7 @@ describe('S17: active requests of an Envoy', () => {
     expect(requestsInFlight(listeners(sample) + http(3) + internal, ownPorts)).toBe(otherListeners + 3);
   });
 
-  test('exclude probes, scrapes, the admin interface and internal listeners', () => {
+  test('exclude probes, scrapes and connections to the admin interface and internal listeners', () => {
     const none = Object.fromEntries(Object.keys(sample).map((at) => [at, 0]));
     expect(requestsInFlight(listeners(none) + internal, ownPorts)).toBe(0);
     const http = lines({
@@ -73,7 +73,7 @@ describe('S17: active requests of an Envoy', () => {
     expect(requestsInFlight(listeners({ '[__]_15021': 1, '[__1]_8080': 2 }), ownPorts)).toBe(2);
   });
 
-  test('are at least the request gauges, although Envoy reads gauges at different times', () => {
+  test('are at least the value of the request gauges, although Envoy reads its gauges at different times', () => {
     const http = {
       'http.outbound_0.0.0.0_80;.downstream_cx_active': 2,
       'http.outbound_0.0.0.0_80;.downstream_rq_active': 1,
@@ -81,7 +81,7 @@ describe('S17: active requests of an Envoy', () => {
     expect(requestsInFlight(listeners({ '0.0.0.0_80': 1 }) + lines(http), ownPorts)).toBe(1);
   });
 
-  test('are -1 without any statistics', () => {
+  test('are -1 if there are no statistics', () => {
     expect(requestsInFlight('', ownPorts)).toBe(-1);
   });
 });
@@ -91,11 +91,11 @@ function count(port: number, ports: readonly number[] = []): Promise<number> {
   return toPromise(createActor(logic, { input: { adminPort: port } }).start());
 }
 
-test('are an error if no process listens at the admin port', async () => {
+test('reading active requests fails if no process listens on the admin port', async () => {
   await expect(count(await freePort())).rejects.toThrow('connection refused');
 });
 
-test('are an error if the status is not 200', async () => {
+test('reading active requests fails if the response status is not 200', async () => {
   const server = createServer((_, response) => response.writeHead(500).end());
   server.listen(0, '127.0.0.1');
   onTestFinished(() => void server.close());
@@ -103,7 +103,7 @@ test('are an error if the status is not 200', async () => {
   await expect(count((server.address() as AddressInfo).port)).rejects.toThrow('status 500');
 });
 
-test('are an error without a response within 2 s', async () => {
+test('reading active requests fails if there is no response within 2 s', async () => {
   const server = createServer(() => {});
   server.listen(0, '127.0.0.1');
   onTestFinished(() => {
@@ -224,7 +224,7 @@ async function settlesAt(expected: number, counted: () => Promise<number>): Prom
   await expect.poll(counted, { interval: 20 }).toBe(expected);
 }
 
-test('of a real Envoy include TCP connections and WebSockets, but no idle connections and probes', async () => {
+test('active requests of a real Envoy include TCP connections and WebSockets, but not idle connections and probes', async () => {
   const service = await slowService();
   const envoy = await envoyBefore(service.port);
   const counted = (): Promise<number> => count(envoy.admin, [envoy.agentPort]);

@@ -49,7 +49,7 @@ export function requestsInFlight(stats: string, ownPorts: readonly number[]): nu
   return requests + Math.max(0, connections - httpConnections);
 }
 
-/** Whether a gauge is not of the application: bootstrap listeners, single threads, internal listeners. */
+/** Whether a gauge does not count application traffic: bootstrap listeners, single threads, internal listeners. */
 function isOwn(name: string, ownPorts: readonly number[]): boolean {
   if (ownHttpPrefixes.some((prefix) => name.startsWith(`http.${prefix}.`))) return true;
   if (/^listener\.(admin|envoy_internal_.*)\.|\.(worker_\d+|main_thread)\./.test(name)) return true;

@@ -109,7 +109,7 @@ test('keeps its Envoys if the newer agent exits while the record is written', as
   expect(table.isHandedOver).toBe(false);
 });
 
-test('leaves everything to the next agent if the resumption exceeds its limit', async () => {
+test('leaves all Envoys to the next agent if resuming exceeds its limit', async () => {
   const { predecessor, table, baseIds } = given('the ports');
   const { say, events } = started(predecessor.provide({ actors: { link: silent }, delays: { resumeLimit: 20 } }));
   say(ready);
@@ -122,7 +122,7 @@ test('leaves everything to the next agent if the resumption exceeds its limit', 
   expect({ letsGo: table.isHandedOver, held: baseIds.held }).toEqual({ letsGo: true, held: false });
 });
 
-test('has its Envoys again if it resumes control in time', async () => {
+test('controls its Envoys again if it resumes in time', async () => {
   const { predecessor, table, baseIds } = given('nothing');
   const { say, events } = started(predecessor.provide({ actors: { link: silent } }));
   say(ready);
@@ -133,7 +133,7 @@ test('has its Envoys again if it resumes control in time', async () => {
   expect({ letsGo: table.isHandedOver, held: baseIds.held }).toEqual({ letsGo: false, held: true });
 });
 
-test('keeps no base ID in a newer agent that exceeds the claim limit', async () => {
+test('releases all base IDs of a newer agent that exceeds the claim limit', async () => {
   const { successor, baseIds } = given('the ports');
   const { say, events } = started(successor.provide({ actors: { link: unheard }, delays: { claimLimit: 20 } }));
   say({ type: 'predecessor.granted' });

@@ -29,7 +29,7 @@ export interface Inheritance {
   readonly log: Logger;
 }
 
-/** Limit of a resumption, below that of the chart. */
+/** Timeout of a resumption, below that of the chart. */
 export const takeBackLimitMs = 300;
 
 /** A custom bootstrap is not patched. */
@@ -60,14 +60,14 @@ export async function adoptFromKilled(inheritance: Inheritance): Promise<Claimed
   return undefined;
 }
 
-/** Any process of this network namespace can take the name, but gets no control by it. */
+/** Any process of this network namespace can take the name, but gains no control through it. */
 const foreignNameReporter =
   ({ log }: Inheritance) =>
   (baseId: number): void =>
     log.warn('baseId.taken', { baseId, name: `@${socketNameOf(baseId)}` });
 
 /**
- * Claims the base IDs, then adopts their Envoys, so that nothing of another agent is changed.
+ * Claims the base IDs before it adopts their Envoys, so that nothing of another agent is changed.
  *
  * @param handOver `undefined` if the older agent exited without a hand-over
  * @param signal aborted when the chart stops waiting; another agent may then claim the base IDs

@@ -19,7 +19,7 @@ export interface BootstrapParameters {
   /** Admin port of this Envoy, different for concurrent Envoys. */
   readonly adminPort: number;
   readonly run: EpochId;
-  /** A server on this host provides tokens. */
+  /** Whether a server on this host provides tokens. */
   readonly hasCredentialServer: boolean;
 }
 

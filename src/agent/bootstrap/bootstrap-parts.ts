@@ -30,7 +30,7 @@ export function http2OptionsWith(http2: Json): Json {
 /** HTTP/2 with Envoy's defaults. */
 export const http2Options: Json = http2OptionsWith({});
 
-/** A cluster name with `;`, which ends it in statistic names; the tag patterns of proxy and control plane rely on it. */
+/** A cluster name with `;`, which marks its end in statistic names for the tag patterns of proxy and control plane. */
 export function statName(cluster: string): string {
   return `${cluster};`;
 }
@@ -40,7 +40,7 @@ export function requiredSecret(name: string): Json {
   return { name, sds_config: { ...secretSource, initial_fetch_timeout: '0s' } };
 }
 
-/** A secret that may be missing: Envoy waits for its default of 15 s. */
+/** A secret that may be missing: Envoy waits up to 15 s, its default. */
 export function optionalSecret(name: string): Json {
   return { name, sds_config: secretSource };
 }

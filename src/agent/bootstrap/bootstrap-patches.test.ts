@@ -106,7 +106,7 @@ const sends =
     stream.write(response(bootstrap));
   };
 
-test('requests patches by name with the node of the bootstrap, and merges the response into each bootstrap', async () => {
+test('requests patches by name for the node of the bootstrap, and applies them to each bootstrap', async () => {
   const { output, requests, merged } = await requestFrom(
     sends({
       admin: { profile_path: '/p' },
@@ -127,13 +127,13 @@ test('requests patches by name with the node of the bootstrap, and merges the re
   });
 });
 
-test('keeps the bootstrap unchanged after a response without patches', async () => {
+test('keeps the bootstrap unchanged if the response contains no patches', async () => {
   const { output, merged } = await requestFrom(sends({}));
   expect(output).toEqual({ is: 'unpatched' });
   expect(merged).toBe(generated);
 });
 
-test('keeps the bootstrap unchanged after a response without a bootstrap', async () => {
+test('keeps the bootstrap unchanged if the response contains no bootstrap', async () => {
   const { output, merged, lines } = await requestFrom((stream) => {
     stream.respond({ ':status': 200, 'content-type': 'application/grpc' });
     stream.write(
@@ -145,7 +145,7 @@ test('keeps the bootstrap unchanged after a response without a bootstrap', async
   expect(linesOf(lines, 'patches.unsupported', { reason: 'response contains no bootstrap' })).toHaveLength(1);
 });
 
-test('keeps the bootstrap unchanged after a response with a complete bootstrap of another control plane', async () => {
+test('keeps the bootstrap unchanged if another control plane responds with a complete bootstrap', async () => {
   const { output, merged, lines } = await requestFrom(
     sends({ node: { id: 'x' }, static_resources: { clusters: [{ name: 'theirs' }] } }),
   );
@@ -156,7 +156,7 @@ test('keeps the bootstrap unchanged after a response with a complete bootstrap o
   ).toHaveLength(1);
 });
 
-test('ignores a response after the timeout of the chart', async () => {
+test('ignores a response that arrives after the timeout of the chart', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   onTestFinished(() => void vi.useRealTimers());
   const { address, sessions, requests } = await startControlPlane((stream) =>
@@ -217,7 +217,7 @@ test('retries if the control plane is unreachable', async () => {
   expect([output.is, hasTaken]).toEqual(['unreachable', false]);
 });
 
-test('ends the start with the reason if patches cannot be merged', async () => {
+test('cancels the start with the reason if patches cannot be merged', async () => {
   const { output, merged } = await requestFrom((stream) => {
     stream.respond({ ':status': 200, 'content-type': 'application/grpc' });
     // The first field of this Bootstrap is longer than the message.
@@ -237,7 +237,7 @@ function packed(typeUrl: string, value: Buffer): Buffer {
   return Buffer.concat([Buffer.from([any.length]), any]);
 }
 
-describe('bootstrap patches of the next agent, without a request,', () => {
+describe('bootstrap patches of the next agent', () => {
   /** Starts an agent and then the next agent of its container, and returns the results of both. */
   async function afterwards(respond: Responder) {
     const folder = temporaryFolder();
@@ -249,13 +249,13 @@ describe('bootstrap patches of the next agent, without a request,', () => {
     return { first: first.merged, second: merged, output, requestCount: requests.length };
   }
 
-  test('are those of the previous agent', async () => {
+  test('are those of the previous agent, without another request', async () => {
     const { first, second, output, requestCount: times } = await afterwards(sends({ stats_flush_interval: '7s' }));
     expect(second).toEqual({ ...generated, stats_flush_interval: '7s' });
     expect({ second, output, times }).toEqual({ second: first, output: { is: 'patched' }, times: 0 });
   });
 
-  test('are absent if the previous agent received none', async () => {
+  test('are empty if the previous agent received none', async () => {
     const { second, requestCount: times } = await afterwards(sends({}));
     expect({ second, times }).toEqual({ second: generated, times: 0 });
   });

@@ -60,7 +60,7 @@ export class BootstrapPatches {
   /**
    * Saves patches before an Envoy starts with them.
    *
-   * @param patches empty without patches
+   * @param patches empty if none exist
    */
   async store(patches: Uint8Array): Promise<void> {
     this.#files?.store(patchesName, patches);
@@ -127,7 +127,7 @@ async function requestAndApply(credential: UpstreamCredential, query: PatchesQue
   } catch (error) {
     const { code, retryAfterMs = 0 } = error instanceof GrpcError ? error : { code: '' };
     const reason = explainInOneLine(error);
-    // The trace records each failure; the log states the reason why the agent waits.
+    // The trace records each failure; the log states why the agent waits.
     if (!signal.aborted) {
       log.warn('patches.unavailable', { reason });
     }
@@ -150,7 +150,7 @@ async function applyResponse(
     return { is: 'unpatched' };
   }
   const { BootstrapPatchMessage } = await import('./merge-patches.ts');
-  // After the chart's timeout, patches would differ between epochs.
+  // Patches that arrive after the chart's timeout would differ between epochs.
   signal.throwIfAborted();
   const patchMessage = new BootstrapPatchMessage(response);
   if (patchMessage.isCompleteBootstrap) {

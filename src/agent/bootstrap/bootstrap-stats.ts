@@ -141,7 +141,7 @@ function extraTags({ config, annotations }: StatsFacts, errors: OptionErrors): s
   return [...new Set(names.map(([, name]) => name))];
 }
 
-/** Envoy's limit for a regular expression; names have the same limit here. */
+/** Envoy's limit for a regular expression, which also applies to names here. */
 const maxPatternLength = 1024;
 
 function inclusionPatterns({

@@ -12,8 +12,8 @@ function services(config: TelemetryFacts['config'], changes: Partial<TelemetryFa
   return generatedServices;
 }
 
-describe('telemetry services', () => {
-  it('add no clusters if the proxy configuration has none', () => {
+describe('bootstrap clusters of telemetry services', () => {
+  it('are absent if the proxy configuration has no telemetry services', () => {
     expect(services({})).toEqual({ clusters: [], statsSinks: [] });
     expect(services({ tracing: { sampling: 10 }, envoyAccessLogService: {} })).toEqual({
       clusters: [],
@@ -21,7 +21,7 @@ describe('telemetry services', () => {
     });
   });
 
-  it('of metrics and access logs have the clusters that listeners refer to by name', () => {
+  it('exist for metrics and access logs under the names that listeners use', () => {
     const { clusters, statsSinks } = services({
       envoyAccessLogService: { address: 'logs.test:9000' },
       envoyMetricsServiceAddress: '10.0.0.1:9001',
@@ -33,13 +33,13 @@ describe('telemetry services', () => {
     expect(statsSinks).toHaveLength(1);
   });
 
-  it('include Zipkin by its old option, and Datadog with the service name of the node', () => {
+  it('exist for Zipkin with its old option, and for Datadog with the service name of the node', () => {
     expect(services({ zipkinAddress: 'zipkin:9411' }).clusters).toMatchObject([{ name: 'zipkin' }]);
     const { tracing } = services({ tracing: { datadog: { address: '$(HOST_IP):8126' } } }, { hostIp: '10.9.9.9' });
     expect(tracing).toMatchObject({ http: { typed_config: { service_name: 'web.shop' } } });
   });
 
-  it('use TLS with files of the SDS server', () => {
+  it('use TLS with certificates of the SDS server or files', () => {
     const tlsSettings = {
       mode: 'MUTUAL',
       caCertificates: '/ca',
@@ -64,7 +64,7 @@ describe('telemetry services', () => {
     });
   });
 
-  it('§5.2 are rejected with a server name that Envoy would reject', () => {
+  it('are rejected if they have a server name that Envoy would reject (agent §5.2)', () => {
     const withName = (sni: string) => () =>
       services({
         envoyMetricsService: { address: 'a:1', tlsSettings: { mode: 'SIMPLE', caCertificates: '/ca', sni } },
@@ -100,7 +100,7 @@ describe('telemetry services', () => {
       { envoyMetricsService: { address: 'm:1', tlsSettings: { mode: 'SIMPLE' } } },
       { code: 'FIELD_REQUIRED', path: 'envoyMetricsService.tlsSettings.caCertificates' },
     ],
-  ])('are rejected for %s, with the name of the option', (_description, config, fields) => {
+  ])('are rejected if an address is invalid (%s), with the name of the option', (_description, config, fields) => {
     expect(() => services(config)).toThrow(errorWith(fields));
   });
 });

@@ -30,7 +30,7 @@ export interface TelemetryFacts {
   readonly dnsLookupFamily: string;
   /** Replaces `$(HOST_IP)` in addresses; empty if unknown. */
   readonly hostIp: string;
-  /** An SDS server provides certificate files and their updates. */
+  /** Whether an SDS server provides certificate files and their updates. */
   readonly hasSecrets: boolean;
   readonly errors: OptionErrors;
 }
@@ -115,7 +115,7 @@ const tracers: Readonly<Record<string, Tracer>> = {
       shared_span_context: false,
     }),
   },
-  // Envoy has no Lightstep extension any more; Lightstep's collector accepts OpenTelemetry spans.
+  // Envoy no longer has a Lightstep extension; Lightstep's collector accepts OpenTelemetry spans.
   lightstep: {
     name: 'envoy.tracers.opentelemetry',
     cluster: 'lightstep',
@@ -164,7 +164,7 @@ function tracerOf({ config, serviceName, errors }: TelemetryFacts) {
 
 type ClusterNeeds = Pick<Tracer, 'cluster' | 'http2'> & Partial<Pick<Tracer, 'tlsName'>>;
 
-/** Empty if the address is invalid, which is reported. */
+/** Reports an invalid address, and returns no cluster. */
 function cluster(service: RemoteService, needs: ClusterNeeds, facts: TelemetryFacts): Json[] {
   const { cluster: name, http2 } = needs;
   const address = hostAndPort(service, facts);
@@ -207,7 +207,7 @@ function hostAndPort(
   return parsed;
 }
 
-/** Keepalive settings, if at least 1. */
+/** Keepalive settings that are at least 1. */
 function keepalive({ probes, time, interval }: Json): Json {
   const seconds = (value: unknown): number =>
     typeof value === 'string' ? Math.floor((durationMsOf(value) ?? 0) / 1000) : typeof value === 'number' ? value : 0;

@@ -138,7 +138,7 @@ test('has listeners and their clusters only for configured ports', () => {
   expect(names(none)).toEqual(['sds-grpc', 'xds-grpc']);
 });
 
-test('has no readiness listener without a status server', () => {
+test('has no readiness listener if there is no status server', () => {
   expect(built({}, { statusPort: 0 }).static_resources.clusters.map(({ name }) => name)).not.toContain('agent');
 });
 
@@ -176,20 +176,20 @@ test("replaces the mesh's inclusion list by that of an annotation, and keeps the
   expect(patterns).toContainEqual({ safe_regex: { regex: 'xb' } });
 });
 
-test('contains duplicate extra tags once', () => {
+test('contains each duplicate extra tag once', () => {
   const annotations = { 'sidecar.istio.io/extraStatTags': 'a,b' };
   const tags = built({ annotations }, { extraStatTags: ['a'] }).stats_config.stats_tags.map((tag) => tag.tag_name);
   expect(tags.filter((name) => name === 'a')).toHaveLength(1);
   expect(tags).toContain('b');
 });
 
-test('omits a default runtime flag that is set to an empty value', () => {
+test('omits a default runtime flag if its value is set to empty', () => {
   const { layers } = built({}, { runtimeValues: { 're2.max_program_size.error_level': '', x: '1' } }).layered_runtime;
   expect(layers[0]!.static_layer).toMatchObject({ x: '1' });
   expect(layers[0]!.static_layer).not.toHaveProperty(['re2.max_program_size.error_level']);
 });
 
-test('has the same admin port in all places, also for the spare base ID', () => {
+test('uses the same admin port everywhere, also for the spare base ID', () => {
   const bootstrap = build(facts({}, { proxyAdminPort: 15_005 }));
   const places = JSON.stringify(bootstrap).match(/15005/g);
   // Admin interface, statistics cluster, and node metadata.

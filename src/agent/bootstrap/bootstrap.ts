@@ -32,7 +32,7 @@ export interface BootstrapFacts {
   readonly secretSocket: string;
   /** Whether a server provides certificates at {@link secretSocket}. */
   readonly hasSecrets: boolean;
-  /** The proxy has IPv4 and IPv6 addresses. */
+  /** Whether the proxy has IPv4 and IPv6 addresses. */
   readonly dualStack: boolean;
   /** Path of the socket of the agent's xDS proxy. */
   readonly xdsSocket: string;
@@ -116,7 +116,7 @@ export function buildBootstrap(facts: BootstrapFacts, { errors, warnings }: Boot
   };
 }
 
-/** As a TypedStruct, an Envoy without this extension type can still parse the file. */
+/** A TypedStruct, so that an Envoy without this extension type can still parse the file. */
 const internalListener: Json = {
   name: 'envoy.bootstrap.internal_listener',
   typed_config: {
@@ -136,7 +136,7 @@ const defaultRuntimeFlags: Readonly<Record<string, string>> = {
   'envoy.deprecated_features:envoy.config.listener.v3.Listener.hidden_envoy_deprecated_use_original_dst': 'true',
   'envoy.reloadable_features.http_reject_path_with_fragment': 'false',
   'envoy.reloadable_features.fixed_heap_use_allocated': 'true',
-  // Istio's reason is Envoy's issue 45212.
+  // Istio disables this because of Envoy's issue 45212.
   'envoy.reloadable_features.coalesce_lb_rebuilds_on_batch_update': 'false',
   're2.max_program_size.error_level': '32768',
 };
@@ -332,7 +332,7 @@ interface Forwarding {
   readonly statPrefix: string;
   readonly prefix: string;
   readonly cluster: string;
-  /** Requires a mesh certificate of the client. */
+  /** Whether the client needs a mesh certificate. */
   readonly secure?: boolean;
   readonly compressor?: Json | undefined;
 }

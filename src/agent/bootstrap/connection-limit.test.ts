@@ -9,7 +9,7 @@ import { startEnvoyWith } from '../../../test/networking/ads-envoy.ts';
 const limit = 2;
 const maxCloseMs = 90_000;
 
-test('closes connections beyond connectionSettings.globalDownstreamConnectionLimit, except those of probes', async () => {
+test('closes connections beyond connectionSettings.globalDownstreamConnectionLimit, except probe connections', async () => {
   const [port, statusPort, prometheusPort] = [await freePort(), await freePort(), await freePort()];
   const { bootstrap, warnings } = generateBootstrap({
     env: {
@@ -38,7 +38,7 @@ test('closes connections beyond connectionSettings.globalDownstreamConnectionLim
   for (const socket of accepted) expect(socket.closed).toBe(false);
 });
 
-test('warns about connectionSettings without effect', () => {
+test('warns about connectionSettings that have no effect', () => {
   const { options } = generateBootstrap({
     env: { PROXY_CONFIG: 'connectionSettings: {profile: EDGE, httpIdleTimeout: 600s}' },
   });

@@ -15,7 +15,7 @@ test('uses plaintext with policy NONE, even if root files exist', () => {
   expect(controlPlaneTls({ ...mutual, controlPlaneAuthPolicy: 'NONE' }, {}, () => true)).toBeUndefined();
 });
 
-test('uses plaintext for port 15010 with every policy', () => {
+test('uses plaintext for port 15010 regardless of the policy', () => {
   expect(controlPlaneTls({ ...mutual, discoveryAddress: '127.0.0.1:15010' }, {}, () => false)).toBeUndefined();
 });
 
@@ -24,14 +24,14 @@ test.each([
   [{ XDS_ROOT_CA: 'SYSTEM' }, ['/etc/pki/tls/certs/ca-bundle.crt'], '/etc/pki/tls/certs/ca-bundle.crt'],
   [{}, ['./etc/certs/root-cert.pem', './var/run/secrets/istio/root-cert.pem'], './etc/certs/root-cert.pem'],
   [{}, ['./var/run/secrets/istio/root-cert.pem'], './var/run/secrets/istio/root-cert.pem'],
-])('selects the root file by environment %o and existing files %o', (env, files, expected) => {
+])('selects the root file by environment (%o) and existing files (%o)', (env, files, expected) => {
   expect(controlPlaneTls(mutual, env, present(...files))).toEqual({
     rootFile: expected,
     serverName: 'istiod.istio-system.svc',
   });
 });
 
-test('reports a missing root with a hint', () => {
+test('reports a missing root certificate with a hint', () => {
   expect(() => controlPlaneTls(mutual, {}, () => false)).toThrow(
     /root certificate of the control plane .*root-cert\.pem does not exist/,
   );
@@ -42,6 +42,6 @@ test.each([
   [{}, '127.0.0.1:15012', 'istiod.istio-system.svc'],
   [{}, 'pilot.example.com:15012', 'pilot.example.com'],
   [{ ISTIOD_SAN: 'other' }, 'pilot.example.com:15012', 'other'],
-])('selects the expected SAN with environment %o for the address %s', (env, discoveryAddress, expected) => {
+])('selects the expected SAN by environment (%o) for the address %s', (env, discoveryAddress, expected) => {
   expect(controlPlaneTls({ ...mutual, discoveryAddress }, env, () => true)?.serverName).toBe(expected);
 });

@@ -72,7 +72,7 @@ export class FirstValidation implements PriorValidation {
           'customConfigFile' in source || `${text}${flags.configOverride}`.includes('/dev/std');
         const envoyArgs = ['--mode', 'validate', ...envoyArguments(flags, { configFile, ...firstRun })];
         const { signal } = this.#stopped;
-        // Creating a named pipe starts a process.
+        // Only if needed: creating a named pipe starts a process.
         const options = { signal, ...(namesStandardError && { scratch }) };
         return (await validateWithEnvoy({ binary, guard }, envoyArgs, options)).is === 'taken';
       });

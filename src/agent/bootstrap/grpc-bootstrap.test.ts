@@ -36,7 +36,7 @@ const fileOf = (options: ProxyOptions): any => {
 };
 
 describe('gRPC bootstrap file', () => {
-  it("names the agent's socket, the node, the certificates and the listener of a server", () => {
+  it("names the agent's socket, the node, the certificate files and the server listener", () => {
     const { node, ...rest } = fileOf(optionsOf());
     expect(rest).toEqual({
       xds_servers: [
@@ -61,13 +61,13 @@ describe('gRPC bootstrap file', () => {
     });
   });
 
-  it('has a locality even if unknown, because gRPC for Node.js rejects the file without one', () => {
+  it('has a locality even if it is unknown, because gRPC for Node.js rejects the file otherwise', () => {
     expect(fileOf(optionsOf()).node.locality).toEqual({});
     const env = { ISTIO_METAJSON_LABELS: '{"istio-locality":"eu/eu-1/a"}' };
     expect(fileOf(optionsOf(env)).node.locality).toEqual({ region: 'eu', zone: 'eu-1', sub_zone: 'a' });
   });
 
-  it('names no certificates if none are written, and the node metadata reports that', () => {
+  it('names no certificate files if none are written, and the node metadata reports this', () => {
     const file = fileOf(optionsOf({ OUTPUT_CERTS: '' }));
     expect(file.certificate_providers).toBeUndefined();
     expect(file.node.metadata.WORKLOAD_CERTIFICATES).toBe('false');
@@ -79,14 +79,14 @@ describe('gRPC bootstrap file', () => {
     ['40s', '0.9', '8s'],
     ['1s', '0.5', '1s'],
   ])(
-    'refreshes a certificate of %s, renewed when %s of it is left, four times before it expires',
+    'refreshes the files of a certificate of %s, renewed with %s of its lifetime left, four times before it expires',
     (ttl, ratio, interval) => {
       const options = optionsOf({ SECRET_TTL: ttl, SECRET_GRACE_PERIOD_RATIO: ratio });
       expect(fileOf(options).certificate_providers.default.config.refresh_interval).toBe(interval);
     },
   );
 
-  it('is written only for GENERATOR grpc of the environment or proxyMetadata', () => {
+  it('is written only if the environment or proxyMetadata sets GENERATOR to grpc', () => {
     expect(servesProxyless(optionsOf())).toBe(true);
     expect(servesProxyless(optionsOf({ ISTIO_META_GENERATOR: undefined }))).toBe(false);
     expect(servesProxyless(optionsOf({ ISTIO_META_GENERATOR: 'other' }))).toBe(false);
@@ -94,7 +94,7 @@ describe('gRPC bootstrap file', () => {
     expect(servesProxyless(optionsOf({ ISTIO_META_GENERATOR: undefined, PROXY_CONFIG: proxyMetadata }))).toBe(true);
   });
 
-  it('has the path of GRPC_XDS_BOOTSTRAP, or is in the directory of generated files', () => {
+  it('is at the path of GRPC_XDS_BOOTSTRAP, or in the directory of generated files by default', () => {
     expect(grpcBootstrapPath(optionsOf())).toBe('/proxy/grpc-bootstrap.json');
     expect(grpcBootstrapPath(optionsOf({ GRPC_XDS_BOOTSTRAP: '/etc/g.json' }))).toBe('/etc/g.json');
   });
@@ -115,14 +115,14 @@ async function written(options: ProxyOptions): Promise<StateFrom<typeof grpcBoot
   return snapshot;
 }
 
-describe('writing the gRPC bootstrap file', () => {
+describe('writing of the gRPC bootstrap file', () => {
   const folder = (): string => {
     const temporary = mkdtempSync(join(tmpdir(), 'grpc-bootstrap-'));
     onTestFinished(() => rmSync(temporary, { recursive: true }));
     return temporary;
   };
 
-  it('creates a private directory and a file that all users of the pod can read', async () => {
+  it('creates a private directory and a file that every user of the pod can read', async () => {
     const path = join(folder(), 'new/grpc-bootstrap.json');
     const options = optionsOf({ GRPC_XDS_BOOTSTRAP: path });
     expect((await written(options)).value).toBe('written');
@@ -131,7 +131,7 @@ describe('writing the gRPC bootstrap file', () => {
     expect(statSync(join(path, '..')).mode & 0o777).toBe(0o700);
   });
 
-  it('replaces an earlier file atomically and leaves no temporary file', async () => {
+  it('replaces an existing file atomically and leaves no temporary file', async () => {
     const temporary = folder();
     const path = join(temporary, 'g.json');
     writeFileSync(path, 'half a f');
@@ -141,7 +141,7 @@ describe('writing the gRPC bootstrap file', () => {
     expect(readdirSync(temporary)).toEqual(['g.json']);
   });
 
-  it('reports path and reason on failure', async () => {
+  it('reports path and reason if it fails', async () => {
     const path = join(folder(), 'g.json');
     mkdirSync(path);
     await expect(written(optionsOf({ GRPC_XDS_BOOTSTRAP: path }))).rejects.toThrow(new RegExp(`^${path}: .*EISDIR`));

@@ -10,7 +10,7 @@ import { buildNode } from './node-metadata.ts';
 
 /** Certificate provider instance that the control plane refers to. */
 const providerName = 'default';
-/** Istio's interval. */
+/** As in Istio. */
 const maxRefreshSeconds = 900;
 /** Number of refreshes between a renewal and the expiry of the previous certificate. */
 const refreshesBeforeExpiry = 4;
@@ -72,7 +72,7 @@ function certificateFiles({ identity }: ProxyOptions): MountedFiles | undefined 
   return { certificate: resolve(certificate), key: resolve(key), roots: resolve(roots) };
 }
 
-/** From 1 to 900. A certificate is renewed when the fraction `grace.ratio` of its lifetime is left. */
+/** From 1 to 900. A certificate is renewed when the fraction `grace.ratio` of its lifetime remains. */
 function refreshSeconds({ identity: { lifetimeSeconds, settings } }: ProxyOptions): number {
   if (settings.source !== 'authority') return maxRefreshSeconds;
   const seconds = Math.floor(

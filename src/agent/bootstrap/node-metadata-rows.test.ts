@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { annotated, bootstrapOf, labelled } from '../../../test/fixtures/configured-bootstraps.ts';
 import { generateBootstrap, type Sources } from '../../../test/fixtures/generated-bootstrap.ts';
 
-describe('§5.1 node metadata', () => {
+describe('node metadata (agent §5.1)', () => {
   const metadata = (sources: Sources) => bootstrapOf(sources).node.metadata;
 
   test.each<[row: string, sources: Sources, expected: object]>([
@@ -52,19 +52,19 @@ describe('§5.1 node metadata', () => {
       { LABELS: { a: 'file', b: 'static' }, STATIC_LABELS: { a: 'static', b: 'static' } },
     ],
     ['ANNOTATIONS', annotated({ a: 'b' }), { ANNOTATIONS: { a: 'b' } }],
-  ])('§5.1 sets metadata by %s', (_, sources, expected) => {
+  ])('sets metadata by %s (agent §5.1)', (_, sources, expected) => {
     const found = metadata(sources);
     for (const [key, value] of Object.entries(expected)) expect({ [key]: found[key] }).toEqual({ [key]: value });
   });
 
-  test('§5.1 encodes the merged configuration in PROXY_CONFIG with YAML field names', () => {
+  test('encodes the merged configuration in PROXY_CONFIG with YAML field names', () => {
     expect(metadata({ env: { PROXY_CONFIG: 'drainDuration: 1m' } }).PROXY_CONFIG).toMatchObject({
       drainDuration: '60s',
       statusPort: 15020,
     });
   });
 
-  test('§5.1 omits invalid JSON and labels that are not strings, with a warning', () => {
+  test('omits invalid JSON and labels that are not strings, with a warning', () => {
     const env = { ISTIO_METAJSON_A: '{', ISTIO_METAJSON_LABELS: '{"a": 1}' };
     const { bootstrap, warnings } = generateBootstrap({ env });
     expect(bootstrap.node.metadata).not.toHaveProperty('LABELS');
@@ -74,12 +74,12 @@ describe('§5.1 node metadata', () => {
     ]);
   });
 
-  test('§5.1 sets credential if a credential server is available', () => {
+  test('sets `credential` if a credential server is available', () => {
     expect(generateBootstrap({}, true).bootstrap.node.metadata.credential).toBe('true');
     expect(generateBootstrap({}, false).bootstrap.node.metadata).not.toHaveProperty('credential');
   });
 
-  test('§5.1 lists keys that the control plane knows first, in a fixed order', () => {
+  test('lists keys that the control plane knows first, in a fixed order', () => {
     const keys = Object.keys(
       metadata({ env: { ISTIO_META_ABC: 'x', ISTIO_META_ISTIO_PROXY_SHA: 'y', POD_NAME: 'z' } }),
     );
@@ -100,7 +100,7 @@ describe('§5.1 node metadata', () => {
       { region: 'us-central1', zone: 'us-central1-a' },
     ],
     ['of no source as unset', {}, undefined],
-  ])('§5.1 determines the locality %s', (_, sources, expected) => {
+  ])('determines the locality %s (agent §5.1)', (_, sources, expected) => {
     expect(bootstrapOf(sources).node.locality).toEqual(expected);
   });
 
@@ -167,7 +167,7 @@ describe('§5.1 node metadata', () => {
       { env: { ...shop, PROXY_CONFIG: 'tracingServiceName: CANONICAL_NAME_AND_NAMESPACE' } },
       'istio-proxy.shop',
     ],
-  ])('§5.1 determines node.cluster %s', (_, sources, expected) => {
+  ])('determines node.cluster %s (agent §5.1)', (_, sources, expected) => {
     expect(bootstrapOf(sources).node.cluster).toBe(expected);
   });
 });

@@ -39,27 +39,27 @@ describe('Envoy node', () => {
     expect(buildNode(facts({ env, config })).node.cluster).toBe('istio-proxy');
   });
 
-  test('has an ID of role, first address, workload and domain', () => {
+  test('has an ID of type, first address, workload and domain', () => {
     expect(buildNode(facts()).node.id).toBe('sidecar~10.1.2.3~web-0.shop~shop.svc.cluster.local');
   });
 
-  test('joins the addresses in INSTANCE_IPS without duplicates', () => {
+  test('joins all addresses in INSTANCE_IPS without duplicates', () => {
     expect(metadataOf({}).INSTANCE_IPS).toBe('10.1.2.3,10.1.2.4');
   });
 
-  test("reports the agent's version and whether the agent serves certificates", () => {
+  test("contains the agent's version and whether the agent serves certificates", () => {
     expect(metadataOf({})).toMatchObject({ ISTIO_VERSION: '0.9.1', WORKLOAD_CERTIFICATES: 'false' });
     expect(metadataOf({ hasSecrets: true })).toMatchObject({ ISTIO_VERSION: '0.9.1', WORKLOAD_CERTIFICATES: 'true' });
   });
 
-  test('reports the version and WORKLOAD_CERTIFICATES of ISTIO_META_ variables if set', () => {
+  test('takes the version and WORKLOAD_CERTIFICATES from ISTIO_META_ variables if they are set', () => {
     const env = { ISTIO_META_ISTIO_VERSION: '1.30.0' };
     expect(metadataOf({ env })).toMatchObject({ ISTIO_VERSION: '1.30.0', WORKLOAD_CERTIFICATES: 'false' });
     const overridden = { ...env, ISTIO_META_WORKLOAD_CERTIFICATES: 'true' };
     expect(metadataOf({ env: overridden })).toMatchObject({ WORKLOAD_CERTIFICATES: 'true' });
   });
 
-  test('has metadata of the environment, which overrides the mesh, with values that may contain an equals sign', () => {
+  test('prefers metadata of the environment to that of the mesh, and keeps equals signs in values', () => {
     const config = { ...defaultProxyConfig, proxyMetadata: { ISTIO_META_A: 'mesh', ISTIO_META_B: 'mesh', OTHER: 'x' } };
     const metadata = metadataOf({ config, env: { ISTIO_META_A: 'a=b', UNRELATED: '1' } });
     expect(metadata).toMatchObject({ A: 'a=b', B: 'mesh' });
@@ -67,7 +67,7 @@ describe('Envoy node', () => {
     expect(metadata).not.toHaveProperty('UNRELATED');
   });
 
-  test('merges JSON variables in any order, and omits an invalid one with a warning', () => {
+  test('merges JSON variables in any order, and omits invalid ones with a warning', () => {
     const { node, warnings } = buildNode(
       facts({ env: { ISTIO_METAJSON_ANY: '{"X":{"y":1}}', ISTIO_METAJSON_BAD: '{', ISTIO_METAJSON_LIST: '[1]' } }),
     );
@@ -77,7 +77,7 @@ describe('Envoy node', () => {
     expect(warnings[0]).toMatchObject({ event: 'option.ignored', setting: 'ISTIO_METAJSON_BAD' });
   });
 
-  test('has pod labels, which override labels of the environment, without the template hash', () => {
+  test('prefers pod labels to labels of the environment, and omits the template hash', () => {
     const metadata = metadataOf({
       env: { ISTIO_METAJSON_LABELS: '{"app":"env","tier":"front"}' },
       podLabels: { app: 'web', 'pod-template-hash': '123' },
@@ -102,7 +102,7 @@ describe('Envoy node', () => {
     ['workload name', { env: { POD_NAMESPACE: 'shop', ISTIO_META_WORKLOAD_NAME: 'web' } }, 'web.shop'],
     ['namespace only', { env: { POD_NAMESPACE: 'shop' } }, 'istio-proxy.shop'],
     ['nothing known', {}, 'istio-proxy'],
-  ] as [string, Partial<NodeFacts>, string][])('has the service cluster determined by %s', (_, changes, expected) => {
+  ] as [string, Partial<NodeFacts>, string][])('determines the service cluster by %s', (_, changes, expected) => {
     expect(buildNode(facts(changes)).node.cluster).toBe(expected);
   });
 
@@ -116,12 +116,12 @@ describe('Envoy node', () => {
 });
 
 describe('downward API files', () => {
-  test('are unquoted by the rules of Go', () => {
+  test("are unquoted by Go's rules", () => {
     const content = 'app="web"\nnote="a \\"b\\"\\n\\u00e9 \\xc3\\xa9"\nnothing\n';
     expect(parseDownwardFile(content, 'labels')).toEqual({ app: 'web', note: 'a "b"\né é' });
   });
 
-  test('are rejected with file and line if a value has no quotes', () => {
+  test('are rejected with file and line if a value is unquoted', () => {
     expect(() => parseDownwardFile('a="b"\napp=web', 'labels')).toThrow(
       codedError('FILE_UNREADABLE', { path: 'labels', line: 2 }),
     );

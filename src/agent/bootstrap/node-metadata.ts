@@ -23,7 +23,7 @@ export interface NodeFacts {
   readonly outlierLogPath?: string;
   /** Required SAN of the control plane's certificate; absent for plaintext. */
   readonly controlPlaneName?: string;
-  /** An SDS server provides certificates. */
+  /** Whether an SDS server provides certificates. */
   readonly hasSecrets: boolean;
   /** Socket of the agent's access log service, if it has one. */
   readonly accessLogSocket?: string;
@@ -34,7 +34,7 @@ export interface NodeFacts {
   /** Overrides {@link controlPlaneName}. */
   readonly pilotSans: readonly string[] | undefined;
   readonly platformMetadata: Readonly<Record<string, string>> | undefined;
-  /** The socket of a token server accepts connections. */
+  /** Whether the socket of a token server accepts connections. */
   readonly hasCredentialServer: boolean;
 }
 
@@ -58,15 +58,15 @@ export function buildNode(facts: NodeFacts): { node: EnvoyNode; warnings: LogWar
   const annotations = { ...asObject(values.ANNOTATIONS), ...facts.podAnnotations };
   const { interceptionMode, meshId } = facts.config;
   const typed: Record<string, unknown> = {
-    // As for every JSON variable. Labels do not set keys that the control plane interprets.
+    // Copy the labels, as for every JSON variable, except keys that the control plane interprets.
     ...Object.fromEntries(Object.entries(labels ?? {}).filter(([key]) => !typedMetadataKeys.includes(key))),
     // Overridden by the pod's environment (`values`).
     ...(interceptionMode !== undefined && { INTERCEPTION_MODE: interceptionMode }),
     ...(meshId !== undefined && { MESH_ID: meshId }),
     // The control plane reports it (pilot_xds, /debug/syncz), and matches it with proxyVersion of EnvoyFilters.
     ISTIO_VERSION: facts.agentVersion,
-    // By ISTIO_VERSION, the control plane infers that the agent serves certificates. If it does not and this key is missing, Envoy waits for them without
-    // limit.
+    // From ISTIO_VERSION, the control plane infers that the agent serves certificates. If it does not and this key is missing, Envoy waits for them
+    // without limit.
     WORKLOAD_CERTIFICATES: String(facts.hasSecrets),
     ...(facts.hasSecrets && { REVOCATION_LISTS: 'true' }),
     // The control plane sends URLs of Wasm modules only to proxies whose agent fetches them.

@@ -61,7 +61,7 @@ async function fileOf(...parameters: Parameters<typeof prepare>): Promise<string
   return 'configFile' in prepared ? prepared.configFile : '';
 }
 
-test('writes a bootstrap file per epoch in a directory that only this user can read', async () => {
+test('writes a bootstrap file per epoch into a directory that only the current user can read', async () => {
   const configPath = join(folder(), 'proxy');
   const source = { bootstrap: () => ({ node: { id: 'x' } }) };
   const configFile = await fileOf({ configPath, source }, { epoch: 0, validate: false });
@@ -71,7 +71,7 @@ test('writes a bootstrap file per epoch in a directory that only this user can r
   expect(existsSync(`${configFile}.new`)).toBe(false);
 });
 
-test('uses other files and another admin port for epochs of the spare base ID', async () => {
+test('uses different files and another admin port for epochs of the spare base ID', async () => {
   const configPath = folder();
   const source = { bootstrap: (adminPort: number) => ({ adminPort }) };
   const written = async (epoch: number, adminPort: number): Promise<[string, unknown]> => {
@@ -83,7 +83,7 @@ test('uses other files and another admin port for epochs of the spare base ID', 
   expect(await written(1, 15_005)).toEqual(['envoy-rev1b.json', { adminPort: 15_005 }]);
 });
 
-test('reports the free admin port that was chosen for the spare base ID if none is configured', async () => {
+test('reports which free admin port was chosen for the spare base ID if none is configured', async () => {
   const source = { bootstrap: (adminPort: number) => ({ adminPort }) };
   const prepared = await prepare({ source }, { epoch: 0, adminPort: 0, validate: false });
   const { configFile, adminPort } = prepared as { configFile: string; adminPort: number };
@@ -102,7 +102,7 @@ test('validates a bootstrap that names /dev/stdout and /dev/stderr', async () =>
   await expect(prepare({ source }, { epoch: 0, validate: true })).resolves.toBeDefined();
 });
 
-test('reports file and reason of a bootstrap that Envoy rejects, and keeps the file', async () => {
+test('reports file and reason if Envoy rejects a bootstrap, and keeps the file', async () => {
   const configPath = folder();
   const source = { bootstrap: () => ({ admin: { bogus: 1 } }) };
   const file = join(configPath, 'envoy-rev3.json');
@@ -118,14 +118,14 @@ test('uses a custom bootstrap file unchanged', async () => {
   expect(prepared).toEqual({ configFile: customConfigFile, adminPort: 15_000 });
 });
 
-test('reports the name of an unwritable directory', async () => {
+test('reports the name of a directory that is not writable', async () => {
   const configPath = join(writeAdminOnlyBootstrap(folder(), 0), 'below-a-file');
   expect(await prepare({ configPath }, { epoch: 0, validate: false })).toEqual({
     unwritable: `cannot write to folder: ${configPath}/envoy-rev0.json: ENOTDIR: not a directory [FILE_UNWRITABLE] → Set --configPath to a writable directory.`,
   });
 });
 
-test('reports the file name on a full disk, and leaves no partial bootstrap', async () => {
+test('reports the file name and leaves no partial bootstrap if the disk is full', async () => {
   const configPath = folder();
   await using handle = await open('/dev/null');
   const full = Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC', errno: -28 });
@@ -137,7 +137,7 @@ test('reports the file name on a full disk, and leaves no partial bootstrap', as
   expect(readdirSync(configPath)).toEqual([]);
 });
 
-test('creates a removed directory again', async () => {
+test('recreates a removed directory', async () => {
   const configPath = join(folder(), 'a', 'proxy');
   await prepare({ configPath }, { epoch: 0, validate: false });
   rmSync(dirname(configPath), { recursive: true });
@@ -145,7 +145,7 @@ test('creates a removed directory again', async () => {
   expect(existsSync(configFile)).toBe(true);
 });
 
-test('does not report an Envoy that cannot validate as a rejection', async () => {
+test('does not report a rejection if Envoy cannot run the validation', async () => {
   const scratch = [{ path: '/dev/null/below', flag: '--runDir' }];
   expect(await prepare({ scratch }, { epoch: 0, validate: true })).toEqual({
     unwritable:
@@ -158,7 +158,7 @@ test('does not report an Envoy that cannot validate as a rejection', async () =>
   );
 });
 
-test('probes the control plane for each epoch if requested, and reports it as unreachable without a connection within the limit', async () => {
+test('probes the control plane for each epoch if requested, and reports it as unreachable if it does not connect within the limit', async () => {
   const discoveryAddress = `127.0.0.1:${await freePort()}`;
   const unasked = await prepare({ discoveryAddress }, { epoch: 1, validate: false, controlPlaneLimitMs: null });
   expect(unasked).toHaveProperty('configFile');
@@ -174,7 +174,7 @@ test('reports a control plane that accepts connections as reachable', async () =
   expect(await whyUnreachable(`127.0.0.1:${(server.address() as { port: number }).port}`)).toBeUndefined();
 });
 
-test('does not start a child whose certificates changed since their validation', async () => {
+test('does not start a child whose certificates changed after their validation', async () => {
   const directory = folder();
   const file = join(directory, 'ca.crt');
   const authority = createAuthority();

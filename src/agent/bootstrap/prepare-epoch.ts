@@ -69,8 +69,8 @@ export function prepareEpoch(environment: PrepareEnvironment, earlier?: PriorVal
 }
 
 /**
- * Compares the certificates with the validated version. If they changed, the cert-watcher reports the new one. Not checked if they could not be read
- * at startup.
+ * Compares the certificates with the validated version. If they changed, the cert-watcher reports the new one. Skipped if they could not be read at
+ * startup.
  */
 async function whyOutdated(
   environment: PrepareEnvironment,

@@ -6,8 +6,8 @@ import { generateBootstrap, type Sources } from '../../../test/fixtures/generate
 
 const noAuthority = 'controlPlaneAuthPolicy: NONE';
 
-describe('§5.2 static content of the bootstrap', () => {
-  test('§5.2 has a fixed order', () => {
+describe('static content of the bootstrap (agent §5.2)', () => {
+  test('has a fixed order', () => {
     const config = 'tracing: {zipkin: {address: "z:1"}}\nstatsdUdpAddress: "10.0.0.1:8125"';
     expect(Object.keys(configured(config, { flags: { outlierLogPath: '/dev/null' } }))).toEqual([
       ...['node', 'layered_runtime', 'bootstrap_extensions', 'overload_manager', 'stats_config', 'admin'],
@@ -15,7 +15,7 @@ describe('§5.2 static content of the bootstrap', () => {
     ]);
   });
 
-  test('§5.2 sets layered_runtime flags of the mesh as JSON booleans, and removes those with an empty value', () => {
+  test('sets layered_runtime flags of the mesh as JSON booleans, and removes those with an empty value', () => {
     const layer = (config: string) => configured(config).layered_runtime.layers[0].static_layer;
     expect(layer('')).toEqual({
       'envoy.deprecated_features:envoy.config.listener.v3.Listener.hidden_envoy_deprecated_use_original_dst': true,
@@ -33,7 +33,7 @@ describe('§5.2 static content of the bootstrap', () => {
     ]);
   });
 
-  test('§5.2 declares bootstrap_extensions', () => {
+  test('declares bootstrap_extensions', () => {
     expect(bootstrapOf().bootstrap_extensions).toMatchObject([
       { name: 'envoy.bootstrap.internal_listener', typed_config: { value: { buffer_size_kb: 64 } } },
     ]);
@@ -66,12 +66,12 @@ describe('§5.2 static content of the bootstrap', () => {
       },
       1,
     ],
-  ])('§5.2 sets the overload_manager limit %s', (_, sources, limit) => {
+  ])('sets the overload_manager limit %s (agent §5.2)', (_, sources, limit) => {
     const [monitor] = bootstrapOf(sources).overload_manager.resource_monitors;
     expect(monitor.typed_config.max_active_downstream_connections).toBe(limit);
   });
 
-  test('§5.2 configures the admin interface', () => {
+  test('configures the admin interface', () => {
     expect(configured('proxyAdminPort: 7').admin).toMatchObject({
       access_log: [{ typed_config: { path: '/dev/null' } }],
       profile_path: '/var/lib/istio/data/envoy.prof',
@@ -79,7 +79,7 @@ describe('§5.2 static content of the bootstrap', () => {
     });
   });
 
-  test('§5.2 configures dynamic_resources', () => {
+  test('configures dynamic_resources', () => {
     const fromStream = { ads: {}, initial_fetch_timeout: '0s', resource_api_version: 'V3' };
     const resources = bootstrapOf().dynamic_resources;
     expect(resources).toMatchObject({ lds_config: fromStream, cds_config: fromStream });
@@ -92,7 +92,7 @@ describe('§5.2 static content of the bootstrap', () => {
     expect(bootstrapOf({ env: { ISTIO_DELTA_XDS: 'true' } }).dynamic_resources.ads_config.api_type).toBe('DELTA_GRPC');
   });
 
-  test('§5.2 has the clusters prometheus_stats and agent', () => {
+  test('has the clusters prometheus_stats and agent', () => {
     const bootstrap = configured('proxyAdminPort: 7\nstatusPort: 8');
     for (const [name, port_value] of [
       ['prometheus_stats', 7],
@@ -107,7 +107,7 @@ describe('§5.2 static content of the bootstrap', () => {
     }
   });
 
-  test('§5.2 has the clusters sds-grpc and xds-grpc', () => {
+  test('has the clusters sds-grpc and xds-grpc', () => {
     const bootstrap = configured('configPath: /c');
     expect(clusterOf(bootstrap, 'sds-grpc')).toMatchObject({ type: 'STATIC', connect_timeout: '1s' });
     expect(JSON.stringify(clusterOf(bootstrap, 'sds-grpc'))).toContain('./var/run/secrets/workload-spiffe-uds/socket');
@@ -127,7 +127,7 @@ describe('§5.2 static content of the bootstrap', () => {
     expect(JSON.stringify(clusterOf(bootstrap, 'xds-grpc'))).toContain('{"pipe":{"path":"/c/XDS"}}');
   });
 
-  test('§5.2 has the clusters of the metrics and access log services', () => {
+  test('has clusters for the metrics and access log services', () => {
     const service = '{address: "s:1", tcpKeepalive: {probes: 3, time: 10s, interval: 0s}}';
     const bootstrap = configured(`envoyMetricsService: ${service}\nenvoyAccessLogService: ${service}`);
     for (const name of ['envoy_metrics_service', 'envoy_accesslog_service']) {
@@ -140,7 +140,7 @@ describe('§5.2 static content of the bootstrap', () => {
     }
   });
 
-  test('§5.2 has the listeners 15090 and 15021', () => {
+  test('has the listeners 15090 and 15021', () => {
     const [metrics, probes] = bootstrapOf().static_resources.listeners;
     expect(metrics.address).toEqual({ socket_address: { address: '0.0.0.0', port_value: 15090 } });
     expect(JSON.stringify(metrics)).toMatch(
@@ -150,7 +150,7 @@ describe('§5.2 static content of the bootstrap', () => {
     expect(JSON.stringify(probes)).toMatch(/"stat_prefix":"agent".*"prefix":"\/healthz\/ready".*"cluster":"agent"/);
   });
 
-  test('§5.2 requires mesh certificates of clients of the secure metrics listeners', () => {
+  test('requires mesh certificates from clients of the secure metrics listeners', () => {
     const env = {
       CA_ADDR: 'ca:1',
       ENVOY_PROMETHEUS_PORT: '0',
@@ -185,7 +185,7 @@ describe('§5.2 static content of the bootstrap', () => {
     );
   });
 
-  test('§5.2 lists stats_sinks: the metrics service, then statsd', () => {
+  test('lists the metrics service before statsd in stats_sinks', () => {
     const config = 'envoyMetricsServiceAddress: "m:1"\nstatsdUdpAddress: "10.0.0.1:8125"';
     expect(configured(config).stats_sinks).toMatchObject([
       { name: 'envoy.stat_sinks.metrics_service', typed_config: { transport_api_version: 'V3' } },
@@ -193,7 +193,7 @@ describe('§5.2 static content of the bootstrap', () => {
     ]);
   });
 
-  test('§5.2 sets cluster_manager.outlier_detection.event_log_path', () => {
+  test('sets cluster_manager.outlier_detection.event_log_path', () => {
     const { cluster_manager } = bootstrapOf({ flags: { outlierLogPath: '/dev/null' } });
     expect(cluster_manager).toEqual({ outlier_detection: { event_log_path: '/dev/null' } });
   });
@@ -209,7 +209,7 @@ describe('§5.2 static content of the bootstrap', () => {
       'ALL',
       '127.0.0.1',
     ],
-  ])('§5.2 selects the DNS lookup family: %s', (_, sources, family, localhost) => {
+  ])('selects the DNS lookup family by addresses: %s (agent §5.2)', (_, sources, family, localhost) => {
     const bootstrap = configured(zipkin, sources);
     expect(clusterOf(bootstrap, 'zipkin')).toMatchObject({ dns_lookup_family: family });
     expect(bootstrap.admin.address.socket_address.address).toBe(localhost);
@@ -228,7 +228,7 @@ describe('§5.2 static content of the bootstrap', () => {
       }
     ).transport_socket?.typed_config;
 
-  test('§5.2 uses certificates of the SDS server for TLS modes SIMPLE, MUTUAL and ISTIO_MUTUAL, and no TLS for DISABLE', () => {
+  test('takes certificates from the SDS server with the TLS modes SIMPLE, MUTUAL and ISTIO_MUTUAL, and uses no TLS with DISABLE', () => {
     expect(socketOf('{mode: SIMPLE, caCertificates: /ca, subjectAltNames: [a]}')?.common_tls_context).toMatchObject({
       alpn_protocols: ['h2'],
       combined_validation_context: {
@@ -253,7 +253,7 @@ describe('§5.2 static content of the bootstrap', () => {
   });
 
   test.each(['NONE', 'MUTUAL_TLS'])(
-    '§5.2 accepts missing TLS files under %s, because the SDS server reads them',
+    'accepts missing TLS files under %s, because the SDS server reads them (agent §5.2)',
     (policy) => {
       const { options, bootstrap } = generateBootstrap({
         env: {
@@ -277,12 +277,12 @@ describe('§5.2 static content of the bootstrap', () => {
     },
   );
 
-  test('§5.2 prefers TLS_CLIENT_… of the metadata to configured paths', () => {
+  test('prefers TLS_CLIENT_… metadata to configured paths', () => {
     const env = { ISTIO_META_TLS_CLIENT_ROOT_CERT: '/own' };
     expect(JSON.stringify(socketOf('{mode: SIMPLE, caCertificates: /ca}', { env }))).toContain('file-root:/own');
   });
 
-  test('§5.2 rejects an invalid address with the name of its option, and requires brackets around IPv6 addresses', () => {
+  test('rejects an invalid address with the name of its option, and requires brackets around IPv6 addresses', () => {
     expect(() => configured('envoyMetricsService: {address: "m"}')).toThrow(
       errorWith({ path: 'envoyMetricsService.address', expected: 'host:port', got: '"m"' }),
     );

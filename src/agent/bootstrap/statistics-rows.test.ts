@@ -5,12 +5,12 @@ import { errorWith } from '../../../test/fixtures/error-details.ts';
 import { generateBootstrap, type Sources } from '../../../test/fixtures/generated-bootstrap.ts';
 import type { ErrorFields } from '../../runtime/errors.ts';
 
-describe('§5.3 statistics of the bootstrap', () => {
+describe('statistics of the bootstrap (agent §5.3)', () => {
   const tags = (sources: Sources = {}): { tag_name: string; regex: string }[] =>
     bootstrapOf(sources).stats_config.stats_tags;
   const patterns = (sources: Sources = {}) => bootstrapOf(sources).stats_config.stats_matcher.inclusion_list.patterns;
 
-  test('§5.3, §5.2 have tags in a fixed order in stats_config', () => {
+  test('have stats_config tags in a fixed order (agent §5.2)', () => {
     expect(tags().map(({ tag_name }) => tag_name)).toEqual([
       ...[
         'cluster_name',
@@ -46,11 +46,11 @@ describe('§5.3 statistics of the bootstrap', () => {
     ['authz_enforce_result', String.raw`rbac(\.(allowed|denied))`],
     ['authz_dry_run_action', String.raw`(\.istio_dry_run_(allow|deny)_)`],
     ['authz_dry_run_result', String.raw`(\.shadow_(allowed|denied))`],
-  ])('§5.3 have the tag %s', (name, regex) => {
+  ])('have the tag %s (agent §5.3)', (name, regex) => {
     expect(tags()).toContainEqual({ tag_name: name, regex });
   });
 
-  test('§5.3 have extra tags of the mesh before those of the annotation, without duplicates', () => {
+  test('have extra tags of the mesh before those of the annotation, without duplicates', () => {
     const sources = annotated({ 'sidecar.istio.io/extraStatTags': 'b, c' });
     const extra = tags({ ...sources, env: { PROXY_CONFIG: 'extraStatTags: [a, b]' } }).slice(9, 12);
     expect(extra).toEqual(
@@ -58,7 +58,7 @@ describe('§5.3 statistics of the bootstrap', () => {
     );
   });
 
-  test('§5.3 have an inclusion list in a fixed order', () => {
+  test('have an inclusion list in a fixed order', () => {
     expect(patterns()).toEqual([
       { prefix: 'reporter=' },
       ...['cluster_manager', 'listener_manager', 'server', 'cluster.xds-grpc', 'wasm'].map((prefix) => ({ prefix })),
@@ -72,7 +72,7 @@ describe('§5.3 statistics of the bootstrap', () => {
     ]);
   });
 
-  test('§5.3 include downstream_cx_active with EXIT_ON_ZERO_ACTIVE_CONNECTIONS', () => {
+  test('include downstream_cx_active with EXIT_ON_ZERO_ACTIVE_CONNECTIONS', () => {
     expect(patterns({ env: { EXIT_ON_ZERO_ACTIVE_CONNECTIONS: 'true' } })).toContainEqual({
       suffix: 'downstream_cx_active',
     });
@@ -83,7 +83,7 @@ describe('§5.3 statistics of the bootstrap', () => {
     ['Suffixes', (text: string) => ({ suffix: text })],
     ['Regexps', (text: string) => ({ safe_regex: { regex: text } })],
   ])(
-    "§5.3 use the annotation statsInclusion%s instead of the mesh's list, with {pod_ip} expanded to each address",
+    "use the annotation statsInclusion%s instead of the mesh's list, and expand {pod_ip} to each address (agent §5.3)",
     (list, pattern) => {
       const env = { PROXY_CONFIG: `proxyStatsMatcher: {inclusion${list}: [mesh]}` };
       expect(patterns({ env })).toContainEqual(pattern('mesh'));
@@ -96,7 +96,7 @@ describe('§5.3 statistics of the bootstrap', () => {
     },
   );
 
-  test('§5.2 have intervals for flush and eviction and histogram buckets of annotations', () => {
+  test('have intervals for flush and eviction and histogram buckets from annotations (agent §5.2)', () => {
     const bootstrap = bootstrapOf(
       annotated({
         'sidecar.istio.io/statsFlushInterval': '2s',
@@ -108,7 +108,7 @@ describe('§5.3 statistics of the bootstrap', () => {
     expect(bootstrap.stats_config.histogram_bucket_settings).toEqual([{ match: { prefix: 'istio' }, buckets: [1, 5] }]);
   });
 
-  test('§5.2 omit an eviction interval that is not a multiple of the flush interval, with a warning', () => {
+  test('omit an eviction interval that is not a multiple of the flush interval, with a warning (agent §5.2)', () => {
     const { bootstrap, warnings } = generateBootstrap(annotated({ 'sidecar.istio.io/statsEvictionInterval': '7s' }));
     expect(bootstrap).not.toHaveProperty('stats_eviction_interval');
     expect(warnings).toEqual([
@@ -124,7 +124,7 @@ describe('§5.3 statistics of the bootstrap', () => {
     ['statsEvictionInterval', 'soon', /must be a duration from 1ms to 5m/],
     ['statsHistogramBuckets', '{"a": [2, 1]}', /a: must be numbers above 0/],
     ['statsHistogramBuckets', '{', /must be a JSON object/],
-  ])('§5.2 omit %s that Envoy would reject (%s), with a warning', (name, value, why) => {
+  ])('omit %s with a value that Envoy would reject (%s), with a warning (agent §5.2)', (name, value, why) => {
     const { bootstrap, warnings } = generateBootstrap(annotated({ [`sidecar.istio.io/${name}`]: value }));
     expect(bootstrap).toEqual({ ...bootstrapOf({}), node: bootstrap.node });
     const setting = `annotation sidecar.istio.io/${name}`;
@@ -147,7 +147,7 @@ describe('§5.3 statistics of the bootstrap', () => {
       { env: { PROXY_CONFIG: 'extraStatTags: ["a("]' } },
       { code: 'FIELD_FORMAT_INVALID', path: 'extraStatTags', got: '"a("' },
     ],
-  ])('§5.3 are rejected with their source if Envoy would reject %s', (_, sources, fields) => {
+  ])('are rejected with their source if Envoy would reject %s (agent §5.3)', (_, sources, fields) => {
     expect(() => bootstrapOf(sources)).toThrow(errorWith(fields));
   });
 });

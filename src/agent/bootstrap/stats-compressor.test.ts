@@ -32,7 +32,7 @@ test.each([
   },
 );
 
-test('warns about an unknown compression, and does not compress metrics', () => {
+test('warns about an unknown compression and leaves metrics uncompressed', () => {
   const { bootstrap, warnings } = annotated('lz4');
   expect(JSON.stringify(bootstrap.static_resources)).not.toContain('compressor');
   expect(warnings).toEqual([

@@ -11,7 +11,7 @@ const libraries: ReadonlyMap<string, string> = new Map([
   ['zstd', 'envoy.extensions.compression.zstd.compressor.v3.Zstd'],
 ]);
 
-/** @returns the HTTP filter; `undefined` if the annotation is not set, or unknown, which is a warning */
+/** @returns the HTTP filter; `undefined` if the annotation is missing or, with a warning, unknown */
 export function statsCompressor(
   annotations: Readonly<Record<string, string>>,
   { warnings }: { readonly warnings: LogWarning[] },

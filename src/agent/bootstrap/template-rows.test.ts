@@ -3,11 +3,11 @@ import { describe, expect, test } from 'vitest';
 import { bootstrapOf } from '../../../test/fixtures/configured-bootstraps.ts';
 import { errorWith } from '../../../test/fixtures/error-details.ts';
 
-describe('§4.2 bootstrap template', () => {
+describe('bootstrap template (agent §4.2)', () => {
   const render = (template: string, name = 't.json') =>
     bootstrapOf({ env: { ISTIO_BOOTSTRAP: `<folder>/${name}` }, files: { [name]: template } });
 
-  test('§4.2 renders the values of the bootstrap as JSON or YAML', () => {
+  test('renders values of the bootstrap as JSON or YAML', () => {
     const json =
       '{"node": {"id": "{{ .nodeID }}", "cluster": {{ .cluster | toJSON }}, "metadata": {{ .meta_json_str }}}, "p": {{ .config.ProxyAdminPort }}}';
     expect(render(json)).toMatchObject({
@@ -28,7 +28,7 @@ describe('§4.2 bootstrap template', () => {
     ['{"a": {{ .none }}}', { code: 'FIELD_FORMAT_INVALID', line: 1, column: 10 }, 'unknown field "none"'],
     ['{"a": {{ .zone }}}', { code: 'FIELD_FORMAT_INVALID' }, 'output is not JSON'],
     ['[]', { code: 'FIELD_TYPE_INVALID', expected: 'an object as output', got: 'a list' }, ''],
-  ])('§4.2 reports the position of an error: %s', (template, fields, reason) => {
+  ])('reports the position of an error: %s (agent §4.2)', (template, fields, reason) => {
     expect(() => render(template)).toThrow(errorWith({ ...fields, path: expect.stringMatching(/t\.json$/) }));
     expect(() => render(template)).toThrow(reason);
   });

@@ -4,8 +4,8 @@ import { clusterOf, configured } from '../../../test/fixtures/configured-bootstr
 import { errorWith } from '../../../test/fixtures/error-details.ts';
 import { generateBootstrap } from '../../../test/fixtures/generated-bootstrap.ts';
 
-describe('§5.4 tracers of the bootstrap', () => {
-  test('§5.4 include zipkin', () => {
+describe('tracers of the bootstrap (agent §5.4)', () => {
+  test('include zipkin', () => {
     const bootstrap = configured('tracing: {zipkin: {address: "z:1"}}');
     expect(bootstrap.tracing.http).toEqual({
       name: 'envoy.tracers.zipkin',
@@ -31,16 +31,16 @@ describe('§5.4 tracers of the bootstrap', () => {
     ['tracing: {lightstep: {address: "l:1", accessToken: x}}', 'lightstep'],
     ['envoyMetricsService: {address: "m:1"}', 'envoy_metrics_service'],
     ['envoyAccessLogService: {address: "m:1"}', 'envoy_accesslog_service'],
-  ])("§5.4 %s keeps Envoy's default DNS refresh rate of cluster %s", (config, name) => {
+  ])("keep Envoy's default DNS refresh rate with %s for cluster %s (agent §5.4)", (config, name) => {
     expect(clusterOf(configured(config), name)).not.toHaveProperty('dns_refresh_rate');
   });
 
-  test('§5.4 include datadog', () => {
+  test('include datadog', () => {
     const { tracing } = configured('tracing: {datadog: {address: "d:1"}}', { flags: { serviceCluster: 's' } });
     expect(tracing.http.typed_config).toMatchObject({ collector_cluster: 'datadog_agent', service_name: 's' });
   });
 
-  test('§5.4 use OpenTelemetry for lightstep, with its own cluster and the token as a header', () => {
+  test('use OpenTelemetry for lightstep, with a separate cluster and the token as a header', () => {
     const bootstrap = configured('tracing: {lightstep: {address: "l:1", accessToken: t}}');
     expect(bootstrap.tracing.http).toMatchObject({
       name: 'envoy.tracers.opentelemetry',
@@ -52,13 +52,16 @@ describe('§5.4 tracers of the bootstrap', () => {
     );
   });
 
-  test.each(['openCensusAgent', 'stackdriver'])('§5.4 are rejected if they select %s, which Envoy lacks', (tracer) => {
-    const { bootstrap, options } = generateBootstrap({ env: { PROXY_CONFIG: `tracing: {${tracer}: {}}` } });
-    expect(bootstrap).not.toHaveProperty('tracing');
-    expect(options.warnings).toMatchObject([{ event: 'option.fieldIgnored', field: `tracing.${tracer}` }]);
-  });
+  test.each(['openCensusAgent', 'stackdriver'])(
+    'are rejected if they select %s, which Envoy no longer supports (agent §5.4)',
+    (tracer) => {
+      const { bootstrap, options } = generateBootstrap({ env: { PROXY_CONFIG: `tracing: {${tracer}: {}}` } });
+      expect(bootstrap).not.toHaveProperty('tracing');
+      expect(options.warnings).toMatchObject([{ event: 'option.fieldIgnored', field: `tracing.${tracer}` }]);
+    },
+  );
 
-  test('§5.4 have the server name tracer with ISTIO_MUTUAL', () => {
+  test('have the server name `tracer` with ISTIO_MUTUAL', () => {
     const cluster = clusterOf(
       configured('tracing: {zipkin: {address: "z:1"}, tlsSettings: {mode: ISTIO_MUTUAL}}'),
       'zipkin',

@@ -66,7 +66,7 @@ test('reports an unknown top-level field or an invalid value with the field', as
   expect(found.message).toMatch(/rejected by Envoy: unexpected character: '"'; expected '\{'$/);
 });
 
-test("reports a violated constraint with the field, or with Envoy's message if the field is in a list", async () => {
+test("reports a violated constraint with the field, or with only Envoy's message if the field is in a list", async () => {
   const path = fileWith('stats_flush_interval: 0s\n');
   const chain = (...parts: string[]): ValidationResult =>
     refused(`Proto constraint validation failed (${parts.join(': embedded message failed validation | caused by ')})`);
@@ -90,7 +90,7 @@ test("reports a violated constraint with the field, or with Envoy's message if t
   expect(inList.message).toMatch(/ClusterValidationError\.Name: value length/);
 });
 
-test('attributes a rejection without the override to the custom bootstrap file, or to no file', async () => {
+test('attributes a rejection to the custom bootstrap file or to no file if Envoy accepts the bootstrap without the override', async () => {
   const path = fileWith('{}');
   const bad = refused('Invalid duration: Expected positive duration');
   expect(await fieldsOf(requiredWith(override(path), bad))).toEqual({ ...nothingWrong, code: undefined });

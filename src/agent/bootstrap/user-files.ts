@@ -63,7 +63,7 @@ function requireAccepted({ setting, path, isTemplate }: UserFile, result: Valida
   );
 }
 
-/** A path ends at a quote, a space or the end of Envoy's message. */
+/** In Envoy's message, a path ends at a quote, a space or the end. */
 function namesMissingFile(why: string): boolean {
   return [...why.matchAll(/(?<![\w./@])\/[^\s'":,)]+/g)].some(([path]) => !existsSync(path));
 }

@@ -41,7 +41,7 @@ function resolve(
   return { options, warnings, errors: detailsOf(() => errors.throwIfAny()) };
 }
 
-test('§9: starts a DNS server only for a sidecar with DNS capture', () => {
+test('starts a DNS server only for a sidecar with DNS capture (agent §9)', () => {
   expect(resolve({ ISTIO_META_DNS_CAPTURE: '' }).options).toBeUndefined();
   expect(resolve({ ISTIO_META_DNS_CAPTURE: 'false' }).options).toBeUndefined();
   expect(resolve({}, undefined, { role: 'router' }).options).toBeUndefined();
@@ -60,7 +60,7 @@ test('§9: starts a DNS server only for a sidecar with DNS capture', () => {
   });
 });
 
-test('§9: resolves localhost for the address families of resolv.conf, and an IP address to itself', () => {
+test('resolves localhost for the address families of resolv.conf, and an IP address to itself (agent §9)', () => {
   const addresses = (env: NodeJS.ProcessEnv, resolvConf: string): unknown =>
     resolve(env, { '/etc/resolv.conf': resolvConf }).options?.addresses;
   expect(addresses({}, 'nameserver fd00::10')).toEqual(['::1']);
@@ -71,7 +71,7 @@ test('§9: resolves localhost for the address families of resolv.conf, and an IP
   expect(addresses({ DNS_PROXY_ADDR: ':5353' }, v4)).toEqual(['0.0.0.0', '::']);
 });
 
-test("§9: requires root for port 53, uses the host's resolv.conf, and forwards queries before the first table", () => {
+test("requires root for port 53, uses the host's resolv.conf, and forwards queries before the first table (agent §9)", () => {
   const files = { '/etc/resolv.conf': 'nameserver 127.0.0.1', '/var/lib/istio/resolv.conf': v4 };
   const root = resolve({ DNS_PROXY_ADDR: 'localhost:53' }, files);
   expect(root.options).toMatchObject({ port: 53, servers: ['10.96.0.10', '8.8.8.8'], forwardBeforeTable: true });
@@ -85,7 +85,7 @@ test("§9: requires root for port 53, uses the host's resolv.conf, and forwards 
   ]);
 });
 
-test('§9: does not forward queries of a server at port 53 to itself if resolv.conf contains it', () => {
+test('does not forward queries of a server on port 53 to itself if resolv.conf contains its address (agent §9)', () => {
   const files = { '/etc/resolv.conf': 'nameserver 127.0.0.1\nnameserver 8.8.8.8\nnameserver 127.0.0.53\n' };
   const at = (address: string): ResolvedDnsOptions => resolve({ DNS_PROXY_ADDR: address }, files);
   expect(at('localhost:53').options?.servers).toEqual(['8.8.8.8', '127.0.0.53']);
@@ -99,7 +99,7 @@ test('§9: does not forward queries of a server at port 53 to itself if resolv.c
   });
 });
 
-test('§9: does not forward queries to an address of this host in any notation', () => {
+test('does not forward queries to an address of this host in any notation (agent §9)', () => {
   const files = {
     '/etc/resolv.conf': 'nameserver 10.0.0.5\nnameserver FD00:0::5\nnameserver fe80::5%eth0\nnameserver 10.0.0.6\n',
   };
@@ -111,7 +111,7 @@ test('§9: does not forward queries to an address of this host in any notation',
   expect(at('localhost:53')).toEqual(['10.0.0.5', 'FD00:0::5', 'fe80::5%eth0', '10.0.0.6']);
 });
 
-test('§9: reports invalid values, and forwards no queries without a resolv.conf', () => {
+test('reports invalid values, and forwards no queries if there is no resolv.conf (agent §9)', () => {
   expect(resolve({ DNS_PROXY_ADDR: 'somewhere' }).errors).toMatchObject([
     { path: 'DNS_PROXY_ADDR', got: '"somewhere"' },
   ]);

@@ -19,7 +19,7 @@ export interface DnsOptions {
   readonly servers: readonly string[];
   readonly timeoutMs: number;
   readonly parallel: boolean;
-  /** Forwards queries of this host before the first table. */
+  /** Forward queries of this host before the first name table. */
   readonly forwardBeforeTable: boolean;
   readonly workload: WorkloadNames;
 }
@@ -65,7 +65,7 @@ export function dnsOptions(sources: DnsSources): DnsOptions | undefined {
   };
 }
 
-/** `host:port`, `:port`, `[::1]:port`. */
+/** Accepts `host:port`, `:port` and `[::1]:port`. */
 function listenAddress({ env, uid, errors, warnings }: DnsSources): { host: string; port: number } {
   const text = env.DNS_PROXY_ADDR || `${defaultAddress.host}:${defaultAddress.port}`;
   const [, host = '', digits = ''] = /^(.*):(\d{1,5})$/.exec(text) ?? [];

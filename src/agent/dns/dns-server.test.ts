@@ -187,8 +187,8 @@ function responseTo(query: Buffer, ip: string, more: Partial<Packet> = {}): Buff
 const addressesIn = ({ answers: found = [] }: Packet): string[] =>
   found.flatMap((record) => (record.type === 'A' || record.type === 'AAAA' ? [record.data] : []));
 
-describe('§9: responses for names of the table', () => {
-  test('are authoritative, with ID and question of the query and a TTL of 30 s', async () => {
+describe('responses for names in the DNS table (agent §9)', () => {
+  test("are authoritative, with the query's ID and question and a TTL of 30 s", async () => {
     const { sendQuery, received } = await start();
     const response = await sendQuery('oNe.TesT');
     expect(response).toMatchObject({
@@ -204,7 +204,7 @@ describe('§9: responses for names of the table', () => {
     expect(received.requests).toBe(1);
   });
 
-  test('contain the addresses of the record type, or none for another address family', async () => {
+  test('contain the addresses of the queried family, if any', async () => {
     const { sendQuery } = await start();
     expect(addressesIn(await sendQuery('dual.test', 'A'))).toEqual(['1.2.3.4']);
     expect(addressesIn(await sendQuery('dual.test', 'AAAA'))).toEqual(['2001:db8::1']);
@@ -212,7 +212,7 @@ describe('§9: responses for names of the table', () => {
       expect(await sendQuery(name, 'AAAA')).toMatchObject({ rcode: 'NOERROR', flag_aa: true, answers: [] });
   });
 
-  test('start with an alias for a search domain, and have the queried name for a wildcard', async () => {
+  test('begin with an alias for a search domain, and contain the queried name for a wildcard', async () => {
     const { sendQuery } = await start();
     expect((await sendQuery('one.test.ns1.svc.cluster.local')).answers).toMatchObject([
       { type: 'CNAME', name: 'one.test.ns1.svc.cluster.local', data: 'one.test', ttl: 30 },
@@ -225,7 +225,7 @@ describe('§9: responses for names of the table', () => {
     ]);
   });
 
-  test('are truncated to 512 bytes or the EDNS size over UDP, and complete over TCP', async () => {
+  test('are truncated to 512 bytes or the EDNS size over UDP, and are complete over TCP', async () => {
     const { sendQuery, sendTcpQueries, port } = await start();
     const plain = await datagram(port, encode(question('many.test')));
     expect(plain.length).toBeLessThanOrEqual(512);
@@ -249,7 +249,7 @@ describe('§9: responses for names of the table', () => {
     expect(new Set(orders).size).toBe(5);
   });
 
-  test('are SERVFAIL or forwarded before the first table, and correct immediately after it', async () => {
+  test('are SERVFAIL or forwarded before the first table arrives, and correct immediately after', async () => {
     let names: DnsNames | undefined;
     const { port } = await nameServer(replyWith('9.9.9.9'));
     const refusing = await start({ names: () => names, servers: ['127.0.0.1'], serverPort: port });
@@ -265,8 +265,8 @@ describe('§9: responses for names of the table', () => {
   });
 });
 
-describe('§9: queries that the table cannot resolve', () => {
-  test('are forwarded unchanged for unknown names, other types and other classes', async () => {
+describe('DNS queries for names outside the table (agent §9)', () => {
+  test('are forwarded unchanged if name, type or class is unknown', async () => {
     const { port, received } = await nameServer((query, send) => send(responseTo(query, '9.9.9.9', { flags: 0x0183 })));
     const { sendQuery, counts } = await start({ servers: ['127.0.0.1'], serverPort: port });
     expect(await sendQuery('unknown.test')).toMatchObject({ rcode: 'NXDOMAIN', answers: [{ data: '9.9.9.9' }] });
@@ -280,14 +280,14 @@ describe('§9: queries that the table cannot resolve', () => {
     expect(counts).toMatchObject({ requests: 3, failures: 0 });
   });
 
-  test('are forwarded over TCP if received over TCP, each with its response', async () => {
+  test('are forwarded over TCP if received over TCP, and each gets its response', async () => {
     const { port } = await nameServer(replyWith('9.9.9.9'));
     const { sendTcpQueries } = await start({ servers: ['127.0.0.1'], serverPort: port });
     const found = await sendTcpQueries(question('a.test'), question('one.test'), question('b.test'));
     expect(found.map((one) => one.questions![0]!.name).sort()).toEqual(['a.test', 'b.test', 'one.test']);
   });
 
-  test('are sent to the next server if one fails or does not respond, and get SERVFAIL if all fail', async () => {
+  test('are sent to the next server if one fails or does not respond, and get SERVFAIL if all servers fail', async () => {
     const { port } = await nameServer(replyWith('9.9.9.9'));
     const { sendQuery } = await start({ servers: ['127.0.0.9', '127.0.0.1'], serverPort: port, random: () => 0 });
     expect(addressesIn(await sendQuery('unknown.test'))).toEqual(['9.9.9.9']);
@@ -313,7 +313,7 @@ describe('§9: queries that the table cannot resolve', () => {
     expect(addressesIn(await sendQuery('unknown.test'))).toEqual(['9.9.9.9']);
   });
 
-  test('get the first response of all servers in parallel mode', async () => {
+  test("get the first of all servers' responses in parallel mode", async () => {
     const { port } = await nameServer(replyWith('9.9.9.9'));
     const { sendQuery } = await start({
       servers: ['127.0.0.9', '127.0.0.1'],
@@ -347,7 +347,7 @@ describe('§9: queries that the table cannot resolve', () => {
     expect(new Set(server.peers).size).toBeGreaterThan(15);
   });
 
-  test('are limited while pending, without affecting names of the table', async () => {
+  test('are limited in number while pending, without affecting names in the table', async () => {
     const silent = await nameServer(() => {});
     const { port, sendQuery, counts, upstream } = await start({
       servers: ['127.0.0.1'],
@@ -373,8 +373,8 @@ describe('§9: queries that the table cannot resolve', () => {
   });
 });
 
-describe('§9: hostile DNS clients', () => {
-  test('get the matching error code, or no response, for a message that is not a query', async () => {
+describe('hostile DNS clients (agent §9)', () => {
+  test('get the matching error code, or no response, if the message is not a query', async () => {
     const { sendQuery, port } = await start();
     expect(await sendQuery('one.test', 'A', { questions: [] })).toMatchObject({ rcode: 'SERVFAIL' });
     expect(await sendQuery('one.test', 'A', { flags: 0x2800 })).toMatchObject({ rcode: 'NOTIMP' });
@@ -393,7 +393,7 @@ describe('§9: hostile DNS clients', () => {
     expect(readQuery(Buffer.alloc(11))).toEqual({ kind: 'drop' });
   });
 
-  test('never get a response above their accepted size, however small the query', async () => {
+  test('never get a response above the size they accept, however small the query', async () => {
     const { port } = await start();
     for (const size of [1, 100, 512, 600, 1232, 4096]) {
       const message = encode(question('many.test', 'A', edns(size)));
@@ -401,7 +401,7 @@ describe('§9: hostile DNS clients', () => {
     }
   });
 
-  test('cannot pass off a label with a dot as two labels, or match names with letters of other alphabets', async () => {
+  test('cannot match a name by a label that contains a dot or by letters of other alphabets', async () => {
     const { port } = await nameServer(replyWith('9.9.9.9'));
     const { port: ours } = await start({ servers: ['127.0.0.1'], serverPort: port });
     const message = encode(question('one.test'));
@@ -410,7 +410,7 @@ describe('§9: hostile DNS clients', () => {
     expect(namesOf({ 'k.test': ['1.1.1.1'] }).find('\u212a.test.')).toBeUndefined();
   });
 
-  test('are disconnected over TCP if they send nothing, half a message or too much, and others are served', async () => {
+  test('are disconnected over TCP if they send nothing, half a message or too much, while others are served', async () => {
     const silent = await nameServer(() => {});
     const { port, sendTcpQueries } = await start({
       servers: ['127.0.0.1'],
@@ -428,7 +428,7 @@ describe('§9: hostile DNS clients', () => {
     half.destroy();
   });
 
-  test('cause no error with random or modified queries', async () => {
+  test('cause no error with random or mutated queries', async () => {
     const rounds = sized({ quick: 5_000, short: 20_000, full: 100_000 });
     const seed = encode(question('one.test.ns1.svc.cluster.local', 'A', edns(4096)));
     const seeds = [seed, encode(question('one.test')), responseTo(seed, '1.1.1.1')];
@@ -485,7 +485,7 @@ function serverAt(port: number): DnsServer {
   });
 }
 
-test('§9: reports a port in use, and closes sockets that were already open', async () => {
+test('reports a port in use, and closes sockets that are already open (agent §9)', async () => {
   const taken = createServer();
   taken.listen(0, '127.0.0.1');
   await once(taken, 'listening');
@@ -501,7 +501,7 @@ test('§9: reports a port in use, and closes sockets that were already open', as
   udp.close();
 });
 
-test('§9: leaks no file descriptors when opening a port in use repeatedly', async () => {
+test('leaks no file descriptors when it repeatedly tries to open a port in use (agent §9)', async () => {
   const other = createSocket('udp4');
   other.bind(0, '127.0.0.1');
   await once(other, 'listening');

@@ -14,11 +14,11 @@ import type { DnsTransport, DnsUpstream } from './dns-upstream.ts';
 export interface DnsServerOptions {
   readonly addresses: readonly string[];
   readonly port: number;
-  /** Another agent may use the port at the same time. */
+  /** Whether another agent may use the port at the same time. */
   readonly isShared?: boolean;
   /** `undefined` before the first table. */
   readonly names: () => DnsNames | undefined;
-  /** Forwards queries before the first table, instead of responding with SERVFAIL. */
+  /** Whether to forward queries before the first table, instead of responding with SERVFAIL. */
   readonly forwardBeforeTable: boolean;
   readonly upstream: DnsUpstream;
   readonly counts: { requests: number };

@@ -13,7 +13,7 @@ const workload = { namespace: 'ns1', domain: 'ns1.svc.cluster.local', search: ''
 test.each([
   ['many hosts', Object.fromEntries(Array.from({ length: 40_000 }, (_, i) => [`host-${i}.test`, ['10.1.2.3']]))],
   ['a host with many addresses', { 'one.test': Array.from({ length: 60_000 }, (_, i) => `10.1.${i >> 8}.${i & 255}`) }],
-])('decodes a table of %s in slices, so that other work continues', async (_, hosts) => {
+])('decodes a table with %s in slices, so that other work continues', async (_, hosts) => {
   const tables = new DnsTables(workload);
   const bytes = table(hosts);
   let isOver = false;
@@ -31,7 +31,7 @@ test.each([
   expect(tables.names?.size).toBe(Object.keys(hosts).length);
 });
 
-test('keeps the last of several concurrent tables, and ignores an invalid one', async () => {
+test('keeps the last of several concurrent tables, and ignores an invalid table', async () => {
   const tables = new DnsTables(workload);
   const sizes: (readonly string[])[] = [];
   const stop = tables.subscribe((names) => sizes.push([...names.entries()].map(([name]) => name)));

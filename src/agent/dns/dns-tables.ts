@@ -34,7 +34,7 @@ export class DnsTables {
   /**
    * Calls back with the current table and each new one.
    *
-   * @returns unsubscribes
+   * @returns unsubscribe function
    */
   subscribe(notify: (names: DnsNames) => void): () => void {
     this.#notify = notify;

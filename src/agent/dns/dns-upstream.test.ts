@@ -58,7 +58,7 @@ const sent = (() => {
 test.each([
   ['FORMERR', 1],
   ['REFUSED', 5],
-])('§9 forwards a failure without question immediately, with the question added: %s', async (rcode, code) => {
+])('forwards a failure without a question immediately, with the question added: %s (agent §9)', async (rcode, code) => {
   const upstream = upstreamTo({ serverPort: await nameServer(bare(code)) });
   const response = await upstream.forward(sent, 'udp');
   expect(decode(response!)).toMatchObject({
@@ -69,12 +69,12 @@ test.each([
   });
 });
 
-test('§9 ignores a header without a failure', async () => {
+test('ignores a response of only a header that reports no failure (agent §9)', async () => {
   const upstream = upstreamTo({ serverPort: await nameServer(bare(0)), timeoutMs: 100 });
   expect(await upstream.forward(sent, 'udp')).toBeUndefined();
 });
 
-test('§9 responds to a TCP client that closes its side after its last query, then closes the connection', async () => {
+test('responds to a TCP client that closes its side after its last query, then closes the connection (agent §9)', async () => {
   const upstream = upstreamTo({ serverPort: 1, timeoutMs: 300 });
   const server = new DnsServer({
     addresses: ['127.0.0.1'],

@@ -14,9 +14,9 @@ export interface UpstreamOptions {
   readonly serverPort?: number;
   /** Timeout of each server. */
   readonly timeoutMs: number;
-  /** Queries all servers at once, and uses the first response. */
+  /** Query all servers in parallel, and use the first response. */
   readonly parallel: boolean;
-  /** Limit of pending queries. */
+  /** Maximum pending queries. */
   readonly maxInFlight?: number;
   readonly random?: () => number;
 }
@@ -24,13 +24,13 @@ export interface UpstreamOptions {
 export interface UpstreamCounts {
   requests: number;
   failures: number;
-  /** Number of queries beyond the limit. */
+  /** Queries beyond the limit. */
   refused: number;
   /** Called with the duration of each successful query. */
   took: (seconds: number) => void;
 }
 
-/** Each query uses its own socket and port. */
+/** Each pending query uses a socket and a port. */
 const defaultMaxInFlight = 512;
 const dnsPort = 53;
 
@@ -120,7 +120,7 @@ interface UpstreamQuery {
 /**
  * Sends a query over one transport.
  *
- * @returns closes its socket
+ * @returns function that closes its socket
  */
 type Exchange = (
   upstreamQuery: UpstreamQuery,

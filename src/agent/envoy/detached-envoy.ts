@@ -66,12 +66,12 @@ done
 echo "$code" >"$folder/exit"
 `;
 
-/** From spawning the shell until Envoy has a PID: one fork, also on a busy host. */
+/** Timeout until Envoy has a PID, which takes one fork. */
 const startLimitMs = 10_000;
 const pollMs = 2;
 const exitPollMs = 20;
 
-/** Stands in for a ChildProcess in the process table, whether Envoy is a child of this agent or not. */
+/** Replaces a ChildProcess in the process table, whether Envoy is a child of this agent or not. */
 export class DetachedEnvoy extends EventEmitter<DetachedEnvoyEvents> {
   readonly folder: string;
   readonly stdout: Readable | null;
@@ -164,7 +164,7 @@ export class DetachedEnvoy extends EventEmitter<DetachedEnvoyEvents> {
     for (const stream of [this.stdout, this.stderr, this.#life]) stream?.destroy();
   }
 
-  /** Removes its record after the exit was handled. */
+  /** Removes its folder; call after the exit was handled. */
   removeFolder(): void {
     removeQuietly(this.folder);
   }
@@ -283,7 +283,7 @@ function trySignal(call: () => boolean): boolean {
   }
 }
 
-/** Opens another process's pipe again, which has no name any more. `undefined` if it does not exist. */
+/** Reopens a pipe of another process, which no longer has a name. `undefined` if it does not exist. */
 function openPipeOf(pid: number, fd: number): Readable | undefined {
   const path = `/proc/${pid}/fd/${fd}`;
   try {

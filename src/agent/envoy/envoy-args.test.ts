@@ -14,7 +14,7 @@ const flags: EnvoyFlags = {
 const logFormat = '%Y-%m-%dT%T.%fZ\t%l\tenvoy %n\t%v';
 
 describe('Envoy command line', () => {
-  test('starts Envoy with the arguments in the order of the reference, and durations rounded down to seconds', () => {
+  test('has the arguments in the order of the reference, with durations rounded down to seconds', () => {
     expect(envoyArguments(flags, { configFile: 'test.json', epoch: 3, baseId: 7 })).toEqual([
       ...['-c', 'test.json', '--restart-epoch', '3', '--drain-time-s', '45', '--parent-shutdown-time-s', '60'],
       ...['--local-address-ip-version', 'v4', '--file-flush-interval-msec', '1000', '--log-format', logFormat],
@@ -23,13 +23,13 @@ describe('Envoy command line', () => {
     ]);
   });
 
-  test('omits arguments of options that are not configured', () => {
+  test('omits arguments of unconfigured options', () => {
     const args = envoyArguments({ ...flags, componentLogLevel: '', configOverride: '' }, run);
     expect(args).not.toContain('--component-log-level');
     expect(args).not.toContain('--config-yaml');
   });
 
-  test('validates without restart epoch and base ID', () => {
+  test('omits restart epoch and base ID for a validation', () => {
     const args = validationArguments(flags, 'test.json');
     expect(args.slice(0, 4)).toEqual(['--mode', 'validate', '-c', 'test.json']);
     expect(args).not.toContain('--restart-epoch');
@@ -46,7 +46,7 @@ test.each([
   ['misc:warn,info', { level: 'info', components: 'misc:warn', dropped: [] }],
   ['misc:warn,info,upstream:debug', { level: 'info', components: 'misc:warn,upstream:debug', dropped: [] }],
   ['a:b:c,info', { level: 'info', components: '', dropped: ['a:b:c'] }],
-])('parses --proxyLogLevel %s into level, component levels and rejected items', (spec, expected) => {
+])('has level, component levels and rejected items of --proxyLogLevel %s', (spec, expected) => {
   expect(parseProxyLogLevel(spec, '')).toEqual(expected);
 });
 

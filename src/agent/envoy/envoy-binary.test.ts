@@ -42,7 +42,7 @@ describe('Envoy search', () => {
     expect(findEnvoy({ env: { ...env, ENVOY_BINARY: variable }, binaryPath: flag })?.path).toBe(flag);
   });
 
-  test('finds no cached Envoy without a home directory, and reports ENVOY_NOT_FOUND', () => {
+  test('finds no cached Envoy if there is no home directory, and reports ENVOY_NOT_FOUND', () => {
     const home = (): string => {
       throw new Error('uv_os_homedir returned ENOENT');
     };
@@ -51,7 +51,7 @@ describe('Envoy search', () => {
     expect(cacheFolder({ XDG_CACHE_HOME: '/x' }, home)).toBe('/x/chartpilot/envoy-1.40.0');
   });
 
-  test('reports an error if the configured binary is missing, and uses no other one', () => {
+  test('reports an error if the configured binary is missing, without trying another one', () => {
     const env = { PATH: dirname(program(join(folder(), 'envoy'))), ENVOY_BINARY: '/nowhere/envoy' };
     expect(() => findEnvoy({ env })).toThrow(
       codedError('ENVOY_NOT_FOUND', { path: 'ENVOY_BINARY', got: '/nowhere/envoy' }),
@@ -103,7 +103,7 @@ describe('Envoy installation', () => {
     expect(readdirSync(dirname(cacheFolder(env)))).toEqual(['envoy-1.40.0']);
   });
 
-  test('leaves no incomplete folder when interrupted, and removes abandoned ones', async () => {
+  test('leaves no incomplete folder when interrupted, and removes abandoned folders', async () => {
     const { env, digests } = environment();
     const abandoned = `${cacheFolder(env)}.new-4194304`;
     mkdirSync(abandoned, { recursive: true });
@@ -123,7 +123,7 @@ describe('Envoy installation', () => {
     expect(existsSync(`${other}.theirs`)).toBe(true);
   });
 
-  test('installs Envoy of another platform into a separate folder without running it, and finds it again', async () => {
+  test('installs Envoy for another platform into a separate folder without running it, and finds it there again', async () => {
     const { env, digests } = environment('echo "wrong machine"; exit 1');
     const invocations = join(folder(), 'asked');
     const python = program(join(folder(), 'python'), `echo "$*" >>${invocations}; ${installs}`);
@@ -135,7 +135,7 @@ describe('Envoy installation', () => {
     expect(readFileSync(invocations, 'utf8')).toMatch(/^.* --platform linux-other .*\n$/);
   });
 
-  test('replaces a cached Envoy with another digest', async () => {
+  test('replaces a cached Envoy whose digest differs', async () => {
     const { env, digests } = environment();
     const python = program(join(folder(), 'python'), installs);
     const path = await envoyOfPackage({ env, digests, python, ...quietly });

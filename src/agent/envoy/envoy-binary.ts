@@ -45,8 +45,8 @@ export function findEnvoy({ binaryPath, env, home }: EnvoySearch): FoundEnvoy | 
 const writableByOthers = 0o022;
 
 /**
- * Why the binary in a cache folder must not be run; `undefined` if it may be. The digest is verified only at installation, so no user
- * except this one and root may be able to write there. The cache may belong to another user (`XDG_CACHE_HOME`, or `HOME` with sudo).
+ * Why the binary in a cache folder must not be run; `undefined` if it is safe. The digest is verified only at installation, so no user except this
+ * one and root may be able to write there. The cache may belong to another user (`XDG_CACHE_HOME`, or `HOME` with sudo).
  */
 function whyNotUsable(folder: string): string | undefined {
   if (!existsSync(folder)) return 'does not exist';
@@ -120,7 +120,6 @@ export interface InstallOptions {
 
 const ownPlatform = `${process.platform}-${process.arch}`;
 
-/** Platform names of pip. */
 const pipPlatforms: Readonly<Record<string, string>> = {
   'linux-x64': 'manylinux_2_31_x86_64',
   'linux-arm64': 'manylinux_2_31_aarch64',
@@ -234,7 +233,7 @@ async function pipInstall({
     reject: false,
     all: true,
     stdin: 'ignore',
-    // python3 of a version manager also reads files of the working directory.
+    // Not the working directory, because python3 of a version manager reads files there.
     cwd: target,
     extendEnv: false,
     env: { ...environmentFor(env), PIP_CONFIG_FILE: '/dev/null' },
@@ -307,7 +306,7 @@ async function digestOf(path: string): Promise<string | undefined> {
   return hash.digest('hex');
 }
 
-/** Limit for `envoy --version`, which takes 0.1 s. */
+/** Timeout of `envoy --version`, which takes 0.1 s. */
 const maxVersionMs = 30_000;
 
 async function requireRunnable(binary: string): Promise<void> {

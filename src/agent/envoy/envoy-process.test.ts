@@ -139,7 +139,7 @@ test('runs Envoy until SIGTERM, and reports exit code 0', async () => {
   expect(envoy.table.list()).toEqual([]);
 });
 
-test("records Envoy's log lines under the name of its actor until the actor is stopped", async () => {
+test("records Envoy's log lines under the name of its actor until the actor stops", async () => {
   const envoy = await run();
   await live(envoy);
   const main = { kind: 'log', actor: 'epoch-0/process', level: 'info', component: 'main' };
@@ -178,7 +178,7 @@ test.each([
   [[4, 4], false, 'killed by another process (the kernel reports no out-of-memory kill)'],
   [[], false, 'killed by another process or the kernel, possibly out of memory'],
 ])(
-  'S25: reads from the OOM counter (%j at start and exit) whether the kernel killed Envoy out of memory',
+  'determines from the OOM counter (%j at start and exit) whether the kernel killed Envoy out of memory (S25)',
   async (counter, outOfMemory, lastOutput) => {
     const readings = [...counter];
     const envoy = await run({ outOfMemoryKills: () => readings.shift() });
@@ -188,7 +188,7 @@ test.each([
   },
 );
 
-test('never reports a kill by the agent as out of memory, whatever the OOM counter', async () => {
+test('never reports a kill by the agent as out of memory, regardless of the OOM counter', async () => {
   const readings = [0, 1];
   const envoy = await run({ outOfMemoryKills: () => readings.shift() });
   await envoy.event('process.spawned');
@@ -243,12 +243,12 @@ describe('killed child epoch', () => {
     return file;
   }
 
-  test('had taken over if it was live, even if no probe observed that', async () => {
+  test('has taken over if it was live, even if no probe observed this', async () => {
     const exit = await endOfChild({}, live);
     expect(exit).toMatchObject({ signal: 'SIGKILL', tookOverWithinMs: expect.any(Number) });
   });
 
-  test('had not taken over while it was initializing', async () => {
+  test('has not taken over if it was initializing', async () => {
     const exit = await endOfChild({ bootstrap: writeWaitingBootstrap }, async ({ adminPort }) => {
       const admin = createAdminClient('127.0.0.1', adminPort);
       await expect.poll(async () => (await admin.state()).detail, { interval: 10 }).toMatch(/INITIALIZING$/);
@@ -257,7 +257,7 @@ describe('killed child epoch', () => {
     expect(exit).not.toHaveProperty('tookOverWithinMs');
   });
 
-  test('had not taken over before it attached', async () => {
+  test('has not taken over if it had not attached', async () => {
     // Envoy attaches within milliseconds; this program never does, however late the signal arrives.
     const notYet = ['/bin/sh', '-c', 'exec sleep 30'];
     const exit = await endOfChild({ guard: notYet }, async () => {});
@@ -265,7 +265,7 @@ describe('killed child epoch', () => {
     expect(exit).not.toHaveProperty('tookOverWithinMs');
   });
 
-  test('had no parent to take over from if it was the first epoch', async () => {
+  test('has not taken over if it was the first epoch, without a parent', async () => {
     const envoy = await run();
     await live(envoy);
     process.kill(await pidOf(envoy), 'SIGKILL');
@@ -293,7 +293,7 @@ test('reports a failure if the arguments are too long for the operating system',
   expect(await envoy.event('process.failed')).toMatchObject({ reason: expect.stringContaining('E2BIG') });
 });
 
-test('reports a failure with the path if the binary is missing', async () => {
+test('lists Envoy in the process table until it exits', async () => {
   const envoy = await run({ binary: '/nowhere/envoy' });
   expect(await envoy.event('process.failed')).toMatchObject({ reason: expect.stringContaining('/nowhere/envoy') });
   expect(envoy.table.list()).toEqual([]);

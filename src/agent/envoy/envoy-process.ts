@@ -49,9 +49,9 @@ export interface EnvoyProcessEnvironment {
 
 type ProcessReport = ProcessSpawned | ProcessExited | ProcessFailed;
 
-/** How long Envoy's access log waits for a slow reader. It blocks Envoy's flush thread, not requests. */
+/** Maximum wait of Envoy's access log for a slow reader. Blocks Envoy's flush thread, not requests. */
 const maxPauseMs = 1_000;
-/** How long the output of an exited process is still read. */
+/** Maximum time for reading the output of an exited process. */
 const outputGraceMs = 200;
 
 export function envoyProcess(environment: EnvoyProcessEnvironment) {
@@ -116,7 +116,7 @@ function runEnvoy(
       killedByAgent ? false : hadTakenOver(),
       // The pipe may still contain output. Another process may hold it open, so the wait is limited.
       Promise.race([outputEnds, sleep(outputGraceMs, undefined, { ref: false })]),
-      // An agent that was suspended receives the exit before its expired timers: let these run first.
+      // An agent that was suspended receives the exit before its expired timers: let the timers run first.
       sleep(1),
     ]);
     hasEnded = true;
@@ -127,7 +127,7 @@ function runEnvoy(
     const { lastOutput, outOfMemory } = killed ?? { lastOutput: output.exitReason(), outOfMemory: false };
     const takeOver = tookOver ? { tookOverWithinMs: livedMs } : {};
     report({ type: 'process.exited', code, signal, lastOutput, refusedByParent, outOfMemory, ...takeOver });
-    // Its folder would report to the next agent an exit that is already handled.
+    // The folder would report an already handled exit to the next agent.
     if (child instanceof DetachedEnvoy && !isReleased) child.removeFolder();
   });
   return {
@@ -142,7 +142,7 @@ function runEnvoy(
   };
 }
 
-/** A process and its output; null if this agent does not read it. */
+/** A process and its output; `null` if this agent does not read it. */
 interface StartedEnvoy {
   readonly child: ChildProcess | DetachedEnvoy;
   readonly binary: string;

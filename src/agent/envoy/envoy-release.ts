@@ -5,12 +5,12 @@ import { runForOutput } from '../../runtime/run-for-output.ts';
 
 /** Maximum characters read: Envoy prints one line, another program may print anything. */
 export const maxVersionOutput = 10_000;
-/** Limit for `envoy --version`, which takes 0.1 s, and up to 1 s on a busy host. */
+/** Timeout of `envoy --version`, which takes 0.1 s, and up to 1 s on a busy host. */
 const maxVersionMs = 30_000;
 
 /**
  * @param output of `envoy --version`
- * @returns for example `1.40.0`
+ * @returns a version such as `1.40.0`
  */
 export function releaseIn(output: string): string | undefined {
   return /version: [^/\s]+\/([^/\s]+)\//.exec(output)?.[1];

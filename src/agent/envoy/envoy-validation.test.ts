@@ -6,7 +6,7 @@ import { eventually } from '../../../test/harness/eventually.ts';
 import { isAlive } from '../../../test/harness/process-alive.ts';
 import { validateWithEnvoy } from './envoy-validation.ts';
 
-test('returns no result and ends the processes of a validation that does not finish within the limit', async () => {
+test('returns no result if the validation exceeds its limit, and ends its processes', async () => {
   const folder = temporaryFolder();
   onTestFinished(() => folder[Symbol.dispose]());
   const binary = join(folder.path, 'envoy');

@@ -27,8 +27,8 @@ export interface ValidationOptions {
   readonly signal: AbortSignal;
   readonly limitMs?: number;
   /**
-   * Set for a configuration that may name /dev/stderr, which Envoy then opens: stderr is a pipe that has a temporary name in one of these
-   * folders. Absent: an ordinary pipe.
+   * Folders for the temporary name of the stderr pipe, which Envoy opens if the configuration names /dev/stderr. If absent, stderr is an ordinary
+   * pipe.
    */
   readonly scratch?: readonly ScratchParent[];
 }

@@ -33,7 +33,7 @@ function executable(path: string, script: string): string {
   return path;
 }
 
-describe('hostile environment of an installation', () => {
+describe('Envoy installation in a hostile environment', () => {
   /** Hostile files write to `evidence` when they run. */
   function hostileFolder(root: string): { cwd: string; evidence: string } {
     const cwd = join(root, 'cwd');
@@ -80,7 +80,7 @@ with zipfile.ZipFile(sys.argv[1], 'w') as wheel:
     return links;
   }
 
-  test('runs no file of the working directory or the environment, and uses no package source named there', async () => {
+  test('runs no file from the working directory or environment, and ignores package sources named there', async () => {
     const root = folder();
     const { cwd, evidence } = hostileFolder(root);
     const links = hostileWheel(root, evidence);
@@ -116,7 +116,7 @@ with zipfile.ZipFile(sys.argv[1], 'w') as wheel:
     expect(existsSync(join(root, 'elsewhere'))).toBe(false);
   });
 
-  test('rejects an archive with another digest from any source', async () => {
+  test('rejects an archive with another digest regardless of its source', async () => {
     const root = folder();
     const evidence = join(root, 'evidence');
     const links = hostileWheel(root, evidence);
@@ -148,7 +148,7 @@ mkdir -p "$2/envoy/_bin"; printf '#!/bin/sh\\necho ran >> ${evidence}\\n' > "$2/
   });
 });
 
-describe('hostile cache', () => {
+describe('Envoy installation with a hostile cache', () => {
   const change: readonly (readonly [string, (binary: string) => void])[] = [
     ['belongs to another user', (binary) => chownSync(binary, otherUid, otherUid)],
     ['can be written by others', (binary) => chmodSync(binary, 0o757)],
@@ -186,7 +186,7 @@ describe('hostile cache', () => {
   });
 });
 
-test('ignores relative folders of PATH when searching Envoy', () => {
+test('ignores relative folders of PATH when searching for Envoy', () => {
   const root = folder();
   executable(join(root, 'envoy'), '#!/bin/sh\n');
   const env = { XDG_CACHE_HOME: join(root, 'none') };

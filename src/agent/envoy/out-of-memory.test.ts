@@ -28,7 +28,7 @@ const v1Events = (kills: number): string => `oom_kill_disable 0\nunder_oom 0\noo
 const v2Mounts = '30 23 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup rw,nsdelegate,memory_recursiveprot\n';
 const v2Events = (kills: number): string => `low 0\nhigh 0\nmax 7\noom 1\noom_kill ${kills}\noom_group_kill 0\n`;
 
-test("reads memory.events of the agent's group in control groups version 2, each time", () => {
+test("reads memory.events of the agent's group each time with control groups version 2", () => {
   const events = 'sys/fs/cgroup/kubepods/pod1/memory.events';
   const { root, write } = host({
     'proc/self/cgroup': '0::/kubepods/pod1\n',
@@ -41,7 +41,7 @@ test("reads memory.events of the agent's group in control groups version 2, each
   expect(kills()).toBe(2);
 });
 
-test("reads memory.oom_control of the agent's memory group in control groups version 1", () => {
+test("reads memory.oom_control of the agent's memory group with control groups version 1", () => {
   const { root } = host({
     'proc/self/cgroup': '9:name=systemd:/other\n4:memory,hugetlb:/docker/abc\n0::/\n',
     'proc/self/mountinfo': v1Mounts,

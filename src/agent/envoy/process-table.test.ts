@@ -9,7 +9,7 @@ function child(pid: number): ChildProcess {
   return Object.assign(process, { pid, kill: () => process.emit('exit', null, 'SIGKILL') }) as unknown as ChildProcess;
 }
 
-test('distinguishes processes with the same epoch by their base ID', () => {
+test('distinguishes processes of the same epoch number by base ID', () => {
   const table = new ProcessTable();
   const first = child(1);
   table.add(first, { epoch: 0, baseId: 7 });
@@ -18,7 +18,7 @@ test('distinguishes processes with the same epoch by their base ID', () => {
   expect(table.list()).toEqual([{ pid: 2, epoch: 0, baseId: 8 }]);
 });
 
-test('lists a process until it exits, and ends and returns the remaining ones', async () => {
+test('lists a process until it exits, and ends and returns the remaining processes', async () => {
   const table = new ProcessTable();
   const [exited, running] = [child(1), child(2)];
   table.add(exited, { epoch: 0, baseId: 7 });

@@ -1,7 +1,7 @@
 /**
- * All Envoy processes that were started and whose exit was not observed. It is outside the statecharts, so that Envoys of a failed chart are
- * still ended (design.md, "a safety net under the charts"). Only the process actor adds entries. The replacement of an agent sets whether Envoys
- * are left to another agent, which must apply immediately and without a running chart. Charts get the state of processes by events, not from here.
+ * All Envoy processes that were started and whose exit was not observed. The table is outside the statecharts, so that Envoys of a failed chart are
+ * still ended (design.md, "a safety net under the charts"). Only the process actor adds entries. Agent replacement decides whether Envoys are left to
+ * another agent, which must apply immediately and without a running chart. Charts get the state of processes by events, not from here.
  */
 
 export interface RunningEnvoy {
@@ -65,7 +65,7 @@ export class ProcessTable {
   /** For an agent that exits immediately and cannot wait. */
   killAll(): void {
     if (this.#isHandedOver) return;
-    // By the handle, not by the PID, which may be reused after the process was reaped.
+    // Kill by handle, not by PID, which may be reused after the process was reaped.
     for (const child of this.#running.keys()) child.kill('SIGKILL');
   }
 

@@ -2,7 +2,7 @@
 import { rmSync } from 'node:fs';
 import { readRegularFile } from '../../runtime/files/regular-file.ts';
 
-/** Far above the size of such files. */
+/** Far above the size of the agent's files. */
 const maxTextBytes = 1024 * 1024;
 
 /** Content of a regular file, otherwise empty. Follows no symbolic link and does not block on a FIFO. */

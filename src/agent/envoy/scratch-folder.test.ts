@@ -30,7 +30,7 @@ test('removes the temporary folder after success and failure', () => {
   expect(readdirSync(path)).toEqual([]);
 });
 
-test('creates a missing parent folder again, with its own parents', () => {
+test('recreates a missing parent folder with its own parents', () => {
   const parent = folder();
   const path = join(parent, 'a', 'b');
   expect(inScratchFolder([{ path, flag }], existsSync)).toBe(true);
@@ -38,7 +38,7 @@ test('creates a missing parent folder again, with its own parents', () => {
   expect(inScratchFolder([{ path, flag }], existsSync)).toBe(true);
 });
 
-test('uses the next parent folder if the first is unusable, and reports the first if none is usable', () => {
+test('uses the next parent folder if the first is unusable, and reports the first if all are unusable', () => {
   const parent = folder();
   writeFileSync(join(parent, 'file'), '');
   const unusable = { path: join(parent, 'file', 'below'), flag };
@@ -59,11 +59,11 @@ test.each([
       return join(link, 'below');
     },
   ],
-])('fails immediately for a folder %s', (_, path) => {
+])('fails immediately if the folder is %s', (_, path) => {
   expect(() => makeFolder(path())).toThrow(/ENOENT|ENOTDIR|EACCES|EPERM/);
 });
 
-test('fails for a relative folder if the working directory was removed', () => {
+test('fails for a relative folder if the working directory no longer exists', () => {
   const removed = join(folder(), 'gone');
   mkdirSync(removed);
   const workingDirectory = process.cwd();

@@ -37,7 +37,7 @@ test('uses the state of the admin interface if it responds', async () => {
   }
 });
 
-test('reports not live if the admin port refuses connections, unless the port was lost to another process', async () => {
+test('reports not live if the admin port refuses connections, unless another process took the port', async () => {
   const admin = adminAt(await freePort());
   const otherPorts = ports(await responding(404));
   expect(await probeServingEnvoy('admin', admin, running, otherPorts)).toMatchObject({ by: 'admin', live: false });
@@ -47,7 +47,7 @@ test('reports not live if the admin port refuses connections, unless the port wa
   });
 });
 
-test('waits at most 2.5 s for an admin port that accepts connections and does not respond', async () => {
+test('waits at most 2.5 s for an admin port that accepts connections but does not respond', async () => {
   const admin = adminAt(await silent());
   const otherPorts = ports(await responding(404));
   const taken = await msWithoutQueueing([process.pid], async () => {
@@ -59,7 +59,7 @@ test('waits at most 2.5 s for an admin port that accepts connections and does no
   expect(taken).toBeLessThan(2_500);
 });
 
-test('reports live for any HTTP response of the listener, and not live without one', async () => {
+test('reports live if the listener sends any HTTP response, and not live otherwise', async () => {
   const admin = adminAt(1);
   const closedPort = await freePort();
   expect(await probeServingEnvoy('port', admin, running, ports(await responding(404)))).toMatchObject({ live: true });
@@ -76,7 +76,7 @@ test('reports not live if the listener responds with another protocol', async ()
   expect(word).toMatchObject({ by: 'port', live: false });
 });
 
-test('checks the process if no listener port is known, and reports not live after its exit in any case', async () => {
+test('checks the process if no listener port is known, and never reports live after its exit', async () => {
   const admin = adminAt(1);
   expect(await probeServingEnvoy('port', admin, running, ports(undefined))).toMatchObject({ live: true });
   for (const port of [undefined, await responding(404)]) {

@@ -21,14 +21,14 @@ function sharedFolder(): { path: string; victim: string } {
   return { path, victim };
 }
 
-test('does not follow a symbolic link in /dev/shm when it checks shared memory', async () => {
+test('does not follow a symbolic link in /dev/shm when checking shared memory', async () => {
   const { path, victim } = sharedFolder();
   await asOtherUser(`ln -s ${victim} ${path}/.chartpilot-${process.pid}`);
   requireFolders({ runDir: join(path, 'run'), configPath: undefined, hotRestart: true, sharedMemoryDir: path });
   expect(readFileSync(victim, 'utf8')).toBe('content of root');
 });
 
-test('does not follow a symbolic link in the run directory when it locks a base ID', async () => {
+test('does not follow a symbolic link in the run directory when locking a base ID', async () => {
   const { path, victim } = sharedFolder();
   const baseId = 61_234;
   await asOtherUser(`ln -s ${victim} ${path}/base-id-${baseId}.${process.pid}`);
@@ -37,7 +37,7 @@ test('does not follow a symbolic link in the run directory when it locks a base 
   expect(readFileSync(victim, 'utf8')).toBe('content of root');
 });
 
-/** Runs in a process of its own, because a blocked read ends only with its process. */
+/** Runs in a separate process, because a blocked read ends only with its process. */
 async function ends(script: string): Promise<boolean> {
   const args = ['--input-type=module', '-e', script];
   const { timedOut, failed, stderr } = await execa(process.execPath, args, {
@@ -51,7 +51,7 @@ async function ends(script: string): Promise<boolean> {
 
 const moduleIn = (file: string): string => JSON.stringify(join(import.meta.dirname, file));
 
-test('does not block on a FIFO in place of a lock', async () => {
+test('does not block if a lock is a FIFO', async () => {
   const { path } = sharedFolder();
   const baseId = 61_235;
   await asOtherUser(`mkfifo -m 666 ${path}/base-id-${baseId}`);
@@ -60,7 +60,7 @@ test('does not block on a FIFO in place of a lock', async () => {
   expect(await ends(script)).toBe(true);
 });
 
-test('does not block on a FIFO in place of shared memory', async () => {
+test('does not block if shared memory is a FIFO', async () => {
   const { path } = sharedFolder();
   await asOtherUser(`mkfifo -m 666 ${path}/envoy_shared_memory_10`);
   const call = `isMarkedInitializing(1, ${JSON.stringify(path)})`;
@@ -68,7 +68,7 @@ test('does not block on a FIFO in place of shared memory', async () => {
   expect(await ends(script)).toBe(true);
 });
 
-test('rejects a record directory of another user, because it names processes to run and to kill', async () => {
+test('rejects a record directory of another user, because it names processes to run and kill', async () => {
   const { path } = sharedFolder();
   await asOtherUser(`mkdir -m 777 ${path}/live-restore-${containerIdentity()}`);
   expect(() => new AgentRecord(path)).toThrow(

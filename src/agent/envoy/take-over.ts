@@ -14,7 +14,7 @@ export interface TakeOverEnvironment {
 
 /** A serving Envoy responds in a few milliseconds, on a busy host later; a child needs longer than this to attach. */
 const firstProbeLimitMs = 2_000;
-/** For the check after the exit, which delays the report of the exit if the parent hangs. */
+/** Timeout of the check after the exit, which delays the report of the exit if the parent hangs. */
 const exitProbeLimitMs = 500;
 
 /**

@@ -29,7 +29,7 @@ function folder(): string {
 const sha256 = (...contents: string[]): string => createHash('sha256').update(contents.join('')).digest('hex');
 
 describe('digest of certificate directories', () => {
-  test("depends on the files' names and contents, and not on their age", async () => {
+  test('depends on names and contents of files, and not on their age', async () => {
     const directory = folder();
     writeFileSync(join(directory, 'tls.key'), 'key');
     writeFileSync(join(directory, 'root.pem'), 'root');
@@ -51,11 +51,11 @@ describe('digest of certificate directories', () => {
     expect(files).toHaveLength(1);
   });
 
-  test('is the hash of no data without files', async () => {
+  test('is the hash of no data if there are no files', async () => {
     expect((await digestDirectories([])).digest).toBe(sha256(''));
   });
 
-  test('includes a directory that is named twice once', async () => {
+  test('includes a directory once if it is named twice', async () => {
     const directory = folder();
     writeFileSync(join(directory, 'a.pem'), 'a');
     expect((await digestDirectories([directory, directory])).digest).toBe(sha256('a'));
@@ -77,11 +77,11 @@ describe('digest of certificate directories', () => {
   });
 });
 
-describe('path that is not a regular file or directory', () => {
+describe('certificate path of a special file', () => {
   /** Root can read all files. */
   const unlessRoot = process.getuid?.() === 0 ? test.skip : test;
 
-  test('is reported without waiting for it', async () => {
+  test('is reported without blocking', async () => {
     const directory = folder();
     mkdirSync(join(directory, 'tls.crt'));
     execFileSync('mkfifo', [join(directory, 'tls.key')]);
@@ -108,7 +108,7 @@ describe('path that is not a regular file or directory', () => {
     ]);
   });
 
-  test('is reported as a file with the path of the directory, unlike a missing directory', async () => {
+  test('is reported as a file, unlike a missing directory', async () => {
     const file = join(folder(), 'file');
     writeFileSync(file, '');
     expect((await digestDirectories([file, `${file}-missing`])).problems).toEqual([
@@ -116,7 +116,7 @@ describe('path that is not a regular file or directory', () => {
     ]);
   });
 
-  test('is not read beyond the limit of files', async () => {
+  test('is not read beyond the file limit', async () => {
     const directory = folder();
     for (let i = 0; i < 1_001; i++) writeFileSync(join(directory, `${i}.pem`), '-----BEGIN X-----');
     expect((await digestDirectories([directory])).problems).toContain(
@@ -125,7 +125,7 @@ describe('path that is not a regular file or directory', () => {
   });
 });
 
-describe('reading of certificates', () => {
+describe('check of certificate files', () => {
   const read = (
     directories: string[],
     judge: CertificateValidator,
@@ -145,7 +145,7 @@ describe('reading of certificates', () => {
   };
   const takesAll: CertificateValidator = async () => [];
 
-  test("reports Envoy's message about the files, with file and blocks", async () => {
+  test("reports Envoy's message about the files, with file and PEM blocks", async () => {
     const directory = withPair();
     const judge: CertificateValidator = async ([set]) => [
       { set: set!, result: { is: 'refused', why: "error initializing configuration '': Failed to load it" } },
@@ -156,7 +156,7 @@ describe('reading of certificates', () => {
     expect((await read([directory], takesAll)).problems).toEqual([]);
   });
 
-  test('waits for a validation that hangs, starts none after an abort, and completes when its turn in the queue comes', async () => {
+  test('waits for a hanging validation, starts none after an abort, and completes when its queued validation is done', async () => {
     const directory = withPair();
     const turns = new FileTurns();
     const hung = Promise.withResolvers<void>();
@@ -182,7 +182,7 @@ describe('reading of certificates', () => {
     await expect(digestDirectories([directory], AbortSignal.abort())).rejects.toThrow('aborted');
   });
 
-  test('reports a missing validation, and no problem of the files', async () => {
+  test('reports a missing validation rather than a problem of the files', async () => {
     const directory = withPair();
     const none: CertificateValidator = async ([set]) => [{ set: set!, result: { is: 'not known', why: 'no time' } }];
     expect(await read([directory], none)).toMatchObject({ problems: [], notValidated: 'no time' });
@@ -192,7 +192,7 @@ describe('reading of certificates', () => {
     expect(await read([directory], fails)).toMatchObject({ problems: [], notValidated: 'EMFILE' });
   });
 
-  test('does not validate invalid files, nor files of a first start, for which it warns', async () => {
+  test('does not validate invalid files or files of a first start, and warns about them', async () => {
     const directory = withPair();
     rmSync(join(directory, 'tls.key'));
     const judge: CertificateValidator = async () => {
@@ -209,7 +209,7 @@ describe('reading of certificates', () => {
     ).toHaveLength(1);
   });
 
-  test('restarts if files change, so that the validated files are the ones that were read', async () => {
+  test('restarts if files change, so that it validates the files that were read', async () => {
     const directory = withPair();
     let validated = 0;
     const changing =
@@ -227,7 +227,7 @@ describe('reading of certificates', () => {
   });
 });
 
-describe('waiting for certificate files', () => {
+describe('watch for missing certificate files', () => {
   /** Starts the actor in a machine that records its events. */
   function wait(files: string[]): { reports: Omit<FilesPending, 'type'>[]; stop: () => void } {
     const reports: Omit<FilesPending, 'type'>[] = [];
@@ -268,7 +268,7 @@ describe('waiting for certificate files', () => {
     await eventuallyHolds(() => expect(reports).toEqual([{ missing: [], unreachable }]));
   });
 
-  test('reports nothing after it was stopped', async () => {
+  test('reports nothing after it stops', async () => {
     const file = join(folder(), 'file');
     const { reports, stop } = wait([file]);
     await eventuallyHolds(() => expect(reports).toHaveLength(1));

@@ -22,7 +22,6 @@ export const kubernetesInternal = /^\.\./;
 export interface CertificateFilesContent {
   /** SHA-256 of the files in hexadecimal. */
   readonly digest: string;
-  /** Files in the digest. */
   readonly files: string[];
   readonly problems: string[];
   /** Codes of the problems without duplicates; `undefined` without problems. */
@@ -114,7 +113,7 @@ function unreadableAs(message: string): CertificateProblem {
   return problemOf('CERTIFICATE_FILE_UNREADABLE', message);
 }
 
-/** Without duplicates. */
+/** Removes duplicates. */
 function reported(problems: readonly CertificateProblem[]): Pick<CertificateFilesContent, 'problems' | 'code'> {
   const texts = [...new Set(problems.map(({ message }) => message))];
   const codes = [...new Set(problems.map(({ code }) => code))];
@@ -132,7 +131,7 @@ async function certificateNames(directory: string): Promise<{ names: string[] } 
   }
 }
 
-/** Files that are replaced one by one are inconsistent for a moment. */
+/** Reads several times, because files that are replaced one by one are inconsistent for a moment. */
 const maxReadings = 3;
 
 /**

@@ -19,11 +19,11 @@ const broken = (pem: string): string => {
 
 const inspected = (files: Record<string, string>) =>
   inspectCertificates(new Map(Object.entries(files).map(([name, text]) => [name, Buffer.from(text)]))).problems;
-/** `tls.key: PRIVATE_KEY_MISMATCH`. */
+/** Problems such as `tls.key: PRIVATE_KEY_MISMATCH`. */
 const problemsOf = (files: Record<string, string>): string[] =>
   inspected(files).map(({ path, code, got }) => [path, code, ...(got === undefined ? [] : [`got ${got}`])].join(' '));
 
-test('accepts a certificate, its key and a root under either pair of names', () => {
+test('accepts a certificate, its key and a root under both naming schemes', () => {
   expect(
     problemsOf({ 'tls.crt': one.certificate, 'tls.key': one.privateKey, 'ca.crt': authority.certificate }),
   ).toEqual([]);
@@ -102,7 +102,7 @@ test.each([
     'tls.key PRIVATE_KEY_INVALID',
     /block 1 \(ENCRYPTED PRIVATE KEY\) is encrypted/,
   ],
-])('reports %s with its file', (_, files, problem, reason) => {
+])('reports the file with a problem: %s', (_, files, problem, reason) => {
   expect(problemsOf(files)).toEqual([problem]);
   expect(inspected(files)[0]?.message).toMatch(reason);
   // Messages contain no part of a key.
@@ -119,13 +119,13 @@ test('reports swapped certificate and key separately', () => {
   );
 });
 
-test('ignores other kinds of PEM blocks and text between blocks', () => {
+test('ignores other PEM blocks and text between blocks', () => {
   const parameters = '-----BEGIN DH PARAMETERS-----\nMEYCQQ==\n-----END DH PARAMETERS-----\n';
   const chain = `Bag Attributes\n${one.certificate}some words\n${authority.certificate}`;
   expect(problemsOf({ 'dhparam.pem': parameters, 'tls.crt': chain, 'tls.key': one.privateKey })).toEqual([]);
 });
 
-test('has Envoy validate each key with its certificate, whatever their names, and other certificates as roots', () => {
+test('has Envoy validate each key with its certificate regardless of file names, and other certificates as roots', () => {
   const files = {
     'server.pem': other.certificate + other.privateKey,
     'tls.crt': one.certificate,

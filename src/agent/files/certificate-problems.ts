@@ -14,7 +14,7 @@ const pairs: readonly (readonly [certificate: string, key: string])[] = [
   ['cert-chain.pem', 'key.pem'],
 ];
 
-/** A certificate chain with its key, or trusted certificates; file names. */
+/** File names of a certificate chain with its key, or of trusted certificates. */
 export type CertificateSet = { readonly certificate: string; readonly key: string } | { readonly roots: string };
 
 /** Content of the files of one directory. */

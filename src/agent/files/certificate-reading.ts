@@ -4,7 +4,7 @@ import { open } from 'node:fs/promises';
 import type { CertificateCode } from '../../runtime/error-codes/certificates.ts';
 import { isSystemError, messageOf } from '../../runtime/errors.ts';
 
-/** All public roots together have 0.3 MiB. */
+/** All public roots together take 0.3 MiB. */
 const largestFileBytes = 4 * 1024 * 1024;
 
 /** @returns content or error; never rejects, and never waits for the writer of a pipe */

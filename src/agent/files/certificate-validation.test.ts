@@ -53,7 +53,7 @@ test.each<[string, KeyPairKeyObjectResult]>([
   ]);
 });
 
-test('reports each rejected set of several', async () => {
+test('reports each rejected set if there are several', async () => {
   const directory = folder();
   const p224 = generateKeyPairSync('ec', { namedCurve: 'P-224' });
   const roots = join(directory, 'roots.pem');

@@ -1,6 +1,6 @@
 /**
- * Has Envoy validate certificate files before it is started with them, because it would serve without the listener of rejected ones. Only Envoy knows
- * what it accepts (measured: no RSA below 2048 bits, only the curves P-256, P-384 and P-521, no invalid block after a valid one).
+ * Has Envoy validate certificate files before it is started with them, because it would start without the listeners of rejected files. Only Envoy
+ * knows what it accepts (measured: no RSA below 2048 bits, only the curves P-256, P-384 and P-521, no invalid block after a valid one).
  */
 
 import { envoyLogFormat } from '../envoy/envoy-args.ts';
@@ -20,9 +20,9 @@ export interface ValidatedSet {
   readonly result: Exclude<ValidationResult, { is: 'taken' }>;
 }
 
-/** Sets per run, because their configuration is an argument, which is limited to 128 KiB. */
+/** Maximum sets per run, because their configuration is an argument, which is limited to 128 KiB. */
 const setsAtOnce = 200;
-/** Limit of reported sets per directory. */
+/** Maximum reported sets per directory. */
 const maxRejectedSets = 16;
 
 /** Validates all sets in one run and, if this fails, each in its own run. */

@@ -73,7 +73,7 @@ test('recognizes a copy of a known binary by its content', async () => {
   expect(judged).toEqual([]);
 });
 
-test('offers a compatible binary with version, digest and path, and pins it', async () => {
+test('reports version, digest and path of a compatible binary, and pins it', async () => {
   const { path, put, check, binaries } = given();
   put(envoy({ release: '1.40.0' }));
   const found = await check();
@@ -107,7 +107,7 @@ test('accepts a binary if the running one does not report its version', async ()
   expect(binaries.pathOf(nameIn(await check()))).toMatch(/envoy$/);
 });
 
-test('rejects a binary that rejects the bootstrap, and has no result without a validation', async () => {
+test('rejects a binary that rejects the bootstrap, and returns no result without a validation', async () => {
   for (const [is, key] of [
     ['refused', 'refused'],
     ['not known', 'unknown'],
@@ -129,7 +129,7 @@ test('rejects a file that does not exist or is not executable', async () => {
   expect(await check()).toMatchObject({ refused: expect.stringContaining('is not an executable file') });
 });
 
-test('executes a pinned binary after its path was replaced, until it is released or overwritten', async () => {
+test('executes a pinned binary even if its path is replaced, until it is released or overwritten', async () => {
   const { path, put, check, binaries, folder } = given();
   renameSync(path, join(folder, 'old'));
   put(envoy({ release: '1.40.0' }));
@@ -142,7 +142,7 @@ test('executes a pinned binary after its path was replaced, until it is released
   expect(() => binaries.pathOf(firstBinary)).toThrow(/unknown Envoy binary first/);
 });
 
-describe('program that starts other programs', () => {
+describe('binary that starts other processes', () => {
   const pidsIn = (folder: string): number[] => {
     const file = join(folder, 'pids');
     return existsSync(file) ? readFileSync(file, 'utf8').split('\n').filter(Boolean).map(Number) : [];
@@ -150,7 +150,7 @@ describe('program that starts other programs', () => {
   const ended = (folder: string) =>
     eventually('what it has started has ended', () => pidsIn(folder).every((pid) => !isAlive(pid)));
 
-  test('completes when it exits, and its other programs are killed', async () => {
+  test('completes when it exits, and its child processes are killed', async () => {
     const { put, check, folder } = given();
     put(envoy({ release: '1.40.0', first: `sleep 60 &\necho $! >>${folder}/pids` }));
     expect(await check()).toMatchObject({ description: expect.stringMatching(/^1\.40\.0/) });
@@ -158,7 +158,7 @@ describe('program that starts other programs', () => {
     await ended(folder);
   });
 
-  test('is killed with its other programs when aborted', async () => {
+  test('is killed with its child processes when aborted', async () => {
     const { put, asked: order, folder } = given();
     put(envoy({ first: `sh -c 'echo $$ >>${folder}/pids; exec sleep 60'` }));
     const check = order();

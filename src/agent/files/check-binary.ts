@@ -78,7 +78,7 @@ function hasChanged({ fd, stats }: OpenBinary): boolean {
   return now.size !== stats.size || now.mtimeNs !== stats.mtimeNs;
 }
 
-/** In ascending order of cost; the first failure is reported. */
+/** Runs checks in ascending order of cost and reports the first failure. */
 async function checkCompatibility(
   { binaries, envoyArguments, hotRestart, validate }: BinaryCheckEnvironment,
   { fd, realPath }: OpenBinary,

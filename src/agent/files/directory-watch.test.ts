@@ -76,7 +76,7 @@ function folder(): string {
   return temporary.path;
 }
 
-test('reports a created, changed and removed file', async () => {
+test('reports created, changed and removed files', async () => {
   const directory = folder();
   const file = join(directory, 'tls.crt');
   const watch = await watching(directory);
@@ -85,7 +85,7 @@ test('reports a created, changed and removed file', async () => {
   expect(await watch.next(() => unlinkSync(file))).toBe(file);
 });
 
-test('does not report files that exist at the start', async () => {
+test('does not report files that exist when the watch starts', async () => {
   const directory = folder();
   writeFileSync(join(directory, 'tls.crt'), 'one');
   await sleep(100);
@@ -95,7 +95,7 @@ test('does not report files that exist at the start', async () => {
   expect(paths).toEqual([]);
 });
 
-test("§3.3: reports Kubernetes' switch of ..data, although no watched file changes", async () => {
+test('reports when Kubernetes switches ..data, although no watched file changes (agent §3.3)', async () => {
   const directory = folder();
   mkdirSync(join(directory, '..1'));
   writeFileSync(join(directory, '..1', 'tls.crt'), 'one');
@@ -114,7 +114,7 @@ test("§3.3: reports Kubernetes' switch of ..data, although no watched file chan
   await watch.next(() => renameSync(join(directory, '..data_tmp'), join(directory, '..data')));
 });
 
-test('reports a missing directory when it is created, and watches it', async () => {
+test('reports a missing directory when it is created, then watches it', async () => {
   const directory = join(folder(), 'later');
   const watch = await watching(directory);
   await watch.next(() => mkdirSync(directory));
@@ -132,7 +132,7 @@ test('watches a directory that is removed and created again', async () => {
   await watch.next(() => writeFileSync(join(directory, 'a.pem'), 'a'));
 });
 
-test('watches the target of a link, also after the link changes', async () => {
+test('watches the target of a link, even after the link changes', async () => {
   const root = folder();
   mkdirSync(join(root, 'one'));
   mkdirSync(join(root, 'two'));
@@ -148,7 +148,7 @@ test('watches the target of a link, also after the link changes', async () => {
   await watch.next(() => writeFileSync(join(root, 'two', 'a.pem'), 'a'));
 });
 
-test('finds a change that the kernel does not report by comparison', async () => {
+test('finds a change that the kernel does not report by comparing contents', async () => {
   const root = folder();
   const directory = join(root, 'certs');
   mkdirSync(directory);
@@ -159,7 +159,7 @@ test('finds a change that the kernel does not report by comparison', async () =>
   expect(await watch.next(() => writeFileSync(elsewhere, 'another'))).toBe(directory);
 });
 
-test('reports nothing after it was stopped', async () => {
+test('reports nothing after it stops', async () => {
   const directory = folder();
   const watch = await watching(directory);
   watch.stop();
@@ -168,7 +168,7 @@ test('reports nothing after it was stopped', async () => {
   expect(watch.paths).toEqual([]);
 });
 
-test('reports a directory that appears and disappears as missing, found and watched', async () => {
+test('reports a directory as missing, found and watched when it appears and disappears', async () => {
   const directory = join(folder(), 'certs');
   const watch = await watching(directory);
   expect(watch.facts).toEqual(['directory.missing']);
@@ -178,14 +178,14 @@ test('reports a directory that appears and disappears as missing, found and watc
   await eventuallyHolds(() => expect(watch.facts.at(-1)).toBe('directory.missing'));
 });
 
-test('reports a difference to the content before the watch as a change', async () => {
+test('reports a difference from the content before the watch as a change', async () => {
   const directory = folder();
   writeFileSync(join(directory, 'tls.crt'), 'one');
   const watch = await watching(directory, watchDirectory(), 'what was there before');
   await eventuallyHolds(() => expect(watch.paths).toEqual([directory]));
 });
 
-test('reports another directory at the path as found before its changes', async () => {
+test('reports a new directory at the path as found before its changes', async () => {
   const root = folder();
   const directory = join(root, 'certs');
   mkdirSync(directory);
@@ -210,7 +210,7 @@ const noMoreWatches = (): never => {
   throw Object.assign(new Error('ENOSPC: System limit for number of file watchers reached'), { code: 'ENOSPC' });
 };
 
-test('reports the last known content when a watch fails, and the next watch only reports later changes', async () => {
+test('reports the last known content when a watch fails, and only later changes in the next watch', async () => {
   const directory = folder();
   writeFileSync(join(directory, 'tls.crt'), 'one');
   const effect = watchDirectory({ identityMs: 50 }, { watch: noMoreWatches });
@@ -244,7 +244,7 @@ test('reports restored content as changed, so that it is read again', async () =
   expect(after.paths).toEqual([directory]);
 });
 
-test('makes one call at a time on a file system that hangs, and recovers', async () => {
+test('makes one call at a time on a hanging file system, and recovers', async () => {
   const directory = folder();
   const hang = Promise.withResolvers<void>();
   let checks = 0;
@@ -267,7 +267,7 @@ test('makes one call at a time on a file system that hangs, and recovers', async
 });
 
 test.each(['changed', 'removed'] as const)(
-  'reports a file that is %s between the order to watch and the first comparison',
+  'reports a file that is %s between the start of the watch and the first comparison',
   async (how) => {
     const directory = folder();
     const file = join(directory, 'tls.crt');
@@ -294,7 +294,7 @@ test('reads files again if the first comparison took long', async () => {
   await eventuallyHolds(() => expect(paths).toEqual([directory]));
 });
 
-test('compares only files that are read, one by one', async () => {
+test('compares only files that are read, one at a time', async () => {
   const directory = folder();
   for (let i = 0; i < 3_000; i++) writeFileSync(join(directory, `${i}.pem`), '');
   let atOnce = 0;

@@ -23,9 +23,9 @@ import type { Ownership } from '../../runtime/ownership.ts';
 export type GrpcMethod = (call: ServerCall) => void;
 
 export interface GrpcServerLimits {
-  /** Limit of concurrent connections; further ones are closed. */
+  /** Maximum concurrent connections; further ones are closed. */
   readonly connections: number;
-  /** Limit of concurrent calls per connection. */
+  /** Maximum concurrent calls per connection. */
   readonly streams: number;
   /** Rate of new calls per connection, which cost the server more than the client. */
   readonly callRate: Pace;
@@ -33,7 +33,7 @@ export interface GrpcServerLimits {
   readonly totalCallRate: Pace;
   /** Bytes per call that a client may send before the server reads them. */
   readonly windowBytes: number;
-  /** How long a client may take to read the last bytes of a call. */
+  /** Maximum time for a client to read the last bytes of a call. */
   readonly lingerMs: number;
 }
 
@@ -58,7 +58,7 @@ export interface GrpcServerOptions {
 const maxPathBytes = 108;
 /** Timeout of a connection to the current server of a path. */
 const neighbourLimitMs = 1_000;
-/** Limit of invalid frames and excess streams, after which a connection is closed. */
+/** Maximum invalid frames and excess streams, after which a connection is closed. */
 const maxInvalidFrames = 100;
 const maxHeaderBytes = 64 * 1024;
 
@@ -80,7 +80,7 @@ export class ServerCall {
     });
   }
 
-  /** Its status was sent, or its client disconnected. */
+  /** Whether its status was sent or its client disconnected. */
   get isEnded(): boolean {
     return this.#isEnded || this.stream.destroyed;
   }

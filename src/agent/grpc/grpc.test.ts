@@ -56,7 +56,7 @@ async function open(dial: Partial<typeof defaultGrpcLimits> = {}): Promise<GrpcC
 const call = (connection: GrpcConnection, method: string, message = Buffer.from('hi')): Promise<Buffer> =>
   unary(connection, `/a.A/${method}`, {}, message, limits);
 
-test('exchanges messages over a socket that only this user can open', async () => {
+test('exchanges messages over a socket that only the current user can open', async () => {
   await serve();
   expect(statSync(socketPath()).mode & 0o777).toBe(0o600);
   const connection = await open();
@@ -85,7 +85,7 @@ test('returns code and message of a failed call', async () => {
   expect(String(await call(connection, 'Echo'))).toBe('hi');
 });
 
-test('ends the calls of a server that stops', async () => {
+test('ends the calls to a server that stops', async () => {
   const server = await serve();
   const connection = await open();
   const silent = call(connection, 'Silent').catch(String);
@@ -95,13 +95,13 @@ test('ends the calls of a server that stops', async () => {
   expect(connection.closeError?.code).toBe('UNAVAILABLE');
 });
 
-test('replaces a stale socket, but not a served one or another kind of file', async () => {
+test('replaces a stale socket, but not a socket in use or another kind of file', async () => {
   const server = createServer();
   server.listen(socketPath());
   await once(server, 'listening');
   await expect(serve()).rejects.toThrow(codedError('PORT_IN_USE', { path: socketPath() }));
   server.close();
-  // Left as by a killed process.
+  // As left by a killed process.
   await leaveSocketBehind(socketPath());
   await serve();
   await open();
@@ -126,7 +126,7 @@ async function leaveSocketBehind(path: string): Promise<void> {
   await once(server, 'close');
 }
 
-test('limits connections and the calls of each, and serves the others', async () => {
+test('limits connections and calls per connection, while other clients are served', async () => {
   await serve({ limits: { connections: 2, streams: 3 } });
   const one = await open();
   await open();
@@ -183,9 +183,9 @@ test.each([
   await expect(GrpcConnection.open(to(port), quick)).rejects.toThrow(why);
 });
 
-test('detects a server that disappears without closing its connection', async () => {
+test('detects a server that vanishes without closing its connection', async () => {
   const sockets: Socket[] = [];
-  // Sends its settings and then nothing, as a host that was switched off.
+  // Sends its settings and then nothing, like a host that was switched off.
   const port = await listening(
     createServer((socket) => {
       sockets.push(socket.on('error', () => {}));
@@ -199,7 +199,7 @@ test('detects a server that disappears without closing its connection', async ()
   await expect(call(connection, 'Silent')).rejects.toThrow('UNAVAILABLE: no HTTP/2 ping response within 50 ms');
 });
 
-test('verifies the name and the root of a server', async () => {
+test("verifies the server's name and root", async () => {
   const authority = createAuthority();
   const { certificate, privateKey } = authority.issue(['istiod.istio-system.svc', 'spiffe://cluster.local/ns/a/sa/b']);
   const server = createSecureServer({ cert: certificate, key: privateKey, ALPNProtocols: ['h2'] });
@@ -260,7 +260,7 @@ async function serveOwned(ownership: Ownership, word: string, pid: number): Prom
 
 const servingProgram = async (): Promise<unknown> => call(await open(), 'Who').catch(({ details }) => details);
 
-test('replaces the socket of another program when it becomes the owner, and closes only its own', async () => {
+test('replaces the socket of another process when it becomes the owner, and closes only its own socket', async () => {
   const [older, newer] = [new Ownership(true), new Ownership(false)];
   const first = await serveOwned(older, 'older', process.pid);
   const second = await serveOwned(newer, 'newer', 1);
@@ -274,7 +274,7 @@ test('replaces the socket of another program when it becomes the owner, and clos
   second.close();
 });
 
-test('takes its path back from an exited program immediately and repeatedly', async () => {
+test('recovers its path from an exited process immediately and repeatedly', async () => {
   const [older, newer] = [new Ownership(true), new Ownership(false)];
   const first = await serveOwned(older, 'older', process.pid);
   const second = await serveOwned(newer, 'newer', 1);
@@ -290,7 +290,7 @@ test('takes its path back from an exited program immediately and repeatedly', as
   expect(readdirSync(directory)).toEqual([]);
 });
 
-test('removes names of killed programs, but not of running ones', async () => {
+test('removes names of killed processes, but not of running ones', async () => {
   const stale = createServer();
   stale.listen(join(directory, 'left'));
   await once(stale, 'listening');
@@ -307,7 +307,7 @@ test('removes names of killed programs, but not of running ones', async () => {
   expect(await servingProgram()).toBe('next');
 });
 
-test('does not replace a socket that another program serves', async () => {
+test('does not replace a socket that another process serves', async () => {
   await serveOwned(new Ownership(true), 'first', process.pid);
   await expect(serveOwned(new Ownership(true), 'second', 1)).rejects.toMatchObject({ code: 'PORT_IN_USE' });
   expect(await servingProgram()).toBe('first');

@@ -48,7 +48,7 @@ test.each([
   ['written data', 'write'],
   ['the end of its data', 'end'],
 ] as const)(
-  'ends a stream for the client that the server ends without status, even if %s is not read',
+  "ends the client's stream if the server ends it without a status, even if %s is not read",
   async (_, method) => {
     const server = createServer({ settings: { initialWindowSize: 1_000 } });
     server.on('stream', (stream) => {

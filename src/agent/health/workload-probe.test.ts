@@ -53,13 +53,13 @@ describe('workload probe configuration', () => {
   });
 });
 
-it('does nothing without a probe', () => {
+it('a workload without a probe is not probed', () => {
   expect([{}, { periodSeconds: 3 }, { httpGet: null }].map(parseWorkloadProbe)).toEqual(
     Array.from({ length: 3 }, () => ({ probe: undefined })),
   );
 });
 
-it.each([200, 204, 302, 399])('considers a workload with status %i healthy', async (status) => {
+it.each([200, 204, 302, 399])('a workload is healthy if it responds with status %i', async (status) => {
   const seen: unknown[] = [];
   const port = await servedHttp((request, response) => {
     seen.push([request.url, request.headers['user-agent'], request.socket.remoteAddress]);
@@ -69,31 +69,31 @@ it.each([200, 204, 302, 399])('considers a workload with status %i healthy', asy
   expect(seen).toEqual([['/', 'istio-probe/1.0', '127.0.0.6']]);
 });
 
-it.each([400, 404, 500, 503])('considers a workload with status %i unhealthy', async (status) => {
+it.each([400, 404, 500, 503])('a workload is unhealthy if it responds with status %i', async (status) => {
   const port = await servedHttp((_, response) => void response.writeHead(status).end());
   expect(await runProbe({ httpGet: { port, path: '/health' } })).toBe(`response status ${status}`);
 });
 
-it('considers an open port healthy, and a closed one unhealthy', async () => {
+it('a TCP port is healthy if it is open, and unhealthy if it is closed', async () => {
   const port = await servedHttp(() => {});
   expect(await runProbe({ tcpSocket: { port } })).toBe('');
   expect(await runProbe({ tcpSocket: { port: 1 } })).toMatch(/ECONNREFUSED/);
   expect(await runProbe({ tcpSocket: { port, host: '127.0.0.1' } }, { destination: '127.0.0.2' })).toBe('');
 });
 
-it('considers a workload unhealthy that does not respond within the timeout', async () => {
+it('a workload is unhealthy if it does not respond within the timeout', async () => {
   const port = await servedHttp(() => {});
   expect(await runProbe({ httpGet: { port } })).toBe('no response within 1000 ms');
 });
 
-describe('workload probe command', () => {
+describe('command of a workload probe', () => {
   it('is healthy if it exits with code 0', async () => {
     expect(await runProbe({ exec: { command: ['true'] } })).toBe('');
     expect(await runProbe({ exec: { command: ['sh', '-c', 'exit 3'] } })).toBe('command ended with exit code 3');
     expect(await runProbe({ exec: { command: ['/no/such/program'] } })).toMatch(/ENOENT/);
   });
 
-  it('is killed after its timeout, with the processes that it started', async () => {
+  it('is killed after its timeout with its child processes', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'cp-probe-'));
     onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
     const file = join(folder, 'pid');
@@ -104,8 +104,8 @@ describe('workload probe command', () => {
   });
 });
 
-describe('workload probe with Envoy', () => {
-  it('is unhealthy without a probe if Envoy is not ready', async () => {
+describe('readiness of workload and Envoy', () => {
+  it('is unhealthy if Envoy is not ready and there is no probe', async () => {
     let requests = 0;
     const port = await servedHttp((_, response) => void response.writeHead(200).end(String(requests++)));
     const statusPort = await servedHttp(({ url }, response) => {
@@ -116,7 +116,7 @@ describe('workload probe with Envoy', () => {
     expect(requests).toBe(0);
   });
 
-  it('has the result of the workload if Envoy is ready', async () => {
+  it("is the result of the workload's probe if Envoy is ready", async () => {
     const statusPort = await servedHttp((_, response) => void response.writeHead(200).end());
     const port = await servedHttp((_, response) => void response.writeHead(500).end());
     expect(await runProbe({ httpGet: { port } }, { statusPort })).toBe('response status 500');

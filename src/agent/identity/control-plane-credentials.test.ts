@@ -68,7 +68,7 @@ test.each([
   ['a blank file', ' \n', /contains no token/],
   ['a file with an inner line break', 'a\r\nx-admin: yes', /contains no token/],
   ['a file above the size limit', 'a'.repeat(70_000), /at most 65536 bytes, got 70000/],
-])('sends no authorization header without a token in %s, and describes the reason', async (_, content, why) => {
+])('sends no authorization header if there is no token: %s', async (_, content, why) => {
   if (content !== undefined) write(tokenFile, content);
   const { headers, tls, description: shown } = await credentials().read('xds', address);
   expect(headers).toEqual({});
@@ -93,7 +93,7 @@ signal.pause()`;
 
 /** Node has four file threads. */
 test.each(['the token', 'the root'])(
-  'shares one read of %s on a mount that hangs, and reads other files',
+  'shares one read of %s on a hanging mount, while other files are read',
   async (fileKind) => {
     write(tokenFile, 'a');
     write('other', 'text');
@@ -165,7 +165,7 @@ test('uses files of the proxy metadata if certificates are mounted', async () =>
   expect((await credentials({ ...mounted, env: {} }).read('xds', address)).tls?.certificate).toBeUndefined();
 });
 
-test('uses the workload certificate without a token or if preferred, unless it has expired', async () => {
+test('uses the workload certificate, unless expired, if it is preferred or there is no token', async () => {
   const workload = issued();
   const read = credentials({ workloadCertificate: () => workload });
   expect((await read.read('ca', address, 'token').catch(String)) as unknown).toContain('root certificate');
@@ -179,7 +179,7 @@ test('uses the workload certificate without a token or if preferred, unless it h
   expect(expired.headers).toEqual({ authorization: 'Bearer token' });
 });
 
-test('reports a missing or invalid root with a hint', async () => {
+test('reports a missing or invalid root file with a hint', async () => {
   await expect(credentials({ env: { XDS_ROOT_CA: 'gone.pem' } }).read('xds', address)).rejects.toThrow(
     codedError('FILE_UNREADABLE', { path: 'gone.pem' }),
   );
@@ -210,16 +210,19 @@ test.each([
   [{ PROV_CERT: '/p' }, [], '/p/root-cert.pem', '/p/root-cert.pem'],
   [{ FILE_MOUNTED_CERTS: 'true' }, [], '/client-root.pem', byDefault],
   [{}, [], byDefault, byDefault],
-])('selects with %o and files %o the root file %s for xDS, and %s for the authority', async (env, files, xds, ca) => {
-  const sources = { env, proxyMetadata: { ISTIO_META_TLS_CLIENT_ROOT_CERT: '/client-root.pem' } };
-  expect(controlPlaneRootFile('xds', sources, present(...files))).toBe(xds);
-  expect(controlPlaneRootFile('ca', sources, present(...files))).toBe(ca);
-  const slowly = async (path: string) => present(...files)(path);
-  expect(await findControlPlaneRootFile('xds', sources, slowly)).toBe(xds);
-  expect(await findControlPlaneRootFile('ca', sources, slowly)).toBe(ca);
-});
+])(
+  'selects by environment (%o) and files (%o) the root file %s for xDS and %s for the authority',
+  async (env, files, xds, ca) => {
+    const sources = { env, proxyMetadata: { ISTIO_META_TLS_CLIENT_ROOT_CERT: '/client-root.pem' } };
+    expect(controlPlaneRootFile('xds', sources, present(...files))).toBe(xds);
+    expect(controlPlaneRootFile('ca', sources, present(...files))).toBe(ca);
+    const slowly = async (path: string) => present(...files)(path);
+    expect(await findControlPlaneRootFile('xds', sources, slowly)).toBe(xds);
+    expect(await findControlPlaneRootFile('ca', sources, slowly)).toBe(ca);
+  },
+);
 
-test('rejects the provider none without a configured root', () => {
+test('rejects the provider `none` without a configured root', () => {
   const none = { PILOT_CERT_PROVIDER: 'none' };
   expect(() => controlPlaneRootFile('ca', { env: none }, () => false)).toThrow(
     codedError('CONFIG_INVALID', { path: 'PILOT_CERT_PROVIDER', got: '"none"' }),

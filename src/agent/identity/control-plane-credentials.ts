@@ -20,7 +20,6 @@ export interface ConnectionCredentials {
     /** CA certificates of the control plane in PEM. */
     readonly roots: string;
     readonly serverName: string;
-    /** Client certificate. */
     readonly certificate?: KeyPair;
   };
   /** Headers of each call: `authorization` with a token. */
@@ -165,7 +164,7 @@ export function isPlaintext(config: Pick<ProxyConfig, 'controlPlaneAuthPolicy'>,
   return config.controlPlaneAuthPolicy === 'NONE' || parseHostAndPort(address)?.port === 15010;
 }
 
-/** Relative to the working directory, as all mounts of the agent. */
+/** Relative to the working directory, like all mounts of the agent. */
 export function tokenFile(env: NodeJS.ProcessEnv): string | undefined {
   const policy = env.JWT_POLICY || 'third-party-jwt';
   if (policy === 'third-party-jwt') return './var/run/secrets/tokens/istio-token';
@@ -177,7 +176,7 @@ function isToken(text: string): boolean {
   return /^[\x21-\x7e]+$/.test(text);
 }
 
-/** Age and expiry reveal a token that is not renewed any more. */
+/** Age and expiry reveal a token that is no longer renewed. */
 function describeToken(token: string, modifiedMs: number, now: number): string {
   const age = `written ${Math.round((now - modifiedMs) / 1000)} s ago`;
   try {

@@ -44,7 +44,7 @@ export function controlPlaneRootFile(
   return candidates.find(exists) ?? otherwise();
 }
 
-/** As above, without blocking the event loop if a file system hangs. */
+/** As {@link controlPlaneRootFile}, without blocking the event loop if a file system hangs. */
 export async function findControlPlaneRootFile(
   service: ControlPlaneService,
   sources: RootSources,

@@ -11,7 +11,7 @@ const [first, second, third, foreign] = ['first', 'second', 'third', 'foreign'].
 const known = (distributed: DistributedRoots, file: string): string[] =>
   certificatesIn(Buffer.from(distributed.addTo(file)));
 
-test('trusts distributed roots that succeed those of the file over several rotations', () => {
+test('trusts distributed roots that follow those of the file over several rotations', () => {
   const distributed = new DistributedRoots();
   expect(distributed.addTo(first)).toBe(first);
   distributed.update([first]);
@@ -26,14 +26,14 @@ test('trusts distributed roots that succeed those of the file over several rotat
   expect(known(distributed, third)).toEqual([third]);
 });
 
-test('does not verify a control plane by mesh roots if its root is outside the mesh', () => {
+test('does not verify a control plane by mesh roots if its own root is outside of the mesh', () => {
   const distributed = new DistributedRoots();
   distributed.update([first]);
   distributed.update([first, second]);
   expect(distributed.addTo(foreign)).toBe(foreign);
 });
 
-test('resets the lineage for roots without a common root with the previous set', () => {
+test('restarts the lineage when new roots share no root with the previous ones', () => {
   const distributed = new DistributedRoots();
   distributed.update([first]);
   distributed.update([foreign]);

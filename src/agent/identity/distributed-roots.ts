@@ -8,7 +8,7 @@
 import { LRUCache } from 'lru-cache';
 import { certificatesIn, hashOfRoots, unionOf } from './root-set.ts';
 
-/** Number of earlier roots that a file may still contain. */
+/** Maximum earlier roots that a file may still contain. */
 const maxAncestors = 32;
 
 export class DistributedRoots {

@@ -39,6 +39,6 @@ test('keeps the private key of a served secret out of heap snapshots', async () 
   expect(await holdsKey('undefined')).toBe(false);
 });
 
-test('finds a key in a heap snapshot if it is kept as a string', async () => {
+test('finds a key in a heap snapshot if the key is a string', async () => {
   expect(await holdsKey("readFileSync(files.key, 'utf8')")).toBe(true);
 });

@@ -27,21 +27,21 @@ test('omits loopback and link-local addresses', () => {
   expect(proxyAddresses(undefined, '', interfaces)).toEqual(['10.0.0.7']);
 });
 
-test('lists loopback addresses if the host has no others', () => {
+test('lists loopback addresses if the host has no other addresses', () => {
   expect(proxyAddresses(undefined, '', { lo: [at('127.0.0.1', true)] })).toEqual(['127.0.0.1', '::1']);
 });
 
-test('uses IPv6 only if all addresses are IPv6', () => {
+test('prefers IPv6 only if all addresses are IPv6', () => {
   expect(localAddresses(['2001:db8::1'])).toEqual({ localhost: '::1', wildcard: '::', ipVersion: 'v6' });
   expect(localAddresses(['2001:db8::1', '10.0.0.7']).ipVersion).toBe('v4');
 });
 
-test('§1.4 omits interfaces that an annotation excludes', () => {
+test('omits interfaces that an annotation excludes (agent §1.4)', () => {
   const interfaces = { eth0: [at('10.0.0.7')], net1: [at('10.9.0.7')], net2: [at('10.8.0.7')] };
   expect(proxyAddresses(undefined, 'net1, net2', interfaces)).toEqual(['10.0.0.7']);
 });
 
-test('§1.4 waits for an interface without an address, and warns if it gets none', async () => {
+test('waits until an interface has an address, and warns if it gets none (agent §1.4)', async () => {
   let reads = 0;
   const later = () => ({ eth0: [at(++reads < 3 ? '0.0.0.0' : '10.0.0.1')] });
   expect(await awaitAddresses(later, 10_000)).toBeUndefined();

@@ -39,7 +39,7 @@ const google = {
   },
 };
 
-test('§1.3 CLOUD_PLATFORM gcp reads only known strings, and keeps the digits of a large ID', async () => {
+test('reads only known strings for CLOUD_PLATFORM gcp, and keeps all digits of a large ID (agent §1.3)', async () => {
   const query = await cloud((request, response) => {
     const isQueried = request.headers['metadata-flavor'] === 'Google';
     response.writeHead(isQueried ? 200 : 403, { 'metadata-flavor': 'Google' });
@@ -59,7 +59,7 @@ test('§1.3 CLOUD_PLATFORM gcp reads only known strings, and keeps the digits of
 });
 
 test.each([true, false])(
-  '§1.3 CLOUD_PLATFORM aws uses a token if the host has a token service: %s',
+  'uses a token for CLOUD_PLATFORM aws if the host has a token service: %s (agent §1.3)',
   async (hasTokens) => {
     const query = await cloud(({ method, url, headers }, response) => {
       if (method === 'PUT') response.writeHead(hasTokens ? 200 : 404).end('token');
@@ -72,7 +72,7 @@ test.each([true, false])(
   },
 );
 
-test('§1.3 CLOUD_PLATFORM azure ignores an empty zone', async () => {
+test('ignores an empty zone for CLOUD_PLATFORM azure (agent §1.3)', async () => {
   const query = await cloud(({ headers }, response) => {
     const body = { compute: { name: 'n', location: 'westeurope', vmId: 'v', zone: '' } };
     response.writeHead(headers.metadata === 'true' ? 200 : 400).end(JSON.stringify(body));
@@ -81,7 +81,7 @@ test('§1.3 CLOUD_PLATFORM azure ignores an empty zone', async () => {
   expect(await metadataOf({ CLOUD_PLATFORM: 'azure' }, { query })).toEqual([metadata, []]);
 });
 
-test('§1.3 CLOUD_PLATFORM unset uses the firmware, and sends no request for none or with metadata of a flag', async () => {
+test('detects an unset CLOUD_PLATFORM by the firmware, and sends no request for `none` or with metadata from a flag (agent §1.3)', async () => {
   const query = (): Promise<string> => Promise.resolve('{"compute": {"name": "n"}}');
   const firmware = (name: string): string =>
     name === 'chassis_asset_tag' ? '7783-7084-3265-9085-8269-3286-77\n' : 'x';
@@ -101,17 +101,20 @@ test.each<[content: string, respond: RequestListener, why: RegExp]>([
   ['a JSON list', (_, response) => void response.end('[]'), /not a JSON object/],
   ['a redirect', (_, response) => void response.writeHead(302, { location: 'http://other/' }).end(), /status 302/],
   ['more than 1 MiB', (_, response) => void response.end(' '.repeat(2 ** 21)), /exceeds 1048576 bytes/],
-])('§1.3 CLOUD_PLATFORM warns about a response with %s, and uses no cloud metadata', async (_, respond, why) => {
-  const server = await cloud(respond);
-  const query: CloudSources['query'] = (question) => server(question, AbortSignal.timeout(500));
-  const [metadata, warnings] = await metadataOf({ CLOUD_PLATFORM: 'azure' }, { query });
-  expect(metadata).toBeUndefined();
-  expect(warnings).toEqual([
-    { event: 'option.cloudMetadataUnavailable', platform: 'azure', reason: expect.stringMatching(why) },
-  ]);
-});
+])(
+  'warns about a response with %s, and uses no metadata of the CLOUD_PLATFORM (agent §1.3)',
+  async (_, respond, why) => {
+    const server = await cloud(respond);
+    const query: CloudSources['query'] = (question) => server(question, AbortSignal.timeout(500));
+    const [metadata, warnings] = await metadataOf({ CLOUD_PLATFORM: 'azure' }, { query });
+    expect(metadata).toBeUndefined();
+    expect(warnings).toEqual([
+      { event: 'option.cloudMetadataUnavailable', platform: 'azure', reason: expect.stringMatching(why) },
+    ]);
+  },
+);
 
-test('§1.3 CLOUD_PLATFORM gcp ignores a response without the header of a metadata server', async () => {
+test("ignores a response without the metadata server's header for CLOUD_PLATFORM gcp (agent §1.3)", async () => {
   const query = await cloud((_, response) => void response.end(JSON.stringify(google)));
   expect((await metadataOf({ CLOUD_PLATFORM: 'gcp' }, { query }))[1]).toMatchObject([
     {

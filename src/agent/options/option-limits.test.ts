@@ -17,7 +17,7 @@ function folder(): string {
   return temporary.path;
 }
 
-describe('duration above the range of timers', () => {
+describe('duration beyond the timer range', () => {
   test.each<[string, ProxyFlags, NodeJS.ProcessEnv?]>([
     ['--drainDuration', { drainDuration: '1000h' }],
     ['--parentShutdownDuration', { parentShutdownDuration: '99999999999s' }],
@@ -38,25 +38,25 @@ describe('duration above the range of timers', () => {
     );
   });
 
-  test('is rejected, but the longest valid duration is accepted', () => {
+  test('is rejected, while the longest valid duration is accepted', () => {
     const max = '576h';
     const flags = { drainDuration: max, parentShutdownDuration: max, watchDelay: max };
     expect(resolved({ ...flags, terminationDrainDuration: max })).not.toThrow();
   });
 });
 
-describe('value that Envoy would reject at each start', () => {
+describe('option value that Envoy would reject at each start', () => {
   test.each(['0s', '999us', '1ns', '-0s'])('is rejected: --connectTimeout %s', (connectTimeout) => {
     expect(resolved({ connectTimeout })).toThrow(
       errorWith({ code: 'FIELD_OUT_OF_RANGE', path: '--connectTimeout', expected: 'at least 1ms' }),
     );
   });
 
-  test.each(['1ms', '1.5ms', '1s'])('is distinguished from the accepted --connectTimeout %s', (connectTimeout) => {
+  test.each(['1ms', '1.5ms', '1s'])('is distinguished from the valid --connectTimeout %s', (connectTimeout) => {
     expect(resolved({ connectTimeout })).not.toThrow();
   });
 
-  test('of ISTIO_CPU_LIMIT is ignored, and the number of processors is used', () => {
+  test('is ignored in ISTIO_CPU_LIMIT, and the number of processors is used', () => {
     const { concurrency: byDefault } = resolved({})() as ProxyOptions;
     for (const ISTIO_CPU_LIMIT of ['1025', '1e9', '0', '-1', '2.5', 'all']) {
       expect((resolved({}, { ISTIO_CPU_LIMIT })() as ProxyOptions).concurrency, ISTIO_CPU_LIMIT).toBe(byDefault);
@@ -65,9 +65,9 @@ describe('value that Envoy would reject at each start', () => {
   });
 });
 
-describe('blank value, which JavaScript converts to 0,', () => {
+describe('blank number', () => {
   test.each(['TERMINATION_DRAIN_DURATION_SECONDS', 'SECRET_GRACE_PERIOD_RATIO', 'SECRET_GRACE_PERIOD_RATIO_JITTER'])(
-    'is rejected in %s',
+    'is rejected in %s instead of being read as 0',
     (variable) => {
       for (const blanks of [' ', '\n', '\t '])
         expect(resolved({}, { [variable]: blanks })).toThrow(
@@ -89,7 +89,7 @@ describe('port with two uses', () => {
     expect(resolved(flags, env)).toThrow(errorWith({ code: 'FIELD_CONFLICT', path, got }));
   });
 
-  test('is accepted if one use is disabled, or if Envoy has other listeners', () => {
+  test('is accepted if one use is disabled or Envoy has other listeners', () => {
     expect(resolved({ statusPort: '0', spareAdminPort: '0' }, { ENVOY_STATUS_PORT: '15090' })).not.toThrow();
     expect(resolved({ statusPort: '15021', customConfigFile: import.meta.filename })).not.toThrow();
   });
@@ -122,7 +122,7 @@ describe('ISTIO_BOOTSTRAP_OVERRIDE', () => {
     ['no JSON object', '- 1', 'FIELD_TYPE_INVALID'],
     ['more bytes than an argument may have', `admin: {}\n# ${'x'.repeat(131_072)}`, 'FIELD_TOO_LARGE'],
     ['a NUL character', 'admin: "a\0b"', 'FIELD_NOT_ALLOWED'],
-  ])('is rejected with %s, because Envoy would reject it at each start', (_, content, code) => {
+  ])('is rejected if it is %s', (_, content, code) => {
     const file = join(folder(), 'override.yaml');
     writeFileSync(file, content);
     expect(resolved({}, { ISTIO_BOOTSTRAP_OVERRIDE: file })).toThrow(

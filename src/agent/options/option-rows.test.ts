@@ -14,7 +14,7 @@ type Row = [row: string, sources: Sources, seen: (options: ProxyOptions) => unkn
 
 const pod = { POD_NAME: 'web-0', POD_NAMESPACE: 'shop' };
 
-describe('§1.2 flags', () => {
+describe('flags (agent §1.2)', () => {
   test.each<Row>([
     ['--domain', { flags: { domain: 'd' } }, (o) => o.domain, 'd'],
     ['--domain by default', { env: pod }, (o) => o.domain, 'shop.svc.cluster.local'],
@@ -142,15 +142,15 @@ describe('§1.2 flags', () => {
       (o) => o.config.tracing,
       { lightstep: { address: 'l:1', accessToken: 't' }, tlsSettings: { mode: 'SIMPLE', caCertificates: '/ca' } },
     ],
-  ])('§1.2 resolves %s', (_, sources, seen, expected) => {
+  ])('resolves %s (agent §1.2)', (_, sources, seen, expected) => {
     expect(seen(optionsOf(sources))).toEqual(expected);
   });
 
-  test('§1.2 resolves the address of --ip', () => {
+  test('resolves the address of --ip', () => {
     expect(optionsOf({ flags: { instanceIPs: '', ip: '10.9.8.7' } }).addresses[0]).toBe('10.9.8.7');
   });
 
-  test('§1.2 resolves the host name of --statsdUdpAddress, and warns if that fails', async () => {
+  test('resolves the host name of --statsdUdpAddress, and warns on failure', async () => {
     const options = optionsOf({ flags: { statsdUdpAddress: 'statsd:8125' } });
     const found = await withStatsdAddress(options, async () => ({ address: '2001:db8::5' }));
     expect(found.config.statsdUdpAddress).toBe('[2001:db8::5]:8125');
@@ -162,7 +162,7 @@ describe('§1.2 flags', () => {
   });
 });
 
-describe('§1.3 environment', () => {
+describe('environment variables (agent §1.3)', () => {
   const metadata = (sources: Sources): Record<string, unknown> => generateBootstrap(sources).bootstrap.node.metadata;
 
   test.each<[row: string, sources: Sources, expected: Record<string, unknown>]>([
@@ -189,7 +189,7 @@ describe('§1.3 environment', () => {
       { ENVOY_STATUS_PORT: 1, ENVOY_PROMETHEUS_PORT: 2 },
     ],
     ['ISTIOD_SAN', { env: { ISTIOD_SAN: 'other' } }, { PILOT_SAN: ['other'] }],
-  ])('§1.3 sets node metadata by %s', (_, sources, expected) => {
+  ])('sets node metadata by %s (agent §1.3)', (_, sources, expected) => {
     expect(metadata(sources)).toMatchObject(expected);
   });
 
@@ -257,7 +257,7 @@ describe('§1.3 environment', () => {
       [true, false],
     ],
     ['ENVOY_SKIP_DEPRECATED_LOGS by default', {}, (o) => [o.enableCoreDump, o.skipDeprecatedLogs], [false, true]],
-  ])('§1.3 resolves the option %s', (_, sources, seen, expected) => {
+  ])('resolves the option %s (agent §1.3)', (_, sources, seen, expected) => {
     expect(seen(optionsOf(sources))).toEqual(expected);
   });
 
@@ -358,7 +358,7 @@ describe('§1.3 environment', () => {
       (o) => o.status.keepsProbeConnections,
       true,
     ],
-  ])('§1.3 resolves %s', (_, sources, seen, expected) => {
+  ])('resolves %s (agent §1.3)', (_, sources, seen, expected) => {
     expect(seen(optionsOf(sources))).toEqual(expected);
   });
 
@@ -373,16 +373,16 @@ describe('§1.3 environment', () => {
       './var/run/secrets/kubernetes.io/serviceaccount/ca.crt',
     ],
     ['PILOT_CERT_PROVIDER by default', 'xds', {}, './var/run/secrets/istio/root-cert.pem'],
-  ])('§1.3 selects the root file by %s', (_, service, env, file) => {
+  ])('selects the root file by %s (agent §1.3)', (_, service, env, file) => {
     expect(controlPlaneRootFile(service, { env }, () => false)).toBe(file);
   });
 
-  test('§1.3 adds XDS_HEADER_ and ISTIO_META_CLUSTER_ID to the headers of requests to the control plane', () => {
+  test('adds XDS_HEADER_ and ISTIO_META_CLUSTER_ID to the headers of requests to the control plane', () => {
     const { headers } = xdsHeaders({ XDS_HEADER_X: 'y', ISTIO_META_CLUSTER_ID: 'c' });
     expect(headers).toEqual({ x: 'y', clusterid: 'c' });
   });
 
-  test('§4.1 passes --skip-deprecated-logs and --enable-core-dump to Envoy', () => {
+  test('passes --skip-deprecated-logs and --enable-core-dump to Envoy (agent §4.1)', () => {
     const flags = {
       drainMs: 1,
       parentShutdownMs: 1,
@@ -400,7 +400,7 @@ describe('§1.3 environment', () => {
   });
 });
 
-describe('§1.5 merge of proxy configurations', () => {
+describe('merge of proxy configurations (agent §1.5)', () => {
   const yaml = `discoveryAddress: foo:123
 drainDuration: 1s
 proxyMetadata: {SOME: setting}
@@ -409,7 +409,7 @@ controlPlaneAuthPolicy: NONE
   const quoted = (annotation: string, text: string): string => `${annotation}=${JSON.stringify(text)}\n`;
   const mesh = (text: string): string => `defaultConfig:\n${text.replace(/^/gm, '  ')}`;
 
-  test('§1.5 uses defaults without sources', () => {
+  test('uses defaults if there are no sources', () => {
     expect(optionsOf({}).config).toMatchObject({
       configPath: './etc/istio/proxy',
       binaryPath: '/usr/local/bin/envoy',
@@ -441,7 +441,7 @@ controlPlaneAuthPolicy: NONE
       },
     ],
     ['--proxyConfig', { flags: { proxyConfig: '<folder>/p' }, files: { p: yaml } }],
-  ])('§1.5 uses the source %s', (_, sources) => {
+  ])('uses the source %s (agent §1.5)', (_, sources) => {
     expect(optionsOf(sources).config).toMatchObject({
       discoveryAddress: 'foo:123',
       drainDurationMs: 1_000,
@@ -450,7 +450,7 @@ controlPlaneAuthPolicy: NONE
     });
   });
 
-  test('§1.5 prefers the annotation of three sources, merges metadata and replaces lists', () => {
+  test('prefers the annotation to the other sources, merges metadata and replaces lists', () => {
     const files = {
       'etc/istio/config/mesh': mesh(
         `${yaml}extraStatTags: [a]\nproxyStatsMatcher: {inclusionPrefixes: [a], inclusionSuffixes: [b], inclusionRegexps: [c]}\n`,
@@ -471,7 +471,7 @@ controlPlaneAuthPolicy: NONE
     });
   });
 
-  test('§1.5 overrides configurations by flags, and flags by annotations of single values', () => {
+  test('prefers flags to configurations, and annotations of single values to flags', () => {
     const annotations =
       quoted('sidecar.istio.io/discoveryAddress', 'last:1') + quoted('status.sidecar.istio.io/port', '7');
     const options = optionsOf({
@@ -520,12 +520,12 @@ controlPlaneAuthPolicy: NONE
       { expected: 'at most 1048576 bytes' },
     ],
     ['a list for a map', { env: { PROXY_CONFIG: '- a' } }, { code: 'FIELD_TYPE_INVALID', line: 1, got: 'a list' }],
-  ])('§1.5 reports errors with source, line and field: %s', (_, sources, fields) => {
+  ])('reports errors with source, line and field: %s (agent §1.5)', (_, sources, fields) => {
     const found = { code: 'CONFIG_INVALID', details: expect.arrayContaining([expect.objectContaining(fields)]) };
     expect(() => optionsOf(sources)).toThrow(expect.objectContaining(found));
   });
 
-  test('§1.5 treats names of JavaScript properties as ordinary keys', () => {
+  test('treats names of JavaScript properties as ordinary keys', () => {
     const env = { PROXY_CONFIG: 'proxyMetadata: {__proto__: a, constructor: b, ISTIO_META___proto__: c}' };
     const files = {
       'etc/istio/pod/annotations': quoted('proxy.istio.io/config', 'proxyMetadata: {toString: d, __proto__: e}'),
@@ -542,7 +542,7 @@ controlPlaneAuthPolicy: NONE
   });
 });
 
-test("§1.6: uses the host of the control plane's address as its SAN, istiod for localhost, and none without MUTUAL_TLS", () => {
+test("uses the host of the control plane's address as its SAN, istiod for localhost, and none without MUTUAL_TLS (agent §1.6)", () => {
   const sanOf = (config: string): unknown =>
     generateBootstrap({ env: { PROXY_CONFIG: config } }).bootstrap.node.metadata.PILOT_SAN;
   expect(sanOf('discoveryAddress: pilot.x:15012')).toEqual(['pilot.x']);

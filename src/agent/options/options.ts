@@ -27,7 +27,7 @@ export interface ProxyOptions {
   readonly nodeId: string | undefined;
   /** Port of the local token exchange; 0 if disabled. */
   readonly stsPort: number;
-  /** SANs of the control plane for the node metadata; `undefined` for the SAN that its certificate must have. */
+  /** SANs of the control plane for the node metadata; `undefined` for the required SAN of its certificate. */
   readonly pilotSans: readonly string[] | undefined;
   /** Cloud metadata of the host; `undefined` if unknown. */
   readonly platformMetadata: Readonly<Record<string, string>> | undefined;
@@ -54,7 +54,7 @@ export interface ProxyOptions {
   /** `undefined` if Istio's standard metrics are turned off. */
   readonly standardMetrics: StandardMetricsOptions | undefined;
   readonly delta: boolean;
-  /** ISTIO_DUAL_STACK is on, and there are IPv4 and IPv6 addresses. */
+  /** Whether ISTIO_DUAL_STACK is on and both address families exist. */
   readonly dualStack: boolean;
   readonly watch: { readonly directories: string[]; readonly delayMs: number; readonly requiredFiles: string[] };
   readonly restartPolicy: 'retry' | 'exit';

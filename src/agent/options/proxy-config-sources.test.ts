@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { generateBootstrap, optionsOf } from '../../../test/fixtures/generated-bootstrap.ts';
 
-describe('§1.5 unknown fields of a newer API', () => {
-  test('are ignored at every level, with a warning that has source, line and name', () => {
+describe('unknown fields of a newer API (agent §1.5)', () => {
+  test('are ignored at every level, with a warning that contains source, line and name', () => {
     const { options, bootstrap } = generateBootstrap({
       env: { PROXY_CONFIG: 'statsCompression: true\nconcurrency: 3\ntracing: {zipkin: {address: "z:1", novelty: 1}}' },
       files: {
@@ -41,7 +41,7 @@ describe('§1.5 unknown fields of a newer API', () => {
     }
   });
 
-  test('are rejected in TLS settings, where a misspelt name would disable verification', () => {
+  test('are rejected in TLS settings, where a misspelled name would disable verification', () => {
     const PROXY_CONFIG =
       'envoyAccessLogService: {address: "a:1", tlsSettings: {mode: SIMPLE, caCertificates: /ca, subjectAltName: [x]}}';
     const path = 'PROXY_CONFIG: envoyAccessLogService.tlsSettings.subjectAltName';

@@ -57,7 +57,6 @@ function tooLong(bytes: number): FieldViolation {
   return tooLarge(maxSourceBytes, bytes, 'bytes');
 }
 
-/** Problems of the sources. */
 export interface SourceFindings {
   readonly errors: OptionErrors;
   readonly warnings: LogWarning[];

@@ -20,10 +20,10 @@ function resolved(sources: Partial<OptionSources> = {}): ProxyOptions {
   return resolveProxyOptions({ role: 'sidecar', flags: {}, env: {}, directory: folder(), ...sources });
 }
 
-describe('proxy options by the order of sources (§1.5)', () => {
+describe('precedence of proxy options (agent §1.5)', () => {
   const mesh = (body: string): string => folder({ 'etc/istio/config/mesh': body });
 
-  test('have their defaults without any source, and require no file', () => {
+  test('has defaults and requires no file if there are no sources', () => {
     expect(resolved().config).toMatchObject({
       discoveryAddress: 'istiod.istio-system.svc:15012',
       drainDurationMs: 45_000,
@@ -32,7 +32,7 @@ describe('proxy options by the order of sources (§1.5)', () => {
     });
   });
 
-  test('are overridden by mesh file, PROXY_CONFIG, annotation, flags and single annotations in this order', () => {
+  test('is mesh file, PROXY_CONFIG, annotation, flags, single annotations, from lowest to highest', () => {
     const meshBody = 'defaultConfig:\n  drainDuration: 1s\n  configPath: mesh\n  statusPort: 1\n  proxyAdminPort: 1\n';
     const annotations = [
       'proxy.istio.io/config="configPath: annotation\\nstatusPort: 3\\nproxyAdminPort: 3"',
@@ -51,14 +51,14 @@ describe('proxy options by the order of sources (§1.5)', () => {
     });
   });
 
-  test('include TERMINATION_DRAIN_DURATION_SECONDS only if no other source sets the duration', () => {
+  test('uses TERMINATION_DRAIN_DURATION_SECONDS only if no other source sets the duration', () => {
     const env = { TERMINATION_DRAIN_DURATION_SECONDS: '0.5' };
     expect(resolved({ env }).config.terminationDrainDurationMs).toBe(500);
     const directory = mesh('defaultConfig: {terminationDrainDuration: 7s}');
     expect(resolved({ env, directory }).config.terminationDrainDurationMs).toBe(7_000);
   });
 
-  test('include --serviceCluster only without a configured service name, and ignore --concurrency 0', () => {
+  test('uses --serviceCluster only if no service name is configured, and ignores --concurrency 0', () => {
     const flags = { serviceCluster: 'flag', concurrency: '0' };
     expect(resolved({ flags }).config.serviceCluster).toBe('flag');
     const directory = mesh('defaultConfig: {serviceCluster: mesh, concurrency: 3}');
@@ -66,7 +66,7 @@ describe('proxy options by the order of sources (§1.5)', () => {
     expect(resolved({ flags: { concurrency: '2' }, directory }).concurrency).toBe(2);
   });
 
-  test('have a configured binary path only if a source sets it', () => {
+  test('has a configured binary path only if a source sets it', () => {
     expect(resolved().binaryPath).toBeUndefined();
     expect(resolved({ flags: { binaryPath: '/opt/envoy' } }).binaryPath).toBe('/opt/envoy');
   });
@@ -93,7 +93,7 @@ describe('invalid proxy options', () => {
     );
   });
 
-  test('are reported with place, expected and actual value in one sentence', () => {
+  test('are reported in one sentence with location, expected and actual value', () => {
     const env = { PROXY_CONFIG: 'statusPort: many' };
     expect(() => resolved({ env, flags: { baseId: '-1' } })).toThrow(
       'invalid configuration: PROXY_CONFIG:1: statusPort: must be an integer, got "many"; ' +
@@ -101,7 +101,7 @@ describe('invalid proxy options', () => {
     );
   });
 
-  test('are reported with source and line for broken YAML', () => {
+  test('are reported with source and line if the YAML is invalid', () => {
     const found = { code: 'YAML_INVALID', path: 'PROXY_CONFIG', line: 1 };
     expect(() => resolved({ env: { PROXY_CONFIG: 'a: [' } })).toThrow(codedError('CONFIG_INVALID', found));
   });
@@ -112,7 +112,7 @@ describe('invalid proxy options', () => {
   });
 });
 
-describe('drain and spare admin port', () => {
+describe('drain and spare admin port options', () => {
   test("have Istio's defaults", () => {
     expect(resolved()).toMatchObject({
       exitOnZeroActiveConnections: false,
@@ -143,7 +143,7 @@ describe('drain and spare admin port', () => {
   });
 });
 
-describe('§1.3 switches', () => {
+describe('boolean options (agent §1.3)', () => {
   test.each(['1', 't', 'T', 'true', 'True', 'TRUE'])('are on with %s, as in Istio', (on) => {
     const env = {
       EXIT_ON_ZERO_ACTIVE_CONNECTIONS: on,
@@ -160,7 +160,7 @@ describe('§1.3 switches', () => {
     expect(resolved({ env })).toMatchObject({ exitOnZeroActiveConnections: false, runsEnvoy: true, delta: false });
   });
 
-  test('§1.3 are rejected with an invalid value, instead of being off', () => {
+  test('are rejected with an invalid value instead of being off', () => {
     const env = { FILE_MOUNTED_CERTS: 'yes', ISTIO_META_DNS_CAPTURE: 'on', BOOTSTRAP_XDS_AGENT: '2' };
     expect(() => resolved({ env })).toThrow(
       errorWith(
@@ -173,7 +173,7 @@ describe('§1.3 switches', () => {
 });
 
 describe('identity of the proxy', () => {
-  test('consists of name and namespace of the pod, the instance address, and the domain', () => {
+  test("consists of the pod's name and namespace, the instance address and the domain", () => {
     const env = { POD_NAME: 'web-0', POD_NAMESPACE: 'shop', INSTANCE_IP: '10.1.2.3' };
     const options = resolved({ env });
     expect(options).toMatchObject({ workloadId: 'web-0.shop', domain: 'shop.svc.cluster.local' });
@@ -186,7 +186,7 @@ describe('identity of the proxy', () => {
 });
 
 describe('certificate directories', () => {
-  test('§3.1: are the default ones and those of --watchCerts, without duplicates', () => {
+  test('are the default ones and those of --watchCerts without duplicates (agent §3.1)', () => {
     const flags = { watchCerts: '/a, /b,/a,', watchDelay: '500ms' };
     expect(resolved({ flags }).watch).toEqual({
       directories: ['/etc/certs', '/a', '/b'],
@@ -196,7 +196,7 @@ describe('certificate directories', () => {
     expect(resolved({ role: 'router' }).watch.directories).toEqual(['/etc/certs', '/etc/istio/ingress-certs']);
   });
 
-  test('include those of TLS files in the mesh configuration, and no empty names', () => {
+  test('include directories of TLS files in the mesh configuration, and no empty names', () => {
     const env = {
       PROXY_CONFIG: `
         envoyMetricsService: {address: "a:1", tlsSettings: {mode: MUTUAL, clientCertificate: /m/c.pem, privateKey: /m/k.pem}}
@@ -209,7 +209,7 @@ describe('certificate directories', () => {
   });
 });
 
-test("reports variables and fields of Istio's agent without effect once by name", () => {
+test("reports each variable and field of Istio's agent that has no effect once", () => {
   const env = {
     PKCS8_KEY: 'true',
     XDS_HEADER_X: '1',

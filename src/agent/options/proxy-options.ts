@@ -246,7 +246,7 @@ function workloadProbe({ readinessProbe }: ProxyConfig, errors: OptionErrors): W
   return undefined;
 }
 
-/** Enabled, with addresses of both families. */
+/** Whether dual stack is enabled and both address families exist. */
 function isDualStack(addresses: readonly string[], { proxyMetadata }: ProxyConfig, env: NodeJS.ProcessEnv): boolean {
   const families = new Set(addresses.map(isIP));
   return isOn(env.ISTIO_DUAL_STACK ?? proxyMetadata.ISTIO_DUAL_STACK) && families.has(4) && families.has(6);
@@ -348,7 +348,7 @@ function portOrOff(name: string, text: string | undefined, byDefault: number, er
 function baseIdOf(flags: ProxyFlags, errors: OptionErrors): number | undefined {
   if (flags.baseId === undefined) return undefined;
   const baseId = Number(flags.baseId);
-  // Envoy multiplies it by 10 and stores 32 bits.
+  // Envoy multiplies the base ID by 10 and stores it in 32 bits.
   if (/^\d+$/.test(flags.baseId) && baseId <= 400_000_000) return baseId;
   errors.flag('--baseId', outOfRange('an integer from 0 to 400000000', flags.baseId));
   return undefined;

@@ -12,7 +12,7 @@ function folder(): string {
   return temporary.path;
 }
 
-describe('Envoy command line, checked before the start,', () => {
+describe('check of the Envoy command line before the start', () => {
   test.each<[string, Partial<EnvoyFlags>, string]>([
     ['an unknown component', { componentLogLevel: 'foo:debug' }, "invalid component specified 'foo'"],
     ['an unknown level of a component', { componentLogLevel: 'upstream:loud' }, "invalid log level specified 'loud'"],
@@ -33,7 +33,7 @@ describe('Envoy command line, checked before the start,', () => {
     ['a flush interval of more than 32 bits', { fileFlushIntervalMs: 2 ** 32 }, '(--file-flush-interval-msec) -- '],
     ['a flush size of more than 32 bits', { fileFlushMinSizeKb: 2 ** 32 }, '(--file-flush-min-size-kb) -- '],
     ['an unknown IP version', { ipVersion: 'v5' as 'v4' }, "unknown IP address version 'v5'"],
-  ])('is rejected with %s', async (_, flags, words) => {
+  ])('rejects %s', async (_, flags, words) => {
     await expect(requireFlags(envoyBinary(), { ...testFlags, ...flags }, defaultDeadlineMs)).rejects.toThrow(
       `invalid flag or environment variable: Envoy rejects its command line: ${words}`,
     );
@@ -45,7 +45,7 @@ describe('Envoy command line, checked before the start,', () => {
     ['an override', { configOverride: '{"admin": {}}' }],
     ['disabled hot restart', { disableHotRestart: true }],
     ['drain and shutdown times of 0', { drainMs: 0, parentShutdownMs: 0 }],
-  ])('is accepted with %s', async (_, flags) => {
+  ])('accepts %s', async (_, flags) => {
     await requireFlags(envoyBinary(), { ...testFlags, ...flags });
   });
 
@@ -55,7 +55,7 @@ describe('Envoy command line, checked before the start,', () => {
 });
 
 describe('required folders', () => {
-  test('are created if missing, that of generated files only for this user, and stay empty', () => {
+  test('are created empty if missing, and the folder of generated files only for the current user', () => {
     const [runDir, configPath, sharedMemoryDir] = [join(folder(), 'run'), join(folder(), 'a', 'proxy'), folder()];
     requireFolders({ runDir, configPath, hotRestart: true, sharedMemoryDir });
     expect(statSync(configPath).mode & 0o777).toBe(0o700);
@@ -66,7 +66,7 @@ describe('required folders', () => {
     ['runDir', 'FILE_UNREADABLE', '--runDir'],
     ['configPath', 'FILE_UNWRITABLE', '--configPath'],
     ['sharedMemoryDir', 'SHARED_MEMORY_UNUSABLE', '--hotRestart off'],
-  ] as const)('are reported as unusable for %s', (which, code, flag) => {
+  ] as const)('are reported as unusable: %s', (which, code, flag) => {
     const file = join(folder(), 'file');
     writeFileSync(file, '');
     const good = { runDir: folder(), configPath: folder(), hotRestart: true, sharedMemoryDir: folder() };
@@ -79,11 +79,11 @@ describe('required folders', () => {
     );
   });
 
-  test('need no configuration folder if nothing is generated, and no shared memory without hot restarts', () => {
+  test('include no configuration folder if nothing is generated, and no shared memory without hot restarts', () => {
     requireFolders({ runDir: folder(), configPath: undefined, hotRestart: false, sharedMemoryDir: '/nowhere' });
   });
 
-  test('may belong to another user if a configured run directory is writable', () => {
+  test('can belong to another user if a configured run directory is writable', () => {
     const runDir = join(folder(), 'shared');
     mkdirSync(runDir);
     chmodSync(runDir, 0o777);

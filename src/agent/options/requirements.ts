@@ -61,7 +61,7 @@ function requireSharedMemory(directory: string): void {
   }
 }
 
-/** Needed in /proc: running processes and base IDs of Envoys, descriptors for mkfifo pipes to Envoy, and signal forwarding of bin/pilot-agent. */
+/** Requires /proc for running processes and base IDs of Envoys, descriptors for mkfifo pipes to Envoy, and signal forwarding of bin/pilot-agent. */
 function requireProc(): void {
   try {
     readFileSync('/proc/net/unix');
@@ -95,9 +95,7 @@ export async function requireFlags(binary: string, flags: EnvoyFlags, limitMs = 
   if (refusal !== undefined) throw new ChartpilotError('FLAG_INVALID', `Envoy rejects its command line: ${refusal}`);
 }
 
-/**
- * `error: invalid component specified 'foo'`, or the usage followed by `(--concurrency) -- Couldn't read argument …`.
- */
+/** Matches `error: invalid component specified 'foo'`, and the usage followed by `(--concurrency) -- Couldn't read argument …`. */
 function refusalIn(output: string): string | undefined {
   const lines = output.split('\n');
   const error = lines.find((line) => line.startsWith('error: '));

@@ -1,4 +1,4 @@
-/** Warns about enumerated variables with unknown values, which mean the default. */
+/** Warns about enumerated variables with unknown values, for which the default applies. */
 import type { LogWarning } from '../../runtime/log-events/log-events.ts';
 
 interface Words {

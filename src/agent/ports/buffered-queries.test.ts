@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import { BufferedQueries } from './buffered-queries.ts';
 
-test('reads a query that arrives after the reads of an event loop turn before it closes the socket, even if timers are late', async () => {
+test('reads a query that arrives after the reads of an event loop iteration before closing the socket, even if timers are late', async () => {
   const questions = new BufferedQueries();
   const socket = createSocket('udp4', (message, { address, port }) => questions.add(message, address, port));
   const client = createSocket('udp4');

@@ -4,7 +4,7 @@ import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promi
 const maxQuestions = 4_096;
 const maxLength = 4 * 1024 * 1024;
 
-/** In order of arrival. Beyond the limit the oldest are dropped, because their clients time out first. */
+/** Queries in order of arrival. Beyond the limit, drops the oldest, because their clients time out first. */
 export class BufferedQueries {
   /** One query per line: client address and base64 of the query. */
   readonly lines: string[] = [];

@@ -93,7 +93,7 @@ async function fetched(port: number): Promise<{ text: string; from: string }> {
   return { text: (await response.setEncoding('utf8').toArray()).join(''), from: `127.0.0.1:${localPort}` };
 }
 
-test('passes waiting queries and connections at the ports of a killed agent to the next agent', async () => {
+test('passes waiting queries and connections on the ports of a killed agent to the next agent', async () => {
   const killed = await killedAgent();
   const questions = sendQueries(killed.port, 150);
   const fetching = [fetched(killed.port), fetched(killed.port), fetched(killed.port)];
@@ -109,7 +109,7 @@ test('passes waiting queries and connections at the ports of a killed agent to t
   for (let again = 0; again < 20; again++) expect((await fetched(killed.port)).text).toMatch(/^127/);
 });
 
-test('passes all queries to the next agent if an agent exits before it has read them', async () => {
+test('passes all unread queries of an exited agent to the next agent', async () => {
   const killed = await killedAgent();
   const questions = sendQueries(killed.port, 50);
   const path = passedOnIn(killed.directory);
@@ -127,7 +127,7 @@ test('passes all queries to the next agent if an agent exits before it has read 
   await eventually('every question is answered', () => questions.responses.size === questions.sent);
 });
 
-test('keeps the newest queries beyond the limits of number and length', () => {
+test('keeps the newest queries if they exceed the limits on number or length', () => {
   const many = new BufferedQueries();
   for (let index = 0; index < 4_100; index++) many.add(Buffer.from(`${index}`), '127.0.0.1', index + 1);
   expect(many.lines).toHaveLength(4_096);
@@ -140,7 +140,7 @@ test('keeps the newest queries beyond the limits of number and length', () => {
   expect(long.lines.length).toBeGreaterThan(50);
 });
 
-test("detects by the record that ports may be open if the agents' socket was deleted", async () => {
+test("detects from the record that ports may be open if the agents' socket was deleted", async () => {
   const killed = await killedAgent();
   writeFileSync(recordPath(killed.directory), '');
   rmSync(passedOnIn(killed.directory));

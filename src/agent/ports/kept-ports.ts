@@ -18,7 +18,7 @@ export class KeptPorts {
     return this.#passedOn.isAfterAnother;
   }
 
-  /** Receives queries and connections at the ports of a previous agent. Only for the serving agent. */
+  /** Receives queries and connections at the ports of a previous agent. Call only in the serving agent. */
   async listen(): Promise<void> {
     await this.#passedOn.listen();
   }

@@ -2,7 +2,6 @@
 import type { Socket as UdpSocket } from 'node:dgram';
 import type { Server } from 'node:net';
 
-/** Service of a port. */
 export type PassedPort = 'dns' | 'status';
 export type PassedTransport = 'udp' | 'tcp';
 
@@ -13,7 +12,7 @@ export interface KeptSocket {
   readonly fd: () => number | undefined;
 }
 
-/** Version of the messages below. The stand-in skips agents of other versions, and waits for one of its own until its timeout. */
+/** Version of the messages below. The stand-in skips agents of other versions, and waits for a matching one until its timeout. */
 export const passingFormat = 1;
 
 /** Path of the socket at which an agent receives queries and connections of its predecessor. */

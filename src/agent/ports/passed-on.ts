@@ -15,7 +15,7 @@ import {
   takenResponse,
 } from './kept-socket.ts';
 
-/** Handles them as if they had arrived at its own sockets. */
+/** Handles queries and connections as if they had arrived at its own sockets. */
 export interface Taker {
   /** @param local address at which the query arrived */
   takeQuestion?(question: Buffer, peer: { readonly address: string; readonly port: number }, local: string): void;
@@ -27,7 +27,7 @@ const maxHeaderBytes = 512;
 const headerLimitMs = 2_000;
 /** A query of 64 KiB in base64. */
 const maxLineBytes = 100_000;
-/** Enough for all queries of one previous agent, and more connections than its ports accept. */
+/** Time for all queries of a previous agent. `maxConnections` exceeds what its ports accept. */
 const idleMs = 15_000;
 const maxConnections = 1_024;
 

@@ -79,7 +79,7 @@ export class PortKeeper {
     );
     if (openSockets.length === 0) return undefined;
     const descriptions = openSockets.map(({ number: _, ...socket }, index) => ({ ...socket, fd: firstFd + index }));
-    // Its SIGUSR1 opens no inspector, see bin/find-node.sh.
+    // Prevents SIGUSR1 from opening an inspector, see bin/find-node.sh.
     const flags = ['--inspect-port=192.0.2.1:9229', '--max-semi-space-size=1'];
     const program = [process.execPath, ...flags, standIn, this.#directory];
     // In its own session, so that it receives no signals of the terminal.

@@ -27,13 +27,13 @@ interface HeldSocket {
   readonly fd: number;
 }
 
-/** Deadline for the next agent. */
+/** Timeout for the next agent to become reachable. */
 const standLimitMs = 10_000;
 /** Total lifetime, including handed-over connections. */
 const lastLimitMs = 30_000;
 const redialMs = 10;
 const dialLimitMs = 1_000;
-/** Number of agents to which queries are passed; agents of older versions do not acknowledge them. */
+/** Maximum agents to which queries are passed; agents of older versions do not acknowledge them. */
 const maxDeliveries = 3;
 /** After this time without a new connection, all waiting ones have been accepted. */
 const quietMs = 20;

@@ -18,13 +18,13 @@ export interface HelperOrder {
 
 export interface CheckedCertificate {
   readonly pair: KeyPair;
-  /** PEM, one each. */
+  /** One PEM text per root. */
   readonly roots: readonly string[];
   /** Hash of the roots. */
   readonly authorities: string;
   /** Hash of the root of the certificate. */
   readonly root: string;
-  /** Hexadecimal in capitals, as OpenSSL prints it. */
+  /** Uppercase hexadecimal, as OpenSSL prints it. */
   readonly serialNumber: string;
   readonly endsAtMs: number;
 }

@@ -55,7 +55,7 @@ test('recognizes another agent, which its successor ignores', async () => {
   expect(await found(path, successor)).toBe('nobody');
 });
 
-test('does not replace another kind of server, not even in an agent that replaces another one', async () => {
+test('never replaces another kind of server, even in an agent that replaces another agent', async () => {
   const path = await served({});
   expect(await found(path)).toBe('a server');
   expect(await found(path, successor)).toBe('a server');

@@ -5,7 +5,7 @@ import { issueCertificate, requestOf } from './issue-certificate.ts';
 import { NotObtained } from './obtain-secret.ts';
 import { SecretVault } from './secret-vault.ts';
 
-test('§1.3 sends ISTIO_META_CERT_SIGNER and the node ID to the authority, unless empty', () => {
+test('sends ISTIO_META_CERT_SIGNER and the node ID to the authority unless empty (agent §1.3)', () => {
   const metadataOf = (env: Record<string, string>): unknown =>
     requestOf({ identity: optionsOf({ env }).identity, env, nodeId: 'sidecar~a~b~c' }).metadata;
   expect(metadataOf({ ISTIO_META_CERT_SIGNER: 'signers.example/a' })).toEqual({
@@ -15,7 +15,7 @@ test('§1.3 sends ISTIO_META_CERT_SIGNER and the node ID to the authority, unles
   expect(metadataOf({ ISTIO_META_CERT_SIGNER: '' })).toEqual({ NodeID: 'sidecar~a~b~c' });
 });
 
-test("reports an error when reading files times out, so that the certificate's expiry is checked", async () => {
+test("reports an error if reading files times out, so that the certificate's expiry is checked", async () => {
   const credentialTurns = new FileTurns();
   void credentialTurns.run(() => new Promise(() => {}), new AbortController().signal);
   const env = { CA_ADDR: '127.0.0.1:1' };

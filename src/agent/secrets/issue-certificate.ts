@@ -26,7 +26,7 @@ const callLimits = { limitMs: 10_000, maxBytes: 1024 * 1024 };
 /** The thread loads in 0.2 s, or several seconds on a busy host. */
 const helperLimitMs = 15_000;
 
-/** Both the sources and the bundles have it beside this file. */
+/** Next to this file in the sources and in the bundles. */
 const helperModule = new URL(`./certificate-helper${extname(import.meta.filename)}`, import.meta.url);
 
 export interface IssueEnvironment {
@@ -78,7 +78,7 @@ export function requestOf({
   };
 }
 
-/** The authority's port uses TLS whatever the xDS configuration, except a plaintext port. */
+/** The authority's port uses TLS regardless of the xDS configuration, unless it is a plaintext port. */
 async function credentialsFor(
   { vault, distributedRoots, credentialTurns, config, env, identity, now }: IssueEnvironment,
   { credential, version }: ObtainOrder,

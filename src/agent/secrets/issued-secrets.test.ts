@@ -60,7 +60,7 @@ const serialOf = ({ chain }: SecretResponse): string => new X509Certificate(chai
 test.each([
   ['P-256', {}, 'ec'],
   ['RSA', { WORKLOAD_RSA_KEY_SIZE: '2048' }, 'rsa'],
-])("issues a certificate for the workload's token and a new key, %s, after the roots", async (_, env, kind) => {
+])("requests a certificate for the workload's token and a new %s key after it has the roots", async (_, env, kind) => {
   const plane = await authority();
   await shows();
   const started = await secrets(plane.port('ads.listening'), env);
@@ -78,7 +78,7 @@ test.each([
   expect(plane.deviations()).toEqual([]);
 });
 
-test('renews the certificate with the current token each time, and updates files of OUTPUT_CERTS', async () => {
+test('renews the certificate with the current token, and updates the files of OUTPUT_CERTS', async () => {
   const plane = await authority();
   await shows();
   const started = await secrets(plane.port('ads.listening'), {
@@ -105,7 +105,7 @@ test('renews the certificate with the current token each time, and updates files
   ).toBe(1);
 });
 
-test('trusts the roots of the current certificate however often other roots are received', async () => {
+test('trusts the roots of the current certificate regardless of how often other roots are received', async () => {
   const plane = await authority();
   await shows();
   const started = await secrets(plane.port('ads.listening'));
@@ -122,7 +122,7 @@ test('trusts the roots of the current certificate however often other roots are 
   }
 });
 
-test('uses the current certificate in place of a rejected token', async () => {
+test('uses the current certificate if the token is rejected', async () => {
   const plane = await authority();
   await shows();
   const started = await secrets(plane.port('ads.listening'), { SECRET_TTL: '12s', SECRET_GRACE_PERIOD_RATIO: '0.88' });
@@ -137,7 +137,7 @@ test('uses the current certificate in place of a rejected token', async () => {
   expect(started.events('secret.unavailable')).toEqual([]);
 });
 
-test('uses the current certificate if the authority cannot verify the token because its issuer does not respond', async () => {
+test("uses the current certificate if the authority cannot verify the token because the token's issuer does not respond", async () => {
   const rule = { issuer: 'https://issuer', jwks_uri: 'http://127.0.0.1:1/keys', audiences: ['istio-ca'] };
   const plane = await authority({ JWT_RULE: JSON.stringify(rule) });
   await shows();
@@ -150,7 +150,7 @@ test('uses the current certificate if the authority cannot verify the token beca
   expect(started.events('secret.unavailable')).toEqual([]);
 });
 
-test('gets no certificate with an invalid token, reports which credential was used, and gets one with a valid token', async () => {
+test('gets no certificate with an invalid token, reports which credential was used, and gets a certificate with a valid token', async () => {
   const plane = await authority();
   await shows();
   writeFileSync(tokenFile, 'e30.e30.e30');

@@ -14,7 +14,6 @@ import type { SecretCounts } from './secret-counts.ts';
 import { readPair, readRoots } from './secret-files.ts';
 import type { SecretVault } from './secret-vault.ts';
 
-/** A verified secret. */
 export interface VerifiedSecret {
   readonly version: string;
   /** Hash of the roots received with it. */
@@ -54,7 +53,7 @@ export interface ObtainEnvironment {
   readonly draw: () => number;
   /** Receives problems of files that are used nevertheless. */
   readonly warn?: (warning: RevocationWarning) => void;
-  /** Absent: nothing is counted. */
+  /** Nothing is counted if absent. */
   readonly counts?: SecretCounts;
 }
 

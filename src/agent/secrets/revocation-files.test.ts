@@ -69,7 +69,7 @@ async function start(at: () => number = Date.now) {
 }
 
 describe('authorities with revocation lists', () => {
-  test('are one secret, which follows changes of the lists', async () => {
+  test('are sent as one secret that is updated when the lists change', async () => {
     write('crl/ca.crl', listOf(root));
     const { envoy, name, counts } = await start();
     const first = await envoy.next();
@@ -94,7 +94,7 @@ describe('authorities with revocation lists', () => {
       'REVOCATION_LIST_NOT_YET_VALID',
       /not valid before/,
     ],
-  ])('keep the last usable lists when these become %s, and report the reason', async (_, bad, code, reason) => {
+  ])('keep the last usable lists if the new ones are %s, and report the reason', async (_, bad, code, reason) => {
     write('crl/ca.crl', listOf(root));
     const { envoy, name, lacking, counts } = await start();
     const first = await envoy.next();
@@ -116,7 +116,7 @@ describe('authorities with revocation lists', () => {
     expect(envoy.responses).toEqual([]);
   });
 
-  test('keep the previous list of an authority whose list is missing, and use new ones of others', async () => {
+  test('keep the previous list of an authority whose list is missing, and use new lists of others', async () => {
     write('ca/ca.pem', `${root.certificate.pem}${other.certificate.pem}`);
     write('crl/ca.crl', `${listOf(root)}${listOf(other)}`);
     const { envoy, name } = await start();

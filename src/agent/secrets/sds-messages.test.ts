@@ -16,7 +16,7 @@ test.each<[string, readonly string[], string]>([
     Array.from({ length: 20 }, (_, i) => `${i}`.padEnd(4_000, '-')),
     'secret names must have at most 32768 characters in total, got 80000',
   ],
-])('rejects a request with %s, because it would be stored until its stream ends', (_, names, message) => {
+])('rejects a request with %s, because it would stay in memory until its stream ends', (_, names, message) => {
   expect(() => readSecretRequest(requestFor(names))).toThrow(new SecretRequestError(message));
   expect(readSecretRequest(requestFor(names.slice(0, 7).map((name) => name.slice(0, 4_000)))).names).toHaveLength(
     Math.min(7, names.length),

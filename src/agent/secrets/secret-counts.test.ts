@@ -5,7 +5,7 @@ import { AgentMetrics } from '../status/agent-metrics.ts';
 import { SecretCounts } from './secret-counts.ts';
 import { SecretVault } from './secret-vault.ts';
 
-test('§6.5 num_outgoing_requests, num_failed_outgoing_requests, num_outgoing_retries and outgoing_latency count calls of the authority', () => {
+test('num_outgoing_requests, num_failed_outgoing_requests, num_outgoing_retries and outgoing_latency count calls to the authority (agent §6.5)', () => {
   const counts = new SecretCounts(new SecretVault());
   counts.countCall(20, true);
   counts.countCall(700, false);
@@ -24,7 +24,7 @@ test('§6.5 num_outgoing_requests, num_failed_outgoing_requests, num_outgoing_re
   }
 });
 
-test('§6.5 cert_expiry_seconds exists exactly for each stored certificate, with any name', () => {
+test('cert_expiry_seconds exists exactly for each stored certificate, with any name (agent §6.5)', () => {
   const vault = new SecretVault();
   const { certificate: chain, privateKey } = createAuthority('mesh').issue(['web']);
   const key = createPrivateKey(privateKey);
@@ -39,7 +39,7 @@ test('§6.5 cert_expiry_seconds exists exactly for each stored certificate, with
   ]);
 });
 
-test('§6.5 num_file_secret_failures_total and num_file_watcher_failures_total count failures', async () => {
+test('num_file_secret_failures_total and num_file_watcher_failures_total count failures (agent §6.5)', async () => {
   const metrics = new AgentMetrics();
   const counts = new SecretCounts(new SecretVault());
   metrics.withSecrets(counts);

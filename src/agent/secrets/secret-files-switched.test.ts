@@ -40,7 +40,7 @@ it('reads matching certificate and key while Kubernetes switches their directory
   expect(seen.size).toBe(versions.length);
 });
 
-it('reads the files of a certificate directory from one version while Kubernetes switches it', async () => {
+it('reads all files of a certificate directory from one version while Kubernetes switches it', async () => {
   for (let i = 0; i < times; i++) expect((await digestDirectories([folder])).problems).toEqual([]);
 });
 

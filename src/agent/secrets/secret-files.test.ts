@@ -20,7 +20,7 @@ test('rejects an incomplete chain', async () => {
   );
 });
 
-test("accepts a file with key and certificate, and removes the key from the chain, which Envoy's config dump reveals", async () => {
+test("accepts a file with key and certificate, and removes the key from the chain, which Envoy's config dump exposes", async () => {
   const directory = mkdtempSync(join(tmpdir(), 'secret-files-'));
   onTestFinished(() => rmSync(directory, { recursive: true }));
   const file = join(directory, 'all.pem');

@@ -20,7 +20,7 @@ export class SecretFileError extends CertificateError {
 /**
  * Reads a certificate and its key, and ignores other blocks: Envoy's config dump hides only key fields, so a chain must not contain a key.
  *
- * @throws SecretFileError if Envoy could not use it, such as a key of another certificate
+ * @throws SecretFileError if Envoy could not use them, for example a key of another certificate
  */
 export function readPair(files: { certificate: string; key: string }): Promise<KeyPair> {
   return readTogether(async (locate) => {

@@ -36,7 +36,7 @@ const defaultStreamRate = {
   inWhole: { burst: 3 * maxStreamsOfEnvoy, perSecond: 200 },
 };
 /**
- * Rate of subscribed and unsubscribed names on existing streams, and beyond the first name of a first request. Envoy needs none of it, because its
+ * Rate of names subscribed and unsubscribed on existing streams, and of names after the first in a first request. Envoy needs none, because its
  * streams have one name each. Each change starts or stops an actor; 2,000 take 1 s.
  */
 const defaultChangeRate = { burst: 200, perSecond: 20 };
@@ -45,7 +45,7 @@ const maxRequestBytes = 1024 * 1024;
 
 export interface SecretServerEnvironment {
   readonly vault: SecretVault;
-  /** Another agent may have the socket before or after this one. */
+  /** Another agent may own the socket before or after this one. */
   readonly ownership?: Ownership;
   readonly log: Logger;
   /** Rate of changes of subscriptions; set by tests. */

@@ -8,7 +8,6 @@ import { certificateSecret, rootsSecret } from './sds-messages.ts';
 export interface StoredSecret {
   /** Encoded resource for Envoy. */
   readonly resource: Uint8Array;
-  /** Key and chain of a certificate. */
   readonly pair?: KeyPair;
   /** Roots in PEM. */
   readonly roots?: string;
@@ -16,7 +15,7 @@ export interface StoredSecret {
   readonly lists?: readonly RevocationList[];
 }
 
-/** Versions of a secret: current, waiting for its roots, just obtained, and still in use. */
+/** Maximum versions of a secret: current, waiting for its roots, just obtained, and still in use. */
 const maxVersions = 4;
 
 export class SecretVault {
@@ -62,7 +61,7 @@ export class SecretVault {
     return [...(this.#secrets.get(name)?.values() ?? [])].at(-1)?.lists ?? [];
   }
 
-  /** Of each name with revocation lists. */
+  /** Revocation lists of each name that has any. */
   *allNewestLists(): Generator<[name: string, lists: readonly RevocationList[]]> {
     for (const name of this.#secrets.keys()) {
       const lists = this.newestLists(name);
@@ -75,7 +74,7 @@ export class SecretVault {
     this.#secrets.delete(name);
   }
 
-  /** Adds a set of roots for ROOTCA in PEM, one each. */
+  /** Adds a set of roots for ROOTCA, one PEM text each. */
   keepSet(kind: keyof RootParts, hash: string, roots: readonly string[]): void {
     keepNewest(this.#sets[kind], hash, roots);
   }

@@ -89,7 +89,7 @@ async function client(method?: string): Promise<SecretClient> {
   return client;
 }
 
-test('sends certificate, key and roots to Envoy, and each change, but no response to an acknowledgement', async () => {
+test('sends certificate, key and roots to Envoy and again after each change, but not in response to an acknowledgement', async () => {
   const first = issue();
   write('certs/root-cert.pem', authority.certificate);
   const secrets = await start();
@@ -110,7 +110,7 @@ test('sends certificate, key and roots to Envoy, and each change, but no respons
   expect(roots.responses).toHaveLength(1);
 });
 
-test('serves each of three changes by a switched link, and never a key of another certificate', async () => {
+test('serves each of three versions of a switched link, never with the key of another certificate', async () => {
   const volume = (name: string, key = authority.issue(['a'])): string => {
     write(`certs/${name}/cert-chain.pem`, key.certificate);
     write(`certs/${name}/key.pem`, key.privateKey);
@@ -144,7 +144,7 @@ test('serves each of three changes by a switched link, and never a key of anothe
   expect(envoy.responses).toHaveLength(4);
 });
 
-test('sends other secrets without waiting for a missing one, and that one when its files appear', async () => {
+test('sends other secrets without waiting for a missing one, and sends that secret when its files appear', async () => {
   const secrets = await start();
   const [leaf, roots, other] = [await client(), await client(), await client()];
   leaf.request('default');
@@ -157,14 +157,14 @@ test('sends other secrets without waiting for a missing one, and that one when i
   expect(await other.next()).toMatchObject({ name: `file-root:${file}`, roots: authority.certificate });
   issue();
   await leaf.next();
-  // No subscriber is left.
+  // No subscriber remains.
   other.close();
   await eventually('it is let go', () =>
     secrets.events('sds.unsubscribed').some(({ name }) => name === `file-root:${file}`),
   );
 });
 
-test('serves file secrets of services to a workload without identity, and no certificate', async () => {
+test('serves file secrets of services, but no certificate, to a workload without an identity', async () => {
   write('certs/root-cert.pem', authority.certificate);
   const tlsSettings = { mode: 'SIMPLE', caCertificates: mounted().roots };
   const config = { ...defaultProxyConfig, controlPlaneAuthPolicy: 'NONE' as const, tracing: { tlsSettings } };
@@ -190,7 +190,7 @@ test('serves a key pair and the roots of the operating system from their files',
 });
 
 test.each(['nonsense', 'file-cert:a', 'file-cert:a~b~c', 'file-root:', '', '__proto__', `x${'y'.repeat(3_000)}`])(
-  'ends a stream that requests only the unknown name %j, and no others',
+  'ends only a stream that requests nothing but the unknown name %j',
   async (name) => {
     write('certs/root-cert.pem', authority.certificate);
     await start();
@@ -228,7 +228,7 @@ test('ends each stream that requests an unavailable file secret, until the secre
   expect((await first.next(2)).name).toBe(name);
 });
 
-test('sends another secret to a client that subscribes to it after its acknowledgement, with the same nonce', async () => {
+test('sends another secret with the same nonce if a client subscribes to it after its acknowledgement', async () => {
   issue();
   write('certs/root-cert.pem', authority.certificate);
   const secrets = await start();
@@ -246,7 +246,7 @@ test('sends another secret to a client that subscribes to it after its acknowled
   expect(one.ended).toBeUndefined();
 });
 
-test('ignores a nonce of another stream, and sends the names of the first request', async () => {
+test('ignores a nonce of another stream, and sends the secrets of the first request', async () => {
   write('certs/root-cert.pem', authority.certificate);
   await start();
   const one = await client();
@@ -254,7 +254,7 @@ test('ignores a nonce of another stream, and sends the names of the first reques
   expect((await one.next()).name).toBe('ROOTCA');
 });
 
-test("reports a rejection with Envoy's message, and sends only the next version", async () => {
+test("reports a rejection with Envoy's message, and sends nothing until the next version", async () => {
   issue();
   const secrets = await start();
   const envoy = await client();
@@ -284,7 +284,7 @@ test.each<[string, (envoy: SecretClient) => void, string]>([
     'INVALID',
   ],
   ['a name of 5,000 characters', (envoy) => envoy.request('y'.repeat(5_000)), 'INVALID_ARGUMENT'],
-])('disconnects a client that sends %s, and serves the next one', async (_, send, code) => {
+])('disconnects a client that sends %s, and serves the next client', async (_, send, code) => {
   write('certs/root-cert.pem', authority.certificate);
   await start();
   const hostile = await client();
@@ -312,7 +312,7 @@ test('limits the number of file secrets, and still serves existing ones', async 
   await envoy.next();
 });
 
-test('disconnects a client that changes its subscriptions endlessly, without delaying others', async () => {
+test('disconnects a client that keeps changing its subscriptions, without delaying other clients', async () => {
   write('certs/root-cert.pem', authority.certificate);
   const secrets = await start();
   const [envoy, hostile] = [await client(), await client()];
@@ -343,7 +343,7 @@ test('counts names in a first request against the same limit as later ones', asy
   await envoy.next();
 });
 
-test('limits the number of streams of a client', async () => {
+test('limits the number of streams per client', async () => {
   write('certs/root-cert.pem', authority.certificate);
   await start();
   const connection = await GrpcConnection.open({ address: { path: socket() } });
@@ -375,7 +375,7 @@ test('does not implement other methods', async () => {
   }
 });
 
-test('detects a first agent at the socket, and leaves another kind of server', async () => {
+test('detects an agent at the socket, and leaves another kind of server alone', async () => {
   await start();
   const second = await start();
   expect(second.events('secrets.failed')).toMatchObject([{ reason: expect.stringContaining('another agent') }]);
@@ -388,7 +388,7 @@ test('detects a first agent at the socket, and leaves another kind of server', a
   expect(third.events('secrets.ready')).toMatchObject([{ by: 'another' }]);
 });
 
-test('replaces a stale socket, but no other file', async () => {
+test('replaces a stale socket, but no other kind of file', async () => {
   mkdirSync(join(directory, 'uds'));
   const left = spawnSync(process.execPath, [
     '-e',
@@ -406,7 +406,7 @@ test('replaces a stale socket, but no other file', async () => {
   expect(readFileSync(socket(), 'utf8')).toBe('somebody needs this');
 });
 
-test('trusts roots of the control plane in addition to mounted ones, and reports when each Envoy trusts them', async () => {
+test('trusts roots of the control plane in addition to mounted roots, and reports when each Envoy trusts them', async () => {
   write('certs/root-cert.pem', authority.certificate);
   const other = createAuthority('another');
   const secrets = await start();
@@ -432,7 +432,7 @@ test('trusts roots of the control plane in addition to mounted ones, and reports
   await eventually('it is told', () => secrets.events('trust-bundle.served').length > 2);
 });
 
-test('writes served secrets to files atomically, readable only for this user', async () => {
+test('writes served secrets atomically to files that only the current user can read', async () => {
   write('certs/root-cert.pem', authority.certificate);
   const { certificate, privateKey } = issue();
   const out = join(directory, 'out');

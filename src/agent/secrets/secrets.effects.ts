@@ -81,7 +81,7 @@ export function secretsWithEffects({
   });
 }
 
-/** Limit of remembered warnings: the number of file secrets. */
+/** Maximum remembered warnings: the number of file secrets. */
 const maxRemembered = 200;
 
 /** Suppresses repeated warnings, because files are read again at each change, and before their lists expire. */

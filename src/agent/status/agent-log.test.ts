@@ -56,7 +56,7 @@ test('warns about a failed start, but not about a canceled one', () => {
   ]);
 });
 
-test("logs one warning with the epoch's reason for a start that failed with its epoch", () => {
+test("logs one warning with the epoch's reason if a start fails with its epoch", () => {
   const recorder = createRecorder({ program: 'test' });
   const { log, lines } = recordingLog();
   logRecords(recorder, log, { states: agentStates, entry: agentLog() });
@@ -73,7 +73,7 @@ test("logs one warning with the epoch's reason for a start that failed with its 
   ]);
 });
 
-test('logs missing files at the first start as info while the agent waits, and as a warning when Envoy starts without them', () => {
+test('logs missing files at the first start as info while the agent waits, and as a warning if Envoy starts without them', () => {
   const files = ['/certs/tls.crt', '/certs/tls.key'];
   expect(
     logged(
@@ -137,7 +137,7 @@ test('warns about an unavailable certificate at attempts 1, 2, 4 and 8, but not 
   });
 });
 
-test('logs a connection when the control plane responds, and equal failures number 1, 2, 4 and 8', () => {
+test('logs a connection when the control plane responds, and repeated failures at attempts 1, 2, 4 and 8', () => {
   const failed = (age: number): UpstreamFailed => ({
     ...{ type: 'upstream.failed', stream: age, isRefusal: true, retryAfterMs: 0 },
     reason: `UNAUTHENTICATED: authentication failed (token a, written ${age} s ago)`,
@@ -152,7 +152,7 @@ test('logs a connection when the control plane responds, and equal failures numb
   ]);
 });
 
-test('logs no entry for events of other actors', () => {
+test('logs nothing for events of other actors', () => {
   const entry = agentLog();
   const record = { kind: 'event', from: 'a', to: 'b', seq: 1, t: 0, event: { type: 'restart.ended' } } as const;
   expect(entry(record)).toBeUndefined();

@@ -37,7 +37,7 @@ const expectedOutcomes: { readonly [Outcome in RestartOutcome]?: LogEntry['event
 
 /**
  * @param starting names of the epochs that are starting, for {@link processEntry}
- * @param failed names of starting epochs whose failure was already logged with its reason, so that the end of the start is not
+ * @param failed names of starting epochs whose failure was already logged with its reason, so the end of the start is not logged
  */
 function restartEntry(
   record: TraceRecord,

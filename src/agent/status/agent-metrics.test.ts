@@ -33,7 +33,7 @@ const began = (name: string): ServingReport => ({
 });
 const ended: ServingReport = { type: 'serving.ended', reason: 'Envoy ended' };
 
-test('§6.5: counts each Envoy start by reason, method and outcome', async () => {
+test('counts each Envoy start by reason, method and outcome (agent §6.5)', async () => {
   const { ended, lines } = metrics();
   ended({});
   ended({});
@@ -46,7 +46,7 @@ test('§6.5: counts each Envoy start by reason, method and outcome', async () =>
   expect(await lines('istio_agent_envoy_restarts_total')).toEqual(expected);
 });
 
-test('§6.5: reports times to live in seconds, each once, however often the metrics are read', async () => {
+test('reports each time to live once, in seconds, however often the metrics are read (agent §6.5)', async () => {
   const { ended, lines } = metrics();
   ended({ timeToLiveMs: 240 });
   await lines('');
@@ -63,7 +63,7 @@ test('§6.5: reports times to live in seconds, each once, however often the metr
   );
 });
 
-test('§6.5: measures the time without a serving Envoy from the first one on, including the current gap', async () => {
+test('measures the time without a serving Envoy after the first one, including the current gap (agent §6.5)', async () => {
   const { clock, serving, lines } = metrics();
   const notServing = (): Promise<string[]> => lines('istio_agent_envoy_not_serving_seconds_total');
   serving(ended, 0);
@@ -82,7 +82,7 @@ test('§6.5: measures the time without a serving Envoy from the first one on, in
   expect(await notServing()).toEqual(['istio_agent_envoy_not_serving_seconds_total 0.5']);
 });
 
-test('§6.5: names the serving epoch, or the last one if none serves', async () => {
+test('reports the serving epoch, or the last one if none serves (agent §6.5)', async () => {
   const { serving, lines } = metrics();
   const gauge = (): Promise<string[]> => lines('istio_agent_envoy_serving{');
   expect(await gauge()).toEqual(['istio_agent_envoy_serving{epoch=""} 0']);
@@ -93,7 +93,7 @@ test('§6.5: names the serving epoch, or the last one if none serves', async () 
   expect(await gauge()).toEqual(['istio_agent_envoy_serving{epoch="epoch-0b"} 0']);
 });
 
-test('§6.5: reports lines that wait to be written beside lost ones, so that a full disk is visible', async () => {
+test('reports pending lines separately from lost ones, so that a full disk is visible (agent §6.5)', async () => {
   const log = { lost: 0, waiting: 12 };
   const agent = new AgentMetrics(undefined, () => ({ log, trace: { lost: 3, waiting: 0 } }));
   const lines = async () =>
@@ -111,7 +111,7 @@ test('§6.5: reports lines that wait to be written beside lost ones, so that a f
   expect(await lines()).toContain('istio_agent_waiting_lines{of="log"} 0');
 });
 
-test('§6.5: reports why the workload has no identity, with an escaped reason', async () => {
+test('reports why the workload has no identity, with an escaped reason (agent §6.5)', async () => {
   const agent = new AgentMetrics();
   const lines = async () => (await agent.text()).split('\n').filter((line) => line.startsWith('istio_agent_identity'));
   expect(await lines()).toEqual([]);
@@ -137,7 +137,7 @@ test.each([
   'dns_upstream_requests_total',
   'dns_upstream_failures_total',
   'dns_upstream_request_duration_seconds',
-])('§6.5: exposes the metric %s before its first sample', async (name) => {
+])('exposes the metric %s before its first sample (agent §6.5)', async (name) => {
   const agent = new AgentMetrics();
   agent.withDns(new DnsCounts());
   expect(await agent.text()).toContain(`\n# TYPE istio_agent_${name} `);

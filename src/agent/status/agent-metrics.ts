@@ -41,7 +41,7 @@ export class AgentMetrics {
   /** Results of new files at the path of the Envoy binary. */
   readonly #binaries = { offered: 0, refused: 0, withdrawn: 0 };
   readonly #restarts = new Map<string, { labels: Record<'reason' | 'how' | 'outcome', string>; count: number }>();
-  /** Times to live in seconds that are not in the histogram yet; few, because a hot restart takes seconds. */
+  /** Seconds until an epoch was live, not in the histogram yet; few, because a hot restart takes seconds. */
   readonly #timesToLive: number[] = [];
   /** The serving epoch, or the last one that served. */
   #epoch = '';
@@ -70,12 +70,10 @@ export class AgentMetrics {
     this.#xds = xds;
   }
 
-  /** Adds the metrics of the DNS server. */
   withDns(counts: DnsCounts): void {
     this.#dns = counts;
   }
 
-  /** Adds the metrics of the secret server. */
   withSecrets(counts: Counts): void {
     this.#secrets = counts;
   }
@@ -118,7 +116,6 @@ export class AgentMetrics {
     this.#droppedLines += count;
   }
 
-  /** Counts an uncaught error. */
   countUncaught(origin: UncaughtOrigin): void {
     this.#uncaught.set(origin, (this.#uncaught.get(origin) ?? 0) + 1);
   }

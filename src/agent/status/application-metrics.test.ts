@@ -3,7 +3,7 @@ import { parseScrapeTargets } from './application-metrics.ts';
 
 const parsed = (value: unknown) => parseScrapeTargets(typeof value === 'string' ? value : JSON.stringify(value), 15020);
 
-test('§6.4: parses injected scrape annotations with their defaults', () => {
+test('parses injected scrape annotations and applies their defaults (agent §6.4)', () => {
   expect(parsed({ scrape: 'true', path: '/stats', port: '8080' })).toEqual({
     targets: [{ port: 8080, path: '/stats' }],
   });
@@ -14,7 +14,7 @@ test('§6.4: parses injected scrape annotations with their defaults', () => {
   expect(parsed({ scrape: 'no' })).toMatchObject({ targets: [{ port: 80 }] });
 });
 
-test('§6.4: parses several scrape targets, and rejects ports of the proxy', () => {
+test('parses several scrape targets, and rejects ports of the proxy (agent §6.4)', () => {
   expect(parsed({ targets: [{ port: 8080, path: '/a' }, { port: '8081' }] })).toEqual({
     targets: [
       { port: 8080, path: '/a' },
@@ -28,7 +28,7 @@ test('§6.4: parses several scrape targets, and rejects ports of the proxy', () 
   }
 });
 
-test('§6.4: rejects the status port as scrape target, because the agent would scrape itself', () => {
+test('rejects the status port as a scrape target, because the agent would scrape itself (agent §6.4)', () => {
   const violation = { code: 'FIELD_NOT_ALLOWED', got: '15020' };
   expect(parsed({ port: '15020' })).toMatchObject({ error: { field: 'port', violation } });
   expect(parsed({ targets: [{ port: 15020 }] })).toMatchObject({ error: { field: 'targets[0].port', violation } });

@@ -70,7 +70,7 @@ async function application(listener: RequestListener): Promise<number> {
 
 const certificate = await createAuthority().issue(['web']);
 
-test('§6.6: passes on each status of the application without body, and maps 3xx to 200', async () => {
+test('returns each status of the application without its body, and maps 3xx to 200 (agent §6.6)', async () => {
   const port = await application((request, response) => {
     response.writeHead(Number(request.headers['x-status'])).end(request.headers['x-status'] === '204' ? '' : 'body');
   });
@@ -83,7 +83,7 @@ test('§6.6: passes on each status of the application without body, and maps 3xx
   }
 });
 
-test("§6.6: sends GET from an address without iptables redirection, with the caller's headers and the configured ones over them", async () => {
+test("sends GET from an address without iptables redirection, with the caller's headers overridden by configured ones (agent §6.6)", async () => {
   const seen: { method?: string; from?: string; headers: string[] }[] = [];
   const port = await application((request, response) => {
     const { method, rawHeaders: headers, socket } = request;
@@ -111,7 +111,7 @@ test("§6.6: sends GET from an address without iptables redirection, with the ca
   expect(seen[1]!.headers).toContain('web.shop');
 });
 
-test('§6.6: follows at most 10 redirects at the same origin, and returns 200 for redirects to other origins', async () => {
+test('follows at most 10 redirects to the same origin, and returns 200 for redirects to other origins (agent §6.6)', async () => {
   let elsewhere = 0;
   const other = await application((_, response) => {
     elsewhere++;
@@ -142,7 +142,7 @@ test('§6.6: follows at most 10 redirects at the same origin, and returns 200 fo
   expect(await status('/left/11')).toBe(500);
 });
 
-test('§6.6: probes HTTPS over HTTP/1 and HTTP/2 with any certificate, and fails for other ALPN protocols', async () => {
+test('probes HTTPS over HTTP/1 and HTTP/2 with any certificate, and fails for other ALPN protocols (agent §6.6)', async () => {
   const pems = { cert: certificate.certificate, key: certificate.privateKey };
   const versions: string[] = [];
   const listener = (request: { httpVersion: string }, response: { end(): unknown }): void => {
@@ -173,7 +173,7 @@ test('§6.6: probes HTTPS over HTTP/1 and HTTP/2 with any certificate, and fails
   expect(await status(await application((_, response) => void response.end()))).toBe(500);
 });
 
-test('§6.6: considers a TCP port healthy that accepts a connection over IPv4, IPv6 or localhost', async () => {
+test('considers a TCP port healthy if it accepts a connection over IPv4, IPv6 or localhost (agent §6.6)', async () => {
   const four = await listening(createTcp((socket) => socket.on('error', () => {})));
   const six = await listening(createTcp((socket) => socket.on('error', () => {})) as never, '::1');
   expect(await (await prober({ tcpSocket: { port: four } })).send()).toBe(200);
@@ -211,7 +211,7 @@ function health(listener: (path: string, message: Buffer, userAgent: string | un
   return listening(server as unknown as Listening);
 }
 
-test('§6.6: considers gRPC healthy only with status SERVING, and passes on service and user agent', async () => {
+test('considers gRPC healthy only with status SERVING, and forwards service and user agent (agent §6.6)', async () => {
   const requests: unknown[] = [];
   const port = await health((...question) => {
     requests.push(question.map(String));
@@ -227,7 +227,7 @@ test('§6.6: considers gRPC healthy only with status SERVING, and passes on serv
   expect(await (await prober({ grpc: { port: noGrpc } })).send()).toBe(500);
 });
 
-test('fails a probe of any kind when the application does not respond within the limit', async () => {
+test('fails any kind of probe if the application does not respond within the limit', async () => {
   const silent = await listening(createTcp((socket) => socket.on('error', () => {})));
   const kinds = [
     { httpGet: { port: silent }, timeoutSeconds: 1 },
@@ -245,7 +245,7 @@ test('fails a probe of any kind when the application does not respond within the
   );
 });
 
-test('reads at most 64 KiB of an endless body, and fails for endless headers', async () => {
+test('reads at most 64 KiB of an endless body, and fails if headers are endless', async () => {
   let closed = 0;
   const port = await application((request, response) => {
     response.on('close', () => closed++);
@@ -264,13 +264,13 @@ test('reads at most 64 KiB of an endless body, and fails for endless headers', a
   expect(await (await prober({ httpGet: { port, path: '/headers' } })).send()).toBe(500);
 });
 
-test('fails each probe of an application that switches protocols, and releases its slot', async () => {
+test("fails each probe of an application that switches protocols, and releases the probe's slot", async () => {
   const { send, log } = await prober({ httpGet: { port: await switchingProtocols() } });
   for (let count = 1; count <= 20; count++) expect(await send(), `probe ${count}`).toBe(500);
   expect(linesOf(log, 'probe.applicationFailed', { reason: /switches to another protocol/ })).not.toEqual([]);
 });
 
-test('aborts a probe when its caller disconnects, and rejects more than 16 concurrent probes of an address', async () => {
+test('aborts a probe when its caller disconnects, and rejects more than 16 concurrent probes per address', async () => {
   let open = 0;
   const port = await application((_, response) => {
     open++;
@@ -286,7 +286,7 @@ test('aborts a probe when its caller disconnects, and rejects more than 16 concu
   await eventually('none is under way', () => open === 0);
 });
 
-test('serves a client without running probes even if other clients run 64 probes', async () => {
+test('serves a client without running probes even while other clients run 64 probes', async () => {
   const held: (() => void)[] = [];
   const port = await application((_, response) => void held.push(() => response.end()));
   const { sendFrom } = await prober({ httpGet: { port }, timeoutSeconds: 60 });
@@ -303,7 +303,7 @@ test('serves a client without running probes even if other clients run 64 probes
   expect(await next).toBe(200);
 });
 
-test('reuses kept connections, and retries when the application has closed one', async () => {
+test('reuses idle connections, and retries if the application has closed one', async () => {
   const server = createServer((_, response) => void response.end('ok'));
   let connections = 0;
   server.on('connection', () => connections++);

@@ -12,7 +12,7 @@ function only(prober: unknown, path = '/app-health/web/livez') {
   return 'error' in result ? result.error : result.probes.get(path);
 }
 
-test('§6.6: parses each kind of probe with its defaults', () => {
+test('parses each kind of probe and applies its defaults (agent §6.6)', () => {
   expect(only({ httpGet: { port: 80 } })).toEqual({
     kind: 'http',
     scheme: 'http',
@@ -29,7 +29,7 @@ test('§6.6: parses each kind of probe with its defaults', () => {
   });
 });
 
-test('§6.6: adds the leading slash to paths and escapes them, and keeps the host of the pod', () => {
+test('adds a leading slash to paths, escapes them, and keeps the host of the pod (agent §6.6)', () => {
   const path = (configured: string) => (only({ httpGet: { port: 80, path: configured } }) as { path: string }).path;
   expect(path('healthz')).toBe('/healthz');
   expect(path('/a b?q=1#x')).toBe('/a%20b?q=1');
@@ -38,7 +38,7 @@ test('§6.6: adds the leading slash to paths and escapes them, and keeps the hos
   expect(path('/a\r\nhost: b')).toBe('/ahost:%20b');
 });
 
-test('§6.6: accepts probe paths of the status port, and no other paths', () => {
+test('accepts only probe paths of the status port (agent §6.6)', () => {
   const probe = { tcpSocket: { port: 80 } };
   for (const path of [
     ...['livez', 'readyz', 'startupz'].map((name) => `/app-health/web/${name}`),
@@ -51,7 +51,7 @@ test('§6.6: accepts probe paths of the status port, and no other paths', () => 
   }
 });
 
-test('§6.6: reports field, code and value of an invalid probe', () => {
+test('reports field, code and value of an invalid probe (agent §6.6)', () => {
   const path = '/app-health/web/livez';
   const errorOf = (value: unknown) => {
     const result = parsed(value);
@@ -114,7 +114,7 @@ test('warns that the host of a probe has no effect', () => {
   });
 });
 
-test('§6.6: keeps headers with the same name, and converts :authority to host', () => {
+test('keeps headers with equal names, and converts :authority to host (agent §6.6)', () => {
   const httpHeaders = [
     { name: 'X-A', value: '1' },
     { name: 'x-a', value: '2' },

@@ -67,7 +67,7 @@ test('keeps each valid line of both formats', () => {
   }
 });
 
-test('drops invalid lines and keeps the others', () => {
+test('drops invalid lines and keeps valid ones', () => {
   for (const format of formats) {
     for (const line of bad) {
       const kept = validLines(`a 1\n${line}\nb 2\n`, format);
@@ -108,7 +108,7 @@ test.each([
   expect(validLines(`${line}\n`, format)).toEqual({ text, dropped: 0, hasEnded: false });
 });
 
-test('takes less than 50 ms for any line of 64 KiB', () => {
+test('processes any line of 64 KiB in less than 50 ms', () => {
   const length = 64 * 1024;
   const lines = [
     ...['a', ' ', '{', '"', '\\', '}', 'a="b",', '{"', '} ', '1', '\t', ',', '#', '{a="', '""', '1e', 'a{} '],
@@ -126,12 +126,12 @@ test('takes less than 50 ms for any line of 64 KiB', () => {
   }
 });
 
-test('§6.4: returns the same string if all lines are valid', () => {
+test('returns the same string if all lines are valid (agent §6.4)', () => {
   const lines = '# HELP a b\n# TYPE a counter\na{l="x\\"}\\n",m="y"} 1 1700000000\nb 31\nc{} +Inf\n';
   expect(validLines(lines, 'text')).toEqual({ text: lines, dropped: 0, hasEnded: false });
 });
 
-test('§6.4: keeps the same lines of a text as of its lines one by one', () => {
+test('keeps the same lines whether a text is filtered at once or line by line (agent §6.4)', () => {
   const piece = fc.constantFrom(
     ...[
       'a',

@@ -22,7 +22,7 @@ const protectedPages: readonly (readonly [string, string])[] = [
 ];
 
 test.each(protectedPages)(
-  'rejects %s %s by another local user, even with heap snapshots enabled',
+  'rejects %s %s from another local user even if heap snapshots are enabled',
   async (method, path) => {
     const { url, receivedEvents, runDir } = await servingStatus({
       heapSnapshots: true,
@@ -41,21 +41,21 @@ test.each(protectedPages)(
 );
 
 test.each(['/quitquitquit', '/drain'])(
-  'accepts POST %s by another local user, and returns no data of the agent',
+  'accepts POST %s from another local user, and returns no data of the agent',
   async (path) => {
     const { url } = await servingStatus({});
     expect(await curl(`${url}${path}`, '-X POST')).toBe('OK\n200');
   },
 );
 
-test('serves no heap snapshots by default, even to callers with the token', async () => {
+test('serves no heap snapshots by default, even to a caller with the token', async () => {
   const { url } = await servingStatus({});
   const headers = { authorization: authorizationFor(url) };
   const refused = await fetch(`${url}/debug/pprof/heap`, { headers });
   expect([refused.status, await refused.text()]).toEqual([403, expect.stringContaining('--heapSnapshots')]);
 });
 
-test('serves other profiles to callers with the token', async () => {
+test('serves other profiles to a caller with the token', async () => {
   const { url } = await servingStatus({});
   const headers = { authorization: authorizationFor(url) };
   expect(await (await fetch(`${url}/debug/pprof/goroutine`, { headers })).text()).toContain('open handles');

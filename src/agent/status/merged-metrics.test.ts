@@ -69,7 +69,7 @@ async function merging(parts: {
   /**
    * Sends a request without reading the response.
    *
-   * @returns disconnects
+   * @returns function that disconnects
    */
   const leaveFrom = async (localAddress: string): Promise<() => void> => {
     const socket = connect({ host: '127.0.0.1', port, localAddress });
@@ -89,7 +89,7 @@ async function merging(parts: {
   return { scrapeOnce, leaveFrom, otherMetrics, failures, dropped, log, merged };
 }
 
-test('§6.4: merges agent, Envoy and application in this order, and terminates each last line', async () => {
+test('merges agent, Envoy and application in this order, and terminates each last line (agent §6.4)', async () => {
   const { scrapeOnce } = await merging({
     envoy: respondWith('envoy_up 1'),
     applications: [respondWith('application_a 1'), respondWith('application_b 2\n', 'text/plain; version=0.0.4')],
@@ -99,7 +99,7 @@ test('§6.4: merges agent, Envoy and application in this order, and terminates e
   expect(String(body)).toMatch(/scrapes_total 1\n.*\nenvoy_up 1\napplication_a 1\napplication_b 2\n$/s);
 });
 
-test('§6.4: responds with OpenMetrics if the application does, with one end of body and no empty line', async () => {
+test('responds with OpenMetrics if the application does, with a single end of body and no empty line (agent §6.4)', async () => {
   const { scrapeOnce } = await merging({
     envoy: respondWith('envoy_up 1\n\nenvoy_down 0\n'),
     applications: [
@@ -113,7 +113,7 @@ test('§6.4: responds with OpenMetrics if the application does, with one end of 
   expect(String(body)).not.toContain('\n\n');
 });
 
-test('§6.4: converts text format to valid OpenMetrics if another part is OpenMetrics', async () => {
+test('converts text format to valid OpenMetrics if another part is OpenMetrics (agent §6.4)', async () => {
   const { otherMetrics, dropped } = await merging({
     envoy: respondWith('# TYPE envoy_up gauge\nenvoy_up{a="b"} 1\n'),
     applications: [
@@ -132,7 +132,7 @@ test('§6.4: converts text format to valid OpenMetrics if another part is OpenMe
   expect(await dropped()).toBe(0);
 });
 
-test('§6.4: forwards scrape headers, and requests from Envoy only text format', async () => {
+test('forwards scrape headers, and requests only text format from Envoy (agent §6.4)', async () => {
   const seen: IncomingHttpHeaders[] = [];
   const note: RequestListener = ({ headers }, response) => {
     seen.push(headers);
@@ -168,7 +168,7 @@ test('compresses the response with gzip if the client accepts it', async () => {
   expect((await scrapeOnce({ 'accept-encoding': 'gzip;q=0' })).headers['content-encoding']).toBeUndefined();
 });
 
-test('§6.4: omits and counts a part that fails, and returns the others', async () => {
+test('omits and counts a part that fails, and returns the others (agent §6.4)', async () => {
   const closedPort = await freePort();
   const cases: [RequestListener, string][] = [
     [(_, response) => void response.writeHead(500).end('application_no 1\n'), 'response status 500'],
@@ -198,7 +198,7 @@ test('§6.4: omits and counts a part that fails, and returns the others', async 
   expect([await withoutEnvoy.failures('envoy'), await withoutEnvoy.failures('application')]).toEqual([1, 0]);
 });
 
-test('follows a redirect of the application to another path at the same origin', async () => {
+test('follows a redirect of the application to another path of the same origin', async () => {
   const { otherMetrics } = await merging({
     applications: [
       (request, response) => {
@@ -210,7 +210,7 @@ test('follows a redirect of the application to another path at the same origin',
   expect(await otherMetrics()).toBe('envoy_up 1\napplication_up 1\n');
 });
 
-test('omits and counts invalid lines, and returns the others', async () => {
+test('omits and counts invalid lines, and returns valid ones', async () => {
   const { otherMetrics, dropped } = await merging({
     applications: [respondWith('application_a 1\nthis is no metric\n# TYPE a banana\napplication_b{l="ü"} 2\n')],
   });
@@ -226,7 +226,7 @@ function endless(response: ServerResponse, text: string): void {
   write();
 }
 
-test('reads at most 10 MiB from an endless application, without buffering them, and ends with a complete line', async () => {
+test('reads at most 10 MiB from an endless application without buffering, and ends with a complete line', async () => {
   const line = `application_a{l="${'x'.repeat(200)}"} 1\n`;
   let closedCount = 0;
   const { otherMetrics, failures } = await merging({
@@ -245,7 +245,7 @@ test('reads at most 10 MiB from an endless application, without buffering them, 
   await eventually('the connection to the application is closed', () => closedCount === 1);
 });
 
-test('aborts an endless line, and keeps earlier lines', async () => {
+test('aborts at an endless line, and keeps earlier lines', async () => {
   const { otherMetrics, failures, log } = await merging({
     applications: [
       (_, response) => {
@@ -259,7 +259,7 @@ test('aborts an endless line, and keeps earlier lines', async () => {
   expect(linesOf(log, 'metrics.scrapeFailed', { reason: /line exceeds 65536 bytes/ })).not.toEqual([]);
 });
 
-test("§6.4: returns the other parts within the scraper's timeout if the application does not respond or finish", async () => {
+test("returns the other parts within the scraper's timeout if the application does not respond or finish (agent §6.4)", async () => {
   const silent = merging({ applications: [() => {}] });
   const halfway = merging({
     applications: [
@@ -281,7 +281,7 @@ test("§6.4: returns the other parts within the scraper's timeout if the applica
   }
 });
 
-test('§6.4: limits a target that does not finish to its share of the time, and returns later targets', async () => {
+test('limits a target that does not finish to its share of the time, and still returns later targets (agent §6.4)', async () => {
   const endsNever: RequestListener = (_, response) => {
     response.writeHead(200).write('application_a 1\n');
   };
@@ -294,7 +294,7 @@ test('§6.4: limits a target that does not finish to its share of the time, and 
   expect(await failures('application')).toBe(2);
 });
 
-test('§6.4: warns once about an invalid scrape timeout, and uses the default', async () => {
+test('warns once about an invalid scrape timeout, and uses the default (agent §6.4)', async () => {
   const { otherMetrics, log } = await merging({});
   for (const limit of ['soon', '-1', '0', '1e9', '']) {
     expect(await otherMetrics({ 'x-prometheus-scrape-timeout-seconds': limit }), limit).toBe('envoy_up 1\n');
@@ -302,7 +302,7 @@ test('§6.4: warns once about an invalid scrape timeout, and uses the default', 
   expect(linesOf(log, 'metrics.timeoutInvalid')).toHaveLength(1);
 });
 
-test('§6.4: accepts scrape timeouts with fractions of a millisecond', async () => {
+test('accepts scrape timeouts with fractions of a millisecond (agent §6.4)', async () => {
   const { scrapeOnce } = await merging({ applications: [respondWith('application_a 1\n')] });
   for (const seconds of ['1.111', '3.001', '7.123456']) {
     const { status, body } = await scrapeOnce({ 'x-prometheus-scrape-timeout-seconds': seconds });
@@ -320,7 +320,7 @@ test('omits an application that switches protocols, and releases its slot', asyn
   expect(await failures('application')).toBe(6);
 });
 
-test('runs four scrapes, queues 32, and rejects others and more than two per address; a disconnect frees the slot', async () => {
+test('runs 4 scrapes, queues 32, and rejects further ones and more than 2 per address', async () => {
   const scrapes: ServerResponse[] = [];
   const { scrapeOnce, leaveFrom } = await merging({ envoy: (_, response) => void scrapes.push(response) });
   const leave = await leaveFrom('127.0.1.1');
@@ -342,7 +342,7 @@ test('runs four scrapes, queues 32, and rejects others and more than two per add
   expect((await scrapeOnce({}, '127.0.0.2')).status).toBe(200);
 });
 
-test('frees the queue slot of a client that disconnects while it waits', async () => {
+test('frees the queue slot of a client that disconnects while waiting', async () => {
   const scrapes: ServerResponse[] = [];
   const { scrapeOnce, leaveFrom } = await merging({ envoy: (_, response) => void scrapes.push(response) });
   for (let round = 0; round < 5; round++) {
@@ -360,7 +360,7 @@ test('frees the queue slot of a client that disconnects while it waits', async (
   }
 });
 
-test('pauses the application while the client does not read', async () => {
+test('pauses reading from the application while the client does not read', async () => {
   const line = `application_a{l="${'x'.repeat(1_000)}"} 1\n`.repeat(60);
   let closed = false;
   const { merged } = await merging({
@@ -383,7 +383,7 @@ test('pauses the application while the client does not read', async () => {
   await eventually('the connection to the application is closed', () => closed);
 });
 
-test('returns the metrics of agent and Envoy and only valid lines for any response of the application', async () => {
+test('returns the metrics of agent and Envoy and only valid application lines for any application response', async () => {
   let bytes = Buffer.alloc(0);
   const application = createTcp((socket) => {
     socket.on('error', () => {});

@@ -34,14 +34,14 @@ export interface MergedMetricsEnvironment {
 const maxPartBytes = { application: 10 * 1024 * 1024, envoy: 64 * 1024 * 1024 } as const;
 /** Minimum size of the chunks in which Istio's standard metrics are written. */
 const minChunkCharacters = 64 * 1024;
-/** Limit for a line, which is buffered until it is complete. */
+/** Maximum length of a line, which is buffered until it is complete. */
 const maxLineBytes = 64 * 1024;
 const maxHeaderBytes = 16 * 1024;
 const maxRedirects = 5;
-/** How long metrics are processed before other work of the event loop continues, such as readiness probes of Envoy. */
+/** Maximum time for metrics before other work of the event loop continues, such as readiness probes of Envoy. */
 const sliceMs = 2;
 const maxScrapes = 4;
-/** Limit of running and waiting scrapes per client address, so that one slow client does not block others. */
+/** Maximum running and waiting scrapes per client address, so that one slow client does not block others. */
 const maxScrapesPerAddress = 2;
 const maxWaiting = 32;
 const defaultLimitMs = 10_000;

@@ -24,7 +24,7 @@ export class RepeatLimit {
     return true;
   }
 
-  /** Makes the next line with this key due. */
+  /** Lets the next line with this key be logged. */
   reset(about: string): void {
     this.#logged.delete(about);
   }

@@ -25,7 +25,6 @@ export interface StatusServerEnvironment {
   readonly newestEpoch: () => string | undefined;
   readonly log: Logger;
   readonly prober: ApplicationProber;
-  /** Metrics endpoints of the application. */
   readonly applicationMetrics: readonly MetricsTarget[];
   /** Listeners that `/drain` drains. A sidecar drains only inbound ones, because its workload may still be finishing. */
   readonly drain: 'inboundonly' | 'all';

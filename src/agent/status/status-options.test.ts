@@ -21,7 +21,7 @@ function optionsOf(env: NodeJS.ProcessEnv, more: Partial<StatusSources> = {}) {
   return { options, warnings, errors: detailsOf(() => errors.throwIfAny()) };
 }
 
-test("§6.6: sends probes to the pod's first address, from an address without iptables redirection", () => {
+test("sends probes to the pod's first address, from an address without iptables redirection (agent §6.6)", () => {
   expect(optionsOf({}).options).toMatchObject({ destination: '10.1.2.3', source: '127.0.0.6', http2Probes: true });
   const six = { address: 'fd00::1' };
   expect(optionsOf({}, { ...six, hasAddress: (one) => one === '::6' }).options).toMatchObject({
@@ -31,13 +31,13 @@ test("§6.6: sends probes to the pod's first address, from an address without ip
   expect(optionsOf({}, { ...six, hasAddress: () => false }).options.source).toBeUndefined();
 });
 
-test('§1.3: sends probes to localhost if REWRITE_PROBE_LEGACY_LOCALHOST_DESTINATION is set', () => {
+test('sends probes to localhost if REWRITE_PROBE_LEGACY_LOCALHOST_DESTINATION is set (agent §1.3)', () => {
   const env = { REWRITE_PROBE_LEGACY_LOCALHOST_DESTINATION: 'true' };
   expect(optionsOf(env).options).toMatchObject({ destination: '127.0.0.1', source: undefined });
   expect(optionsOf(env, { localhost: '::1' }).options).toMatchObject({ destination: '::1', source: undefined });
 });
 
-test('§1.3: accepts only booleans for switches, and reports other values', () => {
+test('accepts only booleans for switches, and reports other values (agent §1.3)', () => {
   expect(optionsOf({ ISTIO_ENABLE_HTTP2_PROBING: 'false' }).options.http2Probes).toBe(false);
   expect(optionsOf({ ENABLE_PROBE_KEEPALIVE_CONNECTIONS: '1' }).options.keepsProbeConnections).toBe(true);
   expect(optionsOf({ ENABLE_PROBE_KEEPALIVE_CONNECTIONS: 'yes' }).errors).toEqual([
@@ -48,7 +48,7 @@ test('§1.3: accepts only booleans for switches, and reports other values', () =
   ]);
 });
 
-test('§6.6: rejects invalid probes with the name of the variable', () => {
+test('rejects invalid probes with the name of the variable (agent §6.6)', () => {
   expect(optionsOf({ ISTIO_KUBE_APP_PROBERS: '' }).options.probes.size).toBe(0);
   expect(optionsOf({ ISTIO_KUBE_APP_PROBERS: '{' }).errors).toMatchObject([
     { path: 'ISTIO_KUBE_APP_PROBERS', got: '"{"' },
@@ -58,7 +58,7 @@ test('§6.6: rejects invalid probes with the name of the variable', () => {
   ]);
 });
 
-test('warns that probes have no effect without a status port', () => {
+test('warns that probes have no effect if there is no status port', () => {
   const env = { ISTIO_KUBE_APP_PROBERS: '{"/app-health/web/livez":{"tcpSocket":{"port":80}}}' };
   expect(optionsOf(env).warnings).toEqual([]);
   expect(optionsOf(env, { statusPort: 0 }).warnings).toMatchObject([

@@ -33,7 +33,7 @@ const ready = (event: ReceivedEvent): ReadinessRespond => ({
 const onReadiness = (respond: (event: ReceivedEvent) => EnvoyProbe | ReadinessRespond) => (event: ReceivedEvent) =>
   event.type === 'readiness.requested' ? respond(event) : (undefined as never);
 
-test('§6.2: /healthz/ready returns the readiness of the status actor, without a body', async () => {
+test('/healthz/ready returns the readiness reported by the status actor without a body (agent §6.2)', async () => {
   let isReady = true;
   const { url, log } = await servingStatus({
     respond: onReadiness((event) => ({ ...ready(event), ready: isReady, reason: isReady ? '' : 'no epoch serves' })),
@@ -49,7 +49,7 @@ test('§6.2: /healthz/ready returns the readiness of the status actor, without a
   expect(linesOf([log.at(-1)!], 'readiness.lost', { reason: /no epoch serves/ })).toHaveLength(1);
 });
 
-test("§6.3: probes Envoy's admin interface when ordered, and reports a refused connection", async () => {
+test("probes Envoy's admin interface on request, and reports a refused connection (agent §6.3)", async () => {
   const { url, receivedEvents } = await servingStatus({
     respond: (event) => {
       if (event.type === 'readiness.requested')
@@ -65,7 +65,7 @@ test("§6.3: probes Envoy's admin interface when ordered, and reports a refused 
   });
 });
 
-test('§6.3: caches a positive response until it expires or is invalidated, and extends it while Envoy confirms it', async () => {
+test('caches a positive response until it expires or is invalidated, and extends it while Envoy confirms it (agent §6.3)', async () => {
   let state = 'LIVE';
   const requests: string[] = [];
   const envoy = createHttpServer((request, response) => {
@@ -114,7 +114,7 @@ test('§6.3: caches a positive response until it expires or is invalidated, and 
   expect(await status()).toBe(503);
 });
 
-test('requests readiness again if the cached response is invalidated while Envoy is probed', async () => {
+test('requests readiness again if the cached response is invalidated while Envoy is being probed', async () => {
   const held: (() => void)[] = [];
   const envoy = createHttpServer((request, response) => {
     if (request.url === '/ready') held.push(() => response.end('LIVE\n'));
@@ -140,7 +140,7 @@ test('requests readiness again if the cached response is invalidated while Envoy
   expect(receivedEvents.filter(({ type }) => type === 'readiness.requested')).toHaveLength(2);
 });
 
-test('§6.3: uses the admin interface of the first Envoy until another one is set', async () => {
+test('uses the admin interface of the first Envoy until another one is set (agent §6.3)', async () => {
   const envoys = await Promise.all(
     ['first', 'spare'].map(async (name) => {
       const server = createHttpServer((request, response) => {
@@ -168,7 +168,7 @@ test('§6.3: uses the admin interface of the first Envoy until another one is se
   );
 });
 
-test('discards the probe of an Envoy that no longer serves, and probes the serving one', async () => {
+test('discards the probe of an Envoy that no longer serves, and probes the serving Envoy', async () => {
   const [former, latter] = await Promise.all(
     ['cut off', 'LIVE'].map(async (word) => {
       const server = createHttpServer((request, response) => {
@@ -204,7 +204,7 @@ test('discards the probe of an Envoy that no longer serves, and probes the servi
   ]);
 });
 
-test('§6.3: reports rejected listeners when Envoy starts to serve, and when they change', async () => {
+test('reports rejected listeners when Envoy starts to serve and whenever they change (agent §6.3)', async () => {
   let refused = ['tls'];
   let at: EnvoyProbe['at'] = 'port';
   let dumps = 0;
@@ -264,7 +264,7 @@ test('§6.3: reports rejected listeners when Envoy starts to serve, and when the
   await eventually('it is reported', () => listeners().length === 4);
 });
 
-test("§6.4: returns the agent's own metrics if Envoy does not respond, and counts the failure", async () => {
+test("returns the agent's own metrics if Envoy does not respond, and counts the failure (agent §6.4)", async () => {
   const { url } = await servingStatus({});
   await fetch(`${url}/metrics`);
   const response = await fetch(`${url}/stats/prometheus`);
@@ -276,7 +276,7 @@ test("§6.4: returns the agent's own metrics if Envoy does not respond, and coun
   expect(body).toContain('process_resident_memory_bytes');
 });
 
-test('§6.2: /quitquitquit requires POST', async () => {
+test('/quitquitquit requires POST (agent §6.2)', async () => {
   const { url, receivedEvents } = await servingStatus({});
   expect((await fetch(`${url}/quitquitquit`)).status).toBe(405);
   expect(receivedEvents.some((event) => event.type === 'quit.requested')).toBe(false);
@@ -285,7 +285,7 @@ test('§6.2: /quitquitquit requires POST', async () => {
   expect(receivedEvents.some((event) => event.type === 'quit.requested')).toBe(true);
 });
 
-test('§6.2: /drain requires POST, and drains the serving Envoy without ending it', async () => {
+test('/drain requires POST, and drains the serving Envoy without stopping it (agent §6.2)', async () => {
   const orders: string[] = [];
   const envoy = createHttpServer((request, response) => {
     if (request.method === 'POST') orders.push(request.url!);
@@ -310,7 +310,7 @@ test('§6.2: /drain requires POST, and drains the serving Envoy without ending i
   expect(receivedEvents.at(-1)).toMatchObject({ reason: expect.stringContaining('500') });
 });
 
-test('§6.2: rejects forwarded requests, foreign host names and web pages before anything else on local pages', async () => {
+test('rejects forwarded requests, foreign host names and web pages on local pages before any other check (agent §6.2)', async () => {
   const { url, receivedEvents } = await servingStatus({});
   const port = Number(new URL(url).port);
   const status = async (path: string, headers: Record<string, string>, host = '127.0.0.1'): Promise<number> => {
@@ -354,7 +354,7 @@ test('starts a newer agent on each POST /upgrade/agent, and responds with 409 if
   expect([refused.status, await refused.text()]).toEqual([409, expect.stringContaining('LIVE_RESTORE=true')]);
 });
 
-test('§6.2: /debug/ndsz returns the names of the DNS server with derived ones, and 404 without a name table', async () => {
+test('/debug/ndsz returns the names of the DNS server including derived ones, and 404 if there is no name table (agent §6.2)', async () => {
   const info = (ips: string[], more: Partial<NameInfo> = {}): NameInfo => ({
     ...{ ips, registry: 'Kubernetes', shortname: '', namespace: '', altHosts: [] },
     ...more,
@@ -385,7 +385,7 @@ test('§6.2: /debug/ndsz returns the names of the DNS server with derived ones, 
   expect((await fetch(`${url}/debug/ndsz`, { headers, method: 'POST' })).status).toBe(405);
 });
 
-test('§6.2: serves /debug/pprof profiles unless §1.2 --profiling disables them', async () => {
+test('serves /debug/pprof profiles unless --profiling disables them (agent §1.2, §6.2)', async () => {
   const { url } = await servingStatus({});
   const headers = { authorization: authorizationFor(url) };
   expect(await (await fetch(`${url}/debug/pprof/goroutine`, { headers })).text()).toMatch(/open handles/);
@@ -393,7 +393,7 @@ test('§6.2: serves /debug/pprof profiles unless §1.2 --profiling disables them
   expect((await fetch(`${off.url}/debug/pprof/goroutine`)).status).toBe(404);
 });
 
-test('§6.2: accepts /quitquitquit from IPv4 loopback on a dual-stack port', async () => {
+test('accepts /quitquitquit from IPv4 loopback on a dual-stack port (agent §6.2)', async () => {
   const { receivedEvents } = await servingStatus({ host: '::' });
   const { port } = receivedEvents[0] as unknown as { port: number };
   const status = await new Promise((resolve, reject) => {
@@ -405,7 +405,7 @@ test('§6.2: accepts /quitquitquit from IPv4 loopback on a dual-stack port', asy
   expect(status).toBe(200);
 });
 
-test('§6.2: forwards /app-health/ and /app-lifecycle/ probes of any method to the application, and rejects unknown ones with 400', async () => {
+test('forwards /app-health/ and /app-lifecycle/ probes of any method to the application, and rejects unknown ones with 400 (agent §6.2)', async () => {
   const path = '/app-health/web/livez';
   const closed = await freePort();
   const { url } = await servingStatus({ probes: new Map([[path, { kind: 'tcp', port: closed, timeoutMs: 1_000 }]]) });
@@ -424,7 +424,7 @@ test('§6.2: forwards /app-health/ and /app-lifecycle/ probes of any method to t
   expect((await fetch(`${url}${path}`)).status).toBe(500);
 });
 
-test('§6.1, §6.2: reports a port in use with instructions', async () => {
+test('reports a port in use with instructions (agent §6.1, §6.2)', async () => {
   const other = createServer();
   await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', () => resolve()));
   onTestFinished(() => void other.close());
@@ -435,7 +435,7 @@ test('§6.1, §6.2: reports a port in use with instructions', async () => {
   ]);
 });
 
-test('§6.3: responds to pending readiness requests when the server closes', async () => {
+test('responds to pending readiness requests when the server closes (agent §6.3)', async () => {
   const { url, receivedEvents, stop } = await servingStatus({});
   const response = fetch(`${url}/healthz/ready`).then((response) => response.status);
   while (!receivedEvents.some((event) => event.type === 'readiness.requested')) await sleep(5);
@@ -443,7 +443,7 @@ test('§6.3: responds to pending readiness requests when the server closes', asy
   expect(await response).toBe(503);
 });
 
-test('streams the trace to callers with the token until after the status port is closed', async () => {
+test('streams the trace to callers with the token until after the status port has closed', async () => {
   const folder = temporaryFolder();
   onTestFinished(() => folder[Symbol.dispose]());
   const ring = new TraceRing(10);
@@ -470,7 +470,7 @@ test('streams the trace to callers with the token until after the status port is
   expect(readDebuggerToken(Number(new URL(url).port), { runDir: folder.path })).toBeUndefined();
 });
 
-test('serves the trace to at most four debuggers', async () => {
+test('serves the trace to at most four debuggers at a time', async () => {
   const ring = new TraceRing(10);
   ring.write(header);
   const access = new DebuggerAccess({ runDir: '/proc/nowhere' });
@@ -486,12 +486,12 @@ test('serves the trace to at most four debuggers', async () => {
   while ((await fetch(`${url}/debug/trace?follow=false`)).status !== 200) await sleep(10);
 });
 
-test('responds with 404 for the trace if it is disabled', async () => {
+test('responds with 404 for the trace if tracing is disabled', async () => {
   const { url } = await servingStatus({});
   expect((await fetch(`${url}/debug/trace`)).status).toBe(404);
 });
 
-test('§6.3: logs one line for concurrent readiness requests with the same result', async () => {
+test('logs one line for concurrent readiness requests with the same result (agent §6.3)', async () => {
   const { url, log } = await servingStatus({
     respond: onReadiness((event) => ({ ...ready(event), ready: false, reason: 'no epoch serves' })),
   });
@@ -503,7 +503,7 @@ test('§6.3: logs one line for concurrent readiness requests with the same resul
   expect(linesOf(log, 'readiness.lost')).toEqual([]);
 });
 
-test('§6.3: logs not ready as info during a start and a stop, and otherwise as a warning', async () => {
+test('logs not ready as info during start and stop, and as a warning otherwise (agent §6.3)', async () => {
   const responses = [
     { ready: false, reason: 'no epoch serves' },
     { ready: true, reason: '' },
@@ -519,7 +519,7 @@ test('§6.3: logs not ready as info during a start and a stop, and otherwise as 
   expect(log).toHaveLength(events.length);
 });
 
-test('§6.3: sends one event for concurrent readiness requests', async () => {
+test('sends one event for concurrent readiness requests (agent §6.3)', async () => {
   const waiting: ReceivedEvent[] = [];
   const { url, receivedEvents, order } = await servingStatus({
     respond: onReadiness((event) => void waiting.push(event) as never),
@@ -535,7 +535,7 @@ test('§6.3: sends one event for concurrent readiness requests', async () => {
   expect(new Set(await Promise.all(requests))).toEqual(new Set([200]));
 });
 
-test('§6.2, §6.4: /stats/prometheus and /metrics require GET, and return the metrics of the serving Envoy, then of the application', async () => {
+test('/stats/prometheus and /metrics require GET, and return the metrics of the serving Envoy, then of the application (agent §6.2, §6.4)', async () => {
   const bodies = ['envoy_up 1\n', 'application_up 1\n'];
   const [envoy, application] = await Promise.all(
     bodies.map(async (body) => {
@@ -574,7 +574,7 @@ test('responds to malformed requests with an error and continues to serve', asyn
   expect((await fetch(`${url}/healthz/ready`)).status).toBe(200);
 });
 
-test('§6.3: reports whether an Envoy is starting before the first one serves', async () => {
+test('reports whether an Envoy is starting before the first one serves (agent §6.3)', async () => {
   let newest: string | undefined;
   const { url, log } = await servingStatus({
     newest: () => newest,
@@ -588,7 +588,7 @@ test('§6.3: reports whether an Envoy is starting before the first one serves', 
   expect(linesOf(log, 'readiness.pending', { reason: initializing })).toHaveLength(1);
 });
 
-test('§6.2: serves metrics only to this host with METRICS_LOCALHOST_ACCESS_ONLY, and readiness to all', async () => {
+test('serves metrics only to this host with METRICS_LOCALHOST_ACCESS_ONLY, and readiness to every host (agent §6.2)', async () => {
   const outside = Object.values(networkInterfaces()).flatMap((all) => all?.filter(({ internal }) => !internal) ?? []);
   const address = outside.find(({ family }) => family === 'IPv4')?.address ?? '127.0.0.1';
   const { url } = await servingStatus({ metricsForThisHost: true, host: '0.0.0.0', respond: onReadiness(ready) });
@@ -639,34 +639,37 @@ test.each<[what: string, listeners: unknown, inbound: unknown, isReady: boolean]
     },
     true,
   ],
-])('§6.3 --applicationPorts: is ready only if Envoy serves a port, with %s', async (_, listeners, inbound, isReady) => {
-  const adminPort = await adminThat((path) => {
-    if (path.startsWith('/ready')) return 'LIVE';
-    if (path.startsWith('/listeners')) return listeners;
-    return path.includes('virtualInbound') ? inbound : {};
-  });
-  const application = { ports: [80, 81], addresses: ['10.0.0.1'] };
-  const { url, receivedEvents } = await servingStatus({
-    adminPort,
-    application,
-    respond: (event) => {
-      if (event.type === 'readiness.requested') {
-        return { type: 'envoy.probe', request: event.request, at: 'admin' } as EnvoyProbe;
-      }
-      if (event.type !== 'envoy.responded') return undefined as never;
-      return { ...ready(event), ready: event.unserved === '', reason: String(event.unserved) };
-    },
-  });
-  expect((await fetch(`${url}/healthz/ready`)).status).toBe(isReady ? 200 : 503);
-  const unserved = isReady ? '' : 'no inbound listener for any application port (80, 81)';
-  expect(receivedEvents.find(({ type }) => type === 'envoy.responded')).toMatchObject({
-    by: 'admin',
-    live: true,
-    unserved,
-  });
-});
+])(
+  '--applicationPorts makes the agent ready only if Envoy serves a port, with %s (agent §6.3)',
+  async (_, listeners, inbound, isReady) => {
+    const adminPort = await adminThat((path) => {
+      if (path.startsWith('/ready')) return 'LIVE';
+      if (path.startsWith('/listeners')) return listeners;
+      return path.includes('virtualInbound') ? inbound : {};
+    });
+    const application = { ports: [80, 81], addresses: ['10.0.0.1'] };
+    const { url, receivedEvents } = await servingStatus({
+      adminPort,
+      application,
+      respond: (event) => {
+        if (event.type === 'readiness.requested') {
+          return { type: 'envoy.probe', request: event.request, at: 'admin' } as EnvoyProbe;
+        }
+        if (event.type !== 'envoy.responded') return undefined as never;
+        return { ...ready(event), ready: event.unserved === '', reason: String(event.unserved) };
+      },
+    });
+    expect((await fetch(`${url}/healthz/ready`)).status).toBe(isReady ? 200 : 503);
+    const unserved = isReady ? '' : 'no inbound listener for any application port (80, 81)';
+    expect(receivedEvents.find(({ type }) => type === 'envoy.responded')).toMatchObject({
+      by: 'admin',
+      live: true,
+      unserved,
+    });
+  },
+);
 
-test('§1.3 DISABLE_ENVOY: serves the metrics of agent and application, and counts no failure of Envoy', async () => {
+test('serves the metrics of agent and application with DISABLE_ENVOY, and counts no Envoy failure (agent §1.3)', async () => {
   const { url } = await servingStatus({ runsEnvoy: false });
   const text = await (await fetch(`${url}/metrics`)).text();
   expect(text).toContain('istio_agent_scrapes_total 1');

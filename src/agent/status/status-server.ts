@@ -59,7 +59,7 @@ export function statusServer(environment: StatusServerEnvironment) {
   });
 }
 
-/** Readiness may take this long after a start before its absence is a warning: the time that Istio's charts configure for kubelets. */
+/** Missing readiness is a warning only after this time, which Istio's charts configure for kubelets. */
 const expectedStartMs = 30_000;
 
 class StatusEndpoint {
@@ -184,7 +184,7 @@ class StatusEndpoint {
     return newest === undefined ? 'no Envoy is running' : `${newest} is initializing`;
   }
 
-  /** During a usual start and a stop, not being ready is no warning. */
+  /** Not being ready is no warning during a usual start and a stop. */
   #logNotReady(reason: string): void {
     if (this.#wasReady !== false) this.#repeats.reset('readiness');
     const isStarting = !this.#hasBeenReady && performance.now() - this.#openedAt < expectedStartMs;
@@ -205,7 +205,7 @@ class StatusEndpoint {
     if (this.#admin.address !== address) log.info('admin.moved', { address: this.#admin.address, baseId });
     this.#serving = new ServingProcess(pid);
     this.#reportedListeners = undefined;
-    // Read them before a child takes over the admin port.
+    // Read the listeners before a child takes over the admin port.
     this.#firstListenerCheck = this.#checkListeners();
   }
 
@@ -238,7 +238,7 @@ class StatusEndpoint {
     if (this.#serving === probed) this.#report({ type: 'envoy.responded', request, ...state, unserved });
   }
 
-  /** `undefined` if another Envoy serves since then. */
+  /** `undefined` if another Envoy has started serving since. */
   async #probeState(probeTarget: EnvoyProbe['at'], checksListeners = true): Promise<EnvoyState | undefined> {
     const probed = this.#serving;
     const { by, live, detail } = await probeServingEnvoy(probeTarget, this.#admin, probed, this.#environment.ports);
@@ -287,7 +287,7 @@ class StatusEndpoint {
     }
   }
 
-  /** A probe arrives each second: a valid cached response needs no event, and probes Envoy only occasionally. */
+  /** Probes arrive each second, so a valid cached response needs no event and only an occasional probe of Envoy. */
   #readiness(response: ServerResponse): void {
     const cached = this.#cached;
     if (this.#pending !== undefined) this.#pending.responses.push(response);

@@ -117,7 +117,7 @@ function codeOf(packed: Packed | undefined) {
 const file = { case: 'local', value: { specifier: { case: 'filename', value: '/modules/a.wasm' } } };
 
 test.each(['sotw', 'delta'] as const)(
-  'delays a response until its module is fetched, and inserts the path of the file (%s)',
+  "delays a response until its module is fetched, and inserts the file's path (%s)",
   (protocol) => {
     const { responses, required, forwarded, take } = stream(protocol);
     take('n1', [extension('shop.a', { sha256: 'abc' })]);
@@ -140,7 +140,7 @@ test.each(['sotw', 'delta'] as const)(
   },
 );
 
-test('forwards code that Envoy fetches from a cluster unchanged and immediately', () => {
+test('immediately forwards code unchanged if Envoy fetches it from a cluster', () => {
   const { required, forwarded, take } = stream('sotw');
   take('n1', [extension('shop.a', { cluster: 'outbound|80||modules.test' })]);
   expect(required).toEqual([]);
@@ -157,7 +157,7 @@ test('keeps the order of responses', () => {
 });
 
 test.each(['sotw', 'delta'] as const)(
-  'omits a module that was not fetched, and changes the acknowledgement to a rejection once (%s)',
+  'omits a module that could not be fetched, and changes the acknowledgement to a rejection once (%s)',
   (protocol) => {
     const { responses, forwarded, take } = stream(protocol);
     take('n1', [extension('shop.a'), extension('shop.b', { url: 'http://user:secret@modules.test/b' })]);
@@ -179,7 +179,7 @@ test.each(['sotw', 'delta'] as const)(
 test.each([
   ['HTTP', false],
   ['NETWORK', true],
-] as const)('replaces a plugin that fails open with a filter that permits everything (%s)', (_, network) => {
+] as const)('replaces a plugin that fails open with a filter that allows all traffic (%s)', (_, network) => {
   const { responses, forwarded, take } = stream('sotw');
   take('n1', [extension('shop.a', { failOpen: true, network })]);
   responses.settle(1, { reason: 'no' });
@@ -196,7 +196,7 @@ test.each([
   ['HTTP', false],
   ['NETWORK', true],
 ] as const)(
-  'replaces a plugin that fails closed with a filter that permits nothing if Envoy has no previous one (%s)',
+  'replaces a plugin that fails closed with a filter that denies all traffic if Envoy has no previous version (%s)',
   (_, network) => {
     const received = new Set<string>();
     const { responses, forwarded, take } = stream('delta', received);
@@ -232,7 +232,7 @@ test.each([
   },
 );
 
-test('ends the fetch for a response when a newer one has the same name or removes it', () => {
+test('cancels the fetch for a response if a newer response has the same name or removes it', () => {
   const { responses, released, forwarded, take } = stream('delta');
   take('n1', [extension('shop.a'), extension('shop.b')]);
   responses.settle(1, { reason: 'no' });
@@ -245,7 +245,7 @@ test('ends the fetch for a response when a newer one has the same name or remove
   expect(forwarded[1]).toMatchObject({ nonce: 'n2', names: ['shop.a'] });
 });
 
-test('limits waiting responses and modules', () => {
+test('limits the number of waiting responses and modules', () => {
   const { required, take } = stream('sotw');
   take(
     'n1',
@@ -256,24 +256,27 @@ test('limits waiting responses and modules', () => {
   expect(() => take('n17', [])).toThrow('more than 16 responses wait');
 });
 
-test.each([false, true])('reads the variables for the agent, and removes them for Envoy (NETWORK %s)', (network) => {
-  const { responses, required, forwarded, take } = stream('delta');
-  const variables = {
-    ISTIO_META_WASM_IMAGE_PULL_SECRET: '{"auths":{}}',
-    ISTIO_META_WASM_IMAGE_PULL_POLICY: 'Always',
-    ISTIO_META_WASM_PLUGIN_RESOURCE_VERSION: '7',
-  };
-  take('n1', [extension('shop.a', { variables, network })]);
-  expect(required).toMatchObject([{ pullSecret: '{"auths":{}}', pullPolicy: 'Always', resourceVersion: '7' }]);
-  responses.settle(1, { file: '/modules/a.wasm' });
-  const [sent] = forwarded[0]!.extensions;
-  const config = network
-    ? anyUnpack(anyUnpack(sent!, TypedExtensionConfigSchema)!.typedConfig!, NetworkWasmSchema)?.config
-    : wasmOf(sent);
-  expect(config?.vm.value?.environmentVariables?.keyValues).toEqual({ A: 'b' });
-});
+test.each([false, true])(
+  'reads the variables meant for the agent, and removes them for Envoy (NETWORK %s)',
+  (network) => {
+    const { responses, required, forwarded, take } = stream('delta');
+    const variables = {
+      ISTIO_META_WASM_IMAGE_PULL_SECRET: '{"auths":{}}',
+      ISTIO_META_WASM_IMAGE_PULL_POLICY: 'Always',
+      ISTIO_META_WASM_PLUGIN_RESOURCE_VERSION: '7',
+    };
+    take('n1', [extension('shop.a', { variables, network })]);
+    expect(required).toMatchObject([{ pullSecret: '{"auths":{}}', pullPolicy: 'Always', resourceVersion: '7' }]);
+    responses.settle(1, { file: '/modules/a.wasm' });
+    const [sent] = forwarded[0]!.extensions;
+    const config = network
+      ? anyUnpack(anyUnpack(sent!, TypedExtensionConfigSchema)!.typedConfig!, NetworkWasmSchema)?.config
+      : wasmOf(sent);
+    expect(config?.vm.value?.environmentVariables?.keyValues).toEqual({ A: 'b' });
+  },
+);
 
-test('accepts a response only after the last of its missing modules was fetched', () => {
+test('accepts a response only after its last missing module is fetched', () => {
   const { responses, forwarded, take } = stream('sotw');
   take('n1', [extension('shop.a'), extension('shop.b')]);
   responses.settle(1, { reason: 'a is missing' });
@@ -281,7 +284,7 @@ test('accepts a response only after the last of its missing modules was fetched'
   expect(responses.refusalOf('n1')).toMatch(/a is missing; .*b is missing/);
   responses.settle(1, { file: '/modules/a.wasm' });
   expect(responses.refusalOf('n1')).toMatch(/^extension shop.b: .*b is missing$/);
-  // Before Envoy has acknowledged any of it.
+  // Before Envoy has acknowledged any of the response.
   responses.settle(2, { file: '/modules/b.wasm' });
   expect(forwarded.map(({ names }) => names)).toEqual([[], ['shop.a'], ['shop.b']]);
   expect(responses.refusalOf('n1')).toBeUndefined();

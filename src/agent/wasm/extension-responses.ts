@@ -7,7 +7,7 @@
  * everything. Envoy's acknowledgement of such a response becomes a rejection that names the extension and its URL.
  *
  * A module that is fetched later follows in a response with the same nonce, whose acknowledgement is forwarded when no module of the response is
- * missing any more.
+ * missing.
  */
 import { GrpcError } from '../../runtime/grpc/call-status.ts';
 import { fieldIn, textOf } from '../../runtime/grpc/message-fields.ts';
@@ -36,13 +36,13 @@ export interface ExtensionFetches {
 export interface ExtensionNames {
   /** All requested names; `undefined` in the delta protocol. */
   readonly names?: ReadonlySet<string> | undefined;
-  /** Names that are not requested any more. */
+  /** Names that are no longer requested. */
   readonly removed: readonly string[];
 }
 
-/** Limit of responses that wait for modules; the control plane waits for the acknowledgement of each. */
+/** Maximum responses that wait for modules; the control plane waits for the acknowledgement of each. */
 const maxWaitingResponses = 16;
-/** Limit of pending and failed modules per stream. */
+/** Maximum pending and failed modules per stream. */
 const maxModules = 256;
 const resourcesField = 2;
 const nonceField = 5;
@@ -59,7 +59,7 @@ interface Response {
   readonly nonce: string;
   readonly otherFields: readonly WireField[];
   readonly extensions: readonly Extension[];
-  /** Number of modules that are neither in a file nor failed. */
+  /** Modules that are neither in a file nor failed. */
   pending: number;
   isForwarded: boolean;
   /** By `performance.now`. */
@@ -142,7 +142,7 @@ export class ExtensionResponses {
     return [this.#changeExtensions(content, (any) => withoutCode(any, code.failsOpen ? 'everything' : 'nothing'))];
   }
 
-  /** Records requested extensions. Envoy does not keep extensions that it does not request any more. */
+  /** Records requested extensions. Envoy does not keep extensions that it no longer requests. */
   requested({ names, removed }: ExtensionNames): void {
     const { received } = this.#fetches;
     for (const name of removed) received.delete(name);

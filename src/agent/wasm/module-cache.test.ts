@@ -19,7 +19,7 @@ async function* inPieces(module: Buffer): AsyncGenerator<Uint8Array> {
   for (const byte of module) yield Buffer.from([byte]);
 }
 
-test('stores a module that arrives in chunks under its checksum, and another cache of the folder finds it', async () => {
+test('stores a module that arrives in chunks under its checksum, where another cache of the folder finds it', async () => {
   const module = moduleOf('code');
   const key = { url, sha256: sha256Of(module) };
   const cache = new ModuleCache(join(folder, 'wasm'));
@@ -42,7 +42,7 @@ test.each([
   ['a file that is not Wasm', Buffer.from('<html>'), '', 'not a Wasm module: must begin with 0061736d, got "3c68746d"'],
   ['an empty body', Buffer.alloc(0), '', 'not a Wasm module'],
   ['a module over the limit', moduleOf('x'.repeat(100)), '', 'module is larger than the limit of 64 bytes'],
-])('rejects %s, and keeps the previous module and no other file', async (_, module, sha256, message) => {
+])('rejects %s, keeps the previous module, and leaves no other file', async (_, module, sha256, message) => {
   const cache = new ModuleCache(folder, { maxModuleBytes: 64 });
   const previous = await cache.store({ url, sha256: '' }, inPieces(moduleOf('previous')));
   await expect(cache.store({ url, sha256 }, inPieces(module))).rejects.toThrow(message);
@@ -59,7 +59,7 @@ test('removes a damaged file', async () => {
   expect(existsSync(file)).toBe(false);
 });
 
-test('removes unused modules by age, then the least recently used by size, and never one in use', async () => {
+test('removes unused modules by age, then the least recently used by size, but never a module in use', async () => {
   let now = Date.now();
   const cache = new ModuleCache(folder, { maxCacheBytes: 250, maxUnusedMs: 1_000_000 }, () => now);
   const store = (name: string): Promise<string> =>

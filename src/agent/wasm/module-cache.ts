@@ -13,9 +13,9 @@ import { replaceFile } from '../../runtime/files/replace-file.ts';
 /** As in Istio's agent. */
 export const maxModuleBytes = 256 * 1024 * 1024;
 export const maxCacheBytes = 512 * 1024 * 1024;
-/** Limit of modules and image names. */
+/** Maximum number of modules and image names. */
 export const maxCacheFiles = 4_096;
-/** Time since a module was last used. */
+/** Maximum time since a module was last used. */
 export const maxUnusedMs = 24 * 60 * 60 * 1_000;
 /** Envoy reads a file after it received its name, so the file must exist until then. */
 const minKeptMs = 60_000;
@@ -34,7 +34,7 @@ export interface ModuleKey {
   readonly url: string;
   /** Empty for any module. */
   readonly sha256: string;
-  /** Plugin version, for a plugin whose every version fetches its module; empty or absent if a cached module is current. */
+  /** Plugin version if each version fetches its module; empty or absent if a cached module is current. */
   readonly version?: string;
 }
 
@@ -63,7 +63,7 @@ export class ModuleCache {
     this.#now = now;
   }
 
-  /** Path of a cached module, and marks it as used; `undefined` if it is missing or damaged. */
+  /** Marks a cached module as used and returns its path; `undefined` if it is missing or damaged. */
   async lookup(key: ModuleKey): Promise<string | undefined> {
     const file = this.#fileOf(key);
     try {
@@ -95,7 +95,6 @@ export class ModuleCache {
     await replaceFile(this.#imageFileOf(name), sha256, { draft: 'unique' });
   }
 
-  /** Number of cached modules. */
   async countModules(): Promise<number> {
     const names = await readdir(this.#folder).catch(() => []);
     return names.filter((name) => name.endsWith('.wasm')).length;

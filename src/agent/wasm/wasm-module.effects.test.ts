@@ -65,7 +65,7 @@ async function obtain(from: WasmModules, about: Partial<WasmModule> & Pick<WasmM
 const manifests = (): number => registry.requests.filter((one) => one.includes('/manifests/')).length;
 const blobs = (): number => registry.requests.filter((one) => one.includes('/blobs/')).length;
 
-test('pulls an image once, also for the next agent, unless its plugin changes with policy Always', async () => {
+test('pulls an image once, even across agents, unless its plugin changes and has the policy Always', async () => {
   const url = `oci://${registry.host}/team/plugin:v1`;
   registry.push('team/plugin', 'v1', [tarLayer(moduleOf('one'))]);
   const first = modules();
@@ -89,7 +89,7 @@ test('pulls an image once, also for the next agent, unless its plugin changes wi
   expect(text).toContain('istio_agent_wasm_cache_entries 1');
 });
 
-test('requires the configured checksum of an image, of its manifest or its index', async () => {
+test('requires the configured checksum to match the image, its manifest or its index', async () => {
   const digest = registry.push('plugin', 'v1', [wasmLayer(moduleOf('one'))]);
   const index = registry.pushIndex('plugin', 'all', [{ digest, platform: { os: 'linux', architecture: 'arm64' } }]);
   const url = `oci://${registry.host}/plugin`;
@@ -115,7 +115,7 @@ test('requires the configured checksum of an image, of its manifest or its index
   ).toBe('one');
 });
 
-test("uses credentials of the pull secret, otherwise of the agent's Docker configuration", async () => {
+test("uses credentials of the pull secret if it exists, otherwise of the agent's Docker configuration", async () => {
   registry.push('plugin', 'v1', [wasmLayer(moduleOf('one'))]);
   const url = `oci://${registry.host}/plugin:v1`;
   expect(await obtain(modules({ pullSecrets: new Map() }), { url })).toMatch(
@@ -141,7 +141,7 @@ test.each<[string, Partial<RemoteCode>, string]>([
   ['a URL', { url: 'https://a.test/b' }, ''],
   ['a URL and Always', { url: 'https://a.test/b', pullPolicy: 'Always' }, 'shop.a 7'],
   ['an invalid image', { url: 'oci://a.test/' }, ''],
-])('fetches a plugin with %s again when required', (_, code, version) => {
+])('fetches a plugin with %s again only if tag and policy require it', (_, code, version) => {
   const about = { extension: 'shop.a', sha256: '', url: '', pullPolicy: undefined, resourceVersion: '7', ...code };
   expect(fetchedVersionOf(about)).toBe(version);
 });

@@ -60,7 +60,7 @@ const responses = {
 };
 
 test.each(['sotw', 'delta'] as const)(
-  '%s: reads the type from a complete message and from its first bytes',
+  'reads the type from a complete message and from its first bytes (%s)',
   (protocol) => {
     expect(readRequest(requests[protocol], protocol).typeUrl).toBe(listenerType);
     expect(typeOfResponse(responses[protocol])).toBe(cluster.typeUrl);
@@ -71,7 +71,7 @@ test.each(['sotw', 'delta'] as const)(
 test.each([
   ['sotw', DiscoveryRequestSchema],
   ['delta', DeltaDiscoveryRequestSchema],
-] as const)('%s: reads nonce and at most 1,000 characters of the reason of a rejection', (protocol, schema) => {
+] as const)('reads the nonce and at most 1,000 characters of the reason of a rejection (%s)', (protocol, schema) => {
   const read = (more: object) =>
     readRequest(
       toBinary(schema, create(schema, { node, typeUrl: listenerType, responseNonce: 'n', ...more })),
@@ -89,7 +89,7 @@ test('reads the type of a long delta request from its first bytes, or returns un
   expect(typeInResponseStart(new Uint8Array(), 'sotw')).toBeUndefined();
 });
 
-test('throws for a complete invalid message, but not for its first bytes', () => {
+test('throws for a complete but invalid message, but not for its first bytes', () => {
   expect(() => readRequest(Buffer.from([0xff, 0xff, 0xff]), 'sotw')).toThrow();
   fc.assert(
     fc.property(
@@ -105,7 +105,7 @@ test('throws for a complete invalid message, but not for its first bytes', () =>
 });
 
 test.each(['sotw', 'delta'] as const)(
-  '%s: reads roots, and acknowledges or rejects them with the nonce',
+  'reads roots, and acknowledges or rejects them with the nonce (%s)',
   (protocol) => {
     const resource = anyPack(ProxyConfigSchema, create(ProxyConfigSchema, { caCertificatesPem: ['one', 'two'] }));
     const message =
@@ -144,7 +144,7 @@ test.each(['sotw', 'delta'] as const)(
 test.each([
   ['sotw', DiscoveryRequestSchema],
   ['delta', DeltaDiscoveryRequestSchema],
-] as const)('%s: adds node metadata to a request of the agent, if any', (protocol, schema) => {
+] as const)('adds node metadata to a request if the agent has any (%s)', (protocol, schema) => {
   const request = { typeUrl: proxyConfigType, nonce: 'n' };
   const nodeMetadata = { CERTIFICATE_SERIAL_NUMBER: '4A', other: 'é' };
   const read = (more: object) => fromBinary(schema, internalRequest({ ...request, ...more }, protocol));

@@ -16,7 +16,7 @@ function scanned(message: Uint8Array, cuts: readonly number[] = []): Record<stri
   return Object.fromEntries(scanner.found);
 }
 
-test('reads type and nonce of a response for any chunk boundaries', () => {
+test('reads type and nonce of a response regardless of chunk boundaries', () => {
   const resource = fc.record({ typeUrl: fc.string(), value: fc.uint8Array({ maxLength: 400 }) });
   fc.assert(
     fc.property(

@@ -4,7 +4,7 @@ import { WireType } from '@bufbuild/protobuf/wire';
 export class FieldScanner {
   readonly #fields: ReadonlySet<number>;
   readonly #foundFields = new Map<number, string>();
-  /** Of the current field: its tag, its length or number, or its remaining bytes. */
+  /** Tag, length, number or remaining bytes of the current field. */
   #field = 0;
   #expectedPart: 'tag' | 'length' | 'number' | 'bytes' = 'tag';
   #varint = 0;

@@ -74,7 +74,7 @@ async function envoy(socket: string, protocol: DiscoveryProtocol) {
 }
 
 it.each(['sotw', 'delta'] as const)(
-  '%s: reports health after Envoy has requested listeners, and after each change',
+  'reports health after Envoy has requested listeners and after each change (%s)',
   async (protocol) => {
     const { plane, workload, proxy } = await given();
     const one = await envoy(proxy.socket, protocol);
@@ -92,7 +92,7 @@ it.each(['sotw', 'delta'] as const)(
   },
 );
 
-it('reports the current health of the workload to a restarted control plane', async () => {
+it("reports the workload's current health to a restarted control plane", async () => {
   const { plane, workload, proxy } = await given();
   const one = await envoy(proxy.socket, 'delta');
   one.ask(listenerType);

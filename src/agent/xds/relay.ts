@@ -55,15 +55,12 @@ export interface RelayOptions {
 
 export interface RelayReport {
   responded(): void;
-  /** The client sent an invalid discovery request. */
   downstreamInvalid(reason: string): void;
-  /** The control plane sent an invalid discovery response. */
   upstreamInvalid(reason: string): void;
-  /** One end stops or starts to accept bytes. */
+  /** One end stops (`on`) or resumes accepting bytes. */
   congested(side: Side, on: boolean): void;
   /** A response was dropped because no client subscribes to its type. */
   dropped(typeUrl: string): void;
-  /** Envoy rejects a response. */
   rejected(typeUrl: string, nonce: string, reason: string): void;
   /** Called for each forwarded message; `nonce` is empty if it has none. Absent if messages are not recorded. */
   readonly passed?: (to: Side, typeUrl: string, nonce: string) => void;
@@ -74,7 +71,7 @@ export type Side = 'downstream' | 'upstream';
 /** Messages up to this size are read completely; in longer ones, only the first bytes. */
 const wholeBytes = 64 * 1024;
 const peekBytes = 16 * 1024;
-/** Limit of a response to the agent: a table of 100,000 names has about 10 MiB. */
+/** Maximum size of a response to the agent: a table of 100,000 names has about 10 MiB. */
 const maxInternalBytes = 32 * 1024 * 1024;
 /** Shorter congestion is not reported. */
 const minCongestionMs = 1_000;

@@ -30,7 +30,7 @@ async function firstEventWith(bundle: Uint8Array | undefined): Promise<string[]>
   return events;
 }
 
-test('provides roots of the previous agent before Envoy can subscribe', async () => {
+test("provides the previous agent's roots before Envoy can subscribe", async () => {
   expect(await firstEventWith(bundle)).toEqual(['trust-bundle.received', 'socket.listening']);
   expect(bundleIn(bundle)?.roots).toHaveLength(1);
 });

@@ -270,7 +270,7 @@ class UpstreamStream {
     this.#report({ type: 'bundle.received', ...bundle });
   };
 
-  /** Not sent to a control plane that sends no roots, because it does not support this. */
+  /** Skips a control plane that sends no roots, because it does not support this. */
   reportCertificate(serialNumber: string): void {
     this.#certificate = serialNumber;
     this.#relay?.repeatAcknowledgement(proxyConfigType);

@@ -11,7 +11,7 @@ test('removes whitespace around a header value, because HTTP/2 rejects it', () =
 });
 
 test.each(['Zürich', '東京', 'a\nb', 'a\u007f', ' \n'])(
-  'omits the cluster ID %j, an invalid header value, with a warning',
+  'omits the cluster ID %j with a warning, because it is an invalid header value',
   (name) => {
     const { headers, warnings } = xdsHeaders({ ISTIO_META_CLUSTER_ID: name });
     expect(headers).toEqual({});
@@ -19,7 +19,7 @@ test.each(['Zürich', '東京', 'a\nb', 'a\u007f', ' \n'])(
   },
 );
 
-test('sends headers of any environment that the server receives', async () => {
+test('sends header values from any environment in a form that the server accepts', async () => {
   const server = createServer();
   server.on('stream', (stream, headers) => {
     stream.respond({ ':status': 200 });

@@ -147,7 +147,7 @@ test('forwards messages of every length unchanged in both directions', async () 
   expect([activity.requests, activity.responses]).toEqual([sent.length, sent.length]);
 });
 
-test('records each forwarded message with its nonce if enabled, and each rejection in any case', async () => {
+test('records each forwarded message with its nonce if enabled, and always records rejections', async () => {
   const typeUrl = 'type.googleapis.com/envoy.config.cluster.v3.Cluster';
   const response = (nonce: string, bytes: number): Buffer => {
     const resource = { typeUrl, value: Buffer.alloc(bytes) };
@@ -198,7 +198,7 @@ test('ends the stream to the control plane normally when Envoy closes its side',
   await eventually('nothing is left', () => sessions.size === 0 && events('stream.ended').length === 1);
 });
 
-test("passes the control plane's status to Envoy, and reports a rejection with the credential", async () => {
+test("forwards the control plane's status to Envoy, and reports which credential was rejected", async () => {
   const { address } = await controlPlane((call) => call.end('UNAUTHENTICATED', 'the token has ended'));
   const shown = 'the token a/b, written 5 s ago';
   const { socket, events } = await start(address, { credentials: { headers: {}, description: shown } });
@@ -215,7 +215,7 @@ test.each([
     Buffer.from('hello, is anybody there?'),
     /INVALID_ARGUMENT: invalid DiscoveryRequest from Envoy: INTERNAL: compressed/,
   ],
-])('ends only the stream with bytes that are %s, with the reason', async (_, bytes, why) => {
+])('ends only the stream that sends bytes that are %s, and reports the reason', async (_, bytes, why) => {
   const { address } = await controlPlane(echo);
   const { socket } = await start(address);
   const other = reading(await envoy(socket, '1@1'));
@@ -238,7 +238,7 @@ test.each([
   expect(activity.trouble).toMatch(/^INTERNAL: invalid DiscoveryResponse/);
 });
 
-test('drops responses of types without a subscription', async () => {
+test('drops responses of types that have no subscription', async () => {
   const { address } = await controlPlane((call) => {
     call.write(frameOf(message(proxyConfigType)));
     call.write(frameOf(both(3)));
@@ -249,7 +249,7 @@ test('drops responses of types without a subscription', async () => {
   expect(activity.dropped).toBe(1);
 });
 
-test('bounds memory for an Envoy that never reads, without delaying others', async () => {
+test('limits memory for an Envoy that never reads, without delaying other clients', async () => {
   let sent = 0;
   const piece = frameOf(both(60_000));
   const { address } = await controlPlane((call, index) => {
@@ -280,7 +280,7 @@ test('bounds memory for an Envoy that never reads, without delaying others', asy
   await eventually('it goes on', () => events('downstream.relieved').length === 1);
 });
 
-test('delays requests of Envoy but not responses if the control plane never reads', async () => {
+test("delays Envoy's requests but not the responses if the control plane never reads", async () => {
   const respond = frameOf(both(9));
   const { address } = await controlPlane((call) => {
     call.stream.pause();
@@ -293,7 +293,7 @@ test('delays requests of Envoy but not responses if the control plane never read
   await eventually('its answer arrives all the same', () => one.bytes === respond.length);
 });
 
-test('keeps eight streams after thousands, with bounded connections and no open files', async () => {
+test('has eight open streams after thousands of streams, with bounded connections and no leaked files', async () => {
   const { address, calls, sessions } = await controlPlane(echo);
   const { socket, events } = await start(address);
   const filesBefore = readdirSync('/proc/self/fd').length;
@@ -337,7 +337,7 @@ test.each([
   ['resets each connection', (socket: Socket) => void socket.resetAndDestroy()],
   ['responds with HTTP/1.1', (socket: Socket) => void socket.end('HTTP/1.1 200 OK\r\n\r\n')],
   ['sends nothing', () => {}],
-])("retries a control plane that %s a bounded number of times while Envoy's stream stays open", async (_, take) => {
+])("retries a control plane that %s with bounded frequency while Envoy's stream stays open", async (_, take) => {
   const { address, connections } = await tcp(take);
   const { socket, activity } = await start(address);
   const one = reading(await envoy(socket));
@@ -350,14 +350,14 @@ test.each([
   expect(activity.trouble).not.toBe('');
 });
 
-test("ends Envoy's stream when the control plane disappears without closing the connection", async () => {
+test("ends Envoy's stream when the control plane vanishes without closing the connection", async () => {
   const { address } = await tcp((socket) => void socket.resume().write(frame('settings', 0, 0)));
   const { socket } = await start(address, { limits: { keepAliveMs: 100, keepAliveTimeoutMs: 100 } });
   const one = reading(await envoy(socket));
   expect((await one.status)?.message).toContain('no HTTP/2 ping response');
 });
 
-test('leaves no connection and no request of a stream that is closed before the control plane is connected', async () => {
+test('leaves no connection or request if a stream is closed before the control plane is connected', async () => {
   const { address, connections } = await tcp((socket) => void socket.end());
   const { socket, events } = await start(address);
   const one = await envoy(socket);
@@ -439,7 +439,7 @@ test.each([
   { over: 'plaintext', isSecure: false },
   { over: 'TLS', isSecure: true },
 ])(
-  'verifies a control plane by roots received over $over only if the sender was verified itself',
+  'verifies a control plane by roots received over $over only if their sender was verified itself',
   async ({ isSecure }) => {
     const authority = createAuthority();
     const { privateKey, certificate } = authority.issue(['localhost']);

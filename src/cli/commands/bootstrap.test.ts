@@ -24,7 +24,7 @@ async function run(cwd: string, args: string[], env: Record<string, string> = {}
   return execa(process.execPath, [program, 'bootstrap', ...args], execOptions);
 }
 
-test('pilot-agent bootstrap applies every flag to the bootstrap, and writes only its file', async () => {
+test('pilot-agent bootstrap applies every flag to the bootstrap, and writes no other file', async () => {
   const cwd = folder({
     'config.yaml': 'tracing: {datadog: {address: "$(HOST_IP):8126"}}\nextraStatTags: [mine]\n',
     'pod/labels': 'app="web"\nistio-locality="r.z.s"\npod-template-hash="1"\n',
@@ -62,7 +62,7 @@ test('pilot-agent bootstrap applies every flag to the bootstrap, and writes only
   expect(readdirSync(cwd).sort()).toEqual(['config.yaml', 'out.json', 'pod']);
 });
 
-test('pilot-agent bootstrap does not replace an output that is a pipe, a device or a link', async () => {
+test('pilot-agent bootstrap does not replace an output file that is a pipe, a device or a link', async () => {
   const cwd = folder({ 'target.json': '' });
   const args = ['sidecar', '--instanceIPs', '10.0.0.9', '--out'];
   symlinkSync('target.json', join(cwd, 'link.json'));
@@ -105,7 +105,7 @@ case "$*" in *--hot-restart-version*) echo 11.104; exit 0;; esac
 while [ $# -gt 0 ]; do [ "$1" = -c ] && cp "$2" "$KEEP"; shift; done
 `;
 
-test('pilot-agent bootstrap prints byte for byte the configuration with which proxy starts Envoy', async () => {
+test('pilot-agent bootstrap prints the exact configuration with which `proxy` starts Envoy', async () => {
   const cwd = folder({ envoy: envoyThatKeepsItsFile, 'etc/istio/pod/labels': 'app="web"\n' });
   chmodSync(join(cwd, 'envoy'), 0o700);
   const flags = ['--discoveryAddress', '127.0.0.1:15010', '--proxyAdminPort', '15999', '--baseId', '77'];
@@ -135,7 +135,7 @@ test('pilot-agent bootstrap prints byte for byte the configuration with which pr
   expect(readFileSync(keep, 'utf8')).toBe(`${dry.stdout}\n`);
 });
 
-test('pilot-agent bootstrap reports unknown flags and values on standard error, like proxy', async () => {
+test('pilot-agent bootstrap reports unknown flags and values on standard error, like `proxy`', async () => {
   const { exitCode, stderr } = await run(folder({}), ['--delta=maybe', '--noSuchFlag', '1', '--out', 'out.json']);
   expect(exitCode).toBe(0);
   expect(stderr).toMatch(/^pilot-agent: warning: unknown flags ignored .*--delta=maybe.*--noSuchFlag/);

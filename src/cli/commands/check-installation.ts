@@ -25,7 +25,7 @@ interface CheckFlags {
 }
 
 const exitCodes = { complete: 0, incomplete: 1, unreadable: 2, unwritten: 3 } as const;
-/** For all requests together. */
+/** Timeout for all requests together. */
 const limitMs = 120_000;
 const phases: Readonly<Record<'before' | 'after', InstallationPhase>> = {
   before: 'before installation',

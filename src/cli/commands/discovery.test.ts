@@ -8,7 +8,7 @@ function flagsOf(...args: string[]): Record<string, unknown> {
 }
 
 describe('the command line of pilot-discovery discovery', () => {
-  it('is parsed for seed 002, whose --secureGrpcAddr has no value', () => {
+  it('accepts --secureGrpcAddr without a value, as in seed 002', () => {
     const line = '--monitoringAddr=:15014 --log_output_level=default:info --domain cluster.local --secureGrpcAddr';
     expect(flagsOf(...line.split(' '), '--keepaliveMaxServerConnectionAge', '30m')).toMatchObject({
       monitoringAddr: ':15014',
@@ -19,15 +19,12 @@ describe('the command line of pilot-discovery discovery', () => {
     });
   });
 
-  it.each(['--secureGRPCAddr', '--secureGrpcAddr'])(
-    'is parsed with %s in either spelling, with and without =',
-    (flag) => {
-      expect(flagsOf(flag, ':15012')).toMatchObject({ secureGRPCAddr: ':15012' });
-      expect(flagsOf(`${flag}=:15012`)).toMatchObject({ secureGRPCAddr: ':15012' });
-      expect(flagsOf(`${flag}=`)).toMatchObject({ secureGRPCAddr: '' });
-      expect(flagsOf(flag)).toMatchObject({ secureGRPCAddr: '' });
-    },
-  );
+  it.each(['--secureGRPCAddr', '--secureGrpcAddr'])('accepts both spellings of %s, with and without =', (flag) => {
+    expect(flagsOf(flag, ':15012')).toMatchObject({ secureGRPCAddr: ':15012' });
+    expect(flagsOf(`${flag}=:15012`)).toMatchObject({ secureGRPCAddr: ':15012' });
+    expect(flagsOf(`${flag}=`)).toMatchObject({ secureGRPCAddr: '' });
+    expect(flagsOf(flag)).toMatchObject({ secureGRPCAddr: '' });
+  });
 
   it('accepts an empty value', () => {
     expect(flagsOf('--registries=')).toMatchObject({ registries: '' });

@@ -62,7 +62,7 @@ async function explained(...args: string[]): Promise<string> {
 const node = ['--node', 'sidecar~10.9.9.9~web-0.shop~shop.svc.cluster.local'];
 const offline = (): string[] => ['--registries=', '--configDir', root, '--meshConfig', join(root, 'none'), ...node];
 
-test('pilot-discovery explain follows a request to its cluster, each step with the configuration lines that caused it', async () => {
+test('pilot-discovery explain follows a request to its cluster, and shows at each step the configuration lines that caused it', async () => {
   const text = await explained(...offline(), '--url', 'http://cart.test:8080/items', '--header', 'x-user=anna');
   expect(text).toContain('listener      0.0.0.0_8080  (handed over by virtualOutbound)');
   expect(text).toContain('virtual host  cart.test:8080');
@@ -82,13 +82,13 @@ test('pilot-discovery explain handles weights, redirects, TCP and unknown names'
   expect(await url('http://other.test:8080/')).toContain('cluster       PassthroughCluster');
 });
 
-test('pilot-discovery explain lists all listeners without a URL', async () => {
+test('pilot-discovery explain lists all listeners if no URL is given', async () => {
   const text = await explained(...offline());
   expect(text).toMatch(/listener {6}0\.0\.0\.0_9000.*→ cluster outbound\|9000\|\|cart\.test/s);
   expect(text).toContain('listener      virtualInbound');
 });
 
-test('pilot-discovery explain uses the address that the mesh allocated for a name', async () => {
+test('pilot-discovery explain uses the address that the mesh has allocated to a name', async () => {
   const dnsMetadata = ['--metadata', 'DNS_CAPTURE=true', '--metadata', 'DNS_AUTO_ALLOCATE=true'];
   const text = await explained(...offline(), ...dnsMetadata, '--url', 'tcp://cart.test:9000');
   expect(text).toMatch(/listener {6}240\.240\.\d+\.\d+_9000 /);
@@ -123,7 +123,7 @@ test('pilot-discovery explain lists all listeners as JSON', async () => {
   });
 });
 
-test('pilot-discovery explain requests the configuration of a running proxy, and reads the lines from files', async () => {
+test('pilot-discovery explain requests the configuration of a running proxy and reads the object lines from files', async () => {
   const requestedPaths: string[] = [];
   const dump = await dumpOf();
   const types = [
@@ -172,10 +172,10 @@ test('pilot-discovery explain reports errors', async () => {
   await expect(explained('--from', 'http://127.0.0.1:1')).rejects.toThrow(/GET http:\/\/127\.0\.0\.1:1/);
 });
 
-describe('the request of a gRPC program without a proxy in pilot-discovery explain', () => {
+describe('pilot-discovery explain for a proxyless gRPC program', () => {
   const grpc = (...args: string[]): Promise<string> => explained(...offline(), '--metadata', 'GENERATOR=grpc', ...args);
 
-  test('is followed from its target to the clusters, with the lines of the objects', async () => {
+  test('follows a request from its target to the clusters, with the lines of the objects', async () => {
     const text = await grpc('--url', 'xds:///cart.test:8080/shop.Cart/Get', '--header', 'x-user=anna');
     expect(text).toContain('listener      cart.test:8080');
     expect(text).toContain('virtual host  cart.test:8080');
@@ -198,7 +198,7 @@ describe('the request of a gRPC program without a proxy in pilot-discovery expla
     expect(explanation).toMatchObject({ outcome: { kind: 'no listener', grpcStatus: 14 }, limitations: [] });
   });
 
-  test('is replaced by a list of the ports that the program may serve if there is no URL', async () => {
+  test('lists the ports that the program can serve if no URL is given', async () => {
     const at = ['--node', 'sidecar~10.1.1.1~cart-0.shop~shop.svc.cluster.local'];
     expect(await grpc(...at)).toMatch(/server {8}port 8080 of cart\.test: the server accepts plaintext only/);
   });
@@ -207,7 +207,7 @@ describe('the request of a gRPC program without a proxy in pilot-discovery expla
     [['--url', 'http://cart.test:8080/'], '--url: must be xds:///'],
     [['--url', 'xds:///cart.test:8080/a/b', '--http2'], '--http2'],
     [['--url', 'xds:///cart.test:8080/a/b', '--from', '127.0.0.1:1'], 'from files'],
-  ])('is invalid with %s', async (args, message) => {
+  ])('rejects the flags %s', async (args, message) => {
     await expect(grpc(...args)).rejects.toMatchObject({
       code: 'FLAG_INVALID',
       message: expect.stringContaining(message),

@@ -58,7 +58,7 @@ test('pilot-discovery inject adds a sidecar to pods of several files, with the s
   expect(out).toContain('a: b');
 });
 
-test('pilot-discovery inject prints no manifest if one cannot be injected, and reports file, line, object and field', async () => {
+test('pilot-discovery inject prints no manifest if any injection fails, and reports file, line, object and field', async () => {
   const values = file('values.yaml', 'global: {hub: example.com, tag: "1"}');
   const broken = file(
     'b.yaml',
@@ -79,7 +79,7 @@ test.each([
   expect(result.error).toContain(message);
 });
 
-test('pilot-discovery inject prints a note for a pod that is not injected, with the rule that decided', async () => {
+test('pilot-discovery inject prints a note for a pod that is not injected, with the deciding rule', async () => {
   const values = file('values.yaml', 'global: {hub: example.com, tag: "1"}');
   const host = file('a.yaml', pod.replace('containers', 'hostNetwork: true\n  containers'));
   const { code, out, error } = await run('-f', host, '--valuesFile', values);

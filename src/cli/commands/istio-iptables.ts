@@ -18,7 +18,7 @@ import { addHelpSections } from './help-sections.ts';
 /** Istio's codes for a failed program, a failed validation, and other errors. */
 const exitCodes = { IPTABLES_FAILED: 255, REDIRECTION_ABSENT: 126, other: 1 } as const;
 
-/** Time limit for entering a network namespace and starting a program in it. */
+/** Timeout for entering a network namespace and starting a program in it. */
 const nsenterLimitMs = 30_000;
 
 export function istioIptablesCommand(): Command {

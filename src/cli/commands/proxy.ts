@@ -142,7 +142,7 @@ async function runWith(program: Parameters<typeof runAgent>[0], trace: string | 
   return exitCode;
 }
 
-/** A log has more readers than a configuration. */
+/** Removes tokens, because a log has more readers than a configuration. */
 function withoutTokens(settings: object): object {
   const isToken = (key: string): boolean => /accessToken$/i.test(key);
   return JSON.parse(JSON.stringify(settings, (key, value: unknown) => (isToken(key) ? '…' : value))) as object;

@@ -38,35 +38,35 @@ async function runRequest(...args: string[]): Promise<{ printed: string; seen: s
   return { printed, seen };
 }
 
-test('§11 request: the response body is printed; the leading slash is optional; the body is sent', async () => {
+test('request sends a body, accepts a path without a leading slash, and prints the response body (agent §11)', async () => {
   expect(await runRequest('post', 'logging', 'level=debug')).toEqual({
     printed: 'fine',
     seen: ['POST /logging level=debug'],
   });
 });
 
-test('§11 request: a redirect is followed, and a 404 is a response', async () => {
+test('request follows a redirect, and prints a 404 response (agent §11)', async () => {
   expect((await runRequest('GET', '/moved')).seen).toEqual(['GET /moved ', 'GET /there ']);
   expect((await runRequest('GET', '/missing')).printed).toBe('no such path');
 });
 
-test('§11 request: other failure statuses are errors with the response', async () => {
+test('request reports other failure statuses as errors with the response (agent §11)', async () => {
   await expect(runRequest('GET', '/broken')).rejects.toThrow(/request failed: GET .*\/broken: status 500 out of order/);
 });
 
-test('§11 request: a forbidden port is rejected before anything is sent', async () => {
+test('request rejects a forbidden port before sending anything (agent §11)', async () => {
   await expect(runRequest('GET', '/', '--debug-port', '22')).rejects.toThrow(
     codedError('FLAG_INVALID', { code: 'FIELD_VALUE_UNKNOWN', path: '--debug-port', got: '"22"' }),
   );
 });
 
-test('§11 request: a body that cannot be sent is rejected before anything is sent, with this reason', async () => {
+test('request rejects a body that cannot be sent before sending anything, with this reason (agent §11)', async () => {
   await expect(runRequest('get', '/', 'body')).rejects.toThrow(
     codedError('FLAG_INVALID', { code: 'FIELD_NOT_ALLOWED', path: '[body]' }),
   );
 });
 
-test('§11 request: an unused port is an error with this reason', async () => {
+test('request reports an unused port as an error with this reason (agent §11)', async () => {
   const port = await freePort();
   const target = { target: 'a test', host: '127.0.0.1', defaultPort: port, allowedPorts: [], example: '', failed: 1 };
   const result = requestCommand(target, () => {}).parseAsync(['GET', '/'], { from: 'user' });
@@ -74,7 +74,7 @@ test('§11 request: an unused port is an error with this reason', async () => {
 });
 
 /** Issue 33, item 2: pages of the status port that need the debugger's token. */
-test("request sends the debugger's token to a page that needs it, with the method and the body", async () => {
+test("request sends the debugger's token with method and body to a page that needs it", async () => {
   const temporary = mkdtempSync(join(tmpdir(), 'request-'));
   vi.stubEnv('TMPDIR', temporary);
   onTestFinished(() => {

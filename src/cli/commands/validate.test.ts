@@ -39,7 +39,7 @@ spec:
 `;
 
 describe('pilot-discovery validate', () => {
-  test('reports all errors of all files at once, in the order of files and lines, with their locations', async () => {
+  test('reports all errors of all files in the order of files and lines, with their locations', async () => {
     file('b.yaml', twoErrors);
     file('deep/a.yaml', good);
     const { problems, objects, files } = await validateFiles([root]);
@@ -53,7 +53,7 @@ describe('pilot-discovery validate', () => {
     ]);
   });
 
-  test('reports a rejected restriction with the traffic that it blocks', async () => {
+  test('reports a rejected restriction and the traffic that is blocked as a result', async () => {
     file(
       'a.yaml',
       'apiVersion: security.istio.io/v1\nkind: AuthorizationPolicy\nmetadata: {name: web, namespace: shop}\nspec: {action: deny}\n',
@@ -65,7 +65,7 @@ describe('pilot-discovery validate', () => {
     ]);
   });
 
-  test('warns of an object that another file defines differently, and names the applied one', async () => {
+  test('warns of objects that another file defines differently, and names the applied definition', async () => {
     const first = file('a.yaml', good);
     const other = `# later\n${good.replace('metadata: {', 'metadata: {labels: {track: beta}, ')}`;
     expect(other).toContain('beta');
@@ -75,12 +75,12 @@ describe('pilot-discovery validate', () => {
     ]);
   });
 
-  test('does not report an object that another file defines in the same way', async () => {
+  test('does not report objects that another file defines identically', async () => {
     const { problems, objects } = await validateFiles([file('a.yaml', good), file('b.yaml', `# again\n${good}`)]);
     expect([problems, objects]).toEqual([[], 1]);
   });
 
-  test('reports unreadable files, and still validates the others', async () => {
+  test('reports unreadable files, and still validates the other ones', async () => {
     const { unreadable, problems } = await validateFiles([join(root, 'missing.yaml'), root, file('b.txt', twoErrors)]);
     expect(unreadable).toEqual([
       expect.stringContaining('missing.yaml: ENOENT'),
@@ -91,7 +91,7 @@ describe('pilot-discovery validate', () => {
 });
 
 describe('pilot-discovery validate with hostile files', () => {
-  test('reports all problems even if there are more than a call can have arguments', async () => {
+  test('reports all problems even if they exceed the number of arguments of a call', async () => {
     const { problems } = await validateFiles([], [{ file: 'a.yaml', text: '1\n---\n'.repeat(150_000) }]);
     expect(problems).toHaveLength(150_000);
   });
@@ -108,12 +108,15 @@ describe('pilot-discovery validate with hostile files', () => {
       'url: oci://x/y:1\n  pluginConfig: &v {a: [*v]}',
     ],
     ['a List', 'v1\nkind: List\nitems: &v [{apiVersion: v1, kind: List, items: *v}]', 'x'],
-  ])('reports an alias within its own value as an error of its object, and other errors: %s', async (_, kind, spec) => {
-    const text = `apiVersion: ${kind}\nmetadata: {name: a, namespace: shop}\nspec:\n  ${spec}\n---\n${good}`;
-    const { problems, objects } = await validateFiles([], [{ file: 'a.yaml', text }]);
-    expect(objects).toBe(1);
-    expect(problems.filter(({ severity }) => severity === 'error')).toMatchObject([{ code: 'YAML_INVALID' }]);
-  });
+  ])(
+    'reports an alias within its own value as an error of its object, along with other errors: %s',
+    async (_, kind, spec) => {
+      const text = `apiVersion: ${kind}\nmetadata: {name: a, namespace: shop}\nspec:\n  ${spec}\n---\n${good}`;
+      const { problems, objects } = await validateFiles([], [{ file: 'a.yaml', text }]);
+      expect(objects).toBe(1);
+      expect(problems.filter(({ severity }) => severity === 'error')).toMatchObject([{ code: 'YAML_INVALID' }]);
+    },
+  );
 
   test('warns of bytes that are not UTF-8, with their location', async () => {
     const path = file('a.yaml', good);
@@ -127,7 +130,7 @@ describe('pilot-discovery validate with hostile files', () => {
   });
 });
 
-describe('pilot-discovery validate as a command', () => {
+describe('command pilot-discovery validate', () => {
   async function run(...args: string[]): Promise<{ code: unknown; out: string; error: string }> {
     const printed = { out: '', error: '' };
     const streams: CommandStreams = {
@@ -142,7 +145,7 @@ describe('pilot-discovery validate as a command', () => {
     return { code: process.exitCode, ...printed };
   }
 
-  test('exits with 0 for valid files, 1 for errors, 2 for unreadable files', async () => {
+  test('exits with 0 for valid files, 1 for errors and 2 for unreadable files', async () => {
     expect(await run(file('a.yaml', good))).toEqual({
       code: 0,
       out: '',
@@ -156,7 +159,7 @@ describe('pilot-discovery validate as a command', () => {
     expect((await run(join(root, 'missing'))).code).toBe(2);
   });
 
-  test('with --strict treats warnings as errors', async () => {
+  test('treats warnings as errors with --strict', async () => {
     const unknown = file('c.yaml', 'apiVersion: example.com/v1\nkind: Odd\nmetadata: {name: a}\n');
     expect((await run(unknown)).code).toBe(0);
     expect((await run(unknown, '--strict')).code).toBe(1);

@@ -21,7 +21,7 @@ async function waiting(...args: string[]): Promise<string[]> {
   return printedLines;
 }
 
-test('§11 wait: sends the first request after one period, and repeats it until the response is 200', async () => {
+test('wait sends the first request after one period, and repeats it until the response is 200 (agent §11)', async () => {
   let requestCount = 0;
   let first = 0;
   const begin = performance.now();
@@ -34,7 +34,7 @@ test('§11 wait: sends the first request after one period, and repeats it until 
   expect(first).toBeGreaterThan(45);
 });
 
-test('§11 wait: reports the last error when the timeout has passed', async () => {
+test('wait reports the last error when the timeout has expired (agent §11)', async () => {
   const url = await serve((_, response) => response.writeHead(503).end());
   await expect(waiting('--url', url, '--timeoutSeconds', '1', '--periodMillis', '100')).rejects.toThrow(
     codedError('REQUEST_FAILED', { path: url, expected: 'HTTP status code 200', got: 'HTTP status code 503' }),
@@ -50,7 +50,7 @@ test('§11 wait: reports the last error when the timeout has passed', async () =
   );
 });
 
-test('§11 wait: fails without a request if the timeout is 0', async () => {
+test('wait fails without a request if the timeout is 0 (agent §11)', async () => {
   let requestCount = 0;
   const url = await serve((_, response) => {
     requestCount++;
@@ -62,7 +62,7 @@ test('§11 wait: fails without a request if the timeout is 0', async () => {
   expect(requestCount).toBe(0);
 });
 
-test('§11 wait: reports invalid values', async () => {
+test('wait reports invalid values (agent §11)', async () => {
   await expect(waiting('--timeoutSeconds', 'soon')).rejects.toThrow(
     codedError('FLAG_INVALID', { path: '--timeoutSeconds', got: '"soon"' }),
   );

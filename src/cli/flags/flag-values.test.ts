@@ -25,13 +25,13 @@ function reported(...words: string[]): string[] {
   return messages;
 }
 
-test('a flag with several different values is reported once, in either spelling', () => {
+test('a flag with different values in either spelling is reported once', () => {
   expect(reported('--name', 'a', '-n', 'b', '--name=c')).toEqual([
     '--name is given 3 times ("a", "b", "c"): only the last value is used. Give it once',
   ]);
 });
 
-test('equal values, switches and flags that collect their values are not reported', () => {
+test('equal values, switches and flags that accept several values are not reported', () => {
   expect(reported('--name', 'a', '--name', 'a', '--on', '--on', '--list', 'a', '--list', 'b')).toEqual([]);
 });
 
@@ -44,7 +44,7 @@ test('a list flag that is set twice is reported, because its last value replaces
   ]);
 });
 
-test('an empty value is reported and counts as unset, unless it has a meaning for the flag', () => {
+test('an empty value is reported and treated as unset, unless it has a meaning for the flag', () => {
   expect(reported('--name', '')).toEqual(['--name is empty ("") and counts as not given. Give a value, or omit it']);
   expect(used).not.toHaveProperty('name', '');
   expect(reported('--list', '', '--list', 'a')).toHaveLength(1);
@@ -53,7 +53,7 @@ test('an empty value is reported and counts as unset, unless it has a meaning fo
   expect(used).toMatchObject({ registries: '', level: true });
 });
 
-test('the values of a flag that contains a token are omitted from reports', () => {
+test('reports omit the values of flags that contain a token', () => {
   expect(reported('--accessToken', 'a', '--accessToken', 'b')).toEqual([
     '--accessToken is given 2 times: only the last value is used. Give it once',
   ]);

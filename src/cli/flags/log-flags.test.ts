@@ -12,7 +12,7 @@ function linesWith(flags: Partial<LogFlags>): string[] {
   return readFileSync(file, 'utf8').trimEnd().split('\n');
 }
 
-test('an unknown log scope is reported with the flag that contains it and with all scopes', () => {
+test('an unknown log scope is reported with its flag and with all known scopes', () => {
   const lines = linesWith({ log_output_level: 'adz:debug,info', log_stacktrace_level: 'ads:warn', log_caller: 'x,*' });
   expect(lines).toEqual([
     expect.stringMatching(

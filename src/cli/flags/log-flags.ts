@@ -29,7 +29,7 @@ export function addLogFlags(command: Command): Command {
     .addOption(new Option('--log_stacktrace_level <scope:level,…>', 'Levels that include a stack trace').hideHelp());
 }
 
-/** Hidden flags of a command without a log, which every command accepts and checks. */
+/** Adds hidden log flags to a command without a log, because every command accepts and checks them. */
 export function acceptLogFlags(command: Command): void {
   const existingFlags = new Set(command.options.map(({ long }) => long));
   for (const option of addLogFlags(new Command()).options)
@@ -72,7 +72,7 @@ export function loggerFromFlags(flags: LogFlags, quieter = ''): ProgramLog {
   const log = loggerTo(sink, flags, quieter);
   reportUnknownScopes(flags, log);
   logLosses(sink, 'log', log);
-  // Envoy's access logs are written there, independently of the log.
+  // Envoy's access logs are written to standard output, independently of the log.
   if (sink !== standardOutput) logLosses(standardOutput, 'standard output', log);
   return { log, unwritten: () => sumOf(sink === standardOutput ? [sink] : [sink, standardOutput]) };
 }

@@ -42,7 +42,7 @@ test('the trace file has the requested level, and long texts are truncated unles
   expect(full[0]).not.toHaveProperty('omits');
 });
 
-test('an empty name disables the trace file', async () => {
+test('an empty file name disables the trace file', async () => {
   await open(['--trace=']).close();
 });
 
@@ -61,6 +61,6 @@ test.each([
   ['--debugger', 'yes', 'one of on, open, off'],
   ['--traceLevel', 'loud', 'one of standard, full'],
   ['--trace', '/nonexistent/a.trace', 'a file that can be written'],
-])('the flag %s %s is rejected with the expected value', (path, value, expected) => {
+])('the flag %s %s is rejected with the expected values', (path, value, expected) => {
   expect(() => open([path, value])).toThrow(codedError('FLAG_INVALID', { path, expected, got: JSON.stringify(value) }));
 });

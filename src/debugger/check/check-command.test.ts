@@ -120,7 +120,7 @@ describe('chartpilot check', () => {
     expect(out).toContain('4 records are missing from the trace');
   });
 
-  test('prints JSON also for traces that cannot be read', async () => {
+  test('prints JSON for unreadable traces, too', async () => {
     writeFileSync(join(folder, 'broken'), 'hello\n');
     const { code, out, error } = await check(['nowhere', 'broken', trace('good', [greet])], {
       diagrams: 'diagrams',
@@ -166,7 +166,7 @@ sequenceDiagram
     );
   });
 
-  test('draws a short accepted run without the messages that are ignored by rule', async () => {
+  test('draws a short accepted run without messages that a rule ignores', async () => {
     const otherOptions = event('b-3/effect', 'b-3', 'effect.happened');
     const { code, out } = await check([trace('good', [greet, otherOptions, greeted])], {
       diagrams: 'diagrams',
@@ -185,13 +185,13 @@ sequenceDiagram
     expect(out).toContain('0 XState internals, 2 of actors in no diagram (c-N/effect 2), 0 spawns');
   });
 
-  test('finds the diagrams of the bundled programs from any working directory', async () => {
+  test('finds the diagrams of the bundled programs in any working directory', async () => {
     const { code, out, error } = await chartpilot('check', trace('agent.trace', [], 'pilot-agent'));
     expect({ code, error }).toEqual({ code: 0, error: '' });
     expect(out).toContain(join(packageRoot(), 'machines/agent/sequences/startup.mmd'));
   });
 
-  test('exits 2 and still reports the other traces when one cannot be read', async () => {
+  test('exits 2 if a trace cannot be read, and still reports the other traces', async () => {
     const { code, out, error } = await check(['nowhere', trace('good', [greet])], { diagrams: 'diagrams' });
     expect(code).toBe(2);
     expect(error).toBe('chartpilot: cannot read file: nowhere: no such file [FILE_UNREADABLE]\n');

@@ -13,7 +13,7 @@ import { MessageWindow } from './message-window.ts';
 import { sequenceMermaid } from './sequence-mermaid.ts';
 
 export interface CheckCommandOptions {
-  /** A folder of diagrams, or one diagram. Default: those of the program of the trace. */
+  /** A folder of diagrams, or one diagram (default: those of the trace's program). */
   diagrams?: string;
   format: 'text' | 'json' | 'mermaid';
   /** Messages that `mermaid` shows before and after the first deviation (default 20). */

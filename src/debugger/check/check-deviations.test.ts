@@ -33,14 +33,14 @@ describe('the check of a trace with a deviation', () => {
     ]);
   });
 
-  test('reports one deviation for one missing or additional message', () => {
+  test('reports a missing or additional message as one deviation', () => {
     const missing = restartFrom(0).toSpliced(3, 1);
     expect(deviationsOf([restart], trace(...missing))).toEqual(['out-of-order 4: epoch.live (restart.mmd:12)']);
     const tooMany = restartFrom(0).toSpliced(4, 0, 'supervisor>epoch-1 epoch.start');
     expect(deviationsOf([restart], trace(...tooMany))).toEqual(['out-of-order 5: epoch.start (restart.mmd:14)']);
   });
 
-  test('reports an epoch number that is skipped', () => {
+  test('reports a skipped epoch number', () => {
     const skipped = restartFrom(0).map((step) => step.replaceAll('epoch-1', 'epoch-2'));
     expect(deviationsOf([restart], trace(...skipped))).toEqual([
       'unexpected 6: epoch.supersede (restart.mmd:15)',
@@ -52,7 +52,7 @@ describe('the check of a trace with a deviation', () => {
     expect(deviationsOf([restart], first)).toEqual(['undeclared 2: epoch.start']);
   });
 
-  test('reports a message of a diagram of which no activation has begun', () => {
+  test('reports a message of a diagram that has no active instance', () => {
     const { departures } = checkTrace([restart, shutdown], trace('supervisor>agent supervisor.stopped'));
     expect(departures.map(brief)).toEqual(['unexpected 1: supervisor.stopped (shutdown.mmd:5)']);
     expect(departures[0]?.expected).toEqual([
@@ -60,7 +60,7 @@ describe('the check of a trace with a deviation', () => {
     ]);
   });
 
-  test('reports an event between participants that is in no diagram, including the failure of an actor', () => {
+  test('reports an event between participants, including the failure of an actor, if it is in no diagram', () => {
     expect(
       deviationsOf(
         [restart, shutdown],
@@ -75,7 +75,7 @@ describe('the check of a trace with a deviation', () => {
     ]);
   });
 
-  test('reports one deviation if an undeclared event also interrupts an activation', () => {
+  test('reports a single deviation if an undeclared event also interrupts an activation', () => {
     const impatient = parseDiagram(
       'sequenceDiagram\n%% interrupted by: *->>*: a.halt\nparticipant a\nparticipant b\na->>b: a.first\na->>b: a.second',
       'impatient.mmd',
@@ -85,7 +85,7 @@ describe('the check of a trace with a deviation', () => {
     expect(diagrams[0]).toMatchObject({ started: 2, interrupted: 1, live: 1 });
   });
 
-  test('reports a deviation while the trace is written', () => {
+  test('reports a deviation while the trace is being written', () => {
     const checker = new TraceChecker([restart]);
     const [first, second, third] = trace(...restartFrom(0).slice(0, 2), 'supervisor>epoch-0 epoch.supersede');
     expect(checker.feed(first!)).toEqual([]);
@@ -95,7 +95,7 @@ describe('the check of a trace with a deviation', () => {
 });
 
 describe('the report of a check', () => {
-  test('keeps the first thousand deviations and counts the rest', () => {
+  test('contains the first thousand deviations and counts the rest', () => {
     const { departures, counts } = checkTrace(
       [shutdown],
       trace(...Array.from({ length: 1_500 }, () => 'supervisor>agent supervisor.stopped')),
@@ -105,7 +105,7 @@ describe('the report of a check', () => {
     expect(counts.departures).toBe(1_500);
   });
 
-  test('describes a deviation in a sentence with the expected messages and their places', () => {
+  test('describes a deviation in a sentence with the expected messages and their locations', () => {
     const { departures } = checkTrace([shutdown], trace('supervisor>agent supervisor.stopped', 'agent>supervisor a.b'));
     expect(departures.map(describeDeviation)).toEqual([
       {
@@ -116,7 +116,7 @@ describe('the report of a check', () => {
     ]);
   });
 
-  test('lists the series of actors that are in no diagram, most messages first', () => {
+  test('lists the groups of actors that are in no diagram, most messages first', () => {
     const rare = Array.from({ length: 300 }, (_, i) => `x${i}>agent a.b`);
     const { ignoredActors, counts } = checkTrace(
       [shutdown],

@@ -21,7 +21,7 @@ describe('the check of a trace that begins in the middle', () => {
     expect(counts).toMatchObject({ accepted: 0, ignored: { unknownActor: 1 } });
   });
 
-  test('accepts a message that may belong to activations of several numbers, until one of them is certain', () => {
+  test('accepts a message that can belong to activations of several numbers until only one is possible', () => {
     const requestOf = (n: number): string => `ads-connection-${n}/stream>ads-connection-${n} request.received`;
     const responseOf = (n: number): string => `ads-connection-${n}>ads-connection-${n}/stream response.sent`;
     const late = (...steps: string[]): TraceRecord[] =>

@@ -4,9 +4,9 @@ import type { Deviation, TraceCheckReport } from './check.ts';
 import type { ExpectedMessage } from './contract.ts';
 import type { Message } from './message.ts';
 
-/** Expected arrows that are shown per diagram; a `par` may allow very many. */
+/** Maximum expected arrows shown per diagram; a `par` may allow very many. */
 const maxExpected = 8;
-/** Deviations that are shown in full; later ones are often consequences of the first. */
+/** Maximum deviations shown in full; later ones are often consequences of the first. */
 const maxDeviations = 10;
 const maxSeries = 12;
 

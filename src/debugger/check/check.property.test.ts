@@ -94,7 +94,7 @@ function choices(drawn: readonly number[]): (below: number) => number {
 
 const draws = fc.array(fc.nat(1_000), { minLength: 1, maxLength: 60 });
 
-test('the check accepts every run of a diagram, and every prefix of it', () => {
+test('the check accepts every run of a diagram and every prefix of a run', () => {
   fc.assert(
     fc.property(plan, draws, fc.nat(), (tree, drawn, cut) => {
       const { lines, run } = write(tree, counter());
@@ -107,7 +107,7 @@ test('the check accepts every run of a diagram, and every prefix of it', () => {
   );
 });
 
-test('a restored checker checks further records as if none had been fed after it was saved', () => {
+test('a restored checker continues as if it had never been saved', () => {
   fc.assert(
     fc.property(plan, draws, draws, fc.nat(), (tree, drawn, otherwise, cut) => {
       const { lines, run } = write(tree, counter());
@@ -125,7 +125,7 @@ test('a restored checker checks further records as if none had been fed after it
   );
 });
 
-test('the check refuses a run with two swapped adjacent steps, at the first of them', () => {
+test('the check rejects a run with two swapped adjacent steps at the first of them', () => {
   const twoSteps: Plan = { op: 'sequence', inner: [arrow, arrow] };
   const wraps = fc.array(
     fc.record({

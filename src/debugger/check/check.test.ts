@@ -35,7 +35,7 @@ describe('the check of a trace that follows the diagrams', () => {
     }
   });
 
-  test('accepts the other branch, and an activation that omits its optional end', () => {
+  test('accepts alternative branches, and activations without their optional end', () => {
     const failed = [
       ...restartFrom(0).slice(0, 4),
       'epoch-1 timer liveTimeout',
@@ -118,7 +118,7 @@ describe('the check of a trace that follows the diagrams', () => {
     expect(diagrams[0]).toMatchObject({ started: 2, interrupted: 1, live: 1 });
   });
 
-  test('interrupts an activation whose N is undetermined by a message with any number', () => {
+  test('interrupts an activation with an undetermined N by a message with any number', () => {
     const search = parseDiagram(
       'sequenceDiagram\n%% interrupted by: e->>s: epoch.failed\nparticipant s\nparticipant e as epoch-N\ns->>s: timer backoff\ns->>e: epoch.start',
       'search.mmd',
@@ -132,7 +132,7 @@ describe('the check of a trace that follows the diagrams', () => {
     expect(report.diagrams[0]).toMatchObject({ started: 2, interrupted: 1, live: 1 });
   });
 
-  test('does not interrupt an activation when only an effect of a numbered participant stops', () => {
+  test('does not interrupt an activation when just an effect of a numbered participant stops', () => {
     const open = 'ads-server>ads-connection-1 connection.opened';
     const close = 'ads-connection-1/stream>ads-connection-1 stream.closed';
     const report = checkTrace([connection], trace(open, 'ads-connection-1/stream stopped', close));
@@ -166,7 +166,7 @@ describe('the check of a trace that follows the diagrams', () => {
     ]);
   });
 
-  test('ignores messages that are in no diagram: those of unknown actors and of XState, unnamed spawns and timers', () => {
+  test('ignores messages in no diagram: those of unknown actors and of XState, unnamed spawns and timers', () => {
     const report = checkTrace(
       [restart],
       trace(
@@ -216,7 +216,7 @@ test('the check stays fast with many simultaneous activations', () => {
   expect(process.cpuUsage(start).user / 1000).toBeLessThan(3_000);
 });
 
-test('the check ignores a message of an unchecked diagram even if another diagram has both its ends', () => {
+test('the check ignores a message of an unchecked diagram even if another diagram contains its sender and receiver', () => {
   const requestDiagram = parseDiagram(
     'sequenceDiagram\n participant a\n participant b\n a->>b: a.asks\n b->>a: b.answers',
     'ask.mmd',

@@ -56,7 +56,7 @@ export interface TraceCheckReport {
   notChecked: { file: string; omitted: string[] }[];
 }
 
-/** Preceding messages that are kept for a deviation. */
+/** Maximum preceding messages kept for a deviation. */
 const maxPreviousMessages = 4;
 /** A live check of a faulty program may run for days. */
 const maxKept = 1_000;

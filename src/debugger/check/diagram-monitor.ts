@@ -13,9 +13,9 @@ import type { Message } from './message.ts';
 export interface ActivationCounts {
   started: number;
   completed: number;
-  /** Ended without a deviation by a message of an `interrupted by` line, or by the end of a numbered participant. */
+  /** Activations ended without a deviation by an `interrupted by` message, or by the end of a numbered participant. */
   interrupted: number;
-  /** Not ended at the end of the trace. */
+  /** Activations that are live at the end of the trace. */
   live: number;
 }
 
@@ -121,7 +121,7 @@ export class DiagramMonitor {
     if (begun !== undefined && isUncertain) inDoubt.push(begun);
     const accepted = isTaken || interrupted || isUncertain || begun !== undefined;
     if (isTaken || interrupted || unseen || inDoubt.length === 0) return { accepted, refusals };
-    // Activations that ended with this message were possible positions for it, too.
+    // Activations that ended with this message could have accepted it, too.
     const stillLive = inDoubt.filter((activation) => this.#live.has(activation));
     const distinct = this.#distinct(stillLive);
     if (distinct.length !== 1 || stillLive.length < inDoubt.length) return { accepted, refusals };
@@ -137,7 +137,7 @@ export class DiagramMonitor {
       this.#uncertainty?.seen.add(n);
       ended.add(n);
     }
-    // Each activation ends once: `epoch-2` is epoch-N of one reading and epoch-N+1 of another.
+    // Each activation ends once, although `epoch-2` is epoch-N and epoch-N+1 for different N.
     for (const activation of new Set([...ended].flatMap((n) => [...(this.#byNumber.get(n) ?? [])]))) {
       const cuts = activation.cuts.filter((cut) => !ended.has(cut.n));
       if (cuts.length > 0) this.#moveTo(activation, cuts);

@@ -15,7 +15,7 @@ export interface MessageKind {
    * ends that no diagram names, and messages that only unchecked diagrams contain.
    */
   readonly standing: 'declared' | 'undeclared' | 'internal' | 'unknownActor' | 'notInDiagrams';
-  /** The series (`epoch-N/process`) of those of its actors that are in no diagram. */
+  /** Series (such as `epoch-N/process`) of its actors that are in no diagram. */
   readonly unknown: readonly string[];
 }
 

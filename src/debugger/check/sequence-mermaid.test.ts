@@ -58,7 +58,7 @@ describe('the mermaid diagram of messages', () => {
     expect(text).not.toContain('restart.mmd:6)');
   });
 
-  test('shows above and below the number of omitted messages', () => {
+  test('shows how many messages are omitted above and below', () => {
     const lines = sequenceMermaid({ messages: [start], above: '3 before', below: '4 after' }).split('\n');
     expect(lines[3]).toBe('  note over supervisor,epoch_1: 3 before');
     expect(lines.at(-2)).toBe('  note over supervisor,epoch_1: 4 after');

@@ -14,7 +14,7 @@ export interface DrawnSequence {
   readonly below?: string;
 }
 
-/** Expected messages that a note names. */
+/** Maximum expected messages in a note. */
 const maxExpected = 6;
 /** Readable on a light and on a dark page. */
 const deviationColour = 'rgba(220, 50, 50, 0.25)';

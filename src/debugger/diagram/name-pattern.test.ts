@@ -16,19 +16,19 @@ describe('a pattern of actor names', () => {
     expect(match('epoch-N', 'old-epoch-3')).toBeUndefined();
   });
 
-  test('binds N+1 to a number of at least 1', () => {
+  test('binds N+1 only to numbers of at least 1', () => {
     expect(match('epoch-N+1', 'epoch-3')).toBe('2');
     expect(match('epoch-N+1', 'epoch-0')).toBeUndefined();
   });
 
-  test('matches paths, in which a second N is the same number', () => {
+  test('matches paths, where a second N is the same number', () => {
     expect(match('ads-connection-N/stream', 'ads-connection-17/stream')).toBe('17');
     expect(match('ads-connection-N/stream', 'ads-connection-17')).toBeUndefined();
     expect(match('epoch-N/try-N+1', 'epoch-4/try-5')).toBe('4');
     expect(match('epoch-N/try-N+1', 'epoch-4/try-4')).toBeUndefined();
   });
 
-  test('distinguishes series of numbers by the letter after the number', () => {
+  test('distinguishes number series by the letter after the number', () => {
     expect(match('epoch-N', 'epoch-0b')).toBe('0b');
     expect(match('epoch-N+1', 'epoch-1b')).toBe('0b');
     expect(match('epoch-N+1', 'epoch-0b')).toBeUndefined();

@@ -147,7 +147,7 @@ describe('the terms of a diagram', () => {
     expect(leftAfter('e')).toEqual([]);
   });
 
-  test('are computed quickly for a loop of alternatives that interleaves with another loop', () => {
+  test('are computed quickly for interleaved loops of alternatives', () => {
     const { left } = run(par(loop(alt(a, b)), loop(sequence(opt(c), d))), 'abcdabdcabd'.repeat(20));
     expect(left.size).toBeLessThanOrEqual(2);
   });

@@ -41,13 +41,13 @@ const waits: Edges = {
 };
 
 describe('the search for states from which the goal is unreachable', () => {
-  test('finds none if fair choices lead from every state to the goal', () => {
+  test('finds no state if fair choices lead from every state to the goal', () => {
     const { lost: _, ...edges } = waits;
     const careful: Edges = { ...edges, start: { ask: { to: 'waiting' } } };
     expect(explore(() => worldOf(careful, ['answered'])).outcome).toBe('complete');
   });
 
-  test('finds a state from which only a fault or a new order leads to the goal, with the shortest run to it', () => {
+  test('finds a state from which only a fault or a new order leads to the goal, with the shortest run to this state', () => {
     const { outcome, found } = explore(() => worldOf(waits, ['answered']));
     expect(outcome).toBe('violation');
     expect(found).toMatchObject({ path: ['lose'], isShortest: true });
@@ -55,7 +55,7 @@ describe('the search for states from which the goal is unreachable', () => {
     expect(findShortest(() => worldOf(waits, ['answered'])).found?.path).toEqual(['lose']);
   });
 
-  test('does not count a choice that may never happen, even if that choice is free', () => {
+  test('does not count on a choice that might never happen, even if it is free', () => {
     const never: Edges = {
       start: { ask: { to: 'waiting' } },
       waiting: { answer: { to: 'answered', fair: false }, wait: { to: 'waiting' } },
@@ -72,7 +72,7 @@ describe('the search for states from which the goal is unreachable', () => {
     expect(explore(() => worldOf(again, ['there'])).outcome).toBe('complete');
   });
 
-  test('is omitted for a world that defines no goal', () => {
+  test('is skipped for a world without a goal', () => {
     expect(explore(() => worldOf(waits, undefined)).outcome).toBe('complete');
   });
 });

@@ -12,7 +12,7 @@ import { type Exploration, explore, findShortest, type Limits, type Progress } f
 import { exploreWithHelper, type Helper } from './two-explorers.ts';
 import type { World } from './world.ts';
 
-/** Characters of the detail of a violation in text output. */
+/** Maximum characters of a violation's detail in text output. */
 const maxDetail = 1_000;
 
 export interface ExplorationSubject {

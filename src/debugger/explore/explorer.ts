@@ -42,7 +42,7 @@ export interface Exploration {
 
 export interface Counterexample {
   readonly path: readonly string[];
-  /** No shorter run leads to a violation. */
+  /** Whether no shorter run leads to a violation. */
   readonly isShortest: boolean;
   readonly violations: readonly InvariantViolation[];
 }
@@ -79,7 +79,7 @@ function* exploring(begin: () => World, limits: Limits, reportProgress?: ReportP
   return (yield* again.breadthFirst()) === 'violation' ? again.report('violation') : search.report('violation');
 }
 
-/** Breadth first only, for a small world, or one with a known violation. */
+/** Searches breadth first only, for a small world or one with a known violation. */
 export function findShortest(begin: () => World, limits: Limits = {}, reportProgress?: ReportProgress): Exploration {
   const search = new StateSearch(
     begin(),

@@ -177,7 +177,7 @@ export class StateGraph {
     return number;
   }
 
-  /** Breadth first; with `within`, over free edges between such states only. */
+  /** Searches breadth first; with `within`, only over free edges between such states. */
   #searchPaths(start = 0, within?: (state: number) => boolean): { distance: Int32Array; edgeTo: Int32Array } {
     const { first, byState } = this.#edgesByState();
     const distance = new Int32Array(this.#states).fill(none);

@@ -51,7 +51,7 @@ export interface SymbolicRootOptions {
 
 export interface ActorHome {
   start(logic: AnyActorLogic, options: SymbolicRootOptions): AnyActorRef;
-  /** Called for a root that has ended and whose state is not needed any more. */
+  /** Called for a root that has ended and whose state is no longer needed. */
   forget(root: AnyActorRef): void;
 }
 

@@ -134,7 +134,7 @@ class PeerThreadChannel implements PeerThread {
     return outcome;
   }
 
-  /** Called by the helper when it starts; false if it is not needed any more. */
+  /** Called by the helper when it starts; false if it is no longer needed. */
   join(): boolean {
     return Atomics.compareExchange(this.#control, joined, 0, yes) === 0;
   }

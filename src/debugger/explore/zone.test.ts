@@ -3,12 +3,12 @@ import { describe, expect, test } from 'vitest';
 import { type DeadlineKind, Zone } from './zone.ts';
 
 describe('a zone', () => {
-  test('allows the earliest timer next, and any of several that are due together', () => {
+  test('allows the earliest timer next, and any of several timers that are due simultaneously', () => {
     const zone = Zone.empty.arm('late', 300).arm('soon', 100).arm('as soon', 100).elapse();
     expect(zone.firable()).toEqual(['soon', 'as soon']);
   });
 
-  test('contains the remaining time of the other timers after a timer has fired', () => {
+  test('contains the remaining time of the other timers after a timer fires', () => {
     const zone = Zone.empty.arm('late', 300).arm('soon', 100).elapse().fire('soon').arm('between', 199).elapse();
     expect(zone.firable()).toEqual(['between']);
     expect(zone.fire('between').arm('after', 2).elapse().firable()).toEqual(['late']);
@@ -31,7 +31,7 @@ describe('a zone', () => {
     expect(zone.fire('timer').has('an exit')).toBe(true);
   });
 
-  test('lets time pass a mark, and reports when the mark has passed in every timing', () => {
+  test('lets time pass a mark, and reports whether the mark has passed in every timing', () => {
     const zone = Zone.empty.arm('deadline', 100, 'mark').arm('timer', 150).elapse();
     expect(zone.hasPassed('deadline')).toBe(false);
     const later = zone.fire('timer');
@@ -50,7 +50,7 @@ describe('a zone', () => {
     expect(() => Zone.empty.arm('a', 1).arm('a', 2)).toThrow("deadline 'a' exists already");
   });
 
-  test('has the same order key for the same order of deadlines, independent of distances and arming order', () => {
+  test('has the same order key for the same order of deadlines, regardless of distances and arming order', () => {
     const near = Zone.empty.arm('a', 100).arm('b', 200).elapse();
     const far = Zone.empty.arm('b', 900).arm('a', 100).elapse();
     expect(near.orderKey()).toBe(far.orderKey());
@@ -66,7 +66,7 @@ describe('a zone', () => {
     expect(earlier.orderKey(true)).not.toBe(after.orderKey(true));
   });
 
-  test('has the same order key for any age of a mark if pastIsPast is set', () => {
+  test('has the same order key for any age of a past mark if pastIsPast is set', () => {
     const passed = Zone.empty.arm('mark', 0, 'mark').arm('timer', 0);
     const longAgo = Zone.empty.arm('mark', 0, 'mark').arm('other', 5).fire('other').arm('timer', 0);
     expect(longAgo.orderKey(true)).toBe(passed.orderKey(true));

@@ -76,10 +76,7 @@ export class Zone {
     );
   }
 
-  /**
-   * Changes the kind of a deadline. If it becomes other than a mark, only the timings remain in which it has not
-   * passed.
-   */
+  /** Changes the kind of a deadline. If the new kind is not a mark, only timings remain in which the deadline has not passed. */
   as(name: string, kind: DeadlineKind): Zone {
     const index = this.#indexOf(name);
     const next = this.#bounds.slice();

@@ -94,7 +94,7 @@ function reasonOf({ record }: CauseLink, links: readonly CauseLink[], run: Run):
   }
 }
 
-/** Limit of inspected changes, in addition to the first one. */
+/** Maximum inspected changes after the first one. */
 const maxChanges = 100;
 const maxNamedFiles = 3;
 
@@ -121,7 +121,7 @@ function filesChanged({ to }: TraceRecord & { kind: 'event' }, links: readonly C
   return all.length <= maxNamedFiles ? all : [...all.slice(0, maxNamedFiles), `${all.length - maxNamedFiles} more`];
 }
 
-/** `tls.crt`, or `files in certs/` for a Kubernetes volume. */
+/** Returns `tls.crt`, or `files in certs/` for a Kubernetes volume. */
 function changedName(path: string): string {
   const name = fileName(path);
   return name.endsWith('/') ? `files in ${name}` : name;

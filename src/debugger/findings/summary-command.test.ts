@@ -50,7 +50,7 @@ test('chartpilot trace --summary prints one line per finding with record number,
   expect((await printed('text', true)).out).toContain('101 2026-03-01T03:12:00.250Z  ✓');
 });
 
-test('chartpilot trace --summary reports missing records, because findings may then be wrong', async () => {
+test('chartpilot trace --summary reports missing records, because they can cause wrong findings', async () => {
   write(served);
   const [header, first, second] = readFileSync(path, 'utf8').trimEnd().split('\n');
   writeFileSync(path, [header, first, second!.replace('"seq":101', '"seq":110'), ''].join('\n'));

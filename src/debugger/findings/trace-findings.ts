@@ -19,7 +19,7 @@ export const rules: readonly FindingRule[] = [
   endingRule,
 ];
 
-/** Limit per rule; more findings of one rule have a common cause. */
+/** Maximum findings per rule; more of one rule have a common cause. */
 const maxPerRule = 1_000;
 
 interface ProgramFindings extends ProgramRun {

@@ -44,7 +44,7 @@ export function formatVitest(suite: Suite, { machineImport, runtimeImport, runne
   ].join('\n');
 }
 
-/** Numbered if there are several. */
+/** Numbers the starts if there are several. */
 const startName = ({ starts }: Suite, index: number): string => (starts.length === 1 ? 'start' : `start${index + 1}`);
 
 function shareLines(targetKind: string, { covered, total, missing }: Share): string[] {

@@ -98,22 +98,22 @@ describe("the generated tests of chartpilot's machines", () => {
   );
 });
 
-describe('chartpilot generate rejects', () => {
-  test('an unknown machine name', async () => {
+describe('chartpilot generate', () => {
+  test('rejects an unknown machine name', async () => {
     await expect(generated('cert-watchr')).rejects.toMatchObject({
       code: 'FLAG_INVALID',
       hint: expect.stringContaining('cert-watcher'),
     });
   });
 
-  test('a missing file', async () => {
+  test('rejects a missing file', async () => {
     await expect(generated('./nowhere.ts')).rejects.toMatchObject({
       code: 'FLAG_INVALID',
       fields: { path: expect.stringContaining('nowhere.ts') },
     });
   });
 
-  test('a missing export and lists the existing exports', async () => {
+  test('rejects a missing export, and lists the existing exports', async () => {
     const file = join(folder, 'reservation.machine.ts');
     await expect(generated(file, { export: 'cinema' })).rejects.toMatchObject({
       code: 'FLAG_INVALID',
@@ -129,13 +129,13 @@ describe('chartpilot generate rejects', () => {
       /several machines: a, b/,
     ],
     ['a syntax error', 'export const machine = ;', /cannot load .*machine\.ts: /],
-  ])('a module with %s', async (_, text, message) => {
+  ])('rejects a module with %s', async (_, text, message) => {
     const file = join(folder, 'machine.ts');
     writeFileSync(file, text);
     await expect(generated(file)).rejects.toThrow(message);
   });
 
-  test('invalid samples and lists all their errors', async () => {
+  test('rejects invalid samples, and lists all their errors', async () => {
     const samples = join(folder, 'wrong.samples.ts');
     writeFileSync(samples, 'export const event = {}; export const outcomes = { pay: 5 };');
     await expect(generated(join(folder, 'reservation.machine.ts'), { samples })).rejects.toThrow(
@@ -143,7 +143,7 @@ describe('chartpilot generate rejects', () => {
     );
   });
 
-  test('a machine that does not start without its input', async () => {
+  test('rejects a machine that cannot start without its input', async () => {
     const file = join(folder, 'needy.ts');
     writeFileSync(
       file,
@@ -155,7 +155,7 @@ describe('chartpilot generate rejects', () => {
     });
   });
 
-  test('a sample that cannot be written into a test', async () => {
+  test('rejects a sample that cannot be written into a test', async () => {
     const samples = join(folder, 'dated.samples.ts');
     writeFileSync(samples, 'export const input = { maxSeats: 4, since: new Date(0) };');
     await expect(generated(join(folder, 'reservation.machine.ts'), { samples, format: 'vitest' })).rejects.toThrow(

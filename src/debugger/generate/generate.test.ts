@@ -32,8 +32,8 @@ const lamp = (change: { delayMs?: number; offTarget?: string; eventName?: string
     },
   });
 
-describe('a generated suite covers', () => {
-  test('every transition, by the fewest of the shortest runs', () => {
+describe('coverage of a generated suite', () => {
+  test('includes every transition by the smallest number of shortest runs', () => {
     expect(stepsOf(generated(lamp()))).toEqual([
       'switch.pressed → lit, after 1000 → dark',
       'switch.pressed → lit, bulb.died → broken',
@@ -41,11 +41,11 @@ describe('a generated suite covers', () => {
     ]);
   });
 
-  test('every state', () => {
+  test('includes every state', () => {
     expect(stepsOf(generated(lamp(), {}, { cover: 'states' }))).toEqual(['switch.pressed → lit, bulb.died → broken']);
   });
 
-  test('every path that visits no configuration twice', () => {
+  test('includes every path that visits no configuration twice', () => {
     const three = createMachine({
       initial: 'a',
       states: { a: { on: { b: 'b', c: 'c' } }, b: { on: { c: 'c', a: 'a' } }, c: { on: { b: 'b' } } },
@@ -54,7 +54,7 @@ describe('a generated suite covers', () => {
     expect(paths).toEqual(['b → b, c → c', 'c → c, b → b']);
   });
 
-  test('the outcomes of effects, with the given samples', () => {
+  test('includes the outcomes of effects with the given samples', () => {
     const machine = setup({ actors: { load: fromPromise<{ rows: number }>(async () => ({ rows: 0 })) } }).createMachine(
       {
         initial: 'loading',
@@ -83,7 +83,7 @@ describe('a generated suite covers', () => {
     });
   });
 
-  test('eventless transitions, and states that are left immediately', () => {
+  test('includes eventless transitions and states that are left immediately', () => {
     const machine = createMachine({
       initial: 'a',
       states: { a: { on: { go: 'choosing' } }, choosing: { always: 'b' }, b: {} },
@@ -94,7 +94,7 @@ describe('a generated suite covers', () => {
     });
   });
 
-  test('events that are ignored on purpose, and guards that reject an event', () => {
+  test('includes intentionally ignored events and guards that reject an event', () => {
     const machine = createMachine({
       initial: 'a',
       states: { a: { on: { noise: {}, go: { guard: ({ event }) => event.ticket === true, target: 'b' } } }, b: {} },
@@ -104,7 +104,7 @@ describe('a generated suite covers', () => {
     expect(suite.coverage.refusals).toBe(1);
   });
 
-  test('each of several inputs', () => {
+  test('includes each of several inputs', () => {
     const machine = createMachine({
       context: ({ input }) => ({ lazy: (input as { lazy: boolean }).lazy }),
       initial: 'a',
@@ -118,13 +118,13 @@ describe('a generated suite covers', () => {
   });
 });
 
-describe('a generated suite lists as not covered', () => {
+describe('list of gaps in a generated suite', () => {
   const why = (machine: AnyStateMachine, samples: Samples = {}, options: Partial<GenerateOptions> = {}) =>
     Object.fromEntries(
       generated(machine, samples, options).coverage.transitions.missing.map((each) => [each.what, each.why]),
     );
 
-  test('a guard that is false for all samples, with the reason', () => {
+  test('contains a guard that is false for all samples, with the reason', () => {
     const machine = setup({ guards: { isRich: ({ event }) => event.coins === 100 } }).createMachine({
       initial: 'a',
       states: { a: { on: { pay: { guard: 'isRich', target: 'b' } } }, b: { on: { go: 'a' } } },
@@ -135,12 +135,12 @@ describe('a generated suite lists as not covered', () => {
     });
   });
 
-  test('a timer that never fires because another timer fires first', () => {
+  test('contains a timer that never fires because another timer fires first', () => {
     const machine = createMachine({ initial: 'a', states: { a: { after: { 10: 'b', 20: 'c' } }, b: {}, c: {} } });
     expect(why(machine)).toEqual({ 'a: after 20 → c': expect.stringContaining('is always taken first') });
   });
 
-  test('an event with a missing payload, because the machine fails', () => {
+  test('contains an event with a missing payload, because the machine fails', () => {
     const machine = createMachine({
       initial: 'a',
       states: { a: { on: { pay: { guard: ({ event }) => event.purse.coins > 0, target: 'b' } } }, b: {} },
@@ -150,7 +150,7 @@ describe('a generated suite lists as not covered', () => {
     ]);
   });
 
-  test('configurations beyond a limit, because a counter has unlimited configurations', () => {
+  test('contains configurations beyond a limit if a counter has unlimited values', () => {
     const counter = setup({ types: { context: {} as { n: number } } }).createMachine({
       context: { n: 0 },
       initial: 'a',
@@ -171,7 +171,7 @@ describe('a generated suite lists as not covered', () => {
     expect(generated(counter, { relevant: () => undefined }).coverage.explored.configurations).toBe(1);
   });
 
-  test('the number of paths beyond the limit', () => {
+  test('contains the number of paths beyond the limit', () => {
     const names = [...'abcdef'];
     const on = Object.fromEntries(names.map((name) => [name, `.${name}`]));
     const every = createMachine({ initial: 'a', on, states: Object.fromEntries(names.map((name) => [name, {}])) });
@@ -180,7 +180,7 @@ describe('a generated suite lists as not covered', () => {
     expect(suite.coverage.bounds).toEqual(['at least 20 paths after the first 20 are omitted (--limit)']);
   });
 
-  test('an actor that an action spawns without a name, because it cannot be replaced by a stand-in', () => {
+  test('contains an actor that an action spawns without a name, because it cannot be replaced by a fake', () => {
     const machine = createMachine({
       initial: 'a',
       states: {

@@ -20,8 +20,7 @@ export interface MachineUnderTest {
   /**
    * Checks the result of the last step.
    *
-   * @param state nested states joined with `.`, regions with `
-   *  `
+   * @param state nested states joined with `.`, regions with ` | `
    * @param sent events sent in the last step, in order: `TYPE to RECEIVER`
    * @throws Error with expected and actual values
    */

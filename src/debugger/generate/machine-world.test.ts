@@ -74,7 +74,7 @@ test('the exploration of a machine starts with each input', () => {
   expect(found({ events, inputs: [{ door: 'front' }, { door: 'back' }] }).states).toBe(13);
 });
 
-test('the exploration of a machine writes the run that leads to a violation as a trace', async () => {
+test('the exploration of a machine writes the run to a violation as a trace', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'chartpilot-machine-world-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const path = join(folder, 'run.trace');
@@ -90,7 +90,7 @@ test('the exploration of a machine writes the run that leads to a violation as a
   ]);
 });
 
-test('the exploration of a machine reports a reached limit and exits with 0', () => {
+test('the exploration of a machine reports that a limit was reached and exits with 0', () => {
   const texts: string[] = [];
   const output = { out: (text: string) => void texts.push(text), error: () => {} };
   const code = exploreWithin(exploreMachine(lock, { events }), { format: 'text', limit: 2 }, output);

@@ -71,10 +71,7 @@ export interface ErrorStep {
 }
 
 export interface Expectation {
-  /**
-   * Names of nested states joined with `.`, parallel regions with `
-   *  `, in the order of the definition.
-   */
+  /** Names of nested states joined with `.`, parallel regions with ` | `, in the order of the definition. */
   readonly state: string;
   readonly done: boolean;
   /** Events that the machine sent in this step, in order: `TYPE to RECEIVER`. */

@@ -67,7 +67,7 @@ const both = (clockMs: number): ProgramTrace[] => [
 ];
 
 describe('the merge of two traces', () => {
-  test.each([0, 7, -9])('does not adjust clocks for a difference of %d ms within the uncertainty', (off) => {
+  test.each([0, 7, -9])('does not adjust clocks if a difference of %d ms is within the uncertainty', (off) => {
     const { placements, unplaced, arrows } = mergeTraces(both(off));
     expect(placements[1]!.offset.ms).toBe(0);
     expect(placements[1]!.offset.plusMinusMs).toBeLessThanOrEqual(20);
@@ -75,7 +75,7 @@ describe('the merge of two traces', () => {
   });
 
   test.each([5_000, -5_000, 86_400_000])(
-    'aligns clocks that differ by %d ms by a request and a response with the same nonce',
+    'aligns clocks that differ by %d ms using a request and a response with the same nonce',
     (off) => {
       const { placements, records, arrows } = mergeTraces(both(off));
       const { ms, plusMinusMs } = placements[1]!.offset;
@@ -104,7 +104,7 @@ describe('the merge of two traces', () => {
     }
   });
 
-  test('aligns programs without common messages by their wall clocks, and reports that in the placement', () => {
+  test('aligns programs without common messages by their wall clocks, and reports this in the placement', () => {
     const [server] = both(0);
     const { placements, unplaced } = mergeTraces([
       server!,
@@ -154,7 +154,7 @@ describe('the merge of the traces of a gateway and its control plane', () => {
   ]);
   const merged = mergeTraces([gateway, discovery]);
 
-  test('shows that the epoch connects, is configured and is live, with clocks that differ by a minute', () => {
+  test('shows when the epoch connects, is configured and becomes live, with clocks that differ by a minute', () => {
     expect(merged.arrows).toBe(2);
     // Both ends of the connection of the other node.
     expect(merged.unplaced).toBe(2);
@@ -181,7 +181,7 @@ describe('the merge of the traces of a gateway and its control plane', () => {
   });
 });
 
-test('the merged trace has two names for two versions of a machine, and one for equal definitions', () => {
+test('the merged trace has two names for different versions of a machine, and one for equal definitions', () => {
   const other = chart('server', []);
   const { header } = mergeTraces([program('a', serving, []), program('b', serving, []), program('c', other, [])]);
   expect(header.machines.map(({ id }) => id)).toEqual(['server', 'c:server']);

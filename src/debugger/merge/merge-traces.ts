@@ -9,7 +9,7 @@ import { type ClockOffset, type Crossing, clockOffset } from './clock-offset.ts'
 import { type LinkEnd, linkEnds } from './link-ends.ts';
 
 export interface ProgramTrace {
-  /** Unique among the merged programs: the prefix of the names of its actors. */
+  /** Unique prefix of the names of its actors. */
   readonly label: string;
   readonly header: TraceHeader;
   readonly records: readonly TraceRecord[];
@@ -73,8 +73,8 @@ function arrowsBetween(programs: readonly ProgramTrace[], ends: readonly (readon
     let next = 0;
     for (const [i, send] of from!.entries()) {
       const until = from![i + 1] === undefined ? Number.POSITIVE_INFINITY : time(from![i + 1]!) - trustedMs / 2;
-      // Equal numbers of both are matched in their order, independent of clocks. Otherwise clocks are compared, within
-      // the trusted difference.
+      // Equal numbers of sends and receives are matched in order, independent of clocks. Otherwise clocks are compared, within the trusted
+      // difference.
       const receiveIndex = isSure
         ? i
         : to!.findIndex(
@@ -282,7 +282,7 @@ class Machines {
   }
 }
 
-/** `clock 12 ms behind that of pilot-discovery (± 340 ms, from 4 messages)`. */
+/** Formats a placement as `clock 12 ms behind that of pilot-discovery (± 340 ms, from 4 messages)`. */
 export function describePlacement({ against, offset: { ms, plusMinusMs, agreed } }: Placement): string {
   if (against === undefined) {
     return plusMinusMs === 0 ? 'reference clock' : 'placed by its wall clock, for lack of messages';

@@ -2,7 +2,7 @@ import type { RecordedRun } from '../trace/record-list.ts';
 import { unfinished } from './restart-spans.ts';
 import type { OtlpSpan } from './span.ts';
 
-/** Exported states of one root actor; further states are omitted. */
+/** Maximum exported states of one root actor; further ones are omitted. */
 const maxStates = 1_000;
 
 /**

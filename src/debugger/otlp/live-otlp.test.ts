@@ -76,7 +76,7 @@ function follow(to: string, options: LiveOtlpOptions = {}) {
   };
 }
 
-test('the live export sends an ended restart once while the program runs', async () => {
+test('the live export sends a completed restart once while the program runs', async () => {
   const { address, requests } = await receiver();
   const { record, trace, done, said } = follow(address);
   const first = restartOf(1);
@@ -98,7 +98,7 @@ test('the live export sends an ended restart once while the program runs', async
   expect(said).toEqual({ out: `otlp: 3 traces, 12 spans → ${address}/v1/traces\n`, error: '' });
 });
 
-test('the live export reconnects after a broken connection, and sends each record once, including those of the gap', async () => {
+test('the live export reconnects after a broken connection, and sends each record once, including those recorded in between', async () => {
   const { address, requests } = await receiver();
   const { record, trace, again, done, said } = follow(address);
   const [first, second, third] = [1, 2, 3].map(restartOf).map(({ begins, ends }) => [...begins, ...ends]);
@@ -131,7 +131,7 @@ test.each([
   expect(requests).toEqual([['hot restart', 'start', 'initialise', 'drain']]);
 });
 
-test('the live export continues to read from the program while a receiver hangs, and limits and counts waiting requests', async () => {
+test('the live export continues to read from the program while a receiver hangs, and limits and counts pending requests', async () => {
   const { address } = await receiver(() => {});
   const { record, trace, done, said } = follow(address, { timeoutMs: 60_000, settleMs: 0 });
   for (let number = 1; number <= 300; number++) {
@@ -158,7 +158,7 @@ test('the live export reports an unavailable receiver once and continues', async
   expect(said.out).toContain('2 requests not delivered');
 });
 
-test('the span finder keeps only records of unfinished traces, up to a limit', () => {
+test('the span finder stores only records of unfinished traces, up to a limit', () => {
   const spans = new FinishedSpans(header, { settleMs: 10, staleMs: 1_000, maxRecords: 1_000 });
   const names: string[] = [];
   let maxQueued = 0;

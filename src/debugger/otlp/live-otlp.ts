@@ -18,9 +18,9 @@ import type { OtlpSpan } from './span.ts';
 export interface LiveOtlpOptions extends SendOptions, Partial<SpanLimits> {
   /** Interval between searches for traces that have ended. */
   readonly searchMs?: number;
-  /** Time limit for restoring a broken connection. */
+  /** Timeout for restoring a broken connection. */
   readonly reconnectMs?: number;
-  /** Time limit for sending waiting requests after the program has ended. */
+  /** Timeout for sending waiting requests after the program has ended. */
   readonly endMs?: number;
 }
 

@@ -131,7 +131,7 @@ test('the export of a push has spans for waiting, building, and each group of pr
   });
 });
 
-test('the export of a foreign program has a trace for each root actor with its states as spans', () => {
+test('the export of a foreign program has a trace for each root actor, with a span for each state', () => {
   const to = (t: number, actor: string, state: string): At => ({
     kind: 'transition',
     actor,
@@ -209,7 +209,7 @@ describe('the client of an OTLP receiver', () => {
     expect(requestCount).toBe(3);
   });
 
-  test('reports a receiver that accepts only a part of the spans', async () => {
+  test('reports a receiver that accepts only some of the spans', async () => {
     const url = await receiver(
       (_, response) => void response.end('{"partialSuccess":{"rejectedSpans":"3","errorMessage":"too old"}}'),
     );
@@ -254,7 +254,7 @@ describe('the client of an OTLP receiver', () => {
     expect(sent).toBeLessThan(16 * 1024 * 1024);
   });
 
-  test('sends user name and password of the address as a header', async () => {
+  test('sends user name and password in the address as a header', async () => {
     let authorization: string | undefined;
     const url = await receiver((request, response) => {
       ({ authorization } = request.headers);
@@ -272,7 +272,7 @@ describe('the client of an OTLP receiver', () => {
   });
 });
 
-test('chartpilot trace --otlp reports a trace without restarts and pushes as having no spans to send', async () => {
+test('chartpilot trace --otlp reports that there are no spans to send for a trace without restarts and pushes', async () => {
   const { path, output, said } = exporter();
   const source = `${path}.trace`;
   writeFileSync(source, formatTraceLine(headerWith()));
@@ -303,7 +303,7 @@ test.each([
   ['localhost:4318/v1/traces', 'http://localhost:4318/v1/traces'],
   ['[::1]:4318', 'http://[::1]:4318'],
   ['ftp://collector:4318', 'http://collector:4318'],
-])('chartpilot trace --otlp rejects %s as an address with a missing or unsupported scheme', (to, meant) => {
+])('chartpilot trace --otlp rejects %s, because the scheme of the address is missing or unsupported', (to, meant) => {
   expect(() => collectorAddress(to)).toThrow(ChartpilotError);
   expect(refusalOf(() => collectorAddress(to)).hint).toContain(meant);
 });

@@ -5,7 +5,7 @@ import { visibleLine } from '../../runtime/visible-text.ts';
 export interface SendOptions {
   /** `name=value,…`, the format of OTEL_EXPORTER_OTLP_HEADERS. */
   readonly headers?: string;
-  /** For the request including its response. */
+  /** Timeout of the request including its response. */
   readonly timeoutMs?: number;
   readonly pauseMs?: number;
 }
@@ -18,10 +18,10 @@ const maxResponseBytes = 64 * 1024;
 const retryableStatuses = new Set([429, 502, 503, 504]);
 
 /**
- * Sends one request by OTLP over HTTP, in JSON. A request to a receiver that hangs or is overloaded is sent three
- * times, 64 KiB of its response are read, and redirects are not followed.
+ * Sends one request by OTLP over HTTP, in JSON. A request to a receiver that hangs or is overloaded is sent three times, 64 KiB of its response are
+ * read, and redirects are not followed.
  *
- * @returns what the receiver rejected, as text; `undefined` if it accepted everything
+ * @returns the receiver's rejection as text; `undefined` if it accepted everything
  * @throws ChartpilotError REQUEST_FAILED
  */
 export async function sendOtlp(url: URL, request: object, options: SendOptions = {}): Promise<string | undefined> {

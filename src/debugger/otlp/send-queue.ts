@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { messageOf } from '../../runtime/errors.ts';
 import { type SendOptions, sendOtlp } from './send-otlp.ts';
 
-/** Limit for requests that wait for an unavailable or slow receiver. */
+/** Maximum requests that wait for an unavailable or slow receiver. */
 const maxWaiting = 100;
 
 /** Sends requests in order. Above the limit the oldest request is dropped and counted. */
@@ -15,7 +15,7 @@ export class SendQueue {
   #lastProblem: string | undefined;
   lost = 0;
 
-  /** Reports each problem that differs from the previous one. */
+  /** @param report called for each problem that differs from the previous one */
   constructor(url: URL, options: SendOptions, report: (problem: string) => void) {
     this.#url = url;
     this.#options = options;

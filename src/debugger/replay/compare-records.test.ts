@@ -49,7 +49,7 @@ test('the comparison of records ignores the order of context changes', () => {
   expect(differingField(step(first), step({ path: '/a', value: 3 }))).toBe('/change/a');
 });
 
-describe('the comparison of records treats omitted data as equal to any value', () => {
+describe('comparison of omitted data', () => {
   test.each([
     ['[redacted]', 'hunter2'],
     ['[redacted]', 17],
@@ -57,7 +57,7 @@ describe('the comparison of records treats omitted data as equal to any value', 
     ['[deep]', { a: 1 }],
     ['abc… (3000 characters)', 'abcdef'],
     ['a [redacted] b… (3000 characters)', 'a secret be'],
-  ])('such as %s: %s', (recorded, replayed) => {
+  ])('treats omitted data as equal to any value (%s): %s', (recorded, replayed) => {
     expect(differing({ value: recorded }, { value: replayed })).toBeUndefined();
   });
 
@@ -66,11 +66,11 @@ describe('the comparison of records treats omitted data as equal to any value', 
     ['abc… (3000 characters)', 'abd'],
     ['a[redacted]a', 'a'],
     ['plain', 'other'],
-  ])('but not the other text of a value: %s: %s', (recorded, replayed) => {
+  ])('does not ignore the remaining text of a value (%s): %s', (recorded, replayed) => {
     expect(differing({ value: recorded }, { value: replayed })).toBe('/event/value');
   });
 
-  test('also in a truncated list, up to its last recorded item', () => {
+  test('compares a truncated list up to its last recorded item', () => {
     const recorded = { list: [1, 2, '… (20 items)'] };
     expect(differing(recorded, { list: [1, 2, 3, 4] })).toBeUndefined();
     expect(differing(recorded, { list: [1, 3, 3, 4] })).toBe('/event/list/1');

@@ -57,7 +57,7 @@ test('chartpilot replay exits 0 for a trace that the machines reproduce', async 
   expect(code).toBe(0);
 });
 
-test('chartpilot replay exits 1 and shows the recorded and the replayed record of a difference', async () => {
+test('chartpilot replay exits 1 and shows the recorded and the replayed record at a difference', async () => {
   const path = edited('differs', (text) => text.replace('"tokens":3', '"tokens":4'));
   const { code, out } = await replayed([path, written('same-again')]);
   expect(out).toContain('record 2: limiter: differs from the recording in /change/tokens');
@@ -75,7 +75,7 @@ test('chartpilot replay exits 2 if a trace cannot be read or replayed, and still
   expect(out).toContain('fine: matches the recording');
 });
 
-test('chartpilot replay names the flag that a program with unknown machines needs', async () => {
+test('chartpilot replay names the flag that is required for a program with unknown machines', async () => {
   const { code, error } = await replayed([written('foreign')], { machine: [] });
   expect(code).toBe(2);
   expect(error).toMatch(
@@ -105,7 +105,7 @@ test('chartpilot replay ignores and reports an incomplete last line', async () =
   expect(code).toBe(0);
 });
 
-test('chartpilot replay reproduces a transition that changes more fields than the length limit of lists', async () => {
+test('chartpilot replay reproduces a transition that changes more fields than a list can contain', async () => {
   const zeros = Object.fromEntries(Array.from({ length: 40 }, (_, i) => [`field${i}`, 0]));
   const wide = setup({
     types: { context: {} as Record<string, number> },
@@ -129,7 +129,7 @@ test('chartpilot replay reproduces a transition that changes more fields than th
   actor.stop();
 });
 
-test('chartpilot replay rejects a machine that is not in the trace and lists those that are', async () => {
+test('chartpilot replay rejects a machine that is not in the trace, and lists those in the trace', async () => {
   const { code, out, error } = await replayed([written('stranger')], { machine: ['start-limiter', 'supervisor'] });
   expect(error).toContain("no actor of the trace runs machine 'supervisor'; machines of the trace: start-limiter");
   expect(out).not.toContain('the recording');

@@ -214,7 +214,7 @@ describe('a replay with a different machine', () => {
     expect(eventOf(run.records[difference!.seq - 1])).toBe('event outside>shop go');
   });
 
-  test('reports a recorded timer that the machine does not have', async () => {
+  test('reports a recorded timer that the machine does not define', async () => {
     const { header, records } = await wholeRun();
     const timer = records.find(({ kind }) => kind === 'timer')!;
     const renamed = records.map((record) => (record === timer ? { ...record, timer: 'other' } : record) as TraceRecord);
@@ -306,7 +306,7 @@ describe('the replay of the roots of a program', () => {
     return { records, report: () => replay(header as TraceHeader, records as TraceRecord[], [machine]) };
   }
 
-  test('starts roots in the recorded order, which may differ from the order of creation, one of them with a waiting event', () => {
+  test('starts roots in the recorded order even if they were created in another order, one of them with a waiting event', () => {
     const { records, report } = run((create) => {
       const [first, second] = [create('first'), create('second')];
       second.send({ type: 'go' });

@@ -14,7 +14,6 @@ import { TraceToReplay } from './replayed-trace.ts';
 
 /** The first record in which the behaviour of the machines differs from the recording. */
 export interface Difference {
-  /** Number of the recorded record. */
   readonly seq: number;
   readonly actor: string;
   /** The recorded behaviour; absent if the machines do nothing more in the recording. */

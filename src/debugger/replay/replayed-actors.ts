@@ -18,9 +18,9 @@ import { RecordedTimers } from './recorded-timers.ts';
 import { replayedEffect, replayedReducer } from './replayed-effect.ts';
 
 export interface ReplayedActorsOptions {
-  /** By ID: roots are created from these, and a started machine with the same ID is replaced. */
+  /** Machines by ID: roots are created from them, and they replace started machines with the same ID. */
   readonly machines: ReadonlyMap<string, AnyStateMachine>;
-  /** Names are paths, see `TraceHeader`. */
+  /** Whether names are paths, see `TraceHeader`. */
   readonly foreign: boolean;
   readonly recorder: Recorder;
   readonly now: () => number;
@@ -87,7 +87,7 @@ export class ReplayedActors {
     else this.#unstarted.add(root);
   }
 
-  /** The root of an actor, which may be the actor itself, if it has not been started. */
+  /** The root of an actor (possibly the actor itself), if it has not been started. */
   unstartedRootOf(name: string): AnyActorRef | undefined {
     if (this.#unstarted.size === 0) return undefined;
     let actor = this.#actors.get(name);
@@ -150,7 +150,7 @@ export class ReplayedActors {
       this.#silence(actor);
     } else {
       actor.logic = 'start' in logic ? this.#effect : this.#reducer;
-      // The recording has the snapshots that it reported.
+      // The recording contains the snapshots that the actor reported.
       actor._syncSnapshot = false;
       this.#effects.add(actor);
     }

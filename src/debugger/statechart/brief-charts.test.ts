@@ -37,7 +37,7 @@ describe('a brief chart with folded states', () => {
     expect(folded.chart.transitions.slice(2).every(({ targets }) => targets.length === 0)).toBe(true);
   });
 
-  test('replaces the states of a long row that are far from the active state by one box', () => {
+  test('replaces the states of a long row that are far from the active state with one box', () => {
     const folded = foldStatechart(chart, new Set([4]), 8);
     expect(paths(folded).filter((path) => /^z\.s/.test(path))).toHaveLength(7);
     expect(paths(folded)).toContain('z.s3');
@@ -73,22 +73,25 @@ test('a brief chart has the numbers of the definition for highlighting, and mark
   expect(text).not.toContain('<style>');
 });
 
-describe('the brief chart has a font size of at least 9 px in a window of 1440 × 900', () => {
+describe('font size of the brief chart in a window of 1440 × 900', () => {
   const known = readKnownCharts();
   const machines = machinesOf(agentMachine, ...discoveryProgramMachines).map(statechartOf);
 
-  test.each(machines.map((machine) => [machine.id, machine] as const))('for %s in each of its states', (_, machine) => {
-    const pictures = known[chartKey(machine)]?.brief;
-    expect(pictures, 'run npm run build').toBeDefined();
-    const leaves = machine.states.flatMap(({ type }, number) =>
-      type === 'atomic' || type === 'final' ? [number] : [],
-    );
-    for (const leaf of leaves) {
-      const picture = briefFor(machine, pictures!, [leaf])!;
-      for (const state of openFor(machine, [leaf])) expect(picture.open).toContain(state);
-      const [, width, height] = /viewBox="0 0 (\S+) (\S+)"/.exec(picture.text)!.map(Number);
-      const scale = Math.min(briefScreen.width / width!, briefScreen.height / height!);
-      expect(12 * scale, machine.states[leaf]!.path).toBeGreaterThanOrEqual(9);
-    }
-  });
+  test.each(machines.map((machine) => [machine.id, machine] as const))(
+    'is at least 9 px for %s in each of its states',
+    (_, machine) => {
+      const pictures = known[chartKey(machine)]?.brief;
+      expect(pictures, 'run npm run build').toBeDefined();
+      const leaves = machine.states.flatMap(({ type }, number) =>
+        type === 'atomic' || type === 'final' ? [number] : [],
+      );
+      for (const leaf of leaves) {
+        const picture = briefFor(machine, pictures!, [leaf])!;
+        for (const state of openFor(machine, [leaf])) expect(picture.open).toContain(state);
+        const [, width, height] = /viewBox="0 0 (\S+) (\S+)"/.exec(picture.text)!.map(Number);
+        const scale = Math.min(briefScreen.width / width!, briefScreen.height / height!);
+        expect(12 * scale, machine.states[leaf]!.path).toBeGreaterThanOrEqual(9);
+      }
+    },
+  );
 });

@@ -38,7 +38,7 @@ export async function briefChartsOf(chart: Statechart): Promise<BriefChart[]> {
 
 type Folding = Pick<BriefChart, 'open' | 'near'>;
 
-/** The open states for each active state; all states; and rows around each of their states. */
+/** All foldings: with all states open, for each active state, and around each state of a long row. */
 export function foldingsOf(chart: Statechart): Folding[] {
   const parents = [...new Set(chart.states.flatMap(({ parent }) => (parent === undefined ? [] : [parent])))];
   const isRow = (number: number): boolean => parents.includes(number) && number !== 0;

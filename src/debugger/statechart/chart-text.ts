@@ -21,12 +21,12 @@ export function stateName(chart: Statechart, state: StatechartState): string {
   return path === '' ? state.path : state.path.slice(path.length + 1);
 }
 
-/** An event without target and action is ignored: it is in the definition, and omitted in a chart. */
+/** A transition without target and action ignores its event; charts omit it. */
 export function isIgnored({ targets, actions = [] }: StatechartTransition): boolean {
   return targets.length === 0 && actions.length === 0;
 }
 
-/** The trigger of a transition: `config.changed`, `after backoff`, `repair done`; `always` without a guard. */
+/** The trigger of a transition, such as `config.changed`, `after backoff` or `repair done`; `always` without a guard. */
 function triggerWords(chart: Statechart, transition: StatechartTransition): Word[] {
   const { kind, on } = transition;
   if (kind === 'event') return [{ text: on === '*' ? 'any event' : on, role: 'event' }];
@@ -113,7 +113,7 @@ function actionWords(prefix: string, actions: readonly string[]): Word[] {
   return actions.length === 0 ? [] : [...words('keyword', prefix), ...words('action', actions.join(', '))];
 }
 
-/** The name of a delay without a name is its milliseconds. */
+/** An unnamed delay is named by its milliseconds. */
 function delayInWords(delay: string): string {
   return /^\d+$/.test(delay) ? `${delay} ms` : delay;
 }

@@ -2,7 +2,7 @@ import type { Statechart } from '../../runtime/trace/statechart.ts';
 import { layoutStatechart } from './layout.ts';
 import { renderStatechart } from './svg.ts';
 
-/** By definition: a layout takes up to a second, and most traces have the same machines. */
+/** Keyed by definition, because a layout takes up to a second and most traces have the same machines. */
 const svgByKey = new Map<string, Promise<string>>();
 /** More than the machines of both programs; the limit bounds the memory for traces of many versions. */
 const maxDrawn = 64;

@@ -36,7 +36,7 @@ describe('the path of an arrow', () => {
     ]);
   });
 
-  test('is interrupted also upwards and around a corner', () => {
+  test('is also interrupted upwards and around a corner', () => {
     const up = [
       { x: 10, y: 100 },
       { x: 10, y: 0 },

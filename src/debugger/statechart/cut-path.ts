@@ -25,7 +25,7 @@ export function cutPath(points: readonly Point[], boxes: readonly ChartBox[]): P
   return segments;
 }
 
-/** As fractions of the length of the line. */
+/** Parts outside all boxes, as fractions of the line. */
 function outside(from: Point, to: Point, boxes: readonly ChartBox[]): [number, number][] {
   const hidden = boxes.flatMap((box) => inside(from, to, box)).sort(([start], [other]) => start - other);
   const visibleRanges: [number, number][] = [];
@@ -46,7 +46,7 @@ function inside(from: Point, to: Point, box: ChartBox): [number, number][] {
   return start < stop ? [[start, stop]] : [];
 }
 
-/** The fractions of the line from one number to another between which it is within the limits. */
+/** Fractions of the line from `from` to `to` between which it is within the limits. */
 function range(from: number, to: number, low: number, high: number): [number, number] {
   if (from === to) return from > low && from < high ? [0, 1] : [1, 0];
   const shares = [(low - from) / (to - from), (high - from) / (to - from)] as const;

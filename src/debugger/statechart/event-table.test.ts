@@ -30,7 +30,7 @@ test('the event table has a row for each stable state and a column for each even
   expect(states.map(({ path }) => path)).toEqual(['open', 'shut.unlocked', 'shut.locked']);
 });
 
-test('a cell of the event table shows whether an event changes the state, runs an action, is ignored on purpose, has a condition, or is unexpected', () => {
+test('a cell of the event table shows whether an event changes the state, runs an action, is ignored intentionally, is conditional or is unexpected', () => {
   const [head, , ...rows] = formatEventTable(door).split('\n');
   expect(head).toBe('|  | `bell.rung` | `door.opened` | `door.shut` | `key.turned` |');
   expect(rows.slice(0, 3)).toEqual([
@@ -40,14 +40,14 @@ test('a cell of the event table shows whether an event changes the state, runs a
   ]);
 });
 
-test('the event table lists the tried transitions below, first those of the state, then those of its ancestors, up to one without a condition', () => {
+test('the event table lists the tried transitions of the state, then of its ancestors, up to an unconditional one', () => {
   const text = formatEventTable(door);
   expect(text).toContain('- **shut.unlocked**\n  - `bell.rung`: bark\n  - `door.opened`: → open\n');
   expect(text).toContain('  - `key.turned`: → shut.locked (from inside)\n');
   expect(text).toContain('- **shut.locked**\n  - `key.turned`: if isRight: → shut.unlocked; ignored\n');
 });
 
-test('the event table has a last column for a wildcard, which accepts events without another transition in its state', () => {
+test('the event table has a last column for the wildcard, which accepts events that have no other transition in the state', () => {
   const chart = statechartOf(
     createMachine({
       id: 'wild',

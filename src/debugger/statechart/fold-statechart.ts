@@ -64,7 +64,7 @@ export function foldStatechart(chart: Statechart, openStates: ReadonlySet<number
   };
 }
 
-/** The states of a long row that are connected with one of them by few transitions; `undefined` for a short row. */
+/** The states of a long row that few transitions connect with `near`; `undefined` for a short row. */
 function nearIn(chart: Statechart, near: number): ReadonlySet<number> | undefined {
   const row = siblingsOf(chart, near);
   if (row.length <= longRow) return undefined;

@@ -12,19 +12,19 @@ const agentCharts = namedMachines.filter(({ file }) => file.startsWith('machines
 
 describe('the layout of a statechart', () => {
   test.each(namedMachines.map(({ name }) => name))(
-    'for %s has no overlaps and no truncated texts, and its arrows lead from border to border',
+    'has no overlaps and no truncated texts for %s, and its arrows lead from border to border',
     async (name) => {
       const chart = await ownChart(name);
       expect(faultsOf(chart, await layoutStatechart(chart))).toEqual([]);
     },
   );
 
-  test.each(agentCharts)('for %s fits a screen at a readable size', async (name) => {
+  test.each(agentCharts)('fits a screen at a readable size for %s', async (name) => {
     const { width, height } = await layoutStatechart(await ownChart(name));
     expect(Math.min(1920 / width, 1000 / height)).toBeGreaterThan(0.5);
   });
 
-  test('for a random machine has no overlaps and no truncated texts', async () => {
+  test('has no overlaps and no truncated texts for a random machine', async () => {
     await fc.assert(
       fc.asyncProperty(anyChart, async (chart) => {
         expect(faultsOf(chart, await layoutStatechart(chart))).toEqual([]);
@@ -40,7 +40,7 @@ describe('the layout of a statechart', () => {
     expect(await layoutStatechart(copy)).toEqual(first);
   });
 
-  test('is ordered downwards by the definition, with arrows upwards where a transition leads back', async () => {
+  test('follows the definition downwards, with arrows upwards where a transition leads back', async () => {
     const chart = await ownChart('service-registry');
     const { states, arrows } = await layoutStatechart(chart);
     for (const { source, target, points } of arrows) {

@@ -34,7 +34,7 @@ const machine = setup({
 });
 
 describe('the mermaid diagram of a statechart', () => {
-  test('has nested states, parallel regions, and each arrow in the state that contains both its ends', () => {
+  test('has nested states, parallel regions, and each arrow in the state that contains both ends', () => {
     expect(formatMermaid(statechartOf(machine))).toBe(`stateDiagram-v2
   [*] --> s1_at_the_pier
   state "at the pier" as s1_at_the_pier
@@ -62,7 +62,7 @@ describe('the mermaid diagram of a statechart', () => {
 `);
   });
 
-  test('escapes characters with a meaning in mermaid', () => {
+  test('escapes characters that have a meaning in mermaid', () => {
     const odd: Statechart = {
       id: 'odd',
       states: [

@@ -93,10 +93,7 @@ function innermostCommonState(chart: Statechart, source: number, target: number)
   return [source, ...ancestorsOf(chart, source)].find((state) => targetAncestors.includes(state)) ?? 0;
 }
 
-/**
- * Mermaid draws no arrow from a state to a descendant, therefore such arrows get a source of their own inside the
- * state.
- */
+/** Mermaid draws no arrow from a state to a descendant, so such arrows get a separate source inside the state. */
 function leadsInside(chart: Statechart, number: number): boolean {
   return chart.transitions.some(
     ({ source, targets }) =>

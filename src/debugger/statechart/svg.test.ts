@@ -91,7 +91,7 @@ describe('the SVG of a statechart', () => {
     expect(picture).not.toContain('ignored');
   });
 
-  test('uses the colours of the page and has its own for light and dark mode', () => {
+  test("uses the page's colors, and its own as fallback in light and dark mode", () => {
     for (const name of ['ink', 'line', 'box', 'active', 'active-ink', 'taken', 'muted']) {
       expect(picture.match(new RegExp(`var\\(--chart-${name},#[0-9a-f]{6}\\)`, 'g'))).toHaveLength(2);
       expect(picture).not.toContain(`--chart-${name}:`);
@@ -112,7 +112,7 @@ describe('the SVG of a statechart', () => {
     expect(text).toContain('data-machine="a&quot;b&lt;c&gt;&amp;"');
   });
 
-  test('contains no markup from its definition, from any field, and no characters that XML forbids', async () => {
+  test('contains no markup from any field of the definition, and no characters that XML forbids', async () => {
     const hostile = {
       id: 'nul\0',
       states: [

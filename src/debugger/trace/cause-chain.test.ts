@@ -51,7 +51,7 @@ describe('the cause chain of a record', () => {
     ]);
   });
 
-  test('leads from an action of an effect to the last event that the effect received, or to its spawn', () => {
+  test("leads from an action of an effect to the effect's last received event, or to its spawn", () => {
     expect(why(run, 6)).toEqual(['spawned 5', 'cause 4', 'cause 3', 'outside']);
     expect(why(run, 12).slice(0, 3)).toEqual(['told 10', 'cause 9', 'timer-started 7']);
     expect(why(run, 13)[0]).toBe('told 10');
@@ -96,7 +96,7 @@ describe('the cause chain of a record', () => {
     expect(why(run, 16).slice(0, 2)).toEqual(['ended-by 14', 'cause 12']);
   });
 
-  test('leads from the end of an effect that ended by itself to the last event that it received, or to its spawn', () => {
+  test("leads from the end of an effect that completed to the effect's last received event, or to its spawn", () => {
     const list = listOf([
       { kind: 'spawn', actor: 'a', machine: 'a' },
       { kind: 'spawn', actor: 'a/claim', parent: 'a', cause: 1 },
@@ -125,7 +125,7 @@ describe('the cause chain of a record', () => {
     expect(why(mad, 3)).toEqual(['lost']);
   });
 
-  test('has a limited length', () => {
+  test('has a maximum length', () => {
     const pingPong = listOf(
       Array.from({ length: 6_000 }, (_, i) => eventBody('a', 'b', 'b.ping', i === 0 ? undefined : i)),
     );

@@ -46,7 +46,7 @@ describe('the path of causes and effects of a record', () => {
   });
 });
 
-test('triesOf describes each attempt by its failure, its number, and the pause before the next one', () => {
+test('triesOf describes each attempt by its failure, its number and the delay before the next attempt', () => {
   const tries = Array.from({ length: 11 }, (_, i): TraceBody[] => {
     const firstSeq = i * 4;
     return [

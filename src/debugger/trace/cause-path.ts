@@ -9,7 +9,7 @@ export interface CausePath {
   readonly isTruncated: boolean;
 }
 
-/** Limits of the effects, and of the records that are searched for them. */
+/** Maximum effects found, and maximum records searched for them. */
 const limits = { found: 400, looked: 4_000 };
 
 /** The nearest cause of a record, and the records that it caused. */

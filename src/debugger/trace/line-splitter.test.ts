@@ -28,7 +28,7 @@ function linesIn(pieces: readonly string[]): string[] {
   return [...lines, splitter.rest()];
 }
 
-test('LineSplitter returns the same lines for any division of the text into pieces', () => {
+test('LineSplitter returns the same lines regardless of chunk boundaries', () => {
   const piece = fc.string({ unit: fc.constantFrom('a', 'ä', '\r', '\n') });
   fc.assert(
     fc.property(fc.array(piece), (pieces) => {
@@ -37,7 +37,7 @@ test('LineSplitter returns the same lines for any division of the text into piec
   );
 });
 
-test('LineSplitter throws an error for a line without an end', () => {
+test('LineSplitter throws an error for an endless line', () => {
   const splitter = new LineSplitter();
   const piece = 'x'.repeat(1024 * 1024);
   for (let length = 0; length < maxLineLength; length += piece.length) {
@@ -83,7 +83,7 @@ async function workOf(reading: () => Promise<unknown>): Promise<number> {
   return work;
 }
 
-describe('the cost of reading a long line equals that of many lines of the same total size', () => {
+describe('the cost of reading a long line is that of many short lines of the same total size', () => {
   const mebibyte = 1024 * 1024;
   const readers: [string, (path: string) => Promise<unknown>][] = [
     [

@@ -14,7 +14,7 @@ test.each([
   expect(fillTemplate(template, fields)).toBe(text);
 });
 
-test('filled limits the length of a text with a long field', () => {
+test('filled limits the length of a text that contains a long field', () => {
   expect(fillTemplate('{how}', { how: 'a'.repeat(100_000) })).toHaveLength(300);
 });
 

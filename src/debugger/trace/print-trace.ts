@@ -9,7 +9,7 @@ export interface PrintOptions {
 }
 
 const maxPayloadLength = 160;
-/** Limit for one value of a change, so that several are visible. */
+/** Maximum length of a changed value, so that several are visible. */
 const maxValueLength = 60;
 
 /** A record in one line: number, time, description, and the number of its cause. */

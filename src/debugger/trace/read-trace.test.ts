@@ -46,7 +46,7 @@ async function refusal(path: string): Promise<ChartpilotError> {
 }
 
 describe('the reader of trace files', () => {
-  test('returns the records as written, rotated part first', async () => {
+  test('returns the records as written, beginning with the rotated part', async () => {
     const path = join(folder, 'agent.trace');
     const sink = traceFile(path, { maxBytes: 2_000 });
     sink.write(header);
@@ -151,7 +151,7 @@ describe('the reader of trace files', () => {
     for (const machine of hostile) await isRefused(machine);
   });
 
-  test('accepts only machines with parents before children and with existing targets of transitions', async () => {
+  test('accepts only machines that list parents before children and whose transitions have existing targets', async () => {
     const broken = [
       { ...whole, states: [root, { ...leaf, parent: 2 }, { ...other, parent: 1 }] },
       { ...whole, states: [root, { ...leaf, parent: 1 }, other] },
@@ -164,7 +164,7 @@ describe('the reader of trace files', () => {
     for (const machine of broken) await isRefused(machine);
   });
 
-  test('accepts an incomplete line in the middle, which a full disk leaves, and reports it', async () => {
+  test('accepts and reports an incomplete line in the middle, as left by a full disk', async () => {
     const half = formatTraceLine(event(2)).slice(0, 30);
     const later = formatTraceLine(event(7));
     const path = file('t', `${headerLine}${eventLine}${half}\n\n${later}${half}\n`);
@@ -197,7 +197,7 @@ describe('the reader of trace files', () => {
     expect((await read(file('t', headerLine + eventLine))).seqs).toEqual([1]);
   });
 
-  test('returns the actors of the header of the oldest part', async () => {
+  test('returns the actors in the header of the oldest part', async () => {
     const living = { actor: 'a', state: '', spawned: 1, spawnedAt: 0 };
     file('t.1', formatTraceLine({ ...header, actors: [living] }) + formatTraceLine(event(3)));
     const path = file('t', headerLine + formatTraceLine(event(4)));
@@ -206,7 +206,7 @@ describe('the reader of trace files', () => {
     for await (const _ of reading.records);
   });
 
-  test('does not read records twice if the file is rotated while it is opened', async () => {
+  test('reads no record twice if the file is rotated while being opened', async () => {
     const path = file('t', headerLine + eventLine);
     linkSync(path, `${path}.1`);
     // The same file has both names, as in the middle of a rotation.
@@ -251,7 +251,7 @@ test('the reader of trace files rejects a change with a path that is too deep fo
 test.each([
   ['lists', (depth: number) => '['.repeat(depth) + ']'.repeat(depth)],
   ['objects', (depth: number) => `${'{"a":'.repeat(depth)}1${'}'.repeat(depth)}`],
-])('the reader of trace files rejects a record of deeply nested %s before it processes it', async (_, nested) => {
+])('the reader of trace files rejects a record of deeply nested %s before processing it', async (_, nested) => {
   const record = (depth: number): string =>
     `{"seq":1,"t":1,"kind":"event","from":"a","to":"b","event":{"type":"a.b","x":${nested(depth)}}}`;
   const path = file('deep.trace', `${headerLine}\n${record(20_000)}\n`.replaceAll('\n\n', '\n'));

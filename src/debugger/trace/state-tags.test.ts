@@ -21,11 +21,11 @@ test.each([
   ['shut', []],
   ['', []],
   ['nowhere', []],
-])('StateTags has for the state %j the tags of the state and its ancestors: %j', (state, expected) => {
+])('StateTags returns for the state %j the tags of the state and its ancestors: %j', (state, expected) => {
   expect([...tags.of('one', state)]).toEqual(expected);
 });
 
-test('StateTags has the tags of the states of a known machine, and none for an unknown machine', () => {
+test('StateTags returns the tags of states of a known machine, and none for an unknown machine', () => {
   expect([...tags.of('two', 'open')]).toEqual([]);
   expect(tags.of(undefined, 'open').size).toBe(0);
   expect(tags.knows('one', 'draining')).toBe(true);

@@ -18,10 +18,7 @@ export class StateTags {
     }
   }
 
-  /**
-   * @param state as in traces: a path, or one for each region, joined with `
-   *  `
-   */
+  /** @param state as in traces: a path, or one for each region, joined with ` | ` */
   of(machine: string | undefined, state: string): ReadonlySet<string> {
     const tagsByPath = machine === undefined ? undefined : this.#tags.get(machine);
     if (tagsByPath === undefined || state === '') return none;

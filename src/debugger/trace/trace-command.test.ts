@@ -58,12 +58,12 @@ async function shown(options: Partial<TraceCommandOptions>): Promise<number[]> {
     .map((line) => Number(line.slice(0, 7)));
 }
 
-describe('chartpilot trace prints', () => {
-  test('every record, one per line', async () => {
+describe('chartpilot trace', () => {
+  test('prints one line per record', async () => {
     expect(await shown({})).toEqual(bodies.map((_, i) => i + 1));
   });
 
-  test('the records of the given actors and their effects', async () => {
+  test('prints the records of the given actors and their effects', async () => {
     expect(await shown({ actor: ['epoch-0'] })).toEqual([3, 4, 5, 6, 7, 8, 9]);
     expect(await shown({ actor: ['epoch-0/process'] })).toEqual([4, 7, 8, 9]);
     expect(await shown({ actor: ['epoch-N'] })).toEqual([3, 4, 5, 6, 7, 8, 9, 10]);
@@ -71,25 +71,25 @@ describe('chartpilot trace prints', () => {
     expect(await shown({ actor: ['nobody'] })).toEqual([]);
   });
 
-  test('the records in a range, and of the given kinds', async () => {
+  test('prints the records in a range and of the given kinds', async () => {
     expect(await shown({ from: 3, to: 5 })).toEqual([3, 4, 5]);
     expect(await shown({ from: 9, to: 99 })).toEqual([9, 10]);
     expect(await shown({ kind: ['timer', 'stop'] })).toEqual([6, 9]);
     expect(await shown({ kind: ['event'], actor: ['supervisor'], from: 3 })).toEqual([10]);
   });
 
-  test('wall-clock times on request', async () => {
+  test('prints wall-clock times on request', async () => {
     expect((await printed({ from: 2, to: 2, clock: true })).out).toBe(
       '      2 2026-03-01T03:12:00.001Z  outside → supervisor: supervisor.start\n',
     );
   });
 
-  test('JSON as in the file', async () => {
+  test('prints JSON as stored in the file', async () => {
     const lines = (await printed({ format: 'json', kind: ['timer', 'stop'] })).out.trim().split('\n');
     expect(lines.map((line) => (JSON.parse(line) as TraceRecord).seq)).toEqual([6, 9]);
   });
 
-  test('a warning for an incomplete line', async () => {
+  test('warns of an incomplete line', async () => {
     writeFileSync(path, '{"seq":11,', { flag: 'a' });
     const { out, error } = await printed();
     expect(out.trimEnd().split('\n')).toHaveLength(10);
@@ -102,8 +102,8 @@ test('chartpilot trace reports that no record matches the filters', async () => 
   expect({ out, error }).toEqual({ out: '', error: `${path}: no matching records\n` });
 });
 
-describe('chartpilot trace --why prints the causes of a record', () => {
-  test('back to the first cause', async () => {
+describe('chartpilot trace --why', () => {
+  test('prints the causes of a record back to the first one', async () => {
     const { out } = await printed({ why: 8 });
     expect(out).toBe(
       [
@@ -119,7 +119,7 @@ describe('chartpilot trace --why prints the causes of a record', () => {
     );
   });
 
-  test('as JSON if --format is json', async () => {
+  test('prints the causes as JSON with --format json', async () => {
     const { record, causes, origin } = JSON.parse((await printed({ why: 9, format: 'json' })).out);
     expect(record.seq).toBe(9);
     expect(causes.map((link: { how: string; record: TraceRecord }) => `${link.how} ${link.record.seq}`)).toEqual([
@@ -137,7 +137,7 @@ describe('chartpilot trace --why prints the causes of a record', () => {
     [{ why: 99 }, { path: '--why', got: '99' }, 'has 1 to 10'],
     [{ from: 5, to: 4 }, { path: '--from', got: '5' }, ''],
     [{ actor: ['epoch-N-1'] }, { path: '--actor', got: 'epoch-N-1' }, ''],
-  ])('is rejected with the invalid flag %j', async (options, fields, detail) => {
+  ])('rejects the invalid flag %j', async (options, fields, detail) => {
     const error = await printed(options).catch((cause: unknown) => cause);
     expect(error).toBeInstanceOf(ChartpilotError);
     expect((error as ChartpilotError).code).toBe('FLAG_INVALID');

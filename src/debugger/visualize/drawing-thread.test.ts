@@ -13,7 +13,7 @@ test('DrawingThread draws the same charts as a direct call', async () => {
   expect(await drawOne('mermaid', light)).toBe(formatMermaid(light));
 });
 
-test('DrawingThread stops at the time limit of a machine, and draws the next machine', async () => {
+test('DrawingThread stops drawing a machine at the time limit, and draws the next one', async () => {
   const thread = new DrawingThread({ machineMs: 1_000 });
   let turns = 0;
   const turn = setInterval(() => turns++, 10);
@@ -30,7 +30,7 @@ test('DrawingThread stops at the time limit of a machine, and draws the next mac
   expect(await drawOne('svg', light)).toContain('data-machine="light"');
 });
 
-test('DrawingThread has a time limit for all machines of one trace', async () => {
+test('DrawingThread limits the time for all machines of a trace', async () => {
   const thread = new DrawingThread({ machineMs: 200, traceMs: 100 });
   await thread.draw('svg', tangledMachine('tangle', 120, 500));
   expect(await thread.draw('svg', light)).toEqual({

@@ -117,7 +117,7 @@ function whyTooLarge({ states, transitions }: Statechart, limits: DrawingLimits)
   );
 }
 
-/** Each state follows its parent, because a trace with another order was rejected before. */
+/** Each state follows its parent, because traces with another order are rejected. */
 function levelsOf(states: Statechart['states']): number {
   const levels: number[] = [];
   for (const { parent } of states) levels.push(parent === undefined ? 1 : (levels[parent] ?? 0) + 1);

@@ -39,7 +39,7 @@ test('fileSource adds the missing newline of the last line', async () => {
   expect(`${(await lines(file(traceText(2).trimEnd()))).join('\n')}\n`).toBe(traceText(2));
 });
 
-test('fileSource returns a line in one piece that is longer than a read buffer', async () => {
+test('fileSource returns a line that is longer than a read buffer in one piece', async () => {
   const long = { ...event(1), event: { type: 'light.changed', text: 'ä'.repeat(400_000) } };
   const path = file(formatTraceLine(header) + formatTraceLine(long) + formatTraceLine(event(2)));
   const parsed = (await lines(path)).map((line) => JSON.parse(line) as unknown);
@@ -66,7 +66,7 @@ test('fileSource begins with the rotated part and its header', async () => {
   expect(seqs.length).toBeGreaterThan(15);
 });
 
-test('fileSource rejects an invalid trace when it is opened', async () => {
+test('fileSource rejects an invalid trace when the file is opened', async () => {
   await expect(fileSource(file('hello\n')).read({ follow: true })).rejects.toMatchObject({
     code: 'TRACE_INVALID',
     fields: { line: 1 },

@@ -61,7 +61,7 @@ describe('liveSource', () => {
     expect(String(await broken)).toMatch(/aborted/);
   });
 
-  test('reports a reset connection with an error, and other connections continue', async () => {
+  test('reports a reset connection with an error, while other connections continue', async () => {
     const { ring, source } = await start();
     ring.write(event(1));
     const trace: Readable = await source.read({ follow: true });
@@ -82,8 +82,8 @@ describe('liveSource', () => {
   });
 });
 
-describe('the error of liveSource contains instructions for', () => {
-  test('a program that does not run', async () => {
+describe('error message of liveSource', () => {
+  test('explains what to do if the program is not running', async () => {
     const { source } = await start();
     await program!.end();
     await expect(source.header()).rejects.toMatchObject({
@@ -92,7 +92,7 @@ describe('the error of liveSource contains instructions for', () => {
     });
   });
 
-  test('an invalid token', async () => {
+  test('explains what to do if the token is invalid', async () => {
     const { address } = await start();
     const source = liveSource(address, { token: 'wrong', runDir });
     await expect(source.read({ follow: true })).rejects.toMatchObject({
@@ -101,20 +101,20 @@ describe('the error of liveSource contains instructions for', () => {
     });
   });
 
-  test('a token that this user cannot read', async () => {
+  test('explains what to do if the current user cannot read the token', async () => {
     const { address } = await start();
     const source = liveSource(address, { runDir: join(runDir, 'nothing') });
     await expect(source.header()).rejects.toMatchObject({ hint: expect.stringContaining('use --token') });
   });
 
-  test('another server', async () => {
+  test('explains what to do if another server responds', async () => {
     const port = await servedHttp((_, response) => response.end('<html>\n'));
     await expect(liveSource({ host: '127.0.0.1', port }, { runDir }).header()).rejects.toMatchObject({
       code: 'TRACE_INVALID',
     });
   });
 
-  test('a server that does not complete the first line', async () => {
+  test('explains what to do if the server does not complete the first line', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     onTestFinished(() => void vi.useRealTimers());
     const begun = Promise.withResolvers<void>();
@@ -137,7 +137,7 @@ describe('the error of liveSource contains instructions for', () => {
     await rejection;
   });
 
-  test('a server with an endless first line', async () => {
+  test('explains what to do if the first line is endless', async () => {
     // On a busy machine 64 million characters took longer than the limit of 5 s for a first line.
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     onTestFinished(() => void vi.useRealTimers());

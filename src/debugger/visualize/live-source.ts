@@ -59,7 +59,7 @@ async function request(address: LiveAddress, options: LiveSourceOptions, follow:
     createConnection: () => connection.socket,
     headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
   });
-  // After the beginning of the response, its own events report errors.
+  // Once the response has begun, its own events report errors.
   sent.on('error', () => {});
   const limit = setTimeout(() => sent.destroy(new Error(`no response within ${responseLimitMs} ms`)), responseLimitMs);
   let response: IncomingMessage;

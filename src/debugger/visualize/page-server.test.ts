@@ -45,7 +45,7 @@ describe('the page server', () => {
     expect((await start()).address.split('/')[3]).not.toBe(first.address.split('/')[3]);
   });
 
-  test('redirects to the page if the trailing slash of its address is missing', async () => {
+  test('redirects to the page if its address lacks the trailing slash', async () => {
     const { address } = await start();
     const { pathname, origin } = new URL(address);
     const { status, headers } = await sendRaw(`${origin}${pathname.slice(0, -1)}`);
@@ -76,7 +76,7 @@ describe('the page server', () => {
     expect((await sendRaw(opening)).status).toBe(303);
   });
 
-  test('serves the page to all clients, also at the root, without data', async () => {
+  test('serves the page without data to all clients, also at the root', async () => {
     const { address } = await start();
     const { origin, pathname } = new URL(address);
     for (const name of ['', 'page.js', 'page.css']) {
@@ -154,13 +154,13 @@ describe('the page server', () => {
     }
   });
 
-  test('sends an interrupted trace as an error, not as its end', async () => {
+  test('reports an interrupted trace as an error instead of ending it normally', async () => {
     const breaking = { ...memorySource('x', traceText(1)), read: async () => Readable.from(halfATrace()) };
     const { address } = await start({ sources: [breaking] });
     await expect(sendRaw(`${address}trace/0`)).rejects.toThrow(/aborted/);
   });
 
-  test('disconnects its readers when it is closed', async () => {
+  test('disconnects its readers when it closes', async () => {
     const endless = new Readable({ read: () => {} });
     const { address } = await start({ sources: [{ ...memorySource('x', traceText(1)), read: async () => endless }] });
     const request = get(`${address}trace/0`, { agent: false });
@@ -170,7 +170,7 @@ describe('the page server', () => {
     await expect.poll(() => endless.destroyed).toBe(true);
   });
 
-  test('reports a port that is in use with instructions', async () => {
+  test('reports a port in use with instructions', async () => {
     const other = createServer().listen(0, '127.0.0.1');
     await once(other, 'listening');
     const { port } = other.address() as { port: number };
@@ -219,12 +219,12 @@ describe('an unauthorized client of the page server', () => {
     }
   });
 
-  test.each(['POST', 'PUT', 'OPTIONS', 'HEAD'])('must not use %s', async (method) => {
+  test.each(['POST', 'PUT', 'OPTIONS', 'HEAD'])('cannot use the method %s', async (method) => {
     const { address } = await start();
     for (const at of [address, `${new URL(address).origin}/`]) expect((await sendRaw(at, { method })).status).toBe(405);
   });
 
-  describe('with a header to be described', () => {
+  describe('that sends a trace header to be described', () => {
     const body = JSON.stringify({ program: header.program, machines: header.machines });
     const send = async (address: string, headers: Record<string, string>, sending = body): Promise<TestResponse> => {
       const sent = request(`${address}describe`, { method: 'POST', agent: false, headers });
@@ -234,7 +234,7 @@ describe('an unauthorized client of the page server', () => {
       return { status: response.statusCode, headers: response.headers, body: await text(response) };
     };
 
-    test('receives a response only if it is the page itself, and only below its path', async () => {
+    test('receives a response only for the page itself, and only below its path', async () => {
       const { address } = await start();
       const { origin } = new URL(address);
       const response = await send(address, { origin, 'sec-fetch-site': 'same-origin' });
@@ -270,7 +270,7 @@ describe('an unauthorized client of the page server', () => {
       '{"program":"x","machines":[{"id":"m","states":[{"path":"","type":"atomic","parent":0}],"transitions":[]}]}',
       '{',
       'x'.repeat(17 * 1024 * 1024),
-    ])('receives status 400 for an invalid header: %.20s', async (sending) => {
+    ])('receives status 400 if the header is invalid: %.20s', async (sending) => {
       const { address } = await start();
       const { status } = await send(address, { origin: new URL(address).origin }, sending);
       expect(status).toBe(400);

@@ -114,7 +114,7 @@ class Pages {
     this.#sessions = sessions;
   }
 
-  /** Invalidates the previous one. */
+  /** Invalidates the previous opening address. */
   newOpening(): string {
     this.#opening = randomBytes(24).toString('base64url');
     return this.#opening;

@@ -7,7 +7,7 @@ import { statechartOf } from '../../runtime/trace/statechart.ts';
 import { chartKey, readKnownCharts } from './known-charts.ts';
 import { Sessions } from './page-session.ts';
 
-test('the session of a trace has the chart of the build for a machine of chartpilot', async () => {
+test('the session of a trace has the built-in chart for a machine of chartpilot', async () => {
   const chart = statechartOf(epochMachine);
   const known = readKnownCharts()[chartKey(chart)]?.whole;
   expect(known, 'run npm run build').toContain('data-machine="epoch"');
@@ -15,20 +15,20 @@ test('the session of a trace has the chart of the build for a machine of chartpi
   expect((await new Sessions().of({ ...header, machines: [read] })).charts.epoch).toBe(known);
 });
 
-test('the session of a trace has a chart of any other machine that is drawn from the trace', async () => {
+test('the session of a trace has a chart drawn from the trace for any other machine', async () => {
   const sessions = new Sessions();
   const { charts } = await sessions.of(header);
   expect(charts.light).toContain('data-path="green"');
   expect((await sessions.of(header)).charts.light).toBe(charts.light);
 });
 
-test("the session of a trace has a chart of a changed machine that has the name of one of chartpilot's", async () => {
+test("the session of a trace has a separate chart for a changed machine that has the name of one of chartpilot's", async () => {
   const [chart] = header.machines;
   const { charts } = await new Sessions().of({ ...header, machines: [{ ...chart!, id: 'epoch' }] });
   expect(charts.epoch).toContain('data-path="green"');
 });
 
-test('the session of a trace omits the chart of an invalid machine and has the others', async () => {
+test('the session of a trace omits only the chart of an invalid machine', async () => {
   const broken = [
     { id: 'without states', states: [], transitions: [] },
     {
@@ -45,7 +45,7 @@ test('the session of a trace omits the chart of an invalid machine and has the o
   });
 });
 
-test('the session of a trace omits the chart of a machine that takes too long and contains the reason', async () => {
+test('the session of a trace contains the reason instead of the chart if drawing takes too long', async () => {
   const sessions = new Sessions(undefined, {}, { machineMs: 5_000 });
   const hostile = sessions.of({ ...header, machines: [tangledMachine('tangle', 120, 500)] });
   // On a busy machine the other chart may also take too long, and is then drawn on the next request.

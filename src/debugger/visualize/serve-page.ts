@@ -3,7 +3,7 @@ import { openInBrowser } from './browser.ts';
 import { type PageServerOptions, startPageServer } from './page-server.ts';
 
 export interface ServePageOptions extends PageServerOptions {
-  /** Whether to open it in the user's browser. */
+  /** Whether to open the page in the user's browser. */
   readonly open?: boolean;
   /** The server is closed when this resolves (default: on Ctrl-C). */
   readonly enough?: Promise<unknown>;

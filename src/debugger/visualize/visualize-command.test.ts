@@ -48,7 +48,7 @@ async function refusal(files: string[], options: VisualizeCommandOptions): Promi
   return error as ChartpilotError;
 }
 
-test('chartpilot visualize prints only the address on standard output, and serves the page until the user ends it', async () => {
+test('chartpilot visualize prints only the address to standard output, and serves the page until the user ends it', async () => {
   const { promise: enough, resolve } = Promise.withResolvers<void>();
   const captured = new CapturedOutput();
   const running = run([trace], { enough }, captured);
@@ -96,7 +96,7 @@ describe('the token of a program in chartpilot visualize', () => {
     return `127.0.0.1:${(server.address() as AddressInfo).port}`;
   }
 
-  test('is the --token at the position of its address, or the only --token', async () => {
+  test('is the --token at the same position as its address, or the only --token', async () => {
     const attach = [await program('first'), await program('second')];
     const output = join(folder, 'page.html');
     await run([], { attach, token: ['first', 'second'], output });
@@ -175,7 +175,7 @@ describe('the traces of several programs in chartpilot visualize', () => {
     expect(html).toContain('"letter"');
   });
 
-  test('are shown only separately if there is no arrow between them, or if a trace cannot be read completely', async () => {
+  test('are shown only separately if no arrow connects them or a trace cannot be read completely', async () => {
     expect(await page(written('a.trace', 'sends'), written('b.trace', 'sends'))).not.toContain('"name":"on one axis"');
     const broken = written('c.trace', 'receives', '{"kind":"what"}\n');
     expect(await page(written('a.trace', 'sends'), broken)).not.toContain('"name":"on one axis"');

@@ -19,10 +19,7 @@ import { singleFile } from './single-file.ts';
 
 export interface VisualizeCommandOptions extends Pick<ServePageOptions, 'port' | 'open' | 'diagrams' | 'enough'> {
   readonly attach?: readonly string[];
-  /**
-   * One for all programs, or one for each address, in the same order (default: `$CHARTPILOT_TOKEN`, then each program's
-   * run directory).
-   */
+  /** One token for all programs, or one for each address, in the same order (default: `$CHARTPILOT_TOKEN`, then each program's run directory). */
   readonly token?: readonly string[];
   readonly runDir?: string;
   /** Writes a page that needs no server, and exits. */

@@ -80,7 +80,7 @@ const eventTo = (records: readonly TraceRecord[], type: string): TraceRecord & {
   records.find((record) => record.kind === 'event' && record.event.type === type) as TraceRecord & { kind: 'event' };
 
 describe('the header of a trace', () => {
-  test('contains the definition of every machine that may run', () => {
+  test('contains the definition of every machine that can run', () => {
     const { header } = houseWith();
     expect(header).toMatchObject({ version: 4, level: 'standard', program: 'test' });
     expect(header.machines.map(({ id }) => id)).toEqual(['house', 'lamp']);
@@ -131,7 +131,7 @@ describe('the transition record of a chart', () => {
     ]);
   });
 
-  test('is written for a change of the context alone, with pointers to the fields', () => {
+  test('is also written if only the context changes, with pointers to the fields', () => {
     const { actor, find } = houseWith();
     actor.send({ type: 'dusk' });
     expect(find({ kind: 'step', on: 'lamp.lit' })).toMatchObject({
@@ -147,7 +147,7 @@ describe('the transition record of a chart', () => {
     expect(records().slice(previous)).toMatchObject([{ kind: 'event', from: 'outside' }]);
   });
 
-  test('refers to the first of the queued events, however many arrived since', () => {
+  test('refers to the first queued event, even if others arrived since', () => {
     const { actor, records } = houseWith();
     actor.send({ type: 'dusk' });
     const lit = eventTo(records(), 'lamp.lit');
@@ -157,7 +157,7 @@ describe('the transition record of a chart', () => {
     expect(night).toMatchObject({ cause: eventTo(records(), 'meter.read').seq });
   });
 
-  test('refers to the spawn if that is the first event, whatever was sent before it', () => {
+  test('refers to the spawn if that is the first event, even if events were sent before', () => {
     const { records, find } = houseWith();
     expect(find({ kind: 'transition', actor: 'lamp-1', from: '' })).toMatchObject({
       cause: find({ kind: 'spawn', actor: 'lamp-1' }).seq,
@@ -191,7 +191,7 @@ describe('the record of a timer', () => {
 });
 
 describe('an omitted event', () => {
-  test('is not recorded, nor the context that it changes, until a state changes', () => {
+  test('is not recorded, and neither is its change of the context, until a state changes', () => {
     const { actor, records, lampRef, header } = houseWith({ omits: ['lamp.turn'] });
     expect(header.omits).toEqual(['lamp.turn']);
     actor.send({ type: 'dusk' });
@@ -207,7 +207,7 @@ describe('an omitted event', () => {
 });
 
 describe('the data of a recorded event', () => {
-  test('is redacted and truncated, while observers receive the original', () => {
+  test('is redacted and truncated, while observers receive the original data', () => {
     const { actor, records, seen } = houseWith({ secrets: ['hunter2hunter2'] });
     const list = Array.from({ length: 40 }, (_, i) => i);
     actor.send({ type: 'dusk', password: 'x', note: 'it is hunter2hunter2', list } as never);
@@ -247,7 +247,7 @@ test('the header of a trace describes guards in words', () => {
   expect(chart!.transitions.map(({ guard }) => guard)).toEqual(['not dry', 'in day']);
 });
 
-test('a sink that throws an error affects neither the actors nor the other sinks, and is reported once', async () => {
+test('a sink that throws an error does not affect the actors or other sinks, and is reported once', async () => {
   const warnings: string[] = [];
   const warned = (warning: Error): void => void warnings.push(warning.message);
   process.on('warning', warned);
@@ -271,7 +271,7 @@ test('a sink that throws an error affects neither the actors nor the other sinks
   expect(warnings).toEqual(['trace: no room']);
 });
 
-test('an event that a chart does not declare in its state is recorded as unexpected, but not an event that the chart ignores or accepts on a condition', () => {
+test('an event that a chart does not declare in its state is recorded as unexpected, but not one that the chart ignores or accepts conditionally', () => {
   const valve = setup({ guards: { never: () => false } }).createMachine({
     id: 'valve',
     initial: 'shut',

@@ -37,7 +37,7 @@ const transition = (actor: string, from: string, to: string, on: string) =>
   ({ kind: 'transition', actor, from, to, on }) as const;
 
 describe('the log of transitions', () => {
-  test("has an info line with the event if the operator's word for the state changes, and a debug line for other transitions", () => {
+  test("has an info line with the event if the operator's term for the state changes, and a debug line for other transitions", () => {
     const { recorder, lines } = recorded();
     recorder.record(transition('supervisor', '', 'idle', 'xstate.init'));
     recorder.record(transition('supervisor', 'idle', 'running.restarting', 'xstate.after.backoff.supervisor.idle'));
@@ -54,7 +54,7 @@ describe('the log of transitions', () => {
     ]);
   });
 
-  test("has one line per transition in operators' words", () => {
+  test("has one line per transition in operators' terms", () => {
     const lines: string[] = [];
     const recorder = createRecorder({ program: 'test' });
     logRecords(recorder, createLogger({ write: (line) => lines.push(line.split('\t').slice(1).join(' ')) }), {
@@ -81,7 +81,7 @@ describe('the log of transitions', () => {
     expect(lines.map(({ cause }) => cause)).toEqual(['ended by SIGKILL', 'epoch.live']);
   });
 
-  test('has a warning for a state that needs attention', () => {
+  test('has a warning for each state that needs attention', () => {
     const { recorder, lines } = recorded();
     recorder.record(transition('supervisor', '', 'running', 'xstate.init'));
     recorder.record(transition('supervisor', 'running', 'over', 'config.changed'));
@@ -93,7 +93,7 @@ describe('the log of transitions', () => {
     ]);
   });
 
-  test('uses the words of the chart for numbered actors, and tracks the state of each', () => {
+  test('uses the terms of the chart for numbered actors, and tracks the state of each', () => {
     const { recorder, lines } = recorded();
     for (const epoch of [0, 1]) recorder.record(transition(`epoch-${epoch}`, '', 'live', 'xstate.init'));
     recorder.record(transition('epoch-0', 'live', 'draining', 'epoch.drain'));
@@ -102,7 +102,7 @@ describe('the log of transitions', () => {
     expect(lines).toMatchObject([{ event: 'state.changed', actor: 'epoch-0', from: 'serving', to: 'draining' }]);
   });
 
-  test('has at debug level the paths of all states, with short facts without secrets', () => {
+  test('contains at debug level the paths of all states and short facts without secrets', () => {
     const { recorder, lines } = recorded('default:debug');
     const digest = '0123456789abcdef0123456789abcdef';
     const event = { type: 'config.changed', digest, files: 3, token: 'x', list: [1] };
@@ -120,7 +120,7 @@ describe('the log of transitions', () => {
   });
 });
 
-test("the longest listed prefix of a path determines the operator's word for a state", () => {
+test("the longest listed prefix of a path determines the operator's term for a state", () => {
   const words = { a: 'one', 'a.b': null, 'a.b.c': 'three' };
   expect(['a', 'a.x', 'a.b', 'a.b.x', 'a.b.c.d', 'ab', ''].map((path) => wordOf(words, path))).toEqual([
     ...['one', 'one', null, null, 'three'],
@@ -129,7 +129,7 @@ test("the longest listed prefix of a path determines the operator's word for a s
 });
 
 describe('the log of a failure', () => {
-  test('has one line with the reason, however many actors forward it', () => {
+  test('has one line with the reason even if several actors forward the failure', () => {
     const { recorder, lines } = recorded();
     const event = { type: 'process.failed', reason: 'no such file' };
     recorder.record({ kind: 'event', from: 'epoch-0/process', to: 'epoch-0', event });
@@ -181,7 +181,7 @@ describe('the log of a failure', () => {
     ]);
   });
 
-  test('has the line of a failed actor even if the log ends in the same turn of the event loop', () => {
+  test('contains the line of a failed actor even if the log ends in the same event loop iteration', () => {
     const recorder = createRecorder({ program: 'test' });
     const { log, lines } = recordingLog();
     const end = logRecords(recorder, log, { states });
@@ -212,7 +212,7 @@ describe('the log of a failure', () => {
   });
 });
 
-test('events and commands that are no failure are not logged', () => {
+test('events and commands that are not failures are not logged', () => {
   const { recorder, lines } = recorded('default:debug');
   recorder.record({ kind: 'event', from: 'a', to: 'b', event: { type: 'config.changed', digest: 'x' } });
   expect(lines).toEqual([]);

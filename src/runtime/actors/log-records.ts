@@ -86,9 +86,9 @@ type Transition = TraceRecord & { kind: 'transition' };
 class TransitionLog {
   readonly #log: Logger;
   readonly #states: OperatorStates;
-  /** By actor of a listed chart, the last logged word of its state. */
+  /** Last logged state word by actor, for listed charts. */
   readonly #stateWords = new Map<string, string>();
-  /** By actor, the words of the states of its chart; `undefined` for charts that are not listed. */
+  /** State words of an actor's chart; `undefined` if the chart is not listed. */
   readonly #wordsOf: (actor: string) => ((path: string) => string | undefined) | undefined;
 
   constructor(log: Logger, states: OperatorStates) {

@@ -63,7 +63,7 @@ describe('specialUseOf', () => {
   ] as const;
   it.each(
     Object.entries(forms).flatMap(([form, write]) => ipv4s.map(([ipv4, use]) => [form, ipv4, use, write] as const)),
-  )('returns for an address in the form %s of %s the IPv4 address %s', (_, ipv4, use, write) => {
+  )('finds in the form %s of %s the IPv4 address %s', (_, ipv4, use, write) => {
     const address = write(hex(ipv4), ipv4);
     expect(embeddedIpv4sOf(address)).toContain(ipv4);
     expect(specialUseOf(address)).toBe(use);
@@ -75,7 +75,7 @@ describe('embeddedIpv4sOf', () => {
     expect(embeddedIpv4sOf(address)).toEqual([]),
   );
 
-  it('reads every notation of an address alike', () => {
+  it('recognizes an address in every notation', () => {
     const group = fc.oneof(fc.nat(0xffff), fc.constantFrom(0, 0, 0xffff, 0x64, 0xff9b, 1, 0x2002, 0x2001, 0x5efe));
     fc.assert(
       fc.property(fc.array(group, { minLength: 8, maxLength: 8 }), (groups) => {

@@ -17,7 +17,7 @@ export interface DnsQuery {
   /** The address type to look up in the table; `undefined` for another type, or a name that no table can contain. */
   readonly addressType: AddressType | undefined;
   readonly type: number;
-  /** Class IN, and each label of the name is one label. */
+  /** Whether the class is IN and no label contains a dot. */
   readonly isInternet: boolean;
   readonly questionEnd: number;
   readonly maxUdpBytes: number;
@@ -40,7 +40,7 @@ const typeCname = 5;
 const typeOpt = 41;
 const ttlSeconds = 30;
 const minUdpBytes = 512;
-/** Limit of a datagram, whatever size a client announces. */
+/** Maximum size of a datagram, whatever size a client announces. */
 const maxUdpBytes = 65_000;
 /** UDP size announced to upstream servers, which needs no fragments on usual networks. */
 const ownUdpBytes = 1232;

@@ -52,7 +52,7 @@ function lookup(name: string, known = names()): string {
   return [...(found.alias === undefined ? [] : [`${found.alias} →`]), ...v4, ...v6].join(' ');
 }
 
-describe('the table of §9', () => {
+describe('DNS table (agent §9)', () => {
   test.each([
     ['www.google.com.', '1.1.1.1'],
     ['www.google.com.ns1.svc.cluster.local.', 'www.google.com. → 1.1.1.1'],
@@ -88,7 +88,7 @@ describe('the table of §9', () => {
   });
 });
 
-test('§9: hosts without a valid address or with a name that cannot be queried are skipped and counted', () => {
+test('hosts without a valid address or with a name that cannot be queried are skipped and counted (agent §9)', () => {
   const known = names({
     a: external(''),
     [`${'x'.repeat(64)}.com`]: external('1.1.1.1'),
@@ -101,14 +101,14 @@ test('§9: hosts without a valid address or with a name that cannot be queried a
   expect(known.size).toBe(1);
 });
 
-test('§9: names of object properties are ordinary names', () => {
+test('names of object properties are ordinary names (agent §9)', () => {
   expect(lookup('constructor.')).toBe('none');
   expect(
     lookup('__proto__.', names(JSON.parse('{"__proto__": {"registry": "External", "ips": ["1.1.1.1"]}}'))),
   ).toMatch(/none|1\.1\.1\.1/);
 });
 
-test('§9: a proxy has names if its domain is not of its namespace, or it has no search domain', () => {
+test('a proxy has a name table even if its domain differs from its namespace or it has no search domain (agent §9)', () => {
   const vm = { namespace: 'vm', domain: 'svc.cluster.local', search: '' };
   expect(lookup('example.ns2.', names(table, vm))).toBe('10.10.10.10');
   expect(lookup('productpage.', names(table, vm))).toBe('none');
@@ -116,7 +116,7 @@ test('§9: a proxy has names if its domain is not of its namespace, or it has no
   expect(lookup('example.ns2.', names(table, { namespace: '', domain: '', search: '' }))).toBe('none');
 });
 
-test('§9: hosts with one name share their addresses, each once', () => {
+test('hosts with the same name share their addresses without duplicates (agent §9)', () => {
   const known = names({ 'a.b': external('1.1.1.1', '1.1.1.1'), 'A.b': external('1.1.1.1', '::1') });
   expect(lookup('a.b.', known)).toBe(`1.1.1.1 ${'0'.repeat(31)}1`);
 });

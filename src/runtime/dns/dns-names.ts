@@ -20,7 +20,7 @@ export interface FoundName {
 /** Properties of the client's workload on which short names depend. */
 export interface WorkloadNames {
   readonly namespace: string;
-  /** `ns1.svc.cluster.local`. */
+  /** DNS domain, such as `ns1.svc.cluster.local`. */
   readonly domain: string;
   /** The first search domain of resolv.conf, which applications try first; may be empty. */
   readonly search: string;
@@ -34,7 +34,7 @@ const headerBytes = 12;
 /** Names in lower case with a trailing dot. */
 export class DnsNames {
   readonly #hosts = new Map<string, Addresses>();
-  /** `.ns1.svc.cluster.local.`, or empty. */
+  /** Suffix such as `.ns1.svc.cluster.local.`, or empty. */
   readonly #search: string;
   #skipped = 0;
 

@@ -48,7 +48,7 @@ async function serve(limits: Partial<DnsStreamLimits>, query?: DnsStreamHandlers
 
 const message = Buffer.from('a query');
 
-test('a DNS client that sends a byte at a time is disconnected at the idle limit', async () => {
+test('a DNS client that sends single bytes slowly is disconnected at the idle limit', async () => {
   const { client, ends, isClosed } = await serve({ idleMs: 200 });
   client.resume();
   const slow = setInterval(() => client.write(Buffer.of(0)), 20);
@@ -59,13 +59,13 @@ test('a DNS client that sends a byte at a time is disconnected at the idle limit
   expect(ends).toEqual(['idle']);
 });
 
-test('a DNS client that sends messages without a query is disconnected at the limit of pending queries', async () => {
+test('a DNS client that sends messages other than queries is disconnected at the limit of pending queries', async () => {
   const { client, queries } = await serve({ maxPending: 2 }, (_, respond) => respond(undefined));
   for (let i = 0; i < 10; i++) client.write(framed(message));
   await eventually('all messages are read', () => queries.length === 10);
 });
 
-test('a DNS query that is longer than the limit closes the connection before the query is received', async () => {
+test('a DNS query beyond the size limit closes the connection before the query is received completely', async () => {
   const { client, ends, queries, isClosed } = await serve({ maxQueryBytes: 512 });
   client.resume();
   client.write(Buffer.of(0x02, 0x01, 0));

@@ -4,12 +4,12 @@ import { framed, TcpMessages } from './tcp-messages.ts';
 
 export interface DnsStreamLimits {
   readonly maxPending: number;
-  /** Bytes of responses that the client does not read. */
+  /** Maximum bytes of responses that the client has not read. */
   readonly maxUnreadBytes: number;
   readonly maxQueryBytes: number;
-  /** Milliseconds without a complete query or a response. Bytes of an incomplete query do not extend it. */
+  /** Maximum milliseconds without a complete query or a response. Bytes of an incomplete query do not extend it. */
   readonly idleMs: number;
-  /** Queries that are read per second; further ones stay in the socket. Absent: no limit. */
+  /** Maximum queries read per second; further ones stay in the socket. No limit if absent. */
   readonly queriesPerSecond?: number;
 }
 

@@ -14,7 +14,7 @@ const info = fc.record({
   altHosts: fc.array(text, { maxLength: 4 }),
 });
 
-test('§9 a table is read as by generated code, for any names', () => {
+test('a table is decoded as by generated code for any names (agent §9)', () => {
   fc.assert(
     fc.property(fc.dictionary(fc.oneof(text, fc.constantFrom('__proto__', 'constructor', '')), info), (table) => {
       const read = atOnce(readingNameTable(toBinary(NameTableSchema, create(NameTableSchema, { table }))));
@@ -23,7 +23,7 @@ test('§9 a table is read as by generated code, for any names', () => {
   );
 });
 
-test('§9 a truncated table is rejected if generated code rejects it', () => {
+test('a truncated table is rejected if generated code rejects it (agent §9)', () => {
   const table = {
     'a.b': { ips: ['10.0.0.1', '::1'], registry: 'Kubernetes', altHosts: ['c'] },
     'd.e': { ips: ['::2'] },

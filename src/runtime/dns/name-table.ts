@@ -8,7 +8,7 @@ import type { Steps } from '../turns.ts';
 
 export interface NameInfo {
   readonly ips: readonly string[];
-  /** Registry of the service: `Kubernetes`, `External`. */
+  /** Registry of the service, such as `Kubernetes` or `External`. */
   readonly registry: string;
   /** First label of a Kubernetes name. */
   readonly shortname: string;

@@ -1,6 +1,6 @@
 /** DNS messages over TCP and TLS: each is preceded by its length (RFC 1035 §4.2.2). */
 
-/** Bytes of the longest message that the length can express. */
+/** Maximum message length that the prefix can express. */
 export const maxTcpBytes = 65_535;
 
 export function framed(message: Buffer): Buffer {

@@ -1,4 +1,4 @@
-/** docs/errors.md is generated from the tables of these. */
+/** docs/errors.md is generated from tables of these meanings. */
 export interface ErrorMeaning {
   /** What is wrong, in one clause. Errors of programs begin with it. */
   readonly meaning: string;

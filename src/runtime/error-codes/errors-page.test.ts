@@ -79,7 +79,7 @@ describe('docs/errors.md', () => {
     expect(readFileSync(file, 'utf8')).toBe(page());
   });
 
-  it('has each code in one table only', () => {
+  it('has each code in only one table', () => {
     const codes = areas.flatMap(({ table }) => Object.keys(table));
     expect(codes.filter((code, index) => codes.indexOf(code) !== index)).toEqual([]);
   });

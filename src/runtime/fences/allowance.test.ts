@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { Allowance } from './allowance.ts';
 
-test('an allowance permits its burst at once, refills over time, and never exceeds the burst', () => {
+test('an allowance permits a burst immediately, refills over time, and never exceeds the burst', () => {
   let now = 0;
   const allowance = new Allowance({ burst: 3, perSecond: 2 }, () => now);
   const takes = (count: number): number => Array.from({ length: count }, () => allowance.take()).filter(Boolean).length;

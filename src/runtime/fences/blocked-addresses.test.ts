@@ -1,18 +1,18 @@
 import { describe, expect, it } from 'vitest';
 import { BlockedAddresses } from './blocked-addresses.ts';
 
-describe('an address that a configuration object names', () => {
+describe('address in a configuration object', () => {
   it.each([
     ...['127.0.0.1', '127.9.9.9', '::1', '0.0.0.0', '::', '169.254.169.254', 'fe80::1%eth0', '100.100.100.200'],
     ...['fd00:ec2::254', '::ffff:127.0.0.1', '::ffff:7f00:1', '64:ff9b::7f00:1', '2002:7f00:1::', '::127.0.0.1'],
-  ])('is blocked by default when it is %s', (address) => {
+  ])('is blocked by default if it is %s', (address) => {
     expect(new BlockedAddresses().problemOf(address)).toMatch(
       /^a [a-z-]+ address and not in ALLOWED_CIDRS_IN_JWKS_URIS$/,
     );
   });
 
   it.each(['10.0.0.1', '192.168.1.1', '172.16.0.1', 'fd12::1', '8.8.8.8', '2001:db8::1', '::ffff:10.0.0.1'])(
-    'is permitted by default when it is %s',
+    'is permitted by default if it is %s',
     (address) => {
       expect(new BlockedAddresses().problemOf(address)).toBeUndefined();
     },
@@ -29,7 +29,7 @@ describe('an address that a configuration object names', () => {
     expect(addresses.problemOf('11.0.0.1')).toBeUndefined();
   });
 
-  it('is not permitted by a network that contains only its prefix', () => {
+  it('is not permitted by a network that contains only a prefix of it', () => {
     expect(new BlockedAddresses({ allowed: ['64:ff9b::/96'] }).problemOf('64:ff9b::7f00:1')).toMatch(
       /^a loopback address/,
     );

@@ -8,7 +8,7 @@ import { embeddedIpv4sOf, specialUseOf } from '../addresses/special-address.ts';
 export interface BlockedNetworks {
   /** Blocked in addition to the addresses of special use (loopback, link-local, metadata services and others). */
   readonly blocked?: readonly string[];
-  /** Permitted although they are of special use. */
+  /** Networks permitted despite special use. */
   readonly allowed?: readonly string[];
 }
 

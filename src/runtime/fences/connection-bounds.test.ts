@@ -21,7 +21,7 @@ function given(maxPerAddress: number, maxConnections: number, options: { isIdleR
   return { bounds, come: admit };
 }
 
-test('an address at its connection limit loses its longest idle connection to the next one', () => {
+test('an address at its connection limit loses its longest idle connection to a new one', () => {
   const { bounds, come } = given(2, 10);
   const [first, second, other] = [come('10.0.0.1'), come('10.0.0.1'), come('10.0.0.2')];
   const third = come('10.0.0.1');
@@ -29,7 +29,7 @@ test('an address at its connection limit loses its longest idle connection to th
   expect(bounds.size).toBe(3);
 });
 
-test('a busy connection at the limit stays, and the new one is closed', () => {
+test('a new connection is closed if the other connections at the limit are busy', () => {
   const { bounds, come } = given(2, 10);
   const both = [come('10.0.0.1'), come('10.0.0.1')];
   for (const connection of both) bounds.busy(connection);
@@ -39,7 +39,7 @@ test('a busy connection at the limit stays, and the new one is closed', () => {
   expect(both.map(({ isClosed }) => isClosed)).toEqual([false, true]);
 });
 
-test('at the total limit the address with the most connections loses one to other addresses, but not to itself', () => {
+test('the address with the most connections loses one to other addresses at the total limit, but not to itself', () => {
   const { come } = given(10, 4);
   const greedy = [1, 2, 3].map(() => come('10.0.0.1'));
   const modest = come('10.0.0.2');
@@ -49,7 +49,7 @@ test('at the total limit the address with the most connections loses one to othe
   expect(come('10.0.0.1').isClosed).toBe(true);
 });
 
-test('if idle connections are replaced, an address without a connection is admitted, but never for a busy connection', () => {
+test('an address without a connection replaces an idle connection, but never a busy one', () => {
   const { bounds, come } = given(10, 3, { isIdleReplaced: true });
   const [busy, idle, other] = ['10.0.0.1', '10.0.0.2', '10.0.0.3'].map(come) as [Connection, Connection, Connection];
   bounds.busy(busy);
@@ -66,7 +66,7 @@ test('closed connections do not count towards the limits', () => {
   expect(come('10.0.1.1').isClosed).toBe(false);
 });
 
-test("all notations of an address count as one, and all IPv6 addresses of a host's network", () => {
+test('all notations of an address count as one address, and so does an IPv6 network of a host', () => {
   expect(addressGroup('::ffff:10.0.0.1')).toBe('10.0.0.1');
   expect(addressGroup('2001:db8:1:2:3:4:5:6')).toBe(addressGroup('2001:db8:1:2::7'));
   expect(addressGroup('2001:db8::7')).toBe('2001:db8:0:0');

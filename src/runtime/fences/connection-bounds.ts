@@ -8,12 +8,12 @@
 export interface ConnectionBoundsOptions {
   readonly maxPerAddress: number;
   readonly maxConnections: number;
-  /** Limit of idle connections (default: the limit of all). */
+  /** Maximum idle connections (default: the limit of all connections). */
   readonly maxIdlePerAddress?: number;
   readonly maxIdleConnections?: number;
   /**
-   * Whether an address without a connection may replace an idle one if all connections are idle and of different
-   * addresses. For ports whose clients send a request at once, because silent clients would otherwise block all others.
+   * Whether an address without a connection may replace an idle one if all connections are idle and of different addresses. For ports whose clients
+   * send a request immediately, because silent clients would otherwise block all others.
    */
   readonly isIdleReplaced?: boolean;
 }

@@ -86,14 +86,14 @@ describe("the fetch of a tenant's URL", () => {
     ['its own address in IPv6', ['::1']],
     ['a metadata service', ['169.254.169.254']],
     ['a permitted address that is resolved together with its own', ['127.0.0.2', '127.0.0.1']],
-  ])('does not connect to %s by a name', async (_, addresses) => {
+  ])('does not connect to %s by a host name', async (_, addresses) => {
     await expect(get('http://idp.tenant.test:PORT/', resolvingTo(addresses))).rejects.toThrow(
       /^host idp\.tenant\.test resolves to \S+, which is a/,
     );
     expect(seen).toEqual([]);
   });
 
-  it('connects to the address that was checked, whatever the name resolves to afterwards', async () => {
+  it('connects to the address that was checked even if the name resolves to another one afterwards', async () => {
     const lookup = resolvingTo(['127.0.0.2'], ['127.0.0.1']);
     await get('http://rebinding.tenant.test:PORT/keys', lookup);
     expect(lookup.count).toBe(1);
@@ -123,7 +123,7 @@ describe('the fetch of a redirected URL', () => {
     expect(seen).toEqual(['127.0.0.2/begin']);
   });
 
-  it('resolves the host of the redirect again, and checks the result', async () => {
+  it('resolves the host of the redirect again and checks the address', async () => {
     redirectTo('http://idp.tenant.test:PORT/x');
     const lookup = resolvingTo(['127.0.0.2'], ['127.0.0.1']);
     await expect(get('http://idp.tenant.test:PORT/begin', lookup)).rejects.toThrow('which is a loopback address');
@@ -145,7 +145,7 @@ describe('the fetch of a redirected URL', () => {
     await expect(get('http://127.0.0.2:PORT/begin')).rejects.toThrow(reason);
   });
 
-  it('follows a redirect within the host', async () => {
+  it('follows a redirect to the same host', async () => {
     redirectTo('/end');
     expect(await get('http://127.0.0.2:PORT/begin')).toBe('secret');
   });

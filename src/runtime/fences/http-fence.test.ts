@@ -86,13 +86,13 @@ describe('the HTTP server of createFencedServer', () => {
     ['a huge target', `GET /${'x'.repeat(20_000)} HTTP/1.1\r\n${close}`, / 431 /],
     ['two lengths', `GET / HTTP/1.1\r\ncontent-length: 1\r\ncontent-length: 2\r\n${close}`, / 400 /],
     ['an expectation', `GET / HTTP/1.1\r\nexpect: the unexpected\r\n${close}`, / 417 /],
-  ])('responds to a request with %s, and continues', async (_, bytes, reply) => {
+  ])('responds to a request with %s and keeps serving', async (_, bytes, reply) => {
     const port = await serve();
     expect(await responseTo(port, bytes)).toMatch(reply);
     expect(await (await fetch(`http://127.0.0.1:${port}/after`)).text()).toBe('page /after');
   });
 
-  it('continues after any request target of an unauthenticated client', () => {
+  it('keeps serving after any request target of an unauthenticated client', () => {
     let seed = 1;
     const random = (below: number): number => {
       seed = (seed * 48_271) % 2_147_483_647;
@@ -108,7 +108,7 @@ describe('the HTTP server of createFencedServer', () => {
   });
 });
 
-describe('the HTTP server of a failing handler', () => {
+describe('HTTP server with a failing handler', () => {
   it.each<[string, HttpServe]>([
     [
       'throws',
@@ -134,7 +134,7 @@ describe('the HTTP server of a failing handler', () => {
     expect(failures).toEqual(['/a?b']);
   });
 
-  it('ends the connection if the handler fails within a response', async () => {
+  it('ends the connection if the handler fails while sending a response', async () => {
     const port = await serve(async (_request, response) => {
       response.write('half');
       await sleep(10);
@@ -188,7 +188,7 @@ describe('the HTTP server with connection limits', () => {
     expect(await Promise.race([ended, sleep(5_000, 'still there')])).toBe('closed');
   });
 
-  it('closes a connection that pipelines requests without reading, after a few responses', async () => {
+  it('closes a connection after a few responses if the client pipelines requests without reading', async () => {
     let requested = 0;
     const port = await serve(async (_request, response) => {
       requested++;
@@ -229,7 +229,7 @@ describe('the HTTP server with connection limits', () => {
     await eventually('it is closed', () => closed);
   });
 
-  it('closes the longest idle connection of an address at its limit, not a busy one', async () => {
+  it('closes the longest idle connection of an address at its limit, but no busy one', async () => {
     const [begun, over] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     const port = await serve(
       async (_request, response) => {

@@ -19,15 +19,15 @@ import { openFilesLimit } from './open-files.ts';
 import { repeatedHeader } from './repeated-header.ts';
 
 export interface HttpLimits extends ConnectionBoundsOptions {
-  /** For the first line and the headers of a request, from its first byte or the start of the connection. */
+  /** Timeout for the first line and headers of a request, from its first byte or the start of the connection. */
   readonly headersMs: number;
   readonly requestMs: number;
-  /** Between two requests of a connection. */
+  /** Timeout between two requests of a connection. */
   readonly idleMs: number;
-  /** How long a client may leave a response unread. */
+  /** Maximum time that a client may leave a response unread. */
   readonly unreadMs: number;
   readonly maxHeaderBytes: number;
-  /** Requests of one connection that are being processed; more unread requests close it. */
+  /** Maximum requests of one connection in processing; more unread requests close it. */
   readonly maxPipelined: number;
   readonly checkMs: number;
 }
@@ -57,7 +57,7 @@ export interface HttpFenceOptions {
  */
 export type HttpServe = (request: IncomingMessage, response: ServerResponse, url: URL) => void | Promise<void>;
 
-/** The server is not listening yet. */
+/** Creates a server that is not listening yet. */
 export function createFencedServer(serve: HttpServe, options: HttpFenceOptions = {}): Server {
   const limits = httpLimitsOf(options);
   return fenceServer(createServer(serverOptionsOf(limits)), serve, limits, options);
@@ -127,7 +127,7 @@ export function fenceServer<S extends Server>(
  * Modifies the object instead of passing a class to `createServer`, because the bundle loads `node:http` on first use.
  */
 function escapeStrings(response: ServerResponse): void {
-  // Both have overloads for an encoding and a callback, which are forwarded.
+  // `write` and `end` have overloads for an encoding and a callback, which are forwarded.
   type Send = (chunk?: unknown, ...rest: unknown[]) => never;
   const write = response.write.bind(response) as Send;
   const end = response.end.bind(response) as Send;

@@ -19,7 +19,7 @@ function run(program: string): { readonly status: number | null; readonly out: s
   return { status, out: stdout };
 }
 
-test('a program continues after uncaught errors and rejections, and the handler receives their owners', () => {
+test('a program continues after uncaught errors and rejections, and the handler receives the owner of each', () => {
   const { status, out } = run(`
     const whose = new AsyncLocalStorage();
     catchUncaught((error, origin) => console.log(origin, error?.message ?? error, whose.getStore()));
@@ -37,7 +37,7 @@ test('a program continues after uncaught errors and rejections, and the handler 
   expect(status).toBe(0);
 });
 
-test('a handler of uncaught errors that throws, or whose work raises the next error, neither ends the program nor loops', () => {
+test('a handler of uncaught errors neither ends the program nor loops if it throws or causes another error', () => {
   const { status, out } = run(`
     let calls = 0;
     catchUncaught(() => {
@@ -51,7 +51,7 @@ test('a handler of uncaught errors that throws, or whose work raises the next er
   expect([status, out]).toEqual([0, 'called 1\n']);
 });
 
-test('uncaught errors end the program again after the handler is removed', () => {
+test('uncaught errors end the program after the handler is removed', () => {
   const source = new EventEmitter();
   const undo = catchUncaught(() => {}, source);
   expect(source.eventNames()).toEqual(['uncaughtException', 'unhandledRejection']);

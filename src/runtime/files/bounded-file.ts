@@ -71,7 +71,7 @@ function readText(file: number, expected: number, maxBytes: number): string {
   }
 }
 
-/** `a named pipe`; `undefined` for a regular file. */
+/** Returns a kind such as `a named pipe`; `undefined` for a regular file. */
 export function nonRegularKind(
   stats: Pick<Stats, 'isFile' | 'isDirectory' | 'isFIFO' | 'isSocket'>,
 ): string | undefined {

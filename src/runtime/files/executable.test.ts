@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { isExecutable, whyNotExecutable } from './executable.ts';
 
-test('isExecutable accepts a file that this user may run, and no other file, no directory and no missing path', () => {
+test('isExecutable accepts only an existing file that the current user can execute', () => {
   const folder = mkdtempSync(join(tmpdir(), 'chartpilot-executable-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const path = (name: string): string => join(folder, name);

@@ -4,7 +4,7 @@ import { FileTurns } from './file-turns.ts';
 
 const never = new AbortController().signal;
 
-test('a file operation waits for the previous one, even if that one fails', async () => {
+test('a file operation waits for the previous one, even if that fails', async () => {
   const turns = new FileTurns();
   const first = Promise.withResolvers<string>();
   const startedTasks: string[] = [];
@@ -21,7 +21,7 @@ test('a file operation waits for the previous one, even if that one fails', asyn
   expect(startedTasks).toEqual(['second', 'third']);
 });
 
-test('a file operation that is aborted while it waits is not started, and the next one starts after the running one', async () => {
+test('a file operation that is aborted while waiting is not started, and the next one starts after the running one', async () => {
   const turns = new FileTurns();
   const hung = Promise.withResolvers<void>();
   void turns.run(() => hung.promise, never);

@@ -66,13 +66,13 @@ describe('watchFile', () => {
     expect(await reportedAfter(() => writeFileSync(file, '4'))).toBe(true);
   });
 
-  it('reports a file whose directory was missing', async () => {
+  it('reports a file whose directory did not exist at the start', async () => {
     const reportedAfter = await watching(watchFile, join(root, 'etc/istio/config/mesh'));
     await reportedAfter(() => mkdirSync(join(root, 'etc/istio/config'), { recursive: true }), 1_000);
     expect(await reportedAfter(() => writeFileSync(join(root, 'etc/istio/config/mesh'), '1'))).toBe(true);
   });
 
-  it('reports a file whose directory was removed and created again', async () => {
+  it('reports a file whose directory was removed and recreated', async () => {
     const file = join(root, 'etc/mesh');
     mkdirSync(join(root, 'etc'));
     writeFileSync(file, '1');
@@ -82,7 +82,7 @@ describe('watchFile', () => {
     expect(await reportedAfter(() => writeFileSync(file, '2'))).toBe(true);
   });
 
-  it('causes no file system calls for writes next to a missing directory', async () => {
+  it('makes no file system calls when files are written next to a missing directory', async () => {
     for (let i = 0; i < 50; i++) writeFileSync(join(root, `beside-${i}`), '');
     await watching(watchFile, join(root, 'etc/mesh'));
     let checkedPaths = 0;

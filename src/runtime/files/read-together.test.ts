@@ -24,7 +24,7 @@ const versions = Array.from({ length: 50 }, (_, version) => ({ a: `${version}`, 
 const files = (): [string, string] => [join(folder, 'a'), join(folder, 'b')];
 
 describe('readTogether', () => {
-  it('returns files of one version while Kubernetes switches them thousands of times', async () => {
+  it('returns files of a single version while Kubernetes switches them thousands of times', async () => {
     mount = await switchedMount(folder, versions);
     const [a, b] = files();
     const seen = new Set<string>();
@@ -37,7 +37,7 @@ describe('readTogether', () => {
     expect(seen.size).toBeGreaterThan(20);
   }, 60_000);
 
-  it('returns files of one version to asynchronous readers', async () => {
+  it('returns files of a single version to asynchronous readers', async () => {
     mount = await switchedMount(folder, versions);
     const [a, b] = files();
     for (let i = 0; i < 50; i++) {
@@ -64,7 +64,7 @@ describe('readTogether', () => {
     expect(readTogetherSync((at) => at('/proc/self/exe'))).toBe('/proc/self/exe');
   });
 
-  it('reads again if a link changes during the read, until no link does', () => {
+  it('repeats the read until no link changes during it', () => {
     let version = 0;
     const change = (): void => {
       symlinkSync(`${++version}`, join(folder, 'new'));

@@ -13,7 +13,7 @@ export interface RegularFile {
 export interface RegularFileOptions {
   /** A larger file is an error. */
   readonly maxBytes: number;
-  /** User that must own the file; absent: any. */
+  /** User that must own the file; any if absent. */
   readonly owner?: number;
 }
 

@@ -26,7 +26,7 @@ const ways: readonly [string, (file: string, text: string, options?: ReplaceOpti
 
 describe.each(ways)('%s', (_, replace) => {
   test.each<ReplaceOptions>([{}, { draft: 'unique' }, { flush: 'content' }, { flush: 'content and name' }])(
-    'replaces content and mode, and leaves no draft, with %o',
+    'replaces content and mode and leaves no temporary file with %o',
     async (options) => {
       const file = join(directory, 'state');
       writeFileSync(file, 'old', { mode: 0o644 });
@@ -39,14 +39,14 @@ describe.each(ways)('%s', (_, replace) => {
     },
   );
 
-  test('keeps the old content and removes the draft if the file cannot be replaced', async () => {
+  test('keeps the old content and removes the temporary file if the file cannot be replaced', async () => {
     const file = join(directory, 'state');
     mkdirSync(join(file, 'not empty'), { recursive: true });
     for (const draft of ['new', 'unique'] as const) await expect(replace(file, 'new', { draft })).rejects.toThrow();
     expect([readdirSync(directory), readdirSync(file)]).toEqual([['state'], ['not empty']]);
   });
 
-  test('does not write through a link at the path of the draft', async () => {
+  test('does not write through a link at the path of the temporary file', async () => {
     const [file, other] = [join(directory, 'state'), join(directory, 'other')];
     writeFileSync(other, 'kept');
     symlinkSync(other, `${file}.new`);
@@ -54,7 +54,7 @@ describe.each(ways)('%s', (_, replace) => {
     expect([readFileSync(file, 'utf8'), readFileSync(other, 'utf8')]).toEqual(['new', 'kept']);
   });
 
-  test('replaces the draft of an interrupted attempt', async () => {
+  test('replaces the temporary file of an interrupted attempt', async () => {
     const file = join(directory, 'state');
     writeFileSync(`${file}.new`, 'a much longer half of a file', { mode: 0o644 });
     await replace(file, 'new', { mode: 0o640 });

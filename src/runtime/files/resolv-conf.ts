@@ -4,7 +4,7 @@ import { isIP } from 'node:net';
 export interface ResolvConf {
   /** Addresses in file order; an IPv6 address may have a zone (`fe80::1%eth0`). */
   readonly servers: readonly string[];
-  /** Of the last `search` or `domain` line, in lower case and without a trailing dot. */
+  /** Domains of the last `search` or `domain` line, in lower case without a trailing dot. */
   readonly search: readonly string[];
 }
 

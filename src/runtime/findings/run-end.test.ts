@@ -18,7 +18,7 @@ function sentenceOf(...bodies: readonly TraceBody[]): string | undefined {
   return ending.sentence;
 }
 
-describe('the sentence about the end of a run', () => {
+describe('description of the end of a run', () => {
   test.each<[string, readonly TraceBody[], string | undefined]>([
     [
       'after a signal to end contains the signal and the time',

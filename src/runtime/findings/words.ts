@@ -3,7 +3,7 @@ export function actorText(actor: string): string {
   return actor.replace(/-(\d)/, ' $1');
 }
 
-/** A duration: `0 s`, `85 ms`, `12.3 s`, `2 min 05 s`, `3 h 12 min`. */
+/** Formats a duration: `0 s`, `85 ms`, `12.3 s`, `2 min 05 s`, `3 h 12 min`. */
 export function span(ms: number): string {
   if (ms < 0.5) return '0 s';
   if (ms < 1_000) return `${Math.round(ms)} ms`;

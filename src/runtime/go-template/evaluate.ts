@@ -5,14 +5,14 @@ import { mainTemplate } from './parser.ts';
 import { FunctionError, type Position, TemplateError } from './template-error.ts';
 import { GoMap, GoStruct, type GoValue, isList, isTrue, typeName } from './values.ts';
 
-/** Limit in characters of the output; a bootstrap has some kilobytes. */
+/** Maximum characters of the output; a bootstrap has some kilobytes. */
 const maxOutput = 4 * 1024 * 1024;
-/** Limit of executed nodes; those of a loop count once per iteration. */
+/** Maximum executed nodes; those of a loop count once per iteration. */
 const maxSteps = 1_000_000;
 const maxCalls = 200;
 /**
- * Limit of characters and items that functions accept and return, for all calls together, because repeated doubling of
- * a text would exhaust the memory within few steps.
+ * Maximum characters and items that functions accept and return, for all calls together, because repeated doubling of a text would exhaust the memory
+ * within few steps.
  */
 const maxHandled = 16 * 1024 * 1024;
 

@@ -22,7 +22,7 @@ const directive = /%([-+# 0]*)(\[[^\]]*\]?)?(\*|\d+)?(?:\.(\[[^\]]*\]?)?(\*|\d*)
 
 /** Go also has a limit of less than a million. */
 const maxWidth = 1_000_000;
-/** Limit in characters, because widths alone could exhaust the memory. */
+/** Maximum characters, because widths alone could exhaust the memory. */
 const maxFormatted = 4 * 1024 * 1024;
 
 export function sprintf(format: string, args: readonly GoValue[]): string {

@@ -35,7 +35,7 @@ export const goFunctions: ReadonlyMap<string, TemplateFunction> = new Map<string
   ['call', { min: 1, call: ([value]) => call(value) }],
 ]);
 
-/** By value for strings, numbers and booleans; lists and maps can be compared to nil only. */
+/** Compares strings, numbers and booleans by value; lists and maps only with nil. */
 function equalsAny(value: GoValue, candidates: readonly GoValue[]): boolean {
   if (candidates.length === 0) throw new FunctionError('missing argument for comparison');
   return candidates.some((other) => {

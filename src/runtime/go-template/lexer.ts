@@ -34,11 +34,11 @@ const keywords = new Set([
 ]);
 
 const opening = '{{';
-/** Only these are trimmed; other Unicode white space is text. */
+/** Only these characters are trimmed; other Unicode white space is text. */
 const spaceAtEnd = /[ \t\r\n]+$/;
 const spaceAtBegin = /^[ \t\r\n]+/;
 const closing = /(?:[ \t\r\n]-)?\}\}/y;
-/** What may follow a word, a field or a variable. */
+/** Characters that may follow a word, a field or a variable. */
 const wordEnd = /(?=[ \t\r\n.,|:()]|\}\}|$)/y;
 
 const rules: readonly (readonly [TokenKind | 'word', RegExp])[] = [

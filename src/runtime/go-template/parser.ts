@@ -3,7 +3,7 @@ import { literalOf } from './literals.ts';
 import type { BranchNode, CommandNode, Node, OperandNode, PipeNode, TemplateSet } from './nodes.ts';
 import { type Position, TemplateError } from './template-error.ts';
 
-/** Limit of nested blocks and parentheses; a bootstrap has fewer than ten. */
+/** Maximum nesting of blocks and parentheses; a bootstrap has fewer than ten levels. */
 const maxNesting = 100;
 
 export const mainTemplate = 'bootstrap';

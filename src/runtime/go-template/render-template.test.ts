@@ -15,7 +15,7 @@ const data = goValueOf({
 });
 const rendered = (template: string): string => renderTemplate(template, data);
 
-describe('renderTemplate renders a template of Go', () => {
+describe('renderTemplate renders a Go template', () => {
   test.each([
     ['text without actions', '{"a": 1}', '{"a": 1}'],
     ['fields, also of a missing key', '{{ .a }}{{.map.z}}[{{ .none.deep }}]', 'x1[<no value>]'],
@@ -86,7 +86,7 @@ describe('renderTemplate reports an error with line and column', () => {
   });
 });
 
-describe('renderTemplate has a limit for', () => {
+describe('renderTemplate with excessive input', () => {
   test.each([
     ['nested blocks', '{{ if .a }}'.repeat(200), /more than 100 blocks or parentheses/],
     ['nested parentheses', `{{ ${'('.repeat(5000)} }}`, /not closed|more than 100 blocks or parentheses/],
@@ -98,7 +98,7 @@ describe('renderTemplate has a limit for', () => {
       /more than 200 templates call one another/,
     ],
     ['widths', '{{ printf "%2000000d" 1 | len }}', /^$/],
-  ])('%s', (title, template, message) => {
+  ])('limits %s', (title, template, message) => {
     if (title === 'widths') expect(Number(rendered(template))).toBeLessThan(100);
     else expect(errorOf(template).message).toMatch(message);
   });
@@ -125,7 +125,7 @@ test.each([
   ['an endless loop', '{{range 100000000000}}{{end}}{{range 100000000000}}{{"x"}}{{end}}', 'steps'],
   ['endless output', '{{range 1000000}}{{"0123456789"}}{{end}}', 'the output has more'],
   ['templates that call themselves', '{{define "a"}}{{template "a"}}{{end}}{{template "a"}}', 'call one another'],
-])('renderTemplate ends with an error and its line within a second for %s', (_, template, message) => {
+])('renderTemplate fails with the line of the error within a second for %s', (_, template, message) => {
   const pair = { min: 2, max: 2, call: (values: readonly GoValue[]) => [...values] };
   const begun = process.cpuUsage();
   const render = (): string => renderTemplate(`\n${template}`, goValueOf({ l: ['x'] }), new Map([['pair', pair]]));

@@ -43,7 +43,7 @@ export class GrpcError extends Error {
   }
 }
 
-/** Limit of a server's status message in characters. */
+/** Maximum characters of a server's status message. */
 const maxDetails = 1_000;
 
 /**
@@ -76,7 +76,7 @@ function statusOfHttp(headers: IncomingHttpHeaders): GrpcError {
   return new GrpcError(codes[status] ?? 'UNKNOWN', `HTTP status ${status}`, { retryAfterMs: retryAfter(headers) });
 }
 
-/** Limit of a requested delay: a proxy may request an hour although the server is available within a second. */
+/** Maximum requested delay: a proxy may request an hour although the server is available within a second. */
 const maxRetryDelayMs = 600_000;
 
 function retryAfter(headers: IncomingHttpHeaders): number | undefined {

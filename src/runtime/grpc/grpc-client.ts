@@ -36,9 +36,9 @@ export interface GrpcTarget {
 }
 
 export interface GrpcConnectionLimits {
-  /** Limit of connecting, the TLS handshake and the server's SETTINGS frame together. */
+  /** Timeout of connecting, the TLS handshake and the server's SETTINGS frame together. */
   readonly dialMs: number;
-  /** Interval of HTTP/2 pings, and the limit of their responses. */
+  /** Interval of HTTP/2 pings, and timeout of their responses. */
   readonly keepAliveMs: number;
   readonly keepAliveTimeoutMs: number;
   /** Flow-control window: bytes that the server may send before they are read. */
@@ -52,7 +52,7 @@ export const defaultGrpcLimits: GrpcConnectionLimits = {
   windowBytes: 1024 * 1024,
 };
 
-/** Limit of a call's headers, and of its trailers. */
+/** Maximum size of a call's headers, and of its trailers. */
 const maxHeaderBytes = 64 * 1024;
 
 export class GrpcConnection {

@@ -16,7 +16,7 @@ function read(bytes: Buffer, lengths: readonly number[], limits: FrameLimits): F
   return pieces;
 }
 
-test('gRPC messages up to a limit are returned in one piece, and longer ones in pieces of the same bytes, for any chunk sizes', () => {
+test('gRPC messages up to a limit are returned in one piece, and longer ones in pieces, regardless of chunk sizes', () => {
   fc.assert(
     fc.property(
       fc.array(fc.uint8Array({ maxLength: 60 }), { maxLength: 6 }),
@@ -51,7 +51,7 @@ test('a gRPC message that is too long or compressed is rejected after its header
   );
 });
 
-test('a gRPC message in chunks of one byte needs memory for its received bytes only', async () => {
+test('a gRPC message in chunks of one byte uses memory only for its received bytes', async () => {
   const heldBytes = async (): Promise<number> => {
     await collectGarbage();
     const { heapUsed, arrayBuffers } = process.memoryUsage();

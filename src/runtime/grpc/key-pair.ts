@@ -7,10 +7,7 @@ export interface KeyPair {
   readonly key: KeyObject;
 }
 
-/**
- * PEM (PKCS #8) of a key, to be sent, written or passed to TLS at once. Node's intermediate string becomes garbage
- * immediately.
- */
+/** PEM (PKCS #8) of a key, to be sent, written or passed to TLS immediately. Node's intermediate string becomes garbage immediately. */
 export function privateKeyPem(key: KeyObject): Buffer {
   return Buffer.from(key.export({ format: 'pem', type: 'pkcs8' }));
 }

@@ -1,6 +1,6 @@
 import type { Logger } from './log.ts';
 
-/** Limit in characters of a relayed text and of a field; a stack fits. */
+/** Maximum characters of a relayed text and of a field; a stack fits. */
 export const maxLogText = 2_048;
 
 /**

@@ -34,7 +34,7 @@ test('LineSink writes a line synchronously', () => {
   expect(outlets.files).toEqual(['one\ntwo\n']);
 });
 
-test('LineSink queues lines for a blocked reader up to a limit, and counts and reports further ones once it reads', () => {
+test('LineSink queues lines for a blocked reader up to a limit, counts further lines, and reports their number when the reader continues', () => {
   const outlets = new FaultyOutlets();
   const { sink, losses } = sinkTo(outlets);
   outlets.writeFaults = many(stuck);
@@ -57,7 +57,7 @@ test('LineSink queues lines for a blocked reader up to a limit, and counts and r
   expect(outlets.files[0]!.endsWith('after\n')).toBe(true);
 });
 
-test('LineSink counts queued lines as waiting, so a full disk is visible long before lines are lost', () => {
+test('LineSink counts queued lines as waiting, so that a full disk is visible long before lines are lost', () => {
   const outlets = new FaultyOutlets();
   const { sink } = sinkTo(outlets);
   sink.write('out\n');
@@ -71,7 +71,7 @@ test('LineSink counts queued lines as waiting, so a full disk is visible long be
   expect(sink.lines).toEqual({ lost: 0, waiting: 0 });
 });
 
-test('LineSink loses no lines for a reader that reads within one turn of the event loop', () => {
+test('LineSink loses no lines if the reader reads within one event loop iteration', () => {
   const outlets = new FaultyOutlets();
   const { sink } = sinkTo(outlets);
   outlets.writeFaults = [stuck];
@@ -86,7 +86,7 @@ test('LineSink loses no lines for a reader that reads within one turn of the eve
   expect(outlets.files[0]!.split('\n')).toHaveLength(501);
 });
 
-test('LineSink reopens a failed outlet with growing delays, and continues where it was interrupted', () => {
+test('LineSink reopens a failed output with growing delays, and continues where it was interrupted', () => {
   const outlets = new FaultyOutlets();
   const { sink, losses, failures } = sinkTo(outlets);
   outlets.writeFaults = [{ maxBytes: 3 }, ...many(full)];
@@ -102,7 +102,7 @@ test('LineSink reopens a failed outlet with growing delays, and continues where 
   expect(losses).toEqual([]);
 });
 
-test('LineSink creates a file again that was moved, and starts it with the complete interrupted line', () => {
+test('LineSink recreates a file that was moved, and begins it with the complete interrupted line', () => {
   const outlets = new FaultyOutlets();
   const { sink } = sinkTo(outlets);
   sink.write('one\n');
@@ -115,7 +115,7 @@ test('LineSink creates a file again that was moved, and starts it with the compl
   expect(outlets.files).toEqual(['one\n', 'two\nth', 'three\n']);
 });
 
-test('LineSink never loses a response, however slow its reader, and waits for its end without a limit', async () => {
+test('LineSink loses no response even if its reader is slow, and waits without a limit for its end', async () => {
   const outlets = new FaultyOutlets();
   const { sink } = sinkTo(outlets);
   outlets.writeFaults = many({ maxBytes: 1 }).flatMap((one) => [one, stuck]);
@@ -130,7 +130,7 @@ test('LineSink never loses a response, however slow its reader, and waits for it
   expect(outlets.files).toEqual([`${text}\n`]);
 });
 
-test('LineSink waits at the end of the program for a slow reader of its log within a limit, and not for a full disk', async () => {
+test('LineSink waits at the end of the program for a slow log reader up to a limit, but not for a full disk', async () => {
   const outlets = new FaultyOutlets();
   const { sink } = sinkTo(outlets);
   outlets.writeFaults = many(stuck);
@@ -145,7 +145,7 @@ test('LineSink waits at the end of the program for a slow reader of its log with
   await sink.end(1_000);
 });
 
-test('LineSink resumes a waiting writer when the queue is empty, at its limit, or at once while lines are lost', async () => {
+test('LineSink resumes a waiting writer when the queue is empty or, while lines are lost, at its limit or immediately', async () => {
   const outlets = new FaultyOutlets();
   const { sink } = sinkTo(outlets);
   expect(sink.waitForSpace(1_000)).toBeUndefined();
@@ -171,7 +171,7 @@ test('LineSink resumes a waiting writer when the queue is empty, at its limit, o
   expect(sink.waitForSpace(1_000)).toBeUndefined();
 });
 
-test('LineSink writes the header of a new file before its lines, and drops lines queued for the previous file', () => {
+test('LineSink writes the header of a new file before other lines, and drops lines queued for the previous file', () => {
   const outlets = new FaultyOutlets();
   const sink = new LineSink({ open: outlets.open, begin: () => 'header\n' });
   const losses: (Loss | undefined)[] = [];
@@ -208,7 +208,7 @@ const step = fc.oneof(
   { weight: 1, arbitrary: fc.constant({ does: 'move' as const }) },
 );
 
-test('LineSink never throws an error for any fault of the outlet, limits the memory, and counts every lost line', () => {
+test('LineSink never throws for any fault of the output, limits its memory, and counts every lost line', () => {
   fc.assert(
     fc.property(fc.array(step, { minLength: 1, maxLength: 80 }), (steps) => {
       const outlets = new FaultyOutlets();

@@ -1,9 +1,9 @@
 /**
  * Queues lines for a log, a trace, or a reader of standard output. No write waits or throws, whatever the outlet does.
  *
- * A line is written at once. Lines that the outlet does not accept are queued up to a limit. Beyond the limit lines are
- * lost until the queue is empty, and then their number is reported. An outlet that fails is closed and reopened with
- * growing delays. Output of commands ({@link LineSink.print}) is queued without a limit and never lost.
+ * A line is written immediately. Lines that the outlet does not accept are queued up to a limit. Beyond the limit lines are lost until the queue is
+ * empty, and then their number is reported. An outlet that fails is closed and reopened with growing delays. Output of commands ({@link
+ * LineSink.print}) is queued without a limit and never lost.
  *
  * Terminals display this output, so control and invisible characters of all text are escaped (`visible-text.ts`).
  */
@@ -29,7 +29,7 @@ export interface SinkLines {
 export interface SinkClock {
   /** Monotonic milliseconds. */
   now(): number;
-  /** @param keepsAlive whether the timer keeps the process alive. @returns cancels the timer */
+  /** @param keepsAlive whether the timer keeps the process alive. @returns function that cancels the timer */
   after(ms: number, fire: () => void, keepsAlive: boolean): () => void;
 }
 
@@ -37,7 +37,7 @@ export interface LineSinkOptions {
   /** @throws while the outlet cannot be opened */
   readonly open: () => Outlet;
   readonly clock?: SinkClock;
-  /** Limit of queued lines (default 1 MiB). */
+  /** Maximum bytes of queued lines (default 1 MiB). */
   readonly maxBytes?: number;
   /**
    * Header of a new file. Lines queued for the previous file are then lost, so the header must contain their
@@ -95,7 +95,7 @@ export class LineSink {
   /** The batch that is being written, and the number of its written bytes. */
   #current: Waiting | undefined;
   #offset = 0;
-  /** Of the queue and the current batch. */
+  /** Bytes of the queue and the current batch. */
   #waitingBytes = 0;
   #printing = false;
   /** Whether a wait timed out or lines were lost since the queue was last empty. */
@@ -136,7 +136,7 @@ export class LineSink {
     this.#listeners.push(listener);
   }
 
-  /** A file grows, and a reader does not. */
+  /** Whether the outlet is a file; only files grow. */
   get isFile(): boolean {
     return this.#outlet !== undefined && this.#outlet.id !== '';
   }

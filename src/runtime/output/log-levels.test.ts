@@ -14,7 +14,7 @@ function given(outputLevel: string): Written {
   return { log, lines: () => lines.splice(0) };
 }
 
-test('a change of a log level applies to loggers that exist, and to no other scope', () => {
+test('a change of a log level applies to existing loggers of that scope only', () => {
   const { log, lines } = given('default:info');
   const [ads, push] = [log.scope('ads'), log.scope('push')];
   log.levels.change('ads', { outputLevel: 'debug' });
@@ -26,7 +26,7 @@ test('a change of a log level applies to loggers that exist, and to no other sco
   expect(lines()).toEqual([]);
 });
 
-test('a change of the level of all scopes also applies to scopes without a logger, and a later change of one scope replaces it', () => {
+test('a change of the level of all scopes also applies to scopes without a logger, and a later change of one scope overrides it', () => {
   const { log, lines } = given('ads:error,default:info');
   log.scope('ads');
   log.levels.change('all', { outputLevel: 'debug' });
@@ -46,7 +46,7 @@ test('stacks and callers in log lines can be switched on and off', () => {
   expect(lines.map((line) => origin.test(line))).toEqual([true, false]);
 });
 
-test('the log level of a proxy adds lines about it in one scope, and removes none', () => {
+test('the log level of a proxy adds lines about the proxy in one scope, and removes none', () => {
   const { log, lines } = given('default:info');
   const web = log.scope('ads').ofProxy('web-0.shop');
   const cart = log.scope('ads').ofProxy('cart-0.shop');
@@ -63,7 +63,7 @@ test('the log level of a proxy adds lines about it in one scope, and removes non
   expect([lines(), [...log.levels.proxiesOf('ads')]]).toEqual([[], []]);
 });
 
-test('the number of proxies with log levels is limited, and a removed one frees a slot', () => {
+test('the number of proxies with log levels is limited, and removing one frees a slot', () => {
   const { levels } = given('').log;
   for (let index = 0; index < maxProxyLevels + 10; index++) levels.changeProxy(`web-${index}.shop`, 'ads', 'debug');
   expect(levels.proxiesOf('ads').size).toBe(maxProxyLevels);

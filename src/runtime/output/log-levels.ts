@@ -39,11 +39,11 @@ export interface InitialLevels {
   readonly outputLevel?: string;
   /** Scopes whose lines name the source line that wrote them, separated by commas; `all` (`--log_caller`). */
   readonly callers?: string;
-  /** Like the level (`--log_stacktrace_level`, default none). */
+  /** Same format as `outputLevel` (`--log_stacktrace_level`, default none). */
   readonly stackTraceLevel?: string;
 }
 
-/** Proxies that can have their own levels at the same time. */
+/** Maximum proxies with their own levels at the same time. */
 export const maxProxyLevels = 50;
 
 /**

@@ -16,7 +16,7 @@ test('every log scope of the programs is known', () => {
   expect(unknownScopes(scopes)).toEqual([]);
 });
 
-test('the log scope of every actor whose events are logged is known', () => {
+test('the log scope is known for every actor with logged events', () => {
   // Repeated failures have their own scopes.
   const [table = ''] = textOf('src/discovery/monitor/event-log.ts').split('const lastReceivers');
   const events = [...table.matchAll(/^ {2}'([a-z-]+\.[a-z-]+)': /gm)].map(([, type]) => type!);

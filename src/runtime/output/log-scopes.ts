@@ -55,7 +55,7 @@ const logScopes: Readonly<Record<string, LogScope>> = {
   webhooks: { about: 'injection and validation', program: discovery },
 };
 
-/** Stands for all scopes in flags and requests. */
+/** Selects all scopes in flags and requests. */
 export const allScopes = 'all';
 
 /** Scopes of a program with the subjects of their lines, sorted by name. */

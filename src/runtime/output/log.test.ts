@@ -20,7 +20,7 @@ function text(fields: object): string {
 }
 
 describe('a log line as text', () => {
-  test('has level, scope, message and fields: words unquoted, everything else as JSON', () => {
+  test('has level, scope, message and fields: words without quotes, other values as JSON', () => {
     expect(text({ name: 'shop', count: 3, none: null, yes: true })).toBe(
       'info\tdefault\tready  name=shop  count=3  none=null  yes=true',
     );
@@ -36,13 +36,13 @@ describe('a log line as text', () => {
     expect(text({ missing: undefined, deed: () => {}, symbol: Symbol('s') })).toBe('info\tdefault\tready');
   });
 
-  test('keeps its level, scope, time and message for any names of fields', () => {
+  test('keeps its level, scope, time and message regardless of field names', () => {
     expect(text({ level: 'error', scope: 'other', time: 1, msg: 'not said' })).toBe(
       'info\tdefault\tready  level=error  scope=other  time=1  msg="not said"',
     );
   });
 
-  test('is written for any values of fields, with a limited length', () => {
+  test('is written for any field values, with a limited length', () => {
     const circle: Record<string, unknown> = { name: 'round' };
     circle.self = circle;
     expect(text({ circle })).toBe('info\tdefault\tready  circle={"name":"round","self":"[Circular]"}');
@@ -60,20 +60,20 @@ describe('a log line as text', () => {
     expect(text({ many }).length).toBeLessThan(1_000);
   });
 
-  test('quotes a value with an escape or a backslash, so that no value resembles the escape of another', () => {
+  test('quotes a value with an escape or a backslash, so that no value looks like the escape of another', () => {
     expect(text({ name: 'a\u001b[31m' })).toBe('info\tdefault\tready  name="a\\u001b[31m"');
     expect(text({ name: 'a\\u001b[31m' })).toBe('info\tdefault\tready  name="a\\\\u001b[31m"');
     expect(text({ name: 'txt\u202eexe' })).toBe('info\tdefault\tready  name="txt\\u202eexe"');
   });
 
-  test('is one line for any message and strings', () => {
+  test('is a single line for any message and strings', () => {
     expect(text({ why: 'first\nsecond' })).toBe('info\tdefault\tready  why="first\\nsecond"');
     const [line] = written({}, (log) => log.relay('envoy.output', 'info', 'first\r\nsecond'));
     expect(line).toMatch(/\tinfo\tdefault\tfirst\\r\\nsecond\n$/);
   });
 });
 
-test('§1.1 --log_as_json: a line of JSON has the same content as a line of text', () => {
+test('has the same content as JSON with --log_as_json (agent §1.1)', () => {
   const [line] = written({ asJson: true }, (log) =>
     log.scope('ads').warn('upstream.failed', { name: 'shop', none: undefined }),
   );
@@ -87,7 +87,7 @@ test('§1.1 --log_as_json: a line of JSON has the same content as a line of text
   });
 });
 
-test.each([false, true])('§1.1 --log_output_level: levels apply to their scope (as JSON: %s)', (asJson) => {
+test.each([false, true])('has the level of --log_output_level for its scope (as JSON: %s, agent §1.1)', (asJson) => {
   const lines = written({ asJson, outputLevel: 'default:warn,ads:debug,push:none' }, (log) => {
     for (const scope of ['default', 'ads', 'push', 'constructor']) {
       const part = log.scope(scope);
@@ -100,14 +100,14 @@ test.each([false, true])('§1.1 --log_output_level: levels apply to their scope 
 });
 
 describe('the event of a log line', () => {
-  test('has its ID in lines of JSON for any names of fields, and in no line of text', () => {
+  test('has its ID in lines of JSON regardless of field names, and in no line of text', () => {
     const log = (asJson: boolean): string =>
       written({ asJson }, (one) => one.info('readiness.ready', { event: 'x' }))[0]!;
     expect(JSON.parse(log(true))).toMatchObject({ event: 'readiness.ready', msg: 'ready' });
     expect(log(false)).toMatch(/\tready {2}event=x\n$/);
   });
 
-  test('may have fields in its message, which are not repeated in a line of text', () => {
+  test('can have fields in its message, which are not repeated in a line of text', () => {
     const fields = { actor: 'supervisor', from: 'starting', to: 'serving', cause: 'epoch-1 is live', on: 'epoch.live' };
     const message = 'supervisor: starting → serving (epoch-1 is live)';
     const lines = (asJson: boolean): string[] => written({ asJson }, (log) => log.info('state.changed', fields));
@@ -130,31 +130,28 @@ describe('the event of a log line', () => {
   });
 });
 
-test.each([false, true])(
-  'a log call below the level of the log reads no field and writes nothing (as JSON: %s)',
-  (asJson) => {
-    let reads = 0;
-    const fields = Object.defineProperty({}, 'reason', { enumerable: true, get: () => ++reads });
-    const options = { asJson, outputLevel: 'default:error', callers: 'all', stackTraceLevel: 'default:debug' };
-    const { captureStackTrace } = Error;
-    let stacks = 0;
-    Error.captureStackTrace = (...about) => {
-      stacks++;
-      captureStackTrace(...about);
-    };
-    try {
-      const lines = written(options, (log) => {
-        log.debug('certificate.issued', fields);
-        log.info('readiness.ready', fields);
-        log.warn('readiness.lost', fields);
-        log.relay('envoy.output', 'warn', 'a', fields);
-      });
-      expect([lines, reads, stacks]).toEqual([[], 0, 0]);
-    } finally {
-      Error.captureStackTrace = captureStackTrace;
-    }
-  },
-);
+test.each([false, true])('a log call below the log level reads no field and writes nothing (as JSON: %s)', (asJson) => {
+  let reads = 0;
+  const fields = Object.defineProperty({}, 'reason', { enumerable: true, get: () => ++reads });
+  const options = { asJson, outputLevel: 'default:error', callers: 'all', stackTraceLevel: 'default:debug' };
+  const { captureStackTrace } = Error;
+  let stacks = 0;
+  Error.captureStackTrace = (...about) => {
+    stacks++;
+    captureStackTrace(...about);
+  };
+  try {
+    const lines = written(options, (log) => {
+      log.debug('certificate.issued', fields);
+      log.info('readiness.ready', fields);
+      log.warn('readiness.lost', fields);
+      log.relay('envoy.output', 'warn', 'a', fields);
+    });
+    expect([lines, reads, stacks]).toEqual([[], 0, 0]);
+  } finally {
+    Error.captureStackTrace = captureStackTrace;
+  }
+});
 
 test('an unknown log level is named in the error', () => {
   expect(() => parseLogLevels('ads:loud')).toThrow(
@@ -162,7 +159,7 @@ test('an unknown log level is named in the error', () => {
   );
 });
 
-describe('§1.1 --log_caller, --log_stacktrace_level', () => {
+describe('--log_caller and --log_stacktrace_level (agent §1.1)', () => {
   const output = (options: LogOptions): string[] => {
     const lines: string[] = [];
     const log = createLogger({ ...options, write: (line) => lines.push(line.trimEnd()) });
@@ -171,7 +168,7 @@ describe('§1.1 --log_caller, --log_stacktrace_level', () => {
     return lines.map((line) => line.split('\t').slice(3).join(' '));
   };
 
-  test('a line of a named scope contains the source line that wrote it', () => {
+  test('add the source line to a line of a named scope', () => {
     expect(output({ callers: 'a' })).toEqual([
       expect.stringMatching(/^control plane not available, will retry {2}b=1 {2}caller=log\.test\.ts:\d+$/),
       'ready',
@@ -180,14 +177,14 @@ describe('§1.1 --log_caller, --log_stacktrace_level', () => {
     expect(output({ callers: '' })).toEqual(['control plane not available, will retry  b=1', 'ready']);
   });
 
-  test('a line of the level, or a more severe one, has the stack', () => {
+  test('add the stack to a line of the level or a more severe one', () => {
     const [one, two] = output({ stackTraceLevel: 'default:warn' });
     expect(one).toMatch(/^control plane not available, will retry {2}b=1 {2}stack="at .*log\.test\.ts:\d+:\d+/);
     expect(two).toBe('ready');
     expect(output({ stackTraceLevel: 'a:none,default:info' })[0]).toBe('control plane not available, will retry  b=1');
   });
 
-  test('a line of JSON has the source line and the stack', () => {
+  test('add source line and stack to a line of JSON', () => {
     const lines: string[] = [];
     createLogger({ asJson: true, callers: '*', write: (line) => lines.push(line) }).info('readiness.ready');
     expect(JSON.parse(lines[0]!)).toMatchObject({

@@ -16,7 +16,7 @@ export interface Outlet {
   readonly id: string;
   /** Whether it is a file that was empty when it was opened. Its inode number may be that of a removed file. */
   readonly isEmpty: boolean;
-  /** Limit of a write, which a pipe accepts atomically, without text of other writers in between. */
+  /** Maximum bytes of a write, which a pipe accepts atomically, without text of other writers in between. */
   readonly maxWriteBytes: number;
   /**
    * @returns bytes accepted; 0 if the output is full

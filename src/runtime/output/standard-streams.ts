@@ -3,7 +3,7 @@ import { messageOf } from '../errors.ts';
 import { hasNoReader, LineSink } from './line-sink.ts';
 import { openFile, openStandardStream } from './outlet.ts';
 
-/** Limit for a log or a report whose reader is slow. Output of commands is awaited as long as it has a reader. */
+/** Timeout for a log or a report whose reader is slow. Output of commands is awaited as long as it has a reader. */
 const maxFlushMs = 1_000;
 let outputFailureCode: number | undefined;
 
@@ -35,8 +35,8 @@ export function appendTo(path: string): LineSink {
 }
 
 /**
- * The reader has closed the pipe and needs no more (`chartpilot trace x head`); or writing failed, for example on a
- * full disk, which is reported.
+ * Exits because the reader has closed the pipe (`chartpilot trace x | head`), or because writing failed, for example on a full disk, which is
+ * reported.
  */
 function exitOnOutputFailure(error: unknown): never {
   if (!hasNoReader(error)) {

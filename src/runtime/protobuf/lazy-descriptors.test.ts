@@ -89,7 +89,7 @@ test('lazy descriptors describe every type as protobuf-es does', () => {
   expect(types).toBeGreaterThan(350);
 });
 
-test('lazy descriptors have one object per type, however it is reached', () => {
+test('lazy descriptors have one object per type regardless of the access path', () => {
   const { lazy } = buildTwice();
   const types = new Map<string, unknown>();
   for (const file of lazy.values()) for (const type of nestedTypes(file)) types.set(type.typeName, type);

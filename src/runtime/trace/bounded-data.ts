@@ -6,7 +6,7 @@
 import type { AnyActorRef } from 'xstate';
 import { actorName } from './known-actors.ts';
 
-/** Values copied from one context or event; further ones are omitted. */
+/** Maximum values copied from one context or event; further ones are omitted. */
 const maxValues = 5_000;
 const maxItems = 1_000;
 const deepest = 12;

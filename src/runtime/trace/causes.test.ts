@@ -26,7 +26,7 @@ test('an event sent with a delay has no recorded cause because its sender is idl
   expect(eventTo('root', 'late', records)).not.toHaveProperty('cause');
 });
 
-test('the end of an actor has as recorded causes the reason why the parent stopped it, and the event that it finishes first', () => {
+test("the recorded causes of an actor's end are the parent's reason for stopping it, or the event that completed it first", () => {
   const child = setup({}).createMachine({
     on: { work: { actions: [sendParent({ type: 'enough' }), assign({ done: true })] } },
   });

@@ -78,13 +78,13 @@ describe('the access to a debug page without a token', () => {
     expect(refusal?.body.trimEnd()).not.toContain('\n');
   });
 
-  test('is refused for methods other than reading', () => {
+  test('is refused for methods that are not read-only', () => {
     expect(access.refusalOf({ ...caller(), method: 'POST' }, open)).toMatchObject({ status: 405 });
   });
 });
 
 describe('the access to a debug page with a token', () => {
-  test('is granted to a caller with the token, and other callers receive the path of the token file, not the token', () => {
+  test('is granted to a caller with the token, while other callers receive only the path of the token file', () => {
     const { access, token, file } = opened();
     expect(token).toMatch(/^[\w-]{43}$/);
     expect(access.refusalOf(caller({ authorization: `Bearer ${token}` }))).toBeUndefined();
@@ -111,7 +111,7 @@ describe('the access to a debug page with a token', () => {
 });
 
 describe('the token file of debug pages', () => {
-  test('is readable by its owner only, whatever file a crashed program left at its path', () => {
+  test('is readable only by its owner, even if a crashed program left a file at its path', () => {
     const runDir = temporaryFolder();
     const elsewhere = join(temporaryFolder(), 'stolen');
     writeFileSync(elsewhere, '');
@@ -151,7 +151,7 @@ describe('the token file of debug pages', () => {
     expect(lines).toMatchObject([{ event: 'debugger.tokenUnwritable', level: 'warn', port }]);
   });
 
-  test('is found without a directory as the newest file that this user may read', () => {
+  test('is found without a directory as the newest file that the current user can read', () => {
     const unused = 1;
     const ownDirectory = join(tmpdir(), `chartpilot-${process.getuid!()}`);
     mkdirSync(ownDirectory, { recursive: true, mode: 0o700 });

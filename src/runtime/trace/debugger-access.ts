@@ -32,7 +32,7 @@ export interface AccessRefusal {
 }
 
 export interface AccessRule {
-  /** Methods that the page has (default GET). */
+  /** Methods that the page supports (default GET). */
   readonly methods?: readonly string[];
   /** False if any local user may use the page (default true). */
   readonly needsToken?: boolean;

@@ -55,7 +55,7 @@ async function received(port: number, output: () => string): Promise<string> {
   return output();
 }
 
-test('root sends no content of its own file to another user whose token file is a link to that file', async () => {
+test('root sends no content of its own file to another user whose token file is a link to it', async () => {
   const { theirs, private: file } = await sharedTemporary();
   const { firstLine, output } = await programOfOtherUser(listener);
   const port = Number(firstLine);
@@ -73,7 +73,7 @@ test('root sends no content of its own file that has a hard link in the run dire
   expect(await received(Number(firstLine), output)).not.toContain(secret);
 });
 
-test('the search for a token does not block at a FIFO in place of a token file', async () => {
+test('the search for a token does not block if a token file is a FIFO', async () => {
   const { theirs } = await sharedTemporary();
   const { firstLine, output } = await programOfOtherUser(listener);
   await asOtherUser(`mkfifo ${theirs}/debugger-${firstLine}.token`);
@@ -85,7 +85,7 @@ test('the search for a token does not block at a FIFO in place of a token file',
 test.each([
   ['a large file', 'head -c 100000 /dev/zero'],
   ['text other than a token', 'echo hello'],
-])('%s in place of a token file is not sent', async (_, command) => {
+])('%s is not sent in place of a token file', async (_, command) => {
   const { theirs } = await sharedTemporary();
   const { firstLine, output } = await programOfOtherUser(listener);
   await asOtherUser(`${command} > ${theirs}/debugger-${firstLine}.token`);
@@ -102,7 +102,7 @@ test('the search for a token does not follow a run directory that is a link', as
   expect(findDebuggerToken(port, { owner: otherUid })).toEqual({ rejected: [expect.stringContaining('ENOTDIR')] });
 });
 
-test('the token of a program is sent to the user that accepts the connection, not to another user that listens at the port now', async () => {
+test('the token of a program is sent only to the user that accepts the connection, not to another one that now listens on the port', async () => {
   const { root } = await sharedTemporary();
   const { firstLine, output } = await programOfOtherUser(listener);
   const port = Number(firstLine);
@@ -113,7 +113,7 @@ test('the token of a program is sent to the user that accepts the connection, no
   expect(await received(port, output)).not.toContain(secret);
 });
 
-test('a listener that never accepts receives no token, although older kernels report uid 0 for its end', async () => {
+test('a listener that never accepts receives no token, even if an older kernel reports uid 0 for it', async () => {
   const { root } = await sharedTemporary();
   const port = Number((await programOfOtherUser(deaf)).firstLine);
   const ownDirectory = join(root, `chartpilot-${process.geteuid!()}`);

@@ -15,7 +15,7 @@ import { ownerOfPeer, type PeerOwner } from '../socket-owner.ts';
 const maxTokenBytes = 64;
 const tokenFormat = /^[\w-]{43}$/;
 const rootUid = 0;
-/** Limit for a program to accept a connection, before which the kernel does not report its owner. */
+/** Timeout for a program to accept a connection, before which the kernel does not report its owner. */
 const acceptLimitMsDefault = 5_000;
 const acceptPollMs = 10;
 
@@ -65,7 +65,7 @@ export function readDebuggerToken(port: number, search?: TokenSearch): string | 
 }
 
 export interface ConnectOptions extends Pick<TokenSearch, 'runDir'> {
-  /** Limit for the program to accept the connection (default 5 s), without which no token is used. */
+  /** Timeout for the program to accept the connection (default 5 s), without which no token is used. */
   readonly acceptLimitMs?: number;
 }
 

@@ -84,10 +84,7 @@ export class KnownActors {
     return this.#knownActors.get(ref) ?? this.add(ref, 0);
   }
 
-  /**
-   * The record that a chart is processing, with whose number its outputs are recorded. An effect runs asynchronously
-   * and has no cause.
-   */
+  /** The record that a chart is processing, which causes its outputs. An effect runs asynchronously and has no cause. */
   causeOf(ref: AnyActorRef | undefined): Cause {
     const sender = ref === undefined ? undefined : this.#knownActors.get(ref);
     if (sender?.machine === undefined) return {};

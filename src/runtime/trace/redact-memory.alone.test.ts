@@ -5,7 +5,7 @@ import { redactor } from './redact.ts';
 
 const mib = 1024 * 1024;
 
-test('a truncated text keeps no more memory than its remaining part', async () => {
+test('a truncated text retains only the memory of its remaining part', async () => {
   const redact = redactor();
   const kept: object[] = [];
   await collectGarbage();

@@ -75,7 +75,7 @@ describe('redaction of a text', () => {
     expect(redact(text)).toBe(text);
   });
 
-  test('redaction truncates a text at the standard level and states its length, after its secrets are removed', () => {
+  test('redaction truncates a text at the standard level after removing its secrets, and states its length', () => {
     const long = `${'x '.repeat(995)}DB_PASSWORD=hunter22hunter22 ${'y'.repeat(5_000)}`;
     const safe = redact(long);
     expect(safe).toMatch(/… \(\d+ characters\)$/);
@@ -84,7 +84,7 @@ describe('redaction of a text', () => {
     expect(redactor({ full: true })(long)).toBe(long.replace('hunter22hunter22', '[redacted]'));
   });
 
-  test('redaction takes bounded time for a text built to be slow', () => {
+  test('redaction takes bounded time for a text designed to be slow', () => {
     const nasty = [
       'a.'.repeat(100_000).concat('token'),
       'eyJaaaaaaaa-'.repeat(20_000),
@@ -202,7 +202,7 @@ describe('redaction of a value', () => {
     });
   });
 
-  test('redaction finds a secret of several lines line by line', () => {
+  test('redaction finds a multi-line secret line by line', () => {
     const safe = redactor({ secrets: secretsIn({ TLS_PRIVATE_KEY: privateKey }) });
     for (const line of privateKey.split('\n').filter((each) => each.length >= 16 && !each.startsWith('-'))) {
       expect(safe(`  ${line}`)).toBe('  [redacted]');
@@ -220,7 +220,7 @@ describe('redaction of a value', () => {
     expect(redactor({ full: true })({ list }).list).toEqual(list.with(3, 'Bearer [redacted]'));
   });
 
-  test('redaction replaces an Error by its redacted message, names values other than plain data, and omits values nested too deep', () => {
+  test('redaction replaces an Error with its redacted message, names values other than plain data, and omits deeply nested values', () => {
     const deep = JSON.parse(`${'{"a":'.repeat(20)}1${'}'.repeat(20)}`) as object;
     expect(redact({ error: new Error('refused: token=abcd1234') })).toEqual({ error: 'refused: token=[redacted]' });
     expect(redact({ at: new URL('http://a:b@c'), map: new Map([['password', 'abc']]), big: 10n })).toEqual({
@@ -232,13 +232,13 @@ describe('redaction of a value', () => {
     expect(JSON.stringify(redact({ toJSON: () => 'secret words' }))).toBe('{}');
   });
 
-  test('redaction of a cyclic value ends', () => {
+  test('redaction of a cyclic value terminates', () => {
     const circle: { self?: object } = {};
     circle.self = circle;
     expect(JSON.stringify(redact(circle))).toContain('[deep]');
   });
 
-  test('redaction never changes its input, and returns the same object if nothing is removed', () => {
+  test('redaction never changes its input, and returns the same object if it removes nothing', () => {
     const clean = { a: { b: [1, 'two', null, undefined, true] }, c: 'text' };
     expect(redact(clean)).toBe(clean);
     const dirty = Object.freeze({ kept: clean, list: Object.freeze([Object.freeze({ password: 'abc' })]) });
@@ -289,7 +289,7 @@ test("redaction keeps all items of a record's own lists, and redacts their conte
   expect(change![41]).toEqual({ path: '/list', value: [...Array(16).keys(), '… (40 items)'] });
 });
 
-test('redaction recognizes secrets of the environment by their names; switches, durations and paths are not secrets', () => {
+test('redaction recognizes secrets of the environment by their names, and excludes switches, durations and paths', () => {
   const env = {
     DB_PASSWORD: 'one-secret',
     MYSQL_PWD: 'two-secret',

@@ -29,7 +29,7 @@ type Pattern = readonly [RegExp, string | ((...groups: string[]) => string)];
 // Repetitions that can start anywhere are bounded, so that a crafted text cannot block the program.
 const patterns: readonly Pattern[] = [
   [/-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----[\s\S]*?(?:-----END [A-Z0-9 ]{0,60}-----|$)/g, redacted],
-  // The same in base64, as JSON shows bytes; certificates have similar text and are kept.
+  // Private keys in base64, as JSON shows bytes; certificates have similar text and are kept.
   [/LS0tLS1CRUdJTi[A-Za-z0-9+/]*={0,2}/g, (pem) => (decoded(pem).includes('PRIVATE KEY') ? redacted : pem)],
   [/\b(Bearer|bearer|BEARER)\s{1,8}[\w.~+/=-]{8,}/g, `$1 ${redacted}`],
   [/\b(Basic|basic|BASIC)\s{1,8}(?=[\w+/=-]*[A-Z0-9])[\w+/=-]{8,}/g, `$1 ${redacted}`],
@@ -37,7 +37,7 @@ const patterns: readonly Pattern[] = [
   [/\beyJ[\w-]{8,}(?:\.[\w-]*){0,4}/g, redacted],
   [/\b(?:gh[pousr]_|github_pat_|glpat-|xox[abeoprs]-)[\w-]{10,}/g, redacted],
   [urlWithPassword, (all, start, user, password) => (isPort(user!, password!) ? all! : `${start}${redacted}@`)],
-  // Entire lines of HTTP.
+  // Entire HTTP header lines.
   [/\b((?:proxy-)?authorization|(?:set-)?cookie)(["']?\s{0,4}[:=]\s{0,4})[^\s"'][^\r\n"']*/gi, `$1$2${redacted}`],
   // As Envoy prints headers: 'x-api-key', 'value'
   [new RegExp(`((?:${secretWords})[\\w.-]{0,64}["'],\\s{0,4}["'])[^"'\\n]+`, 'gi'), `$1${redacted}`],

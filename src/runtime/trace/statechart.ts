@@ -16,7 +16,7 @@ export interface Statechart {
 }
 
 export interface StatechartState {
-  /** As in traces: `running.settled`; empty for the machine itself. */
+  /** As in traces, such as `running.settled`; empty for the machine itself. */
   readonly path: string;
   /** Index of its parent; absent for the machine itself. */
   readonly parent?: number;
@@ -24,7 +24,7 @@ export interface StatechartState {
   /** Index of the state that is entered first, in a compound state. */
   readonly initial?: number;
   readonly description?: string;
-  /** Categories that apply to the state and its descendants, independent of its name and position: `serving`. */
+  /** Categories that apply to the state and its descendants, independent of its name and position, such as `serving`. */
   readonly tags?: readonly string[];
   readonly entry?: readonly string[];
   readonly exit?: readonly string[];
@@ -32,14 +32,14 @@ export interface StatechartState {
 }
 
 export interface StatechartTransition {
-  /** Index of the state. */
+  /** Index of the source state. */
   readonly source: number;
   /** Indexes of states; empty if the transition has no target. */
   readonly targets: readonly number[];
   readonly kind: 'event' | 'timer' | 'always' | 'done' | 'error';
   /** The event's type, the delay's name, or the id of the actor that finished or failed; `always` has none. */
   readonly on: string;
-  /** Human-readable: `isServingEpoch and not isRejectedAgain`. */
+  /** Human-readable, such as `isServingEpoch and not isRejectedAgain`. */
   readonly guard?: string;
   readonly actions?: readonly string[];
   readonly description?: string;

@@ -46,7 +46,7 @@ function fold(from: TraceHeader, ...parts: TraceRecord[][]): unknown {
 const logs = (count: number): TraceRecord[] =>
   recordsOf(Array.from({ length: count }, (_, i) => ({ kind: 'log', actor: 'a', level: 'info', text: `line ${i}` })));
 
-test('the lines of one event loop turn are written to the trace file together and are readable by the owner only', async () => {
+test('lines of one event loop iteration are written to the trace file together and are readable only by the owner', async () => {
   const path = temporaryFile();
   const file = traceFile(path);
   file.write(header);
@@ -58,7 +58,7 @@ test('the lines of one event loop turn are written to the trace file together an
   file.close();
 });
 
-test('an existing trace file that others may read becomes private before data is written; pipes and devices keep their mode', () => {
+test('an existing trace file that others can read becomes private before data is written, while pipes and devices keep their mode', () => {
   const path = temporaryFile();
   writeFileSync(path, 'of an earlier run', { mode: 0o644 });
   traceFile(path).close();
@@ -115,7 +115,7 @@ test('a trace file that exceeds its limit is renamed and replaces the previous p
   expect(existsSync(`${path}.2`)).toBe(false);
 });
 
-test('the current trace file alone results in the same state as both parts, at any rotation point', () => {
+test('the current trace file results in the same state as both parts together, at any rotation point', () => {
   fc.assert(
     fc.property(randomRecords, fc.integer({ min: 300, max: 3_000 }), fc.integer({ min: 1, max: 9 }), (...given) => {
       const [records, maxBytes, perTurn] = given;
@@ -143,7 +143,7 @@ describe('a trace file that another program changes', () => {
   const all = logs(400);
   const spawns = recordsOf([{ kind: 'spawn', actor: 'a', machine: 'm' }]);
 
-  test('is replaced, after it was moved, by a new one that can be read alone', () => {
+  test('is replaced after it was moved by a new one that can be read separately', () => {
     const path = temporaryFile();
     const file = traceFile(path, { maxBytes: 2_000 });
     file.write(header);
@@ -159,7 +159,7 @@ describe('a trace file that another program changes', () => {
     expect(records.at(-1)!.seq).toBe(400);
   });
 
-  test('starts again with a header after it was truncated', () => {
+  test('begins with a header again after it was truncated', () => {
     const path = temporaryFile();
     const file = traceFile(path);
     file.write(header);
@@ -187,7 +187,7 @@ describe('a trace file that another program changes', () => {
     expect(read(path).records.at(-1)!.seq).toBe(400);
   });
 
-  test('has a gap that is counted while its folder is missing, and continues when the folder exists again', async () => {
+  test('has a counted gap while its folder is missing, and continues when the folder exists again', async () => {
     const path = temporaryFile();
     const problems: string[] = [];
     const listener = {
@@ -223,7 +223,7 @@ describe('a trace file that another program changes', () => {
     file.close();
   });
 
-  test('does not block as a pipe without a reader, and a reader receives the available records', async () => {
+  test('does not block if it is a pipe without a reader, and a reader receives the available records', async () => {
     const path = temporaryFile();
     spawnSync('mkfifo', [path]);
     const file = traceFile(path);

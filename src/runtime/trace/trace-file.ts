@@ -20,7 +20,7 @@ export interface TraceFileOptions {
 
 /** Owner only, because the trace contains all messages of the machines. */
 const traceFileMode = 0o600;
-/** For records that wait for the reader of a named pipe; the header alone may take 0.5 MiB. */
+/** Maximum bytes that wait for the reader of a named pipe; the header alone may take 0.5 MiB. */
 const maxWaitingBytes = 4 * 1024 * 1024;
 
 /**
@@ -96,7 +96,7 @@ export function traceFile(path: string, options: TraceFileOptions = {}): TraceFi
   };
 }
 
-/** @returns false if that is impossible: the folder is read-only, the name is that of a folder, … */
+/** @returns false if renaming is impossible: the folder is read-only, the name is that of a folder, … */
 function setAside(path: string): boolean {
   try {
     renameSync(path, `${path}.1`);

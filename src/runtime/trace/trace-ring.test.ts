@@ -49,7 +49,7 @@ test('the trace ring notifies listeners of every record until they stop', () => 
   expect(received).toEqual([1, 2, 3]);
 });
 
-test('the header and the remaining records of a trace ring result in the same state as all records, however many were dropped', () => {
+test('the header and the remaining records of a trace ring result in the same state as all records, regardless of how many were dropped', () => {
   fc.assert(
     fc.property(randomRecords, fc.integer({ min: 1, max: 20 }), (records, capacity) => {
       const ring = ringWith(capacity, records);
@@ -62,7 +62,7 @@ test('the header and the remaining records of a trace ring result in the same st
   );
 });
 
-test('a trace ring that begins with actors of an earlier part keeps them in its header', () => {
+test('a trace ring that begins with actors of an earlier part lists them in its header', () => {
   const ring = new TraceRing(2);
   const actors = [{ actor: 'agent', state: 'idle', spawned: 1, spawnedAt: 0 }];
   ring.write({ ...header, actors });

@@ -32,12 +32,12 @@ test('the state of an actor exists from its spawn to its end, with its context',
   expect([...state.actors.keys()]).toEqual(['epoch-1']);
 });
 
-test('a reused name in the trace is a new actor, at the position of its own spawn', () => {
+test('a reused name in the trace denotes a new actor, at the position of its own spawn', () => {
   const state = stateAfter(spawn('epoch-0'), become('epoch-0', 'live'), spawn('epoch-1'), spawn('epoch-0'));
   expect([...state.actors.values()]).toMatchObject([{ actor: 'epoch-1' }, { actor: 'epoch-0', state: '', spawned: 4 }]);
 });
 
-test('a timer in the state of a trace runs until it elapses, or until its state is left', () => {
+test('a timer in the state of a trace runs until it elapses or its state is left', () => {
   const timers = (...bodies: TraceBody[]): (string | undefined)[] | undefined =>
     stateAfter(spawn('epoch-0'), ...bodies)
       .actors.get('epoch-0')
@@ -87,7 +87,7 @@ describe('the recorded changes of a context', () => {
     );
   });
 
-  test('are the fields with another value, by their paths; lists are compared as units', () => {
+  test('are the fields with a different value by path, and lists are compared as units', () => {
     expect(changesOf({ a: { b: 1, c: 1 }, list: [1], gone: 1 }, { a: { b: 2, c: 1 }, list: [1, 2] })).toEqual([
       { path: '/a/b', value: 2 },
       { path: '/list', value: [1, 2] },
@@ -102,7 +102,7 @@ describe('the recorded changes of a context', () => {
   });
 });
 
-test('a fold of a trace may stop at any record and continue from its state, and later records do not affect a copy', () => {
+test('a fold of a trace can stop at any record and continue from its state, and later records do not affect a copy', () => {
   fc.assert(
     fc.property(randomRecords, fc.nat(60), (records, cut) => {
       const whole = foldAll(header, records);
@@ -126,7 +126,7 @@ function foldAll(from: Parameters<typeof TraceState.of>[0], records: readonly Tr
   return state;
 }
 
-test('a change of a large context costs the same as of a small one, and an earlier state is unchanged', () => {
+test('a change of a large context costs as much as one of a small context, and leaves an earlier state unchanged', () => {
   const fields = 20_000;
   const wide = Array.from({ length: fields }, (_, i) => ({ path: `/k${i}`, value: 0 }));
   const state = stateAfter(spawn('epoch-0'));
@@ -148,7 +148,7 @@ test('a change of a large context costs the same as of a small one, and an earli
   expect([taken, state.actors.get('epoch-0'), copy.actors.get('epoch-0')].map(n)).toEqual([1, 3, 4]);
 });
 
-test('the state of a trace keeps a limited number of running timers per actor: the last started ones', () => {
+test('the state of a trace contains a limited number of running timers per actor: the most recently started ones', () => {
   const names = Array.from({ length: maxRunningTimers + 5 }, (_, i) => `timer ${i}`);
   const state = stateAfter(spawn('epoch-0'), ...names.map((name) => start(name, 'live')));
   const timers = state.actors.get('epoch-0')?.timers?.map(({ timer }) => timer);

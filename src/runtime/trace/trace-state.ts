@@ -2,10 +2,7 @@
 import { escapedPointer, ownValue } from '../json-object.ts';
 import type { ActorSnapshot, ContextChange, RunningTimer, TraceHeader, TraceRecord } from './trace.ts';
 
-/**
- * Running timers that are kept per actor; the oldest ones beyond this are dropped. A chart has a timer for each of its
- * delayed transitions, which are far fewer.
- */
+/** Maximum running timers kept per actor; the oldest beyond this are dropped. A chart has far fewer delayed transitions. */
 export const maxRunningTimers = 500;
 
 /** Actors are replaced, never changed, so a copy of the state costs one map. */
@@ -103,9 +100,7 @@ export class TraceState {
   }
 }
 
-/**
- * Whether a state, given by its path, is among the active ones (`pushing.requests.none pushing.contexts.free`).
- */
+/** Whether a state, given by its path, is among the active ones (`pushing.requests.none | pushing.contexts.free`). */
 export function isActive(path: string, active: string): boolean {
   if (path === '' || active === path) return true;
   return active.split(' | ').some((leaf) => leaf === path || leaf.startsWith(`${path}.`));

@@ -122,7 +122,7 @@ test('a viewer of a trace receives the header, the recorded records, and then ea
   expect(view.over).toBeUndefined();
 });
 
-test('a viewer of a trace with follow=false receives the available records, and the end', async () => {
+test('a viewer of a trace with follow=false receives only the available records', async () => {
   const program = await Program.start();
   program.record(1_300);
   const view = await program.view('?follow=false');
@@ -185,7 +185,7 @@ test('the ring has no listener while there is no viewer', async () => {
   expect(listen).toHaveBeenCalledTimes(2);
 });
 
-test('the trace stream writes records of one turn of the event loop at once', async () => {
+test('the trace stream writes records of one event loop iteration together', async () => {
   const program = await Program.start();
   const view = await program.view();
   await view.has(1);
@@ -195,7 +195,7 @@ test('the trace stream writes records of one turn of the event loop at once', as
   expect(write).toHaveBeenCalledTimes(1);
 });
 
-test('the trace stream writes a large trace in batches, with turns of the event loop between them for the program', async () => {
+test('the trace stream writes a large trace in batches, and yields to the event loop in between', async () => {
   const program = await Program.start({ textLength: 2_000 });
   const sizes: number[] = [];
   const view = await program.view();
@@ -230,7 +230,7 @@ test('a viewer of a trace that disconnects frees its slot', async () => {
   await eventually('there is room', () => program.stream.hasFreeSlot);
 });
 
-test('a viewer of a trace that never reads occupies memory for one batch, and is disconnected when its position was dropped', async () => {
+test('a viewer of a trace that never reads uses memory for one batch, and is disconnected when the record at its position is dropped', async () => {
   const program = await Program.start({ capacity: 2_000, textLength: 2_000 });
   const socket = await program.stuck();
   let buffered = 0;
@@ -242,14 +242,14 @@ test('a viewer of a trace that never reads occupies memory for one batch, and is
     await new Promise(setImmediate);
   }
   expect(program.responses[0]!.destroyed).toBe(true);
-  // The kernel buffers data for it, and the ring keeps records, but not all that were recorded in that time.
+  // The kernel buffers data for the viewer, and the ring keeps records, but not all that were recorded in that time.
   expect(buffered).toBeLessThan(600 * 1024);
   expect(records).toBeLessThan(20_000);
   await eventually('its place is free', () => program.stream.hasFreeSlot);
   socket.destroy();
 });
 
-test('a viewer of a trace that is disconnected can distinguish this from the end of the trace', async () => {
+test('a viewer of a trace can distinguish being disconnected from the end of the trace', async () => {
   const program = await Program.start({ capacity: 500, textLength: 2_000 });
   const view = await program.view();
   await view.has(1);
@@ -275,7 +275,7 @@ test('the end of the program does not wait for a viewer of the trace that does n
   socket.destroy();
 });
 
-test('a viewer of a trace that does not read loses its slot to one that does', async () => {
+test('a viewer of a trace that does not read loses its slot to one that reads', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   onTestFinished(() => void vi.useRealTimers());
   const program = await Program.start({ maxViewers: 1, unreadLimitMs: 600, textLength: 2_000 });
@@ -297,7 +297,7 @@ test('a viewer of a trace that does not read loses its slot to one that does', a
   socket.destroy();
 });
 
-test('a trace record that cannot be serialized disconnects current viewers and occupies no slot', async () => {
+test('a trace record that cannot be serialized disconnects current viewers and uses no slot', async () => {
   const caught = uncaughtErrors();
   const program = await Program.start({ maxViewers: 1 });
   program.record();

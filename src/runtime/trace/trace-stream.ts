@@ -94,7 +94,6 @@ class Viewer {
   readonly #response: ServerResponse;
   /** Number of the last record that was sent. */
   #lastSentSeq: number;
-  /** Number of the last record to send. */
   #lastSeqToSend: number;
   /** The condition for the next write: a new record, space in its connection, or the next turn of the event loop. */
   #waitsFor: 'records' | 'room' | 'turn' = 'turn';

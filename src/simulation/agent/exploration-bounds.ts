@@ -6,7 +6,7 @@ import { firstBinary } from './simulated-process.ts';
 
 /** Maximum number of each kind of choice in a run. */
 export interface Bounds {
-  /** Changed certificates, SIGHUPs and, if they are among the orders, SIGUSR1s. */
+  /** Changed certificates, SIGHUPs and, if `orders` includes them, SIGUSR1s. */
   readonly triggers: number;
   /**
    * Crashes, rejected and unfinished bootstraps, failed spawns, processes that do not exit, rejected repairs, unusable certificates,
@@ -26,23 +26,23 @@ export interface ExplorationOptions {
   readonly faults?: readonly string[];
   /** Names of the triggers that may occur, such as `binary`. A stop is always allowed. Absent: all but `reopen`. */
   readonly orders?: readonly string[];
-  /** Distinguishes states by the distances of their deadlines, not only by the order. */
+  /** Distinguishes states by the exact intervals between deadlines, not only by their order. */
   readonly exactTimes?: boolean;
-  /** Files that the first start requires appear later or never. */
+  /** Files that the first start requires can appear later or never. */
   readonly filesLate?: boolean;
   /** A new process is reported after a delay. */
   readonly spawnsLate?: boolean;
-  /** Reading the certificate files takes time, or never finishes. */
+  /** Reading the certificate files can take time, or never finish. */
   readonly readingHangs?: boolean;
-  /** The watch of the certificate directory may fail or hang, and the directory may disappear and reappear. */
+  /** The watch of the certificate directory can fail or hang, and the directory can disappear and reappear. */
   readonly watchFails?: boolean;
-  /** The Envoy binary may be replaced by a compatible one or, as a fault, by an incompatible one. */
+  /** The Envoy binary can be replaced by a compatible one or, as a fault, by an incompatible one. */
   readonly binaryReplaced?: boolean;
-  /** The agent may be killed, which leaves its Envoys running; another agent follows. */
+  /** The agent can be killed, which leaves its Envoys running; another agent takes over. */
   readonly agentKilled?: boolean;
-  /** A newer agent may run, which takes over from this one in time or not. */
+  /** A newer agent can start, and take over from this one in time or not. */
   readonly agentSucceeded?: boolean;
-  /** The agent logs why an Envoy is not live. Without other effects, so off by default. */
+  /** The agent logs why an Envoy is not live. Off by default, because it has no other effect. */
   readonly notices?: boolean;
   readonly inspect?: (event: InspectionEvent) => void;
   /** Records the elapsed time, for traces. */
@@ -51,13 +51,13 @@ export interface ExplorationOptions {
 
 export const explorationBaseIds: readonly number[] = [7, 8];
 
-/** The binary is watched only if it may be replaced. */
+/** The binary is watched only if it can be replaced. */
 export const withBinary = (settings: AgentSettings, isReplaced: boolean): AgentSettings => ({
   ...settings,
   binary: { ...settings.binary, path: isReplaced ? '/usr/bin/envoy' : '', first: firstBinary },
 });
 
-/** As in production, except for counters: a bucket of one token, and a budget of one retry. */
+/** As in production, except for these: a bucket of one token, and a budget of one retry. */
 export const explorationSettings: AgentSettings = {
   ...defaultSettings,
   watch: { ...defaultSettings.watch, directories: ['certs'] },

@@ -8,7 +8,7 @@ export interface Situation {
   readonly state: WorldState;
   readonly host: SimulatedHost;
   readonly zone: Zone;
-  /** The watch of the certificate directory may fail or hang, and the directory may disappear and reappear. */
+  /** The watch of the certificate directory can fail or hang, and the directory can disappear and reappear. */
   readonly watchFails: boolean;
   readonly mayBeKilled: boolean;
   readonly mayBeSucceeded: boolean;
@@ -45,7 +45,7 @@ export function* choicesIn(situation: Situation): Generator<WorldChoice> {
     if (watchFails) yield* ofDirectory(s);
   }
   if (s.stops > 0) yield bounded('term');
-  // The files may never appear.
+  // The files might never appear.
   if (s.waiting !== undefined) yield { name: 'came', free: true, fair: false };
   if (s.reading !== undefined) {
     yield free('read');
@@ -74,7 +74,7 @@ export function* choicesIn(situation: Situation): Generator<WorldChoice> {
 }
 
 function* ofDirectory({ faults, watch, hung, away }: WorldState): Generator<WorldChoice> {
-  // The directory may never reappear.
+  // The directory might never reappear.
   if (away) for (const name of ['back', 'back:hung']) yield { name, free: true, fair: false };
   if (faults === 0 || watch === undefined) return;
   yield bounded('unwatch');
@@ -104,14 +104,14 @@ function* ofProcess(process: SimulatedProcess, state: WorldState, host: Simulate
   if (process.seen && host.isServing(process) && host.isResponsive(process)) yield bounded(`sick:${label}`);
 }
 
-/** The configuration of this generation can never become live; only a newer one can. */
+/** Whether the configuration of this generation can never become live; only a newer one can. */
 export function cannotBecomeLive({ files, orders }: Generation, { unfit }: Pick<WorldState, 'unfit'>): boolean {
   return unfit?.files === files && unfit.orders === orders;
 }
 
 /**
- * Whether the process with the admin port responds. Without such a process the call fails at once. If the main thread of the process is
- * blocked, the call does not return.
+ * Whether the process with the admin port responds. Without such a process the call fails immediately. If its main thread is blocked, the call does
+ * not return.
  */
 export function isAdminResponsive(name: string, host: SimulatedHost): boolean {
   const process = host.processes.find(({ label }) => label === name);
@@ -124,12 +124,12 @@ export function isDetectableAsLive(process: SimulatedProcess, { probes }: WorldS
   return host.hasAdmin(process) && host.isResponsive(process);
 }
 
-/** Whether a probe would report something new to the epoch. It also checks listeners, and reports missing ones once. */
+/** Whether a probe would report something new to the epoch. A probe also checks listeners, and reports missing ones once. */
 export function hasNewProbeResult(process: SimulatedProcess, state: WorldState, host: SimulatedHost): boolean {
   return isDetectableAsLive(process, state, host) && !process.heldBack;
 }
 
-/** The supervisor may have stopped waiting for the repair. */
+/** The supervisor may have stopped waiting for the repair by then. */
 function repairIsUnderWay({ repairing }: WorldState): boolean {
   return repairing?.call.getSnapshot().status === 'active';
 }

@@ -41,32 +41,32 @@ export type DirectoryWatchInput = { directory: string; knownHash: string | null 
 export interface EffectWorld {
   /** The agent starts or stops receiving signals. */
   setSignals(self: AnyActorRef | undefined): void;
-  /** Base IDs and Envoys with which the agent starts. Absent: there were none. */
+  /** Returns the base IDs and Envoys with which the agent starts; none if absent. */
   claim?(baseIds: number[]): ClaimedIds;
   /** The agent starts or stops listening for newer agents. */
   setSuccessorLink?(link: AnyActorRef, on: boolean): void;
-  /** Afterwards, Envoys outlive their actors. */
+  /** From this call on, Envoys outlive their actors. */
   beginHandOver?(): void;
   /** No newer agent takes over: the agent keeps its Envoys. */
   cancelHandOver?(): void;
   setWatch(watch: Running<DirectoryWatchInput>, on: boolean): void;
   /** The wait for files that the first start requires starts or stops. Absent: the files exist. */
   setFileWait?(call: AnyActorRef, on: boolean): void;
-  /** A read of the files starts or stops. Absent: it finishes at once. */
+  /** A read of the files starts or stops. Absent: it finishes immediately. */
   reading?(call: AnyActorRef, on: boolean): void;
-  /** Hash of the watched files. */
+  /** Returns the hash of the watched files. */
   readFiles(): string;
-  /** Why Envoy cannot use the files. */
+  /** Returns why Envoy cannot use the files. */
   fileProblems?(): string[];
   /** The watch of the binary's directory starts or stops. Absent: it reports nothing. */
   setBinaryWatch?(watch: AnyActorRef | undefined): void;
-  /** Checks the file at the path of the binary. Absent: the binary of the start. */
+  /** Checks the file at the path of the binary. Absent: the initial binary. */
   checkBinary?(): BinaryCheckResult;
   preparing(call: Running<PrepareOrder>): void;
   notPreparing(call: Running<EpochRun>): void;
   spawn(effect: Running<StartOrder>): void;
   signal(effect: Running<EpochRun>, signal: ProcessSignal['signal']): void;
-  /** The effect is stopped: no actor waits for the process any more. */
+  /** The effect is stopped: no actor waits for the process. */
   abandon(effect: Running<EpochRun>): void;
   probing(effect: Running<ProbeOrder>, on: boolean): void;
   openStatus?(http: AnyActorRef | undefined): void;

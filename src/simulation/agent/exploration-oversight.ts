@@ -52,7 +52,7 @@ export class Oversight {
     },
     left: (process, end) => {
       this.judge((invariant, observed) => invariant.leaving?.(process, end, observed));
-      // An exit that no agent observed counts when the next agent is notified of it.
+      // If no agent is running, the exit counts when the next agent is notified of it.
       if (this.#watched.state.stoppedAgent === undefined) this.recordObservedExit(process);
       this.#markFailedBinary(process, end);
     },
@@ -68,7 +68,7 @@ export class Oversight {
     }
   }
 
-  /** Handles reports of the supervisor: it must report each start as decided once and as ended once. */
+  /** Handles reports of the supervisor, which must report the decision and the end of each start once. */
   handleReport({ type, name, binary }: AnyEventObject): void {
     if (type === 'binary.withdrawn') this.#noteWithdrawn(binary as string);
     if (type !== 'restart.decided' && type !== 'restart.ended') return;
@@ -90,7 +90,7 @@ export class Oversight {
     this.#watched.change({ stop: state.stop === 'not ordered' ? 'ordered' : 'deadline passed' });
   }
 
-  /** Removes deadlines that have passed, and those of exited processes. */
+  /** Removes deadlines that have passed or belong to exited processes. */
   expireDeadlines(): void {
     const { system, host } = this.#watched;
     if (system.zone.hasPassed(stopDeadline)) {
@@ -107,7 +107,7 @@ export class Oversight {
     this.judge((invariant, observed) => invariant.respondingReadiness?.(response, observed));
   }
 
-  /** The desired configuration serves, or cannot: then the agent has exhausted its retries and reported so. */
+  /** Whether the desired configuration serves, or cannot: then the agent must have reported that its retries are exhausted. */
   get isReached(): boolean {
     const { state, agent, host } = this.#watched;
     if (agent?.status === 'done') return true;
@@ -120,13 +120,13 @@ export class Oversight {
     );
   }
 
-  /** The desired configuration, or a newer one that was desired only briefly, prevents any Envoy from becoming live. */
+  /** Whether the desired configuration, or a newer one that was desired only briefly, prevents every Envoy from becoming live. */
   get #mayWaitForEver(): boolean {
     const { unfit, desired } = this.#watched.state;
     return unfit !== undefined && unfit.files >= desired.files && unfit.orders === desired.orders;
   }
 
-  /** A process that cannot be killed occupies the names of this base ID. */
+  /** Whether a process that cannot be killed occupies the names of this base ID. */
   #isLost(baseId: number): boolean {
     return this.#watched.host.processes.some((other) => other.isUnkillable && other.baseId === baseId);
   }
@@ -134,7 +134,7 @@ export class Oversight {
   #isDesired(process: SimulatedProcess): boolean {
     const { state, host } = this.#watched;
     const { generation } = process;
-    // The supervisor must know it as well.
+    // The supervisor must know that it serves, too.
     if (!host.isServing(process) || !process.seen || process.isUnresponsive) return false;
     return generation.files >= state.desired.files && generation.orders === state.desired.orders;
   }
@@ -145,8 +145,8 @@ export class Oversight {
   }
 
   /**
-   * Starts the deadline of a parent to exit by itself, or of a replaced Envoy to finish its requests. It restarts when the supervisor
-   * detects the child as live.
+   * Starts the deadline for a parent to exit, or for a replaced Envoy to finish its requests. It restarts when the supervisor detects the child as
+   * live.
    */
   #countDeadline({ epoch, baseId }: SimulatedProcess, seen: boolean): void {
     const { system, host } = this.#watched;
@@ -164,15 +164,15 @@ export class Oversight {
     this.#watched.change({ failures: this.#watched.state.failures + 1 });
   }
 
-  /** Counts a start that the agent cancelled. If the Envoy that it should have followed exited, that loss was counted instead. */
+  /** Counts a start that the agent cancelled, unless the Envoy that it should have followed has exited: that loss was counted already. */
   countCancelled(): void {
     if (this.#watched.host.processes.some((other) => other.supersededSeen || isKnownToServe(other)))
       this.countFailure();
   }
 
   /**
-   * Marks a binary as failed if its Envoy exited by itself before it had served for a minute: it must not be started again. A binary that
-   * serves under another base ID is not marked.
+   * Marks a binary as failed if its Envoy exited without an order within its first minute of serving: the agent must not start it again. A binary
+   * that serves under another base ID is not marked.
    */
   #markFailedBinary(
     { binary, exitRequested: sentAway, supersededSeen, closed, parentCrashed, seen }: SimulatedProcess,
@@ -182,7 +182,7 @@ export class Oversight {
     const isOrdered = sentAway || supersededSeen || closed || state.stop !== 'not ordered';
     if (isOrdered || parentCrashed || end.refusedByParent) return;
     if (state.proven.has(binary)) {
-      // There is no other binary to return to.
+      // There is no other binary to fall back to.
       if (!seen && !host.processes.some(isKnownToServe)) this.#prove([...state.checked].at(-1)!);
       return;
     }
@@ -190,7 +190,7 @@ export class Oversight {
     this.#watched.change({ failedBinaries: new Set(state.failedBinaries).add(binary) });
   }
 
-  /** Before the first Envoy is live there is no binary to return to. */
+  /** Before the first Envoy is live there is no binary to fall back to. */
   #recordFirstBinary({ binary }: SimulatedProcess): void {
     if (this.#watched.state.everLive) return;
     this.#watched.change({ everLive: true });
@@ -202,9 +202,9 @@ export class Oversight {
   }
 
   /**
-   * The agent is notified of an exited process.
+   * Records that the agent was notified of an exited process.
    *
-   * @param awaits the agent still waits for another Envoy, whose exit was not reported yet
+   * @param awaits whether the agent still waits for another Envoy's exit
    */
   recordObservedExit(process: SimulatedProcess, awaits = false): void {
     const isOfNoUse = process.exitRequested || process.supersededSeen || process.closed;
@@ -218,13 +218,13 @@ export class Oversight {
     this.countFailure();
   }
 
-  /** Its child terminated it while no agent was running. For the next agent, a serving Envoy has exited by itself. */
+  /** Whether the process's child terminated it while no agent was running. For the next agent, such a serving Envoy has exited without an order. */
   #isUnobservedShutdown({ exitRequested: sentAway, seen, supersededSeen, baseId, epoch }: SimulatedProcess): boolean {
     const child = this.#watched.host.processes.find((other) => other.baseId === baseId && other.epoch === epoch + 1);
     return sentAway && seen && !supersededSeen && child?.live === true && !child.seen && !child.exitRequested;
   }
 
-  /** It kept serving while newer epochs were tried. Their failures do not affect it, so its loss starts a new count. */
+  /** Whether the process kept serving while newer epochs failed. These failures do not affect it, so its loss starts a new count. */
   #isOutdated({ seen, generation }: SimulatedProcess): boolean {
     const { filesRead, desired } = this.#watched.state;
     return seen && (generation.files < filesRead || generation.orders < desired.orders);

@@ -9,13 +9,13 @@ import type { ProcessEnd } from './simulated-envoy.machine.ts';
 import { keyOfProcess } from './simulated-host.ts';
 import { firstBinary, type Generation, type SimulatedProcess } from './simulated-process.ts';
 
-/** Immutable: every change creates a new one. */
+/** Immutable: every change creates a new object. */
 export interface WorldState {
   /** Remaining bounds. */
   readonly triggers: number;
   readonly faults: number;
   readonly stops: number;
-  /** Number of the contents of the certificate files, and whether Envoy cannot use the current ones. */
+  /** Version of the certificate files' contents, and whether Envoy cannot use the current contents. */
   readonly files: number;
   readonly spoiled: boolean;
   /** The last usable contents that the agent has read. */
@@ -26,19 +26,19 @@ export interface WorldState {
   readonly failures: number;
   /** The generation with which no Envoy ever becomes live. */
   readonly unfit: Generation | undefined;
-  /** Contents of the files that Envoy rejects although their check passed: it is live without its listener. */
+  /** Contents that Envoy rejects although their check passed: it is live without its listener. */
   readonly refused: number | undefined;
   /** Another stop was ordered while the agent waited for the last processes. */
   readonly hurried: boolean;
   readonly stop: 'not ordered' | 'ordered' | 'deadline passed';
-  /** The start that the supervisor has reported as decided, and not as ended. */
+  /** The start that the supervisor has reported as decided, but not as ended. */
   readonly restart: string | undefined;
   /** Pending calls of `prepare`, by epoch: `0`, `0b`. */
   readonly preparing: ReadonlyMap<string, AnyActorRef>;
   /** Calls of `prepare` that never return. */
   readonly unprepared: ReadonlySet<string>;
   readonly probes: ReadonlyMap<string, AnyActorRef>;
-  /** Probes with a request for an immediate check. */
+  /** Probes with a pending order for an immediate check. */
   readonly pendingProbes: ReadonlyMap<
     string,
     { readonly probe: AnyActorRef; readonly acceptsMissingListeners: boolean }
@@ -46,29 +46,29 @@ export interface WorldState {
   readonly repairing: { readonly call: AnyActorRef; readonly baseId: number } | undefined;
   readonly releasing: AnyActorRef | undefined;
   readonly signals: AnyActorRef | undefined;
-  /** Receives newer agents. */
+  /** The link that newer agents connect to. */
   readonly link: AnyActorRef | undefined;
   readonly watch: AnyActorRef | undefined;
-  /** The watch will never be set up, so it reports nothing. */
+  /** The watch is never set up, so it reports nothing. */
   readonly hung: boolean;
   /** There is no directory at the watched path. */
   readonly away: boolean;
-  /** Number of the Envoy binary at the path, and whether it is incompatible. */
+  /** Version of the Envoy binary at the path, and whether it is incompatible. */
   readonly binary: number;
   readonly misfit: boolean;
   /** Binaries that were checked and are compatible. */
   readonly checked: ReadonlySet<string>;
-  /** Binaries whose Envoy exited by itself before it had served for a minute, and withdrawn ones. */
+  /** Withdrawn binaries, and binaries whose Envoy exited without an order within its first minute of serving. */
   readonly failedBinaries: ReadonlySet<string>;
   /** Binaries that the supervisor has reported as withdrawn. */
   readonly withdrawn: ReadonlySet<string>;
   /** Binaries that have served for a minute; always includes the first one. */
   readonly proven: ReadonlySet<string>;
-  /** Any Envoy has been live. */
+  /** Whether any Envoy has been live. */
   readonly everLive: boolean;
   /** Watch of the binary's directory. */
   readonly binaryWatch: AnyActorRef | undefined;
-  /** The wait for files that the first start requires. */
+  /** The pending wait for files that the first start requires. */
   readonly waiting: AnyActorRef | undefined;
   /** A read of the certificate files that will finish. */
   readonly reading: AnyActorRef | undefined;
@@ -77,21 +77,21 @@ export interface WorldState {
   readonly adminOf: number | undefined;
   /** The next start fails: the operating system cannot create a process. */
   readonly unspawnable: boolean;
-  /** Processes that were not reported to their epochs yet: the effects that will report them. */
+  /** Effects that have not reported their new process to its epoch yet. */
   readonly spawning: ReadonlyMap<string, AnyActorRef>;
   readonly violations: readonly InvariantViolation[];
   /** The agent was killed or replaced, and the next one has not started yet. */
   readonly stoppedAgent: StoppedAgent | undefined;
 }
 
-/** State that an agent leaves, apart from its Envoys. */
+/** State that an agent leaves behind, apart from its Envoys. */
 export interface StoppedAgent {
   readonly knowledge: PersistedState;
-  /** The deadlines of parents that were exiting, from the contexts of their charts. */
+  /** Deadlines of exiting parents, from the contexts of their charts. */
   readonly leaving: ReadonlyMap<string, Pick<EpochContext, 'parentShutdownMs' | 'unseenMs'>>;
-  /** Timers of the agent, which measure the duration of its operations. */
+  /** The agent's timers, which measure the duration of its operations. */
   readonly timers: readonly string[];
-  /** The start that the agent had reported as decided, for when it resumes. */
+  /** The start that the agent had reported as decided; used if it resumes. */
   readonly restart: string | undefined;
   /** Exits that no agent observed, by the names of the processes. */
   readonly ends: ReadonlyMap<string, Left>;
@@ -147,14 +147,14 @@ export function firstState({ triggers, faults, stops }: Bounds): WorldState {
   };
 }
 
-/** Contents with which an Envoy is started now. */
+/** Returns the contents with which an Envoy would be started now. */
 export function filesThatAreRead({ files, filesRead, spoiled }: WorldState): number {
   return spoiled ? filesRead : files;
 }
 
 /**
- * Key of this state. Failures beyond `mostFailures` are not distinguished. After an order to stop, which is final, the desired generation
- * and the number of failures are omitted.
+ * Key of this state. Failures beyond `mostFailures` are not distinguished. After an order to stop, which is final, the key omits the desired
+ * generation and the number of failures.
  */
 export function keyOfState(s: WorldState, maxFailures: number): string {
   const calls = `${s.adminOf} ${[...s.preparing.keys()].map((name) => (s.unprepared.has(name) ? `${name}!` : name))}/${[...s.probes.keys()]}/${[...s.pendingProbes].map(([name, { acceptsMissingListeners }]) => `${name}${acceptsMissingListeners ? '!' : ''}`)}/${[...s.spawning.keys()].map((name) => `+${name}`)}/${s.repairing?.baseId}/${s.releasing !== undefined}${s.waiting === undefined ? '' : '/files'}${s.reading === undefined ? '' : '/reading'}`;
@@ -163,7 +163,7 @@ export function keyOfState(s: WorldState, maxFailures: number): string {
   const files = `f${s.files};${s.spoiled ? '!' : ''}f${s.filesRead};f${s.desired.files};`;
   const failures = Math.min(s.failures, maxFailures);
   const unfit = s.unfit === undefined ? '' : `never f${s.unfit.files};o${s.unfit.orders};`;
-  // Omits rejected contents with which no Envoy will be started.
+  // Omits rejected contents with which no Envoy starts.
   const watch = `${s.hung ? 'hung' : ''}${s.away ? 'away' : ''}`;
   const isThere = s.refused !== undefined && s.refused === filesThatAreRead(s);
   const refused = isThere ? `lacking f${s.refused};` : '';
@@ -221,7 +221,7 @@ const limits = [
   'waitsForRequests',
 ];
 const reported = ['attempts', 'attempt', 'trouble', 'reason', 'how', 'configFile'];
-/** Fields that only affect starts: nothing is started after an order to stop. */
+/** Fields that only affect starts; nothing starts after an order to stop. */
 const deciding = ['desired', 'failures', 'recovery', 'provenDigest', 'provenBinary', 'digest', 'orders', 'miscounts'];
 const history = new Set([...settled, ...watched, ...limits, ...reported]);
 const historyAfterStop = new Set([...history, ...deciding]);
@@ -247,14 +247,14 @@ export function keyOfActor(actor: AnyActorRef, stopOrdered: boolean): string {
   return key;
 }
 
-/** Fields that matter only in these states: an effect or another chart is started with them, and they are not read afterwards. */
+/** Fields that matter only in these states: they are input of an effect or another chart, and are not read afterwards. */
 type OfItsStart = Readonly<Record<string, ((state: string) => boolean) | undefined>>;
 
 const isSpawning = (state: string): boolean => state === 'running.starting';
 const isBeforeItsProcess = (state: string): boolean => state === 'preparing' || isSpawning(state);
 
 const epochsStart: OfItsStart = {
-  /** A check was requested before the process was reported: the probe starts afterwards and checks at once. */
+  /** A check was requested before the process was reported: the probe starts later and checks immediately. */
   isProbeRequested: isSpawning,
   /** Input of its preparation and its process effect. */
   adopted: isBeforeItsProcess,
@@ -263,7 +263,7 @@ const epochsStart: OfItsStart = {
 };
 
 const agentsStart: OfItsStart = {
-  /** Input of its supervisor. The next supervisor gets the Envoys that are claimed or taken back at that time. */
+  /** Input of its supervisor. The next supervisor receives the Envoys that are claimed or taken back then. */
   adoption: (state) => state.startsWith('active.preparing') && !state.endsWith('standing by'),
 };
 

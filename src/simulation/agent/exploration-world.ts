@@ -1,7 +1,7 @@
 /**
- * The agent's statecharts on a simulated host. All nondeterminism is a choice: orders to the agent (`cert`, `hup`, `term`), Envoy's
- * spontaneous events (`live:1`), faults (`crash:0b`), and which of the possible deadlines is next (`tick:supervisor.backoff`). Time is a
- * zone, which represents all timings at once.
+ * The agent's statecharts on a simulated host. All nondeterminism is a choice: orders to the agent (`cert`, `hup`, `term`), Envoy's spontaneous
+ * events (`live:1`), faults (`crash:0b`), and which of the possible deadlines is next (`tick:supervisor.backoff`). Time is a zone, which represents
+ * all possible timings.
  */
 import type { AnyActorRef, CallbackSnapshot } from 'xstate';
 import {
@@ -63,19 +63,19 @@ import type { ProcessEnd } from './simulated-envoy.machine.ts';
 import { SimulatedHost, type SimulatedProcess, takeOverOf } from './simulated-host.ts';
 import { mayBeHeldBack } from './simulated-process.ts';
 
-/** Maximum time until a probe checks an Envoy and gets the response (src/agent/admin/live-probe.ts). */
+/** Maximum time until a probe has checked an Envoy (src/agent/admin/live-probe.ts). */
 const probeMs = 300;
-/** Maximum duration of a read of the files that finishes. */
+/** Maximum duration of a file read that finishes. */
 const readMs = 5_000;
-/** Maximum time until another agent follows a killed one, on a machine under load after Envoys have exited. */
+/** Maximum time until another agent replaces a killed one, on a loaded machine after Envoys have exited. */
 const nextAgentMs = 120_000;
-/** Maximum time until a running newer agent takes over or fails to. */
+/** Maximum time until a running newer agent takes over or fails. */
 const holdMs = 2_000;
-/** Maximum duration of a preparation, from the limits of its requests. */
+/** Maximum duration of a preparation, derived from the limits of its requests. */
 const preparationMs = 35_000;
 /** Maximum time until a new process is reported: its shell reports it, and is polled every 2 ms (`detached-envoy.ts`). */
 const spawnMs = 500;
-/** Maximum duration of an immediate check, if it gets a response. */
+/** Maximum duration of an immediate check that gets a response. */
 const probeNowMs = 100;
 
 interface Run {
@@ -157,7 +157,7 @@ export class ExplorationWorld implements World, EffectWorld {
     return this.#state.stop !== 'not ordered';
   }
 
-  /** The newest desired configuration serves, or the agent has exhausted its retries, or has exited after an order. */
+  /** Whether the newest desired configuration serves, or the agent has exhausted its retries or exited after an order. */
   get reached(): boolean {
     return this.#oversight.isReached;
   }
@@ -166,7 +166,7 @@ export class ExplorationWorld implements World, EffectWorld {
     return this.#host;
   }
 
-  /** Milliseconds: a lower bound for some of the timings that a run represents. For traces. */
+  /** Lower bound in milliseconds for some of the timings that a run represents. For traces. */
   get earliestTime(): number {
     return this.#system.zone.has(beginning) ? this.#system.zone.sinceMs(beginning) : 0;
   }
@@ -216,7 +216,7 @@ export class ExplorationWorld implements World, EffectWorld {
     };
   }
 
-  // ---- calls of the effects
+  // ---- calls from effects
 
   setSignals(self: AnyActorRef | undefined): void {
     this.#set({ signals: self });
@@ -409,7 +409,7 @@ export class ExplorationWorld implements World, EffectWorld {
     if (order.type === 'readiness.respond') this.#oversight.checkReadiness(order);
   }
 
-  /** Also reported when the Envoy starts to serve, because later its child may have the admin port. */
+  /** Also called when the Envoy starts to serve, because later its child may own the admin port. */
   #reportListeners(http: AnyActorRef): void {
     const listeners = this.#host.refusedListeners(this.#state.adminOf);
     if (listeners !== undefined) report(http, { type: 'listeners.checked', listeners });
@@ -530,7 +530,7 @@ export class ExplorationWorld implements World, EffectWorld {
     }
   }
 
-  /** The agent persists its state at once, so that remains; pending calls are dropped. */
+  /** The agent's persisted state remains; pending calls are dropped. */
   #killAgent(): void {
     this.#spendFault();
     const stoppedAgent = this.#stateOfStoppedAgent(this.#system.timersOf(this.#agent), undefined);
@@ -567,7 +567,7 @@ export class ExplorationWorld implements World, EffectWorld {
     return persistedStateOf(supervisor?.getSnapshot().context as SupervisorContext);
   }
 
-  /** The agent has released control, and does not know the result yet. */
+  /** Whether the agent has released control, and does not know the result yet. */
   get #standsBy(): boolean {
     const { stoppedAgent, link } = this.#state;
     return stoppedAgent !== undefined && link !== undefined && this.#agent.getSnapshot().status === 'active';
@@ -588,7 +588,7 @@ export class ExplorationWorld implements World, EffectWorld {
     this.#set({ stoppedAgent: undefined, failures: 0 });
   }
 
-  /** The overdue time of a parent that started before its agent was killed. It is dropped with the parent. */
+  /** Forgets the overdue time of a parent that started before its agent was killed. */
   #forgetOverdue(): void {
     for (const timer of this.#system.zone.names('mark')) {
       const [, name] = isOverdueTimer.exec(timer) ?? [];
@@ -615,7 +615,7 @@ export class ExplorationWorld implements World, EffectWorld {
     return epochs.length === 0 ? undefined : { ...stoppedAgent.knowledge, epochs };
   }
 
-  /** Lower and upper bounds of the times: the next agent treats the range between them as unobserved. */
+  /** Lower and upper bounds of the times; the next agent treats the range between them as unobserved. */
   #timesOf(
     { name, phase }: EpochRecord,
     { leaving }: StoppedAgent,
@@ -673,12 +673,12 @@ export class ExplorationWorld implements World, EffectWorld {
   #passed(process: SimulatedProcess, probe: AnyActorRef): void {
     this.#host.noteSeen(process);
     this.#system.disarm(startOf(process));
-    // The probe's clock stands at 0.
+    // The probe's clock is at 0.
     const { startedAtMs } = (probe.getSnapshot() as CallbackSnapshot<ProbeOrder>).input;
     report(probe, { type: 'probe.passed', timeToLiveMs: 300, unseenMs: probeMs - startedAtMs });
   }
 
-  /** An immediate check returns the result of this moment. */
+  /** An immediate check returns the current result. */
   #runProbe(name: string): void {
     const { probe, acceptsMissingListeners } = this.#state.pendingProbes.get(name)!;
     this.#set({ pendingProbes: less(this.#state.pendingProbes, name) });
@@ -688,7 +688,7 @@ export class ExplorationWorld implements World, EffectWorld {
     else report(probe, { type: 'probe.failed', reason: '503 INITIALIZING' });
   }
 
-  /** Unusable files cancel a change that was not read before; the contents that were read last stay desired. */
+  /** Unusable files cancel a change that was not read before; the contents read last stay desired. */
   #changeFiles(spoiled: boolean): void {
     const { desired } = this.#state;
     if (spoiled) {
@@ -712,8 +712,8 @@ export class ExplorationWorld implements World, EffectWorld {
   }
 
   /**
-   * `unwatch`: the watch fails, and files may change before it is set up again. `replace` and `unseen`: another directory with other files
-   * replaces it, reported or not. `away`: the directory is removed. `back`: a directory with other files reappears.
+   * `unwatch`: the watch fails, and files can change before it is set up again. `replace` and `unseen`: another directory with other files replaces
+   * it, reported or not. `away`: the directory is removed. `back`: a directory with other files reappears.
    */
   #changeDirectory(how: 'unwatch' | 'unseen' | 'replace' | 'away' | 'back', hangs: boolean): void {
     const { watch, filesRead, desired } = this.#state;
@@ -786,7 +786,7 @@ export class ExplorationWorld implements World, EffectWorld {
     if (name !== undefined) this.#set({ proven: new Set(this.#state.proven).add(this.#host.byLabel(name).binary) });
   }
 
-  /** Counts a failed start if this timer is the limit of a preparation. */
+  /** Counts a failed start if this timer is the time limit of a preparation. */
   #countPreparationLimit(timer: string): void {
     const [, name] = /^epoch-(\w+)\.prepareLimit$/.exec(timer) ?? [];
     if (name === undefined) return;
@@ -800,7 +800,7 @@ export class ExplorationWorld implements World, EffectWorld {
     if (waiting !== undefined) report(waiting, noPendingFiles);
   }
 
-  /** A read that did not finish never will; only a new read gets a result. */
+  /** A read that has not finished never will; only a new read returns a result. */
   #filesRead(responds: boolean): void {
     const { reading } = this.#state;
     this.#set({ reading: undefined });
@@ -854,7 +854,7 @@ export class ExplorationWorld implements World, EffectWorld {
     if (this.#isIdle) this.#oversight.judge((invariant, observed) => invariant.whenIdle?.(observed));
   }
 
-  /** No spontaneous event remains, apart from repeated notices of waiting Envoys. */
+  /** Whether no spontaneous event remains, apart from repeated notices of waiting Envoys. */
   get #isIdle(): boolean {
     return (
       this.#system.zone.names('exact').every(isNotice) &&
@@ -862,10 +862,7 @@ export class ExplorationWorld implements World, EffectWorld {
     );
   }
 
-  /**
-   * Readiness may be queried at any time. The response depends only on the status chart and on the Envoys, so it is queried once per
-   * combination.
-   */
+  /** Readiness can be queried at any time. The response depends only on the status chart and the Envoys, so it is queried once per combination. */
   #probeReadiness(): void {
     const { http } = this.#state;
     const status = http?._parent;

@@ -13,7 +13,7 @@ import { type Bounds, type ExplorationOptions, explorationBaseIds } from './expl
 import { type AgentMachines, agentMachines, type ScriptedAgent, scriptedAgent } from './exploration-effects.ts';
 import { ExplorationWorld } from './exploration-world.ts';
 
-/** Next to this file, also in the bundle. */
+/** Next to this file, in the bundle, too. */
 const helperModule = new URL(`./explore-helper${extname(import.meta.filename)}`, import.meta.url);
 
 /** Input of a helper in another thread. */

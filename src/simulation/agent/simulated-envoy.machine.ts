@@ -9,20 +9,20 @@ export type Reception =
   | 'accepted'
   /** The INITIALIZING bit is set, or the shared memory of running processes was recreated: exit 1 (fact 1). */
   | 'refused'
-  /** The name of its socket, or the admin port, is taken: exit 1, harmless. */
+  /** Its socket name or admin port is taken: exit 1, harmless. */
   | 'no address'
-  /** Epoch > 0 and no response at the parent's socket: ten tries, then SIGABRT. */
+  /** Epoch > 0 and no response on the parent's socket: ten tries, then SIGABRT. */
   | 'no parent'
   /** Epoch > 0 and no shared memory: SIGABRT. */
   | 'no shared memory'
-  /** Its parent hangs, or calls an exited parent, or will do so when the child connects: never a response. */
+  /** Its parent hangs, calls an exited parent, or will do so when the child connects: never a response. */
   | 'no response';
 
 export interface SimulatedEnvoyInput {
   epoch: number;
   baseId: number;
   reception: Reception;
-  /** --parent-shutdown-time-s of this process: the child's value applies. */
+  /** --parent-shutdown-time-s of this process; for a hand-over, the child's value applies. */
   parentShutdownMs: number;
   /** --drain-time-s of this process. */
   drainMs: number;
@@ -45,7 +45,7 @@ export type SimulatedEnvoyEvent =
   | { type: 'envoy.ended' }
   /** Spontaneous: an orphaned child makes its next call to the exited parent. */
   | { type: 'envoy.called-parent' }
-  /** A fault: it cannot use its configuration, or another program has a port of it. */
+  /** A fault: it cannot use its configuration, or another program uses one of its ports. */
   | { type: 'envoy.failed' }
   /** A fault: killed or crashed, not by its supervisor. */
   | { type: 'envoy.crashed' }
@@ -59,10 +59,10 @@ export type SimulatedEnvoyEvent =
   /** Its child orders it to exit. */
   | { type: 'child.sent-away' };
 
-/** A spontaneous transition: a choice for an explorer, a random draw for a random simulation. */
+/** A spontaneous transition: an explorer's choice, or a random draw of a random simulation. */
 export interface Nature {
   event: 'envoy.admin-opened' | 'envoy.went-live' | 'envoy.ended' | 'envoy.called-parent';
-  /** Absent: no limit. */
+  /** No limit if absent. */
   withinMs?: number;
 }
 
@@ -167,9 +167,9 @@ export const simulatedEnvoyMachine = setup({
       on: {
         'envoy.went-live': 'live',
         'envoy.failed': 'misconfigured',
-        // It still needs responses of its parent before it is live.
+        // It still needs responses from its parent before it is live.
         'parent.died': 'calling a dead parent',
-        // When it exits, it orders its parent to exit, too (fact 3).
+        // On exit it orders its parent to exit, too (fact 3).
         'signal.sent': [
           { guard: 'isKill', target: 'killed' },
           { guard: 'isTerm', target: 'ending', actions: 'sendParentAway' },
@@ -193,7 +193,7 @@ export const simulatedEnvoyMachine = setup({
           meta: { nature: { event: 'envoy.called-parent', withinMs: parentCallMs } },
           on: {
             'envoy.called-parent': '#envoy.calling a dead parent',
-            // Its workers start before it calls.
+            // Its workers start before its call.
             'envoy.went-live': '#envoy.calling a dead parent.serving',
             'signal.sent': [
               { guard: 'isKill', target: '#envoy.killed' },
@@ -244,7 +244,7 @@ export const simulatedEnvoyMachine = setup({
           meta: { nature: { event: 'envoy.called-parent', withinMs: parentCallMs } },
           on: {
             'envoy.called-parent': '#envoy.calling a dead parent.serving',
-            // It handles the request of the child, and then calls the parent.
+            // It handles the child's request, and then calls the parent.
             'child.started': { target: '#envoy.calling a dead parent.serving', actions: 'giveUpAdmin' },
             'signal.sent': [
               { guard: 'isKill', target: '#envoy.killed' },

@@ -1,6 +1,6 @@
 /**
- * A host that runs simulated Envoys: its processes, the shared memory of each base ID, and the owner of the admin port. This is the true
- * state, independent of the supervisor's view; invariants are checked against it. Consists of immutable data and actors.
+ * A host that runs simulated Envoys: its processes, the shared memory of each base ID, and the owner of the admin port. Invariants are checked
+ * against this true state, which is independent of the supervisor's view. Consists of immutable data and actors.
  */
 import type { AnyActorRef } from 'xstate';
 import type { EnvoyProbe, EnvoyResponded, RefusedListener } from '../../../machines/agent/status-protocol.ts';
@@ -29,7 +29,7 @@ export type { EnvoySignal, Generation, HostWatch, SimulatedProcess, SpawnOrder }
 interface SharedMemory {
   /** Epoch that set the INITIALIZING bit. */
   readonly initializing: number | undefined;
-  /** The pid of its creator. Older running processes use other memory. */
+  /** PID of its creator. Older running processes use other memory. */
   readonly createdBy: number;
 }
 
@@ -38,12 +38,12 @@ const refusedListener: RefusedListener = { name: 'tls', reason: 'no certificate 
 interface HostState {
   readonly processes: readonly SimulatedProcess[];
   readonly memory: ReadonlyMap<number, SharedMemory>;
-  /** The pid of the owner of the admin port, by base ID. */
+  /** PID of the admin port's owner, by base ID. */
   readonly admin: ReadonlyMap<number, number>;
   readonly spawned: number;
 }
 
-/** Time until a child was live, as reported after its exit. */
+/** Time until a child was live, reported after its exit. */
 const simulatedStartMs = 300;
 
 const hosts = new WeakMap<object, { host: SimulatedHost; process: () => SimulatedProcess }>();
@@ -107,7 +107,7 @@ export class SimulatedHost {
     return this.processes.find((process) => process.effect === effect);
   }
 
-  /** The process belongs to another agent from now on. */
+  /** Assigns the process to another agent. */
   adopt(process: SimulatedProcess, effect: AnyActorRef): void {
     this.#change(process, { effect });
   }
@@ -171,7 +171,7 @@ export class SimulatedHost {
     process.envoy.send({ type: 'signal.sent', signal });
   }
 
-  /** The process table kills processes that must not outlive the agent, in any state. */
+  /** Kills a process that must not outlive the agent, in any state, as the process table does. */
   kill(process: SimulatedProcess): void {
     this.#change(process, { exitRequested: true });
     process.envoy.send({ type: 'signal.sent', signal: 'SIGKILL' });
@@ -195,7 +195,7 @@ export class SimulatedHost {
     process.envoy.send({ type: gradually ? 'listeners.drain' : 'listeners.close' });
   }
 
-  /** Its epoch was notified of the missing listener. */
+  /** Notes that its epoch was notified of the missing listener. */
   holdBack(process: SimulatedProcess): void {
     this.#change(process, { heldBack: true });
   }
@@ -204,14 +204,14 @@ export class SimulatedHost {
     this.#change(process, { closed: true });
   }
 
-  /** Accepts connections, and was not ordered to exit. */
+  /** Whether the process accepts connections and was not ordered to exit. */
   isServing(process: SimulatedProcess): boolean {
     return process.live && !process.exitRequested && !process.closed && !this.isDraining(process);
   }
 
   /**
-   * New connections to the listener port may reach it, independent of the supervisor's intent and knowledge. Envoys of several base IDs
-   * share the port (SO_REUSEPORT); a child takes over the port of its parent when it is live.
+   * Whether new connections to the listener port may reach the process, independent of the supervisor's intent and knowledge. Envoys of several base
+   * IDs share the port (SO_REUSEPORT); a child takes over its parent's port when it is live.
    */
   isAccepting(process: SimulatedProcess): boolean {
     const state = process.envoy.getSnapshot();
@@ -219,48 +219,48 @@ export class SimulatedHost {
     return works && !process.isUnresponsive && !process.closed && !this.isDraining(process);
   }
 
-  /** Its main thread waits for a parent, so calls of its admin interface wait, too. */
+  /** Whether its main thread waits for a parent, which blocks its admin interface, too. */
   isBlocked(process: SimulatedProcess): boolean {
     return process.envoy.getSnapshot().matches('calling a dead parent');
   }
 
-  /** A child has taken over: it has closed its listeners and finishes its requests. */
+  /** Whether a child has taken over: the process has closed its listeners and finishes its requests. */
   isDraining(process: SimulatedProcess): boolean {
     return process.envoy.getSnapshot().matches({ live: 'superseded' });
   }
 
-  /** It was ordered to exit, and does nothing any more. */
+  /** Whether the process was ordered to exit but never will. */
   isHanging(process: SimulatedProcess): boolean {
     return process.envoy.getSnapshot().matches('hanging');
   }
 
-  /** SIGKILL was sent; the kernel has not ended it yet. */
+  /** Whether SIGKILL was sent but the kernel has not ended the process yet. */
   isKilled(process: SimulatedProcess): boolean {
     return process.envoy.getSnapshot().matches('killed');
   }
 
-  /** A fault: SIGKILL will not end it. */
+  /** A fault: SIGKILL does not end the process. */
   makeUnkillable(process: SimulatedProcess): void {
     this.#change(process, { isUnkillable: true });
   }
 
-  /** A fault, and its end: it does not respond. */
+  /** Starts or ends a fault: the process does not respond. */
   setSick(process: SimulatedProcess, sick: boolean): void {
     this.#change(process, { isUnresponsive: sick });
   }
 
-  /** Calls of its admin interface or its ports get a response. */
+  /** Whether calls of its admin interface or ports get a response. */
   isResponsive(process: SimulatedProcess): boolean {
     return !process.isUnresponsive && !this.isBlocked(process) && !this.isKilled(process);
   }
 
-  /** It needs its parent, and its parent has exited (fact 4). */
+  /** Whether the process needs its parent, which has exited (fact 4). */
   isOrphaned(process: SimulatedProcess): boolean {
     const state = process.envoy.getSnapshot();
     return state.matches({ live: 'doomed' }) || state.matches({ initializing: 'orphaned' }) || this.isBlocked(process);
   }
 
-  /** No child can ever attach: the flag that an Envoy is initializing is set, but none is (fact 1). */
+  /** Whether no child can ever attach: the flag that an Envoy is initializing is set, but none is (fact 1). */
   isStuck(baseId: number): boolean {
     return this.#memory(baseId).initializing !== undefined && !this.#peers(baseId).some((peer) => !peer.live);
   }
@@ -269,7 +269,7 @@ export class SimulatedHost {
     return this.#state.admin.get(process.baseId) === process.pid;
   }
 
-  /** All facts that the response of an Envoy, and its evaluation, depend on. */
+  /** All facts that determine an Envoy's response and its evaluation. */
   readinessKey(baseId: number | undefined): string {
     const words = (['admin', 'admin or port', 'port'] as const).map((at) => this.responseOf(at, baseId));
     const refused = this.refusedListeners(baseId)?.length;
@@ -300,13 +300,13 @@ export class SimulatedHost {
     return admin === undefined || !this.isResponsive(admin) ? undefined : admin.lacksListener ? [refusedListener] : [];
   }
 
-  /** Its supervisor knows that it serves, no listener is missing, and it responds to probes. */
+  /** Whether its supervisor knows that it serves, no listener is missing, and it responds to probes. */
   isReadyFor(process: SimulatedProcess): boolean {
     const serves = this.isAccepting(process) && this.isServing(process) && this.isResponsive(process);
     return serves && process.seen && !process.lacksListener && !this.isOrphaned(process);
   }
 
-  /** The repair from outside (fact 2): only while no child is running that may have set the flag. */
+  /** Repairs the flag from outside (fact 2), unless a running child may have set it. */
   repair(baseId: number): boolean {
     if (this.#peers(baseId).some(({ live }) => !live)) return false;
     this.clearInitializing(baseId);
@@ -317,19 +317,19 @@ export class SimulatedHost {
     this.#setMemory(baseId, { ...this.#memory(baseId), initializing: undefined });
   }
 
-  /** Sets the flag, as a child does that exits before it is live. */
+  /** Sets the flag, like a child that exits before it is live. */
   leaveMark(baseId: number, epoch: number): void {
     this.#setMemory(baseId, { ...this.#memory(baseId), initializing: epoch });
   }
 
-  /** The file is removed: processes that have it open continue. */
+  /** Removes the file; processes that have it open continue. */
   loseMemory(baseId: number): void {
     const memory = new Map(this.#state.memory);
     memory.delete(baseId);
     this.#set({ memory });
   }
 
-  /** `/server_info.hot_restart_initializing` of this process. */
+  /** Returns this process's `/server_info.hot_restart_initializing`. */
   seesMark(process: SimulatedProcess): boolean {
     return this.#sharesMemory(process) && this.#memory(process.baseId).initializing !== undefined;
   }
@@ -339,21 +339,21 @@ export class SimulatedHost {
     this.#change(process, { seen: true });
   }
 
-  /** The agent knows that its parent no longer serves. */
+  /** Notes that the agent knows that the parent no longer serves. */
   #noteTakenOver(process: SimulatedProcess): void {
     this.#watch.seen?.(process);
     const parent = this.#parentOf(process);
     if (parent !== undefined) this.#change(parent, { supersededSeen: true });
   }
 
-  /** An Envoy with this base ID is about to be prepared or started. */
+  /** Notes that an Envoy with this base ID is about to be prepared or started. */
   recordAttempt(baseId: number): void {
     for (const other of this.processes) {
       if (other.baseId !== baseId && this.isOrphaned(other)) this.#change(other, { successorTried: true });
     }
   }
 
-  /** An Envoy with this base ID could not be spawned: an orphaned Envoy that it should have replaced is lost. */
+  /** Notes that an Envoy with this base ID could not be spawned: an orphaned Envoy that it should have replaced is lost. */
   recordSpawnFailure(baseId: number): void {
     for (const other of this.processes) {
       if (other.baseId !== baseId && (this.isOrphaned(other) || other.parentCrashed))
@@ -409,7 +409,7 @@ export class SimulatedHost {
     });
   }
 
-  /** For reports of past events. */
+  /** Queues a report of a past event. */
   reportLater(report: () => void): void {
     this.#pendingReports.push(report);
   }
@@ -427,7 +427,7 @@ export class SimulatedHost {
     };
   }
 
-  /** Key without the Envoys' charts. `ending`: no process will be started any more, so the generations of running processes are omitted. */
+  /** Key without the Envoys' charts. `ending`: no process starts any more, so the generations of running processes are omitted. */
   key(ending = false): string {
     const { processes, memory, admin } = this.#state;
     let key = '';
@@ -447,7 +447,7 @@ export class SimulatedHost {
     if (memory === undefined) return 'no shared memory';
     if (memory.initializing !== undefined) return 'refused';
     const parent = this.#peers(baseId).find((peer) => peer.epoch % 3 === (epoch - 1) % 3);
-    // A killed parent does not respond, and has exited before the new process calls it.
+    // A killed parent does not respond, and exits before the new process calls it.
     if (parent === undefined || parent.envoy.getSnapshot().matches('killed')) return 'no parent';
     return this.isOrphaned(parent) || this.isHanging(parent) ? 'no response' : 'accepted';
   }
@@ -457,7 +457,7 @@ export class SimulatedHost {
     return this.#peers(baseId).some((peer) => peer.epoch % 3 === epoch % 3);
   }
 
-  /** A first epoch removes existing memory. One that gets no admin port leaves its mark in the memory that it created. */
+  /** A first epoch removes existing memory. If it does not get the admin port, it leaves its mark in the memory that it created. */
   #makeMemory(baseId: number, pid: number, reception: Reception): void {
     this.#setMemory(baseId, { initializing: reception === 'accepted' ? undefined : 0, createdBy: pid });
   }
@@ -466,7 +466,7 @@ export class SimulatedHost {
     return pid >= this.#memory(baseId).createdBy;
   }
 
-  /** The memory was recreated under a running Envoy. */
+  /** Whether the memory was recreated under a running Envoy. */
   #isTorn(baseId: number): boolean {
     return this.#peers(baseId).some((peer) => !this.#sharesMemory(peer));
   }
@@ -514,7 +514,7 @@ export class SimulatedHost {
   }
 }
 
-/** As the shared memory shows it afterwards, whether or not a probe detected it in time. */
+/** Based on the shared memory after the exit, whether or not a probe detected it in time. */
 export function takeOverOf({ live, epoch }: SimulatedProcess): { tookOverWithinMs?: number } {
   return live && epoch > 0 ? { tookOverWithinMs: simulatedStartMs } : {};
 }

@@ -4,7 +4,7 @@ import type { ProcessEnd, SimulatedEnvoyMeta, simulatedEnvoyMachine } from './si
 
 export type EnvoySignal = 'SIGTERM' | 'SIGKILL' | 'SIGUSR1';
 
-/** Configuration that a process was started for: the contents of the certificate files, and the number of SIGHUPs. */
+/** The configuration with which a process was started: the version of the certificate files, and the number of SIGHUPs. */
 export interface Generation {
   readonly files: number;
   readonly orders: number;
@@ -14,7 +14,7 @@ export interface Generation {
 export const firstBinary = 'binary-0';
 
 export interface SimulatedProcess {
-  /** Name in choices: the epoch, with a `b` for the spare base ID. */
+  /** Its name in choices: the epoch, with a `b` for the spare base ID. */
   readonly label: string;
   readonly pid: number;
   readonly epoch: number;
@@ -25,29 +25,29 @@ export interface SimulatedProcess {
   readonly envoy: ActorRefFrom<typeof simulatedEnvoyMachine>;
   /** The effect that is notified of its exit. */
   readonly effect: AnyActorRef;
-  /** Has been live. */
+  /** It has been live. */
   readonly live: boolean;
   /** Its supervisor was notified that it is live. */
   readonly seen: boolean;
   /** Its supervisor was notified that its child is live. */
   readonly supersededSeen: boolean;
-  /** Was killed, but the kernel never ends it. */
+  /** It was killed, but the kernel never ends it. */
   readonly isUnkillable: boolean;
-  /** Works, but does not respond for a while, neither at its admin interface nor at its ports. */
+  /** It works, but does not respond for a while, neither at its admin interface nor at its ports. */
   readonly isUnresponsive: boolean;
-  /** It rejected a listener at its start: it is live without it. */
+  /** It rejected a listener on start, so it is live without it. */
   readonly lacksListener: boolean;
   /** Its epoch was notified of the missing listener, and does not count it as live yet. */
   readonly heldBack: boolean;
-  /** Was ordered to exit: by a signal, or by its child. */
+  /** It was ordered to exit: by a signal, or by its child. */
   readonly exitRequested: boolean;
-  /** Was ordered to close its listeners. */
+  /** It was ordered to close its listeners. */
   readonly closed: boolean;
   /** Its parent crashed. Whether it crashed too early cannot be determined from outside. */
   readonly parentCrashed: boolean;
   /** Since it was orphaned, an Envoy of another base ID was prepared or started to replace it. */
   readonly successorTried: boolean;
-  /** An Envoy of another base ID was started beside it, and crashed before it was detected as live. */
+  /** An Envoy of another base ID was started to replace it, and crashed before it was detected as live. */
   readonly successorCrashed: boolean;
 }
 
@@ -59,13 +59,13 @@ export interface SpawnOrder {
   readonly effect: AnyActorRef;
   /** It will reject a listener, because Envoy cannot use its certificate. */
   readonly lacksListener?: boolean;
-  /** Default: the host's. */
+  /** Defaults to the host's value. */
   readonly parentShutdownMs?: number;
   /** For gradual drains. Default: 0. */
   readonly drainMs?: number;
 }
 
-/** Notified of events on the host before they take effect. */
+/** Callbacks that run before events on the host take effect. */
 export interface HostWatch {
   spawning(order: SpawnOrder): void;
   signalling(process: SimulatedProcess, signal: EnvoySignal): void;
@@ -75,7 +75,7 @@ export interface HostWatch {
   left(process: SimulatedProcess, end: ProcessEnd): void;
 }
 
-/** It has no parent, so its epoch may wait for the rejected listener. A child has already replaced its parent. */
+/** Only an Envoy without parent can wait for its rejected listener; a child has already replaced its parent. */
 export const mayBeHeldBack = ({ lacksListener: lacks, epoch }: SimulatedProcess): boolean => lacks && epoch === 0;
 
 /** By the names of their sockets: 4 is a child of 0, too. */

@@ -7,7 +7,7 @@ import type { MeshEvent, MeshType } from './discovery-mesh.ts';
 export interface PushBounds {
   /** Changes of the configuration. */
   readonly changes: number;
-  /** Rejections, stale requests, broken streams, contexts that cannot be built. */
+  /** Faults: rejections, stale requests, broken streams, contexts that cannot be built. */
   readonly faults: number;
 }
 
@@ -18,28 +18,28 @@ export interface PushWorldOptions {
   /** Possible changes. */
   readonly events: readonly MeshEvent[];
   readonly throttle: number;
-  /** Unread responses per client; 0: unlimited, and clients read at once unless they stall. */
+  /** Maximum unread responses per client; 0: unlimited, and clients read immediately unless they stall. */
   readonly window: number;
   /** Starts with all clients connected and served. */
   readonly settled: boolean;
-  /** Possible changes by the registry itself; default none. */
+  /** Possible changes of the registry itself; default: none. */
   readonly moves?: readonly MeshEvent[];
   /** The first list of a registry arrives late or never, and clients connect after the limit for it. Excludes `settled`. */
   readonly listsLate?: boolean;
-  /** The registry may be lost (`lost`), a fault. It is retried, and then sends its list again (`listed`). */
+  /** The registry can be lost (`lost`), a fault. It is retried, and then sends its list again (`listed`). */
   readonly registryFails?: boolean;
   /** A client connects and sends its first request later. */
   readonly requestsLate?: boolean;
   /** A deliberate bug: a push skips a stream that watches nothing, which keeps its context. */
   readonly skipsUnsubscribed?: boolean;
   readonly invariants?: readonly PushInvariant[];
-  /** Possible kinds of faults; default all. */
+  /** Possible kinds of faults; default: all. */
   readonly faults?: readonly string[];
   /** False: a context can always be built. A failed build is a bug in chartpilot, which no diagram shows. */
   readonly buildsFail?: boolean;
-  /** How a node determines the changes that concern it; default exactly. For a source with a deliberate bug. */
+  /** How a node determines the changes that concern it; default: exactly. For a source with a deliberate bug. */
   readonly trustsOrders?: boolean;
-  /** A deliberate bug: a stream builds a response from the source's current contents when its turn comes. */
+  /** A deliberate bug: a stream builds a delayed response from the source's current contents. */
   readonly buildsLate?: boolean;
   /** A deliberate bug: the server keeps the slot of a proxy until all of its responses have been read. */
   readonly waitsForReaders?: boolean;

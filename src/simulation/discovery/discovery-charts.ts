@@ -72,8 +72,8 @@ export const debounce = { debounceAfterMs: 100, debounceMaxMs: 10_000, debounceE
 export const firstLists = { firstListsMs: 30_000 };
 
 /**
- * `push`, `push-queue`, `service-registry` and the server under one root, as under `discovery`, which starts only when there are services
- * for the first context; and a connection's chart, with the rules that its stream applies.
+ * `push`, `push-queue`, `service-registry` and the server under one root, as under `discovery`, which starts only when there are services for the
+ * first context; and a connection's chart with its stream's rules.
  */
 export function scriptedCharts({ push, queue, connection, exchange, registry, member }: PushMachines) {
   const scriptedPush = push.provide({
@@ -92,7 +92,7 @@ export function scriptedCharts({ push, queue, connection, exchange, registry, me
       listRegistries: scriptedCallback<{ type: never }, undefined>({
         start: (effect) => world(effect).registriesListed(effect.self),
       }),
-      // No gateway has a name; test/model/gateway-names.test.ts covers names.
+      // No gateway has a name here; test/model/gateway-names.test.ts covers names.
       gatewayNames: gatewayNamesMachine.provide({
         actors: { listNames: scriptedCallback<{ type: never }, undefined>({ start: () => {} }) },
       }),

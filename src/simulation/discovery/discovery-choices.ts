@@ -9,7 +9,7 @@ export function* possibleChoices(moment: PushMoment): Generator<WorldChoice> {
   const { build, orders, changes, faults, computing, isListed, isInStep, feed } = moment.state;
   if (build !== undefined) yield { name: 'built', free: true };
   if (computing !== undefined) yield { name: 'computed', free: true };
-  // The first list may never arrive; a registry that was lost always sends its list again.
+  // The first list may never arrive; a lost registry always sends its list again.
   if (!isInStep && feed !== undefined) yield { name: 'listed', free: true, ...(!isListed && { fair: false }) };
   if (orders.length > 0) yield { name: 'turn', free: true };
   for (const [index, client] of moment.state.clients.entries()) yield* choicesOf(moment, index, client);
@@ -59,7 +59,7 @@ function mayReject(moment: PushMoment, index: number): boolean {
   return moment.state.wires.get(connection!)![endpointType]!.subscribed === requestedEndpoints.toSorted().join();
 }
 
-/** The client is connected, and has not sent a request yet. */
+/** Whether the client is connected and has not sent a request yet. */
 function hasNotRequested(moment: PushMoment, index: number): boolean {
   const { connection } = moment.state.clients[index]!;
   return moment.options.requestsLate === true && Object.keys(moment.state.wires.get(connection!) ?? {}).length === 0;

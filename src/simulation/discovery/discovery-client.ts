@@ -8,11 +8,11 @@ export interface ClientState {
   readonly delta: boolean;
   /** Requested types. */
   readonly types: readonly MeshType[];
-  /** Connection of its stream; `undefined` without one. */
+  /** Connection of its stream, if any. */
   readonly connection: number | undefined;
   /** It reads nothing from its stream, perhaps forever. */
   readonly stalled: boolean;
-  /** Read responses, not acknowledged or rejected yet. */
+  /** Responses that it has read, but neither acknowledged nor rejected. */
   readonly unacknowledged: readonly WireResponse[];
   readonly has: Readonly<Record<string, Resources>>;
   /** Names of endpoints that it has requested on this stream. */
@@ -98,7 +98,7 @@ export function rejected(client: ClientState): Turn {
   return { client: next, requests: [request] };
 }
 
-/** A late request with a nonce that the server no longer knows. */
+/** Sends a late request with an outdated nonce. */
 export function stale(client: ClientState): Turn {
   const request = client.delta ? delta(clusterType, { nonce: 'stale' }) : sotw(clusterType, 'stale', []);
   return { client, requests: [request] };

@@ -1,13 +1,11 @@
 /**
- * The real charts of the push path (`push`, `push-queue` and an `ads-connection` for every stream) with a simulated
- * mesh, simulated streams that apply the real rules (`ads-exchange.ts`) and scripted clients. Everything that is not
- * determined is a choice, such as what changes (`change:cluster`), when a context is built (`built`), when the next
- * proxy has its turn (`turn`), what clients do (`read:0`, `accept:0`), what goes wrong (`reject:0`, `reset:1`,
- * `unbuilt` if a context cannot be built), and which deadline is next (`tick:push.quietTime`). A registry may change
- * by itself (`move:cluster`); its services are then computed (`computed`), or cannot be (`uncomputed`). If its first
- * list comes late (`listed`), it may never come. A registry may be lost (`lost`), and is retried. A client may connect
- * and watch nothing until it sends a request (`ask:0`); it may stop reading (`stall:0`), and resume (`resume:0`) or
- * not.
+ * The real charts of the push path (`push`, `push-queue` and an `ads-connection` for every stream) with a simulated mesh, simulated streams that
+ * apply the real rules (`ads-exchange.ts`) and scripted clients. Everything undetermined is a choice, such as what changes (`change:cluster`), when a
+ * context is built (`built`), when the next proxy is served (`turn`), what clients do (`read:0`, `accept:0`), what fails (`reject:0`, `reset:1`,
+ * `unbuilt` if a context cannot be built), and which deadline is next (`tick:push.quietTime`). A registry can change by itself (`move:cluster`); its
+ * services are then computed (`computed`), or cannot be (`uncomputed`). Its first list may come late (`listed`) or never. A registry can be lost
+ * (`lost`), and is retried. A client can connect and watch nothing until it sends a request (`ask:0`); it can stop reading (`stall:0`), and resume
+ * (`resume:0`) or not.
  */
 
 import type { AnyActorRef } from 'xstate';
@@ -74,7 +72,7 @@ export class PushWorld implements World, PushEffectWorld {
     return false;
   }
 
-  /** All clients have the contents of the sources, as far as that is possible. */
+  /** Whether all clients have the contents of the sources, as far as possible. */
   get reached(): boolean {
     const { isListed, contents, computed } = this.#moment.state;
     const published = isListed ? contents : computed;
@@ -84,7 +82,7 @@ export class PushWorld implements World, PushEffectWorld {
     );
   }
 
-  /** All responses for a client that does not read have been sent. */
+  /** Whether all responses for a client that does not read have been sent. */
   #isSentAll({ connection, types }: ClientState, contents: Contents): boolean {
     const { orders, end } = this.#moment.state.streams.get(connection!)!;
     if (orders.length > 0 || end !== undefined) return false;
@@ -121,7 +119,7 @@ export class PushWorld implements World, PushEffectWorld {
     this.#settle();
   }
 
-  /** Allows no more changes and faults. */
+  /** Prevents further changes and faults. */
   exhaust(): void {
     this.#moment.set({ changes: 0, faults: 0 });
     this.#settle();
@@ -142,7 +140,7 @@ export class PushWorld implements World, PushEffectWorld {
     };
   }
 
-  // ---- calls of the effects
+  // ---- calls from effects
 
   building(call: Running<BuildInput>): void {
     this.#sources.building(call);
@@ -286,7 +284,7 @@ export class PushWorld implements World, PushEffectWorld {
     this.#choices = undefined;
   }
 
-  /** Only clients that do not read have pending choices. */
+  /** Whether only clients that do not read have pending choices. */
   #onlyStalledClientsAreLeft(): boolean {
     const { clients } = this.#moment.state;
     const theirs = clients.flatMap(({ stalled, connection }, index) =>

@@ -1,6 +1,6 @@
 /**
- * Invariants of the push path. Each is checked from outside: against the messages on the wire, the contents of the source and the orders to
- * the server, never against the state of a machine (except for the versions that it reports as acknowledged).
+ * Invariants of the push path. Each is checked from outside: against the messages on the wire, the source's contents and the orders to the server,
+ * never against a machine's state (except for the versions that it reports as acknowledged).
  */
 import type { StreamEnd } from '../../../machines/discovery/xds/ads-protocol.ts';
 import { clusterType, endpointType } from '../../../machines/discovery/xds/ads-types.ts';
@@ -8,20 +8,20 @@ import type { ClientState } from './discovery-client.ts';
 import { type Contents, type MeshType, meshTypes } from './discovery-mesh.ts';
 import type { StreamState, WireResponse } from './discovery-stream.ts';
 
-/** Messages of one type on a stream, as an observer of the wire would record them. */
+/** Messages of one type on a stream, as recorded on the wire. */
 export interface WireRecord {
   /** Responses without an ACK or NACK, oldest first. */
   readonly unacknowledged: readonly WireResponse[];
-  /** Names that the client has requested and that were not sent since (`*`: all). They are sent whatever other responses are pending. */
+  /** Names that the client has requested and that were not sent since (`*`: all). They are sent even if other responses are pending. */
   readonly pendingRequests: readonly string[];
   /** The server no longer waits for the ACK of the last response: its ackTimeout has elapsed. */
   readonly overdue: boolean;
   readonly lastNonce: string;
-  /** Subscribed names, from the client's last request that counts. */
+  /** Subscribed names, from the client's last valid request. */
   readonly subscribed: string;
   /** Everything sent so far; later contents replace earlier ones. */
   readonly sent: Readonly<Record<string, number>>;
-  /** The last response that the client accepted while no later one was on its way. */
+  /** The last response that the client accepted while none was on its way. */
   readonly accepted: { readonly nonce: string; readonly version: string };
 }
 
@@ -46,9 +46,9 @@ export interface PushObserved {
   readonly published: Contents;
   /** The first lists of all registries are complete, or the wait for them has timed out. */
   readonly mayServe: boolean;
-  /** Keys that were pushed while the client was connected, and with which it was not served since. */
+  /** Keys that were pushed while the client was connected, but not served to it since. */
   readonly owed: ReadonlyMap<number, readonly string[]>;
-  /** Open connections that the server was ordered to serve, and has not reported. */
+  /** Open connections that the server was ordered to serve, but has not reported yet. */
   readonly beingServed: readonly number[];
   readonly throttle: number;
   /** Unread responses per client; 0: unlimited. */
@@ -60,7 +60,7 @@ export interface PushObserved {
 
 export interface PushInvariant {
   readonly name: string;
-  /** A response is about to be sent. `wire`: record before that. */
+  /** A response is about to be sent. `wire`: the record before. */
   sending?(response: WireResponse, wire: Wire, contents: Contents, observed: PushObserved): string | undefined;
   /** Runs after every choice, when all actors are idle. */
   always?(observed: PushObserved): string | undefined;
@@ -108,7 +108,7 @@ export const clustersFirst: PushInvariant = {
     for (const earlier of meshTypes.slice(0, meshTypes.indexOf(typeUrl))) {
       const sent = wire[earlier]?.sent;
       if (sent === undefined) continue;
-      // Only subscribed endpoints are sent; endpoints that were just requested are a response, not a push.
+      // Only subscribed endpoints are sent; endpoints requested just now are a response, not a push.
       const { subscribed, pendingRequests } = wire[earlier]!;
       const names =
         earlier === clusterType
@@ -116,7 +116,7 @@ export const clustersFirst: PushInvariant = {
           : subscribed.split(',').filter((name) => !pendingRequests.includes(name));
       for (const name of names) {
         const content = contents[earlier][name];
-        // Resources that are sent again may belong to an earlier context than the client's clusters.
+        // Resources sent again may belong to an earlier context than the client's clusters.
         if (content !== undefined && (sent[name] === undefined || sent[name] < content))
           return `${short(typeUrl)} before ${short(earlier)} ${name}`;
       }
@@ -137,7 +137,7 @@ export const everyoneConverges: PushInvariant = {
   },
 };
 
-/** Whatever one client does not read, the next in the queue gets its slot and its responses. */
+/** Whatever a client leaves unread, the next in the queue gets its slot and its responses. */
 export const stalledDelaysNoClient: PushInvariant = {
   name: 'a client that does not read does not delay other clients',
   whenIdleExceptStalled({ clients, published }) {
@@ -149,7 +149,7 @@ export const stalledDelaysNoClient: PushInvariant = {
   },
 };
 
-/** No other stream is closed in this simulation: the server does not drain, and all clients identify themselves. */
+/** No other stream is closed in this simulation: the server does not drain, and all clients authenticate. */
 export const readersStay: PushInvariant = {
   name: 'only a stream whose client does not read is closed, with a reason',
   ending({ stalled }, { code, reason }, { orders }) {
@@ -182,10 +182,10 @@ export const everyProxyIsServed: PushInvariant = {
   },
 };
 
-/** Unread responses of a client that otherwise reads at once. */
+/** Maximum unread responses of a stalled client that otherwise reads immediately. */
 export const stalledWindow = 1;
 
-/** One order per type, and no more responses than a client that does not read may have pending. */
+/** A client that does not read has at most one order per type, and a limited number of pending responses. */
 export const slowCostsLittle: PushInvariant = {
   name: 'a slow proxy costs bounded memory',
   always({ streams, window }) {
@@ -232,7 +232,7 @@ function missingResourcesOf(client: ClientState, index: number, published: Conte
   return undefined;
 }
 
-/** Names that it should have, and those that it should not have any more. */
+/** Names that the client should have, and those that it should no longer have. */
 function expectedNames(client: ClientState, type: MeshType, published: Contents): Iterable<string> {
   if (type === endpointType) return client.requestedEndpoints;
   return new Set([...Object.keys(published[type]), ...Object.keys(client.has[type] ?? {})]);

@@ -4,11 +4,10 @@ import { clusterType, endpointType, routeType } from '../../../machines/discover
 export const meshTypes = [clusterType, endpointType, routeType] as const;
 export type MeshType = (typeof meshTypes)[number];
 
-/** Content by name: a number that differs whenever the content does. */
+/** Content by name: a number that changes with the content. */
 export type Resources = Readonly<Record<string, number>>;
 export type Contents = Readonly<Record<MeshType, Resources>>;
 
-/** The context that proxies are served from. */
 export interface MeshContext {
   /** Starts at 1. */
   readonly number: number;
@@ -73,7 +72,7 @@ const concernedBy: Readonly<Record<string, readonly MeshType[]>> = {
   VirtualService: [routeType],
 };
 
-/** Types that a change of these objects concerns. */
+/** Types affected by a change of these objects. */
 export function typesToPush(keys: Iterable<string>): Set<string> {
   return new Set([...keys].flatMap((key) => concernedBy[key.slice(0, key.indexOf('/'))] ?? []));
 }

@@ -58,7 +58,7 @@ export class PushSources {
     });
   }
 
-  /** A change in the registry itself, which only the registry reports. */
+  /** Changes the registry itself, which only the registry reports. */
   move(event: MeshEvent): void {
     const { changes, changed, contents, moved } = this.#state;
     this.#moment.set({
@@ -75,7 +75,7 @@ export class PushSources {
     this.#reportFromRegistry('registry.synced');
   }
 
-  /** The services of the lost registry are kept; its later changes are not reported. */
+  /** Keeps the lost registry's services; its later changes are not reported. */
   lose(): void {
     const { feed } = this.#state;
     this.#moment.set({ feed: undefined, isInStep: false });

@@ -59,7 +59,7 @@ export function keyOfWorld(state: PushWorldState, system: SymbolicSystem): strin
   return byRank(key);
 }
 
-/** A short key of plain data. Immutable data is serialized once. */
+/** Returns a short key of plain data. Immutable data is serialized once. */
 function keyOf(value: object): string {
   const known = keys.get(value);
   if (known !== undefined) return known;
@@ -82,10 +82,7 @@ function keyOfActor(actor: AnyActorRef): string {
   return key;
 }
 
-/**
- * The fields of a context that affect the future: the order of changes, not their numbers; contents that are being built, not those that
- * were built.
- */
+/** The fields of a context that affect the future: the order of changes, not their numbers; contents that are being built, not built ones. */
 function futureOf(context: object, value: string): object {
   if ('queue' in context) return relativeTo(context.queue as PushQueue);
   if (value.includes('building')) return context;
@@ -104,7 +101,7 @@ function relativeTo({ first, ...queue }: PushQueue): object {
   };
 }
 
-/** Renumbers the nonces of a stream, of which only equality and order matter: the oldest referenced one becomes 0. */
+/** Renumbers a stream's nonces, of which only equality and order matter: the oldest referenced one becomes 0. */
 function byRank(key: string): string {
   const seen = new Map<string, number[]>();
   for (const [, stream, number] of key.matchAll(nonce)) {

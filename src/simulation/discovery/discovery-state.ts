@@ -9,7 +9,7 @@ import type { Wire } from './discovery-invariants.ts';
 import { type Contents, firstContents, type MeshContext, type MeshEvent, unlistedContents } from './discovery-mesh.ts';
 import type { StreamState } from './discovery-stream.ts';
 
-/** Immutable: every change creates a new one. */
+/** Immutable: every change creates a new object. */
 export interface PushWorldState {
   readonly changes: number;
   readonly faults: number;
@@ -17,15 +17,15 @@ export interface PushWorldState {
   readonly changed: number;
   /** Contents of the sources. */
   readonly contents: Contents;
-  /** Contents from which a context can be built: changes of the registry are included after services have been computed. */
+  /** Contents from which a context can be built; includes registry changes once services have been computed. */
   readonly computed: Contents;
   /** Changes of the registry that are not in {@link computed}. */
   readonly moved: readonly MeshEvent[];
   /** The registry has reported its first list. */
   readonly isListed: boolean;
-  /** The registry runs, and has sent its list since its last loss. */
+  /** The registry is running, and has sent its list since its last loss. */
   readonly isInStep: boolean;
-  /** The wait for its list has timed out. */
+  /** The wait for the registry's list has timed out. */
   readonly isLate: boolean;
   /** The pending computation of services. */
   readonly computing: AnyActorRef | undefined;
@@ -33,7 +33,7 @@ export interface PushWorldState {
   /** Actor of the only registry. */
   readonly feed: AnyActorRef | undefined;
   readonly contexts: readonly MeshContext[];
-  /** A context that is being built, with the contents of the sources at its start. */
+  /** A context that is being built, with the sources' contents at its start. */
   readonly build: { readonly call: AnyActorRef; readonly input: BuildInput; readonly contents: Contents } | undefined;
   readonly server: AnyActorRef | undefined;
   readonly orders: readonly { readonly order: ProxiesServe; readonly served: number }[];
@@ -50,7 +50,7 @@ export interface PushWorldState {
   readonly violations: readonly InvariantViolation[];
 }
 
-/** Nothing has started, and nothing may change yet. */
+/** The state before anything has started or may change. */
 export function firstState({ clients, types, listsLate = false }: PushWorldOptions): PushWorldState {
   return {
     changes: 0,

@@ -1,6 +1,6 @@
 /**
- * The server side of a simulated xDS stream, as plain records: how src/discovery/xds/stream/ads-stream.ts and ads-sent.ts execute orders.
- * No response is built while a client has `window` unread responses; and while a response waits, nothing is read from the client.
+ * The server side of a simulated xDS stream as plain records, which executes orders like src/discovery/xds/stream/ads-stream.ts and ads-sent.ts.
+ * While a client has `window` unread responses, no response is built; while a response waits, nothing is read from the client.
  */
 import { type Exchange, newExchange } from '../../../machines/discovery/xds/ads-exchange.ts';
 import type { AdsRequest, ResponseOrder, StreamEnd } from '../../../machines/discovery/xds/ads-protocol.ts';
@@ -27,22 +27,22 @@ export interface StreamState {
   readonly client: number;
   readonly delta: boolean;
   readonly exchange: Exchange;
-  /** Waiting orders, each with the context of its time. */
+  /** Waiting orders, each with the context current at that time. */
   readonly orders: readonly WaitingOrder[];
   /** Responses that the client has not read. */
   readonly network: readonly WireResponse[];
-  /** An order waits for earlier responses to be read, and the connection was notified. */
+  /** An order waits until earlier responses have been read, and the connection was notified. */
   readonly congested: boolean;
-  /** Requests on the wire that the client has sent while congested. */
+  /** Requests on the wire that the client sent while congested. */
   readonly held: readonly AdsRequest[];
   /** Why the connection has ended the stream; `undefined` while it is open. */
   readonly end: StreamEnd | undefined;
   /** Resources sent to the client, by type. */
   readonly sent: Readonly<Record<string, Resources>>;
-  /** Names of endpoints that must be sent again, because their clusters were sent after them. */
+  /** Names of endpoints to send again, because their clusters were sent after them. */
   readonly forgotten: readonly string[];
   readonly responses: number;
-  /** Number of the context that the node is served from. */
+  /** Number of the context from which the node is served. */
   readonly context: number;
 }
 
@@ -113,7 +113,7 @@ function hasAlready({ has }: ResponseOrder, name: string, now: Resources): boole
   return has?.versions[has.names.indexOf(name)] === String(now[name]);
 }
 
-/** Endpoints of sent clusters must be sent again; endpoints that were sent are done. */
+/** Adds endpoints of sent clusters, which must be sent again; removes sent endpoints. */
 function withForgotten(
   stream: StreamState,
   typeUrl: string,

@@ -27,7 +27,7 @@ interface StreamHappening {
 
 const limits = { ackTimeoutMs: 10_000, congestionMs: 120_000, makeBeforeBreakMs: 5_000, removalDelayMs: 5_000 };
 const rules = { resendsEndpoints: true, acceptsLateNames: true, maxNames: 1_000, maxNameChars: 10_000 };
-/** Maximum time in which a reading client reads each response: all that can wait at once, within the server's timeout. */
+/** Maximum time in which a reading client reads each response: all that can wait together, within the server's timeout. */
 const readingMs = 30_000;
 
 export class PushStreams {
@@ -65,7 +65,7 @@ export class PushStreams {
     this.#moment.set({ effects: new Map(this.#state.effects).set(input.connection, self) });
   }
 
-  /** Events are processed one after the other: an event caused by another one is processed after it. */
+  /** Processes events one after the other: an event caused by another one is processed after it. */
   happens(connection: number, event: ExchangeEvent): void {
     this.#happenings.add({ connection, event });
   }
@@ -126,7 +126,7 @@ export class PushStreams {
     this.#forget(connection);
   }
 
-  /** Cuts streams whose connection has ended; a client of such a stream reconnects. */
+  /** Closes streams whose connection has ended; their clients reconnect. */
   closeEnded(): void {
     for (const [connection, actor] of this.#state.connections) {
       if (actor.getSnapshot().status !== 'done') continue;
@@ -149,7 +149,7 @@ export class PushStreams {
     this.#moment.sendToQueue({ type: 'proxy.disconnected', connection });
   }
 
-  /** The status follows the responses: a client that reads nothing does not receive it. */
+  /** The status is sent after the responses: a client that reads nothing does not receive it. */
   #endStream(connection: number, end: StreamEnd): void {
     const stream = this.#stream(connection);
     this.#moment.judge((invariant) => invariant.ending?.(this.#client(stream.client), end, stream));
@@ -179,7 +179,7 @@ export class PushStreams {
     return this.#client(client).stalled ? stalledWindow : Number.POSITIVE_INFINITY;
   }
 
-  /** While an order waits, nothing is read from the client; afterwards its held requests are. */
+  /** While an order waits, the server reads nothing from the client; afterwards it reads the held requests. */
   #noteCongestion(connection: number): void {
     const { orders, congested: wasCongested, end } = this.#stream(connection);
     const congested = orders.length > 0;
@@ -232,7 +232,7 @@ export class PushStreams {
     return this.#state.clients[this.#stream(connection).client]!.stalled;
   }
 
-  /** The client reads, so there is capacity for the next response. */
+  /** The client reads, which frees capacity for the next response. */
   read(connection: number): void {
     const { network, client: index } = this.#stream(connection);
     const [response, ...rest] = network as [WireResponse, ...WireResponse[]];
@@ -245,7 +245,7 @@ export class PushStreams {
     this.#closeWhenRead(connection);
   }
 
-  /** A reading client reads the responses on the wire in time. */
+  /** Starts the deadline by which a reading client reads the responses on the wire. */
   #awaitReading(connection: number): void {
     const { network } = this.#stream(connection);
     const reading = readingOf(connection);
@@ -253,7 +253,7 @@ export class PushStreams {
     this.#moment.system.arm(reading, readingMs, 'within');
   }
 
-  /** The client stops reading; it may still respond to what it has read. */
+  /** The client stops reading; it may still respond to responses that it has read. */
   stall(index: number): void {
     const client = this.#client(index);
     this.#moment.setClient(index, { ...client, stalled: true });
@@ -264,7 +264,7 @@ export class PushStreams {
     const client = this.#client(index);
     const connection = client.connection!;
     this.#moment.setClient(index, { ...client, stalled: false });
-    // Reads everything that has accumulated, even if the client is slow otherwise, because time has passed.
+    // A resuming client reads everything that has accumulated, even if it is slow otherwise.
     while (this.#hasUnread(connection)) this.read(connection);
     this.#closeWhenRead(connection);
   }
@@ -273,7 +273,7 @@ export class PushStreams {
     return (this.#state.streams.get(connection)?.network.length ?? 0) > 0;
   }
 
-  /** A client processes what it has read. */
+  /** A client processes a response that it has read. */
   take(index: number, react: (client: ClientState) => Turn): void {
     this.sendRequests(index, react(this.#client(index)));
   }
@@ -283,7 +283,7 @@ export class PushStreams {
     for (const request of requests) this.#send(client.connection!, request);
   }
 
-  /** A request waits on the wire while the server does not read; a server that has ended the stream reads nothing. */
+  /** A request stays on the wire while the server does not read; a server that has ended the stream reads nothing. */
   #send(connection: number, request: AdsRequest): void {
     const { congested, end } = this.#stream(connection);
     if (end !== undefined) return;

@@ -1,4 +1,4 @@
-/** The server of the simulated push path, which updates one proxy after the other, in the order of the push queue. */
+/** The server of the simulated push path, which updates proxies one after the other, in push queue order. */
 import type { AnyActorRef } from 'xstate';
 import type { ProxiesServe } from '../../../machines/discovery/protocol.ts';
 import type { ConnectionPush } from '../../../machines/discovery/xds/ads-protocol.ts';
@@ -27,7 +27,7 @@ export class PushTurns {
     this.#moment.set({ orders: [...this.#state.orders, { order, served: 0 }] });
   }
 
-  /** The server updates the next proxy. */
+  /** Updates the next proxy. */
   turn(): void {
     const [{ order, served }, ...otherOrders] = this.#state.orders as [PushWorldState['orders'][0]];
     const connection = order.connections[served]!;
@@ -58,7 +58,7 @@ export class PushTurns {
     this.#streams.happens(connection, push);
   }
 
-  /** Changes of the skipped contexts for a node. */
+  /** Changes of the skipped contexts that concern a node. */
   #concerned(passed: readonly MeshContext[], order: ProxiesServe): ReadonlySet<string> | typeof everything {
     if (this.#options.trustsOrders === true) {
       if (passed.length === 0 && !order.forced) return new Set();

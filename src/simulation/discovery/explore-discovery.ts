@@ -15,7 +15,7 @@ import { type PushMachines, pushMachines, scriptedCharts } from './discovery-cha
 import { PushWorld } from './discovery-exploration.ts';
 import { meshTypes } from './discovery-mesh.ts';
 
-/** Next to this file, also in the bundle. */
+/** Next to this file, in the bundle, too. */
 const helperModule = new URL(`./explore-discovery-helper${extname(import.meta.filename)}`, import.meta.url);
 
 export const defaultPushWorld: PushWorldOptions = {
@@ -33,7 +33,7 @@ export interface PushExplorationOrder {
   readonly options: Partial<PushWorldOptions>;
 }
 
-/** The explored start begins after the configuration was read; bootstrap-detailed.mmd starts at its first stage. */
+/** The explored start begins after the configuration was read; bootstrap-detailed.mmd begins with its first stage. */
 const ofStart: ReadonlySet<string> = new Set(['services.load', 'services.pending', 'services.synced', 'push.start']);
 
 function afterStart(inspect: (event: InspectionEvent) => void): (event: InspectionEvent) => void {

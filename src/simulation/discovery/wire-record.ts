@@ -1,4 +1,4 @@
-/** How a response and a request change the record of a stream, as an observer of the wire would record it. */
+/** Updates the record of a stream with a response or request, as observed on the wire. */
 import type { AdsRequest, DeltaRequest } from '../../../machines/discovery/xds/ads-protocol.ts';
 import { isByName } from '../../../machines/discovery/xds/ads-types.ts';
 import type { WireRecord } from './discovery-invariants.ts';
@@ -40,7 +40,7 @@ export function afterRequest(record: WireRecord, request: AdsRequest): WireRecor
   };
 }
 
-/** Resources that a client has from another stream. */
+/** Resources that a client reports from an earlier stream. */
 function broughtBy({ known, knownVersions }: DeltaRequest): Readonly<Record<string, number>> {
   return Object.fromEntries(known.map((name, i) => [name, Number(knownVersions[i])]));
 }
@@ -54,11 +54,11 @@ function requestedNames(request: AdsRequest, subscribed: string): readonly strin
   return names.filter((name) => !previousNames.includes(name));
 }
 
-/** Requested, and still to be sent after this response. */
+/** Whether a name was requested and is still unsent after this response. */
 function isOwed(name: string, record: WireRecord, { typeUrl, resources }: WireResponse, contents: Contents): boolean {
   const content = contents[typeUrl][name];
   if (name === everything || name in resources || content === undefined) return false;
-  // Resources that the client has from another stream are not sent again.
+  // Resources that the client has from an earlier stream are not sent again.
   return record.lastNonce !== '' || record.sent[name] !== content;
 }
 

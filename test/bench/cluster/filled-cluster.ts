@@ -1,7 +1,4 @@
-/**
- * A cluster with many services and their pods, EndpointSlices and VirtualServices, written as users, controllers and
- * kubelets write them.
- */
+/** A cluster with many services and their pods, EndpointSlices and VirtualServices, written like users, controllers and kubelets do. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { resourceOf } from '../../../src/discovery/kubernetes/api-resource.ts';
 import { startApiServer } from '../../cluster/api-server-process.ts';
@@ -62,14 +59,14 @@ export class FilledCluster {
     return filled;
   }
 
-  /** Addresses of ready endpoints by the names of the clusters that proxies have. */
+  /** Addresses of ready endpoints by cluster name in proxies. */
   addresses(): Map<string, string[]> {
     const clusterOf = (service: number): string =>
       `outbound|${port}||${serviceName(service)}.${this.cluster.namespace}.svc.cluster.local`;
     return new Map(this.#pods.map((pods, service) => [clusterOf(service), pods.map(({ address }) => address).sort()]));
   }
 
-  /** Adds a pod to the first service that is not ready and has the address `mark`. */
+  /** Adds a pod that is not ready, with the address `mark`, to the first service. */
   async prepareReadiness(mark: string): Promise<void> {
     const [pods] = this.#pods as [Pod[]];
     const [pod] = pods as [Pod];
@@ -84,8 +81,8 @@ export class FilledCluster {
   }
 
   /**
-   * Replaces all pods of services from the last service backwards: sequentially within a service, eight services
-   * concurrently. The pod that is replaced last gets the address `mark`.
+   * Replaces all pods of services from the last service backwards: sequentially within a service, eight services concurrently. The last replaced pod
+   * gets the address `mark`.
    *
    * @returns number of replaced pods
    */

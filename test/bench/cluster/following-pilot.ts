@@ -21,7 +21,7 @@ export interface ClusterPilot {
   readonly inspector: Inspector;
   /** Collects garbage first. */
   collectedMemory(): Promise<CollectedMemory>;
-  /** Prints the memory after a garbage collection. */
+  /** Returns the memory after a garbage collection. */
   printMemory(when: string): Promise<void>;
   stop(): Promise<void>;
 }

@@ -1,7 +1,6 @@
 /**
- * Cost of EndpointSlice events for one pilot-discovery, or for two checkouts at the same time on the same API server:
- * CPU time and memory at a constant rate of writes, then the time from the write of a slice until the last sidecar has
- * acknowledged it.
+ * Cost of EndpointSlice events for one pilot-discovery, or for two checkouts simultaneously on the same API server: CPU time and memory at a constant
+ * write rate, then the time from writing a slice until the last sidecar has acknowledged it.
  */
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -18,19 +17,19 @@ import { type ClusterPilot, startClusterPilot } from './following-pilot.ts';
 
 export interface SliceEventsPlan {
   readonly sidecars: number;
-  /** Written sequentially. */
+  /** Rate of the sequential writes. */
   readonly eventsPerSecond: number;
   readonly seconds: number;
-  /** Changes of an address in a slice, each acknowledged before the next one. */
+  /** Number of address changes in a slice, each acknowledged before the next one. */
   readonly changes: number;
-  /** Absolute path of a second checkout, which is already built. */
+  /** Absolute path of a second, already built checkout. */
   readonly beside?: string | undefined;
 }
 
 /** Result of one checkout. */
 export interface SliceEventsSample {
   readonly readyCpuMs: number;
-  /** CPU time of the server for each written slice: the median of all windows. */
+  /** CPU time of the server per written slice: the median of all windows. */
   readonly cpuOfEventMs: number;
   readonly responsesOfEvent: number;
   /** Heap after a garbage collection, with all pods known. */
@@ -41,7 +40,7 @@ export interface SliceEventsSample {
   readonly ackMs: readonly number[];
 }
 
-/** Figures for each event. */
+/** Figures per event. */
 interface Window {
   readonly cpuMs: number;
   /** EDS responses to all sidecars; fewer if one push contains several events. */
@@ -55,7 +54,7 @@ interface Subject {
   readonly ackMs: number[];
 }
 
-/** Events before the measurement, because code that is not compiled yet costs several times as much. */
+/** Seconds of events before the measurement, because code that is not compiled yet costs several times as much. */
 const warmUpSeconds = 4;
 const windowSeconds = 3;
 
@@ -134,7 +133,7 @@ async function measureChange(filled: FilledCluster, subjects: readonly Subject[]
     const atMs = await fleet.acknowledge({ kind: 'EDS', mark }, async () => void (await change.promise));
     ackMs.push(atMs - (await change.promise));
   });
-  // All subjects wait for the mark by then.
+  // By then all subjects wait for the mark.
   await sleep(settleMs / 5);
   const atMs = nowMs();
   await filled.markSlice(mark);
@@ -152,7 +151,7 @@ function medians(windows: readonly Window[][], index: number) {
 
 const ratio = (one: number, other: number): string => `${(one / other).toFixed(2)} ×`;
 
-/** Formats a table of this checkout, the one of `beside`, and their ratio. */
+/** Formats a table of this checkout, that of `beside`, and their ratio. */
 export function formatSliceEvents([ours, other]: readonly SliceEventsSample[]): string[] {
   const rows: readonly (readonly [string, string, (sample: SliceEventsSample) => number])[] = [
     ['start, CPU', 'ms', ({ readyCpuMs }) => readyCpuMs],

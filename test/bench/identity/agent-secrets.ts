@@ -1,6 +1,6 @@
 /**
- * Measures the released `pilot-agent`, with a certificate of the authority and with an Envoy that is configured through
- * it: response time for a secret, and memory.
+ * Measures the released `pilot-agent`, with a certificate of the authority and an Envoy configured through it: response time for a secret, and
+ * memory.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -22,7 +22,7 @@ export interface AgentCredentials {
 }
 
 export interface AgentFigures {
-  /** From a request on a new stream to its response. */
+  /** Time from a request on a new stream to its response. */
   readonly responseMs: readonly number[];
   /** Resident memory after some SDS streams and an idle period, as with an Envoy. */
   readonly rssMib: number;

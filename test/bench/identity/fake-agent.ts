@@ -1,4 +1,4 @@
-/** An agent that only requests its certificate, over node:http2: thousands of them cost this process little. */
+/** An agent that only requests its certificate, over node:http2, so that thousands cost this process little. */
 import { type ClientHttp2Session, connect as connectHttp2, constants } from 'node:http2';
 import { type ConnectionOptions, connect as connectTls } from 'node:tls';
 
@@ -74,12 +74,12 @@ export class FakeAgent {
     if (this.#session !== undefined && !this.#session.closed && !this.#session.destroyed) return this.#session;
     const { port, localAddress, roots: ca, serverName } = this.#plan;
     const tls = { host: '127.0.0.1', port, ca, servername: serverName, ALPNProtocols: ['h2'] };
-    // Node passes `localAddress` to the socket, but its types do not contain it.
+    // Node passes `localAddress` to the socket, but its types lack it.
     const options: ConnectionOptions = Object.assign(tls, { localAddress });
     const session = connectHttp2(`https://${serverName}:${port}`, {
       createConnection: () => connectTls(options),
     });
-    // Each stream reports the error.
+    // Each stream reports the error, too.
     session.on('error', () => {});
     this.#session = session;
     return session;

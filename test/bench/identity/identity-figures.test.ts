@@ -30,7 +30,7 @@ it.each<[keyof IdentityFigures, number, RegExp]>([
   ['secretAnswerMs', 5.1, /answers for a secret/],
   ['agentRssMib', 70.1, /MiB of the agent/],
   ['agentRssMib', Number.NaN, /MiB of the agent/],
-])('%s of %d misses one goal', (figure, value, pattern) => {
+])('one goal is missed if %s is %d', (figure, value, pattern) => {
   const missed = goalsOf({ ...good, [figure]: value }).filter(({ isMet }) => !isMet);
   expect(missed.map((goal) => goal.figureName)).toEqual([expect.stringMatching(pattern)]);
 });

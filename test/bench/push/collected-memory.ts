@@ -3,9 +3,8 @@ import type { Inspector } from '../../harness/inspector.ts';
 import { memoryOf } from '../memory-usage.ts';
 
 /**
- * Cached lists hold their sources by weak references. The first collection finds that a list is unused, the next one
- * frees the list and finds its sources unused. Between two collections the server runs its finalizers in other turns of
- * the event loop.
+ * Cached lists refer weakly to their sources. The first collection finds that a list is unused, the next one frees the list and finds its sources
+ * unused. In between, the server runs its finalizers in other event loop iterations.
  */
 const collections = 3;
 const finalizersMs = 100;

@@ -1,4 +1,4 @@
-/** Compares our load client with xdsload on the same servers: both must measure the same. */
+/** Compares our load client with xdsload on the same servers: both must get the same results. */
 import { execFile } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
@@ -27,7 +27,7 @@ export interface ClientView {
  */
 export const tolerance = { bytesShare: 0.01, timeShare: 0.35, timeMs: 60 } as const;
 
-/** One sentence for each figure that differs by more than the tolerance, also if our client is faster. */
+/** One sentence per figure that differs by more than the tolerance, even if our client is faster. */
 export function disagreements(label: string, ours: ClientView, theirs: ClientView): string[] {
   return (Object.keys(ours) as (keyof ClientView)[]).flatMap((key) => {
     const difference = Math.abs(ours[key] - theirs[key]);

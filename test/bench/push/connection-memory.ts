@@ -74,8 +74,7 @@ export async function measureConnectionMemory(
   }
   const { peakMib } = memoryOf(server.pid);
   const inspector = await Inspector.attach(inspectorPort!);
-  // Production has no forced collections, so the server is not measured after this one, which only determines live
-  // memory.
+  // Production has no forced collections, so measurements precede this one, which only determines live memory.
   const usage = async (): Promise<{ usedSize: number; backingStorageSize: number }> =>
     (await inspector.call('Runtime.getHeapUsage')) as { usedSize: number; backingStorageSize: number };
   const { usedSize, backingStorageSize } = await usage();

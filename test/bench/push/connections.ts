@@ -1,6 +1,6 @@
 /**
- * Cost of a connection: one replica with a growing number of sidecars, each with its own address, and a restart after
- * which all sidecars reconnect at once.
+ * Cost of a connection: one replica with a growing number of sidecars, each with its own address, and a restart after which all sidecars reconnect
+ * simultaneously.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { freePorts } from '../../harness/free-ports.ts';
@@ -17,7 +17,7 @@ import { nextMark, settleMs } from './push-run.ts';
 import { type PushServer, waitForPort } from './servers.ts';
 import type { AllMeasuredServers } from './subjects.ts';
 
-/** Share of all sidecars that are connected at each step. */
+/** Share of all sidecars connected at each step. */
 const shares = [0.1, 0.2, 0.5, 1] as const;
 const changesAStep = 3;
 
@@ -30,7 +30,7 @@ export interface ConnectionsPlan {
 /** Figures of the server at one number of connections. */
 export interface ConnectionsStep {
   readonly connections: number;
-  /** Connections that this step adds. */
+  /** Connections added by this step. */
   readonly opened: { readonly connections: number; readonly ms: number; readonly cpuMs: number };
   readonly memory: CollectedMemory;
   readonly endpoint: readonly ChangeCost[];
@@ -42,7 +42,7 @@ interface ChangeCost {
   readonly cpuMs: number;
 }
 
-/** All sidecars reconnect at once. Times start when the new server listens. */
+/** Simultaneous reconnect of all sidecars. Times start when the new server listens. */
 export interface Reconnect {
   /** Name of the admission limit. */
   readonly limit: string;
@@ -50,12 +50,12 @@ export interface Reconnect {
   readonly halfMs: number;
   readonly allMs: number;
   readonly cpuMs: number;
-  /** Opened streams. */
+  /** Number of opened streams. */
   readonly attempts: number;
   readonly messageBytes: number;
 }
 
-/** Limits on new streams per second of the server to which the sidecars reconnect. */
+/** Limits on new streams per second of the server in a reconnect. */
 const reconnectLimits: Readonly<Record<string, NodeJS.ProcessEnv>> = {
   'without a limit': {},
   'the default limit': { PILOT_MAX_REQUESTS_PER_SECOND: undefined },
@@ -76,7 +76,7 @@ export async function measureConnections(
   const crowd = new Crowd(programs, server.port);
   const inspector = await Inspector.attach(inspectorPort!);
   const steps: ConnectionsStep[] = [];
-  // With few sidecars several shares are the same number. A repeated step would wait for sidecars that never connect.
+  // With few sidecars, several shares are the same number, and a repeated step would wait forever.
   for (const connections of new Set(shares.map((share) => Math.ceil(sidecars * share)))) {
     const step = await grow(server, crowd, inspector, connections);
     printStep(step);
@@ -134,7 +134,7 @@ async function changeOften(server: PushServer, crowd: Crowd, change: MeshChange)
   return costs;
 }
 
-/** Additional KiB for each additional connection, from the first step to the last. */
+/** KiB per additional connection, from the first step to the last. */
 function memoryPerConnection(steps: readonly Pick<ConnectionsStep, 'connections' | 'memory'>[]): {
   readonly heapKib: number;
   readonly buffersKib: number;

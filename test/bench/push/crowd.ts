@@ -20,7 +20,7 @@ export class Crowd {
 
   /**
    * @param plan overrides of the default plan
-   * @param priority of the processes, as for `setPriority`: higher is less
+   * @param priority priority of the processes, as for `setPriority`: higher is less
    */
   constructor(programs: Programs, port: number, plan: Partial<FleetPlan> = {}, priority = 0) {
     this.#priority = priority;
@@ -33,9 +33,7 @@ export class Crowd {
     return this.#size;
   }
 
-  /**
-   * Connects this many sidecars, each with its own address. @returns milliseconds until each of them had all resources
-   */
+  /** Connects sidecars, each with its own address. @returns milliseconds until all of them had all resources */
   async grow(sidecars: number): Promise<number> {
     const fleet = new FleetProcess(this.#programs.env);
     this.#programs.onEnd(() => fleet.end());

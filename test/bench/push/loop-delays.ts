@@ -1,4 +1,4 @@
-/** Delay of the control plane's event loop in a large mesh. Every client waits for it. */
+/** Delay of the control plane's event loop in a large mesh, which delays every client. */
 import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';

@@ -61,7 +61,7 @@ describe.each(Object.entries(varieties))('the mesh of row %s', (_, variety) => {
   });
 });
 
-test('services are spread over namespaces, and a mesh with one namespace has the same files as without a variety', () => {
+test('services are spread over namespaces, and a mesh with a single namespace has the same files as one without a variety', () => {
   expect([0, 1, 2].map((service) => hostOf(service, { ...noVariety, namespaces: 2 }))).toEqual([
     'svc-00000.ns-0.svc.cluster.local',
     'svc-00001.ns-1.svc.cluster.local',

@@ -14,30 +14,23 @@ export interface MeshSize {
   /** Endpoints of each service. */
   readonly endpoints: number;
   readonly flavor: MeshFlavor;
-  /** If absent, the mesh has one namespace and nothing but services. */
+  /** Absent: the mesh has one namespace and only services. */
   readonly variety?: MeshVariety;
 }
 
-/** Objects besides services in real meshes, which make the configuration of proxies differ. */
+/** Objects other than services in real meshes, which make proxies' configurations differ. */
 export interface MeshVariety {
-  /** Services and proxies are spread over this many namespaces; one is `default`. */
+  /** Number of namespaces of services and proxies; one is `default`. */
   readonly namespaces: number;
-  /**
-   * Sidecar objects in each namespace: none, one that imports all namespaces, or one that imports its own namespace.
-   */
+  /** Sidecar objects in each namespace: none, one that imports all namespaces, or one that imports only its own. */
   readonly sidecars: 'none' | 'all' | 'narrow';
-  /** Services that are exported to their own namespace only. The service that changes is not one of them. */
+  /** Services that are exported only to their own namespace. The changed service is not one of them. */
   readonly privateServices: 'none' | 'one' | 'every tenth';
-  /**
-   * Services are spread over this many ports, from 8080 upwards. A route configuration has the services of one port.
-   */
+  /** Number of ports of services, from 8080 upwards. A route configuration has the services of one port. */
   readonly ports: number;
-  /** Half of the proxies have another version, and an EnvoyFilter matches one of the versions. */
+  /** Whether half of the proxies have another version, which an EnvoyFilter matches. */
   readonly hasVersions: boolean;
-  /**
-   * HTTPS hosts of a gateway with an EnvoyFilter on its routes. A route change applies to one of these hosts. 0 means
-   * no gateway.
-   */
+  /** Number of HTTPS hosts of a gateway with an EnvoyFilter on its routes. A route change applies to one of them. 0: no gateway. */
   readonly gatewayHosts: number;
 }
 
@@ -107,7 +100,7 @@ export function changedFile(change: MeshChange, mark: string, size: MeshSize): [
   return [`slice-${padded(0)}.yaml`, endpointSlice(0, endpoints, variety, mark)];
 }
 
-/** Files that concern several services, by name. */
+/** Files about several services, by name. */
 export function varietyFiles(size: MeshSize): Record<string, string> {
   const { variety = noVariety } = size;
   const { namespaces, sidecars, hasVersions, gatewayHosts } = variety;
@@ -124,7 +117,7 @@ export function varietyFiles(size: MeshSize): Record<string, string> {
 }
 
 export const gatewayNamespace = 'edge';
-/** Version that the EnvoyFilter of `hasVersions` matches. */
+/** Version matched by the EnvoyFilter of `hasVersions`. */
 export const patchedVersion = '1.27.0';
 
 const versionPatch = `  - applyTo: CLUSTER
@@ -274,7 +267,7 @@ ${markedRoute(hostOf(service, variety), mark)}  - timeout: 15s
 `;
 }
 
-/** A first route that contains the mark, or nothing if there is no mark. */
+/** A first route that contains the mark, if any. */
 function markedRoute(host: string, mark: string | undefined): string {
   if (mark === undefined) return '';
   return `  - match:
@@ -305,7 +298,7 @@ export class BenchMesh {
   readonly meshConfigFile: string;
   readonly #folder: string;
 
-  /** @param folder is created */
+  /** @param folder folder to create */
   constructor(folder: string, size: MeshSize) {
     this.#folder = folder;
     this.size = size;

@@ -54,7 +54,7 @@ describe('a goal', () => {
     expect(missedGoals(figure({ name: 'x', unit: 'ms', ours: [129], goal: 130 }))).toEqual([]);
   });
 
-  test('a goal may limit the ratio to the reference', () => {
+  test('a goal can limit the ratio to the reference', () => {
     const slow = figure({ name: 'x', unit: 'ms', ours: [200], reference: [100], ratioGoal: 1.5 });
     expect(missedGoals(slow)).toEqual(["x: 2 × go-control-plane's, the goal is at most 1.5"]);
     expect(formatFigure(slow)).toMatch(/go 100, 2 ×.*MISSED$/);
@@ -88,7 +88,7 @@ describe('figures of a varied mesh', () => {
 });
 
 describe('a goal that cannot be checked', () => {
-  test('a ratio goal without go-control-plane is reported as not checked, not as met', () => {
+  test('a ratio goal is reported as not checked, rather than met, if there is no go-control-plane', () => {
     const figures = pushFigures('delta', 'delta', { ours: [sample(1)], reference: [] }, true);
     const route = figures.find(({ name }) => name === 'delta: route CPU')!;
     expect(missedGoals(route)).toEqual([]);

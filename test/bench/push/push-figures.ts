@@ -24,10 +24,7 @@ export interface Figure {
   readonly growthGoal?: number;
   /** Name of the base row. */
   readonly growthOf?: string;
-  /**
-   * Upper limit of `ours` on an idle machine. It is printed but not checked, because seconds differ by half from run to
-   * run.
-   */
+  /** Upper limit of `ours` on an idle machine. It is printed but not checked, because durations vary by half between runs. */
   readonly quietGoal?: number;
 }
 
@@ -101,8 +98,8 @@ const measures: readonly Measure[] = [
 ];
 
 /**
- * @param prefix of each name, e.g. the protocol
- * @param withGoals false for another size than {@link goalSize}
+ * @param prefix prefix of each name, e.g. the protocol
+ * @param withGoals false for a size other than {@link goalSize}
  */
 export function pushFigures(
   prefix: string,
@@ -199,7 +196,7 @@ export function figure({ name, unit, ours, reference = [], goal, ratioGoal, quie
   };
 }
 
-/** One sentence for each missed goal. */
+/** Returns one sentence per missed goal. */
 export function missedGoals({ name, unit, ours, ratio, goal, ratioGoal, growth, growthGoal }: Figure): string[] {
   return [
     ...(goal === undefined || ours < goal ? [] : [`${name}: ${ours} ${unit}, the goal is under ${goal} ${unit}`]),
@@ -212,7 +209,7 @@ export function missedGoals({ name, unit, ours, ratio, goal, ratioGoal, growth, 
   ];
 }
 
-/** One reason for each goal of the figure that cannot be checked. */
+/** Returns one reason per goal of the figure that cannot be checked. */
 function uncheckedReasons({ ratio, ratioGoal, growth, growthGoal, growthOf }: Figure): string[] {
   return [
     ...(ratioGoal !== undefined && ratio === undefined ? ['go-control-plane was not measured'] : []),
@@ -220,7 +217,7 @@ function uncheckedReasons({ ratio, ratioGoal, growth, growthGoal, growthOf }: Fi
   ];
 }
 
-/** One sentence for each reason why goals could not be checked. */
+/** Returns one sentence per reason why goals could not be checked. */
 export function uncheckedGoals(figures: readonly Figure[]): string[] {
   const byReason = Map.groupBy(
     figures.flatMap((figure) => uncheckedReasons(figure).map((reason) => ({ reason, name: figure.name }))),

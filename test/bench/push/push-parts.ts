@@ -10,7 +10,7 @@ import { changeOnce, type PushSample, printSample, runPushes, settleMs } from '.
 import type { AllMeasuredServers } from './subjects.ts';
 
 const changesARound = 3;
-/** Number of sidecars of istiod's published figures for a file. */
+/** Number of sidecars in istiod's published figures for a file. */
 const fileSidecars = 100;
 const scaled = { services: [100, 1_000, 5_000], sidecars: [100, 500, 1_000] } as const;
 
@@ -19,7 +19,7 @@ export interface Rounds {
   readonly rounds: number;
 }
 
-/** Alternates between both servers, for each protocol. */
+/** Alternates between both servers for each protocol. */
 export async function measurePushes(
   programs: Programs,
   subjects: AllMeasuredServers,
@@ -82,8 +82,8 @@ export async function measureFile(
 }
 
 /**
- * From the start of the process to the first response to a waiting sidecar, and the CPU time of the server's process
- * until then: other load of the machine affects only the former.
+ * Measures the time from the start of the process to the first response to a waiting sidecar, and the CPU time of the server's process until then:
+ * only the former is affected by other load on the machine.
  */
 export async function measureColdStart(
   programs: Programs,

@@ -17,12 +17,12 @@ export interface PushPlan {
   readonly changes: number;
   /** Overrides of the default plan of sidecars. */
   readonly fleet?: Partial<FleetPlan>;
-  /** Changes affect only the sidecars of the first namespace. */
+  /** Whether changes affect only the first namespace's sidecars. */
   readonly isOfFirstNamespace?: boolean;
 }
 
 export interface ChangeSample {
-  /** From the change until the last sidecar has acknowledged it. */
+  /** Time from the change until the last sidecar has acknowledged it. */
   readonly ackMs: number;
   /** CPU time of the server until it is idle. */
   readonly cpuMs: number;
@@ -31,7 +31,7 @@ export interface ChangeSample {
 }
 
 export interface PushSample {
-  /** From the first connect until the last sidecar has all resources. */
+  /** Time from the first connect until the last sidecar has all resources. */
   readonly initialMs: number;
   readonly initialCpuMs: number;
   readonly initialClientCpuMs: number;
@@ -46,7 +46,7 @@ export interface PushSample {
 export const settleMs = 500;
 export const kindOfChange = { endpoint: 'EDS', route: 'RDS', rule: 'CDS' } as const;
 let marks = 0;
-/** A different mark at each call. */
+/** Returns a different mark on each call. */
 export const nextMark = (): string => markOf(marks++);
 
 export async function runPushes(programs: Programs, start: StartServer, plan: PushPlan): Promise<PushSample> {

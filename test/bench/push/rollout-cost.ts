@@ -19,7 +19,7 @@ export interface RolloutCostPlan {
   readonly services: number;
   readonly sidecars: number;
   readonly protocol: XdsProtocol;
-  /** Measured changes of each type. One unmeasured change precedes them. */
+  /** Number of measured changes of each type, after one unmeasured change. */
   readonly changes: number;
   readonly isEnabled: boolean;
 }
@@ -35,7 +35,7 @@ export interface RolloutCost {
 
 /** Baseline number of connections. */
 const fewSidecars = 100;
-/** Removed clusters are kept this long. After that no state of a change is left. */
+/** How long removed clusters are kept. After that, no state of a change remains. */
 const removalDelayMs = 500;
 
 export async function measureRolloutCost(programs: Programs, plan: RolloutCostPlan): Promise<RolloutCost> {
@@ -48,7 +48,7 @@ export async function measureRolloutCost(programs: Programs, plan: RolloutCostPl
   const [inspectorPort] = await freePorts(1);
   const server = await startPilot(programs, mesh, {
     debounce: '1ms',
-    // The debugger's records are limited per process and are not memory of a connection.
+    // The debugger's records are limited per process and do not belong to a connection.
     args: ['--debugger', 'off'],
     env: {
       NODE_OPTIONS: `--inspect=127.0.0.1:${inspectorPort}`,

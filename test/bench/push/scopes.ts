@@ -1,7 +1,6 @@
 /**
- * Cost of one changed rule in a mesh with hundreds of namespaces and thousands of services: with public services, with
- * one private service, and with a Sidecar object in each namespace. A change may cost little more in the restricted
- * meshes, and must not leak memory.
+ * Cost of one changed rule in a mesh with hundreds of namespaces and thousands of services: with public services, with one private service, and with
+ * a Sidecar object in each namespace. In the restricted meshes, a change may cost little more and must not leak memory.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { freePorts } from '../../harness/free-ports.ts';
@@ -23,7 +22,7 @@ import type { AllMeasuredServers } from './subjects.ts';
 export const scopesGoalSize: ScopesPlan = { services: 5_000, sidecars: 300, changes: 200 };
 const namespaces = 300;
 
-/** Other meshes are compared with this one. */
+/** Mesh with which others are compared. */
 const baseMesh = 'public';
 
 /**
@@ -38,9 +37,9 @@ export const scopeMeshes: Readonly<Record<string, MeshVariety>> = {
   'a Sidecar in each': { ...inNamespaces, sidecars: 'all' },
 };
 
-/** Limit of the CPU time of a change, relative to the base mesh of the same size. It applies to every size. */
+/** Maximum CPU time of a change, relative to the base mesh of the same size. It applies to every size. */
 const maxGrowth = 3;
-/** Limit of heap growth over all changes of a full run. After fewer changes, compiled code and caches grow more. */
+/** Maximum heap growth over all changes of a full run. After fewer changes, compiled code and caches grow more. */
 const maxHeapGrowth = 1.1;
 
 export interface ScopesPlan {
@@ -63,7 +62,7 @@ interface Batch {
 interface ScopesSample {
   readonly batches: Readonly<Record<MeasuredChange, readonly Batch[]>>;
   readonly initialCpuMs: number;
-  /** After a garbage collection, before and after the measured changes. */
+  /** Measured after a garbage collection, before and after the changes. */
   readonly heapMib: readonly [before: number, after: number];
 }
 

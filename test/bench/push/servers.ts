@@ -19,9 +19,9 @@ export interface PushServer {
   readonly startedAtMs: number;
   /** Applies a change. @returns its start time, by `nowMs` */
   change(change: MeshChange, mark: string): Promise<number>;
-  /** A trigger of xdsload that makes the same change. */
+  /** Returns an xdsload trigger that makes the same change. */
   xdsloadTrigger(change: MeshChange): string;
-  /** Reason why the server cannot become ready. */
+  /** Returns why the server cannot become ready, if so. */
   hopeless(): string | undefined;
   stop(): Promise<void>;
 }
@@ -30,20 +30,20 @@ export interface PushServer {
 export type StartServer = () => Promise<PushServer>;
 
 export interface PilotOptions {
-  /** PILOT_DEBOUNCE_AFTER, e.g. `1ms`. */
+  /** PILOT_DEBOUNCE_AFTER, such as `1ms`. */
   readonly debounce: string;
   readonly env?: NodeJS.ProcessEnv;
-  /** Replaces the one in `bin/`. */
+  /** Replaces the executable in `bin/`. */
   readonly executable?: string | undefined;
   /** CPU list for taskset. */
   readonly cores?: string;
   /** Additional flags. */
   readonly args?: readonly string[];
-  /** gRPC, HTTP and monitoring ports. Free ones if absent. */
+  /** gRPC, HTTP and monitoring ports; free ports if absent. */
   readonly ports?: readonly number[];
 }
 
-/** A directory that pilot-discovery serves, with its possible changes. */
+/** A directory that pilot-discovery serves, and its possible changes. */
 export type ServedMesh = Pick<BenchMesh, 'configDirectory' | 'meshConfigFile'> &
   Partial<Pick<BenchMesh, 'change' | 'shellChange'>>;
 
@@ -65,7 +65,7 @@ export async function startPilot(programs: Programs, mesh: ServedMesh, options: 
   const startedAtMs = nowMs();
   const program = programs.start('pilot-discovery', command[0]!, command.slice(1), {
     PILOT_DEBOUNCE_AFTER: options.debounce,
-    // All streams open at once: the control plane must not limit their rate.
+    // All streams open together, so the control plane must not limit their rate.
     PILOT_MAX_REQUESTS_PER_SECOND: '100000',
     ...options.env,
   });
@@ -108,7 +108,7 @@ export async function startGoControlPlane(
     change: async (change, mark) => {
       const at = nowMs();
       const response = await fetch(url(change, mark));
-      // The cache has no DestinationRules, so no sidecar would receive the change.
+      // The cache has no DestinationRules, so sidecars would not receive the change.
       if (!response.ok) throw new Error(`go-control-plane does not know ${change} as a change: ${response.status}`);
       return at;
     },

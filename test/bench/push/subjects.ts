@@ -1,4 +1,4 @@
-/** Meshes of any size, and the servers that serve them. */
+/** Meshes of any size, and their servers. */
 import { print } from '../bench-run.ts';
 import type { Programs } from '../programs.ts';
 import { BenchMesh, endpointsEach, type MeshFlavor, type MeshVariety, noVariety } from './mesh-files.ts';
@@ -17,7 +17,7 @@ export type StartPilot = (options: PilotOptions) => Promise<PushServer>;
 export interface MeasuredServers {
   readonly mesh: BenchMesh;
   readonly startPilot: StartPilot;
-  /** `undefined` if Go is missing or the comparison is off. */
+  /** Absent if Go is missing or the comparison is off. */
   readonly startGo: StartServer | undefined;
 }
 
@@ -40,7 +40,7 @@ export class AllMeasuredServers {
     this.#options = options;
   }
 
-  /** Builds the server for the first mesh that it can serve. `undefined` if the build fails. */
+  /** Builds the server for the first mesh that it can serve; `undefined` if the build fails. */
   #goExecutable(): string | undefined {
     if (!this.#options.withGo) return undefined;
     if (this.#go === undefined) {
@@ -51,7 +51,7 @@ export class AllMeasuredServers {
     return this.#go.executable;
   }
 
-  /** @param variety if absent, a mesh with one namespace, for which go-control-plane has the same resources */
+  /** @param variety default: a mesh with one namespace, for which go-control-plane has the same resources */
   async of(services: number, variety: MeshVariety = noVariety): Promise<MeasuredServers> {
     const key = JSON.stringify([services, variety]);
     const subject = this.#known.get(key) ?? (await this.#make(services, variety));

@@ -13,7 +13,7 @@ import type { AllMeasuredServers } from './subjects.ts';
 interface VarietyRow {
   readonly variety: MeshVariety;
   readonly fleet?: Partial<FleetPlan>;
-  /** The base row, and the limits of growth relative to it. */
+  /** The base row, and limits of growth relative to it. */
   readonly base?: { readonly row: string; readonly goals: Goals };
   /** Limits relative to go-control-plane with the same resources. */
   readonly ratioGoals?: Goals;
@@ -37,7 +37,7 @@ const relativeTo50 = { row: '50', goals: { 'initial CPU': 3, 'route CPU': 3, 'ro
 /** Limit for twice the hosts: 2 to the power of 1.2. */
 const maxLinearGrowth = 2.3;
 
-/** Limits of growth are those of issue 17 (0.3, 0.5 and 1.0 s of a route's CPU time, …) as multiples of the first. */
+/** Limits of growth are those of issue 17 (0.3, 0.5 and 1.0 s of a route's CPU time, …) as multiples of the first one. */
 export const varietyRows: Readonly<Record<string, VarietyRow>> = {
   '1': {
     variety: noVariety,
@@ -84,7 +84,7 @@ export const varietyRows: Readonly<Record<string, VarietyRow>> = {
 
 const noGoals: Goals = {};
 
-/** Measured changes of each type in a round. */
+/** Number of measured changes of each type per round. */
 const changes = 3;
 
 export interface VarietyPlan {

@@ -1,6 +1,6 @@
 /**
- * Cost of many proxies, computed from measurements of one replica (`measured.json`), for the tables of docs/scaling.md.
- * Pure. The model only adds and multiplies. The document lists costs that do not scale linearly.
+ * Cost of many proxies, computed from measurements of one replica (`measured.json`), for the tables of docs/scaling.md. Pure. The model only adds and
+ * multiplies; the document lists costs that do not scale linearly.
  */
 import measured from './measured.json' with { type: 'json' };
 
@@ -10,7 +10,7 @@ export interface ScaledMesh {
   readonly proxies: number;
   readonly services: number;
   readonly namespaces: number;
-  /** Services that a proxy imports. */
+  /** Number of services that a proxy imports. */
   readonly seen: number;
   /** Changes per second in the whole mesh, each of one service. */
   readonly endpointChanges: number;
@@ -25,7 +25,7 @@ export interface ReplicaCost {
   /** Share of a core. */
   readonly changesCpu: number;
   readonly changesMbitPerSecond: number;
-  /** One route change of a service, sent to all proxies that import it. */
+  /** Data of one route change of a service, sent to all proxies that import it. */
   readonly routeChangeMb: number;
   /**
    * All connections reopen at any replica without configuration changes: CPU time, bytes in delta, and duration at the
@@ -41,7 +41,7 @@ const kibInMib = 1_024;
 export function replicaCost(mesh: ScaledMesh, connections: number, of: Measured = measured): ReplicaCost {
   const { services, namespaces, seen, endpointChanges, routeChanges, hasTls } = mesh;
   const { replica, cpuMs, bytes, limits } = of;
-  // The imported services stand for those whose rules the proxies of the namespace need.
+  // The imported services represent those whose rules the namespace's proxies need.
   const kib =
     services * replica.serviceKib.value +
     seen * namespaces * replica.serviceInNamespaceKib.value +
@@ -65,7 +65,7 @@ export function replicaCost(mesh: ScaledMesh, connections: number, of: Measured 
 
 /** Granularity of the chart's memory requests. */
 const requestStepMib = 64;
-/** Ratio of a container's limit to its request: reserve for pushes to all proxies and late garbage collections. */
+/** Ratio of a container's limit to its request: a reserve for pushes to all proxies and late garbage collections. */
 const limitOfRequest = 2;
 
 /** Memory requests and limits of a replica in the chart (`chartpilot.resources`), in MiB. */
@@ -78,7 +78,7 @@ export function replicaResources(mesh: ScaledMesh, connections: number): { reque
 export interface ApiServerCost {
   readonly replicas: number;
   readonly watches: number;
-  /** Requests and bookmarks without changes. */
+  /** Events without changes: requests and bookmarks. */
   readonly restPerSecond: number;
   /** Size of the lists when all replicas start. */
   readonly startGb: number;
@@ -89,7 +89,7 @@ export interface ApiServerCost {
   readonly changesMbitPerSecond: number;
 }
 
-/** @param of objects besides pods: three per service */
+/** @param of measurements of objects other than pods: three per service */
 export function apiServerCost(mesh: ScaledMesh, replicas: number, of: Measured = measured): ApiServerCost {
   const { kinds, podBytes, podCpuMs, objectBytes, watchSeconds, bookmarkSeconds } = of.apiServer;
   const watches = replicas * kinds.value;

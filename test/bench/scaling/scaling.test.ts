@@ -37,7 +37,7 @@ const mesh: ScaledMesh = {
 
 describe('a replica', () => {
   test.each(measuredPoints)(
-    'has within 15 % what was measured: $services services, $connections connections, TLS $hasTls',
+    'needs within 15 % of what was measured: $services services, $connections connections, TLS $hasTls',
     (point) => {
       const { services, connections, hasTls, residentMib } = point;
       const computed = replicaCost({ ...mesh, services, seen: services, hasTls }, connections).residentMib;
@@ -53,11 +53,11 @@ describe('a replica', () => {
     const all = replicaCost(mesh, 1_000);
     const tenth = replicaCost({ ...mesh, seen: 100 }, 1_000);
     expect(tenth.changesCpu).toBeCloseTo(all.changesCpu / 10);
-    // A tenth of the proxies, each with fewer routes.
+    // A tenth of the proxies, each with a tenth of the routes.
     expect(tenth.routeChangeMb).toBeCloseTo(all.routeChangeMb / 100);
   });
 
-  test('twice the connections cost twice as much, except the memory of the mesh', () => {
+  test('doubling the connections doubles every cost except the memory of the mesh', () => {
     const [one, two] = [replicaCost(mesh, 1_000), replicaCost(mesh, 2_000)];
     expect(two.returnCpuSeconds).toBeCloseTo(2 * one.returnCpuSeconds);
     const kib = measured.replica.secureConnectionKib.value;
@@ -65,7 +65,7 @@ describe('a replica', () => {
   });
 });
 
-test('the API server has the same load from each replica', () => {
+test('each replica causes the same load on the API server', () => {
   const [one, thousand] = [apiServerCost(mesh, 1), apiServerCost(mesh, 1_000)];
   expect(thousand.watches).toBe(1_000 * one.watches);
   expect(thousand.startGb).toBeCloseTo(1_000 * one.startGb);

@@ -1,4 +1,4 @@
-/** Entry point of the process of the applications; see backends-process.ts. */
+/** Entry point of the applications' process; see backends-process.ts. */
 import { AnyBackend } from './any-backend.ts';
 import type { BackendsOrder, BackendsReport } from './backends-process.ts';
 
@@ -18,6 +18,6 @@ process.on('message', (order: BackendsOrder) => {
   void execute(order).then((report) => process.send?.(report));
 });
 process.on('disconnect', () => process.exit(0));
-// A terminal's Ctrl-C reaches the whole process group; the parent decides when the applications exit.
+// A terminal's Ctrl-C reaches the complete process group; the parent decides when the applications exit.
 process.on('SIGINT', () => {});
 process.send?.({ type: 'backends.ready' } satisfies BackendsReport);

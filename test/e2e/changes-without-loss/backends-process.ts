@@ -1,5 +1,5 @@
 /**
- * Runs the applications in their own process, so that the test's work (simulated proxies, delays, files) does not add to their response time. The
+ * Runs the applications in a separate process, so that the test's work (simulated proxies, delays, files) does not add to their response time. The
  * child ({@link file://./backends-child.ts}) exits with its parent.
  */
 import { type ChildProcess, fork } from 'node:child_process';
@@ -17,7 +17,7 @@ export type BackendsReport =
   | { readonly type: 'backends.counted'; readonly requests: number };
 
 export class BackendsProcess {
-  /** By name. */
+  /** Ports by application name. */
   readonly ports: ReadonlyMap<string, number>;
   readonly #child: ChildProcess;
 

@@ -36,9 +36,9 @@ export interface ChangeKind {
   readonly traffic?: 'http' | 'tcp' | 'tls' | 'https';
   /** Proxies that the change affects (default: both). */
   readonly proxies?: 'gateway' | 'sidecar' | 'inbound';
-  /** The objects include those of `World.sidecars`. */
+  /** Whether the objects include those of `World.sidecars`. */
   readonly definesSidecars?: true;
-  /** Without make before break requests fail, soon and often enough for a test to wait for a failure (default true). */
+  /** Whether requests fail without make before break, soon and often enough for a test to wait for a failure (default true). */
   readonly isLossy?: false;
   /** Prefix of the service hosts that each generation replaces. */
   readonly targets?: string;
@@ -136,7 +136,7 @@ const routesOfHttp: ChangeKind[] = [
 const resolved = { resolution: 'DNS' };
 
 const services: ChangeKind[] = [
-  // An object whose host changes, and an object that another one replaces.
+  // An object whose host changes, and an object that is replaced by another one.
   {
     ...kind('host-replaced', (host, generation, world) => {
       const next = target('host', generation);

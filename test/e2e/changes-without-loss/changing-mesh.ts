@@ -25,7 +25,7 @@ export interface ChangingMeshOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** Additional arguments of the control plane. */
   readonly args?: readonly string[];
-  /** The proxies have workload certificates. */
+  /** Whether the proxies have workload certificates. */
   readonly hasCertificates?: boolean;
 }
 
@@ -43,7 +43,7 @@ const drainSeconds = 5;
 const envoyArgs = ['--drain-time-s', `${drainSeconds}`];
 /** The node metadata that an agent sends. */
 const metadata = { PROXY_CONFIG: { drainDuration: `${drainSeconds}s` } };
-/** Limit of simultaneous connection attempts: the control plane rejects more from an address without an authenticated proxy. */
+/** Maximum number of simultaneous connection attempts: the control plane rejects more from an address without an authenticated proxy. */
 const maxConnecting = 10;
 /** A request that takes longer counts as failed. */
 export const requestTimeoutMs = 20_000;
@@ -208,7 +208,7 @@ export class ChangingMesh {
     return new ProcessorWaits({ ...pids, ...Object.fromEntries(envoys) }, requestTimeoutMs);
   }
 
-  /** Number of clusters that a proxy did not warm within the limit, over all proxies. Occurs only on an overloaded machine. */
+  /** Number of clusters that proxies did not warm within the limit. Not 0 only on an overloaded machine. */
   async abandonedClusters(): Promise<number> {
     return Number(/^pilot_xds_abandoned_clusters_total (\d+)$/m.exec(await this.mesh.page('/metrics'))?.[1] ?? 0);
   }
@@ -227,7 +227,7 @@ export class ChangingMesh {
     return found.flat();
   }
 
-  /** By the name of the subset or of the host: `outbound|80|s3|weights.shop.test`, `outbound|80||host-3.backends.test`. */
+  /** Decides by the name of the subset or of the host: `outbound|80|s3|weights.shop.test`, `outbound|80||host-3.backends.test`. */
   #isOutdated(cluster: string): boolean {
     return this.#kinds.some((kind) => {
       const generation = this.#generations.get(kind.name)!;
@@ -238,7 +238,7 @@ export class ChangingMesh {
     });
   }
 
-  /** Starts simulated sidecars, which only follow the xDS protocol and are closed with the mesh. */
+  /** Starts simulated sidecars, which only implement the xDS protocol and are closed with the mesh. */
   async simulate(count: number): Promise<SimulatedProxy[]> {
     const added: SimulatedProxy[] = [];
     while (added.length < count) {

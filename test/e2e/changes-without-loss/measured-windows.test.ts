@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { NameReport } from '../../load/report.ts';
 import { MeasuredWindows, makeBeforeBreakLimitMs } from './measured-windows.ts';
 
-/** A run with given windows: failed requests and waits for a processor in each. */
+/** A run with the given failed requests and processor waits per window. */
 function run(windows: readonly { failed: number; waitedMs: number }[]) {
   const left = [...windows];
   let waited = 0;
@@ -38,14 +38,14 @@ test('a window is repeated if requests fail while the control plane waits for a 
   ]);
 });
 
-test('failures count if the control plane waits for a processor no longer than the limit', async () => {
+test('failures count if the control plane does not wait for a processor longer than the limit', async () => {
   const { measured, make } = run([{ failed: 1, waitedMs: makeBeforeBreakLimitMs }]);
   await measured.measure(1, make);
   expect(measured.byName).toEqual({ http: { total: 10, failed: 1, reasons: { 'HTTP_503 NC': 1 } } });
   expect(measured.repeated).toBe(0);
 });
 
-test('a window without failures counts however long the control plane waited for a processor', async () => {
+test('a window without failures counts regardless of how long the control plane waited for a processor', async () => {
   const { measured, make } = run([{ failed: 0, waitedMs: 60_000 }]);
   await measured.measure(1, make);
   expect([measured.changes, measured.repeated]).toEqual([1, 0]);

@@ -17,7 +17,7 @@ export interface WindowSources {
 
 /** Default limit of make before break in the control plane, in milliseconds. */
 export const makeBeforeBreakLimitMs = 5_000;
-/** Maximum of discarded windows in a run. On a machine that stalls more often no result is possible. */
+/** Maximum number of discarded windows in a run. On a machine that stalls more often no result is possible. */
 const maxRepeated = 20;
 
 type Counts = Readonly<Record<string, NameReport>>;
@@ -32,7 +32,7 @@ export class MeasuredWindows {
     this.#sources = sources;
   }
 
-  /** Changes of the windows that count. */
+  /** Number of changes in the windows that count. */
   get changes(): number {
     return this.#changes;
   }
@@ -42,7 +42,7 @@ export class MeasuredWindows {
     return this.#repeated;
   }
 
-  /** Requests of the windows that count, by name. */
+  /** Requests in the windows that count, by name. */
   get byName(): Counts {
     return Object.fromEntries(this.#counts);
   }

@@ -4,7 +4,7 @@ import type { LoadReport } from '../../load/report.ts';
 
 const sampleEveryMs = 500;
 
-/** Nanoseconds in the run queue, by thread. */
+/** Nanoseconds spent in the run queue, by thread. */
 function queuedByThread(pid: number): Map<string, number> {
   const queued = new Map<string, number>();
   try {

@@ -1,5 +1,5 @@
 /**
- * A state-of-the-world client that acknowledges CDS as Envoy does, after each cluster has its assignment. It records route configurations that name a
+ * A state-of-the-world client that acknowledges CDS like Envoy, after each cluster has its assignment. It records route configurations that name a
  * cluster that is not ready yet.
  */
 import { hash } from 'node:crypto';

@@ -152,7 +152,7 @@ const secured: ChangeKind[] = [
   },
 ];
 
-/** The certificate, its name, the Gateway and the name of its route configuration change at once. */
+/** The certificate, its name, the Gateway and the name of its route configuration change together. */
 const httpsGateway: ChangeKind = {
   ...kind('https-gateway', (host, generation, world) => {
     const credential = `https-${generation}`;

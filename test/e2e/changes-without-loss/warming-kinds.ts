@@ -97,7 +97,7 @@ const extensionNamed = (kindName: string, nameOf: (generation: number) => string
 
 const extension = extensionNamed('extension', () => 'shop.extension');
 
-/** The filter has another name in each generation; the replaced listener still fetches the previous one. */
+/** The filter's name changes in each generation; the replaced listener still fetches the previous one. */
 export const extensionRenamed = extensionNamed('extension-renamed', (generation) => `shop.extension-${generation}`);
 
 export const warmingKinds: readonly ChangeKind[] = [lateCertificate, healthCheck, extension];

@@ -47,7 +47,7 @@ async function status(path: string, to: { method?: string; headers?: Record<stri
 }
 
 describe('AuthorizationPolicies of a gateway', () => {
-  test('admit every request without a policy, and only matching requests with an ALLOW policy', async () => {
+  test('allow every request if there is no policy, and only matching requests if there is an ALLOW policy', async () => {
     await guarded();
     expect(await status('/')).toBe(200);
     await guarded(
@@ -101,7 +101,7 @@ describe('AuthorizationPolicies of a gateway', () => {
     expect(await status('/')).toBe(200);
   });
 
-  test('admit no request with an empty ALLOW policy; a dry-run policy only counts', async () => {
+  test('allow no request if an ALLOW policy is empty, and only count with a dry-run policy', async () => {
     await guarded(policy('nobody', {}));
     expect(await status('/')).toBe(403);
     const tried = {
@@ -116,7 +116,7 @@ describe('AuthorizationPolicies of a gateway', () => {
     expect(stats).toMatch(/istio_dry_run_deny_\.?shadow_denied: 1/);
   });
 
-  test('change while requests are served', async () => {
+  test('apply changes while requests are served', async () => {
     await guarded(policy('a', { rules: [{ to: [{ operation: { paths: ['/a'] } }] }] }));
     expect([await status('/a'), await status('/b')]).toEqual([200, 403]);
     await guarded(policy('a', { rules: [{ to: [{ operation: { paths: ['/b'] } }] }] }));
@@ -124,7 +124,7 @@ describe('AuthorizationPolicies of a gateway', () => {
   });
 });
 
-test('match the principal of a client’s certificate under each alias of the trust domain', async () => {
+test('AuthorizationPolicies match the principal of a client’s certificate under each alias of the trust domain', async () => {
   const server = mesh.authority.issue(['shop.test']);
   const tls = {
     mode: 'MUTUAL',
@@ -163,9 +163,9 @@ test('match the principal of a client’s certificate under each alias of the tr
   expect(await as('spiffe://cluster.local/ns/other/sa/billing')).toBe(403);
 });
 
-test('refuse connections; an ALLOW rule on HTTP attributes matches no TCP connection', async () => {
+test('AuthorizationPolicies deny TCP connections, and an ALLOW rule with HTTP attributes matches none', async () => {
   const echo = await mesh.tcp('echo');
-  // Envoy decides when the client has sent data; by then, the client may have received the first bytes of the application.
+  // Envoy decides when the client has sent data; by then, the client may have received the application's first bytes.
   const tcp = async (...policies: string[]): Promise<string> => {
     await mesh.apply(
       [

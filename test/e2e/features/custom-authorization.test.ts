@@ -90,7 +90,7 @@ async function guarded(port: number, ...policies: string[]): Promise<void> {
 }
 
 // Envoy's authorization clients lose pending checks when their cluster is replaced: docs/changes-without-loss.md, "Not guaranteed".
-test('a pending authorization check survives a change of endpoints and fails when the cluster changes', async () => {
+test('a pending authorization check survives a change of endpoints, but fails when the cluster changes', async () => {
   const held: (() => void)[] = [];
   const slow = await mesh.http('authz', { respond: (_request, response) => void held.push(() => response.end()) });
   const [cart, other, port, portOfCart] = [
@@ -126,7 +126,7 @@ test('a pending authorization check survives a change of endpoints and fails whe
   expect(await statusAcross(configOf([slow], connectTimeout))).toBe(503);
 });
 
-test('an HTTP authorization service checks the requests that the policy matches, and no others', async () => {
+test('an HTTP authorization service checks only the requests that the policy matches', async () => {
   const port = await mesh.port();
   await guarded(port, custom('admin', 'by-http', [paths('/admin*')]));
   const requestPath = (path: string, headers = {}) => mesh.request('edge', { port, host: 'shop.test', path, headers });
@@ -159,7 +159,7 @@ test('each of several authorization services checks only its requests', async ()
   expect(byGrpc.requests).toHaveLength(2);
 });
 
-test('an unresponsive authorization service admits requests only with failOpen; a nonexistent one never does', async () => {
+test('requests are allowed with failOpen if the authorization service does not respond, but never if it does not exist', async () => {
   const port = await mesh.port();
   await guarded(
     port,

@@ -27,7 +27,7 @@ const withoutRetries = virtualService(host, {
   http: [{ route: [{ destination: { host } }], retries: { attempts: 0 } }],
 });
 
-/** The main thread ejects a backend; workers apply it later, so some requests may still reach the backend. */
+/** The main thread ejects a backend; workers apply this later, so some requests may still reach the backend. */
 async function appliedByWorkers(to: { port: number; host: string }, count: number, split: object): Promise<void> {
   await eventually('the workers have heard of it', async () => {
     return isDeepStrictEqual(await mesh.split('web', to, count), split);
@@ -110,7 +110,7 @@ ${destinationRule(host, { trafficPolicy: { outlierDetection, loadBalancer: { sim
   expect(await mesh.split('web', { port, host }, 20)).toEqual({ good: 20 });
 });
 
-describe('a consistent hash sends a client to the same backend', () => {
+describe('consistent hash', () => {
   const hashes: [string, object, (user: string) => object][] = [
     ['a header', { httpHeaderName: 'x-user' }, (user) => ({ headers: { 'x-user': user } })],
     ['a query parameter', { httpQueryParameterName: 'user' }, (user) => ({ path: `/?user=${user}` })],
@@ -122,7 +122,7 @@ describe('a consistent hash sends a client to the same backend', () => {
     ],
   ];
 
-  test.each(hashes)('by %s', async (_, consistentHash, ofUser) => {
+  test.each(hashes)('sends a client to the same backend by %s', async (_, consistentHash, ofUser) => {
     const all = await backends('a', 'b', 'c');
     const port = await mesh.port();
     await mesh.apply(`
@@ -138,7 +138,7 @@ ${destinationRule(host, { trafficPolicy: { loadBalancer: { consistentHash } } })
     expect(chosen.size).toBeGreaterThan(1);
   });
 
-  test('by a cookie that Envoy sets, also on a route of a VirtualService', async () => {
+  test('sends a client to the same backend by a cookie that Envoy sets, even on a VirtualService route', async () => {
     const all = await backends('a', 'b', 'c');
     const port = await mesh.port();
     const consistentHash = { httpCookie: { name: 'sticky', ttl: '60s', path: '/' } };
@@ -156,7 +156,7 @@ ${destinationRule(host, { trafficPolicy: { loadBalancer: { consistentHash } } })
   });
 });
 
-test('locality load balancing keeps requests in the locality of the client while it has endpoints', async () => {
+test("locality load balancing keeps requests in the client's locality while it has endpoints", async () => {
   const [near, far] = await backends('near', 'far');
   const port = await mesh.port();
   const entry = serviceEntry(host, {
@@ -209,7 +209,7 @@ status: { conditions: [{ type: Healthy, status: "${healthy}" }] }
 describe('TLS to a server', () => {
   const names = ['cart.shop.test'];
 
-  test('verifies the authority and the names of the rule', async () => {
+  test('verifies the authority and the names given in the rule', async () => {
     const issued = mesh.authority.issue(names);
     const cart = await mesh.http('cart', { tls: { cert: issued.certificate, key: issued.privateKey } });
     const port = await mesh.port();

@@ -62,7 +62,7 @@ test('a Lua filter is inserted before the router, changed at run time, and remov
   expect([response.status, response.headers['x-lua']]).toEqual([200, undefined]);
 });
 
-test('a patch applies only to the port, metadata, labels and namespace of its match', async () => {
+test('a patch applies only to the port, metadata, labels and namespace in its match', async () => {
   const { entry, to } = await echo();
   const patched = async (match: object, proxy: object, spec: object, namespace = 'shop') => {
     const patch = script('SIDECAR_OUTBOUND', onResponse('x-lua', 'yes'), match) as { match: object };
@@ -79,7 +79,7 @@ test('a patch applies only to the port, metadata, labels and namespace of its ma
   expect(await patched({}, {}, {}, 'other')).toBe(false);
 });
 
-test('a MERGE patch of a cluster limits it to zero requests', async () => {
+test('a cluster accepts no requests if a MERGE patch sets its request limit to zero', async () => {
   const { entry, to } = await echo();
   const limit = envoyFilter('limit', [
     {
@@ -98,7 +98,7 @@ test('a MERGE patch of a cluster limits it to zero requests', async () => {
   expect((await mesh.request('web', to)).status).toBe(200);
 });
 
-test('patches insert a route first, change another route, and change a virtual host', async () => {
+test('patches insert a route at the beginning, change another route, and change a virtual host', async () => {
   const { entry, to } = await echo();
   const at = (route?: object) => ({
     context: 'SIDECAR_OUTBOUND',
@@ -205,7 +205,7 @@ test('an extension configuration is fetched by name (ECDS), and changes without 
   expect(await updates()).toBe(updatesBefore);
 });
 
-test('a filter of a type that only Envoy knows is sent unchanged', async () => {
+test('a filter whose type only Envoy knows is sent unchanged', async () => {
   const { entry, to } = await echo();
   const keys = {
     name: 'keys',
@@ -221,7 +221,7 @@ test('a filter of a type that only Envoy knows is sent unchanged', async () => {
   expect((await mesh.request('web', { ...to, headers: { 'x-key': 'secret' } })).status).toBe(200);
 });
 
-test('a patch that cannot be applied is omitted and counted, and the others apply', async () => {
+test('a patch that cannot be applied is omitted and counted, while the others apply', async () => {
   const { entry, to } = await echo();
   const wrongType = {
     applyTo: 'NETWORK_FILTER',
@@ -250,7 +250,7 @@ test('a patch that cannot be applied is omitted and counted, and the others appl
 });
 
 test.each(['VIRTUAL_HOST', 'CLUSTER'] as const)(
-  'Envoy’s rejection of a %s patch is reported, and not for later responses',
+  'Envoy’s rejection of a %s patch is reported, but not again for later responses',
   async (applyTo) => {
     const { entry, to } = await echo();
     const value =

@@ -20,7 +20,7 @@ beforeAll(async () => {
 
 afterAll(() => mesh?.stop());
 
-test('every Envoy accepts the example mesh, and requests pass through it', async () => {
+test('every Envoy accepts the example mesh, and requests pass through the mesh', async () => {
   const [v1, v2] = [await mesh.http('v1'), await mesh.http('v2')];
   const [http, https, inbound, outbound] = (await freePorts(4)) as [number, number, number, number];
   const { certificate, privateKey } = mesh.authority.issue(['sample.localhost']);

@@ -18,7 +18,7 @@ const named = (name: string, externalName: string, namespace = 'shop'): string =
 const istio = (kind: string, name: string, spec: object): string =>
   object('networking.istio.io/v1', kind, 'shop', name, spec);
 
-test('VirtualServices and DestinationRules of an ExternalName apply to that name only', async () => {
+test('VirtualServices and DestinationRules of an ExternalName service apply only to its name', async () => {
   const [backend, port] = [await mesh.http('concrete'), await mesh.port()];
   const concrete = 'concrete.shop.svc.cluster.local';
   const front = 'front.stage.svc.cluster.local';
@@ -48,7 +48,7 @@ test('VirtualServices and DestinationRules of an ExternalName apply to that name
   expect([await sent(concrete), await sent(front), await sent('side.shop.svc.cluster.local')]).toEqual([1, 2, 1]);
 });
 
-test('requests follow a changed target of an ExternalName', async () => {
+test('requests are sent to the new target after an ExternalName service changes', async () => {
   const [one, two, port] = [await mesh.http('one'), await mesh.http('two'), await mesh.port()];
   const rule = istio('DestinationRule', 'moving', {
     host: 'moving',

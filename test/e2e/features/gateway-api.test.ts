@@ -52,8 +52,8 @@ const grantToGateways = object('gateway.networking.k8s.io/v1', 'ReferenceGrant',
 
 const filters = (type: string, field: string, value: object): object => ({ filters: [{ type, [field]: value }] });
 
-describe('a rule of an HTTPRoute matches requests', () => {
-  test('by path, method, headers and query parameters, the most specific rule first', async () => {
+describe('matches of HTTPRoute rules', () => {
+  test('select by path, method, headers and query parameters, the most specific rule first', async () => {
     const port = await serve([
       { backendRefs: [to('v1')] },
       { matches: [{ path: { value: '/items' } }], backendRefs: [to('v2')] },
@@ -82,7 +82,7 @@ describe('a rule of an HTTPRoute matches requests', () => {
     expect(await backendFor('/index.html')).toBe('v1');
   });
 
-  test('by regular expressions last, where no rule matches every path', async () => {
+  test('evaluate regular expressions last if no rule matches every path', async () => {
     const port = await serve([
       { matches: [{ path: { type: 'RegularExpression', value: '/[a-z]+[.]html' } }], backendRefs: [to('v2')] },
       { matches: [{ method: 'POST' }, { path: { value: '/items' } }], backendRefs: [to('v1')] },
@@ -94,7 +94,7 @@ describe('a rule of an HTTPRoute matches requests', () => {
     expect(await backendFor('/items/x')).toBe('v1');
   });
 
-  test('in any of several routes for the host', async () => {
+  test('select from all routes for the host', async () => {
     const port = await mesh.port();
     await mesh.apply(
       all(
@@ -118,7 +118,7 @@ describe('a rule of an HTTPRoute matches requests', () => {
 });
 
 describe('a rule of an HTTPRoute', () => {
-  test('splits requests by weight, each share with its own headers', async () => {
+  test('splits requests by weight, with separate headers for each share', async () => {
     const canary = filters('RequestHeaderModifier', 'requestHeaderModifier', {
       set: [{ name: 'X-Canary', value: '1' }],
     });
@@ -133,7 +133,7 @@ describe('a rule of an HTTPRoute', () => {
     expect(counts.v2).toBeGreaterThan(5);
   });
 
-  test('responds with 500 to the share of a missing backend, and to all requests without another backend', async () => {
+  test('responds with 500 to the share of a missing backend, and to all requests if it has no other backend', async () => {
     const half = await serve([{ backendRefs: [to('v1'), to('gone')] }]);
     const counts = await mesh.split('edge', { port: half, host: 'shop.test' }, 40);
     expect(Object.keys(counts).sort()).toEqual(['500', 'v1']);
@@ -291,7 +291,7 @@ describe('a GRPCRoute', () => {
       headers: { 'content-type': 'application/grpc', te: 'trailers' },
     });
 
-  test('matches calls by service and method, beside an HTTPRoute for the same host', async () => {
+  test('matches calls by service and method, along with an HTTPRoute for the same host', async () => {
     const port = await mesh.port();
     await mesh.apply(
       all(
@@ -310,7 +310,7 @@ describe('a GRPCRoute', () => {
     expect(await backendFor('/other.Service/Get')).toBe('v1');
   });
 
-  test('responds UNAVAILABLE for a missing backend', async () => {
+  test('responds UNAVAILABLE if the backend is missing', async () => {
     const port = await mesh.port();
     await mesh.apply(all(services, kubernetesGateway([{ port }]), grpcRoute([{ backendRefs: [to('gone')] }])));
     const { status, headers } = await call(port, '/a.B/C');
@@ -323,7 +323,7 @@ describe('Layer 4 routes', () => {
     ...{ port, protocol: 'TLS', hostname, tls: { mode: 'Passthrough' } },
   });
 
-  test('a TCPRoute splits the connections of its port, and those to a missing backend are closed', async () => {
+  test('a TCPRoute splits the connections of its port, and closes those to a missing backend', async () => {
     const { both, half, none } = await mesh.ports('both', 'half', 'none');
     const [one, two] = [await mesh.tcp('one'), await mesh.tcp('two')];
     const at = (index: number, name: string) => ({ name, parentRefs: [{ name: 'front', sectionName: `l${index}` }] });
@@ -354,7 +354,7 @@ describe('Layer 4 routes', () => {
     expect(await times(none, 3)).toEqual(['closed']);
   });
 
-  test('a TLSRoute passes TLS through by SNI, beside a listener of the same port that terminates TLS', async () => {
+  test('a TLSRoute passes TLS through by SNI, along with a listener on the same port that terminates TLS', async () => {
     const port = await mesh.port();
     const [ownCertificate, ended] = [mesh.authority.issue(['x.a.test']), mesh.authority.issue(['b.test'])];
     const encrypted = await mesh.tcp('encrypted', {
@@ -381,7 +381,7 @@ describe('Layer 4 routes', () => {
     await expect(mesh.connect('edge', { port, tls: { servername: 'y.a.test', ca } })).rejects.toThrow();
   });
 
-  test('a TCPRoute at a listener that terminates TLS receives the plaintext', async () => {
+  test('a TCPRoute on a listener that terminates TLS receives the plaintext', async () => {
     const port = await mesh.port();
     const plainText = await mesh.tcp('plain');
     const tls = { certificateRefs: [{ name: 'ended' }] };
@@ -400,7 +400,7 @@ describe('Layer 4 routes', () => {
     expect(received.text.trim()).toBe('plain');
   });
 
-  test('TLSRoutes at a listener that terminates TLS receive the plaintext by SNI, beside a passthrough listener', async () => {
+  test('TLSRoutes on a listener that terminates TLS receive the plaintext by SNI, along with a passthrough listener', async () => {
     const port = await mesh.port();
     const [one, two] = [await mesh.tcp('one'), await mesh.tcp('two')];
     const ownCertificate = mesh.authority.issue(['x.a.test']);
@@ -442,7 +442,7 @@ describe('Layer 4 routes', () => {
 });
 
 describe('a Gateway', () => {
-  test('connects to a Service as its BackendTLSPolicy specifies, and never in plaintext', async () => {
+  test('connects to a Service as specified by its BackendTLSPolicy, and never in plaintext', async () => {
     const port = await mesh.port();
     const ownCertificate = mesh.authority.issue(['web.test']);
     const secured = await mesh.http('secured', {
@@ -489,7 +489,7 @@ describe('a Gateway', () => {
     expect(await status()).toBe(503);
   });
 
-  test('terminates TLS with a Secret of another namespace while a ReferenceGrant permits it', async () => {
+  test('terminates TLS with a Secret of another namespace while a ReferenceGrant allows it', async () => {
     const port = await mesh.port();
     const certificate = mesh.authority.issue(['a.test']);
     const tls = { certificateRefs: [{ name: 'web', namespace: 'certs' }] };
@@ -532,7 +532,7 @@ describe('a Gateway', () => {
     expect((await sendTo('y.b.test')).status).toBe(404);
   });
 
-  test('closes connections to an inactive listener beside an active one with a wider host name', async () => {
+  test('closes connections to an inactive listener even if an active listener has a wider host name', async () => {
     const port = await mesh.port();
     const https = (hostname: string, more: object = {}) => ({
       ...{ port, protocol: 'HTTPS', hostname },
@@ -607,7 +607,7 @@ describe('a Gateway', () => {
     expect((await mesh.request('addressed', { port: target, host: 'shop.test' })).seen.backend).toBe('v1');
   });
 
-  test('serves the host of a listener only by that listener', async () => {
+  test('serves the host of a listener only on that listener', async () => {
     const port = await mesh.port();
     await mesh.apply(
       all(
@@ -666,14 +666,14 @@ describe('an HTTPRoute with a Service as parent', () => {
     expect((await sendTo('/new')).seen.backend).toBe('cart');
   });
 
-  test('sends to a Service of another namespace without a ReferenceGrant', async () => {
+  test('sends to a Service of another namespace even without a ReferenceGrant', async () => {
     const [port, cart] = [await mesh.port(), await mesh.http('cart')];
     const route = httpRoute([{ backendRefs: [to('v2', { namespace: 'stage' })] }], { parentRefs: over });
     await mesh.apply(all(serviceOf(cart, { port }), serviceOf(v2!, { namespace: 'stage' }), route));
     expect((await mesh.request('web', { port, host: 'cart.shop' })).seen.backend).toBe('v2');
   });
 
-  test('in another namespace applies to the clients of that namespace', async () => {
+  test('applies only to clients of its own namespace if it is in another namespace than the Service', async () => {
     const [port, cart] = [await mesh.port(), await mesh.http('cart')];
     // Clients of a Service need no ReferenceGrant of its namespace.
     const theirs = httpRoute([{ backendRefs: [to('v2', { namespace: 'shop' })] }], {

@@ -1,4 +1,4 @@
-/** Hosts that several TLS servers of a gateway's port cover, where the servers have different TLS requirements. */
+/** Hosts covered by several TLS servers on one gateway port, with different TLS requirements. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { FeatureMesh } from './harness/feature-mesh.ts';
 import { httpRoute, kubernetesGateway, serviceOf, to } from './harness/gateway-api-objects.ts';
@@ -40,7 +40,7 @@ async function statuses(proxy: string, port: number, host: string, tls: ClientTl
   return Promise.all(requests);
 }
 
-describe('a wildcard server beside a server of one of its hosts with stricter TLS', () => {
+describe('a wildcard server along with a server of one of its hosts with stricter TLS', () => {
   test.each([
     ['mode', { mode: 'MUTUAL' }, known],
     ['minProtocolVersion', { mode: 'SIMPLE', minProtocolVersion: 'TLSV1_3' }, client],
@@ -68,7 +68,7 @@ describe('a wildcard server beside a server of one of its hosts with stricter TL
     );
   });
 
-  test('responds with 421 as a listener of the Gateway API, also to connections without SNI', async () => {
+  test('responds with 421 as a Gateway API listener, too, even to connections without SNI', async () => {
     const [port, web] = [await mesh.port(), await mesh.http('web')];
     const listener = (hostname: object, options: object) => ({
       ...{ port, protocol: 'HTTPS', ...hostname },
@@ -116,7 +116,7 @@ describe('two TLS servers of one namespace for the same host', () => {
       () => 'closed',
     );
 
-  test('serve the host with the newer of their minimum TLS versions', async () => {
+  test('serve the host with the higher of their minimum TLS versions', async () => {
     const port = await serve({}, { minProtocolVersion: 'TLSV1_3' });
     expect(await statusOf(port, 'a.x.test', { ...client('a.x.test'), maxVersion: 'TLSv1.2' as const })).toBe('closed');
     expect(await statusOf(port, 'a.x.test', client('a.x.test'))).toBe(200);
@@ -127,13 +127,13 @@ describe('two TLS servers of one namespace for the same host', () => {
     expect(await statusOf(port, 'a.x.test', { ...known('a.x.test'), maxVersion: 'TLSv1.2' as const })).toBe('closed');
     expect(await statusOf(port, 'a.x.test', client('a.x.test'))).toBe('closed');
     expect(await statusOf(port, 'a.x.test', known('a.x.test'))).toBe(200);
-    // The other host of the server keeps its requirements, and is not served on connections for this one.
+    // The server's other host keeps its requirements, and is not served on connections for this one.
     const older = { ...known('b.x.test'), maxVersion: 'TLSv1.2' as const };
     expect(await statusOf(port, 'b.x.test', older)).toBe(200);
     expect(await statusOf(port, 'a.x.test', older)).toBe(404);
   });
 
-  test('close connections for the host if no client can satisfy both', async () => {
+  test('close connections to the host if no client can satisfy both', async () => {
     const names = (name: string) => ({ mode: 'MUTUAL', subjectAltNames: [name] });
     const port = await serve(names('one.test'), names('client.test'));
     for (const name of ['one.test', 'client.test'])

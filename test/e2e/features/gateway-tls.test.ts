@@ -23,7 +23,7 @@ beforeAll(async () => {
 
 afterAll(() => mesh?.stop());
 
-/** The serial number of the certificate that a server presents for a host. explain does not cover it. */
+/** The serial number of the certificate that a server presents for a host. `explain` does not cover it. */
 async function shown(port: number, host: string): Promise<string | undefined> {
   const tls = { servername: host, ca: mesh.authority.certificate };
   return serial(await openConnection({ port, tls, send: requestText(host) }));
@@ -34,7 +34,7 @@ describe('TLS termination at the gateway', () => {
     gateway('front', { istio: selector }, [{ port, protocol: 'HTTPS', hosts: ['web.test'], tls }]);
 
   test.each(['edge', 'delta'])(
-    'uses the certificate of its Secret, and its replacement without closing connections (%s)',
+    'uses the certificate of its Secret, and replaces it without closing connections (%s)',
     async (proxy) => {
       const [port, backend] = [await mesh.port(), await mesh.http('web')];
       const [first, second] = [mesh.authority.issue(['web.test']), mesh.authority.issue(['web.test'])];
@@ -55,7 +55,7 @@ describe('TLS termination at the gateway', () => {
     },
   );
 
-  test('keeps its certificate when the Secret becomes invalid', async () => {
+  test('keeps its certificate if the Secret becomes invalid', async () => {
     const [port, backend] = [await mesh.port(), await mesh.http('web')];
     const [good, other] = [mesh.authority.issue(['web.test']), mesh.authority.issue(['other.test'])];
     const objects = all(
@@ -183,7 +183,7 @@ describe('TLS termination at the gateway', () => {
     expect([received.text, serial(received)]).toEqual(['bytes\nhello', ownCertificate.serialNumber]);
   });
 
-  test('accepts only workloads of the mesh’s trust domain with ISTIO_MUTUAL', async () => {
+  test('accepts only workloads of the mesh’s trust domain in ISTIO_MUTUAL mode', async () => {
     const [port, backend] = [await mesh.port(), await mesh.http('web')];
     await mesh.apply(all(one('inner', port, { mode: 'ISTIO_MUTUAL' }), routed('web.test', backend, ['front'])));
     const of = (identity: string): object => {
@@ -197,7 +197,7 @@ describe('TLS termination at the gateway', () => {
     await expect(mesh.request('inner', { ...to, tls: { servername: 'web.test' } })).rejects.toThrow();
   });
 
-  test('is configured by an Ingress, on the ports of the service in front of the gateway', async () => {
+  test("is configured by an Ingress on the ports of the gateway's service", async () => {
     const [{ http, https }, backend] = [await mesh.ports('http', 'https'), await mesh.http('web')];
     const path = {
       path: '/',

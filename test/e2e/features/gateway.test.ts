@@ -20,7 +20,7 @@ beforeAll(async () => {
 afterAll(() => mesh?.stop());
 
 describe('TLS passthrough at the gateway', () => {
-  test('routes by SNI to the destination of the virtual service', async () => {
+  test('routes by SNI to the destination of the VirtualService', async () => {
     const certificates = [mesh.authority.issue(['a.test']), mesh.authority.issue(['b.test'])];
     const tls = certificates.map(({ certificate, privateKey }) => ({ cert: certificate, key: privateKey }));
     const [a, b] = [await mesh.http('a', { tls: tls[0]! }), await mesh.http('b', { tls: tls[1]! })];
@@ -54,7 +54,7 @@ describe('TLS passthrough at the gateway', () => {
     ).rejects.toThrow();
   });
 
-  test('routes by the SNI of a cluster to its endpoints, without a virtual service', async () => {
+  test("routes by the SNI of a cluster to the cluster's endpoints without a VirtualService", async () => {
     const ownCertificate = mesh.authority.issue(['a.backends.test']);
     const a = await mesh.http('a', { tls: { cert: ownCertificate.certificate, key: ownCertificate.privateKey } });
     const port = await mesh.port();
@@ -79,7 +79,7 @@ describe('TLS passthrough at the gateway', () => {
   });
 });
 
-test('a gateway routes plain TCP to the destination of the virtual service', async () => {
+test('a gateway routes plain TCP to the destination of the VirtualService', async () => {
   const [port, backend] = [await mesh.port(), await mesh.tcp('bytes')];
   await mesh.apply(
     all(
@@ -95,7 +95,7 @@ test('a gateway routes plain TCP to the destination of the virtual service', asy
   expect(received.text).toBe('bytes\nhello');
 });
 
-test('a gateway redirects plain HTTP to HTTPS if the server specifies it, and serves HTTPS', async () => {
+test('a gateway redirects plain HTTP to HTTPS if its server specifies this, and serves HTTPS', async () => {
   const [{ http, https }, backend] = [await mesh.ports('http', 'https'), await mesh.http('web')];
   await mesh.apply(
     all(

@@ -169,7 +169,7 @@ function bootstrap(kind: Client, host: string, gatewayPort: number, port: number
   };
 }
 
-test('a gateway serves HTTP/3 to a client that requires it and to a client that reads alt-svc', async () => {
+test('a gateway serves HTTP/3 to clients that require it and to clients that read alt-svc', async () => {
   const [port, web] = [await mesh.port(), await mesh.http('web')];
   await mesh.apply(
     all(
@@ -197,7 +197,7 @@ test('a gateway serves HTTP/3 to a client that requires it and to a client that 
   await reading.stop();
 });
 
-test('a host whose server requires client certificates is not served over QUIC, also not by a server with a wider name', async () => {
+test('a host whose server requires client certificates is not served over QUIC, even by a server with a wider name', async () => {
   const [port, web] = [await mesh.port(), await mesh.http('web')];
   await mesh.apply(
     all(

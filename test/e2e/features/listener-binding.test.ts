@@ -78,23 +78,26 @@ async function isListening(port: number): Promise<boolean> {
   }
 }
 
-describe.each(proxyNames)('the proxy %s binds or closes the port of a listener when', (proxy) => {
-  test.each(['TCP', 'TLS'])('a Sidecar changes the capture mode, and the protocol to %s', async (protocol) => {
-    const [backend, port] = [await mesh.tcp('db'), await mesh.port()];
-    const given = (captureMode: string, spoken: string): string => `
+describe.each(proxyNames)('listener port of the proxy %s', (proxy) => {
+  test.each(['TCP', 'TLS'])(
+    'is bound or closed when a Sidecar changes the capture mode, and the protocol to %s',
+    async (protocol) => {
+      const [backend, port] = [await mesh.tcp('db'), await mesh.port()];
+      const given = (captureMode: string, spoken: string): string => `
 ${serviceEntry(host, { port, protocol: spoken, backends: [backend] })}
 ---
 ${binds(port, proxy, spoken, captureMode)}`;
-    for (let time = 0; time < 2; time++) {
-      await mesh.apply(given('IPTABLES', 'TCP'));
-      await isRefused(port);
-      await mesh.apply(given('NONE', protocol));
-      if (protocol === 'TCP') expect((await mesh.connect(proxy, { port, address })).text).toContain('db');
-      else await eventually('the port is bound', () => isListening(port));
-    }
-  });
+      for (let time = 0; time < 2; time++) {
+        await mesh.apply(given('IPTABLES', 'TCP'));
+        await isRefused(port);
+        await mesh.apply(given('NONE', protocol));
+        if (protocol === 'TCP') expect((await mesh.connect(proxy, { port, address })).text).toContain('db');
+        else await eventually('the port is bound', () => isListening(port));
+      }
+    },
+  );
 
-  test('a patch that unbinds a listener is added and removed', async () => {
+  test('is closed or bound when a patch that unbinds the listener is added or removed', async () => {
     const [backend, port] = [await mesh.tcp('db'), await mesh.port()];
     const given = (captureMode: string): string => `
 ${serviceEntry(host, { port, protocol: 'TCP', backends: [backend] })}
@@ -112,7 +115,7 @@ ${binds(port, proxy, 'TCP', captureMode)}`;
     }
   });
 
-  test('a patch adds a listener', async () => {
+  test('is bound when a patch adds the listener', async () => {
     const port = await mesh.port();
     for (const text of ['one', 'two']) {
       await mesh.apply(listenerPatch(port, proxy, add(port, false, text)));

@@ -21,7 +21,7 @@ let pilot: Program;
 let http: number;
 let client: AdsTestClient;
 
-// Only a control plane and a client that replaces the agent, without Envoy.
+// There is no Envoy: only a control plane and a client that replaces the agent.
 beforeAll(async () => {
   const [xds, page] = (await freePorts(2)) as [number, number];
   http = page;
@@ -78,7 +78,7 @@ test('the control plane sends the name table on request, and when a name is adde
   stream.cancel();
 });
 
-test('the name table is one resource in the delta protocol, sent when it changes', async () => {
+test('the name table is one resource in the delta protocol and is sent when it changes', async () => {
   apply({ 'a.test': '10.5.0.1' });
   const stream = client.delta();
   stream.onResponse = ({ nonce }) => stream.send({ typeUrl, responseNonce: nonce });

@@ -45,7 +45,7 @@ ${virtualService('any.shop.test', {
   expect(received.text).toBe('raw\nnot HTTP at all\n');
 });
 
-test('an ExternalName service is an alias of the service that it names', async () => {
+test('an ExternalName service is an alias of the service to which it refers', async () => {
   const backend = await mesh.http('concrete');
   const port = await mesh.port();
   const alias = { spec: { type: 'ExternalName', externalName: 'concrete.shop.test' } };
@@ -89,7 +89,7 @@ ${sidecar({ egress })}`);
   expect(response.seen.backend).toBe(backend.name);
 });
 
-test('the outbound traffic policy decides whether undeclared hosts are refused or resolved', async () => {
+test('the outbound traffic policy determines whether undeclared hosts are rejected or resolved', async () => {
   const [known, unknown] = [await mesh.http('known'), await mesh.http('unknown')];
   const port = await mesh.port();
   const host = `localhost:${unknown.port}`;
@@ -125,7 +125,7 @@ test('a sidecar without traffic redirection balances a headless service over its
   expect([...received].sort()).toEqual(['one\n', 'two\n']);
 });
 
-test('an egress listener with its own address serves only its hosts', async () => {
+test('an egress listener with its own address serves only its own hosts', async () => {
   const [shown, hidden] = [await mesh.http('shown'), await mesh.http('hidden')];
   const port = await mesh.port();
   await mesh.apply(`${serviceEntry('shown.shop.test', { port, backends: [shown] })}
@@ -164,7 +164,7 @@ test('TLS services on one port are distinguished by SNI', async () => {
   }
 });
 
-test('PILOT_HTTP10 admits HTTP/1.0 clients', async () => {
+test('PILOT_HTTP10 allows HTTP/1.0 clients', async () => {
   const backend = await mesh.http('old');
   const port = await mesh.port();
   await mesh.apply(serviceEntry('old.shop.test', { port, backends: [backend] }));

@@ -1,4 +1,4 @@
-/** PeerAuthentication between two sidecars with workload certificates, and for one without. */
+/** PeerAuthentication between two sidecars with workload certificates, and for a sidecar without one. */
 
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createAuthority } from '../../certs/authority.ts';
@@ -29,7 +29,7 @@ beforeAll(async () => {
 afterAll(() => mesh?.stop());
 
 interface Place {
-  /** Port of the service, at which `web` accepts connections for it. */
+  /** Port of the service, on which `web` accepts connections for it. */
   readonly out: number;
   /** Port of the application's sidecar. */
   readonly sidecarPort: number;
@@ -37,7 +37,7 @@ interface Place {
 
 interface GivenOptions {
   readonly protocol?: string;
-  /** TLS of the service port that is used to call the sidecar. */
+  /** TLS of the service port through which the sidecar is called. */
   readonly tls?: object;
   readonly app?: string;
 }
@@ -94,7 +94,7 @@ function clientOf(identity: string, authority = mesh.authority): ClientTls {
   return { ca: mesh.authority.certificate, cert: certificate, key: privateKey, ALPNProtocols: ['istio'] };
 }
 
-test('without a PeerAuthentication, clients of the mesh use mutual TLS and others plaintext', async () => {
+test('clients of the mesh use mutual TLS and others plaintext if there is no PeerAuthentication', async () => {
   const [backend, place] = [await mesh.http('app'), await mesh.ports('out', 'sidecarPort')];
   await mesh.apply(given(backend, place));
   expect(await identityThroughWeb(place)).toBe(web);
@@ -102,7 +102,7 @@ test('without a PeerAuthentication, clients of the mesh use mutual TLS and other
   expect(response.seen.headers).not.toHaveProperty('x-forwarded-client-cert');
 });
 
-test('the mode STRICT admits only workloads of the trust domains', async () => {
+test('the mode STRICT accepts only workloads of the trust domains', async () => {
   const [backend, place] = [await mesh.http('app'), await mesh.ports('out', 'sidecarPort')];
   await mesh.apply(all(given(backend, place), mode('STRICT')));
   expect(await identityThroughWeb(place)).toBe(web);
@@ -132,7 +132,7 @@ test('a changed mode applies to client and server at run time', async () => {
   }
 });
 
-test('the mode of a workload reaches its clients with its endpoints', async () => {
+test('clients learn the mode of a workload with its endpoints', async () => {
   const [backend, place] = [await mesh.http('app'), await mesh.ports('out', 'sidecarPort')];
   const off = peerAuthentication({ mtls: { mode: 'DISABLE' } }, { name: 'cart', app: 'cart' });
   await mesh.apply(all(given(backend, place), mode('STRICT'), off));
@@ -153,7 +153,7 @@ test('a port can have its own mode', async () => {
   expect((await mesh.request('cart', { inbound: true, port: place.sidecarPort, host })).status).toBe(200);
 });
 
-test("a TCP port in permissive mode forwards the application's TLS, and terminates mutual TLS of the mesh", async () => {
+test("a TCP port in permissive mode forwards the application's TLS, but terminates the mesh's mutual TLS", async () => {
   const issued = mesh.authority.issue([host]);
   const [backend, place] = [
     await mesh.tcp('app', { tls: { cert: issued.certificate, key: issued.privateKey } }),
@@ -180,7 +180,7 @@ test("a TCP port in permissive mode forwards the application's TLS, and terminat
   await mesh.connect('web', { port: place.out, tls: clientTls, send: 'x', until: /app\nx/ });
 });
 
-test('without mutual TLS, a Sidecar object terminates TLS with files that the agent serves', async () => {
+test('a Sidecar object without mutual TLS terminates TLS with files that the agent serves', async () => {
   const [backend, place] = [await mesh.http('app'), await mesh.ports('out', 'sidecarPort')];
   const issued = mesh.authority.issue([host]);
   const tls = {
@@ -201,7 +201,7 @@ test('without mutual TLS, a Sidecar object terminates TLS with files that the ag
   await expect(mesh.request('cart', { inbound: true, port: place.sidecarPort, host })).rejects.toThrow();
 });
 
-test('a proxy without certificates accepts plaintext despite STRICT, and the log reports it', async () => {
+test('a proxy without certificates accepts plaintext despite STRICT, and the log reports this', async () => {
   const [backend, place] = [await mesh.http('app'), await mesh.ports('out', 'sidecarPort')];
   await mesh.apply(all(given(backend, place, { app: 'bare' }), mode('STRICT')));
   expect((await mesh.request('bare', { inbound: true, port: place.sidecarPort, host })).status).toBe(200);

@@ -1,4 +1,4 @@
-/** Destinations of requests: weights, delegates, external hosts, the egress hosts of a sidecar, and changes of these at run time. */
+/** Destinations of requests: weights, delegates, external hosts, a sidecar's egress hosts, and their changes at run time. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { eventually } from '../../harness/eventually.ts';
@@ -42,7 +42,7 @@ ${virtualService(host, { http: [{ route: [to('v1', 75), to('v2', 25), to('v3', 0
   expect(Math.abs(counts.v2! / requests - 0.25)).toBeLessThan(4 * Math.sqrt((0.25 * 0.75) / requests));
 });
 
-test('a changed route applies under load, and no request fails', async () => {
+test('a changed route applies under load without a failed request', async () => {
   const backends = [await mesh.http('v1'), await mesh.http('v2')];
   const port = await mesh.port();
   const given = (subset: string): string => `
@@ -84,7 +84,7 @@ test('an update that Envoy or the control plane rejects keeps the active configu
   expect((await mesh.request('web', { port, host })).status).toBe(200);
 });
 
-test('a delegate VirtualService has the routes under a path of the root, and inherits the actions of the root', async () => {
+test('a delegate VirtualService provides routes under a path of the root, and inherits the actions of the root', async () => {
   const backends = [await mesh.http('v1'), await mesh.http('v2'), await mesh.http('v3')];
   const port = await mesh.port();
   const delegate = object('networking.istio.io/v1', 'VirtualService', 'team', 'checkout', {
@@ -139,7 +139,7 @@ describe('servers outside the mesh', () => {
       url: '/v1',
       headers: { host: 'api.outside.test' },
     });
-    // Fields that are unknown to the API of this project also reach Envoy.
+    // Fields unknown to this project's API also reach Envoy.
     const clusters = await mesh.envoy('web').admin('/config_dump?resource=dynamic_active_clusters');
     expect(clusters).toMatch(/"dns_jitter": "0\.100s"/);
     expect(clusters).toMatch(/CaresDnsResolverConfig",\s+"udp_max_queries": 100/);
@@ -158,7 +158,7 @@ ${destinationRule('api.outside.test', { trafficPolicy: { tls } })}`);
   });
 });
 
-test('a Sidecar object limits its workloads to the imported hosts', async () => {
+test('a Sidecar object limits the hosts that its workloads can reach to the imported ones', async () => {
   const [near, far, ownBackend] = [await mesh.http('near'), await mesh.http('far'), await mesh.http('own')];
   const ports = await mesh.ports('near', 'far', 'own');
   const all = `

@@ -1,4 +1,4 @@
-/** RequestAuthentication: JWTs of requests, and the requests that they admit. */
+/** RequestAuthentication: JWTs of requests, and which requests they admit. */
 
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { eventually } from '../../harness/eventually.ts';
@@ -48,11 +48,11 @@ const statusWith = (headers: Record<string, string> = {}, path = '/') =>
   mesh.request('edge', { port, host: 'shop.test', path, headers });
 const status = async (headers: Record<string, string> = {}, path = '/') => (await statusWith(headers, path)).status;
 
-/** The policy applies after its keys are fetched. */
+/** The policy takes effect once its keys are fetched. */
 const inForce = (token: string): Promise<unknown> =>
   eventually('a token is taken', async () => (await status(bearer(token))) === 200);
 
-test('a token must be signed by its issuer; a request without a token passes unless a policy requires one', async () => {
+test('a token must be signed by its issuer, and requests without a token pass unless a policy requires one', async () => {
   const [id, foreignIssuer] = [new TokenIssuer('https://id.test'), new TokenIssuer('https://id.test')];
   const rule = { issuer: id.name, jwks: id.keySet, audiences: ['shop'], outputPayloadToHeader: 'x-payload' };
   await guarded([rule]);
@@ -69,7 +69,7 @@ test('a token must be signed by its issuer; a request without a token passes unl
   expect([await status(), await status(bearer(token))]).toEqual([403, 200]);
 });
 
-test('a required token must be present and valid, whatever other tokens the request has', async () => {
+test('a required token must be present and valid, even if the request has other tokens', async () => {
   const [id, scope] = [new TokenIssuer('https://id.test'), new TokenIssuer('https://scope.test')];
   const ofScope = { issuer: scope.name, jwks: scope.keySet, fromHeaders: [{ name: 'x-scope' }] };
   const ofId = { issuer: id.name, jwks: id.keySet };
@@ -148,7 +148,7 @@ test('tokens are read from the locations of the rule', async () => {
   expect([headers['x-jwt'], headers['x-sub']]).toEqual([`JWT ${token}`, 'user']);
 });
 
-test('keys are fetched, rotated keys apply, and the last keys stay when the issuer fails', async () => {
+test('keys are fetched and rotated, and the last keys remain valid while the issuer fails', async () => {
   const id = new TokenIssuer('https://id.test');
   const issuer = await mesh.http('issuer', { respond: (_, response) => void response.end(id.keySet) });
   await guarded([{ issuer: id.name, jwksUri: `http://127.0.0.1:${issuer.port}/keys` }]);

@@ -1,4 +1,4 @@
-/** Every action of a VirtualService's route except its destination, tested with requests. */
+/** Every action of a VirtualService's route except the choice of its destination, tested with requests. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { bestOf } from '../../harness/best-of.ts';
 import { eventually } from '../../harness/eventually.ts';
@@ -18,7 +18,7 @@ beforeAll(async () => {
 
 afterAll(() => mesh.stop());
 
-/** The cart service with a route for each of these actions. */
+/** The cart service with a route for each action. */
 async function given(...routes: object[]): Promise<void> {
   cart = await mesh.http('cart');
   port = await mesh.port();
@@ -54,7 +54,7 @@ describe('fault injection of a route', () => {
     expect([reply.status, reply.headers['grpc-status']]).toEqual([200, '7']);
   });
 
-  test('delays requests, which still arrive', async () => {
+  test('delays requests that are then forwarded', async () => {
     await given({ match: forTests, fault: { delay: { fixedDelay: '0.3s', percentage: { value: 100 } } } }, {});
     const delayed = await requestCart({ headers });
     expect(delayed.status).toBe(200);
@@ -105,7 +105,7 @@ ${virtualService(host, { http: [{ route: [{ destination: { host } }], mirrors }]
 });
 
 describe('timeouts and retries of a route', () => {
-  test('a request fails after the timeout', async () => {
+  test('a request fails after its timeout', async () => {
     await given({ timeout: '0.2s' });
     cart.respond = () => {};
     const reply = await requestCart();
@@ -140,7 +140,7 @@ describe('timeouts and retries of a route', () => {
     expect([await times('/never'), await times('/'), await times('/other')]).toEqual([1, 1, 4]);
   });
 
-  test('an attempt is canceled after its own timeout, and retried', async () => {
+  test('an attempt is canceled after the timeout per attempt and then retried', async () => {
     // The test process responds to the second attempt, and may be busy.
     await given({ timeout: '20s', retries: { attempts: 2, perTryTimeout: '2s', retryOn: 'gateway-error' } });
     cart.respond = (seen, response) => {
@@ -151,7 +151,7 @@ describe('timeouts and retries of a route', () => {
     expect(reply.durationMs).toBeGreaterThanOrEqual(2_000 - clockSkewMs);
   });
 
-  test('a retry uses another backend than the unreachable one', async () => {
+  test('a retry avoids the unreachable backend', async () => {
     const [here, unreachable] = [await mesh.http('here'), await mesh.http('gone')];
     port = await mesh.port();
     const backends = [here, { address: unreachable.address, port: unreachable.port, name: 'gone' }];
@@ -174,7 +174,7 @@ describe('a redirect of a route', () => {
       303,
       'http://new.test/old/a?b=c',
     ],
-  ])('%j responds %i to %s', async (redirect, status, location) => {
+  ])('%j responds with %i to %s', async (redirect, status, location) => {
     await given({ match: [{ uri: { prefix: '/old' } }], redirect });
     const reply = await requestCart({ path: '/old/a?b=c' });
     expect([reply.status, reply.headers.location]).toEqual([status, location]);

@@ -17,7 +17,7 @@ interface Condition {
 
 const headers = (values: Record<string, string>): Partial<RequestTo> => ({ headers: values });
 
-/** Each condition has its own path, `/NAME`, so that no route hides another one. */
+/** Each condition has a separate path, `/NAME`, so that no route hides another one. */
 const conditions: Readonly<Record<string, Condition>> = {
   'exact-path': {
     match: { uri: { exact: '/exact-path/a' } },
@@ -155,7 +155,7 @@ const taken = async (proxy: string, to: Partial<RequestTo>): Promise<string> =>
   (await mesh.request(proxy, { port: proxy === 'edge' ? atGateway : port, host, ...to })).body;
 
 describe.each(['web', 'edge'])('a match at the proxy %s', (proxy) => {
-  test.each(Object.keys(conditions))('with the condition "%s" accepts only matching requests', async (name) => {
+  test.each(Object.keys(conditions))('accepts only matching requests with the condition "%s"', async (name) => {
     const { hits, misses } = conditions[name]!;
     for (const hit of hits) expect([hit, await taken(proxy, { path: `/${name}`, ...hit })]).toEqual([hit, name]);
     for (const miss of misses) {

@@ -1,6 +1,5 @@
 /**
- * Effect of unusual restrictions in a real Envoy, row by row (test/restrictions/table.ts), and client certificates without a trusted
- * authority.
+ * Effect of unusual restrictions in a real Envoy, row by row (test/restrictions/table.ts), and of client certificates without a trusted authority.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createAuthority } from '../../certs/authority.ts';
@@ -25,7 +24,7 @@ beforeAll(async () => {
       edge: { type: 'router', labels: { istio: 'edge' }, delta: true },
       inner: { type: 'router', labels: { istio: 'inner' }, identity: web },
       cart: { labels: { app: 'cart' }, identity: cart },
-      // Uses TLS of its Sidecar object, and has no certificates of the mesh.
+      // Uses TLS of its Sidecar object, and has no mesh certificates.
       plain: { labels: { app: 'plain' } },
     },
     env: { PILOT_SECRETS_ON_PLAINTEXT: 'true' },
@@ -37,7 +36,7 @@ beforeAll(async () => {
 
 afterAll(() => mesh?.stop());
 
-/** Sidecars on one machine would otherwise bind the same outbound ports. */
+/** Sidecars on the same machine would otherwise bind the same outbound ports. */
 const quiet = object('networking.istio.io/v1', 'Sidecar', 'shop', 'quiet', { egress: [{ hosts: ['~/*'] }] });
 
 /** A gateway and a sidecar in front of the same application. */
@@ -97,12 +96,12 @@ describe('a restriction that is rejected when it is first read', () => {
   const refusedFor = async (text: string): Promise<void> => mesh.apply(all(commonObjects(), text), { invalid: true });
   const closures = async (): Promise<string> => mesh.page('/debug/push_status');
 
-  test('as an AuthorizationPolicy admits no request until it is repaired or removed', async () => {
+  test('denies every request until it is repaired or removed, if it is an AuthorizationPolicy', async () => {
     const policy = (of: object): string => odd('AuthorizationPolicy', 'first', { selector, rules: [of] });
     const wrong = policy({ from: [{ source: { ipBlocks: ['localhost'] } }] });
     await refusedFor(wrong);
     expect(await isLetIn('AuthorizationPolicy', {})).toBe(false);
-    // A policy of another kind does not matter.
+    // A policy of another kind is irrelevant.
     expect(await isLetIn('PeerAuthentication', {})).toBe(true);
     expect(await closures()).toContain('every request to the workloads of namespace shop with istio=edge is denied');
     expect(await mesh.page('/metrics')).toMatch(/^pilot_refused_restrictions 1$/m);
@@ -119,7 +118,7 @@ describe('a restriction that is rejected when it is first read', () => {
     expect(await isLetIn('AuthorizationPolicy', {})).toBe(true);
   });
 
-  test('as a RequestAuthentication admits no token in any location', async () => {
+  test('rejects every token in any location, if it is a RequestAuthentication', async () => {
     const jwt = (more: object): string =>
       odd('RequestAuthentication', 'first', { selector, jwtRules: [{ issuer, ...more }] });
     await refusedFor(jwt({ jwks: 'no keys' }));
@@ -134,7 +133,7 @@ describe('a restriction that is rejected when it is first read', () => {
     expect(await isLetIn('RequestAuthentication', { token: {} })).toBe(true);
   });
 
-  test('as a PeerAuthentication admits no plaintext', async () => {
+  test('allows no plaintext, if it is a PeerAuthentication', async () => {
     const peers = (mode: string): string =>
       odd('PeerAuthentication', 'first', { selector: { matchLabels: { app: 'cart' } }, mtls: { mode } });
     await refusedFor(peers('permissive'));
@@ -159,7 +158,7 @@ describe('a client with a self-signed certificate', () => {
   const roots = (): object => ({ 'ca.crt': mesh.authority.certificate });
   const client = (): object => mesh.authority.issue(['client.test']);
 
-  /** Whether the server admits clients with a certificate of the authority, with one of an unknown authority, and without a certificate. */
+  /** Whether the server admits clients with a certificate of the authority, of an unknown authority, and without a certificate. */
   async function letIn(
     proxy: string,
     { host = 'web.test', retryForMs }: { host?: string; retryForMs?: number } = {},
@@ -207,7 +206,7 @@ describe('a client with a self-signed certificate', () => {
     );
 
   test.each(['edge', 'inner'])(
-    'is rejected by MUTUAL for each form of the CA certificate (proxy %s)',
+    'is rejected in MUTUAL mode for each form of the CA certificate (proxy %s)',
     async (proxy) => {
       const caCertificates = mesh.file('ca.crt', mesh.authority.certificate);
       const ownCertificate = mesh.authority.issue(['web.test']);
@@ -229,7 +228,7 @@ describe('a client with a self-signed certificate', () => {
   );
 
   test.each(['MUTUAL', 'OPTIONAL_MUTUAL'])(
-    'is rejected by %s without a CA certificate, which makes the object invalid',
+    'is rejected in %s mode if the CA certificate is missing, which makes the object invalid',
     async (mode) => {
       const refused = all(
         gateway('front', { istio: 'edge' }, [server({ mode, tlsCertificates: [pair()] })]),
@@ -243,7 +242,7 @@ describe('a client with a self-signed certificate', () => {
     },
   );
 
-  test('is rejected if the Secret has no CA certificate, or has lost it', async () => {
+  test('is rejected if the Secret has no CA certificate or loses it', async () => {
     const ownCertificate = mesh.authority.issue(['web.test']);
     const objects = (more: object): Parameters<typeof at> => [
       'edge',
@@ -263,7 +262,7 @@ describe('a client with a self-signed certificate', () => {
     expect(await mesh.page('/debug/push_status')).toContain('late-cacert: Secret shop/late has no entry ca.crt');
   });
 
-  test('is not served by a less strict server of the port', async () => {
+  test('is not served by a less strict server on the same port', async () => {
     await mesh.apply(
       all(
         gateway('front', { istio: 'edge' }, [
@@ -284,7 +283,7 @@ describe('a client with a self-signed certificate', () => {
     expect(await mesh.page('/debug/push_status')).toContain('ISTIO_MUTUAL requires workload certificates');
   });
 
-  test('is rejected by MUTUAL of a Sidecar object', async () => {
+  test('is rejected by a Sidecar object in MUTUAL mode', async () => {
     const caCertificates = mesh.file('ca.crt', mesh.authority.certificate);
     await mesh.apply(
       all(

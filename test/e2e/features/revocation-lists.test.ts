@@ -1,4 +1,4 @@
-/** CRLs of a MUTUAL server in a real Envoy: an unusable list refuses no client that the last usable one accepts. */
+/** CRLs of a MUTUAL server in a real Envoy: an unusable list does not block clients that the last usable one accepts. */
 import { generateKeyPairSync } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { readCertificate } from '../../../src/identity/certificate.ts';
@@ -96,7 +96,7 @@ describe('revocation lists of a MUTUAL server', () => {
       listOf(root),
       /no usable certificate revocation list of CN=intermediate/,
     ],
-  ])('that become %s leave the last usable one in use', async (_, bad, reported) => {
+  ])('keep the last usable list in use if they become %s', async (_, bad, reported) => {
     [port, backend] = [await mesh.port(), await mesh.http('web')];
     await apply(usable);
     expect([await outcomeWith(good), await outcomeWith(revoked)]).toEqual(['200', 'refused']);
@@ -109,7 +109,7 @@ describe('revocation lists of a MUTUAL server', () => {
   });
 
   test.runIf(sized({ short: false, full: true }))(
-    'that are not valid yet apply from their date on, without a change of the Secret',
+    'apply from their start date on if they are not valid yet, without a change of the Secret',
     async () => {
       [port, backend] = [await mesh.port(), await mesh.http('web')];
       name = 'later';
@@ -127,7 +127,7 @@ describe('revocation lists of a MUTUAL server', () => {
   test.each([
     ['text', 'garbage'],
     ['the root’s list without the intermediate’s', listOf(root)],
-  ])('that were never usable admit no client, and remove no earlier access: %s', async (kind, bad) => {
+  ])('reject every client, but keep earlier access, if they were never usable: %s', async (kind, bad) => {
     [port, backend] = [await mesh.port(), await mesh.http('web')];
     name = `never-${kind.length}`;
     await apply(bad);
@@ -140,7 +140,7 @@ describe('revocation lists of a MUTUAL server', () => {
     expect([await outcomeWith(good), await outcomeWith(revoked)]).toEqual(['200', 'refused']);
   });
 
-  test('of only an intermediate authority admit no client, as in Envoy', async () => {
+  test('reject every client if they are only of an intermediate authority, as in Envoy', async () => {
     [port, backend] = [await mesh.port(), await mesh.http('web')];
     name = 'intermediate';
     await apply(listOf(intermediate), intermediate.certificate.pem);
@@ -157,8 +157,8 @@ async function clientMesh(): Promise<FeatureMesh & AsyncDisposable> {
   return Object.assign(started, { [Symbol.asyncDispose]: () => started.stop() });
 }
 
-test('caCrl with credentialName of a DestinationRule refuses a revoked server, and a list in the Secret has precedence', async () => {
-  // A sidecar would bind the ports of services, which the gateway's tests need.
+test('caCrl with credentialName in a DestinationRule rejects a revoked server, and a list in the Secret has precedence', async () => {
+  // A sidecar would bind service ports that the gateway's tests need.
   await using mesh = await clientMesh();
   const host = 'cart.test';
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });

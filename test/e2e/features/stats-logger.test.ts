@@ -34,7 +34,7 @@ async function samples(metric: string): Promise<Sample[]> {
 const telemetry = (overrides: object[]): string =>
   object('telemetry.istio.io/v1', 'Telemetry', 'shop', 'metrics', { metrics: [{ overrides }] });
 
-test('Envoy counts requests with the labels of Istio, also in histograms', async () => {
+test("Envoy counts requests with Istio's labels, also in histograms", async () => {
   const cart = await mesh.http('v1');
   const port = await mesh.port();
   await mesh.apply(serviceEntry('cart.shop.test', { port, backends: [cart] }));
@@ -94,7 +94,7 @@ test('Telemetry objects change labels and disable metrics', async () => {
   await mesh.apply(`${service}---\n${telemetry([{ disabled: true }])}`);
   const samplesBefore = await samples('envoy_istio_requests_total');
   await mesh.request('web', { port, host: 'cart.shop.test', path: '/' });
-  // Without draining listeners, which still have the logger.
+  // Excludes draining listeners, which still have the logger.
   const { configs } = JSON.parse(await mesh.envoy('web').admin('/config_dump?resource=dynamic_listeners')) as {
     configs: { active_state?: object }[];
   };
@@ -104,7 +104,7 @@ test('Telemetry objects change labels and disable metrics', async () => {
   expect(await samples('envoy_istio_requests_total')).toEqual(samplesBefore);
 });
 
-test.runIf(isFull)('Envoy bounds the number of label sets', async () => {
+test.runIf(isFull)('Envoy limits the number of label sets', async () => {
   const cart = await mesh.http('v1');
   const port = await mesh.port();
   const byPath = [{ match: { metric: 'REQUEST_COUNT' }, tagOverrides: { path: { value: 'request.path' } } }];

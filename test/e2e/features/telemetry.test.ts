@@ -68,12 +68,12 @@ function lines(file: string): string[] {
   }
 }
 
-/** Sends one request at a time, because the log keeps their order. */
+/** Sends one request at a time, because the log keeps the request order. */
 async function logged(file: string, path: string): Promise<string> {
   return eventually(`${path} is in ${file}`, () => lines(file).find((line) => line.includes(path)));
 }
 
-/** `cart.shop.test` behind the sidecar, `shop.test` behind the gateway. */
+/** The services `cart.shop.test` behind the sidecar and `shop.test` behind the gateway. */
 async function shop(more = ''): Promise<{ cart: number; front: number; yaml: string }> {
   const backend = await mesh.http('v1', {
     respond: ({ url }, response) => void response.writeHead(url.includes('missing') ? 404 : 200).end(),
@@ -89,7 +89,7 @@ ${more}`;
   return { cart, front, yaml };
 }
 
-test('requests are written to the access log of the mesh, in its format', async () => {
+test("requests are written to the mesh's access log in its format", async () => {
   const { cart, yaml } = await shop();
   await mesh.apply(yaml);
   const path = newPath();
@@ -97,7 +97,7 @@ test('requests are written to the access log of the mesh, in its format', async 
   expect(await logged(meshLog, path)).toBe(`GET ${path} 200`);
 });
 
-test('a Telemetry disables the access log of its workloads until it is removed', async () => {
+test('a Telemetry object disables the access log of its workloads until it is removed', async () => {
   const { cart, front, yaml } = await shop();
   const quiet = telemetry({ selector: { matchLabels: { app: 'web' } }, accessLogging: [{ disabled: true }] });
   await mesh.apply(`${yaml}\n---\n${quiet}`);
@@ -108,11 +108,11 @@ test('a Telemetry disables the access log of its workloads until it is removed',
   await mesh.apply(yaml);
   await mesh.request('web', { port: cart, host: 'cart.shop.test', path: later });
   expect(await logged(meshLog, later)).toBe(`GET ${later} 200`);
-  // The same Envoy wrote a later line, so the earlier one is never written.
+  // A later line of the same Envoy was written, so the earlier one is never written.
   expect(lines(meshLog).filter((line) => line.includes(`${silent} `))).toEqual([]);
 });
 
-test('only requests that match the filter of a Telemetry are logged, by the named provider, in its format', async () => {
+test('only requests that match the filter of a Telemetry object are logged, by the named provider in its format', async () => {
   const { cart, yaml } = await shop();
   const rule = {
     providers: [{ name: 'second' }],
@@ -152,7 +152,7 @@ test('access log services of all types receive the log entries', async () => {
   await service.close();
 });
 
-test('spans are reported to the named tracer, with the tags of the mesh and of the Telemetry', async () => {
+test('spans are reported to the named tracer with the tags of the mesh and of the Telemetry object', async () => {
   const zipkin = await mesh.http('zipkin', { respond: (_, response) => void response.writeHead(202).end() });
   const { cart, yaml } = await shop(
     `---\n${serviceEntry('collector.shop.test', { port: collector, backends: [zipkin] })}`,
@@ -194,11 +194,11 @@ async function tracersInForce(proxy: string): Promise<string[]> {
 
 interface GrpcCall {
   readonly method: string;
-  /** Received data so far. */
+  /** Data received so far. */
   text: string;
 }
 
-/** Receives streams and never responds. */
+/** A collector that receives streams and never responds. */
 async function grpcCollector() {
   const calls: GrpcCall[] = [];
   const sessions = new Set<ServerHttp2Session>();
@@ -224,7 +224,7 @@ interface Span {
   readonly tags?: Readonly<Record<string, string>>;
 }
 
-test('Envoy accepts every tracer, and receives none for an unreachable collector', async () => {
+test('Envoy accepts every tracer, and is sent none if the collector is unreachable', async () => {
   const service = await mesh.http('collector', { http2: true });
   const { cart, yaml } = await shop(
     `---\n${serviceEntry('collector.shop.test', { port: collector, protocol: 'GRPC', backends: [service] })}`,

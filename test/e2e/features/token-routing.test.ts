@@ -12,7 +12,7 @@ beforeAll(async () => {
 
 afterAll(() => mesh.stop());
 
-test('a route matches a claim that is text, a list that contains it, nested, present, or absent', async () => {
+test('a route matches a claim that is a string, a list containing a value, nested, present, or absent', async () => {
   const port = await mesh.port();
   const id = new TokenIssuer('https://id.test');
   const respondWith = (string: string): object => ({ directResponse: { status: 200, body: { string } } });

@@ -14,14 +14,14 @@ beforeAll(async () => {
   mesh = await FeatureMesh.start({
     proxies: { web: { labels: { app: 'web' }, metadata: { INTERCEPTION_MODE: 'REDIRECT' } } },
     meshConfig: { proxyListenPort, proxyInboundListenPort: ports[1], protocolDetectionTimeout: '500ms' },
-    // Nothing is redirected: a client sends its destination, which only the listener of this test reads.
+    // Nothing is redirected: a client sends its destination, which only this test's listener reads.
     explains: false,
   });
 });
 
 afterAll(() => mesh?.stop());
 
-/** The listener of redirected connections reads their destination from a PROXY protocol header instead of the kernel. */
+/** The listener of redirected connections reads the destination from a PROXY protocol header instead of the kernel. */
 const destinationHeader = object('networking.istio.io/v1alpha3', 'EnvoyFilter', 'shop', 'told', {
   configPatches: [
     {
@@ -43,7 +43,7 @@ const destinationHeader = object('networking.istio.io/v1alpha3', 'EnvoyFilter', 
 const policy = (mode: string): string =>
   object('networking.istio.io/v1', 'Sidecar', 'shop', 'policy', { outboundTrafficPolicy: { mode } });
 
-describe('with ALLOW_ANY_DYNAMIC_DNS', () => {
+describe('sidecar with ALLOW_ANY_DYNAMIC_DNS', () => {
   let http: HttpBackend;
   let tcp: TcpBackend;
   let known: HttpBackend;
@@ -63,27 +63,27 @@ describe('with ALLOW_ANY_DYNAMIC_DNS', () => {
   };
   const get = (host: string): string => `GET / HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`;
 
-  test('an HTTP request goes to the address that DNS returns for its host, whatever its original destination', async () => {
+  test('sends an HTTP request to the address that DNS returns for its host, regardless of the original destination', async () => {
     expect(await receive(9, get(`localhost:${http.port}`), '192.0.2.1')).toMatch(/^HTTP\/1.1 200 OK.*x-backend: http/s);
     expect(await mesh.envoy('web').stat('cluster.AllowAnyDynamicDNSCluster.upstream_rq_total')).toBe(1);
   });
 
-  test('other bytes keep their original destination', async () => {
+  test('sends other bytes to their original destination', async () => {
     expect(await receive(tcp.port, 'bytes\n', tcp.address)).toMatch(/^tcp\n/);
   });
 
-  test('a client that waits for the server to send first receives its bytes', async () => {
+  test("forwards the server's bytes to a client that waits for the server to send first", async () => {
     expect(await receive(tcp.port, '', tcp.address)).toBe('tcp\n');
   });
 
-  test('requests to ports of services are routed by the services', async () => {
+  test('routes requests to service ports by the services', async () => {
     expect(await receive(knownPort, get('known.shop.test'), '192.0.2.1')).toMatch(
       /^HTTP\/1.1 200 OK.*x-backend: known/s,
     );
   });
 });
 
-test('with ALLOW_ANY an HTTP request keeps its original destination', async () => {
+test('an HTTP request is sent to its original destination with ALLOW_ANY', async () => {
   const http = await mesh.http('there');
   await mesh.apply([destinationHeader, policy('ALLOW_ANY')].join('\n---\n'));
   const send = `PROXY TCP4 127.0.0.1 ${http.address} 1234 ${http.port}\r\nGET / HTTP/1.1\r\nHost: nowhere.invalid\r\nConnection: close\r\n\r\n`;

@@ -36,7 +36,7 @@ ${virtualService('cart.shop.test', {
   expect((await mesh.request('web', { ...to, headers: { 'x-canary': 'yes' } })).seen.backend).toBe('v2');
 });
 
-test('a gateway redirects by a VirtualService, and responds 404 without a matching route', async () => {
+test('a gateway redirects by a VirtualService, and responds 404 if no route matches', async () => {
   const port = await mesh.port();
   await mesh.apply(`
 ${gateway('front', { istio: 'edge' }, [{ port, protocol: 'HTTP', hosts: ['shop.test'] }])}

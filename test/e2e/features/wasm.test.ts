@@ -70,7 +70,7 @@ test('a Wasm module is fetched from a service of the mesh, and must match the gi
   await eventually('the code answers', async () => (await status()) === 418);
 });
 
-test('an unavailable Wasm module blocks or passes all requests, as the plugin specifies', async () => {
+test('an unavailable Wasm module blocks or allows all requests, as specified by the plugin', async () => {
   const { status, entry } = await shop();
   const spec = { url: 'oci://example.com/image:1' };
   await mesh.apply(`${entry}\n---\n${plugin(spec)}`);
@@ -79,7 +79,7 @@ test('an unavailable Wasm module blocks or passes all requests, as the plugin sp
   await eventually('requests pass', async () => (await status()) === 200);
 });
 
-/** A store of modules by path. It responds when it is released, or at once for `/fast.wasm`. */
+/** A store of modules by path. It responds when it is released, or immediately for `/fast.wasm`. */
 async function slowStore(modules: Readonly<Record<string, Buffer>>) {
   const released = Promise.withResolvers<void>();
   let waiting = 0;
@@ -104,7 +104,7 @@ test.each([
   ['a module that cannot be fetched', 'FAIL_CLOSE', () => ({ url: 'oci://example.com/image:1' }), 403],
   ['another fetched module', 'FAIL_CLOSE', (fetched: object) => fetched, 416],
   ['another fetched module', 'FAIL_OPEN', (fetched: object) => fetched, 416],
-])('%s stays (%s) until its replacement is fetched', async (_, failStrategy, firstSpec, status) => {
+])('%s stays in use (%s) until its replacement is fetched', async (_, failStrategy, firstSpec, status) => {
   const { status: requestStatus, entry } = await shop();
   writeFileSync(join(folder, '418.wasm'), respondingWith(418));
   // Other tests fetched modules with other statuses, which Envoy caches.

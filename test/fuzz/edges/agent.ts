@@ -1,6 +1,6 @@
 /**
- * A real pilot-agent with a stand-in for Envoy. Edges: its status port, the watched certificates, Envoy's output and
- * responses, and the application's responses to probes.
+ * A real pilot-agent with a fake Envoy. Edges: its status port, the watched certificates, Envoy's output and responses, and the application's
+ * responses to probes.
  */
 import { once } from 'node:events';
 import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
@@ -130,7 +130,7 @@ class AgentSubject implements FuzzSubject {
     return abbreviated(bytes);
   }
 
-  /** Changes a file as a kubelet, a user or a broken disk may do. */
+  /** Changes a file as a kubelet, a user or a broken disk might. */
   async #certificate(draw: Draw): Promise<string> {
     const file = draw.pick(this.#files);
     const bytes = randomPem(draw, this.#originals);

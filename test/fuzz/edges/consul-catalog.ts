@@ -1,4 +1,4 @@
-/** Random responses of Consul: the reader either rejects a response completely or serves only valid services. */
+/** Random responses of Consul, which the reader either rejects completely or from which it serves only valid services. */
 import { CatalogStore } from '../../../src/discovery/consul/catalog-store.ts';
 import { isHostname, isIpAddress } from '../../../src/model/fields/names.ts';
 import {

@@ -255,9 +255,7 @@ function commonFields(draw: Draw, last: { readonly typeUrl: string; readonly non
   };
 }
 
-/**
- * A session that in most cases starts with a valid node, followed by odd requests. @returns description of the requests
- */
+/** Runs a session that usually starts with a valid node, followed by odd requests. @returns description of the requests */
 async function converse(stream: SotwStream | DeltaStream, draw: Draw, sendOne: () => string): Promise<string> {
   const all: string[] = [];
   if (draw.chance(0.9)) stream.send({ node: nodeOf(draw), typeUrl: typeUrls.CDS });

@@ -160,7 +160,7 @@ class GrpcProgramsSubject implements FuzzSubject {
     return `${count} streams`;
   }
 
-  /** A well-behaved program receives its listener and its endpoints, both through the agent and directly. */
+  /** Checks that a well-behaved program receives its listener and its endpoints, both through the agent and directly. */
   async findProblems(): Promise<string[]> {
     const wrong: string[] = [];
     for (const throughAgent of [false, true]) {
@@ -208,7 +208,7 @@ function oddNode(draw: Draw): { readonly id: string; readonly metadata: JsonObje
   return { id: draw.chance(0.7) ? behaved.id : draw.pick(ids), metadata };
 }
 
-/** Mostly valid names of this type. */
+/** Draws mostly valid names of this type. */
 function oddNames(draw: Draw, typeUrl: string): string[] {
   if (draw.chance(0.4)) return draw.some(typeUrl === typeUrls.LDS ? listenerNames : clusterNames, 1, 4);
   if (draw.chance(0.03)) return Array.from({ length: draw.pick([1_000, 10_001]) }, (_, index) => `s${index}.shop:7070`);

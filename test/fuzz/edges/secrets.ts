@@ -46,7 +46,7 @@ const served = ['default', 'ROOTCA', file];
 const names = [...served, 'file-cert:/a~/b', 'nobody', ''];
 const words = { resource_names: names, type_url: [secretType], response_nonce: ['1', '2'] };
 const maxResidentMiB = 600;
-/** The server ends a stream whose end the client does not read after 5 s; the rest is reserve. */
+/** The server ends a stream after 5 s if the client does not read its end; the rest is reserve. */
 const settleMs = 30_000;
 
 class SecretsSubject implements FuzzSubject {
@@ -87,7 +87,7 @@ class SecretsSubject implements FuzzSubject {
     return join(this.#directory, 'socket');
   }
 
-  /** Acts as the secrets chart: serves existing secrets and rejects other names. */
+  /** Acts like the secrets chart: serves existing secrets and rejects other names. */
   #onReport(event: SdsReport): void {
     if (event.type === 'sds.listening') this.#isListening = true;
     if (event.type === 'sds.unsubscribed' && !this.#requested.delete(event.name))
@@ -124,10 +124,10 @@ class SecretsSubject implements FuzzSubject {
     return this.#connection;
   }
 
-  /** Valid requests in any order, which may get responses or not. */
+  /** Sends valid requests in any order, with or without responses. */
   async #session(draw: Draw): Promise<string> {
     const client = new Client(await this.#open());
-    // Half of the requests repeat the previous names, as an acknowledgement does.
+    // Half of the requests repeat the previous names, like acknowledgements.
     const requestedNames: (readonly string[])[] = [draw.some(names, 1, 4)];
     for (let more = draw.int(0, 11); more > 0; more--) {
       requestedNames.push(draw.chance(0.5) ? requestedNames.at(-1)! : draw.some(names, 0, 4));

@@ -1,4 +1,4 @@
-/** Raw connections. */
+/** Attacks over raw connections. */
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Draw } from '../../random-config/draw.ts';

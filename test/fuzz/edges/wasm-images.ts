@@ -14,10 +14,7 @@ import { withinCpuLimit } from './thinking.ts';
 const digest = `sha256:${'a'.repeat(64)}`;
 const password = 'a-password-of-a-registry';
 
-/**
- * @returns description of the result; throws if a reader throws something else than an Error, or if a message contains
- * a password
- */
+/** @returns description of the result; throws if a reader throws something other than an Error, or if a message contains a password */
 export async function wasmImage(draw: Draw): Promise<string> {
   return draw.pick([manifest, archive, pullSecret, challenge, imageUrl])(draw);
 }

@@ -100,7 +100,7 @@ export function oddValue(draw: Draw, depth = 3): unknown {
   }
   return draw.one<unknown>(
     () => draw.list(0, 4, () => oddValue(draw, depth - 1)),
-    // Not assigned: `__proto__` must become an own key.
+    // Not by assignment: `__proto__` must become an own key.
     () => Object.fromEntries(draw.list(0, 4, () => [oddText(draw), oddValue(draw, depth - 1)])),
     () => nested(draw.chance(0.1) ? draw.int(100, 3_000) : draw.int(5, 40)),
   );

@@ -56,7 +56,7 @@ const headerValues = [
 export interface HttpGrammar {
   /** Served paths. */
   readonly paths: readonly string[];
-  /** Additional methods, besides safe ones. */
+  /** Methods in addition to safe ones. */
   readonly methods?: readonly string[];
 }
 

@@ -1,4 +1,4 @@
-/** The access log service: opened if standard metrics are enabled, reopened when it fails, and never waited for. */
+/** The access log service opens if standard metrics are enabled and reopens after failures; nothing waits for it. */
 import { expect, test } from 'vitest';
 import { createActor, fromCallback, SimulatedClock } from 'xstate';
 import type { AccessLogsFailed } from '../../../machines/agent/access-log-protocol.ts';

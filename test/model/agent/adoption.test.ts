@@ -60,7 +60,7 @@ describe('a start in progress', () => {
 });
 
 describe('a parent that exited before an adoption', () => {
-  /** The supervisor has not adopted its child yet. @returns whether it considers the child orphaned */
+  /** The supervisor has not adopted the child yet. @returns whether it considers the child orphaned */
   function isOrphanedAfter(end: { code: number | null; signal: string | null }): boolean {
     const supervisor = createActor(
       supervisorMachine.provide({ actors: { epoch: still as never, startLimiter: still as never } }),

@@ -86,7 +86,7 @@ describe('a changed Envoy binary', () => {
     await ends(world, world.process('epoch-0'), killed);
     expect(world.binaries).toEqual(['old', 'new']);
     await becomesLive(world);
-    // It is the first binary, so there is no previous one.
+    // The first binary has no predecessor.
     await ends(world, world.process('epoch-0'), crashed);
     await world.pass(200);
     expect(world.binaries).toEqual(['old', 'new', 'new']);

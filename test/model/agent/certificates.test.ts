@@ -1,4 +1,4 @@
-/** From a change of a file to a restart: the cert-watcher. */
+/** From a file change to a restart: the cert-watcher. */
 import { describe, expect, test } from 'vitest';
 import { AgentWorld } from '../../simulation/agent-world.ts';
 import { becomesLive, checkEveryWorld, drainingWorld, ends, epochsStarted } from './scenes.ts';
@@ -44,7 +44,7 @@ test('an unreadable directory counts as empty: Envoy starts, and the next change
   world.digestError = undefined;
   await world.certificate('digest-1');
   expect(epochsStarted(world)).toEqual([0, 1]);
-  // In no diagram: the real effect reads what it can, and does not fail (src/agent/files/certificate-files.ts).
+  // No diagram has this: the real effect reads what it can, and does not fail (src/agent/files/certificate-files.ts).
   AgentWorld.created.splice(0);
 });
 
@@ -57,12 +57,12 @@ test('a failed read while Envoy runs causes no restart, is reported, and is retr
   world.digestError = undefined;
   await world.pass(30_000);
   expect(epochsStarted(world)).toEqual([0, 1]);
-  // In no diagram: the real effect does not fail.
+  // No diagram has this: the real effect does not fail.
   AgentWorld.created.splice(0);
 });
 
 describe('an unresponsive file system', () => {
-  /** An agent that starts while it hangs. */
+  /** An agent that starts while reads hang. */
   const startedHanging = async (): Promise<AgentWorld> => {
     const world = new AgentWorld();
     world.readingHangs = true;
@@ -244,7 +244,7 @@ test('files that change during the first read start Envoy, and are read again', 
   expect(epochsStarted(world)).toEqual([0]);
   await world.pass(10_000);
   expect(world.events('config.changed').map(({ digest }) => digest)).toEqual(['digest-0', 'digest-1']);
-  // The first read found files, so an empty directory is rejected.
+  // Because the first read found files, an empty directory is rejected.
   await becomesLive(world);
   world.files = [];
   await world.certificate('digest-2');

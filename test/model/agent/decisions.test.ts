@@ -1,4 +1,4 @@
-/** Each start is reported when it is decided and again when it ends: for logs, traces and metrics. */
+/** Each start is reported when it is decided and when it ends, for logs, traces and metrics. */
 import { describe, expect, test } from 'vitest';
 import { AgentWorld } from '../../simulation/agent-world.ts';
 import {

@@ -11,7 +11,7 @@ checkEveryWorld();
 const dayMs = 24 * 60 * 60_000;
 const fails = (knownHash: string | null) => ({ type: 'watch.failed', reason: 'ENOSPC', knownHash }) as const;
 
-/** When the pauses in the trace ended, in milliseconds. */
+/** Times in milliseconds at which the pauses in the trace ended. */
 const pausesOver = (world: AgentWorld): number[] =>
   world.records.flatMap((record) =>
     record.kind === 'transition' && record.actor === 'directory-0' && record.from === 'backing off' ? [record.t] : [],
@@ -124,7 +124,7 @@ test('a watch that ends with an unexpected error is set up again, like after a f
   const actor = createActor(watcher, { clock: clock as never }).start();
   clock.advance(3_600);
   expect(starts).toEqual([0, 500, 1_500, 3_500]);
-  // Changes between two watches are unknown.
+  // Changes between two watches are not detected.
   expect(changes).toEqual([500, 1_500, 3_500]);
   actor.stop();
 });

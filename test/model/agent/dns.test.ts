@@ -1,4 +1,4 @@
-/** The workload's DNS server: if enabled, its port is open before an Envoy starts, and reopened after it was lost. */
+/** If the workload's DNS server is enabled, its port opens before an Envoy starts, and reopens after failures. */
 import { expect, test } from 'vitest';
 import { AgentWorld } from '../../simulation/agent-world.ts';
 import { checkEveryWorld, epochsStarted } from './scenes.ts';

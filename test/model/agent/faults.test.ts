@@ -207,7 +207,7 @@ test('a stop sends SIGTERM to the newest live epoch, SIGKILL after a deadline, a
   expect(starting.started.map((p) => p.signals)).toEqual([['SIGTERM'], ['SIGKILL']]);
 });
 
-// How the kernel is queried: src/agent/envoy/out-of-memory.test.ts, src/agent/envoy/envoy-process.test.ts.
+// See src/agent/envoy/out-of-memory.test.ts and src/agent/envoy/envoy-process.test.ts for the kernel query.
 test("an out-of-memory kill is recognized by the kernel's report, not by a text or a SIGKILL (§2.6 F12)", async () => {
   const reasons: unknown[] = [];
   for (const end of [

@@ -38,7 +38,7 @@ test('the file is written once, after the certificates, and the workload is not 
   world.reportOutput({ type: 'output.written' });
   await world.settle();
   expect(await world.requestReadiness()).toEqual(ready);
-  // A renewed certificate is written to its own files.
+  // A renewed certificate is written to other files.
   world.reportOutput({ type: 'output.written' });
   await world.settle();
   expect(world.grpcBootstrapWrites).toBe(1);

@@ -96,7 +96,7 @@ describe('a child that was live before a probe detects it', () => {
     await world.certificate('digest-1');
     await ends(world, world.process('epoch-0'), killed);
     expect(world.probes).toEqual(['1@7']);
-    // Its next message to the exited parent would block it: another one is started at once.
+    // Its next message to the exited parent would block it, so another one starts immediately.
     expect(world.newest()).toMatchObject({ epoch: 0, baseId: 8 });
     expect(world.process('epoch-1').signals).toEqual([]);
     expect(world.events('restart.ended').map(({ outcome }) => outcome)).toEqual(['live', 'live']);
@@ -312,7 +312,7 @@ describe('the parent', () => {
     const world = await drainingWorld();
     await world.pass(afterMs);
     await ends(world, world.process('epoch-0'), crashed);
-    // Its child may not have shut it down yet. An overdue parent is killed, and its child does not need it any more.
+    // The child may not have shut down its parent yet. An overdue parent is killed, and its child no longer needs it.
     expect(world.newest().name).toBe(afterMs < 65_000 ? 'epoch-0b' : 'epoch-1');
   });
 

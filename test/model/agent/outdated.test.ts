@@ -1,4 +1,4 @@
-/** A newer configuration arrives while an Envoy starts and no Envoy serves: an Envoy that waits forever must not block it. */
+/** A newer configuration arrives while an Envoy starts and none serves: an Envoy that waits forever must not block it. */
 import { describe, expect, test } from 'vitest';
 import { defaultSettings } from '../../../machines/agent/settings.ts';
 import { AgentWorld, oneDirectory } from '../../simulation/agent-world.ts';
@@ -17,7 +17,7 @@ checkEveryWorld();
 
 const day = 86_400_000;
 
-/** The newest Envoy was killed: it exits, and the next one is awaited. */
+/** Lets the killed newest Envoy exit, and waits for the next one. */
 async function isFollowed(world: AgentWorld): Promise<void> {
   expect(world.newest().signals).toEqual(['SIGKILL']);
   await ends(world, world.newest(), killed);

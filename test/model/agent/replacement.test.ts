@@ -1,4 +1,4 @@
-/** A serving epoch that accepts no child any more is replaced by an Envoy under the agent's other base ID. */
+/** A serving epoch that accepts no more children is replaced by an Envoy under the agent's other base ID. */
 import { describe, expect, test } from 'vitest';
 import { AgentWorld } from '../../simulation/agent-world.ts';
 import {
@@ -27,7 +27,7 @@ describe('a parent that rejects its child', () => {
     await world.pass(200);
     expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-1', 'epoch-1']);
     await becomesLive(world);
-    // A repair that succeeded once is tried again when it is needed again.
+    // A repair that once succeeded is tried again when needed.
     await world.pass(60_000);
     await ends(world, world.process('epoch-0'));
     await world.certificate('digest-2');
@@ -272,7 +272,7 @@ describe('the replacement', () => {
     expect(namesStarted(world)).toEqual(['epoch-0', 'epoch-1', 'epoch-0b', 'epoch-0b']);
     await becomesLive(world);
     expect(world.adminOf).toBe(8);
-    // The retiring epoch already received its order.
+    // The retiring epoch has already received its order.
     expect(world.events('epoch.retire')).toHaveLength(1);
     await world.pass(60_000);
     await ends(world, world.process('epoch-0'));

@@ -45,7 +45,7 @@ test('an unchanged configuration starts no Envoy (§2.8 S2)', async () => {
   expect(epochsStarted(world)).toEqual([0]);
 });
 
-// The reference treats the clean exit of `bad` as a parent's; here a child that exits before it is live has failed.
+// The reference treats the clean exit of `bad` like a parent's; here a child that exits before it is live has failed.
 test('a configuration that is restored after an invalid one is still current, and starts no Envoy (§2.8 S3)', async () => {
   const world = await AgentWorld.serving(budgetOf(0));
   await world.certificate('bad');
@@ -118,7 +118,7 @@ test('failing starts have doubling delays, and an exhausted budget ends the agen
   });
 });
 
-// The reference runs 0, 1 and 2 at a time and stops them through one another; here 0 has exited before 2 is started.
+// The reference runs 0, 1 and 2 simultaneously and stops them through one another; here 0 has exited before 2 starts.
 test('three successive configurations cause at most two processes per base ID, and no number is reused (§2.8 S7)', async () => {
   const world = await drainingWorld();
   await world.certificate('digest-2');
@@ -126,7 +126,7 @@ test('three successive configurations cause at most two processes per base ID, a
   expect(namesAlive(world)).toEqual(['epoch-0', 'epoch-1']);
   await ends(world, world.process('epoch-0'), { code: 0 });
   await becomesLive(world);
-  // 0 exited too early, so 1 is orphaned, and 2 would be too: the next one starts beside it under the other base ID.
+  // 0 exited too early, so 1 is orphaned, as 2 would be: the next one starts under the other base ID while 1 serves.
   expect(namesAlive(world)).toEqual(['epoch-1', 'epoch-0b']);
 
   const patient = await drainingWorld();
@@ -183,7 +183,7 @@ test('a crash of the draining epoch causes a third start within 1 s, without abo
   expect((await world.requestReadiness()).ready).toBe(true);
 });
 
-// The reference exits without an error; here the exit code is 1, so that the launcher of the agent notices.
+// The reference exits without an error; here the exit code is 1, so that the agent's launcher notices.
 test('a first Envoy that exits immediately ends the agent with the policy exit (§2.8 S11)', async () => {
   const world = new AgentWorld({ restartPolicy: 'exit' });
   await world.settle();
@@ -195,7 +195,7 @@ test('a first Envoy that exits immediately ends the agent with the policy exit (
   expect(epochsStarted(world)).toEqual([0]);
 });
 
-// The reference kills after the drain; this agent sends SIGTERM first, and waits for the exit.
+// The reference sends SIGKILL after the drain; this agent sends SIGTERM first, and waits for the exit.
 test('a stop drains once, waits, ends Envoy by SIGTERM, and starts no Envoy (§2.8 S12)', async () => {
   const world = await AgentWorld.serving();
   world.signal('SIGTERM');
@@ -236,8 +236,7 @@ test('epoch 0 is followed within 1 s by epoch 0, not epoch 1, if it exits before
   expect(world.supervisorIs()).toEqual(['settled']);
 });
 
-// The reference's agent always exits with Envoy; this one with the policy exit, and by an exit code other than 0 unless Envoy's
-// was 0.
+// The reference's agent always exits with Envoy; this one does so with the policy exit, and with a code other than 0 unless Envoy's was 0.
 test('the agent ends together with Envoy and reports how, with the policy exit and hot restart off (§2.8 S15)', async () => {
   const world = await AgentWorld.serving({ restartPolicy: 'exit', hotRestart: false });
   await ends(world, world.newest(), { code: 4 });
@@ -285,7 +284,7 @@ test('a child that fails before it attaches is followed by one with the same num
   expect(world.newest().epoch).toBe(1);
 });
 
-// The reference drains and restarts; here that is the last resort, after a repair and a second base ID beside the first.
+// The reference drains and restarts; here that is the last resort, after a repair and a second base ID.
 test('a parent that rejects its child causes a repair, then use of the spare base ID, then a cold start (§2.8 S19)', async () => {
   const world = await AgentWorld.serving();
   await world.certificate('digest-1');

@@ -16,7 +16,7 @@ import { replayDifference } from '../../simulation/replayed.ts';
 
 const diagrams = loadDiagrams(join(packageRoot(), 'machines/agent/sequences'));
 
-/** After each test of the file: no chart failed, its trace conforms to the diagrams and can be replayed, every decision has ended. */
+/** Checks after each test of the file: no chart failed, its trace conforms to the diagrams and can be replayed, and every decision has ended. */
 export function checkEveryWorld(): void {
   afterEach(() => {
     for (const world of AgentWorld.created.splice(0)) {
@@ -47,7 +47,7 @@ export const namesAlive = (world: AgentWorld): string[] => [...world.alive].map(
 export const crashed = { code: null, signal: 'SIGSEGV' };
 export const killed = { code: null, signal: 'SIGKILL' };
 
-/** Settings under which a failed start is retried without a limit. */
+/** Settings that retry a failed start without a limit. */
 export const unlimitedRetries = { retry: { budget: 1_000, firstDelayMs: 200, maxDelayMs: 30_000 } };
 
 /** A world with epoch 1 live and epoch 0 draining. */
@@ -61,7 +61,7 @@ export async function drainingWorld(
   return world;
 }
 
-/** The newest Envoy becomes live. */
+/** Makes the newest Envoy live. */
 export async function becomesLive(world: AgentWorld): Promise<void> {
   world.newest().live();
   await world.settle();
@@ -72,7 +72,7 @@ export async function ends(world: AgentWorld, process: ScriptedProcess, end: obj
   await world.settle();
 }
 
-/** A child that Envoy rejects because of the mark of an earlier one. */
+/** Lets Envoy reject a child because of an earlier child's mark. */
 export async function rejectChild(world: AgentWorld): Promise<void> {
   await ends(world, world.newest(), {
     code: 1,
@@ -81,7 +81,7 @@ export async function rejectChild(world: AgentWorld): Promise<void> {
   });
 }
 
-/** A world whose epoch 0 serves, accepts no child any more, and cannot be repaired: its replacement is starting. */
+/** A world whose epoch 0 serves, accepts no more children, and cannot be repaired: its replacement is starting. */
 export async function replacingWorld(
   settings: Partial<AgentSettings> = {},
   baseIds = scriptedBaseIds,
@@ -94,7 +94,7 @@ export async function replacingWorld(
   return world;
 }
 
-/** A world with epoch 1 live whose parent exited too early: its replacement is starting. */
+/** A world with epoch 1 live, whose parent exited too early: its replacement is starting. */
 export async function orphanedWorld(
   settings: Partial<AgentSettings> = {},
   baseIds = scriptedBaseIds,

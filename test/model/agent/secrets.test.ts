@@ -1,4 +1,4 @@
-/** The secrets of a workload in virtual time: what Envoy has and when, whatever the authority, Envoy and the control plane do. */
+/** A workload's secrets in virtual time: which secrets Envoy has and when, whatever the authority, Envoy and the control plane do. */
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
@@ -29,7 +29,7 @@ const pausesOf = (world: SecretsWorld, from = 0): number[] =>
     .filter(({ atMs }) => atMs >= from)
     .flatMap(({ atMs }, index, all) => (index === 0 ? [] : [atMs - all[index - 1]!.atMs]));
 
-/** Maximum number of attempts of all agents in a second. */
+/** Maximum number of all agents' attempts in one second. */
 function busiestSecond(times: readonly number[]): number {
   const perSecond = new Map<number, number>();
   for (const time of times) perSecond.set(Math.floor(time / 1_000), (perSecond.get(Math.floor(time / 1_000)) ?? 0) + 1);
@@ -165,7 +165,7 @@ describe('renewal', () => {
     expect(Math.max(...times) - Math.min(...times)).toBeGreaterThan(0.4);
     const long = new SecretsWorld({ records: false });
     long.lifeMs = 2 * 365 * 24 * hourMs;
-    // The first certificate has the default life.
+    // The first certificate has the default lifetime.
     long.renew();
     long.pass(300 * 24 * hourMs);
     expect(long.tries).toHaveLength(2);
@@ -594,7 +594,7 @@ describe('secrets with any events in any order', () => {
     expect(found).toBe(true);
   });
 
-  /** Its certificate has expired without an event about it. */
+  /** Whether Envoy has an expired certificate without an event about it. */
   function showsWhatHasEnded(machines: Partial<SecretMachines>): boolean {
     const world = new SecretsWorld({ machines });
     world.word = () => 'not known';

@@ -33,7 +33,7 @@ test('a response always names its request', async () => {
   world.signal('SIGTERM');
   await world.requestReadiness();
   expect(world.events('readiness.respond')).toEqual([
-    // A response of the admin interface is cached for a while; one of a port, or without an Envoy, is not.
+    // A response of the admin interface is cached for a while; a port's response, or one without an Envoy, is not.
     { type: 'readiness.respond', request: 0, ready: true, reason: '', heldMs: 5_000, listenersHeldMs: 10_000 },
     { type: 'readiness.respond', request: 1, ready: true, reason: '', heldMs: 0, listenersHeldMs: 0 },
     { type: 'readiness.respond', request: 2, ready: false, reason: 'Envoy ended', heldMs: 0, listenersHeldMs: 0 },
@@ -76,7 +76,7 @@ test('a cached response is invalidated by the start or end of a hand-over, a new
     await happens(world);
     expect(world.events('readiness.invalidate'), name).toHaveLength(1);
   }
-  // The child has failed and the previous epoch keeps serving: its responses are cached again until the next child is started.
+  // The child failed and the previous epoch keeps serving: its responses are cached again until the next child starts.
   const world = await AgentWorld.serving();
   await world.certificate('digest-1');
   await ends(world, world.newest(), { code: 1 });
@@ -101,7 +101,7 @@ test('an Envoy is not ready until a probe finds that it serves an application po
   await world.certificate('digest-1');
   await becomesLive(world);
   expect(await world.requestReadiness()).toEqual({ ready: false, reason: unserved });
-  // Envoy's own state has priority.
+  // Envoy's own status has priority.
   world.envoyLive = false;
   expect(await world.requestReadiness()).toEqual({ ready: false, reason: 'Envoy admin interface: 503' });
 });
@@ -162,7 +162,7 @@ test('a resource that is missing since the start is reported until Envoy has it,
   expect(await world.requestReadiness()).toEqual(ready);
   world.refused = [late];
   expect(await world.requestReadiness()).toEqual(ready);
-  // The later rejection does not count for the successor either, which lacks another listener.
+  // Nor does the later rejection count for the successor, which lacks another listener.
   await world.certificate('digest-1');
   world.refused = [late, tls];
   await becomesLive(world);
@@ -170,7 +170,7 @@ test('a resource that is missing since the start is reported until Envoy has it,
   expect(await world.requestReadiness()).toEqual(notReady);
   world.refused = [tls];
   expect(await world.requestReadiness()).toEqual(notReady);
-  // A resource that one was not ready without is required for the next one, too.
+  // A resource whose absence made one Envoy not ready is required for the next one, too.
   await world.certificate('digest-2');
   await becomesLive(world);
   expect(await world.requestReadiness()).toEqual(notReady);
@@ -322,7 +322,7 @@ test('a drain request affects only the serving Envoy, and the agent keeps runnin
   world.orderDrain();
   expect(world.events('envoy.drain')).toHaveLength(1);
   expect(await world.requestReadiness()).toEqual(ready);
-  // The child has the admin port, and the order was not for the child.
+  // The child has the admin port, but the order was not for the child.
   await world.certificate('digest-1');
   world.orderDrain();
   expect(world.events('envoy.drain')).toHaveLength(1);

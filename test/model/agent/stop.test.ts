@@ -29,7 +29,7 @@ describe('a stop', () => {
     await ends(world, world.process('epoch-1'));
     await ends(world, world.process('epoch-0'));
     expect(world.output()).toEqual(orderedEnd);
-    // It exited because its child did, and not too early, so this is no failure.
+    // Its exit was caused by its child, and not too early, so it is no failure.
     expect(world.events('epoch.failed')).toEqual([]);
   });
 
@@ -123,7 +123,7 @@ describe('the limits of a stop (§2.4)', () => {
   });
 });
 
-/** A stop reaches the supervisor in each of its states; the drain, or the exit, begins at once. */
+/** A stop reaches the supervisor in each of its states, and the drain or the exit begins immediately. */
 describe('a stop at any time', () => {
   const backingOff = async (): Promise<AgentWorld> => {
     const world = await AgentWorld.serving();

@@ -1,4 +1,4 @@
-/** Fetches of Wasm modules: three quick attempts, a report, and further attempts with longer pauses until the fetch is stopped. */
+/** Fetches of Wasm modules: three quick attempts, a report, and attempts with longer backoff until the fetch is stopped. */
 
 import { expect, test } from 'vitest';
 import { type AnyEventObject, createActor, fromPromise, SimulatedClock, setup } from 'xstate';
@@ -13,7 +13,7 @@ import {
 const module = { id: 3, stream: 2, extension: 'shop.answers', url: 'http://modules.test/a', sha256: '', version: '' };
 const { attemptMs, quickAttempts } = defaultFetchLimits;
 
-/** The machine below a parent that records its reports; `outcomes` are those of the attempts, `never` for no result. */
+/** The machine with a parent that records its reports; `outcomes` are the results of the attempts, `never` for none. */
 async function fetching(
   outcomes: readonly (FetchOutcome | 'never' | Error)[],
   limits: Pick<WasmModuleInput, 'limits'> = {},

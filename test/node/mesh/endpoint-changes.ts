@@ -1,4 +1,4 @@
-/** Records what a node reports about the endpoints of a Service during a test, for the message of a test whose requests failed. */
+/** Records what a node reports about a Service's endpoints during a test, for the error message about failed requests. */
 import type { ApiResource } from '../../../src/discovery/kubernetes/api-resource.ts';
 import type { KubernetesObject } from '../../../src/discovery/kubernetes/api-server.ts';
 import type { RunningNode } from '../start-node.ts';
@@ -17,7 +17,7 @@ interface Endpoint {
   readonly conditions?: { readonly ready?: boolean; readonly serving?: boolean; readonly terminating?: boolean };
 }
 
-/** Watches the EndpointSlices of a Service, and the failed probes and stopped containers of its namespace. */
+/** Watches a Service's EndpointSlices, and the failed probes and stopped containers in its namespace. */
 export class EndpointChanges {
   readonly lines: string[] = [];
   readonly #ending = new AbortController();

@@ -1,4 +1,4 @@
-/** Replaced pods, restarted programs of the node and an unavailable control plane, while a client sends requests to a server. */
+/** Pods are replaced, programs of the node restarted and the control plane is unavailable, while a client sends requests to a server. */
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { resourceOf, validatingWebhookConfigurations } from '../../../src/discovery/kubernetes/api-resource.ts';
 import { eventually } from '../../harness/eventually.ts';
@@ -14,14 +14,14 @@ import { rollOut, scale } from './rollouts.ts';
 const never = new AbortController().signal;
 const controlPlane = { name: 'istiod', namespace: systemNamespace };
 const rollouts = 50;
-/** A rollout takes 12 s on idle processors, and 40 s beside ten other programs. */
+/** A rollout takes 12 s on idle processors, and 40 s next to ten other programs. */
 const rolloutsLimitMs = 3_600_000;
 
-/** @param mesh with client, two pods of server and two replicas of the control plane */
+/** @param mesh mesh with client, two pods of server and two control plane replicas */
 export function testFaults(mesh: () => InstalledMesh): void {
   const names = async (app: string, namespace?: string): Promise<string[]> =>
     (await podsOf(mesh().node, app, namespace))
-      // Others are still draining.
+      // Excludes draining pods.
       .filter(({ metadata }) => metadata.deletionTimestamp === undefined)
       .map(({ metadata }) => metadata.name);
 
@@ -70,7 +70,7 @@ export function testFaults(mesh: () => InstalledMesh): void {
       expect(await containers()).toEqual(previous);
     });
 
-    // The rest takes minutes.
+    // The other tests take minutes.
     if (!isFull) return;
 
     it(
@@ -84,7 +84,7 @@ export function testFaults(mesh: () => InstalledMesh): void {
     it('no webhook responds: its failure policy decides about pods and objects, and missing pods start afterwards', async () => {
       const { node } = mesh();
       await scale(node, controlPlane, 0);
-      // Not a pod of the server: without a control plane, clients would not learn that its endpoint was removed.
+      // Not a pod of the server: without a control plane, clients would not be notified of the removed endpoint.
       const [deleted = ''] = await names('excluding');
       await node.cluster.delete(resources.Pod, deleted);
       const event = await eventually('the ReplicaSet reports the webhook', () => failedCreation(mesh()));

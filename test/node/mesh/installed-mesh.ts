@@ -47,7 +47,7 @@ export class InstalledMesh {
     this.#helm = helmBinary;
   }
 
-  /** Sidecars are injected into pods of the tests' namespace. */
+  /** Starts a mesh that injects sidecars into pods of the tests' namespace. */
   static async start(release: Release = {}): Promise<InstalledMesh> {
     const helmBinary = await findOrBuild(helm, report);
     const node = await startNode();
@@ -79,7 +79,7 @@ export class InstalledMesh {
     await readyPods(node, `istiod,istio.io/rev=${revision}`, replicas, namespace);
   }
 
-  /** Sets labels of the namespace of the tests; `null` removes one. */
+  /** Sets labels of the tests' namespace; `null` removes one. */
   async label(labels: Readonly<Record<string, string | null>>): Promise<void> {
     const { cluster } = this.node;
     const resource = { group: '', version: 'v1', kind: 'Namespace', plural: 'namespaces', namespaced: false };
@@ -89,7 +89,7 @@ export class InstalledMesh {
     );
   }
 
-  /** A request that the application of a pod sends. */
+  /** Sends a request from a pod's application. */
   async call(url: string, client = 'client'): Promise<{ status: number; body: string }> {
     return JSON.parse(await this.#order(client, `call?url=${encodeURIComponent(url)}`));
   }

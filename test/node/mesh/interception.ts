@@ -1,4 +1,4 @@
-/** Connections of a pod that must go through its Envoy, and connections of the kubelet and kubectl that must not be affected. */
+/** Connections of a pod that must use its Envoy, and connections of the kubelet and kubectl that must not be affected. */
 import { beforeAll, describe, expect, it } from 'vitest';
 import { resourceOf } from '../../../src/discovery/kubernetes/api-resource.ts';
 import type { KubernetesObject } from '../../../src/discovery/kubernetes/api-server.ts';
@@ -21,10 +21,10 @@ interface Echo {
 
 /** Header that Envoy sets for mutual TLS between sidecars. */
 const clientCertificate = 'x-forwarded-client-cert';
-/** Envoy adds it to each request. */
+/** Header that Envoy adds to each request. */
 const requestId = 'x-request-id';
 
-/** Manifests of the pods of these tests. Apply them together with others, because each takes seconds to become ready. */
+/** Manifests of these tests' pods. Apply them together with others, because each pod takes seconds to become ready. */
 export function interceptedApplications(): string {
   return [
     application('tproxy', { annotations: { 'sidecar.istio.io/interceptionMode': 'TPROXY' } }),
@@ -44,7 +44,7 @@ function service(name: string, families: object): string {
   return JSON.stringify({ apiVersion: 'v1', kind: 'Service', metadata: { name }, spec });
 }
 
-/** Each kind of handler is a probe of one of two containers; `/become?url=unready` makes readiness probes fail. */
+/** Each kind of handler is a probe of one of two containers. `/become?url=unready` makes readiness probes fail. */
 function probedContainers() {
   const { certificate, privateKey } = createAuthority('probed').issue(['localhost']);
   const env = [
@@ -70,7 +70,7 @@ function probedContainers() {
   };
 }
 
-/** @param mesh with client, server and {@link interceptedApplications} */
+/** @param mesh mesh with client, server and {@link interceptedApplications} */
 export function testInterception(mesh: () => InstalledMesh): void {
   const echo = async (url: string, client?: string): Promise<Echo> => {
     const { status, body } = await mesh().call(url, client);

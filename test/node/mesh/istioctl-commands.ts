@@ -1,4 +1,4 @@
-/** Commands of istioctl with a mesh, by the rows of docs/istioctl.md. */
+/** Commands of istioctl with a mesh, in the row order of docs/istioctl.md. */
 import { expect } from 'vitest';
 
 /** Pods and namespaces that the arguments of a command refer to. */
@@ -22,7 +22,7 @@ export interface IstioctlOutput {
 }
 
 export interface IstioctlCommand {
-  /** As in the first column of docs/istioctl.md, without `istioctl`. */
+  /** The first column of its row in docs/istioctl.md, without `istioctl`. */
   readonly row: string;
   readonly args: (world: IstioctlWorld) => readonly string[];
   /** Checks the output; the exit code is 0 unless `code` is set. */

@@ -12,10 +12,10 @@ import { type InstalledMesh, systemNamespace } from './installed-mesh.ts';
 import { type IstioctlOutput, type IstioctlWorld, istioctlCommands } from './istioctl-commands.ts';
 import { application } from './sample-application.ts';
 
-/** The API server and the mesh run beside ten other programs. */
+/** Long, because the API server and the mesh run next to ten other programs. */
 const limitMs = 300_000;
 
-/** @param mesh with pods of client and server */
+/** @param mesh mesh with pods of client and server */
 export function testIstioctl(mesh: () => InstalledMesh): void {
   let binary: string;
   let world: IstioctlWorld;
@@ -66,7 +66,7 @@ export function testIstioctl(mesh: () => InstalledMesh): void {
     for (const { row, args, check, code = 0 } of istioctlCommands) {
       it(`\`istioctl ${row}\` does what docs/istioctl.md states`, async () => {
         let output: IstioctlOutput = { code: -1, stdout: '', stderr: '' };
-        // A change reaches the proxies some moments later.
+        // A change reaches the proxies a moment later.
         await eventually(
           row,
           async () => {

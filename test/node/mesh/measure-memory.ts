@@ -1,6 +1,6 @@
 /**
- * `node test/node/measure-memory.ts [--pods N]`: memory of the sidecar of the first and of the last pod of a node. Pages that pods share
- * (programs of the image) are charged to the cgroup of the pod that read them first; the proportional set size (PSS) divides them.
+ * `node test/node/measure-memory.ts [--pods N]`: memory of the first and the last pod's sidecar on a node. Pages that pods share (programs of the
+ * image) are charged to the cgroup of the pod that read them first; the proportional set size (PSS) divides them.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';

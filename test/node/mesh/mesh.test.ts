@@ -1,6 +1,4 @@
-/**
- * Deployments with the sidecar of `pilot-discovery inject` on a real node: control plane, agents and Envoys as a user's cluster runs them.
- */
+/** Deployments with the sidecar of `pilot-discovery inject` on a real node: control plane, agents and Envoys, as in a user's cluster. */
 import { execFile } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -31,7 +29,7 @@ let node: RunningNode;
 beforeAll(async () => {
   mesh = await InstalledMesh.start({ replicas: 2, values });
   node = mesh.node;
-  // One Deployment is injected by the command and then again by the webhook, the other one only by the webhook.
+  // One Deployment is injected by the command and again by the webhook, the other one only by the webhook.
   await applyManifests(node, await injected(application('client')));
   await applyManifests(node, `${application('server', { replicas: 2 })}\n---\n${interceptedApplications()}`);
   const began = performance.now();
@@ -40,7 +38,7 @@ beforeAll(async () => {
 }, 1_800_000);
 afterAll(() => node?.stop());
 
-/** Runs the command that a user runs. */
+/** Runs the same command as users. */
 async function injected(manifests: string): Promise<string> {
   const file = (extension: string): string => join(node.folder, `inject.${extension}`);
   const images = { proxy: { image: 'agent' }, proxy_init: { image: 'agent' } };
@@ -52,7 +50,7 @@ async function injected(manifests: string): Promise<string> {
   return (await run(executable, [...args, 'inject', ...flags], { maxBuffer: 1 << 24 })).stdout;
 }
 
-it('a mesh on a node sends a request by the name of a Service over mutual TLS from sidecar to sidecar', async () => {
+it('a sidecar on a node sends requests by the name of a Service over mutual TLS to another sidecar', async () => {
   const { namespace } = node.cluster;
   const responses = await eventually('both pods of the server respond', async () => {
     const sent = await Promise.all(Array.from({ length: 8 }, () => mesh.call('http://server')));
@@ -67,7 +65,7 @@ it('a mesh on a node sends a request by the name of a Service over mutual TLS fr
   }
 });
 
-it('a mesh on a node refuses plaintext of clients without a sidecar once the server requires mutual TLS', async () => {
+it('a mesh on a node rejects plaintext from clients without a sidecar once the server requires mutual TLS', async () => {
   const [server] = await podsOf(node, 'server');
   const url = `http://${addressOf(server!)}:8080/`;
   expect(await get(node, url)).toMatchObject({ status: 200 });
@@ -95,7 +93,7 @@ it('a mesh on a node loses no request when a pod of the server is deleted', asyn
   const { cluster } = node;
   const [deleted] = await podsOf(node, 'server');
   await mesh.startLoad('http://server/slow');
-  // Some requests are in flight at each moment.
+  // Some requests are always in flight.
   await eventually('requests are sent', async () => (await mesh.load()).sent > 50);
   await cluster.delete(resources.Pod, deleted!.metadata.name);
   await eventually('the pod is replaced', async () => {

@@ -1,11 +1,11 @@
-/** `exec`, `logs` and `port-forward` of pods as kubectl requests them: WebSockets to the API server, which connects to the kubelet. */
+/** `exec`, `logs` and `port-forward` of pods, requested like kubectl: WebSockets to the API server, which connects to the kubelet. */
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server } from 'node:net';
 import { connect } from 'node:tls';
 import type { RunningNode } from '../start-node.ts';
 
 const channel = { stdin: 0, stdout: 1, stderr: 2, status: 3 } as const;
-/** Bytes of a port number, the first message of each channel of a forwarded port. */
+/** Bytes of a port number, the first message on each channel of a forwarded port. */
 const portBytes = 2;
 
 export interface PodName {
@@ -16,7 +16,7 @@ export interface PodName {
 export interface CommandResult {
   readonly stdout: string;
   readonly stderr: string;
-  /** `Success`, or the message of a failure. */
+  /** `Success`, or the message of an error. */
   readonly status: string;
 }
 

@@ -8,8 +8,8 @@ import { rollOut } from './rollouts.ts';
 const revision = 'canary';
 
 /**
- * @param mesh with client and two pods of server, of the default revision
- * @param values of the chart in addition to the revision
+ * @param mesh mesh with client and two pods of server, of the default revision
+ * @param values chart values in addition to the revision
  */
 export function testRevisions(mesh: () => InstalledMesh, values: Release['values']): void {
   const revisionsOf = async (app: string, count: number): Promise<Set<string | undefined>> => {
@@ -22,7 +22,7 @@ export function testRevisions(mesh: () => InstalledMesh, values: Release['values
     await mesh().startLoad('http://server/slow');
     await rollOut(node, { name: 'server' });
     expect(await revisionsOf('server', 2)).toEqual(new Set([to]));
-    // Clients are of the other revision.
+    // Clients have the other revision.
     const { sent, failed } = await eventually('requests are sent to the moved pods', async () => {
       const load = await mesh().load();
       return load.sent > 50 && load;

@@ -1,4 +1,4 @@
-/** Changes of Deployments, as `kubectl rollout restart` and `kubectl scale` make them. */
+/** Changes Deployments like `kubectl rollout restart` and `kubectl scale`. */
 import type { KubernetesObject } from '../../../src/discovery/kubernetes/api-server.ts';
 import { eventually } from '../../harness/eventually.ts';
 import { resources } from '../resources.ts';
@@ -6,7 +6,7 @@ import type { RunningNode } from '../start-node.ts';
 import { podsOf } from '../workloads.ts';
 
 const never = new AbortController().signal;
-/** Limit in milliseconds for two processors that run ten other programs. */
+/** Maximum duration in milliseconds on two processors that run ten other programs. */
 const rolloutLimitMs = 300_000;
 
 interface DeploymentStatus {
@@ -35,7 +35,7 @@ export function patchDeployment(
 
 let restarts = 0;
 
-/** Replaces all pods of a Deployment. Resolves when the new ones are available; old ones may still drain. */
+/** Replaces all pods of a Deployment. Resolves when new ones are available; old ones may still drain. */
 export async function rollOut(node: RunningNode, deployment: DeploymentName): Promise<void> {
   const annotations = { 'kubectl.kubernetes.io/restartedAt': `${++restarts}` };
   await patchDeployment(node, deployment, { spec: { template: { metadata: { annotations } } } });

@@ -1,4 +1,4 @@
-/** The application of the tests on a node: it responds to requests, and sends requests that a test orders. */
+/** The test application on a node: it responds to requests, and sends requests on a test's order. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { transformSync } from 'esbuild';
@@ -19,7 +19,7 @@ export interface ApplicationOptions {
   readonly otherContainers?: readonly object[];
 }
 
-/** Small requests in annotations of each pod: a node of the tests has two processors. */
+/** Small resource requests in each pod's annotations, because a test node has two processors. */
 const resources = { 'sidecar.istio.io/proxyCPU': '10m', 'sidecar.istio.io/proxyMemory': '64Mi' };
 
 /** A ServiceAccount, a Service at port 80 and a Deployment with the same name, as YAML. */
@@ -46,7 +46,7 @@ export function application(name: string, options: ApplicationOptions = {}): str
                 ...{ name: 'app', image: agentImage, imagePullPolicy: 'Never' },
                 command: ['node', '--input-type=module', '--eval', program],
                 ...{ ports: [{ containerPort: 8080 }], securityContext: { runAsUser: 1000 } },
-                // Beside ten other programs a response takes longer than the default timeout of one second.
+                // Next to ten other programs a response takes longer than the default timeout of one second.
                 readinessProbe: { httpGet: { path: '/', port: 8080 }, periodSeconds: 1, timeoutSeconds: 20 },
                 lifecycle: { preStop: { sleep: { seconds: 3 } } },
                 ...container,

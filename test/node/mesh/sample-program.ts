@@ -1,6 +1,6 @@
 /**
- * Program of the applications of the tests on a node. It responds to each request with its pod's name and the request's headers, and sends
- * the requests that a test orders. Runs as text of `node -e`, so it imports nothing of this repository.
+ * The program of the test applications on a node. It responds to each request with its pod's name and the request's headers, and sends requests on a
+ * test's order. It runs as text of `node -e`, so it imports nothing from this repository.
  */
 import { createServer as createHttpServer, get, type RequestListener } from 'node:http';
 import { createServer as createGrpcServer } from 'node:http2';
@@ -83,7 +83,7 @@ const onRequest: RequestListener = (request, response) => {
   }
 };
 
-// Node closes idle connections after 5 s by default, and a request that Envoy sends at that moment fails.
+// Node closes idle connections after 5 s by default; a request that Envoy sends at that moment would fail.
 const options = { keepAliveTimeout: 0 };
 const main = createHttpServer(options, onRequest).listen(8080);
 createHttpServer(options, onRequest).listen(9090);

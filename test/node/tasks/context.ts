@@ -1,4 +1,4 @@
-/** Shared by the documented tasks: objects that are removed after each task, requests of the client pod, and results. */
+/** Shared by the documented tasks: objects that are removed after each task, requests from the client pod, and results. */
 import type { KubernetesObject } from '../../../src/discovery/kubernetes/api-server.ts';
 import { messageOf } from '../../../src/runtime/errors.ts';
 import type { ObjectToWrite } from '../../cluster/cluster.ts';
@@ -10,7 +10,7 @@ import { resourceOfObject } from '../resources.ts';
 import { objectsIn, podsOf, readyPods } from '../workloads.ts';
 import type { SampleFiles } from './sample-files.ts';
 
-/** Limit in milliseconds for a change of configuration on a busy machine; an idle one takes less than a second. */
+/** Maximum time in milliseconds until a configuration change applies on a busy machine; an idle one takes less than a second. */
 const convergenceLimitMs = 60_000;
 
 interface CommandResult {
@@ -52,7 +52,7 @@ export type ApplicationName = keyof typeof applications;
 
 interface Expectation<Value> {
   readonly isExpected: (value: Value) => boolean;
-  /** For the report. */
+  /** Describes the value for the report. */
   readonly describe?: (value: Value) => string;
   readonly limitMs?: number;
 }
@@ -81,7 +81,7 @@ export class TaskContext {
     return this.node.cluster.namespace;
   }
 
-  /** Starts applications that do not run yet, and waits for their pods. They stay for the next task. */
+  /** Starts applications that are not running, and waits for their pods. They stay for the next task. */
   async start(names: readonly ApplicationName[]): Promise<void> {
     const added = names.filter((name) => !this.#running.has(name));
     for (const name of added) {
@@ -127,7 +127,7 @@ export class TaskContext {
     return objects;
   }
 
-  /** Lines that a container has written. */
+  /** Returns the lines that a container has written. */
   logs(pod: string, container: string): Promise<string> {
     return this.#streams.logs({ namespace: this.namespace, name: pod }, container);
   }
@@ -152,14 +152,14 @@ export class TaskContext {
     return { code, stdout };
   }
 
-  /** A request of the client pod, by `curl` with these arguments. */
+  /** Sends a request from the client pod with `curl` and these arguments. */
   async curl(args: readonly string[], namespace = this.namespace): Promise<CurlResult> {
     return curlResult(await this.exec('curl', ['curl', ...curlFlags, ...args], { namespace }));
   }
 
-  /** A request from the node, outside of the mesh. */
+  /** Sends a request from the node, outside of the mesh. */
   async curlFromNode(args: readonly string[]): Promise<CurlResult> {
-    // The output contains the exit code, because a command that fails rejects.
+    // The output includes the exit code, because a command that fails rejects.
     const script = 'curl "$@"; echo " $?"';
     const output = await this.node.namespaces.run(['sh', '-c', script, 'sh', ...curlFlags, ...args]);
     const end = output.lastIndexOf(' ');
@@ -167,8 +167,8 @@ export class TaskContext {
   }
 
   /**
-   * Bodies of requests of the client pod, one connection for all.
-   * @param url with a range such as `[1-100]`
+   * Sends requests from the client pod over one connection, and returns the bodies.
+   * @param url URL with a range such as `[1-100]`
    */
   async bodies(url: string, args: readonly string[] = []): Promise<string[]> {
     const { stdout } = await this.exec('curl', ['curl', '-s', '-w', separator, ...args, url]);
@@ -176,9 +176,9 @@ export class TaskContext {
   }
 
   /**
-   * Number of requests by status.
-   * @param url with a range such as `[1-100]`
-   * @param format of curl's `--write-out`
+   * Sends requests and counts them by status.
+   * @param url URL with a range such as `[1-100]`
+   * @param format format of curl's `--write-out`
    */
   async statuses(url: string, args: readonly string[] = [], format = '%{http_code}') {
     const command = ['curl', '-s', '-o', '/dev/null', '-w', `${format}\\n`, ...args, url];
@@ -187,7 +187,7 @@ export class TaskContext {
   }
 
   /**
-   * Reports a result.
+   * Records a result for the report.
    * @param detail text that does not fit into a table
    */
   record(description: string, seen: string, documented: string, ok: boolean, detail?: string): void {
@@ -195,7 +195,7 @@ export class TaskContext {
     this.#print(`  ${ok ? 'ok  ' : 'FAIL'} ${description}: ${seen}${ok ? '' : ` (expected: ${documented})`}`);
   }
 
-  /** Repeats a request until the result is as documented, and reports the last result. */
+  /** Repeats a request until the result is as documented, and records the last result. */
   async converges<Value>(
     description: string,
     documented: string,

@@ -6,7 +6,7 @@ import { isSystemError } from '../../../src/runtime/errors.ts';
 
 /**
  * Adds programs and the libraries that they load.
- * @param programs path on this machine, and in the image without a leading slash
+ * @param programs pairs of the path on this machine and in the image, without a leading slash
  * @returns paths of the libraries
  */
 export async function addPrograms(root: string, programs: readonly (readonly [string, string])[]): Promise<string[]> {
@@ -16,7 +16,7 @@ export async function addPrograms(root: string, programs: readonly (readonly [st
   return libraries;
 }
 
-/** A hard link on the same file system: 240 MB are not copied. */
+/** Adds a hard link on the same file system, so that 240 MB are not copied. */
 export function addFile(from: string, to: string): void {
   mkdirSync(dirname(to), { recursive: true });
   try {

@@ -1,4 +1,4 @@
-/** Requests from outside of the cluster, through a Gateway of Istio and one of the Gateway API. */
+/** Requests from outside the cluster, through a Gateway of Istio and one of the Gateway API. */
 import { resourceOf } from '../../../src/discovery/kubernetes/api-resource.ts';
 import type { KubernetesObject } from '../../../src/discovery/kubernetes/api-server.ts';
 import { eventually } from '../../harness/eventually.ts';
@@ -9,7 +9,7 @@ import { countOf, countsText, type Task, type TaskContext } from './context.ts';
 
 const ingressNamespace = 'istio-ingress';
 
-/** As Istio's page "Installing Gateways" describes it: the injector completes the container. */
+/** Follows Istio's page "Installing Gateways": the injector completes the container. */
 const ingressGateway = `
 { apiVersion: v1, kind: Namespace, metadata: { name: ${ingressNamespace} } }
 ---
@@ -43,7 +43,7 @@ async function read(tasks: TaskContext, kind: 'Service' | 'KubernetesGateway', n
 
 /**
  * Starts the gateway.
- * @returns its URL at the node
+ * @returns its URL on the node
  */
 async function startIngressGateway(tasks: TaskContext): Promise<string> {
   await tasks.apply(ingressGateway, ingressNamespace);
@@ -130,7 +130,7 @@ export const gatewayApiIngress: Task = {
   async run(tasks) {
     const name = 'bookinfo-gateway';
     await tasks.applySample('bookinfo-gateway-api/bookinfo-gateway.yaml');
-    // As `kubectl annotate` does: the cluster has no load balancer.
+    // Sets the annotation like `kubectl annotate`, because the cluster has no load balancer.
     await tasks.node.cluster.patch(resourceOf('KubernetesGateway'), name, {
       metadata: { annotations: { 'networking.istio.io/service-type': 'ClusterIP' } },
     });

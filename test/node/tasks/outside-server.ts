@@ -1,4 +1,4 @@
-/** A server outside of the mesh: a process of the node, with an address and a name that no registry of the mesh knows. */
+/** A server outside the mesh: a process of the node, whose address and name are in no registry of the mesh. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createAuthority } from '../../certs/authority.ts';
@@ -12,7 +12,7 @@ const namespace = 'outside';
 export const outsideHost = `www.${namespace}.svc.${outsideDomain}`;
 export const outsideAddress = '10.77.0.2';
 
-/** Only the name server uses it: `exportTo` hides it from the mesh. */
+/** Only the name server uses this Service: `exportTo` hides it from the mesh. */
 const manifests = `
 { apiVersion: v1, kind: Namespace, metadata: { name: ${namespace} } }
 ---

@@ -17,7 +17,7 @@ spec:
     outlierDetection: { consecutive5xxErrors: 1, interval: 1s, baseEjectionTime: 3m, maxEjectionPercent: 100 }
 `;
 
-/** Requests that take 0.2 s, so that those of all connections are in flight together. */
+/** Sends requests that take 0.2 s, so that all connections have one in flight simultaneously. */
 async function load(tasks: TaskContext, connections: number, requests: number, format?: string) {
   const parallel = ['--parallel', '--parallel-immediate', '--parallel-max', String(connections)];
   return tasks.statuses(`http://httpbin:8000/delay/0.2?u=[1-${requests}]`, parallel, format);
@@ -48,7 +48,7 @@ export const circuitBreaking: Task = {
       ({ 200: ok = 0, 503: refused = 0 }) => ok > 0 && refused > 0 && ok + refused === 40,
     );
     await outcome('1 connection', '200: 10', 1, (counts) => counts['200'] === 10);
-    // The client's Envoy marks the requests that it did not send.
+    // The client's Envoy marks requests that it did not send.
     const marked = await load(tasks, 4, 40, '%{http_code} overloaded=%header{x-envoy-overloaded}');
     const { '503 overloaded=true': refused = 0, '200 overloaded=': sent = 0 } = marked;
     tasks.record('header x-envoy-overloaded', countsText(marked), 'in each 503', refused > 0 && refused + sent === 40);
@@ -57,10 +57,10 @@ export const circuitBreaking: Task = {
 
 /** The readiness probe of an injected pod fails four times, every 15 s, and the endpoint is removed. */
 const unreadyLimitMs = 120_000;
-/** The first failed request ejects the endpoint, before the kubelet finds the pod unready. */
+/** The first failed request ejects the endpoint, before the kubelet detects that the pod is not ready. */
 const ejectionLimitMs = 30_000;
 
-/** Nearest first, as a client in region1/zone1 sees them. */
+/** Nearest first, as seen by a client in region1/zone1. */
 const localities = ['region1.zone1', 'region1.zone2', 'region2.zone3', 'region3.zone4'];
 const namespace = 'sample';
 
@@ -93,8 +93,8 @@ ${localities.map(helloworldAt).join('')}
 `;
 
 /**
- * Envoy ejects at most 10 % of the endpoints by default, and so no endpoint of four: then traffic fails over when the kubelet finds the pod
- * unready. Warning EJECTION_LIMITS_FAILOVER reports that and names the field.
+ * By default, Envoy ejects at most 10 % of the endpoints, and so none of four: traffic then fails over when the kubelet detects that the pod is not
+ * ready. Warning EJECTION_LIMITS_FAILOVER reports that and names the field.
  */
 const failover = (ejection = ''): string => `
 apiVersion: networking.istio.io/v1
@@ -167,7 +167,7 @@ export const localityLoadBalancing: Task = {
   },
 };
 
-/** Makes the sidecar of a pod refuse connections, as the page does it. */
+/** Makes a pod's sidecar refuse connections, as the page does. */
 async function drain(tasks: TaskContext, locality: string): Promise<void> {
   const command = ['pilot-agent', 'request', 'POST', 'drain_listeners'];
   const { code, stdout } = await tasks.exec(`helloworld-${locality}`, command, { namespace, container: 'istio-proxy' });

@@ -15,7 +15,7 @@ export interface TaskResult {
   readonly seconds: number;
 }
 
-/** Imports the images of the samples, and sets the locality of the node. Call it before {@link runTasks}. */
+/** Imports the sample images, and sets the locality of the node. Call it before {@link runTasks}. */
 export async function prepareSamples({ node }: InstalledMesh): Promise<void> {
   await node.importImage(await stageSampleImages(node.folder));
   const labels = { 'topology.kubernetes.io/region': 'region1', 'topology.kubernetes.io/zone': 'zone1' };

@@ -1,6 +1,6 @@
 /**
- * `npm run test:tasks -- [--only TASK,…] [--samples FOLDER]`: the documented tasks of Istio on a real node. Exit code 1 if a result is not as
- * documented; the tables at the end have all results.
+ * `npm run test:tasks -- [--only TASK,…] [--samples FOLDER]`: Istio's documented tasks on a real node. Exit code 1 if a result differs from the
+ * documentation; the tables at the end have all results.
  */
 import { readdirSync } from 'node:fs';
 import { parseArgs } from 'node:util';
@@ -22,7 +22,7 @@ const usage = `usage: npm run test:tasks -- [--only TASK,…] [--samples FOLDER]
 const print = (line: string): void => console.log(line);
 const never = new AbortController().signal;
 
-/** Whether the API server accepts each file unchanged, as a dry run. */
+/** Reports whether the API server accepts each file unchanged, as a dry run. */
 async function acceptSamples({ node }: InstalledMesh, folder: string): Promise<CheckFinding[]> {
   const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.yaml'));
   const samples = new SampleFiles(folder);

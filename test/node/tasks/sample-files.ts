@@ -1,7 +1,4 @@
-/**
- * Manifests of the samples by their paths: the files that Istio publishes, from a folder of them, or chartpilot's objects with the same
- * names, labels and ports.
- */
+/** Manifests of the samples by path: Istio's published files from a folder, or chartpilot's objects with the same names, labels and ports. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
@@ -13,7 +10,7 @@ const istio = 'networking.istio.io/v1';
 export class SampleFiles {
   readonly #folder: string | undefined;
 
-  /** @param folder of Istio's samples (default: chartpilot's objects) */
+  /** @param folder folder of Istio's samples (default: chartpilot's objects) */
   constructor(folder?: string) {
     this.#folder = folder;
   }

@@ -1,4 +1,4 @@
-/** The images that Istio's sample manifests name, with the servers of `programs/`: one layer with Node, curl and busybox, under all names. */
+/** The images named in Istio's sample manifests, with the servers of `programs/`: one layer with Node, curl and busybox, under all names. */
 import { copyFileSync, mkdirSync, readdirSync, realpathSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { execa } from 'execa';
@@ -34,7 +34,7 @@ const images: readonly ImageConfiguration[] = [
 
 const tools = ['sh', 'sleep', 'cat', 'ls', 'id', 'env', 'seq', 'nslookup'];
 
-/** @param folder gets the files */
+/** @param folder folder for the files */
 export async function stageSampleImages(folder: string): Promise<Image> {
   const root = join(folder, 'samples');
   const at = (path: string): string => join(root, path);

@@ -23,7 +23,7 @@ export const mutualTlsMigration: Task = {
   page: 'tasks/security/authentication/mtls-migration',
   needs: ['curl', 'httpbin'],
   async run(tasks) {
-    // The namespace of the tests is `foo` of the page.
+    // The tests' namespace corresponds to `foo` on the page.
     const foo = tasks.namespace;
     for (const [name, isInjected] of [
       ['bar', true],
@@ -76,7 +76,7 @@ const viewer = (app: string, from: string): string =>
 
 const pageUrl = 'http://productpage:9080/productpage';
 
-/** The missing parts of a page. */
+/** Lists the missing parts of a page. */
 function describePage(status: number, html: string): string {
   if (status !== 200) return `${status} ${html}`;
   const missing = ['details', 'reviews'].filter((part) => html.includes(`Error fetching product ${part}!`));

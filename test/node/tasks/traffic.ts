@@ -30,7 +30,7 @@ async function signIn(tasks: TaskContext, user: string): Promise<string[]> {
 const starsOfPages = async (tasks: TaskContext, count: number, args: readonly string[] = []) =>
   countOf((await tasks.bodies(`${page}?u=[1-${count}]`, args)).map(starsOf));
 
-/** Waits until all pages have the same stars. */
+/** Waits until all pages show these stars. */
 async function allPages(tasks: TaskContext, user: string, args: readonly string[], expected: string): Promise<void> {
   const count = 10;
   await tasks.converges(`${count} pages of ${user}`, `${expected}: ${count}`, () => starsOfPages(tasks, count, args), {
@@ -95,7 +95,7 @@ export const trafficShifting: Task = {
   },
 };
 
-/** Seconds until the page is complete, and its stars. */
+/** Returns the seconds until the page is complete, and its stars. */
 async function timedPage(tasks: TaskContext, args: readonly string[]): Promise<{ seconds: number; stars: string }> {
   const { seconds, body } = await tasks.curl([...args, page]);
   return { seconds, stars: starsOf(body) };
@@ -125,7 +125,7 @@ export const faultInjection: Task = {
     const jason = await signIn(tasks, 'jason');
     await allPages(tasks, 'jason without a fault', jason, 'black stars');
     await tasks.applySample(`${networking}/virtual-service-ratings-test-delay.yaml`);
-    // The page waits twice 3 s for the reviews, which wait for ratings that are delayed by 7 s.
+    // The page waits twice for 3 s for the reviews, whose ratings are delayed by 7 s.
     await pageWithin(tasks, 'delay of 7 s: page of jason', jason, { stars: 'no reviews', from: 5.9, to: 8 });
     await pageWithin(tasks, 'delay of 7 s: page of others', [], { stars: 'no stars', from: 0, to: 2 });
     await tasks.applySample(`${networking}/virtual-service-ratings-test-abort.yaml`);
@@ -182,7 +182,7 @@ export const mirroring: Task = {
     await tasks.apply(virtualService('httpbin', `{ ${toV1} }`));
     const requests = 10;
     let round = 0;
-    /** Requests with a certain path, by version and host. */
+    /** Counts requests with a certain path, by version and host. */
     const received = async () => {
       const path = `anything/${round++}`;
       await tasks.statuses(`http://httpbin:8000/${path}?u=[1-${requests}]`);

@@ -51,7 +51,7 @@ test('a chart with an ended parent, and an effect without a parent, are roots of
   ]);
 });
 
-test('many actors of a kind are one group with counts by state, but a few are not', () => {
+test('many actors of a kind form one group with counts by state, while a few do not', () => {
   const many = Array.from({ length: 300 }, (_, i) =>
     actor(`ads-connection-${i}`, { state: i % 3 === 0 ? 'streaming.waiting' : 'streaming.caught up' }),
   );
@@ -68,7 +68,7 @@ test('many actors of a kind are one group with counts by state, but a few are no
   ]);
 });
 
-test('a group of actors is filtered by number and by state', () => {
+test('a group of actors can be filtered by number and by state', () => {
   const group = rowsOf(
     ...Array.from({ length: 20 }, (_, i) => actor(`ads-connection-${i}`, { state: i === 5 ? 'closing' : 'open' })),
   )[0] as ActorGroup;
@@ -82,20 +82,20 @@ const letters = (i: number): string => `${i}`.replaceAll(/\d/g, (digit) => Strin
 const unrelatedActors = (count: number, more: (i: number) => Partial<ActorSnapshot> = () => ({})): ActorSnapshot[] =>
   Array.from({ length: count }, (_, i) => actor(letters(i), { machine: 'worker', ...more(i) }));
 
-test('siblings of too many kinds are one group per machine', () => {
+test('siblings of too many kinds form one group per machine', () => {
   expect(rowsOf(...unrelatedActors(maxKindsOfSiblings))).toHaveLength(maxKindsOfSiblings);
   expect(names(rowsOf(actor('main'), ...unrelatedActors(maxKindsOfSiblings)))).toEqual(['main', 'worker ×100']);
 });
 
-test('of too many rows of actors, the first are shown, and the others are counted', () => {
+test('the first rows of too many actors are shown, and the others are counted', () => {
   const each = unrelatedActors(10_000, (i) => ({ machine: `machine ${i}` }));
   const tree = treeOf(...each);
   expect([tree.rows.length, tree.omittedActors]).toEqual([maxActorRows, 10_000 - maxActorRows]);
-  // Exactly the limit, so none is omitted.
+  // This is exactly the limit.
   expect(treeOf(...each.slice(0, maxActorRows)).omittedActors).toBe(0);
 });
 
-test('each actor of a long chain of parents is a level, and the chain does not exhaust the stack', () => {
+test('each actor in a long chain of parents is a level, and the chain does not exhaust the stack', () => {
   const chain = unrelatedActors(30_000, (i) => (i === 0 ? {} : { parent: letters(i - 1) }));
   const { rows, omittedActors } = treeOf(...chain);
   expect([rows.length, rows.at(-1)!.depth, omittedActors]).toEqual([
@@ -105,7 +105,7 @@ test('each actor of a long chain of parents is a level, and the chain does not e
   ]);
 });
 
-test('an actor is found by its name, state or machine, with an exact name first', () => {
+test('an actor is found by its name, state or machine, with an exact match of the name first', () => {
   const all = unrelatedActors(10_000, (i) => ({ state: i === 7 ? 'waiting.for lock' : 'live' }));
   const found = (text: string) => {
     const { rows, omittedActors } = findActors(all, text);

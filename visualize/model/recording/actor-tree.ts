@@ -6,15 +6,15 @@ import { stateText } from './words.ts';
 const groupedFrom = 6;
 /** With more kinds, siblings are grouped by machine only. */
 export const maxKindsOfSiblings = 100;
-/** Further actors are counted, and found with the filter. */
+/** Further actors are counted; users find them with the filter. */
 export const maxActorRows = 250;
-/** With more states, those with equal counts keep the order of the actors. */
+/** With more states, those with equal counts are not sorted by name. */
 const maxStatesByName = 1_000;
 
 export interface ActorNode {
   readonly actor: ActorSnapshot;
   readonly depth: number;
-  /** Names of its effects without the actor's name as prefix. */
+  /** Names of the actor's effects without the actor's name as prefix. */
   readonly effects: readonly string[];
 }
 
@@ -31,7 +31,7 @@ export type ActorRow = ActorNode | ActorGroup;
 
 export interface ActorTree {
   readonly rows: readonly ActorRow[];
-  /** Number of charts beyond the maximum of rows. */
+  /** Number of charts beyond the row limit. */
   readonly omittedActors: number;
 }
 
@@ -100,7 +100,7 @@ export function findActors(actors: Iterable<ActorSnapshot>, text: string, limit 
     if (!matches(actor, searchText) && actor.machine?.toLowerCase().includes(searchText) !== true) continue;
     actorCount++;
     const row = { actor, depth: 0, effects: [] };
-    // An exact name is first, however many other names contain the text.
+    // An exact match is first, however many other names contain the text.
     if (actor.actor.toLowerCase() === searchText) rows.unshift(row);
     else if (rows.length < limit) rows.push(row);
   }
@@ -108,7 +108,7 @@ export function findActors(actors: Iterable<ActorSnapshot>, text: string, limit 
   return { rows, omittedActors: actorCount - rows.length };
 }
 
-/** Actors of a group whose name or state contains a text. */
+/** The actors of a group whose names or states contain a text. */
 export function filterGroup({ actors }: ActorGroup, text: string): readonly ActorSnapshot[] {
   const searchText = text.trim().toLowerCase();
   return searchText === '' ? actors : actors.filter((actor) => matches(actor, searchText));

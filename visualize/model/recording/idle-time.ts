@@ -5,7 +5,7 @@ export interface IdleTime {
   readonly to: number;
 }
 
-/** Shorter pauses belong to the activity, such as a drain or a back-off. */
+/** Shorter idle times belong to the activity, such as a drain or a backoff. */
 const minIdleMs = 120_000;
 /** Width of a fold, enough for its duration, unless there are too many folds. */
 const foldPixels = 62;
@@ -32,7 +32,7 @@ export class IdleTimes {
   }
 }
 
-/** Idle times that a timeline of this width folds: those that are far longer than the activity between them. If there are too many, the longest. */
+/** Idle times that a timeline of this width folds: those far longer than the activity between them, or the longest if there are too many. */
 export function foldsOf(
   idle: readonly IdleTime[],
   wholeSpan: { readonly from: number; readonly to: number },

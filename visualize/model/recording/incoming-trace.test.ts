@@ -8,7 +8,7 @@ const timer = (seq: number): object => ({ seq, t: seq, kind: 'timer', actor: 'su
 const lines = (...things: object[]): string => things.map((thing) => `${JSON.stringify(thing)}\n`).join('');
 const always = (): boolean => true;
 
-test('a trace is read correctly from pieces of any length', () => {
+test('a trace is read correctly from chunks of any length', () => {
   const text = lines(header, timer(1), timer(2), timer(3));
   for (const size of [1, 7, 50, 10_000]) {
     const stream = new TraceParser();
@@ -49,7 +49,7 @@ test('a last line without newline is a record', () => {
   expect(stream.cutOff).toEqual([]);
 });
 
-test('an unreadable line is reported with its position, after the records before it were returned', () => {
+test('an unreadable line is reported with its position after the records before it are returned', () => {
   const stream = new TraceParser();
   stream.push(`${lines(header, timer(1))}oops\n${lines(timer(2))}`);
   expect(stream.read(always).records.map(({ seq }) => seq)).toEqual([1]);
@@ -112,7 +112,7 @@ test('each record is returned with its text in the current format', () => {
   });
 });
 
-test('a long line in many pieces is parsed in linear time', () => {
+test('a long line in many chunks is parsed in linear time', () => {
   const text = 'x'.repeat(20_000_000);
   const line = lines({ seq: 1, t: 0, kind: 'log', actor: 'a', level: 'info', text });
   const stream = new TraceParser();

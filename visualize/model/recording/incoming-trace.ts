@@ -24,7 +24,7 @@ export interface Incoming {
  */
 export class TraceParser {
   header: TraceHeader | undefined;
-  /** Numbers of incomplete lines. A crash leaves the last line incomplete, a full disk one in the middle. */
+  /** Numbers of incomplete lines. A crash leaves the last line incomplete; a full disk can leave one in the middle. */
   readonly cutOff: number[] = [];
   readonly #reader = new TraceLineReader();
   readonly #lineSplitter = new LineSplitter();
@@ -32,7 +32,7 @@ export class TraceParser {
   #problem: unknown;
   #lineNumber = 0;
   #lastSeq = 0;
-  /** A line that is not JSON. If records after it are missing, it was cut off by the writer. */
+  /** A line that is not JSON. If `seq` then has a gap, the writer cut off the line. */
   #incompleteLine: { readonly line: number; readonly why: string } | undefined;
 
   push(text: string): void {
@@ -66,7 +66,7 @@ export class TraceParser {
     }
   }
 
-  /** Signals the end of the text: a last line without newline is parsed. */
+  /** Signals the end of the text: parses a last line without newline. */
   end(): Incoming {
     const text = this.#lineSplitter.rest();
     if (text.trim() !== '') {
@@ -111,7 +111,7 @@ export class TraceParser {
       );
     }
     if (this.#incompleteLine !== undefined) {
-      // No record is missing, so the line is not an incomplete record but an error.
+      // No record is missing, so the line is invalid, not cut off.
       if (line.seq === this.#lastSeq + 1)
         throw new InvalidTraceLine(this.#incompleteLine.line, this.#incompleteLine.why);
       this.cutOff.push(this.#incompleteLine.line);

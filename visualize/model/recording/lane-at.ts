@@ -4,7 +4,7 @@ import { firstAfter } from './sorted.ts';
 
 const badKinds: ReadonlySet<MarkKind> = new Set(['departure', 'failure', 'rejected']);
 
-/** The lane of the actor that the record is about or names, else a lane with a mark at the place. */
+/** The lane of the actor that the record is about or names, else a lane marked at the place. */
 export function laneOf(lanes: readonly Lane[], record: TraceRecord | undefined, index: number): string | undefined {
   if (record === undefined) return undefined;
   const eventName = record.kind === 'event' ? record.event.name : undefined;
@@ -17,7 +17,7 @@ export function laneOf(lanes: readonly Lane[], record: TraceRecord | undefined, 
   );
 }
 
-/** The lane with the last bad mark up to a place, else with the first one after it. */
+/** The lane with the last bad mark up to a place, else with the first bad mark after it. */
 export function badLaneAt(lanes: readonly Lane[], index: number): string | undefined {
   let lastBad: { lane: string; index: number } | undefined;
   let nextBad: { lane: string; index: number } | undefined;

@@ -62,7 +62,7 @@ test('an actor of a machine without states is a bar from its spawn to its end', 
   expect(spansOf(named(lanes, 'counter'))).toEqual([['running', 0, 20]]);
 });
 
-test('an epoch with a reused number has its lives in one lane, and epochs are in the order of their numbers', () => {
+test('all lives of an epoch with a reused number are in one lane, and epochs are ordered by number', () => {
   const lanes = lanesOf([
     spawn('epoch-10', 'epoch'),
     spawn('epoch-2', 'epoch'),
@@ -88,7 +88,7 @@ test.each([
   expect(new Lanes(header).phaseOf({ machine: 'epoch', state })).toBe(phase);
 });
 
-test('signals, changes, restarts and retries are marks, and a failure is one on the lane of its epoch', () => {
+test('signals, changes, restarts and retries are marks, and a failure is a mark on the lane of its epoch', () => {
   const lanes = lanesOf([
     spawn('supervisor', 'supervisor'),
     event('config.changed'),
@@ -120,7 +120,7 @@ test('an epoch that the supervisor marks as doomed has one mark', () => {
   expect(named(lanes, 'epoch-1').marks).toHaveLength(1);
 });
 
-test('actors that lived before the first record have lanes', () => {
+test('actors that were running before the first record have lanes', () => {
   const lanes = lanesOf([enters('epoch-3', 'running.draining'), stop('epoch-3')], {
     ...header,
     actors: [{ actor: 'epoch-3', machine: 'epoch', state: 'running.live', spawned: 1, spawnedAt: -500 }],
@@ -156,7 +156,7 @@ test('a control plane shows sources, pushes and the number of connections, and n
   expect([30, 40, 95, 100].map((t) => connections.counts.findLast((count) => count.t <= t)?.n)).toEqual([1, 2, 2, 1]);
 });
 
-test('each visible change, and nothing else, increases the version of the lanes', () => {
+test('only visible changes increase the version of the lanes', () => {
   const lanes = new Lanes(header);
   const feed = (body: TraceBody): number => {
     lanes.feed({ seq: 1, t: 0, ...body } as TraceRecord, 0);
@@ -204,7 +204,7 @@ test('a machine without lane definitions has a lane for each actor, with the nam
   expect(['locked', 'open', 'live'].map((phase) => lanes.colourOf(phase))).toEqual([0, 1, undefined]);
 });
 
-test('of ten thousand actors of a machine without lane definitions, the first have lanes and the others are counted', () => {
+test('the first of ten thousand actors of a machine without lane definitions have lanes, and the others are counted', () => {
   const bodies = Array.from({ length: 10_000 }, (_, i) => spawn(`lock-${i}`, 'lock'));
   const lanes = lanesOf([...bodies, stop('lock-9999'), stop('lock-0')], { ...header, machines: [lock] });
   expect(lanes.lanes).toHaveLength(25);
@@ -220,7 +220,7 @@ test('actors of undefined machines have a limited number of lanes, and the other
   expect(named(lanes, 'more actors').counts.at(-1)?.n).toBe(10_000 - withLane - 1);
 });
 
-test('a header may list more actors than a function has arguments', () => {
+test('a header can list more actors than a function has arguments', () => {
   const actors = Array.from({ length: 300_000 }, (_, i) => ({
     actor: `lock-${i}`,
     machine: 'lock',

@@ -8,7 +8,7 @@ import { actionText, deviationText, stateText } from './words.ts';
 
 export type { MarkKind };
 
-/** A phase in the life of an actor, from tags, or the name of a state. */
+/** A phase in an actor's life, derived from tags, or the name of a state. */
 export type Phase = string;
 
 /** A time range of a bar. `to` is absent while it lasts. */
@@ -43,7 +43,7 @@ export interface Lane {
 const maxLanesByDefault = 24;
 /** Actors of further machines without definition share one entry. */
 export const maxUnknownMachines = 100;
-/** Includes machines with a lane for each actor; further actors are counted. */
+/** The limit includes machines with a lane per actor; further actors are counted. */
 export const maxActorLanes = 50_000;
 const program = 'program';
 const maxColours = 6;
@@ -56,7 +56,7 @@ interface MachineDisplay {
   readonly hasLife: boolean;
   /** Whether the machine has only a root state, so that its actors run until they end. */
   readonly isStateless: boolean;
-  /** Its actors that have a lane without a lane definition. */
+  /** Actors that have a default lane. */
   readonly byDefault: Set<string>;
   lanes: number;
 }
@@ -83,7 +83,7 @@ export class Lanes {
   readonly #tags: StateTags;
   readonly #displayRules = new Map<string, MachineDisplay>();
   readonly #unknown = new Set<string>();
-  /** Entry that all further ones share. */
+  /** Shared by all further machines. */
   readonly #otherMachines = unknownMachine('actors', Number.MAX_SAFE_INTEGER);
   readonly #rules = new Map<string, MarkRule[]>();
   /** Types of events that are steps of a process or set its title; most are neither. */
@@ -95,18 +95,10 @@ export class Lanes {
 
   constructor(header: TraceHeader) {
     this.#tags = new StateTags(header.machines);
-    for (const [machineIndex, { id, states, timeline = {} }] of header.machines.entries()) {
+    for (const [place, { id, states, timeline = {} }] of header.machines.entries()) {
       const hasLife = lifePhases.some((phase) => this.#tags.knows(id, phase));
       const isStateless = states.length === 1;
-      this.#displayRules.set(id, {
-        name: id,
-        place: machineIndex,
-        timeline,
-        hasLife,
-        isStateless,
-        byDefault: new Set(),
-        lanes: 0,
-      });
+      this.#displayRules.set(id, { name: id, place, timeline, hasLife, isStateless, byDefault: new Set(), lanes: 0 });
       for (const { name, title = name } of timeline.lanes ?? []) {
         if (!this.#lanesByName.has(name)) this.#lanesByName.set(name, lane(name, title));
       }
@@ -246,7 +238,7 @@ export class Lanes {
     if (rule !== undefined) this.#markBy(rule, fields, t, index);
   }
 
-  /** The `*` rule of the sender's machine, for messages to another group of machines. */
+  /** The `*` rule of the sender's machine for messages to another group of machines. */
   #wildcard(from: string, to: string, type: string): MarkRule | undefined {
     if (type.startsWith('xstate.')) return undefined;
     const { group, marks = [] } = this.#timelineOf(from) ?? {};
@@ -254,7 +246,7 @@ export class Lanes {
     return marks.find(({ event }) => event === '*');
   }
 
-  /** Marks items of lists in a context that did not match a rule before. */
+  /** Marks list items in a context that match a rule for the first time. */
   #items(
     { actor, change, t }: TraceRecord & { actor: string; change?: readonly ContextChange[] },
     index: number,
@@ -286,7 +278,7 @@ export class Lanes {
       if (isSame) return;
     }
     const name = fillTemplate(rule.lane ?? program, fields);
-    // In a merged trace, names of actors begin with the name of their program.
+    // In a merged trace, actor names begin with the program's name.
     const [, programPrefix = ''] = /^([^:/]*:)/.exec(String(fields.to ?? fields.actor ?? '')) ?? [];
     const actorLane = this.#actors.get(name) ?? this.#actors.get(`${programPrefix}${name}`);
     const on = this.#lanesByName.get(name) ?? actorLane?.createLane ?? this.#lanesByName.get(program)!;
@@ -321,7 +313,7 @@ export class Lanes {
     else this.#count(machine, 1, begin);
   }
 
-  /** A machine that is not in the header has the same entry as one without lane definitions. */
+  /** A machine missing from the header shares the entry of machines without lane definitions. */
   #displayRulesOf(machine: string | undefined): MachineDisplay | undefined {
     if (machine === undefined) return undefined;
     const cachedDisplay = this.#displayRules.get(machine);
@@ -414,10 +406,10 @@ export class Lanes {
   }
 }
 
-function unknownMachine(name: string, machineIndex: number): MachineDisplay {
+function unknownMachine(name: string, place: number): MachineDisplay {
   return {
     name,
-    place: machineIndex,
+    place,
     timeline: {},
     hasLife: false,
     isStateless: false,

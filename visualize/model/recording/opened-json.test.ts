@@ -4,7 +4,7 @@ import { maxJsonEntries, maxOpenedFields, openedAtFirst, shownEntries } from './
 const fields = (count: number, value: unknown): Record<string, unknown> =>
   Object.fromEntries(Array.from({ length: count }, (_, i) => [`k${i}`, value]));
 
-test('short lists and objects are initially open, and long ones only if they contain a new value', () => {
+test('short lists and objects are initially open, while long ones are open only if they contain a new value', () => {
   const value = { short: { a: [1] }, long: fields(13, { b: 1 }), 'a/b': {} };
   expect([...openedAtFirst(value, '', undefined)]).toEqual(['/short', '/a~1b', '/short/a']);
   const marked = new Map([['/long/k3/b', 0]]);
@@ -17,7 +17,7 @@ test('short lists and objects are initially open, and long ones only if they con
   );
 });
 
-test('a payload that is wide on each level has a limited number of open fields, those near the top first', () => {
+test('a limited number of fields, preferably near the top, is open in a payload that is wide on each level', () => {
   let value: unknown = 1;
   for (let level = 0; level < 6; level++) value = fields(12, value);
   const opened = [...openedAtFirst(value as object, '', undefined)];
@@ -25,7 +25,7 @@ test('a payload that is wide on each level has a limited number of open fields, 
   expect(opened.slice(0, 12)).toEqual(Array.from({ length: 12 }, (_, i) => `/k${i}`));
 });
 
-test('the first of a million entries are shown', () => {
+test('only the first entries of a million are shown', () => {
   expect(shownEntries(fields(1_000_000, 0)).length).toBe(maxJsonEntries);
   expect(shownEntries(Array.from({ length: 1_000_000 }, () => 7)).at(-1)).toEqual([String(maxJsonEntries - 1), 7]);
 });

@@ -1,4 +1,4 @@
-/** Charts that ended a moment ago, which stay visible so that a step does not hide them at once. */
+/** Charts that ended recently. They stay visible briefly, so that a step does not hide them immediately. */
 import type { PageRecording } from './recording.ts';
 
 export interface RecentlyEnded {
@@ -7,9 +7,9 @@ export interface RecentlyEnded {
 }
 
 const shownForMs = 1_000;
-/** If many end at once, only the last ones are shown. */
+/** If many end together, only the last ones are shown. */
 const maxShown = 4;
-/** A busy trace has thousands of records per second. */
+/** Bounded because a busy trace has thousands of records per second. */
 const maxCheckedRecords = 200;
 
 export function recentlyEnded(recording: PageRecording, endIndex: number): RecentlyEnded[] {

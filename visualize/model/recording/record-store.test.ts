@@ -5,7 +5,7 @@ import { RecordStore } from './record-store.ts';
 
 const actors = ['supervisor', 'epoch-0', 'epoch-0/process', '__proto__', 'größe'];
 
-/** Records of all kinds, with some numbers missing in between. */
+/** Records of all kinds, with some `seq` numbers missing. */
 function someRecords(count: number): TraceRecord[] {
   let seq = 0;
   return Array.from({ length: count }, (_, i) => {
@@ -92,7 +92,7 @@ test('the columns contain the same data as the records', () => {
   }
 });
 
-test('records are found by their cause, which may be their own number, a later one or a missing one', () => {
+test('records are found by their cause, even if that is their own, a later or a missing number', () => {
   const records = someRecords(3_000);
   const store = stored([
     ...records,
@@ -133,7 +133,7 @@ test('the other actor of a message is its sender, or the receiver of a final out
   ]);
 });
 
-test('the record with which an actor entered its state is found in constant time, however many steps followed', () => {
+test('the record with which an actor entered its state is found in constant time, regardless of how many steps followed', () => {
   const steps = Array.from(
     { length: 20_000 },
     (_, i): TraceRecord => ({ seq: i + 3, t: i, kind: 'step', actor: 'a', on: 'x' }),

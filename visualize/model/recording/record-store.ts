@@ -1,6 +1,6 @@
 /**
- * The records of a trace in the page. Columns (about 60 bytes per record) have the data that is needed of all records; lines are kept as text and
- * parsed on access. A million records as objects would be 250 MB for each garbage collection.
+ * The records of a trace in the page. Columns (about 60 bytes per record) store frequently read fields; lines are stored as text and parsed on
+ * access. As objects, a million records would take 250 MB in each garbage collection.
  */
 import { MessageReader } from '../../../src/debugger/check/message.ts';
 import { firstIndex, type RecordKind, type RecordList } from '../../../src/debugger/trace/record-list.ts';
@@ -8,14 +8,14 @@ import { recordKinds } from '../../../src/debugger/trace/trace-line.ts';
 import type { TraceHeader, TraceRecord } from '../../../src/runtime/trace/trace.ts';
 
 const blockLines = 256;
-/** A view reads a record several times, and those near it. */
+/** A view reads the same and neighbouring records several times. */
 const maxCachedRecords = 4_096;
 const initialCapacity = 1_024;
 const nowhere = -1;
 
 const numberOfKind = new Map<RecordKind, number>(recordKinds.map((kind, number) => [kind, number]));
 
-/** Sorted indexes. A single one is a number, because most of a million names have one or two, and an array reserves more space. */
+/** Sorted indexes. A single index is a number, because most of a million names have one or two, and an array reserves more space. */
 type Places = number | readonly number[];
 
 const none: Places = [];
@@ -33,7 +33,7 @@ export class RecordStore implements RecordList {
   #seqs = new Float64Array(initialCapacity);
   #times = new Float64Array(initialCapacity);
   #kinds = new Uint8Array(initialCapacity);
-  /** Numbers of names: the actor that the record is about, the other actor of a message, and its type in XState or in the chart. */
+  /** Numbers of names: the actor that the record is about, the other actor of a message, and its type in XState or the chart. */
   #abouts = new Int32Array(initialCapacity);
   #otherActors = new Int32Array(initialCapacity);
   #types = new Int32Array(initialCapacity);
@@ -48,10 +48,10 @@ export class RecordStore implements RecordList {
   readonly #numbers = new Map<string, number>();
   /** Indexes of the records about a name, by its number. */
   readonly #about: Places[] = [];
-  /** Those of them that spawn the actor or change its state. A chart may take a million steps in one state. */
+  /** The subset that spawns the actor or changes its state. A chart may take a million steps in one state. */
   readonly #changes: Places[] = [];
   readonly #messages: MessageReader;
-  /** Consequences whose cause is not in the trace, or not before them. */
+  /** Records whose cause is missing from the trace or appears later, by cause. */
   readonly #consequencesOfUnknownCause = new Map<number, number[]>();
   readonly #keptPlaces = new Int32Array(maxCachedRecords).fill(nowhere);
   readonly #keptRecords: TraceRecord[] = [];
@@ -100,7 +100,7 @@ export class RecordStore implements RecordList {
     if (index < 0 || index >= this.#length) return undefined;
     const slot = index % maxCachedRecords;
     if (this.#keptPlaces[slot] !== index) {
-      // Valid, because it was parsed before it was appended.
+      // The line is valid, because it was parsed before it was appended.
       this.#keptRecords[slot] = JSON.parse(this.lineAt(index)) as TraceRecord;
       this.#keptPlaces[slot] = index;
     }
@@ -146,7 +146,7 @@ export class RecordStore implements RecordList {
 
   indexOf(seq: number): number | undefined {
     const last = this.#length - 1;
-    // If no later record is missing, distances in `seq` and in index are equal.
+    // If no later record is missing, `seq` and index differ by a constant.
     const near = last - ((this.#seqs[last] ?? 0) - seq);
     if (near >= 0 && near <= last && this.#seqs[near] === seq) return near;
     const index = firstIndex(this.#length, (position) => this.#seqs[position]! >= seq);
@@ -198,7 +198,7 @@ export class RecordStore implements RecordList {
     return odd.length === 0 ? ledIndexes : [...ledIndexes, ...odd].sort((a, b) => a - b);
   }
 
-  /** Indexes of records about an actor, which include all of these kinds. */
+  /** Indexes of records about an actor; a superset of those of these kinds. */
   #placesAbout(actor: string, kinds: readonly RecordKind[]): readonly number[] {
     const number = this.#numbers.get(actor);
     if (number === undefined) return [];
@@ -254,7 +254,6 @@ export class RecordStore implements RecordList {
   }
 }
 
-/** Copies the values to an array of twice the capacity. */
 export function withDoubledCapacity<Values extends Float64Array | Int32Array | Uint8Array>(values: Values): Values {
   const more = new (values.constructor as new (length: number) => Values)(2 * values.length);
   more.set(values);

@@ -40,7 +40,7 @@ const eventTo = (to: string, type: string, cause?: number): TraceBody => ({
 });
 const log = (text: string): TraceBody => ({ kind: 'log', actor: 'a/process', level: 'info', text });
 
-test('the state at a place is the result of all records up to it, whatever the order of requests', () => {
+test('the state at a position is the result of all records up to it, regardless of the order of requests', () => {
   const bodies = [spawn('a'), ...Array.from({ length: 2_300 }, (_, i) => enters('a', `s${i % 7}`, i))];
   const recording = recordingOf(bodies);
   const folded = (index: number): unknown => {
@@ -53,7 +53,7 @@ test('the state at a place is the result of all records up to it, whatever the o
   }
 });
 
-test('different places have different state objects, also after the trace has grown', () => {
+test('different positions have different state objects, even after the trace has grown', () => {
   const recording = recordingOf([spawn('a')]);
   const previousState = recording.stateAt(0);
   recording.append([{ seq: 99, t: 999, ...enters('a', 'live') } as TraceRecord]);
@@ -62,7 +62,7 @@ test('different places have different state objects, also after the trace has gr
   expect(recording.stateAt(1).actors.get('a')?.state).toBe('live');
 });
 
-test('a record is found by its number, and a place by its time', () => {
+test('a record is found by its number, and a position by its time', () => {
   const recording = recordingOf([spawn('a'), spawn('b'), spawn('c')]);
   expect([10, 11, 12, 14, 15].map((seq) => recording.indexOf(seq))).toEqual([0, undefined, 1, 2, undefined]);
   expect([-1, 0, 99, 100, 5_000].map((t) => recording.placeAt(t))).toEqual([-1, 0, 0, 1, 2]);
@@ -119,7 +119,7 @@ test('deviations are found by their index, and by stepping from one to the next'
   ]);
 });
 
-test('an ended chart is shown for a moment, but an effect or a restarted chart is not', () => {
+test('an ended chart is briefly shown, but not an effect or a restarted chart', () => {
   const stop = (actor: string): TraceBody => ({ kind: 'stop', actor, status: 'stopped' });
   const recording = recordingOf([
     spawn('a'),
@@ -135,7 +135,7 @@ test('an ended chart is shown for a moment, but an effect or a restarted chart i
   expect(recentlyEnded(recording, 17)).toEqual([]);
 });
 
-test('missing records are counted at their place', () => {
+test('missing records are counted at their position', () => {
   const recording = new PageRecording(header);
   const at = (seq: number): TraceRecord => ({ seq, t: seq, ...spawn(`a-${seq}`) }) as TraceRecord;
   recording.append([at(1), at(2), at(5)]);
@@ -146,7 +146,7 @@ test('missing records are counted at their place', () => {
   ]);
 });
 
-test('the cached states have no more entries than the trace has records, however many actors live', () => {
+test('the cached states have no more entries than the trace has records, regardless of how many actors run', () => {
   const recording = new PageRecording(header);
   const copies = vi.spyOn(TraceState.prototype, 'copy');
   const actors = 4_000;
@@ -159,7 +159,7 @@ test('the cached states have no more entries than the trace has records, however
   const entries = copies.mock.results.reduce((sum, { value }) => sum + (value as TraceState).actors.size, 0);
   copies.mockRestore();
   expect(entries).toBeLessThanOrEqual(recording.length);
-  // The place is still close enough to a cached state.
+  // The requested place is still near a cached state.
   const applied = vi.spyOn(TraceState.prototype, 'apply');
   expect(recording.stateAt(18_765).actors.get('a-2765')?.state).toBe('s-3');
   expect(recording.stateAt(9_999).actors.get('a-1999')?.state).toBe('s-1');
@@ -167,7 +167,7 @@ test('the cached states have no more entries than the trace has records, however
   applied.mockRestore();
 });
 
-test('of backward steps far from a cached state, only the first one replays all records between', () => {
+test('only the first of several backward steps far from a cached state replays all records in between', () => {
   const recording = new PageRecording(header);
   recording.append(stamped([...Array(60_000).keys()].map((i) => spawn(`a-${i}`))));
   const applied = vi.spyOn(TraceState.prototype, 'apply');
@@ -181,7 +181,7 @@ test('of backward steps far from a cached state, only the first one replays all 
   applied.mockRestore();
 });
 
-test('findings are collected while the recording is read', () => {
+test('findings are collected while the recording is being read', () => {
   const recording = recordingOf([
     spawn('agent'),
     { kind: 'event', from: 'supervisor', to: 'status', event: { type: 'serving.began', name: 'epoch-0' } },

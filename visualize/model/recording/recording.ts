@@ -10,16 +10,14 @@ import { RecordStore } from './record-store.ts';
 import { firstAfter } from './sorted.ts';
 
 /**
- * Minimum number of records between two checkpoints; more if there are more actors. Storing a checkpoint costs as much as its number of actors,
- * replaying as much as its number of records. All checkpoints together have at most as many entries as the trace has records.
+ * Minimum number of records between checkpoints; more actors increase it. Storing a checkpoint costs as much as its number of actors, replaying as
+ * much as its number of records. All checkpoints together have at most as many entries as the trace has records.
  */
 const minRecordsBetweenCheckpoints = 500;
 /** Views need the states before a place, at it, and after its consequences. */
 const maxCachedStates = 6;
 
-/**
- * If more records than this are replayed for a state, the state this many records earlier is cached as well, because the next place is often earlier.
- */
+/** If replaying takes more records than this, the state this many records earlier is cached as well, because the next place is often earlier. */
 const cachedStateDistance = 1_000;
 
 /** Kinds of records that spawn an actor or change its state. */
@@ -125,7 +123,7 @@ export class PageRecording implements RecordList {
     return this.#stateless.has(machine) ? 'no states' : 'not started';
   }
 
-  /** Machine of a living or ended actor: of the last one with this name. `undefined` for effects. */
+  /** Machine of the last actor with this name, living or ended. `undefined` for effects. */
   machineOf(actor: string): string | undefined {
     return this.#machines.get(actor);
   }
@@ -139,12 +137,12 @@ export class PageRecording implements RecordList {
     return this.#deviations;
   }
 
-  /** Diagrams that are not checked, because the program does not record messages that they contain. */
+  /** Diagrams that are not checked, because the program does not record all of their messages. */
   get notChecked(): readonly { readonly file: string; readonly omitted: readonly string[] }[] {
     return this.#notChecked;
   }
 
-  /** @param lines their texts in the current format */
+  /** @param lines the records' texts in the current format */
   append(
     records: readonly TraceRecord[],
     lines: readonly string[] = records.map((record) => JSON.stringify(record)),
@@ -195,7 +193,7 @@ export class PageRecording implements RecordList {
     return last === undefined ? undefined : this.timeAt(last);
   }
 
-  /** First and last record during which an actor is in its state at a place; `undefined` before its spawn. */
+  /** First and last record of an actor's state at a place; `undefined` before the actor's spawn. */
   inStateWithin(actor: string, index: number): readonly [number, number] | undefined {
     const first = this.#records.lastIndexAbout(actor, stateChangingKinds, index + 1);
     if (first === undefined) return undefined;

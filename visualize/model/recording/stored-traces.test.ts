@@ -9,7 +9,7 @@ import { Lanes } from './lanes.ts';
 
 const folder = join(import.meta.dirname, '../../../test/fixtures/traces-of-versions');
 
-/** As the page reads it. */
+/** Parses a file in the same way as the page. */
 function streamed(file: string): { readonly stream: TraceParser; readonly records: readonly TraceRecord[] } {
   const stream = new TraceParser();
   stream.push(readFileSync(join(folder, file), 'utf8'));

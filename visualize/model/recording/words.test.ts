@@ -26,12 +26,12 @@ test.each([
   expect(durationText(ms)).toBe(text);
 });
 
-test('a time of the clock always has the same precision', () => {
+test('clock times always have the same precision', () => {
   expect(clockText(12_345.9)).toBe('0:12.345');
   expect(clockText(3_723_004)).toBe('1:02:03.004');
 });
 
-test('the wall clock has a date on other days than that of the start, and the ticks of an axis where a day begins', () => {
+test('the wall clock has a date on days other than the first, and axis ticks have one where a day begins', () => {
   const hour = 3_600_000;
   const start = new Date(2026, 11, 30, 22, 15, 30, 120).toISOString();
   expect(wallClockText(start, 0)).toBe('22:15:30.120');
@@ -47,7 +47,7 @@ test('the wall clock has a date on other days than that of the start, and the ti
   expect(wallClockTicks(start, [0, 10], 10)).toEqual(['22:15:30.120', '22:15:30.130']);
 });
 
-test('the text of a state has the innermost names, one for each region', () => {
+test('the text of a state contains the innermost names, one per region', () => {
   expect(stateText('running.starting.beside the serving epoch')).toBe('beside the serving epoch');
   expect(stateText('pushing.requests.none | pushing.contexts.idle')).toBe('none, idle');
   expect(regionsOf('')).toEqual([]);

@@ -2,7 +2,7 @@ import type { Deviation } from '../../../src/debugger/check/check.ts';
 import { subjectOf } from '../../../src/debugger/trace/record-list.ts';
 import type { TraceRecord } from '../../../src/runtime/trace/trace.ts';
 
-/** A duration: `850 ms`, `12.3 s`, `2 min 05 s`, `3 h 12 min`. */
+/** Formats a duration, such as `850 ms`, `12.3 s`, `2 min 05 s`, `3 h 12 min`. */
 export function durationText(ms: number): string {
   if (ms < 0) return `−${durationText(-ms)}`;
   if (ms < 1_000) return `${ms < 10 && !Number.isInteger(ms) ? ms.toFixed(1) : Math.round(ms)} ms`;
@@ -23,9 +23,7 @@ export function clockText(t: number): string {
   return hours > 0 ? `${hours}:${two(minutes)}:${secondsText}` : `${minutes}:${secondsText}`;
 }
 
-/**
- * Wall clock of a time of the trace's clock, in the user's time zone: `03:12:07.123`. On another day than the start, with date: `Aug 3 03:12:07.123`.
- */
+/** Formats wall-clock time in the user's time zone, such as `03:12:07.123`; on another day than the start, with the date: `Aug 3 03:12:07.123`. */
 export function wallClockText(startedAt: string, t: number): string {
   const date = new Date(Date.parse(startedAt) + t);
   if (Number.isNaN(date.getTime())) return '';
@@ -33,7 +31,7 @@ export function wallClockText(startedAt: string, t: number): string {
   return `${day === dayText(startedAt, 0) ? '' : `${day} `}${timeOfDay(date)}`;
 }
 
-/** Date such as `Aug 3`; with the year if it differs from that of the start. */
+/** Date such as `Aug 3`; with the year if it differs from the start's. */
 export function dayText(startedAt: string, t: number): string {
   const start = new Date(startedAt);
   const date = new Date(start.getTime() + t);
@@ -45,8 +43,8 @@ export function dayText(startedAt: string, t: number): string {
 const months = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'] as const;
 
 /**
- * Wall clock of ticks, with milliseconds for steps below a second. The date is added where a day begins, and at the first tick if its day is not that
- * of the start.
+ * Wall-clock labels of ticks, with milliseconds for steps below a second. The date is added where a day begins, and at the first tick if its day is
+ * not the start's.
  */
 export function wallClockTicks(startedAt: string, times: readonly number[], step: number): string[] {
   let shownDay = dayText(startedAt, 0);
@@ -84,7 +82,7 @@ export function isAbout(record: TraceRecord, actor: string): boolean {
   return record.actor === actor || (record.kind === 'spawn' && record.parent === actor);
 }
 
-/** Text of a record without its actor: `settled → deciding`, `config.changed`. */
+/** Text of a record without its actor, such as `settled → deciding` or `config.changed`. */
 export function actionText(record: TraceRecord): string {
   switch (record.kind) {
     case 'spawn':
@@ -114,7 +112,7 @@ export function actionText(record: TraceRecord): string {
 
 const endings = { done: 'done', stopped: 'stopped' } as const;
 
-/** A record as a sentence: `cert-watcher → supervisor: config.changed`. */
+/** A record as a sentence, such as `cert-watcher → supervisor: config.changed`. */
 export function recordText(record: TraceRecord): string {
   if (record.kind === 'event') return `${record.from} → ${record.to}: ${actionText(record)}`;
   if (record.kind === 'spawn' && record.parent !== undefined) return `${record.parent} started ${record.actor}`;

@@ -12,7 +12,7 @@ test('zooming the timeline keeps the time under the pointer in place', () => {
   expect(after.to - after.from).toBeCloseTo(20_000);
 });
 
-test('zooming the timeline is limited by the complete trace and by the precision of its clock', () => {
+test('zooming the timeline is limited by the length of the trace and by the precision of its clock', () => {
   expect(zoomed({ from: 20_000, to: 60_000 }, 30_000, 100, whole)).toEqual(whole);
   const near = zoomed({ from: 10, to: 20 }, 15, 0.0001, whole);
   expect(near.to - near.from).toBeCloseTo(5);
@@ -23,13 +23,13 @@ test('the view of the timeline cannot be moved beyond the ends of the trace', ()
   expect(moved({ from: 10_000, to: 30_000 }, 500_000, whole)).toEqual({ from: 80_000, to: 100_000 });
 });
 
-test('the view of the timeline moves only for a hidden time, which is then in its middle', () => {
+test('the timeline scrolls only to show a hidden time, which is then in the middle', () => {
   const view = { from: 10_000, to: 20_000 };
   expect(viewShowing(view, 15_000, whole)).toBe(view);
   expect(viewShowing(view, 50_000, whole)).toEqual({ from: 45_000, to: 55_000 });
 });
 
-test('a trace with a single time has a view', () => {
+test('a trace with a single time can be displayed', () => {
   const { from, to } = completeView(7, 7);
   expect(to).toBeGreaterThan(from);
 });

@@ -17,7 +17,7 @@ export function completeView(first: number, last: number): View {
   return { from: first - air, to: last + air };
 }
 
-/** Zooms and keeps the time `at` at the same position. A `factor` below 1 zooms in. */
+/** Zooms while the time `at` keeps its position. A `factor` below 1 zooms in. */
 export function zoomed({ from, to }: View, centre: number, factor: number, wholeView: View): View {
   const length = Math.min(Math.max((to - from) * factor, minViewMs), wholeView.to - wholeView.from);
   const share = to === from ? 0.5 : (centre - from) / (to - from);
@@ -53,7 +53,7 @@ export function ticks(
   return { step, times };
 }
 
-/** Label with the precision of the step: `250 ms`, `12 s`, `1:30`, `2:00:00`. */
+/** Label with the step's precision, such as `250 ms`, `12 s`, `1:30`, `2:00:00`. */
 export function tickText(t: number, step: number): string {
   if (t < 60_000 && t > -60_000) {
     if (step < 1_000 && t < 1_000) return `${Math.round(t)} ms`;

@@ -23,7 +23,7 @@ const lane = (parts: Partial<Lane>): Lane => ({
 });
 const axis = new TimeAxis(new FoldedClock([], 0), { from: 0, to: 1_000 }, 500);
 
-test('a bar is as long as its phase, and is cut at the ends of the view', () => {
+test('a bar is as long as its phase and is cut off at the ends of the view', () => {
   const spans: PhaseSpan[] = [
     { from: -500, to: 100, phase: 'starting', index: 0 },
     { from: 100, to: 300, phase: 'live', index: 1 },
@@ -37,7 +37,7 @@ test('a bar is as long as its phase, and is cut at the ends of the view', () => 
   ]);
 });
 
-test('a lane has a limited number of bars without gaps, each in the colour of its longest phase', () => {
+test('a lane has a limited number of bars without gaps, each in the color of its longest phase', () => {
   const spans = Array.from({ length: 50_000 }, (_, i): PhaseSpan => {
     const from = Math.floor(i / 2) * 0.04 + (i % 2) * 0.01;
     return { from, to: i % 2 === 0 ? from + 0.01 : from + 0.03, phase: i % 2 === 0 ? 'starting' : 'live', index: i };
@@ -49,7 +49,7 @@ test('a lane has a limited number of bars without gaps, each in the colour of it
   expect(bars.reduce((sum, { merged }) => sum + merged, 0)).toBe(50_000);
 });
 
-test('marks that are too close become one of the worst kind, with all titles that fit', () => {
+test('marks that are too close together become one of the worst kind, with as many titles as fit', () => {
   const mark = (t: number, kind: Mark['kind']): Mark => ({ t, index: t, kind, title: `${kind} ${t}` });
   const marks = [
     mark(10, 'restart'),
@@ -82,7 +82,7 @@ test('counts begin with the value before the view, and show the maximum of each 
   ]);
 });
 
-test('of a hundred epochs, only those with content in the view are shown; few epochs are all shown', () => {
+test('only epochs with content in the view are shown of a hundred, while a few epochs are all shown', () => {
   const epochs = Array.from({ length: 100 }, (_, i) =>
     lane({ name: `epoch-${i}`, spans: [{ from: i * 100, to: i * 100 + 150, phase: 'live', index: i }] }),
   );
@@ -94,7 +94,7 @@ test('of a hundred epochs, only those with content in the view are shown; few ep
   expect(names(lanesIn([...epochs, marked], { from: 1_110, to: 1_120 }))).not.toContain('signals');
 });
 
-test('of too many lanes in the view, the chosen one, those with bad marks and the first ones are drawn', () => {
+test('the selected lane, lanes with bad marks and the first lanes are drawn if there are too many in the view', () => {
   const failed = (t: number): Mark => ({ t, index: 1, kind: 'failure', title: 'broke' });
   const epochs = Array.from({ length: 5_000 }, (_, i) =>
     lane({ name: `epoch-${i}`, marks: i % 1_000 === 999 ? [failed(i)] : [] }),

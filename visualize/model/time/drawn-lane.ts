@@ -43,7 +43,7 @@ const severity: readonly MarkKind[] = [
 /** Up to this number all lanes are shown, because lanes that appear and disappear are hard to follow. */
 const alwaysShown = 8;
 
-/** Lanes to show. Of many lanes (a sidecar that was restarted a hundred times), only those with content in the view. */
+/** Lanes to show. If there are many (such as after a hundred sidecar restarts), only those with content in the view. */
 export function lanesIn(lanes: readonly Lane[], { from, to }: View): readonly Lane[] {
   if (lanes.length <= alwaysShown) return lanes;
   return lanes.filter(({ spans, marks, counts }) => {
@@ -55,7 +55,7 @@ export function lanesIn(lanes: readonly Lane[], { from, to }: View): readonly La
 
 export const maxDrawnLanes = 300;
 
-/** Limits the lanes: the chosen actor's has priority, then those with a bad mark in the view, then the first ones. The order stays the same. */
+/** Limits the lanes by priority: the chosen actor's, then those with a bad mark in the view, then the first ones. The order stays the same. */
 export function drawnLanes(
   lanes: readonly Lane[],
   { from, to }: View,
@@ -70,7 +70,7 @@ export function drawnLanes(
   return { lanes: lanes.filter((lane) => drawn.has(lane)), leftOut: lanes.length - drawn.size };
 }
 
-/** Beyond it, wider bars are merged. */
+/** If there are more bars, wider ones are merged, too. */
 export const maxBars = 400;
 
 /** @param end time of the last record, at which open bars end */
@@ -83,7 +83,7 @@ export function barsOf(lane: Lane, axis: TimeAxis, end: number): Bar[] {
 /** @param thin width in pixels below which bars are merged */
 function barsFrom({ spans }: Lane, axis: TimeAxis, end: number, thin: number): Bar[] {
   const bars: Bar[] = [];
-  /** Duration of each phase in the last bar, if it is a merged one. */
+  /** Duration of each phase in the last bar, if it is merged. */
   let lengths = new Map<Phase, number>();
   for (let i = firstAfter(spans, ({ to }) => (to ?? end) >= axis.from); i < spans.length; i++) {
     const { from, to, phase, index, text } = spans[i]!;
@@ -135,7 +135,7 @@ export function clustersOf({ marks }: Lane, axis: TimeAxis): Cluster[] {
   return clusters;
 }
 
-/** Points of a step line: the maximum count of each pixel at which the count changes. */
+/** Points of a step line: the maximum count at each pixel where the count changes. */
 export function stepsOf({ counts }: Lane, axis: TimeAxis): { readonly x: number; readonly n: number }[] {
   const first = firstAfter(counts, ({ t }) => t > axis.from);
   const points = [{ x: 0, n: counts[first - 1]?.n ?? 0 }];
@@ -153,7 +153,7 @@ export function clusterTitle({ marks }: Cluster, timeText: (t: number) => string
   return marks.length > 8 ? [...lines, `… and ${marks.length - 8} more: zoom in`].join('\n') : lines.join('\n');
 }
 
-/** `Decided: hot restart of epoch-1: configuration changed`, shortened step by step to `hot restart`. */
+/** Shortens a title step by step, such as `Decided: hot restart of epoch-1: configuration changed` to `hot restart`. */
 function shortenedTitles(title: string): string[] {
   const shortTitle = title.replace(/^\w+: /, '');
   return [title, shortTitle, shortTitle.split(': ')[0]!, shortTitle.split(/: | of /)[0]!];
@@ -167,7 +167,7 @@ export interface MarkLabel {
 export const labelFont = { size: 10.5 };
 const besideMark = 10;
 
-/** Labels of marks that fit between two marks and do not cover a bar. */
+/** Labels that fit between two marks without covering a bar. */
 export function labelsOf(clusters: readonly Cluster[], bars: readonly Bar[], width: number): MarkLabel[] {
   return clusters.flatMap(({ x, kind, marks }, i) => {
     const from = x + besideMark;

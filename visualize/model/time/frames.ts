@@ -1,6 +1,6 @@
-/** Records when records were drawn, for tests and measurements. */
+/** Records the times at which trace records were drawn, for tests and measurements. */
 
-/** `seq` of a record, and `Date.now()` after the frame that showed it was painted. */
+/** `seq` of a record, and `Date.now()` after its frame was painted. */
 export interface DrawnRecord {
   readonly seq: number;
   readonly at: number;
@@ -20,7 +20,7 @@ export function noteDrawn(seqs: readonly number[]): void {
   });
 }
 
-/** Must be called in a frame: a message that is posted there is delivered after the frame was painted. */
+/** Must be called in a frame: a message posted there is delivered after painting. */
 function afterPaint(then: () => void): void {
   const { port1, port2 } = new MessageChannel();
   port1.onmessage = () => {

@@ -5,24 +5,24 @@ const times = [0, 0, 0, 1_000, 1_010, 3_601_010];
 const timeAt = (index: number): number => times[index]!;
 const play = (index: number, shownMs: number, pace = 1) => playedOn(timeAt, times.length - 1, { index, shownMs }, pace);
 
-test('records with the same time are played at once', () => {
+test('records with the same time are played together', () => {
   expect(play(0, 0)).toMatchObject({ index: 2 });
 });
 
-test('playback has the pace of the program: a second takes a second, or half a second at pace 2', () => {
+test('playback at pace 1 is as fast as the program, and twice as fast at pace 2', () => {
   expect(play(2, 999)).toEqual({ index: 2, shownMs: 999, elapsed: 999 });
   expect(play(2, 1_000)).toMatchObject({ index: 3, shownMs: 0 });
   expect(play(2, 499, 2)).toMatchObject({ index: 2, elapsed: 998 });
 });
 
-test('an hour without records is shortened, with a faster clock', () => {
+test('an hour without records is shortened by a faster clock', () => {
   const { ms, rate } = gapBetween(1_010, 3_601_010, 1);
   expect(ms).toBeLessThan(2_000);
   expect(ms * rate).toBeCloseTo(3_600_000);
   expect(play(4, ms / 2)).toMatchObject({ index: 4, elapsed: 1_800_000 });
 });
 
-test('the remaining playback time of one gap counts for the next', () => {
+test('the remaining playback time of a gap is applied to the next one', () => {
   expect(play(2, 1_005)).toEqual({ index: 3, shownMs: 5, elapsed: 5 });
 });
 

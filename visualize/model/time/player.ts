@@ -5,7 +5,7 @@ const maxGapMs = 1_500;
 
 export const paces = [0.25, 1, 4, 16] as const;
 
-/** Milliseconds for which a record is shown until the next one, and the rate of the trace's clock in that time. */
+/** How long a record is shown, in milliseconds, and the rate of the trace's clock in that time. */
 export function gapBetween(t: number, next: number, pace: number): { readonly ms: number; readonly rate: number } {
   const gap = Math.max(0, next - t);
   const ms = Math.min(gap, maxGapMs) / pace;

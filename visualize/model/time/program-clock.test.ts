@@ -4,7 +4,7 @@ import { noteRecord, programTime, setProgramClock } from './program-clock.ts';
 const startedAt = '2026-01-01T00:00:00.000Z';
 const start = Date.parse(startedAt);
 
-test('a page that is opened late has the current time of the program, however old the last record is', () => {
+test("a page that is opened late has the program's current time even if the last record is old", () => {
   setProgramClock(startedAt, start + 42 * 60_000, 5_000);
   noteRecord(10 * 60_000, 5_010);
   expect(programTime(5_010)).toBe(42 * 60_000 + 10);
@@ -19,7 +19,7 @@ test('a new record sets the clock, because wall clocks are adjusted', () => {
   expect(programTime(1_000)).toBe(2_300);
 });
 
-test('without a wall clock, or with one before the start of the program, time continues from the last record', () => {
+test('time continues from the last record if there is no wall clock or it is before the start of the program', () => {
   for (const now of [undefined, start - 60_000, Number.NaN]) {
     setProgramClock(startedAt, now, 0);
     expect(programTime(0)).toBeUndefined();

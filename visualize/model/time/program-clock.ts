@@ -1,7 +1,7 @@
 /** The clock of the open live program. */
 import { signal } from '@preact/signals';
 
-/** Maximum difference of two readings of the same host's clock; the latency of a record is smaller. */
+/** Maximum difference between two readings of the same clock; the latency of a record is smaller. */
 const sameMs = 1_000;
 
 /** Time of the program (`t` of the trace) at a time of the page (`performance.now()`). */
@@ -23,7 +23,7 @@ export function setProgramClock(startedAt: string, now: number | undefined, read
   clockReading.value = Number.isFinite(t) && t >= 0 ? { t, at: readAtMs } : undefined;
 }
 
-/** Uses the time of a new record, which is more exact than the wall clock, unless the record is an old one. */
+/** Uses the time of a new record, which is more exact than the wall clock; ignores old records. */
 export function noteRecord(t: number, readAtMs = performance.now()): void {
   const estimatedTime = programTime(readAtMs);
   if (estimatedTime === undefined || t > estimatedTime - sameMs) clockReading.value = { t, at: readAtMs };

@@ -5,7 +5,7 @@ import { completeView } from './axis.ts';
 import { axisTicks, FoldedClock, foldedClock, TimeAxis } from './time-axis.ts';
 
 const hour = 3_600_000;
-/** A minute of activity every twelve hours, this many times. */
+/** A minute of activity every twelve hours, `times` times. */
 function restarts(times: number): IdleTimes {
   const found = new IdleTimes();
   for (let i = 0; i < times; i++) {
@@ -51,7 +51,7 @@ describe('the folded times', () => {
   const folds = (idle: IdleTimes, end: number, width = 1_200): number =>
     foldsOf(idle.until(end), { from: 0, to: end }, width).folds.length;
 
-  test('hours between restarts are folded, but a pause as long as the activity is not', () => {
+  test('hours between restarts are folded, but not a pause as long as the activity', () => {
     expect(folds(restarts(7), 6 * 12 * hour + 60_000)).toBe(6);
     const steady = new IdleTimes();
     for (let t = 0; t <= 40; t++) steady.note(t * 60_000);
@@ -62,14 +62,14 @@ describe('the folded times', () => {
     expect(folds(restarts(2), 30 * hour)).toBe(2);
   });
 
-  test('folds never take more than half of the screen, however many there are', () => {
+  test('folds never take more than half of the screen, regardless of their number', () => {
     const end = 399 * 12 * hour + 60_000;
     const found = foldsOf(restarts(400).until(end), { from: 0, to: end }, 1_000);
     expect(found.folds.length * found.pixels).toBeLessThanOrEqual(500);
   });
 });
 
-test('each restart of a week is wide enough to be read, and has its date', () => {
+test('each restart of a week is wide enough to read and has its date', () => {
   const end = 13 * 12 * hour + 60_000;
   const whole = { from: 0, to: end };
   const width = 1_300;

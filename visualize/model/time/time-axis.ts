@@ -126,7 +126,7 @@ export function axisTicks(axis: TimeAxis, startedAt: string): AxisTick[] {
     }
     const times = roundTimes(stretch.from, stretch.to, step).filter((t) => {
       const x = axis.xOf(t);
-      // A label that ends after the start of the fold would overlap the label of the fold.
+      // A label that ends after the fold starts would overlap the fold's label.
       return x >= free && (after === undefined || x + labelPixels <= stretch.end);
     });
     const walls =
@@ -135,7 +135,7 @@ export function axisTicks(axis: TimeAxis, startedAt: string): AxisTick[] {
         : times.map((t) => timeOfDayText(startedAt, t, step));
     for (const [tickIndex, t] of times.entries()) {
       const x = axis.xOf(t);
-      // A label that is cut off at the end of the timeline would be wrong.
+      // A label cut off at the end of the timeline would be wrong.
       const fits = (label: string, font: { readonly size: number }): string =>
         x + besideTick + textWidth(label, font) <= stretch.end ? label : '';
       const [text, wall] = [fits(tickText(t, step), textFont), fits(walls[tickIndex]!, wallFont)];
@@ -145,7 +145,7 @@ export function axisTicks(axis: TimeAxis, startedAt: string): AxisTick[] {
   return found;
 }
 
-/** The label may begin below the fold, whose own label is one line higher. It is omitted if even that space is too narrow. */
+/** The label may begin below the fold, whose own label is one line higher. It is omitted if that space is too narrow. */
 function tickBehindFold(
   axis: TimeAxis,
   fold: { readonly to: number; readonly x: number },

@@ -49,7 +49,7 @@ const istios = String.raw`{
   "admin": "{{ .localhost }}:{{ .config.ProxyAdminPort }}"
 }`;
 
-test("§4.2 provides the values of Istio's template, equal to those of the built-in bootstrap", () => {
+test("provides the values of Istio's template, equal to those of the built-in bootstrap (agent §4.2)", () => {
   const PROXY_CONFIG = [
     'extraStatTags: [mine]',
     String.raw`proxyStatsMatcher: {inclusionRegexps: ['a\.b']}`,
@@ -75,7 +75,7 @@ test("§4.2 provides the values of Istio's template, equal to those of the built
   expect(warnings).toEqual([]);
 });
 
-test('§4.2 omits an unset value', () => {
+test('omits an unset value (agent §4.2)', () => {
   const { bootstrap, warnings } = render(istios);
   expect(Object.keys(bootstrap)).toEqual(['layered_runtime', 'stats_config', 'admin']);
   expect(warnings).toEqual([]);
@@ -87,14 +87,14 @@ test.each([
   ['a field of the metadata', '{{ .metadata.Namespac }}', 1, 4, '"Namespac"'],
   ['a function', '{\n"a": {{ toYaml . }}}', 2, 9, '"toYaml"'],
   ['a block without end', '{{ if .sts }}', 1, 4, '{{if}}'],
-])('§4.2 reports %s with line and column', (_, template, line, column, name) => {
+])('reports %s with line and column (agent §4.2)', (_, template, line, column, name) => {
   expect(() => render(template)).toThrow(
     errorWith({ code: 'FIELD_FORMAT_INVALID', path: expect.stringMatching(/template$/), line, column }),
   );
   expect(() => render(template)).toThrow(name);
 });
 
-test("§4.2 provides the values of the template in Istio's main branch", () => {
+test("provides the values that the template in Istio's main branch uses (agent §4.2)", () => {
   const { bootstrap, warnings } = render(
     `{
     "limit": {{ .global_downstream_max_connections }},
@@ -107,7 +107,7 @@ test("§4.2 provides the values of the template in Istio's main branch", () => {
   expect(warnings).toEqual([]);
 });
 
-test('§4.2 treats an unknown value in a condition as false, with a warning', () => {
+test('treats an unknown value in a condition as false, with a warning (agent §4.2)', () => {
   const { bootstrap, warnings } = render('{"a": {{ if or .novelty (eq .other "b") }}1{{ else }}2{{ end }}}');
   expect(bootstrap).toEqual({ a: 2 });
   expect(warnings).toEqual([
@@ -122,7 +122,7 @@ test('§4.2 treats an unknown value in a condition as false, with a warning', ()
   ]);
 });
 
-test('§4.2 evaluates functions with adjacent arguments', () => {
+test('evaluates functions with adjacent arguments (agent §4.2)', () => {
   const { bootstrap } = render(
     `{
     {{- /* Istio 1.16 tests a setting in this way. */ -}}

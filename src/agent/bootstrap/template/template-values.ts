@@ -222,7 +222,7 @@ function telemetryValues({ static_resources, stats_sinks = [] }: BuiltIn): Json 
   };
 }
 
-/** Values of Istio's agent that chartpilot lacks; templates omit their parts. */
+/** Values of Istio's agent that chartpilot lacks; templates skip the parts that need them. */
 const unsupported: Json = Object.fromEntries(
   [
     ...['sts', 'gcp_project_id', 'gcp_project_number', 'stackdriver', 'stackdriverProjectID', 'stackdriverDebug'],

@@ -4,11 +4,11 @@ import { createServer } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { areHeldBySibling, parentOf } from './base-id-owners.ts';
 
-/** Has a first digit that no other base ID of this test has. */
+/** No other base ID of this test starts with this digit. */
 const baseId = 90_000 + (process.pid % 9_000);
 const hold = `require('node:net').createServer().listen({ path: '\\0chartpilot_base_id_${baseId}' }, () => console.log('held'))`;
 
-test('detects base IDs that a sibling process owns, and no others', async () => {
+test('detects only base IDs that a sibling process owns', async () => {
   const siblingScript = `import(${JSON.stringify(new URL('./base-id-owners.ts', import.meta.url).href)}).then(({ areHeldBySibling: are }) =>
     console.log(JSON.stringify([are([${baseId}]), are([7, ${baseId}]), are([${Math.floor(baseId / 10)}]), are(undefined)])))`;
   const holder = spawn(process.execPath, ['-e', hold], { stdio: ['ignore', 'pipe', 'inherit'] });
@@ -25,7 +25,7 @@ test('detects base IDs that a sibling process owns, and no others', async () => 
   expect(areHeldBySibling([baseId])).toBe(false);
 });
 
-test('ignores base IDs of this process, and finds no parent of an exited process', async () => {
+test('ignores base IDs of the current process, and finds no parent of an exited process', async () => {
   const server = createServer().listen({ path: `\0chartpilot_base_id_${baseId + 9_000}` });
   onTestFinished(() => void server.close());
   await once(server, 'listening');

@@ -24,7 +24,7 @@ export function parentOf(pid: number): number | undefined {
 /**
  * Whether another child of this agent's parent owns one of these base IDs.
  *
- * @param baseIds undefined: any base ID
+ * @param baseIds `undefined` for any base ID
  */
 export function areHeldBySibling(baseIds: readonly number[] | undefined): boolean {
   return haveSibling(inodesOf(/ (\d+) @chartpilot_base_id_(\d+)(?:_in_[0-9a-f]+)?@*$/gm, baseIds));

@@ -55,7 +55,7 @@ async function kill(child: ChildProcess): Promise<void> {
   await once(child, 'exit');
 }
 
-test('resumes a base ID whose name an unrelated process has, reports it, and releases all names', async () => {
+test('resumes a base ID whose name an unrelated process holds, reports this, and releases all names', async () => {
   const [folder, baseId] = [runDir(), freshId()];
   await takeName(baseId);
   const reported: number[] = [];
@@ -70,7 +70,7 @@ test('resumes a base ID whose name an unrelated process has, reports it, and rel
   await eventually('its names are free', () => !named());
 });
 
-test('waits for the name of a base ID that the kernel releases shortly after its owner was killed', async () => {
+test('waits for a base ID that the kernel releases shortly after its owner was killed', async () => {
   const [folder, baseId] = [runDir(), freshId()];
   const server = await takeName(baseId);
   const reported: number[] = [];
@@ -80,7 +80,7 @@ test('waits for the name of a base ID that the kernel releases shortly after its
   expect([resumed?.baseIds, reported]).toEqual([[baseId], []]);
 });
 
-test('finds the base ID of a killed agent until its last thread has exited', async () => {
+test("finds the base ID of a killed agent until the agent's last thread has exited", async () => {
   const baseId = freshId();
   // The main thread exits first, as in a killed process; another thread keeps the descriptors.
   const script = `
@@ -106,7 +106,7 @@ ctypes.CDLL(None).pthread_exit(None)`;
   expect(output.toString().trim()).toBe('true');
 });
 
-test('lets exactly one of several agents resume a base ID whose name is taken, and another one after it was killed', async () => {
+test('lets exactly one of several agents resume a base ID whose name is taken, and another one after that agent is killed', async () => {
   const [folder, baseId] = [runDir(), freshId()];
   const server = await takeName(baseId);
   const first = await agents(4, { folder, baseId });

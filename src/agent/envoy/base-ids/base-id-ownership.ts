@@ -12,7 +12,7 @@ import { areHeldBySibling, containerNamesOf, isRequestedBySibling, socketNameOf 
 export type OwnedSocket = Pick<Server, 'close'>;
 
 const pollMs = 25;
-/** How long to wait for a name without a known owner: the kernel may keep the name of a killed agent for a moment. */
+/** Maximum wait for a name without a known owner: the kernel may keep the name of a killed agent for a moment. */
 const foreignNameWaitMs = 100;
 
 /** Owns the base ID until the socket is closed or the process exits; `undefined` if another process owns it. */

@@ -22,7 +22,7 @@ async function isFree(baseId: number): Promise<boolean> {
   }
 }
 
-test('releases all base IDs of a claim together, and none of other claims', async () => {
+test('releases all base IDs of a claim together, and keeps those of other claims', async () => {
   const table = new BaseIdTable();
   onTestFinished(() => table.releaseAll());
   const one = await table.claim(options());
@@ -32,7 +32,7 @@ test('releases all base IDs of a claim together, and none of other claims', asyn
   expect(await Promise.all([...one.baseIds, ...two.baseIds].map(isFree))).toEqual([true, true, false, false]);
 });
 
-test('releases all base IDs when the agent exits, and none twice', async () => {
+test('releases each base ID once when the agent exits', async () => {
   const table = new BaseIdTable();
   const { baseIds } = await table.claim(options());
   table.releaseAll();
@@ -44,7 +44,7 @@ test('releases all base IDs when the agent exits, and none twice', async () => {
   expect(await isFree(baseIds[0]!)).toBe(false);
 });
 
-test('releases base IDs whose claim completes while the agent exits', async () => {
+test('releases base IDs if their claim completes while the agent exits', async () => {
   const table = new BaseIdTable();
   const runOptions = options();
   const claiming = table.claim(runOptions);

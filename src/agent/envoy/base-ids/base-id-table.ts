@@ -1,4 +1,4 @@
-/** The base IDs of this process. It is outside the charts, as the process table is, so that they are released however the agent ends. */
+/** Base IDs of this process. Like the process table, it is outside the charts, so that base IDs are released however the agent ends. */
 import { areFree, type BaseIdOptions, type ClaimedBaseIds, claimBaseIds, resumeBaseIds } from './base-ids.ts';
 
 export class BaseIdTable {
@@ -26,7 +26,7 @@ export class BaseIdTable {
     return claim && { baseIds: [...claim.baseIds], sweptFiles: [] };
   }
 
-  /** Resolves when all claims that are in progress are in the table, also those of a chart that has ended. Never rejects. */
+  /** Resolves when the table contains all claims in progress, also those of a chart that has ended. Never rejects. */
   async settled(): Promise<void> {
     await Promise.allSettled(this.#pending);
   }

@@ -45,13 +45,13 @@ function leaveLock(runDir: string, baseId: number, owner: { pid: number; startTi
 
 const dead = { pid: 2 ** 22, startTime: '1' };
 
-test('gives two agents of a host different base IDs', async () => {
+test('assigns different base IDs to two agents of a host', async () => {
   const { options } = host();
   const [one, two] = await Promise.all([claim(options), claim(options)]);
   expect(one.baseId).not.toBe(two.baseId);
 });
 
-test('gives agents with different run directories different base IDs', async () => {
+test('assigns different base IDs to agents with different run directories', async () => {
   const requested = 40_000 + (process.pid % 1_000);
   await claim({ ...host().options, baseId: requested });
   await expect(claim({ ...host().options, baseId: requested })).rejects.toThrow(
@@ -79,7 +79,7 @@ test('frees the base ID even if its files cannot be removed', async () => {
   again.release();
 });
 
-test('rejects a run directory without write access, with the name of the flag', async () => {
+test('reports the name of the flag if the run directory is not writable', async () => {
   const { options, runDir } = host();
   const free = await claimBaseId(options);
   free.release();
@@ -100,7 +100,7 @@ test('writes the PID and start time of the owner to the lock', async () => {
 
 // On an idle host the kernel may finish before the check, so repeat it.
 test.each([1, 2, 3, 4])(
-  'reports no start time for an exiting process, even while the kernel frees its memory (run %i)',
+  'reports no start time for an exiting process while the kernel frees its memory (run %i)',
   async () => {
     const megabytes = 200;
     const child = spawn(process.execPath, [
@@ -124,8 +124,8 @@ test.each([1, 2, 3, 4])(
   },
 );
 
-describe('base IDs of one agent', () => {
-  test('claims the requested and a spare base ID, and releases them together', async () => {
+describe('base IDs of an agent', () => {
+  test('are the requested one and a spare, and are released together', async () => {
     const { options, runDir, memory } = host();
     const requested = 41_000 + (process.pid % 1_000);
     const claimed = await claimBaseIds({ ...options, baseId: requested, withSpare: true });
@@ -141,13 +141,13 @@ describe('base IDs of one agent', () => {
     expect(claimed.baseIds.filter((baseId) => existsSync(memory(baseId)))).toEqual([]);
   });
 
-  test('claims no spare base ID without `withSpare`', async () => {
+  test('include no spare without `withSpare`', async () => {
     const claimed = await claimBaseIds({ ...host().options, withSpare: false });
     onTestFinished(() => claimed.release());
     expect(claimed.baseIds).toHaveLength(1);
   });
 
-  test('removes both base IDs of a killed agent together', async () => {
+  test('are both removed after the agent is killed', async () => {
     const { options, runDir, memory } = host();
     const left = [50_007, 50_008].flatMap((baseId) => {
       writeFileSync(memory(baseId), 'x');
@@ -169,7 +169,7 @@ describe('clean-up after killed agents', () => {
     expect(existsSync(lock) || existsSync(memory(50_001))).toBe(false);
   });
 
-  test('removes a lock whose PID another process has now', async () => {
+  test('removes a lock whose PID belongs to another process now', async () => {
     const { options, runDir } = host();
     const lock = leaveLock(runDir, 50_002, { pid: process.pid, startTime: '1' });
     expect((await claim(options)).sweptFiles).toEqual([lock]);
@@ -207,7 +207,7 @@ describe('clean-up after killed agents', () => {
     expect((await waiting).sweptFiles).toHaveLength(2);
   });
 
-  test('does not hold the name of a base ID while it waits for the Envoys of a killed agent', async () => {
+  test('does not hold the name of a base ID while waiting for the Envoys of a killed agent', async () => {
     const { options, runDir } = host();
     leaveLock(runDir, 50_011, dead);
     const envoy = createServer();
@@ -224,7 +224,7 @@ describe('clean-up after killed agents', () => {
     expect([resumed?.baseIds, foreignNames]).toEqual([[50_011], []]);
   });
 
-  test('frees the base ID of a killed agent immediately', async () => {
+  test('frees the base ID of a killed agent without delay', async () => {
     const { options, runDir } = host();
     const script = `
       import { claimBaseId } from ${JSON.stringify(join(import.meta.dirname, 'base-ids.ts'))};
@@ -246,7 +246,7 @@ describe('clean-up after killed agents', () => {
 });
 
 describe('base IDs that other processes use', () => {
-  test('does not claim a requested base ID while an Envoy has its sockets', async () => {
+  test('are not claimed on request while an Envoy uses their sockets', async () => {
     const { options } = host();
     const envoy = createServer();
     envoy.listen({ path: '\0envoy_domain_socket_child_500052' });
@@ -257,7 +257,7 @@ describe('base IDs that other processes use', () => {
     );
   });
 
-  test('claims a base ID with shared memory of unknown origin only if requested', async () => {
+  test('are claimed only on request if shared memory of unknown origin exists', async () => {
     const { options, memory } = host();
     writeFileSync(memory(50_006), 'x');
     await expect(claim({ ...options, baseId: 50_006 })).resolves.toMatchObject({ baseId: 50_006 });

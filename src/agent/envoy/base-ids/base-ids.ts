@@ -21,12 +21,12 @@ import { claimForContainer, claimName, type OwnedSocket } from './base-id-owners
 export interface BaseIdOptions {
   /** Directory of the lock files. */
   readonly runDir: string;
-  /** The only acceptable base ID; absent: any. */
+  /** The only acceptable base ID; any if absent. */
   readonly baseId?: number;
-  /** How long to wait for the exit of a killed agent's Envoys. */
+  /** Maximum wait for the exit of a killed agent's Envoys. */
   readonly sweepLimitMs?: number;
   readonly sharedMemoryDir?: string;
-  /** How long to wait for base IDs that another agent is about to release. */
+  /** Maximum wait for base IDs that another agent is about to release. */
   readonly resumeLimitMs?: number;
   /** Whether another agent keeps such base IDs, so that waiting for them is useless. */
   readonly isOwnedByOther?: () => boolean;
@@ -110,7 +110,7 @@ export async function claimBaseIds(options: BaseIdOptions & { readonly withSpare
   };
 }
 
-/** How long to wait for another agent that holds an ID only while it checks the lock of a killed agent. */
+/** Maximum wait for another agent that holds an ID only while it checks the lock of a killed agent. */
 const defaultResumeLimitMs = 5_000;
 
 /** Takes the base IDs of a killed agent with the Envoys that use them; `undefined`, with no ID taken, if another agent owns one. */

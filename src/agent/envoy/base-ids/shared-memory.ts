@@ -53,7 +53,7 @@ export function repairSharedMemory(environment: RepairEnvironment) {
   });
 }
 
-/** Envoy takes less than 100 ms, but was measured above 5 s on an overloaded host. */
+/** Envoy takes less than 100 ms, but took more than 5 s on an overloaded host (measured). */
 const versionLimitMs = 20_000;
 
 async function requireKnownLayout(binary: string): Promise<void> {

@@ -35,7 +35,7 @@ test('records a line with its level and component', () => {
   expect(recorded).toEqual([{ level: 'warn', component: 'config', text: 'a' }]);
 });
 
-test('records a burst of 200 lines, then 100 per second, and counts omitted lines', () => {
+test('records bursts of 200 lines, then 100 lines per second, and counts omitted lines', () => {
   const { at, take, texts } = recording();
   take(...many(500));
   expect(texts).toEqual(many(200));
@@ -83,7 +83,7 @@ test('omits the lines of a private key', () => {
   expect(texts).toEqual(['before', '-----BEGIN EC PRIVATE KEY-----', 'after']);
 });
 
-test('records lines again after an incomplete private key, or one in a single line', () => {
+test('continues recording after an incomplete private key or one in a single line', () => {
   const recorded: string[] = [];
   const records = new EnvoyLogRecords(({ text }) => recorded.push(text));
   const main = { level: 'info', component: 'main' } as const;
@@ -96,7 +96,7 @@ test('records lines again after an incomplete private key, or one in a single li
   expect(recorded.filter((text) => !text.includes('BEGIN'))).toEqual(['started', 'a list', 'another list']);
 });
 
-test('cuts a long line at white space', () => {
+test('truncates a long line at white space', () => {
   const { take, texts } = recording();
   take(`${'word '.repeat(3_276)}${'x'.repeat(10_000)}`, 'y'.repeat(20_000));
   expect(texts).toEqual([`${'word '.repeat(3_276)}… (26380 characters)`, '… (20000 characters)']);

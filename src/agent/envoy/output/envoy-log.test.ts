@@ -7,12 +7,12 @@ const run = { epoch: 0, baseId: 1 };
 
 const line = (level: string, text: string): string => `2026-01-02T03:04:05.678901Z\t${level}\tenvoy main\t${text}`;
 
-test('parses level, component and text of a line, and no line without prefix', () => {
+test('parses level, component and text of a line, and ignores lines without a prefix', () => {
   expect(parseEnvoyLine(line('critical', 'a\tb'))).toEqual({ level: 'error', component: 'main', text: 'a\tb' });
   expect(parseEnvoyLine('previous envoy process is still initializing')).toBeUndefined();
 });
 
-test("logs each line with Envoy's level, and a line without prefix with the level of the previous one", () => {
+test("logs each line with Envoy's level, and a line without a prefix with the previous level", () => {
   const { log, lines } = recordingLog();
   const output = new EnvoyOutput(log, { run });
   output.line(line('trace', 'a'));
@@ -27,7 +27,7 @@ test("logs each line with Envoy's level, and a line without prefix with the leve
   ]);
 });
 
-test('logs the text of Envoy unchanged', () => {
+test("logs Envoy's text unchanged", () => {
   const lines: string[] = [];
   const output = new EnvoyOutput(createLogger({ write: (each) => lines.push(each.split('\t').slice(1).join(' ')) }));
   output.line(line('warning', 'b'));
@@ -59,7 +59,7 @@ test("logs warnings about the agent's own actions as info or debug, and records 
   expect(recorded.map(({ level }) => level)).toEqual([...texts.map(() => 'warn'), 'error']);
 });
 
-test('treats an unknown level as text, including names of Object.prototype', () => {
+test('treats an unknown level as text, even if it is a property name of Object.prototype', () => {
   const { log, lines } = recordingLog();
   const output = new EnvoyOutput(log, { run });
   for (const name of ['constructor', '__proto__', 'toString']) output.line(line(name, 'x'));
@@ -90,7 +90,7 @@ describe("exit reason in Envoy's log", () => {
     expect(reasonAfter(line('critical', 'bad field near 1:19'), 'bogus')).toBe('bad field near 1:19');
   });
 
-  test('is the text after the message that an error prints', () => {
+  test('is the text after the configuration that an error prints', () => {
     const reason = 'Proto constraint validation failed (ClusterValidationError.Name: value is required)';
     expect(reasonAfter(line('critical', 'error initializing: static_resources {'), '}', `: ${reason}`)).toBe(reason);
   });
@@ -101,14 +101,14 @@ describe("exit reason in Envoy's log", () => {
     );
   });
 
-  test('is the crash, without stack frames', () => {
+  test('is the crash without its stack trace', () => {
     const frames = ['Backtrace (use tools):', 'Envoy version: 1', 'Address mapping: 5', '#0: [0x7f]'];
     expect(reasonAfter(...['Caught Segmentation fault', ...frames].map((text) => line('critical', text)))).toBe(
       'Caught Segmentation fault',
     );
   });
 
-  test('is the caught signal, unless an error explains more', () => {
+  test('is the caught signal, unless an error is more specific', () => {
     const caught = [line('warning', 'caught ENVOY_SIGTERM'), line('info', 'exiting')];
     expect(reasonAfter(line('warning', 'no limit'), ...caught)).toBe('caught ENVOY_SIGTERM');
     expect(reasonAfter(line('critical', 'cannot bind'), ...caught)).toBe('cannot bind');
@@ -122,7 +122,7 @@ describe("exit reason in Envoy's log", () => {
     expect(output.exitReason()).toBe('');
   });
 
-  test('distinguishes a child that its parent refused', () => {
+  test('distinguishes a child that its parent rejected', () => {
     const output = new EnvoyOutput(recordingLog().log, { run });
     expect(output.refusedByParent).toBe(false);
     output.line('previous envoy process is still initializing');

@@ -10,7 +10,7 @@ export interface EnvoyLogLine {
   readonly text: string;
 }
 
-/** Envoy's level names. A Map, because the key may be part of a request, by way of an access log. */
+/** Envoy's level names. A Map, because keys can come from a request through an access log. */
 const levels: ReadonlyMap<string, Level> = new Map([
   ['trace', 'debug'],
   ['debug', 'debug'],
@@ -31,7 +31,7 @@ export function parseEnvoyLine(line: string): EnvoyLogLine | undefined {
 const maxReasonLength = 400;
 /** Older messages do not explain the exit. */
 const maxReasonAgeMs = 5_000;
-/** Logged as a warning, but the reason of an exit with code 0. */
+/** A warning that is the reason of an exit with code 0. */
 const caughtSignal = /^caught ENVOY_SIG[A-Z]+$/;
 /**
  * Expected warnings during a hot restart or shutdown, and resets of connections to the agent's sockets for xDS and secrets, which last less than
@@ -55,7 +55,6 @@ const parentRefusal = 'previous envoy process is still initializing';
 export interface EnvoyOutputOptions {
   /** Identifies the process in log fields. */
   readonly run?: { readonly epoch: number; readonly baseId: number };
-  /** Called for each line. */
   readonly onLine?: (line: EnvoyLogLine) => void;
   readonly now?: () => number;
 }

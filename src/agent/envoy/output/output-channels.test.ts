@@ -5,7 +5,7 @@ import { codedError } from '../../../../test/fixtures/error-details.ts';
 import { temporaryScratch } from '../../../../test/fixtures/real-envoy.ts';
 import { openOutputChannels } from './output-channels.ts';
 
-test('lets a child open its outputs by name, and ends the streams with the child', async () => {
+test('lets a child open its outputs by path, and ends the streams with the child', async () => {
   const channels = openOutputChannels(temporaryScratch(), false);
   const child = execa('sh', ['-c', 'echo direct; echo again > /dev/stdout; echo error > /dev/stderr'], {
     stdin: 'ignore',
@@ -25,7 +25,7 @@ test('inherits standard output if it is a file', () => {
   channels.release();
 });
 
-test('reports an error if pipes can be created in no folder, and uses no other pipes', () => {
+test('reports an error if no folder allows creating pipes', () => {
   const scratch = [{ path: '/dev/null/below', flag: '--runDir' }];
   expect(() => openOutputChannels(scratch, false)).toThrow(
     codedError('FILE_UNWRITABLE', { path: '--runDir', got: '/dev/null/below' }),

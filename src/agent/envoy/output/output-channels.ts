@@ -29,7 +29,7 @@ export interface OutputChannels {
 }
 
 /**
- * Opens stdout and stderr of a child. Standard output is inherited if it is a file, which accepts data at once. Otherwise its reader may be slow:
+ * Opens stdout and stderr of a child. Standard output is inherited if it is a file, which accepts data immediately. Otherwise its reader may be slow:
  * an Envoy that writes to a full pipe buffers without limit and cannot exit (measured with 1.40). So stdout and stderr are named pipes, which the
  * agent always reads. On hosts without `mkfifo`, stdout is inherited if the child can open it, and Node's pipes are used otherwise.
  *

@@ -18,7 +18,7 @@ async function read(pieces: readonly Uint8Array[]): Promise<{ lines: string[]; w
   return { lines, whole };
 }
 
-test('passes on complete, unchanged lines for any chunk boundaries', async () => {
+test('emits complete, unchanged lines regardless of chunk boundaries', async () => {
   const texts = fc.array(fc.constantFrom('a', 'ä€𝄞', '\n', '\n\n', 'long '.repeat(50), '\xff'));
   await fc.assert(
     fc.asyncProperty(texts, fc.array(fc.nat(200)), async (texts, cuts) => {
@@ -34,12 +34,12 @@ test('passes on complete, unchanged lines for any chunk boundaries', async () =>
   );
 });
 
-test('passes on bytes that are not UTF-8 unchanged', async () => {
+test('keeps bytes that are not UTF-8 unchanged', async () => {
   const bytes = Buffer.from([0xff, 0x00, 0x80, 0x0a]);
   expect(Buffer.concat((await read([bytes])).whole)).toEqual(bytes);
 });
 
-test('splits a line without end, with bounded memory', async () => {
+test('splits an endless line in bounded memory', async () => {
   const piece = Buffer.alloc(40_000, 'x');
   const { lines } = await read(Array.from({ length: 10 }, () => piece));
   expect(lines.map((line) => line.length)).toEqual([80_000, 80_000, 80_000, 80_000, 80_000]);

@@ -18,9 +18,9 @@ export function readLines(stream: Readable | null, onLine: (line: string) => voi
 }
 
 /**
- * As {@link readLines}, but passes on several unchanged lines at once.
+ * As {@link readLines}, but passes on several unchanged lines together.
  *
- * @param onLines may return a promise, until which the stream is paused
+ * @param onLines can return a promise, which pauses the stream
  */
 export function readLineChunks(
   stream: Readable | null,

@@ -76,7 +76,7 @@ describe('record of a killed agent', () => {
     expect(found?.pidOf(live)).toBe(held.pid);
   });
 
-  test('restores an epoch even if an earlier process of it left its folder', async () => {
+  test('restores an epoch even if an earlier process of the epoch left its folder', async () => {
     const { runDir, record, held } = await agentWithProcess();
     held.kill('SIGKILL');
     await once(held, 'exit');
@@ -112,7 +112,7 @@ describe('record of a killed agent', () => {
     expect(isAlive(held.pid)).toBe(true);
   });
 
-  test('states how long a child may have been live unobserved before its parent drained', async () => {
+  test('contains how long a child may have been live unobserved before its parent drained', async () => {
     const { runDir, record } = await agentWithProcess();
     const startedFrom = hostMs();
     await startProcess(record, 1);
@@ -129,7 +129,7 @@ describe('record of a killed agent', () => {
     expect(await found()).toMatchObject([{ unseenMs: left?.unseenMs }, { startedAtMs: starting?.startedAtMs }]);
   });
 
-  test('restarts the time of a draining parent when a new child is live in place of a failed one', async () => {
+  test('restarts the drain time of the parent when a new child is live in place of a failed one', async () => {
     const { runDir, record } = await agentWithProcess();
     const parent = { ...live, phase: 'leaving' } as const;
     const child = { ...live, name: 'epoch-1', epoch: 1 };
@@ -169,14 +169,14 @@ describe('record of a killed agent', () => {
     expect(existsSync(file)).toBe(false);
   });
 
-  test('is rejected if its directory has an unknown Envoy folder', async () => {
+  test('is rejected if its directory contains an unknown Envoy folder', async () => {
     const { runDir, directory, held } = await agentWithProcess();
     mkdirSync(join(directory, 'envoy-7-9-1-1-1'));
     expect(await new AgentRecord(runDir).read()).toBeUndefined();
     await eventually('its process is gone', () => !isAlive(held.pid));
   });
 
-  test('is rejected with a kill of shell and Envoy together, because an Envoy without its shell ends its parent', async () => {
+  test('is rejected by killing shell and Envoy together, because an Envoy without its shell ends its parent', async () => {
     const runDir = runDirectory();
     const record = new AgentRecord(runDir);
     record.startRecording([7, 8], sources);
@@ -196,7 +196,7 @@ describe('record of a killed agent', () => {
     expect(existsSync(terminated)).toBe(false);
   });
 
-  test('leaves a process alone whose start time differs', async () => {
+  test('leaves a process alone if its start time differs', async () => {
     const { runDir, directory, held } = await agentWithProcess();
     const folder = readdirSync(directory).find((name) => name.startsWith('envoy-'))!;
     writeFileSync(join(directory, folder, 'envoy'), `${process.pid} 1\n`);
@@ -242,7 +242,7 @@ test('reports exit code 127 for a missing command', async () => {
   expect(await new Promise((resolve) => held.once('exit', (...end) => resolve(end)))).toEqual([127, null]);
 });
 
-test('withdraws a start only before its shell has begun', async () => {
+test('withdraws a start only if its shell has not begun', async () => {
   const runDir = runDirectory();
   const folder = join(runDir, 'envoy-y');
   mkdirSync(folder);
@@ -292,7 +292,7 @@ describe('records of other containers in the same run directory', () => {
     expect(existsSync(ownDirectory)).toBe(true);
   });
 
-  test('are kept if their next agent starts between the two checks', async () => {
+  test('are kept if their next agent starts between both checks', async () => {
     const { runDir, ownDirectory, directory, living } = neighbour();
     closeSync(living);
     const checking = checkTwice(runDir, ownDirectory);
@@ -306,7 +306,7 @@ describe('records of other containers in the same run directory', () => {
     ['of another host or boot', (directory: string) => writeFileSync(join(directory, 'boot'), 'x')],
     ['without a boot ID', (directory: string) => rmSync(join(directory, 'boot'))],
     ['without its pipe', (directory: string) => rmSync(join(directory, 'living'))],
-  ])('are kept and reported if their owner is unknown, such as one %s', async (_, change) => {
+  ])('are kept and reported if their owner is unknown: %s', async (_, change) => {
     const { runDir, ownDirectory, directory, living } = neighbour();
     closeSync(living);
     change(directory);
@@ -314,7 +314,7 @@ describe('records of other containers in the same run directory', () => {
     expect(existsSync(directory)).toBe(true);
   });
 
-  test('are removed at once if they are of an earlier PID namespace with the same number, unless of another host', async () => {
+  test('are removed immediately if they are of an earlier PID namespace with the same number on the same host', async () => {
     const earlier = neighbour({ isOfOwnNamespace: true });
     new OtherRecords(earlier.runDir, earlier.ownDirectory).stop();
     expect(existsSync(earlier.directory)).toBe(false);

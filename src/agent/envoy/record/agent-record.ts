@@ -25,7 +25,7 @@ import { markAlive } from './record-owner.ts';
 export const recordFormat = 3;
 const maxRecordBytes = 64 * 1024;
 const maxEpochs = 8;
-/** How long to wait for the files of a shell that was just started. */
+/** Maximum wait for the files of a shell that was just started. */
 const startLimitMs = 500;
 const startPollMs = 5;
 
@@ -143,7 +143,7 @@ export class AgentRecord {
     this.#sources = sources;
   }
 
-  /** State of the supervisor as last recorded. */
+  /** Records the state of the supervisor. */
   recordState(knowledge: PersistedState): void {
     const previous = this.#knowledge;
     this.#knowledge = knowledge;
@@ -304,7 +304,7 @@ export interface FoundRecord extends Pick<RecordContent, 'baseIds' | 'binaries'>
   pidOf(run: EpochId): number | undefined;
 }
 
-/** For a draining epoch, how long its child may have been live unobserved, in milliseconds: at most since its start. */
+/** Maximum milliseconds for which the child of a draining epoch can have been live unobserved. */
 function unseenMsOf(
   { epoch, baseId, phase }: EpochRecord,
   processes: readonly RecordedProcess[],
@@ -336,7 +336,7 @@ export function restoreBinaries(
   };
 }
 
-/** `undefined` unless all of the record is valid. */
+/** `undefined` unless the whole record is valid. */
 export function parseRecord(text: string): RecordContent | undefined {
   const record = parseJson(text);
   if (!isObject(record) || record.format !== recordFormat) return undefined;

@@ -1,4 +1,4 @@
-/** Records of other containers in the same run directory. Removes those whose container has surely exited, and leaves those that may be alive. */
+/** Records of other containers in the same run directory. Removes those whose container has certainly exited, and leaves those that may be alive. */
 import { lstatSync, readdirSync, readlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { isOwnDirectory } from '../../../runtime/files/run-dir.ts';

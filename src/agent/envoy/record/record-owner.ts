@@ -14,7 +14,7 @@ export type OwnerState = 'alive' | 'exited' | 'unknown';
 const pipeIn = (directory: string): string => join(directory, 'living');
 const bootIn = (directory: string): string => join(directory, 'boot');
 
-/** ID of this boot of the kernel; empty if unavailable. */
+/** The kernel's boot ID; empty if unavailable. */
 function bootId(): string {
   try {
     return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();

@@ -10,7 +10,7 @@ function folder(): string {
   return temporary.path;
 }
 
-test('returns the last stored data to the next agent, in a file that only its user may read', async () => {
+test('returns the last stored data to the next agent, from a file that only its user can read', async () => {
   const path = folder();
   const stored = new StoredFiles(path);
   for (const word of ['one', 'two', 'three']) stored.store('name-table', Buffer.from(word));
@@ -20,7 +20,7 @@ test('returns the last stored data to the next agent, in a file that only its us
   expect(statSync(join(path, 'name-table')).mode & 0o777).toBe(0o600);
 });
 
-test('removes the outdated file if a write fails', async () => {
+test('removes the outdated file if writing fails', async () => {
   const path = folder();
   const stored = new StoredFiles(path);
   stored.store('name-table', Buffer.from('one'));

@@ -24,7 +24,7 @@ async function listening(prepare: (path: string) => void = () => {}) {
   return { path, events };
 }
 
-test('reports a removed hand-over socket', async () => {
+test('reports that the hand-over socket was removed', async () => {
   vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
   onTestFinished(() => void vi.useRealTimers());
   const { path, events } = await listening();
@@ -47,7 +47,7 @@ test.each([
   expect(events).toEqual([]);
 });
 
-test('accepts a newer agent again immediately after a failed hand-over', async () => {
+test('accepts another newer agent immediately after a failed hand-over', async () => {
   const folder = temporaryFolder();
   onTestFinished(() => folder[Symbol.dispose]());
   const path = join(folder.path, 'succession');

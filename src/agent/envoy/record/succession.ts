@@ -24,11 +24,11 @@ import { isAlive, type ProcessIdentity } from '../detached-envoy.ts';
 import { recordFormat } from './agent-record.ts';
 
 const maxLineBytes = 512;
-/** Limit for the `ready` message of a new connection. */
+/** Timeout of the `ready` message of a new connection. */
 const readyLimitMs = 2_000;
 const dialLimitMs = 1_000;
 const endPollMs = 5;
-/** How often to check that the socket's name exists, without which no agent can connect. */
+/** Interval of checks that the socket's name exists, without which no agent can connect. */
 const checkMs = 10_000;
 
 const socketIn = (directory: string): string => join(directory, 'succession');
@@ -161,9 +161,9 @@ export class SuccessionServer {
   /** Replaces the socket of an older agent, which keeps its established connection. */
   async #listen(server: Server): Promise<void> {
     const path = socketIn(this.#directory);
-    // A closed server removes the name that it was bound to. A unique name prevents that it removes the name of the next one.
+    // A closed server removes the name that it was bound to. A unique name prevents it from removing that of the next one.
     const ownPath = `${path}.${process.pid}.${this.#links++}`;
-    // An earlier process with this PID may have left one.
+    // An earlier process with this PID may have left a socket.
     rmSync(ownPath, { recursive: true, force: true });
     await new Promise<void>((resolve, reject) => {
       server.once('error', reject);

@@ -16,7 +16,7 @@ test.each([
     `oci://reg.test/a/b:v1@sha256:${digest}`,
     { registry: 'reg.test', repository: 'a/b', reference: `sha256:${digest}`, digest },
   ],
-])('accepts %s as the name of an image', (url, image) => {
+])('accepts the image name %s', (url, image) => {
   expect(parseImageUrl(url)).toEqual(image);
 });
 
@@ -30,6 +30,6 @@ test.each([
   ['oci://reg.test/a:', 'invalid tag ""'],
   ['oci://reg.test/a@sha512:00', 'digest of the image must be sha256'],
   [`oci://reg.test/${'a'.repeat(2_000)}`, 'at most 1024 characters'],
-])('rejects %s as the name of an image', (url, message) => {
+])('rejects the image name %s', (url, message) => {
   expect(() => parseImageUrl(url)).toThrow(message);
 });

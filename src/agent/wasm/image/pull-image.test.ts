@@ -59,12 +59,12 @@ async function pull(registry: ImageRegistry, name: string, options: PullOptions 
   return { ...pulled, content: Buffer.concat(chunks) };
 }
 
-describe('pulled image', () => {
+describe('image of a Wasm module', () => {
   test.each<[string, LayerContent[], string]>([
     ['a Docker image', [tarLayer(module, mediaTypes.dockerLayer)], mediaTypes.dockerManifest],
     ['an OCI image', [tarLayer(Buffer.from('older')), tarLayer(module)], mediaTypes.ociManifest],
     ['an OCI artifact', [wasmLayer(module), tarLayer(Buffer.from('config'))], mediaTypes.ociManifest],
-  ])('contains its module as %s, over TLS and plaintext, by tag and digest', async (_, layers, mediaType) => {
+  ])('is pulled as %s, over TLS and plaintext, by tag and digest', async (_, layers, mediaType) => {
     for (const options of [{ tls }, {}]) {
       const registry = await start(options);
       const digest = registry.push('team/plugin', 'v1', layers, mediaType);
@@ -73,7 +73,7 @@ describe('pulled image', () => {
     }
   });
 
-  test('is selected from an index: a Wasm image first, and never an attestation', async () => {
+  test('is selected from an index: a Wasm image if there is one, and never an attestation', async () => {
     const registry = await start();
     const other = registry.push('plugin', 'other', [wasmLayer(Buffer.from('other'))]);
     const digest = registry.push('plugin', 'image', [wasmLayer(module)]);
@@ -88,7 +88,7 @@ describe('pulled image', () => {
     await expect(pull(registry, 'plugin:nested')).rejects.toThrow('index must not name an index');
   });
 
-  test('is rejected over plaintext unless the registry is insecure, and with an unknown certificate', async () => {
+  test('is rejected over plaintext unless the registry is configured as insecure, and with an unknown certificate', async () => {
     for (const options of [{ tls }, {}]) {
       const registry = await start(options);
       registry.push('plugin', 'v1', [wasmLayer(module)]);
@@ -120,7 +120,7 @@ describe('registry credentials', () => {
     expect((await pull(registry, 'team/plugin:v1')).content).toEqual(module);
   });
 
-  test('are not sent to a host that blobs are redirected to', async () => {
+  test('are not sent to hosts of redirected blobs', async () => {
     const storage = await start({ tls });
     const registry = await start({ tls, authentication: 'basic', user, blobsAt: () => storage.origin });
     for (const one of [storage, registry]) one.push('team/plugin', 'v1', [wasmLayer(module)]);
@@ -152,7 +152,7 @@ test('does not connect to a blocked address of the registry, or of a blob redire
   await expect(pull(registry, 'plugin:v1')).rejects.toThrow('host 169.254.169.254 is a link-local address');
 });
 
-describe('hostile registry', () => {
+describe('response of a hostile registry', () => {
   const limits = { maxLayerBytes: 50_000, maxArchiveBytes: 200_000, maxEntries: 10 };
   const bomb = gzipSync(tarOf([{ name: 'plugin.wasm', content: Buffer.alloc(1_000_000) }]));
   const manyEntries = gzipSync(tarOf(Array.from({ length: 20 }, (_, index) => ({ name: `f${index}` }))));
@@ -186,7 +186,7 @@ describe('hostile registry', () => {
     await expect(pull(registry, 'plugin:v1', { limits })).rejects.toThrow(message);
   });
 
-  test('is rejected with a manifest or layer of another digest', async () => {
+  test('is rejected if the digest of manifest or layer differs', async () => {
     const registry = await start();
     const digest = registry.push('plugin', 'v1', [wasmLayer(module)]);
     registry.intercept = ({ url = '' }, response) => {
@@ -216,7 +216,7 @@ describe('hostile registry', () => {
       (response: ServerResponse) => response.writeHead(302, { location: '/v2/' }).end(),
       'more than 3 redirects',
     ],
-  ])('is rejected for %s', async (_, respond, message) => {
+  ])('is rejected if it is %s', async (_, respond, message) => {
     const registry = await start();
     registry.intercept = (_request, response) => {
       respond(response);

@@ -33,9 +33,9 @@ export interface PullOptions {
 }
 
 export interface ImageLimits {
-  /** Size limit of a layer as stored. */
+  /** Maximum size of a layer as stored. */
   readonly maxLayerBytes: number;
-  /** Size limit of an uncompressed layer. */
+  /** Maximum size of an uncompressed layer. */
   readonly maxArchiveBytes: number;
   readonly maxEntries: number;
 }

@@ -6,7 +6,7 @@ export interface TarLimits {
 }
 
 const blockBytes = 512;
-/** For long names and pax headers. */
+/** Maximum size of long names and pax headers. */
 const maxHeaderBytes = 64 * 1024;
 
 interface Entry {

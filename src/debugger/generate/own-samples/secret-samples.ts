@@ -37,7 +37,7 @@ export const secretsSamples: Samples = {
   outcomes: {
     probe: [{ output: 'nobody' }, { output: 'a server' }, { output: 'another agent' }, { error: 'a fault' }],
   },
-  // Of the secrets, only the roots, which certificates wait for.
+  // Among the secrets, only roots matter, because certificates wait for them.
   relevant: ({ held, parts: secretParts, deferredCertificate, failures }) => [
     failures,
     deferredCertificate,

@@ -37,18 +37,21 @@ function namesOf({ states, transitions }: Statechart): Readonly<Record<Kind, Rea
   };
 }
 
-describe.each(Object.entries(renamedInMachines))('the table of renamed names of the chart %s', (id, renamed) => {
-  test('has only new names that the chart contains and no old name that it still contains', async () => {
-    const machine = namedMachines.find(({ name }) => name === id);
-    const names = namesOf(statechartOf(await machine!.load()));
-    for (const kind of kinds) {
-      const table: Renamed = renamed[kind] ?? {};
-      const current = new Set(Object.values(table));
-      expect([...current].filter((name) => !names[kind].has(name))).toEqual([]);
-      expect(Object.keys(table).filter((name) => names[kind].has(name) && !current.has(name))).toEqual([]);
-    }
-  });
-});
+describe.each(Object.entries(renamedInMachines))(
+  'the table of names that were changed in the chart %s',
+  (id, renamed) => {
+    test('contains only new names that the chart uses, and no old name that is still in use', async () => {
+      const machine = namedMachines.find(({ name }) => name === id);
+      const names = namesOf(statechartOf(await machine!.load()));
+      for (const kind of kinds) {
+        const table: Renamed = renamed[kind] ?? {};
+        const current = new Set(Object.values(table));
+        expect([...current].filter((name) => !names[kind].has(name))).toEqual([]);
+        expect(Object.keys(table).filter((name) => names[kind].has(name) && !current.has(name))).toEqual([]);
+      }
+    });
+  },
+);
 
 test('tables of fields name events of the catalogue and charts that exist', () => {
   const types = new Set([...eventCatalogue, ...eventsOfDiscovery].map(({ type }) => type));
@@ -104,11 +107,11 @@ describe.each(['version-3-agent', 'version-3-discovery'])('the stored trace %s',
     expect(old).toEqual([]);
   });
 
-  test('is read with definitions whose names the current charts have', async () => {
+  test('is read with definitions that contain the names of the current charts', async () => {
     const { header, close } = await openTrace(file);
     await close();
     for (const machine of header.machines) {
-      // Charts may have got more names since.
+      // Charts may have gained names since.
       const current = namesOf(statechartOf(await namedMachines.find((one) => one.name === machine.id)!.load()));
       const unknown = Object.entries(namesOf(machine)).flatMap(([kind, names]) =>
         [...names].filter((each) => !current[kind as Kind].has(each)),
@@ -124,7 +127,7 @@ function namesIn(record: TraceRecord): (readonly [Kind, string])[] {
   return record.kind === 'timer-started' ? [['delays', record.timer] as const, ['states', record.state] as const] : [];
 }
 
-test('the converter renames events of delays and of final states like their states', () => {
+test('the converter renames events of delays and of final states in the same way as their states', () => {
   const convert = convertNames();
   convert({ kind: 'spawn', actor: 'epoch-0', machine: 'epoch' });
   const on = 'xstate.after.holdBack.epoch.running.initializing.held back';
@@ -185,7 +188,7 @@ test('names of child actors are converted by the machine of their parent', () =>
   expect(convert({ kind: 'stop', actor: 'other/looking' })).toMatchObject({ actor: 'other/looking' });
 });
 
-test('the converter keeps the names in a trace of another program', () => {
+test('the converter keeps all names in a trace of another program', () => {
   const convert = convertNames();
   const header: Partial<TraceHeader> = { kind: 'header', version: 3, foreign: true, machines: [] };
   convert({ ...header });
@@ -243,7 +246,7 @@ function changelogTable(): string {
   ].join('\n');
 }
 
-test('CHANGELOG.md has the table of renamed names', () => {
+test('CHANGELOG.md contains the table of renamed names', () => {
   const [head, , tail] = readFileSync(changelog, 'utf8').split(/<!-- (?:end of )?renamed names -->\n/);
   const text = `${head}<!-- renamed names -->\n\n${changelogTable()}\n\n<!-- end of renamed names -->\n${tail}`;
   if (update) writeFileSync(changelog, text);

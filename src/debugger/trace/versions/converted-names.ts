@@ -58,9 +58,7 @@ function withNestedFields(line: Raw, names: Renamed | undefined, fields: readonl
 const tableOf = (tables: Readonly<Record<string, Renamed>>, name: string): Renamed | undefined =>
   Object.hasOwn(tables, name) ? tables[name] : undefined;
 
-/**
- * @param text paths of active states, joined with ` `
- */
+/** @param text paths of active states, joined with ` | ` */
 function newStates({ states }: RenamedInMachine, text: string): string {
   return text.replaceAll(/[^.|]+/g, (segment) => {
     const name = segment.trim();

@@ -220,16 +220,10 @@ function* buildHostsInSteps(
   const reusable = changedHosts === undefined ? undefined : previous;
   const similarity = otherModel && similarityOf(otherModel, context);
   const isReusable = similarity?.isReusable;
-  const hostsWithAliases = (groupIndex: number): readonly CachedVirtualHost[] => {
-    const group = groups[groupIndex]!;
+  const hostsWithAliases = (index: number): readonly CachedVirtualHost[] => {
+    const group = groups[index]!;
     const byHost = virtualServicesOfClient.forPort(selection.listenerPort || group.port.number);
-    return hostsOfAliasedGroup(
-      group,
-      virtualServices[groupIndex],
-      aliases.get(group.service.hostname)!,
-      byHost,
-      context,
-    );
+    return hostsOfAliasedGroup(group, virtualServices[index], aliases.get(group.service.hostname)!, byHost, context);
   };
   const rebuilt =
     reusable &&
@@ -310,21 +304,13 @@ function* rebuildChangedInSteps(
   let hosts: CachedVirtualHost[] | undefined;
   const hostPlaces = hostPlacesOf(previous);
   const changedIndexes: number[] = [];
-  for (const groupIndex of placesToCheck(previous, changedHosts, inputs, similarity)) {
-    const previousHost = previous.hostsByGroup[groupIndex]!;
+  for (const index of placesToCheck(previous, changedHosts, inputs, similarity)) {
+    const previousHost = previous.hostsByGroup[index]!;
     // Groups with aliases are handled below.
     if (isList(previousHost)) continue;
-    if (
-      !isReusableHost(
-        previousHost,
-        groups[groupIndex]!,
-        virtualServices[groupIndex],
-        changedHosts,
-        similarity?.isReusable,
-      )
-    )
-      changedIndexes.push(groupIndex);
-    if (isOfOtherClient && groupIndex % checksPerStep === 0) yield undefined;
+    if (!isReusableHost(previousHost, groups[index]!, virtualServices[index], changedHosts, similarity?.isReusable))
+      changedIndexes.push(index);
+    if (isOfOtherClient && index % checksPerStep === 0) yield undefined;
   }
   const replaceHost = (groupIndex: number, host: CachedVirtualHost): void => {
     if (host === previous.hosts[groupIndex]) return;

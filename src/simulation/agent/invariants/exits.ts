@@ -14,19 +14,19 @@ export const everyProcessIsAwaited: Invariant = {
 export const noProcessOutlivesAgent: Invariant = {
   name: 'every process ends',
   always({ host, agentExitCode, isHurried: hurried }) {
-    // A process that survives SIGKILL cannot be ended, and an agent with a second order to stop does not wait for the kernel.
+    // A process that survives SIGKILL cannot be ended, and after a second order to stop, the agent does not wait for the kernel.
     const left = host.processes.filter((one) => !one.isUnkillable && !(hurried === true && host.isKilled(one)));
     if (agentExitCode === undefined || left.length === 0) return undefined;
     return `the agent exited; running: ${listOf(left)}`;
   },
 };
 
-/** The agent exits by itself only when its retries are exhausted and no Envoy serves. */
+/** The agent exits without an order only when its retries are exhausted and no Envoy serves. */
 export const agentExitsForReason: Invariant = {
   name: 'the agent exits only on request, or when retries are exhausted and no Envoy serves',
   always({ agentExitCode, stopOrdered, triesSinceTrigger, retryBudget, policy, host }) {
     if (agentExitCode === undefined || stopOrdered) return undefined;
-    // Without a free base ID no start can be attempted.
+    // No start is possible without a free base ID.
     if (host.processes.some(({ isUnkillable: undying }) => undying)) return undefined;
     if (triesSinceTrigger > (policy?.restartPolicy === 'exit' ? 0 : retryBudget)) return undefined;
     return `it exited with ${agentExitCode} after ${triesSinceTrigger} attempts`;

@@ -3,19 +3,19 @@ import type { ReadinessRespond } from '../../../../machines/agent/status-protoco
 import type { ProcessEnd } from '../simulated-envoy.machine.ts';
 import type { EnvoySignal, SimulatedHost, SimulatedProcess } from '../simulated-host.ts';
 
-/** Input of an invariant: the host, and the orders to the agent. Never the agent's own state. */
+/** Input of an invariant: the host and the orders to the agent, never the agent's own state. */
 export interface Observed {
   readonly host: SimulatedHost;
   /** Generation that the agent should run. */
   readonly desired: { readonly files: number; readonly orders: number };
-  /** Upper bound of the failed starts and lost live epochs since the agent's last trigger. */
+  /** Maximum number of failed starts and lost live epochs since the agent's last trigger. */
   readonly triesSinceTrigger: number;
   readonly retryBudget: number;
   /** A signal ordered the agent to stop. */
   readonly stopOrdered: boolean;
   /** The time for draining has passed, or a second signal arrived. */
   readonly stopDeadlinePassed: boolean;
-  /** The time for a draining parent to exit by itself, with a margin, has passed. */
+  /** Whether a draining parent had enough time to exit, including a margin. */
   isOverdue(parent: SimulatedProcess): boolean;
   /** The agent can no longer cancel its exit: it waits for the last processes. */
   readonly agentEnds: boolean;
@@ -30,21 +30,21 @@ export interface Observed {
   /** A full restart is the only possibility: hot restart is off, or there is only one base ID. */
   readonly restartsInFull?: boolean;
   readonly policy?: Pick<AgentSettings, 'hotRestart' | 'restartPolicy'>;
-  /** The start that the supervisor has reported as decided, and not as ended. */
+  /** The start that the supervisor has reported as decided, but not as ended. */
   readonly restart?: string | undefined;
   /** Binaries that were checked and are compatible. */
   readonly checked?: ReadonlySet<string>;
   readonly withdrawn?: ReadonlySet<string>;
-  /** Binaries whose Envoy exited by itself before it had served for a minute, and withdrawn ones. */
+  /** Withdrawn binaries, and binaries whose Envoy exited without an order within its first minute of serving. */
   readonly failedBinaries?: ReadonlySet<string>;
-  /** Unreported reason why there was no space for the files of a start. */
+  /** Unreported reason why the files of a start had no space. */
   readonly unreported?: string | undefined;
 }
 
-/** A property that must always hold. Each function returns a description of the violation, if there is one. */
+/** A property that must always hold. Each function returns a description of the violation, if any. */
 export interface Invariant {
   readonly name: string;
-  /** The bootstrap of a process that will be started is requested. */
+  /** The agent requests the bootstrap of a process that it will start. */
   preparing?(order: { epoch: number; binary: string }, observed: Observed): string | undefined;
   /** A process is about to be started. */
   spawning?(order: { epoch: number; baseId: number; binary?: string }, observed: Observed): string | undefined;

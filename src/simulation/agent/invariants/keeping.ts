@@ -2,7 +2,7 @@
 import { mayBeHeldBack, type SimulatedProcess } from '../simulated-process.ts';
 import { type Invariant, listOf, named, type Observed } from './invariant.ts';
 
-/** Its requests are running, and a child whose parent exits early will abort (fact 4). */
+/** A draining parent is processing requests, and a child whose parent exits early will abort (fact 4). */
 export const noSignalToDrainingParent: Invariant = {
   name: 'never a termination signal to a draining parent before its deadline',
   signalling(process, signal, observed) {
@@ -19,7 +19,7 @@ export const noSignalToNeededParent: Invariant = {
   name: 'never a termination signal to the parent of a starting epoch',
   signalling(process, signal, { host, stopOrdered, isOverdue }) {
     if (signal === 'SIGUSR1' || stopOrdered || process.exitRequested) return undefined;
-    // The parent may hang, and its child would wait forever.
+    // The parent may hang; its child would wait forever.
     if (isOverdue(process)) return undefined;
     const child = host.processes.find(
       ({ epoch, baseId, live, exitRequested: sentAway }) =>
@@ -37,7 +37,7 @@ export const startingIsKilled: Invariant = {
   },
 };
 
-/** An Envoy that no probe found live may be live by now, so it is probed again. Its parent has closed its listeners. */
+/** An Envoy that no probe found live may be live by now, so it is probed again; its parent has closed its listeners. */
 export const noSigkillToLive: Invariant = {
   name: 'never SIGKILL to an epoch that would report that it is live',
   signalling(process, signal, { host, stopOrdered }) {
@@ -49,8 +49,8 @@ export const noSigkillToLive: Invariant = {
 };
 
 /**
- * The requests of a replaced Envoy have as much time as those of a parent. An orphaned or possibly orphaned Envoy has less; and one that
- * cannot be ordered to close its listeners accepts connections until it is terminated.
+ * Requests of a replaced Envoy have as much time as those of a parent. An orphaned or possibly orphaned Envoy has less, and so has one that cannot
+ * close its listeners, because it accepts connections until it is terminated.
  */
 export const replacedFinishesRequests: Invariant = {
   name: 'never a termination signal to a replaced epoch before its deadline',
@@ -66,8 +66,8 @@ export const replacedFinishesRequests: Invariant = {
 };
 
 /**
- * Only a stop terminates a serving epoch before another one serves. Without alternative, a full restart may: with one base ID, or when its
- * replacement has crashed.
+ * Only a stop terminates a serving epoch before another one serves; or a full restart without alternative: with one base ID, or when its replacement
+ * has crashed.
  */
 export const servingIsKept: Invariant = {
   name: 'never a serving epoch given up for one that is not live',
@@ -82,7 +82,7 @@ export const servingIsKept: Invariant = {
 
 function givenUp(action: string, process: SimulatedProcess, observed: Observed): string | undefined {
   const { host, stopOrdered } = observed;
-  // Between two probes the agent cannot know that it is live.
+  // Between two probes the agent cannot know that the Envoy is live.
   if (stopOrdered || !host.isServing(process) || !process.seen) return undefined;
   if (observed.policy?.hotRestart === false) return undefined;
   const takesNoChild = host.isOrphaned(process) || process.parentCrashed || host.isStuck(process.baseId);
@@ -92,14 +92,14 @@ function givenUp(action: string, process: SimulatedProcess, observed: Observed):
 }
 
 /**
- * The main thread of an orphaned Envoy blocks within 5 s of its parent's exit, and it aborts 10 s later (fact 4): enough time to start a
+ * The main thread of an orphaned Envoy blocks within 5 s of its parent's exit, and the Envoy aborts 10 s later (fact 4): enough time to start a
  * replacement.
  */
 export const orphanIsReplaced: Invariant = {
   name: 'an orphaned epoch is replaced before it aborts',
   leaving(process, { signal }, { stopOrdered, restartsInFull, agentEnds }) {
     if (signal !== 'SIGABRT' || !process.seen || process.exitRequested || process.successorTried) return undefined;
-    // There may be no agent to replace it.
+    // There might be no agent to replace it.
     if (stopOrdered || restartsInFull === true || agentEnds) return undefined;
     return `${named(process)} aborted, and no replacement was started`;
   },

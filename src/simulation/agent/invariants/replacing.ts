@@ -1,7 +1,7 @@
-/** Which Envoy binary may be started after others. */
+/** Which Envoy binaries may be started, and in which order. */
 import { type Invariant, listOf } from './invariant.ts';
 
-/** Also when a certificate changes while an unchecked file is at the path. */
+/** Only checked binaries are started, also when a certificate changes while an unchecked file is at the path. */
 export const onlyCheckedBinaries: Invariant = {
   name: 'never an Envoy binary that was not checked',
   spawning({ epoch, binary = '' }, { checked }) {
@@ -10,7 +10,7 @@ export const onlyCheckedBinaries: Invariant = {
   },
 };
 
-/** A new binary whose Envoy exited by itself would fail again. It may be started again only as another file. */
+/** A new binary whose Envoy exited without an order would fail again. It may start again only as another file. */
 export const failedIsNotRepeated: Invariant = {
   name: 'never a new Envoy binary that failed or was withdrawn',
   preparing({ epoch, binary }, { failedBinaries }) {

@@ -1,6 +1,6 @@
 import { type Invariant, listOf } from './invariant.ts';
 
-/** Traffic depends on readiness. */
+/** Readiness must be true, because traffic depends on it. */
 export const readyIsTrue: Invariant = {
   name: 'never ready while no Envoy accepts connections',
   respondingReadiness({ ready }, { host }) {
@@ -18,7 +18,7 @@ export const readyHasItsListeners: Invariant = {
   },
 };
 
-/** Otherwise a valid certificate would not restore the traffic that was lost with an invalid one. */
+/** Otherwise traffic lost with an invalid certificate would not return with a valid one. */
 export const readyIsReported: Invariant = {
   name: 'ready while an Envoy serves its whole configuration',
   respondingReadiness({ ready, reason }, { host, stopOrdered, agentEnds }) {

@@ -1,4 +1,4 @@
-/** Applications behind the mesh, in the process of the test. */
+/** Applications behind the mesh, in the test's process. */
 import { createServer, type Server as HttpServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { createServer as createHttp2Server, createSecureServer } from 'node:http2';
 import { createServer as createHttpsServer } from 'node:https';
@@ -18,7 +18,7 @@ export interface Seen {
 export type Respond = (seen: Seen, response: ServerResponse) => void | Promise<void>;
 
 export interface HttpBackendOptions {
-  /** Replaces the default response, a 200 with the received request as JSON. Can be changed later through `respond`. */
+  /** Replaces the default response, a 200 with the received request as JSON. `respond` can change it later. */
   readonly respond?: Respond;
   /** Certificate and key (PEM) for TLS. */
   readonly tls?: TlsOptions;

@@ -59,7 +59,7 @@ export interface FeatureEnvoyOptions {
   readonly adminPort: number;
   /** Port of the server of its workload secrets, if it has an identity. */
   readonly secretsPort: number;
-  /** Additional arguments. */
+  /** Additional command-line arguments. */
   readonly args: readonly string[];
 }
 
@@ -128,7 +128,7 @@ interface Bootstrap {
   readonly static_resources: { readonly clusters: { readonly name: string }[] };
 }
 
-/** Replaces the agent, which serves the workload's certificates. */
+/** Replaces the agent's cluster, which serves the workload's certificates. */
 function secretsCluster({ static_resources: { clusters } }: Bootstrap, port: number): { name: string } {
   const text = JSON.stringify(clusters[0]).replaceAll(/"(cluster_)?name":"xds"/g, '"$1name":"sds-grpc"');
   return JSON.parse(text.replaceAll(/"port_value":\d+/g, `"port_value":${port}`)) as { name: string };

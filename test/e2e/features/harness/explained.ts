@@ -33,7 +33,7 @@ export class Explained {
   readonly #disagreements: string[] = [];
   #pending: Pending[] = [];
   #compared = 0;
-  /** Length of the compared part of the log: later connections may reuse a port. */
+  /** Length of the log that was already compared: later connections may reuse a port. */
   #seen = 0;
 
   constructor(options: ExplainedOptions) {
@@ -54,7 +54,7 @@ export class Explained {
     return this.#compared;
   }
 
-  /** Compares all requests since the last call. The configuration must be the one that applied to them. */
+  /** Compares all requests since the last call. The current configuration must be the one that applied to them. */
   async compare(): Promise<void> {
     const pending = this.#pending;
     this.#pending = [];
@@ -83,7 +83,7 @@ export class Explained {
       throw new Error(`explain and Envoy disagree:\n${this.#disagreements.join('\n')}`);
   }
 
-  /** The last line of each connection; Envoy writes lines shortly after the response. */
+  /** Reads the last line of each connection; Envoy writes lines shortly after the response. */
   async #loggedFor(pending: readonly Pending[]): Promise<ReadonlyMap<string, Logged>> {
     let lines = new Map<string, Logged>();
     let end = this.#seen;
@@ -103,7 +103,7 @@ const connectionOf = ({ localPort, requested }: Pending): string => `${localPort
 
 const portOf = (address: unknown): string => String(address).split(':').at(-1)!;
 
-/** The complete lines from an offset on, by {@link connectionOf}, and the offset of their end. */
+/** Reads the complete lines from an offset on, by {@link connectionOf}, and the offset of their end. */
 function readLog(file: string, begin: number): { lines: Map<string, Logged>; end: number } {
   if (!existsSync(file)) return { lines: new Map(), end: begin };
   const text = readFileSync(file, 'utf8');
@@ -130,7 +130,7 @@ function questionAbout({ requested, localPort }: Pending): Question {
   };
 }
 
-/** The SPIFFE ID of a certificate, or else its first name, as policies match it. */
+/** The SPIFFE ID of a certificate, else its first name, as policies match it. */
 function principalOf(certificate: unknown): { readonly principal?: string } {
   if (typeof certificate !== 'string') return {};
   const names = new X509Certificate(certificate).subjectAltName?.split(', ') ?? [];

@@ -39,15 +39,15 @@ export interface FeatureMeshOptions {
 }
 
 export interface ApplyOptions {
-  /** Validation rejects the objects on purpose: the other objects and the last valid ones apply. */
+  /** Whether validation may reject objects: the other objects and the last valid ones apply. */
   readonly invalid?: boolean;
-  /** Envoy rejects a response on purpose. */
+  /** Whether Envoy may reject a response. */
   readonly rejected?: boolean;
-  /** Waits until listeners and clusters are warm. Set to false if a dependency never arrives. */
+  /** Whether to wait until listeners and clusters are warm. Set to false if a dependency never arrives. */
   readonly warms?: boolean;
 }
 
-/** A host in a namespace of its own, which no proxy can see. It shows which files the control plane has pushed. */
+/** A host in a separate namespace that no proxy can see. It shows which files the control plane has pushed. */
 const generationHost = (generation: number): string => `generation-${generation}.harness.test`;
 
 export class FeatureMesh {
@@ -165,7 +165,7 @@ export class FeatureMesh {
     return envoy;
   }
 
-  /** Output of the control plane, line by line. */
+  /** The control plane with its output lines. */
   get pilot(): Program {
     return this.#pilot;
   }
@@ -191,7 +191,7 @@ export class FeatureMesh {
   }
 
   /**
-   * Writes a file beside the configuration, such as a certificate.
+   * Writes a file next to the configuration, such as a certificate.
    * @returns its path
    */
   file(name: string, text: string): string {
@@ -199,7 +199,7 @@ export class FeatureMesh {
     return join(this.root, name);
   }
 
-  /** Closes the applications of the previous test. Optional, because each test can have its own. */
+  /** Closes the applications of the previous test. Optional. */
   async reset(): Promise<void> {
     for (const backend of this.#backends.splice(0)) await backend.close();
   }

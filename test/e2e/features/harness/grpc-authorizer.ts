@@ -9,7 +9,7 @@ const raw = (bytes: Buffer): Buffer => bytes;
 
 export class GrpcAuthorizer {
   readonly address = '127.0.0.1';
-  /** The received CheckRequests, encoded; texts of the request appear in them. */
+  /** The received CheckRequests, encoded; they contain the request's texts. */
   readonly requests: Buffer[] = [];
   allows = true;
   readonly port: number;

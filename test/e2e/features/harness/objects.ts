@@ -68,7 +68,7 @@ export function gateway(
   });
 }
 
-/** Any object, as YAML. */
+/** Formats any object as YAML. */
 export function object(apiVersion: string, kind: string, namespace: string, name: string, spec: object): string {
   return stringify({ apiVersion, kind, metadata: { name, namespace }, spec });
 }

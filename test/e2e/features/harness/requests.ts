@@ -27,7 +27,7 @@ export interface RequestTo {
   readonly tls?: ClientTls;
   /** HTTP/2: with prior knowledge, or by ALPN with TLS. */
   readonly http2?: boolean;
-  /** The request goes to an inbound listener; used only by explain. */
+  /** Whether the request goes to an inbound listener; used only by explain. */
   readonly inbound?: boolean;
   /** Default 30,000. */
   readonly timeoutMs?: number;
@@ -183,7 +183,7 @@ async function talk({
 }
 
 function asTls({ ca, ...tls }: ClientTls): ConnectionOptions {
-  // As a client, Envoy verifies the name of the certificate; here the authority is sufficient.
+  // Envoy verifies the certificate's name as a client; here the authority is sufficient.
   return {
     ...tls,
     servername: tls.servername ?? '',

@@ -17,7 +17,7 @@ export class TokenIssuer {
     return JSON.stringify({ keys: this.#keys });
   }
 
-  /** Replaces the signing key, which is then the only one in the set. */
+  /** Replaces the signing key; the set then contains only the new one. */
   rotate(): void {
     const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
     this.#key = privateKey;

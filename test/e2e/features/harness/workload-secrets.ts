@@ -1,4 +1,4 @@
-/** An SDS server that replaces the agent: workload certificates, and files by their names. */
+/** An SDS server that replaces the agent: serves workload certificates, and files by name. */
 import { readFileSync } from 'node:fs';
 import { rootCertificates } from 'node:tls';
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';

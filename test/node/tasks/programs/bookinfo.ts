@@ -1,6 +1,6 @@
 /**
- * The four services of the bookstore sample, on port 9080: productpage, details, reviews (v1 without ratings, v2 with black, v3 with red
- * stars) and ratings. Timeouts and messages are those that the documented tasks describe. Usage: node bookinfo.ts SERVICE VERSION
+ * The four services of the bookstore sample, on port 9080: productpage, details, reviews (v1 without ratings, v2 with black, v3 with red stars) and
+ * ratings. Timeouts and messages match the documented tasks. Usage: node bookinfo.ts SERVICE VERSION
  */
 import { get, type IncomingHttpHeaders } from 'node:http';
 import { text } from 'node:stream/consumers';

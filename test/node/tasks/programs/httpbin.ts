@@ -1,6 +1,6 @@
 /**
- * The endpoints of httpbin that the tasks use, on port 8080. Each request is a line on standard output. Usage: node httpbin.ts [--http PORT]
- * [--https PORT KEY CERTIFICATE]
+ * The httpbin endpoints that the tasks use, on port 8080. Prints a line per request. Usage: node httpbin.ts [--http PORT] [--https PORT KEY
+ * CERTIFICATE]
  */
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:https';
@@ -10,7 +10,7 @@ import { httpHandler, type Request, type Response, serve, serverOptions } from '
 
 const maxDelaySeconds = 10;
 
-/** All values of each header, by its canonical name: `{"Host": ["httpbin:8000"]}`. */
+/** Returns all values of each header by canonical name, such as `{"Host": ["httpbin:8000"]}`. */
 function headersOf({ message }: Request): Record<string, string[]> {
   const canonical = (name: string): string => name.replaceAll(/(^|-)[a-z]/g, (letter) => letter.toUpperCase());
   const entries = Object.entries(message.headersDistinct).map(([name, values = []]) => [canonical(name), values]);

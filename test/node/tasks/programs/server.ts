@@ -1,4 +1,4 @@
-/** Shared by the sample servers, which run in containers as plain Node programs without packages. */
+/** Shared by the sample servers, which run in containers as Node programs without packages. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 
 export interface Request {
@@ -28,7 +28,7 @@ async function bodyOf(message: IncomingMessage): Promise<string> {
   return Buffer.concat(chunks).toString();
 }
 
-/** Requests and responses as plain data; an error responds with 500. */
+/** Handles requests and responses as plain data; an error causes status 500. */
 export function httpHandler(respond: (request: Request) => Response | Promise<Response>) {
   return async (message: IncomingMessage, response: ServerResponse): Promise<void> => {
     const { method = 'GET', url = '/' } = message;
@@ -44,7 +44,7 @@ export function httpHandler(respond: (request: Request) => Response | Promise<Re
   };
 }
 
-// Node closes idle connections after 5 s by default, and a request that Envoy sends at that moment fails.
+// Node closes idle connections after 5 s by default; a request that Envoy sends at that moment would fail.
 export const serverOptions = { keepAliveTimeout: 0 };
 
 /** Listens; on SIGTERM, stops after the requests in flight. */
