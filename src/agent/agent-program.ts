@@ -1,4 +1,3 @@
-/** Input of an agent, and the settings of its charts. */
 import { type AgentSettings, defaultSettings } from '../../machines/agent/settings.ts';
 import type { Logger } from '../runtime/output/log.ts';
 import type { DebuggerAccess } from '../runtime/trace/debugger-access.ts';
@@ -24,7 +23,6 @@ export interface AgentProgram {
   readonly trace?: TraceEndpoint;
   /** `full` records each xDS message. */
   readonly traceLevel?: TraceLevel;
-  /** Unwritten lines of log and trace. */
   readonly unwrittenLines?: () => UnwrittenLines;
   /** Whether this agent replaces an older one. */
   readonly succeeds?: boolean;

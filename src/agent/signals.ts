@@ -27,7 +27,6 @@ export class SignalInbox {
     for (const signal of handledSignals) source.on(signal, this.#receive);
   }
 
-  /** @returns function that removes the listener */
   listen(listener: (signal: Signal) => void): () => void {
     this.#listener = listener;
     for (const signal of this.#waiting.splice(0)) listener(signal);
@@ -36,7 +35,6 @@ export class SignalInbox {
     };
   }
 
-  /** How often each signal was received. */
   get counts(): ReadonlyMap<Signal, number> {
     return this.#counts;
   }

@@ -27,8 +27,8 @@ try {
       include: [],
     }),
   );
-  // tsc also checks the machines behind a replay, whose types cannot all be named, and reports them; they are not
-  // exported. A test that compiles a user's file finds missing types.
+  // Ignores errors of tsc: it also reports the machines that a replay imports, which are not exported. A test that
+  // compiles a user's file detects missing types.
   const compilerResult = spawnSync('tsc', ['-p', project, '--checkers', '1'], { cwd: root, encoding: 'utf8' });
   const target = join(root, 'types');
   rmSync(target, { recursive: true, force: true });

@@ -1,4 +1,3 @@
-/** Listen addresses in flags. */
 import { ChartpilotError } from '../runtime/errors.ts';
 
 export interface ListenAddress {

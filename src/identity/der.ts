@@ -2,7 +2,6 @@
  * Writes the part of DER (X.690) that certificates need. Encoding by schema costs twenty times as much, most of the cost of a certificate.
  */
 
-/** Encodes tag, length and content. */
 export function element(tag: number, ...content: readonly Uint8Array[]): Buffer {
   const body = Buffer.concat(content);
   return Buffer.concat([Buffer.of(tag), lengthOf(body.length), body]);

@@ -212,7 +212,6 @@ function fixedExtensionsOf(publicKey: KeyObject): readonly Uint8Array[] {
 
 const issuerKeys = new WeakMap<Certificate, readonly Uint8Array[]>();
 
-/** Caches {@link keyOfIssuer}. */
 function issuerKeyOf(issuer: Issuer): readonly Uint8Array[] {
   const cached = issuerKeys.get(issuer.certificate);
   if (cached !== undefined) return cached;

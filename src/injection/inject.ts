@@ -68,7 +68,6 @@ export interface InjectionRequest {
   readonly supportsNativeSidecars?: (nodeName: string | undefined) => boolean;
 }
 
-/** Proxy configuration of a workload (`proxyConfigFor` of the push context). */
 export type ProxyConfigSource = (workload: ProxyConfigWorkload) => ProxyConfig;
 
 /** User and group of the proxy in Istio's images. */
@@ -300,7 +299,6 @@ function withEachContainer(pod: Pod, change: (container: Container) => Container
   };
 }
 
-/** Overrides variables of the proxy; appends variables that the proxy does not have. */
 function withProxyEnvironment(pod: Pod, values: Texts): Pod {
   const names = Object.keys(values);
   if (names.length === 0) return pod;

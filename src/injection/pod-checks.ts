@@ -37,7 +37,6 @@ export function podErrors(
   ];
 }
 
-/** Whether the template sets up or checks the redirection of traffic. */
 export function redirectsTraffic({ spec }: TemplatePod): boolean {
   const { initContainers } = (spec ?? {}) as { readonly initContainers?: readonly Container[] };
   return (initContainers ?? []).some(({ name }) => name === initContainerName || name === validationContainerName);

@@ -208,7 +208,6 @@ class GivenValues {
     );
   }
 
-  /** `undefined` if not set. */
   owners(name: FlagName): string[] | undefined {
     const owners = this.#list(name, isOwner, 'an ID or name');
     return owners.length === 0 ? undefined : owners;

@@ -26,7 +26,6 @@ import {
 import { parseSavedRules, type SavedRules } from './saved-rules.ts';
 
 export interface Terminal {
-  /** Prints the output of a dry run. */
   readonly print: (text: string) => void;
   readonly log: Logger['info'];
 }

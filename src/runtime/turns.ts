@@ -59,7 +59,6 @@ export class Turns {
   /** Milliseconds spent waiting while other work ran. */
   waitedMs = 0;
 
-  /** @param turnMs time limit of a turn */
   constructor(turnMs = defaultTurnMs) {
     this.#turnMs = turnMs;
     this.#end = loopTurn.beganAt + turnMs;

@@ -23,7 +23,6 @@ export class ConformingWorld implements World {
   #deviations: readonly Deviation[] = [];
   #unexpected: readonly string[] = [];
 
-  /** @param begin creates the simulation, with a recorder of its records */
   constructor(begin: (recorder: Recorder) => World, diagrams: readonly Diagram[], options: ConformanceOptions = {}) {
     this.#diagrams = diagrams;
     this.#everyRun = options.everyRun ?? false;

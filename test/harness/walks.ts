@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { packageRoot } from '../../src/runtime/package-root.ts';
 
-/** How a file is connected to an earlier one other than by an import. */
+/** Connection from an earlier file of the walk that is not an import. */
 export interface WalkConnection {
   readonly by: 'port' | 'composed in' | 'base of' | 'event';
   /** A file, or the type of an event. */

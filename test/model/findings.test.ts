@@ -64,7 +64,7 @@ describe('trace findings', () => {
       ],
     },
     {
-      of: 'tries that are used up while another Envoy serves',
+      of: 'retries that are exhausted while another Envoy serves',
       steps: [at(20_000, { kind: 'no processes', forMs: 600_000 }), at(20_000, { kind: 'SIGHUP' }), later],
       findings: [
         begins,
@@ -73,7 +73,7 @@ describe('trace findings', () => {
       ],
     },
     {
-      of: 'tries that are used up while nobody serves',
+      of: 'retries that are exhausted while no Envoy serves',
       steps: [at(20_000, { kind: 'no processes', forMs: 6e6 }), at(2_000, { kind: 'crash', target: 'serving' }), later],
       findings: [
         begins,

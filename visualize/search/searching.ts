@@ -19,7 +19,6 @@ export const matchIndexes = computed<readonly number[]>(() => {
   return currentSearch.value?.found ?? [];
 });
 
-/** Starts searching for typed queries, including new records. */
 export function startSearching(): void {
   addIndicator('searching', () => !isComplete.value);
   effect(() => {

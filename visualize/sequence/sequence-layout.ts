@@ -41,7 +41,6 @@ export interface Layout {
   readonly hasNotes: boolean;
 }
 
-/** @param minWidth minimum width of a column, for its name */
 export function layoutOf(
   columns: number,
   viewport: number,

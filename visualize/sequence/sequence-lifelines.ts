@@ -137,7 +137,6 @@ export interface Columns {
 }
 
 export interface ColumnOptions {
-  /** Whether effects are drawn on the lifeline of their owner. */
   readonly foldEffects: boolean;
   /** Actor that always has a column, however many families there are. */
   readonly actor?: string | undefined;

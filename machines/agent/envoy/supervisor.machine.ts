@@ -209,7 +209,7 @@ export const supervisorMachine = supervisorSetup.createMachine({
         'backing off': {
           tags: 'backing off',
           description:
-            'Waits before the next start, after a start or the serving Envoy failed. The delay doubles each time.',
+            'Waits before the next start, after a failed start, or after the serving Envoy failed. The delay doubles each time.',
           after: { backoff: 'deciding' },
           on: { ...reevaluateOnConfigChange, ...acceptRestartCommand },
         },

@@ -61,7 +61,7 @@ export type LeaseWriteResult =
   | { outcome: 'taken'; version: ResourceVersion; sent: ReadMoment; tookMs: number; draw: number }
   /** The Lease was changed since it was read. */
   | { outcome: 'conflict'; draw: number }
-  /** Not sent: on the clock with the smaller value, the Lease has not expired. */
+  /** The request was not sent: the Lease has not expired on the clock that measured less time. */
   | { outcome: 'early'; leftMs: number; draw: number }
   | { outcome: 'failed'; reason: string; retryAfterMs: number; draw: number };
 

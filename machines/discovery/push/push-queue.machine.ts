@@ -23,7 +23,7 @@ import {
 } from './push-queue-record.ts';
 
 export interface PushQueueInput {
-  /** Maximum number of proxies served concurrently (PILOT_PUSH_THROTTLE). */
+  /** Maximum number of streams that the xDS server has an order for at a time (PILOT_PUSH_THROTTLE). It serves them one after another. */
   throttle: number;
 }
 
@@ -63,9 +63,9 @@ export const pushQueueMachine = setup({
     }),
     reportServed: sendTo(peer('push'), { type: 'clients.served' } satisfies ClientsServed),
     grantSlots: enqueueActions(({ context, enqueue }) => {
-      const { queue: line, batches } = withGrantedSlots(context.queue, context.throttle);
+      const { queue, batches } = withGrantedSlots(context.queue, context.throttle);
       if (batches.length === 0) return;
-      enqueue.assign({ queue: line });
+      enqueue.assign({ queue });
       for (const batch of batches) {
         const order: ProxiesServe = { type: 'proxies.serve', ...batch };
         enqueue.sendTo(peer('ads-server'), order);

@@ -418,7 +418,7 @@ export const adsConnectionMachine = setup({
       tags: 'leaving',
       description: 'The status is sent after written responses. The stream closes once the client has received both.',
       entry: 'endStream',
-      after: { closeLimit: { target: 'closed', description: 'A client that does not read does not delay the close.' } },
+      after: { closeLimit: { target: 'closed', description: 'Limits the delay by a client that does not read.' } },
       on: {
         'request.received': {},
         'request.invalid': {},

@@ -133,7 +133,7 @@ export type ChangesReleased = { type: 'changes.released' };
  * half-closed the stream.
  */
 export type ClientIdle = { type: 'client.idle' };
-/** The rules order these responses, each sent after the previous one was acknowledged or rejected. */
+/** The rules order these responses. A pushed change of a type waits until the type's previous response was acknowledged or rejected. */
 export type ResponsesScheduled = { type: 'responses.scheduled'; orders: readonly ResponseOrder[] };
 /** The subscription of a type changed. */
 export type WatchChanged = { type: 'watch.changed'; typeUrl: string; watch: Watch };

@@ -2,7 +2,7 @@
  * The subscription of a client to one type: a plain record, and the rules by which requests, responses and pushes change it
  * (rules S1 to S9 of SotW and D1 to D5 of delta: test/model/ads-watch.test.ts).
  *
- * A record is never changed in place. One response of a type is pending at a time: a push waits for its acknowledgement, with a limit. New
+ * A record is never changed in place. One pushed response of a type is pending at a time: the next push waits for its acknowledgement, with a limit. New
  * subscriptions do not wait.
  */
 import type { AdsRequest, DeltaRequest, ResponseOrder, SotwRequest } from './ads-protocol.ts';

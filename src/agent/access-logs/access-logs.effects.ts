@@ -37,7 +37,6 @@ const maxMessageBytes = 2 * 1024 * 1024;
 
 export interface AccessLogsEnvironment {
   readonly metrics: MeshMetrics;
-  /** Another agent may own the socket before or after this one. */
   readonly ownership?: Ownership;
   readonly budget?: ReadingBudget;
 }

@@ -1,4 +1,3 @@
-/** Labels of an access log entry. */
 import {
   accountOf,
   type PeerClaim,
@@ -12,7 +11,6 @@ import type { AccessLogEntry } from './log-entries.ts';
 
 export type Labels = Readonly<Partial<Record<StandardLabel, string>>>;
 
-/** Result of validating a client's claim. */
 export type PeerOutcome = 'believed' | 'none' | 'malformed' | 'foreign' | 'excess';
 
 /** Whether to use the labels of a claim; limits the number of workloads per identity. */

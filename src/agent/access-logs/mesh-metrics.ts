@@ -79,7 +79,6 @@ export class MeshMetrics {
     this.#maxResolved = all.maxLabelSets * resolvedPerSet;
   }
 
-  /** Counts an entry of a stream with these rules. */
   take(entry: AccessLogEntry, rules: StreamRules): void {
     this.#entries++;
     // With an EnvoyFilter, Envoy may log a request several times; only the last entry counts.

@@ -16,7 +16,6 @@ export const defaultTableLimits: TableLimits = {
   idleMs: 3_600_000,
 };
 
-/** The samples of one label set of one metric. */
 export interface Series {
   /** In Prometheus text format, without braces. */
   readonly labels: string;
@@ -69,7 +68,6 @@ export class MetricTable {
     this.#onFolding = onFolding;
   }
 
-  /** @param overflowLabels labels of the series to use beyond the limit */
   series(
     metric: { name: string; type: 'counter' | 'histogram' },
     labels: string,
@@ -168,7 +166,6 @@ export class MetricTable {
     this.count(family, series, 1);
   }
 
-  /** Metrics of the table itself. */
   get state(): readonly { metric: string; labelSets: number; folded: number }[] {
     return [...this.#families.values()].map(({ name, series, folded }) => {
       return { metric: name, labelSets: series.size, folded };

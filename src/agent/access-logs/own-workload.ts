@@ -1,4 +1,3 @@
-/** Labels of this proxy's workload, from its node metadata. */
 import type { PeerClaim } from '../../model/standard-metrics/peer-claim.ts';
 import { isObject } from '../../runtime/json-object.ts';
 

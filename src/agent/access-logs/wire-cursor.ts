@@ -4,7 +4,6 @@
  */
 import { WireType } from '@bufbuild/protobuf/wire';
 
-/** Invalid protobuf message. */
 export class WireError extends Error {}
 
 export class WireCursor {
@@ -58,7 +57,6 @@ export class WireCursor {
     this.#end = outer;
   }
 
-  /** @param tag of the field, see {@link tag} */
   skip(tag: number): void {
     switch (tag & 7) {
       case WireType.Varint:

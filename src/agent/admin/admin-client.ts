@@ -1,4 +1,3 @@
-/** Client of Envoy's admin interface. */
 import { request } from 'node:http';
 import { messageOf } from '../../runtime/errors.ts';
 import { refuseOtherProtocol } from '../../runtime/fences/other-protocol.ts';
@@ -47,7 +46,6 @@ const defaultLimitMs = 5_000;
 /** Exceeds the statistics of a mesh with 100,000 clusters. Another program at this port may send an endless response. */
 const maxResponseBytes = 64 * 1024 * 1024;
 
-/** Selects an Envoy by its admin port. */
 export type AdminConnector = (port: number) => AdminClient;
 
 export const adminsAt =
@@ -123,7 +121,6 @@ export function createAdminClient(host: string, port: number): AdminClient {
 
 const refused = 'connection refused';
 
-/** A short reason for a failed connection. */
 export function connectionProblem(error: unknown): string {
   const code = error instanceof Error && 'code' in error ? error.code : undefined;
   if (code === 'ECONNREFUSED') return refused;

@@ -1,4 +1,3 @@
-/** Drains the listeners of an epoch. */
 import { fromPromise } from 'xstate';
 import type { DrainListenersOrder } from '../../../machines/agent/envoy/epoch.machine.ts';
 import type { AdminConnector } from './admin-client.ts';

@@ -137,7 +137,6 @@ class Probe {
     else this.#report({ type: 'probe.failed', reason: missingListeners || detail });
   }
 
-  /** Reports why Envoy is not live. */
   async explain(): Promise<void> {
     const finding = await this.#probe();
     // The next probe reports it.

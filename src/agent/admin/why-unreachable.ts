@@ -1,4 +1,3 @@
-/** Checks whether a TCP address accepts connections. */
 import { connect } from 'node:net';
 import { parseHostAndPort } from '../../model/mesh/proxy-config.ts';
 import { connectionProblem } from './admin-client.ts';

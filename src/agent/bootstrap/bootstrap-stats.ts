@@ -1,5 +1,3 @@
-/** Statistics that Envoy keeps, and the tags extracted from their names. */
-
 import * as E from 'fp-ts/lib/Either.js';
 import { decimal, dictionary, nonEmptyList, refine } from '../../model/fields/decode.ts';
 import { durationMsOf } from '../../model/fields/duration.ts';
@@ -94,7 +92,6 @@ export function statsConfig(facts: StatsFacts, { errors, warnings }: Findings): 
   };
 }
 
-/** The configurable part of the statistics. */
 export interface StatsChoices {
   readonly extraTags: readonly string[];
   readonly inclusion: Readonly<Record<keyof StatsMatcher, readonly string[]>>;

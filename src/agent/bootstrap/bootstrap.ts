@@ -34,9 +34,7 @@ export interface BootstrapFacts {
   readonly hasSecrets: boolean;
   /** Whether the proxy has IPv4 and IPv6 addresses. */
   readonly dualStack: boolean;
-  /** Path of the socket of the agent's xDS proxy. */
   readonly xdsSocket: string;
-  /** Socket of the agent's access log service, if it has one. */
   readonly accessLogSocket?: string;
   readonly xdsHeaders: Readonly<Record<string, string>>;
   /** Ports of Envoy's own listeners; 0 if disabled. */

@@ -1,5 +1,3 @@
-/** TLS verification of the control plane. */
-
 import { existsSync } from 'node:fs';
 import type { ProxyConfig } from '../../model/mesh/proxy-config.ts';
 import { ChartpilotError } from '../../runtime/errors.ts';

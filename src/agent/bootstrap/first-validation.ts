@@ -14,7 +14,6 @@ import { requireFlags } from '../options/requirements.ts';
 import { bootstrapText, type PrepareEnvironment, type PriorValidation } from './prepare-epoch.ts';
 import { requireUserFiles, type UserFiles } from './user-files.ts';
 
-/** Run of the first Envoy. */
 export const firstRun: EpochId = { epoch: 0, baseId: 0 };
 
 export class FirstValidation implements PriorValidation {

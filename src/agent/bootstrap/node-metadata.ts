@@ -25,9 +25,7 @@ export interface NodeFacts {
   readonly controlPlaneName?: string;
   /** Whether an SDS server provides certificates. */
   readonly hasSecrets: boolean;
-  /** Socket of the agent's access log service, if it has one. */
   readonly accessLogSocket?: string;
-  /** Version of chartpilot. */
   readonly agentVersion: string;
   readonly nodeId: string | undefined;
   readonly stsPort: number;

@@ -41,7 +41,6 @@ export interface PrepareEnvironment {
   readonly turns: FileTurns;
 }
 
-/** Result of a validation before the epoch is prepared. */
 export interface PriorValidation {
   /** Whether Envoy accepted the input of this run; `false` if it must be validated now. */
   isAcceptedFor(run: Pick<PrepareOrder, 'epoch' | 'adminPort' | 'binary'>): Promise<boolean>;

@@ -1,4 +1,3 @@
-/** Compression of Envoy's metrics. */
 import type { LogWarning } from '../../runtime/log-events/log-events.ts';
 
 type Json = Record<string, unknown>;

@@ -1,4 +1,3 @@
-/** Metrics of the DNS server. */
 import type { UpstreamCounts } from './dns-upstream.ts';
 
 /** Seconds. */

@@ -1,5 +1,3 @@
-/** Settings of the DNS server and its upstream servers. */
-
 import { BlockList, isIP, isIPv4, isIPv6 } from 'node:net';
 import { durationMsOf } from '../../model/fields/duration.ts';
 import { booleanOf } from '../../model/fields/go-boolean.ts';

@@ -1,4 +1,3 @@
-/** DNS server of the workload, over UDP and TCP. */
 import { createSocket, type RemoteInfo, type Socket as UdpSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { createServer, isIPv6, type Server, type Socket } from 'node:net';
@@ -22,7 +21,6 @@ export interface DnsServerOptions {
   readonly forwardBeforeTable: boolean;
   readonly upstream: DnsUpstream;
   readonly counts: { requests: number };
-  /** An open socket failed. */
   readonly failed: (error: Error) => void;
 }
 

@@ -1,5 +1,3 @@
-/** The current name table of the control plane. */
-
 import { DnsNames, type WorkloadNames } from '../../runtime/dns/dns-names.ts';
 import { readingNameTable } from '../../runtime/dns/name-table.ts';
 import { OneByOne, type Steps, Turns } from '../../runtime/turns.ts';

@@ -16,7 +16,6 @@ export interface UpstreamOptions {
   readonly timeoutMs: number;
   /** Query all servers in parallel, and use the first response. */
   readonly parallel: boolean;
-  /** Maximum pending queries. */
   readonly maxInFlight?: number;
   readonly random?: () => number;
 }

@@ -148,7 +148,6 @@ export class DetachedEnvoy extends EventEmitter<DetachedEnvoyEvents> {
     return this.#envoy?.pid ?? this.#wrapper?.pid;
   }
 
-  /** @returns whether the signal was sent */
   kill(signal: NodeJS.Signals = 'SIGTERM'): boolean {
     if (this.#hasEnded) return false;
     if (this.#envoy !== undefined) return send(this.#envoy, signal);

@@ -81,7 +81,6 @@ export class EnvoyBinaries implements BinaryPaths {
     return undefined;
   }
 
-  /** Name of the pinned file with this content. */
   async nameOfDigest(digest: string, signal: AbortSignal): Promise<string | undefined> {
     const first = this.#pinned.get(firstBinary);
     if (first !== undefined) first.digest ??= await digestOf(first.fd, signal);
@@ -125,7 +124,6 @@ export class EnvoyBinaries implements BinaryPaths {
     this.#pinned.set(name, { ...openBinary, ...(digest !== undefined && { digest }) });
   }
 
-  /** Closes all files with other names. */
   closeExcept(names: ReadonlySet<string>): void {
     for (const [name, { fd }] of this.#pinned) {
       if (names.has(name)) continue;

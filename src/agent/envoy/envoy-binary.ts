@@ -106,7 +106,6 @@ function binaryIn(folder: string): string {
 
 export interface InstallOptions {
   readonly env: NodeJS.ProcessEnv;
-  /** Receives each line of the installer's output. */
   readonly progress: (line: string) => void;
   /** Default: `python3` in an absolute folder of PATH. */
   readonly python?: string;

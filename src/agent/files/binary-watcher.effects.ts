@@ -3,7 +3,6 @@ import { binaryWatcherMachine } from '../../../machines/agent/files/binary-watch
 import { type BinaryCheckEnvironment, checkBinary } from './check-binary.ts';
 import { directoryWatchWithEffects } from './directory-watch.effects.ts';
 
-/** @param binary path of the watched binary */
 export function binaryWatcherWithEffects(binary: string, check: BinaryCheckEnvironment) {
   return binaryWatcherMachine.provide({
     actors: {

@@ -15,7 +15,6 @@ import { readSmallFile } from './certificate-reading.ts';
 import type { CertificateValidator } from './certificate-validation.ts';
 
 export const certificateFile = /\.(pem|crt|key)$/;
-/** `..data` and its targets, which contain the same files as the links beside them. */
 export const kubernetesInternal = /^\.\./;
 
 /** Content of the directories, and problems that prevent its use. */

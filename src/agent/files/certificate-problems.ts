@@ -17,7 +17,6 @@ const pairs: readonly (readonly [certificate: string, key: string])[] = [
 /** File names of a certificate chain with its key, or of trusted certificates. */
 export type CertificateSet = { readonly certificate: string; readonly key: string } | { readonly roots: string };
 
-/** Content of the files of one directory. */
 export interface CertificateFindings {
   /** Sorted by file and block. */
   readonly problems: CertificateProblem[];

@@ -13,7 +13,6 @@ import type { ValidationResult } from '../envoy/envoy-validation.ts';
 
 export interface BinaryCheckEnvironment {
   readonly binaries: EnvoyBinaries;
-  /** Queue for reads of the file. */
   readonly turns: FileTurns;
   /** Arguments of Envoy except its bootstrap, all of which the binary must accept. */
   readonly envoyArguments: readonly string[];

@@ -30,7 +30,6 @@ export interface WatchTimes {
 
 const defaultTimes: WatchTimes = { identityMs: 1_000, safetyMs: 60_000 };
 
-/** Calls of the operating system. */
 export interface WatchedFiles {
   readonly watch: (path: string) => FSWatcher;
   readonly readdir: (path: string) => Promise<string[]>;
@@ -44,7 +43,6 @@ type Report = WatchedFilesChanged | WatchBegan | WatchFailed | DirectoryMissing 
 /** Watched names (default: certificates). Links of Kubernetes are always watched. */
 export type WatchedNames = (name: string) => boolean;
 
-/** @param names watched names (default: certificates) */
 export function directoryWatchWithEffects(names?: WatchedNames) {
   return directoryWatchMachine.provide({ actors: { watchDirectory: watchDirectory({}, {}, names) } });
 }

@@ -36,7 +36,6 @@ export interface ProbedHost {
   readonly source: string | undefined;
   /** Status port of this agent, for the readiness of Envoy; 0 if not probed. */
   readonly statusPort: number;
-  /** Loopback address of this host. */
   readonly localhost: string;
 }
 

@@ -1,5 +1,3 @@
-/** Selects root file and SAN to verify the control plane. */
-
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { isOn } from '../../model/fields/switches.ts';

@@ -1,5 +1,3 @@
-/** Addresses of this proxy. */
-
 import { isIP } from 'node:net';
 import { type NetworkInterfaceInfo, networkInterfaces } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';

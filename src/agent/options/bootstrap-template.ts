@@ -1,4 +1,3 @@
-/** Selects the bootstrap template. */
 import { readFileSync, statSync } from 'node:fs';
 import type { ProxyConfig } from '../../model/mesh/proxy-config.ts';
 import { ChartpilotError, messageOf } from '../../runtime/errors.ts';

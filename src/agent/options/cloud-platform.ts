@@ -66,7 +66,6 @@ export async function withCloudMetadata(
   }
 }
 
-/** Detects the cloud by its firmware strings. */
 function cloudOf(firmware: CloudSources['firmware']): Cloud | undefined {
   const read = (name: string): string => {
     try {

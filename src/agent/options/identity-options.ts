@@ -1,5 +1,3 @@
-/** Selects the source of the workload certificate at startup. */
-
 import { existsSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import type { IdentitySettings } from '../../../machines/agent/settings.ts';

@@ -1,4 +1,3 @@
-/** Variables for fetching Wasm modules, with the names of Istio's agent. */
 import { defaultFetchLimits, type FetchLimits } from '../../../machines/agent/wasm/wasm-module.machine.ts';
 import { durationMsOf } from '../../model/fields/duration.ts';
 import type { LogWarning } from '../../runtime/log-events/log-events.ts';

@@ -17,7 +17,6 @@ import {
 
 /** Handles queries and connections as if they had arrived at its own sockets. */
 export interface Taker {
-  /** @param local address at which the query arrived */
   takeQuestion?(question: Buffer, peer: { readonly address: string; readonly port: number }, local: string): void;
   /** The connection has the addresses of its client and of the previous agent. */
   takeConnection(connection: Socket): void;

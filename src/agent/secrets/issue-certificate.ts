@@ -32,7 +32,6 @@ const helperModule = new URL(`./certificate-helper${extname(import.meta.filename
 export interface IssueEnvironment {
   readonly vault: SecretVault;
   readonly distributedRoots?: DistributedRoots;
-  /** Queue for the file systems with the agent's credentials. */
   readonly credentialTurns?: FileTurns;
   readonly identity: Pick<IdentityOptions, 'authorityAddress' | 'lifetimeSeconds' | 'key' | 'trustDomain'>;
   readonly config: Pick<ProxyConfig, 'discoveryAddress' | 'proxyMetadata'>;

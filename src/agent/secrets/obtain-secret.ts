@@ -53,7 +53,6 @@ export interface ObtainEnvironment {
   readonly draw: () => number;
   /** Receives problems of files that are used nevertheless. */
   readonly warn?: (warning: RevocationWarning) => void;
-  /** Nothing is counted if absent. */
   readonly counts?: SecretCounts;
 }
 

@@ -1,4 +1,3 @@
-/** Counters of secrets. */
 import { X509Certificate } from 'node:crypto';
 import type { SecretVault } from './secret-vault.ts';
 
@@ -26,7 +25,6 @@ export class SecretCounts {
     this.#now = now;
   }
 
-  /** Records a completed call of the authority. */
   countCall(tookMs: number, isObtained: boolean): void {
     this.#calls++;
     if (this.#lastFailed) this.#retries++;

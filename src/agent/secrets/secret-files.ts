@@ -1,4 +1,3 @@
-/** Reads and verifies secrets in files. */
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
 import { CertificateError, problemOf } from '../../identity/certificate-problem.ts';
 import type { CertificateCode } from '../../runtime/error-codes/certificates.ts';
@@ -54,7 +53,6 @@ function textOf(blocks: readonly PemFileBlock[]): string {
   return blocks.map(({ text }) => `${text}\n`).join('');
 }
 
-/** @returns `undefined` if the key does not match */
 function keyOf(certificate: string, key: string): KeyObject | undefined {
   try {
     const privateKey = createPrivateKey(key);

@@ -45,7 +45,6 @@ const maxRequestBytes = 1024 * 1024;
 
 export interface SecretServerEnvironment {
   readonly vault: SecretVault;
-  /** Another agent may own the socket before or after this one. */
   readonly ownership?: Ownership;
   readonly log: Logger;
   /** Rate of changes of subscriptions; set by tests. */

@@ -23,14 +23,12 @@ export class SecretVault {
   /** Sets of roots by kind, each with its own limit, so that one does not evict the other. */
   readonly #sets = { authorities: new Map<string, readonly string[]>(), bundle: new Map<string, readonly string[]>() };
 
-  /** @returns its version */
   keepCertificate(name: string, pair: KeyPair): string {
     const version = versionOf(pair.chain);
     this.#store(name, version, { resource: certificateSecret(name, pair), pair });
     return version;
   }
 
-  /** @returns its version */
   keepRoots(name: string, roots: string, lists: readonly RevocationList[] = []): string {
     const revoked = lists.map(({ pem }) => pem).join('');
     const version = versionOf(`${roots}${revoked}`);
@@ -48,7 +46,6 @@ export class SecretVault {
     return [...(this.#secrets.get(name)?.values() ?? [])].at(-1)?.pair;
   }
 
-  /** Newest certificate of each name. */
   *newestPairs(): Generator<[name: string, pair: KeyPair]> {
     for (const name of this.#secrets.keys()) {
       const pair = this.newestPair(name);
@@ -61,7 +58,6 @@ export class SecretVault {
     return [...(this.#secrets.get(name)?.values() ?? [])].at(-1)?.lists ?? [];
   }
 
-  /** Revocation lists of each name that has any. */
   *allNewestLists(): Generator<[name: string, lists: readonly RevocationList[]]> {
     for (const name of this.#secrets.keys()) {
       const lists = this.newestLists(name);

@@ -11,7 +11,6 @@ export interface SecretEffects extends ActorsOf<typeof secretMachine, 'obtain'> 
   /** Milliseconds since 1970. */
   readonly now: () => number;
   readonly log: Logger;
-  /** Default: the clocks of this process. */
   readonly clocks?: Clocks;
 }
 
@@ -26,7 +25,6 @@ export function secretWithEffects({ obtain, now, log, clocks }: SecretEffects) {
   });
 }
 
-/** Watched file names. */
 function isSecretFile(name: string): boolean {
   return certificateFile.test(name) || name.endsWith('.crl');
 }

@@ -16,22 +16,17 @@ import { serveSecrets } from './secret-server.ts';
 import { SecretVault } from './secret-vault.ts';
 
 export interface WorkloadSecretsOptions extends Pick<ProxyOptions, 'identity' | 'env' | 'config'> {
-  /** Envoy's node ID. */
   readonly nodeId: string;
   readonly log: Logger;
-  /** Queue for the file systems with certificates. */
   readonly turns: FileTurns;
-  /** Queue for the file systems with the agent's credentials. */
   readonly credentialTurns?: FileTurns;
   readonly vault?: SecretVault;
   readonly counts?: SecretCounts;
   /** Roots of the control plane, in addition to a file. */
   readonly distributedRoots?: DistributedRoots;
-  /** Another agent may use the socket before or after this one. */
   readonly ownership?: Ownership;
   /** Milliseconds since 1970. */
   readonly now?: () => number;
-  /** Default: the clocks of this process. */
   readonly clocks?: Clocks;
   /** Random numbers from 0 to 1. */
   readonly draw?: () => number;

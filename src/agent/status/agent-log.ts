@@ -177,7 +177,6 @@ class ConnectionLog {
     return { event: 'upstream.opened', actor, credentials };
   }
 
-  /** @returns whether to log it */
   #isFailureDue(reason: string): boolean {
     const pattern = reason.replaceAll(/\d+/g, '0');
     this.#failures = pattern === this.#lastFailure ? this.#failures + 1 : 1;

@@ -1,5 +1,3 @@
-/** Metrics of the agent itself. */
-
 import type { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { RestartEnded, ServingReport } from '../../../machines/agent/protocol.ts';
 import type { IdentitySettings } from '../../../machines/agent/settings.ts';
@@ -78,12 +76,10 @@ export class AgentMetrics {
     this.#secrets = counts;
   }
 
-  /** Adds the metrics of the xDS proxy's Wasm modules. */
   withWasm(counts: Counts): void {
     this.#wasm = counts;
   }
 
-  /** Adds Istio's standard metrics. */
   withMesh(metrics: { text(): Iterable<string> }): void {
     this.#mesh = metrics;
   }
@@ -93,7 +89,6 @@ export class AgentMetrics {
     return this.#mesh?.text() ?? [];
   }
 
-  /** Sets the source of the workload certificate. */
   setIdentity(settings: Pick<IdentitySettings, 'source' | 'reason'>): void {
     this.#identity = settings;
   }

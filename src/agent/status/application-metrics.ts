@@ -22,7 +22,6 @@ export interface ScrapeTargets {
   readonly warning?: string;
 }
 
-/** @returns the targets, or the error in the text */
 export function parseScrapeTargets(text: string, statusPort: number): ScrapeTargets | InvalidVariable {
   return readVariable(text, (fields): ScrapeTargets => {
     if (stringField(fields.scrape, 'scrape').toLowerCase() === 'false') return { targets: [] };

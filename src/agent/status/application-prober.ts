@@ -35,7 +35,6 @@ export class ApplicationProber {
     this.#log = log;
   }
 
-  /** @returns undefined if no such probe is configured */
   probe(path: string): ApplicationProbe | undefined {
     return this.#probes.get(path);
   }
@@ -77,7 +76,6 @@ export class ApplicationProber {
   }
 }
 
-/** The client that sent the probe to this agent. */
 export interface ProbeCaller {
   /** Alternating names and values. */
   readonly rawHeaders: readonly string[];

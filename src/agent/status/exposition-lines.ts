@@ -12,7 +12,6 @@ const quoted = '"[^"\\\\\\n]*(?:\\\\.[^"\\\\\\n]*)*"';
 /** An unambiguous pattern: matching takes linear time, also for long invalid lines of digits. */
 const number = '[+-]?(?:[iI]nf(?:inity)?|[nN]a[nN]|(?:\\d+(?:\\.\\d*)?|\\.\\d+)(?:[eE][+-]?\\d+)?)';
 
-/** @param blanks pattern of optional white space between tokens */
 function labelsWith(blanks: string, beginning = ''): string {
   const label = `(?:${labelName}|${quoted})${blanks}=${blanks}${quoted}`;
   return `\\{${blanks}${beginning}(?:${label}${blanks}(?:,${blanks}|(?=\\})))*\\}`;

@@ -20,7 +20,6 @@ export interface InvalidVariable {
   readonly error: Pick<VariableError, 'field' | 'violation'>;
 }
 
-/** @returns the result of `read` for the JSON object, or the error */
 export function readVariable<Value extends object>(
   text: string,
   read: (fields: JsonFields) => Value,
@@ -28,7 +27,6 @@ export function readVariable<Value extends object>(
   return catchVariableError(() => read(objectField(parseJson(text), '')));
 }
 
-/** @returns the result, or the {@link VariableError} that was thrown */
 export function catchVariableError<Value extends object>(read: () => Value): Value | InvalidVariable {
   try {
     return read();

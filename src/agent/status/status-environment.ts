@@ -1,5 +1,3 @@
-/** Dependencies of the status server. */
-
 import type { DnsNames } from '../../runtime/dns/dns-names.ts';
 import type { Logger } from '../../runtime/output/log.ts';
 import type { DebuggerAccess } from '../../runtime/trace/debugger-access.ts';
@@ -30,12 +28,9 @@ export interface StatusServerEnvironment {
   readonly drain: 'inboundonly' | 'all';
   /** Name table of the DNS server; `undefined` without a DNS server or before the first table. */
   readonly names?: () => DnsNames | undefined;
-  /** Access rules of the pages for local users and for callers with the debugger's token. */
   readonly access: DebuggerAccess;
   readonly profiling: boolean;
-  /** Whether profiles include heap snapshots. */
   readonly heapSnapshots: boolean;
-  /** Whether only this host may read metrics. */
   readonly metricsForThisHost: boolean;
   /** Application ports that Envoy must serve before the proxy is ready. */
   readonly application: ApplicationPorts;

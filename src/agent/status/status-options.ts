@@ -1,5 +1,3 @@
-/** Options of the status port about the application. */
-
 import { isIPv6 } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { switchOf } from '../../model/fields/switches.ts';
@@ -14,7 +12,6 @@ export interface StatusOptions {
   readonly probes: ApplicationProbes;
   /** Address of this pod to which probes are sent. */
   readonly destination: string;
-  /** Loopback address of this host. */
   readonly localhost: string;
   /** Source address of probes; `undefined` for any. */
   readonly source: string | undefined;
@@ -25,7 +22,6 @@ export interface StatusOptions {
   readonly profiling: boolean;
   /** Whether profiles include heap snapshots, which contain the workload's private key. */
   readonly heapSnapshots: boolean;
-  /** Whether only this host may read metrics. */
   readonly metricsForThisHost: boolean;
   /** Ports of the application, of which Envoy must serve one before the proxy is ready; empty: not checked. */
   readonly applicationPorts: readonly number[];
@@ -42,7 +38,6 @@ export interface StatusSources {
   readonly applicationPorts?: string | undefined;
   /** Address of the pod. */
   readonly address: string;
-  /** Loopback address of this host. */
   readonly localhost: string;
   readonly statusPort: number;
   readonly errors: OptionErrors;

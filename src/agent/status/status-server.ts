@@ -219,7 +219,6 @@ class StatusEndpoint {
     this.#report({ type: 'listeners.checked', listeners });
   }
 
-  /** Drains only inbound listeners of a sidecar, because its workload may still send requests. */
   async drainEnvoy(): Promise<void> {
     const { drain, log } = this.#environment;
     const reason = await this.#admin

@@ -1,4 +1,3 @@
-/** Effects of the chart `status`: the status port. */
 import { statusMachine } from '../../../machines/agent/status/status.machine.ts';
 import type { StatusServerEnvironment } from './status-environment.ts';
 import { statusServer } from './status-server.ts';

@@ -14,7 +14,7 @@ const networkRbac = 'type.googleapis.com/envoy.extensions.filters.network.rbac.v
 export interface RemoteCode {
   readonly extension: string;
   readonly url: string;
-  /** Empty for any module. */
+  /** If empty, any module is accepted. */
   readonly sha256: string;
   readonly failsOpen: boolean;
   readonly pullPolicy: 'IfNotPresent' | 'Always' | undefined;

@@ -15,7 +15,6 @@ export const maxModuleBytes = 256 * 1024 * 1024;
 export const maxCacheBytes = 512 * 1024 * 1024;
 /** Maximum number of modules and image names. */
 export const maxCacheFiles = 4_096;
-/** Maximum time since a module was last used. */
 export const maxUnusedMs = 24 * 60 * 60 * 1_000;
 /** Envoy reads a file after it received its name, so the file must exist until then. */
 const minKeptMs = 60_000;
@@ -38,13 +37,11 @@ export interface ModuleKey {
   readonly version?: string;
 }
 
-/** A fetched module and its checksum. */
 export interface StoredModule {
   readonly file: string;
   readonly sha256: string;
 }
 
-/** The module does not have the expected checksum. */
 export class ChecksumError extends Error {}
 
 /** The fetched data is not a module. */

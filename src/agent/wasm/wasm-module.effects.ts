@@ -1,4 +1,3 @@
-/** Effects of the chart `wasm-module`: cache, HTTP, and image registries. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fromPromise } from 'xstate';
@@ -13,7 +12,6 @@ import type { FetchResult, WasmCounts } from './wasm-counts.ts';
 
 export interface WasmModules {
   readonly cache: ModuleCache;
-  /** HTTP GET that does not connect to blocked addresses. */
   readonly fetch: GuardedFetch;
   readonly counts: WasmCounts;
   /** Docker configurations by number of the fetch, so that events contain no secrets. */

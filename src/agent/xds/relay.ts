@@ -289,7 +289,6 @@ export class Relay {
   }
 }
 
-/** Changes an acknowledgement to a rejection. */
 function withRefusal(frame: Buffer, refusal: string, protocol: DiscoveryProtocol): Buffer {
   return frameOf(Buffer.concat([frame.subarray(frameHeadBytes), rejectionOf(refusal, protocol)]));
 }

@@ -15,7 +15,6 @@ const maxNameCharacters = 64;
 
 export interface XdsServerEnvironment {
   readonly streams: XdsStreams;
-  /** Another agent may own the socket before or after this one. */
   readonly ownership?: Ownership;
   /** Roots that a previous agent received. */
   readonly storedBundle?: () => Uint8Array | undefined;

@@ -1,4 +1,3 @@
-/** Effects of the chart `xds-stream`: Envoy's stream and that of the control plane. */
 import { xdsStreamMachine } from '../../../machines/agent/xds/xds-stream.machine.ts';
 import { downstream } from './downstream.ts';
 import { type UpstreamEnvironment, upstream } from './upstream.ts';

@@ -1,4 +1,3 @@
-/** Open streams of Envoys by number. */
 import { relative, resolve } from 'node:path';
 import type { ServerCall } from '../grpc/grpc-server.ts';
 
@@ -48,7 +47,6 @@ export class XdsStreams {
     return stream;
   }
 
-  /** @returns number of a fetch of a Wasm module */
   nextModule(): number {
     return ++this.#lastModule;
   }

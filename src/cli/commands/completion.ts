@@ -1,4 +1,3 @@
-/** `completion SHELL`: prints a shell completion script. */
 import { Argument, Command } from 'commander';
 import { standardOutput } from '../../runtime/output/standard-streams.ts';
 

@@ -18,7 +18,7 @@ export function buildInfo(): BuildInfo {
   return { version: packageVersion(), revision: revisionOf(root) ?? 'unknown', runtime: `node ${process.version}` };
 }
 
-/** Read without git. */
+/** Reads `.git` itself, because git may not be installed. */
 function revisionOf(root: string): string | undefined {
   try {
     const head = readFileSync(join(root, '.git', 'HEAD'), 'utf8').trim();

@@ -1,4 +1,3 @@
-/** Reports flag values without effect before the command runs: repeated and empty ones. */
 import type { Command, Option } from 'commander';
 
 /** Flags for which an empty value has a meaning: no address, no registry, no port. */

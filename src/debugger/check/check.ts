@@ -104,7 +104,6 @@ export class TraceChecker {
     this.#messages = new MessageReader(header.actors);
   }
 
-  /** @returns the deviations of the next record */
   readonly feed = (record: TraceRecord): readonly Deviation[] => {
     this.#counts.records++;
     if (record.seq !== this.#lastSeq + 1) this.#countLost(record.seq);

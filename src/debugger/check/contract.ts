@@ -20,7 +20,6 @@ export interface Contract {
   readonly symbolSets: Map<string, ReadonlySet<number>>;
 }
 
-/** A match of a message with the alphabet. */
 export interface MessageMatch {
   readonly symbol: number;
   readonly n: Binding;

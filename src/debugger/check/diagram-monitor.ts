@@ -63,7 +63,6 @@ export class DiagramMonitor {
     return { ...this.#counts, live: [...this.#live].filter(isCounted).length };
   }
 
-  /** Saves the state. The returned function restores it and can be called repeatedly. */
   save(): () => void {
     const live = [...this.#live].map((activation) => ({ activation, was: { ...activation } }));
     const counts = { ...this.#counts };

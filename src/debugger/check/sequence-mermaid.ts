@@ -1,4 +1,3 @@
-/** Messages of a trace as a mermaid sequence diagram. */
 import { visibleLine } from '../../runtime/visible-text.ts';
 import type { Deviation } from './check.ts';
 import { describeDeviation } from './check-report-text.ts';

@@ -95,7 +95,6 @@ interface Node {
   readonly restore: () => void;
   choices: readonly WorldChoice[];
   readonly spawned: number;
-  /** Index of the next choice to apply. */
   next: number;
 }
 

@@ -95,7 +95,6 @@ export class StateGraph {
     this.#reached.push(state);
   }
 
-  /** Choices on the shortest path to the state that is farthest from the root. */
   depth(): number {
     const { distance } = this.#searchPaths();
     return distance.reduce((farthest, steps) => Math.max(farthest, steps), 0);

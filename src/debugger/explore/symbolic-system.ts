@@ -130,7 +130,6 @@ export class SymbolicSystem implements ActorHome {
     for (const name of names) if (!this.#timers.has(name)) this.#zone = this.#zone.cancel(name);
   }
 
-  /** Keeps the elapsed time of these timers, which are about to be cancelled, as for a killed root. */
   keepCancelled(names: readonly string[]): void {
     this.#keptActors = new Set(names);
   }

@@ -1,4 +1,3 @@
-/** Finding about deviations from sequence diagrams; the caller checks the trace. */
 import type { Finding } from './finding.ts';
 
 export const deviationsRule = 'departures';

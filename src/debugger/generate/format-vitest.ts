@@ -1,4 +1,3 @@
-/** Writes a suite as a readable vitest file. */
 import { ChartpilotError } from '../../runtime/errors.ts';
 import type { Expectation, Share, Step, Suite } from './suite.ts';
 

@@ -32,7 +32,6 @@ export class MachineRun {
   #passed = new Set<AnyStateNode>();
   #failure: unknown;
 
-  /** @param inspect called for every inspection event, from the start */
   constructor(machine: AnyStateMachine, input: unknown, inspect?: (event: InspectionEvent) => void) {
     this.#id = machine.id;
     const parent = createActor(parentOf(machine), {

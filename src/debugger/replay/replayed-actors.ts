@@ -106,12 +106,10 @@ export class ReplayedActors {
     (root as AnyActorRef & { stop(): void }).stop();
   }
 
-  /** @returns whether the delay was armed */
   elapse(actor: AnyActorRef, timer: string): boolean {
     return this.#timers.elapse(actor, timer);
   }
 
-  /** @returns whether the actor had sent such an event with a delay */
   deliverDelayed(from: AnyActorRef, to: AnyActorRef, type: string): boolean {
     return this.#timers.deliver(from, to, type);
   }

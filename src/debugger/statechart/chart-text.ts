@@ -1,4 +1,3 @@
-/** The texts of a chart, and how they are wrapped into lines. */
 import type { Statechart, StatechartState, StatechartTransition } from '../../runtime/trace/statechart.ts';
 import { type Font, textWidth } from './text-width.ts';
 

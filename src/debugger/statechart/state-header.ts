@@ -1,4 +1,3 @@
-/** The texts at the top of a state's box, and their size. */
 import type { Statechart } from '../../runtime/trace/statechart.ts';
 import {
   entryWords,

@@ -11,7 +11,6 @@ const cornerRadius = 6;
 const headLength = 8;
 
 export interface PartOf {
-  /** For each state its number in the complete chart; `undefined` for a placeholder of several states. */
   readonly numbers: readonly (number | undefined)[];
   isFolded(state: number): boolean;
   readonly whole: Statechart;

@@ -104,7 +104,6 @@ interface Line {
   whole: boolean;
 }
 
-/** @param refusal creates the error for a line that is too long */
 export async function* linesOf(
   text: AsyncIterable<string | Buffer>,
   refusal: (why: string) => Error,

@@ -18,7 +18,6 @@ export class Sessions {
 
   readonly #limits: Partial<DrawingLimits>;
 
-  /** @param diagrams folder or file that every trace is checked against (default: those of its program) */
   constructor(diagrams?: string, knownCharts = readKnownCharts(), limits: Partial<DrawingLimits> = {}) {
     this.#diagrams = diagrams;
     this.#limits = limits;

@@ -8,7 +8,6 @@ import type { PageSource } from './page-source.ts';
 
 export interface SingleFileOptions {
   readonly sources: readonly PageSource[];
-  /** The diagrams that every trace is checked against (default: those of its program). */
   readonly diagrams?: string;
 }
 

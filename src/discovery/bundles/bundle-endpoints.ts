@@ -20,10 +20,7 @@ import { HeldBundles } from './held-bundles.ts';
 
 export interface BundleEndpointsOptions {
   readonly mesh: () => Pick<MeshConfig, 'caCertificates' | 'trustDomain' | 'trustDomainAliases'>;
-  /**
-   * Directory of saved bundles. If empty, bundles are not saved, and do not apply after a restart until they are
-   * fetched.
-   */
+  /** If empty, bundles are not saved, and do not apply after a restart until they are fetched. */
   readonly directory: string;
   readonly logger: Pick<Logger, 'warn'>;
   readonly now: () => Date;
@@ -57,7 +54,7 @@ export class BundleEndpoints {
     this.#options = options;
   }
 
-  /** Roots from the bundle at this URL. Empty until a valid bundle was fetched. */
+  /** Empty until a valid bundle was fetched. */
   rootsOf(url: string): readonly Certificate[] {
     return this.#bundles.inForce(nameOf(url))?.roots ?? [];
   }
@@ -168,7 +165,7 @@ export class BundleEndpoints {
   }
 }
 
-/** Unique name of a URL without secret parts, for events, logs and file names. */
+/** Unique name without secret parts, for events, logs and file names. */
 function nameOf(url: string): string {
   if (!URL.canParse(url)) return url;
   const { origin, pathname, search } = new URL(url);

@@ -37,7 +37,7 @@ export class HeldBundles<Bundle extends { readonly version: string }> {
     return endpointBundles === undefined ? this : this.#with(endpoint, { ...endpointBundles, candidate });
   }
 
-  /** Activates the fetched bundle. Returns the same state if its version differs or the endpoint is unknown. */
+  /** Returns the same state if the fetched version differs or the endpoint is unknown. */
   adopted(endpoint: string, version: string): HeldBundles<Bundle> {
     const candidate = this.candidate(endpoint);
     return candidate?.version === version ? this.#with(endpoint, { candidate, active: candidate }) : this;

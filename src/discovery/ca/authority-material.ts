@@ -12,7 +12,7 @@ import { readBoundedText } from '../../runtime/files/bounded-file.ts';
 import { readTogetherSync } from '../../runtime/files/read-together.ts';
 
 export interface AuthorityMaterial {
-  /** SHA-256 of the signing certificate in hexadecimal. Identifies the authority in events, traces and the rotation journal. */
+  /** SHA-256 of the signing certificate in hexadecimal, for events, traces and the rotation journal. */
   readonly id: string;
   readonly issuer: Issuer;
   /** From the signing certificate to the root. Only the root if it is self-signed. */

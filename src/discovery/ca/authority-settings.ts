@@ -7,9 +7,9 @@ import type { LifetimeLimits } from './issuing/leaf-lifetime.ts';
 export interface AuthoritySettings {
   /** ROOT_CA_DIR: directory of a plugged-in CA. */
   readonly pluggedInDirectory: string;
-  /** SELF_SIGNED_CA_DIR: directory of a self-signed CA and its rotation journal. If empty, both are in memory only. */
+  /** SELF_SIGNED_CA_DIR. If empty, the CA and its rotation journal are in memory only. */
   readonly stateDirectory: string;
-  /** SELF_SIGNED_CA_SECRET: Secret of the CA that all replicas share, in the control plane's namespace. If empty, replicas share no CA. */
+  /** SELF_SIGNED_CA_SECRET, in the control plane's namespace. If empty, replicas share no CA. */
   readonly secret: string;
   /** K8S_SIGNER. Empty if not used. */
   readonly kubernetesSigner: string;
@@ -49,12 +49,11 @@ export function authoritySettingsOf(environment: Environment): AuthoritySettings
   };
 }
 
-/** Whether a CA is configured: a plugged-in directory, a state directory, or a shared Secret. */
 export function isAuthorityConfigured({ pluggedInDirectory, stateDirectory, secret }: AuthoritySettings): boolean {
   return stateDirectory !== '' || secret !== '' || hasPluggedInCa(pluggedInDirectory);
 }
 
-/** Whether replicas share the CA in a Secret. A plugged-in directory takes precedence. */
+/** A plugged-in directory takes precedence over the Secret. */
 export function isSharedAuthority({ pluggedInDirectory, secret }: AuthoritySettings): boolean {
   return secret !== '' && !hasPluggedInCa(pluggedInDirectory);
 }

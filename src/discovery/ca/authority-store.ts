@@ -22,7 +22,7 @@ export interface AuthorityStore {
   writeJournal(journal: Journal): void;
   /** @throws ChartpilotError if it is damaged or expired */
   read(id: AuthorityId, now: Date): AuthorityMaterial;
-  /** Earliest expiry in the chain of the authority. `undefined` if it is unreadable. */
+  /** Earliest expiry in the chain. `undefined` if it is unreadable. */
   expiryOf(id: AuthorityId): Date | undefined;
   save(material: AuthorityMaterial): void;
   /** Writes a CRL file that operators distribute to workloads. */

@@ -42,11 +42,10 @@ export interface SigningAuthority {
   readonly signer: CertificateSigner;
   /** `undefined` if nothing can sign. */
   readonly active: ActiveAuthority | undefined;
-  /** Authority whose key is reported as compromised, if any. */
+  /** Its key is reported as compromised. */
   readonly tainted: AuthorityId | null;
   /** `undefined` without a journal. */
   readonly stage: RotationStage | undefined;
-  /** Calls back on each change of the signer or the roots. */
   onChanged(listener: (active: ActiveAuthority) => void): void;
 }
 

@@ -65,7 +65,6 @@ export function makeCa({ settings, securePort, names, mesh, bundleAuthorities, l
         workloads: signing?.ledger.ends(max) ?? { count: 0, first: [] },
       }),
     },
-    /** Instructions for operators to rotate the shared root. */
     ordered: orderedBy(cluster),
     meshChanged: (): void => {
       if (signing?.onMeshChanged() === true) portFollows();

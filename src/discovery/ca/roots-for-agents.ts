@@ -30,7 +30,6 @@ export interface RootsForAgentsOptions {
   readonly onArrived: (report: WorkloadInstance & { readonly serialNumber: string }) => void;
   /** Called before roots are sent. After that, the workload may trust only these. */
   readonly onSending: (roots: WorkloadInstance & { readonly roots: readonly AuthorityId[] }) => void;
-  /** Called with the changed resource for its subscribers. */
   readonly onChanged: (change: ResourceChange) => void;
 }
 
@@ -39,7 +38,7 @@ const resourceName = 'mesh-roots';
 /** Node metadata in requests: serial number of the certificate that every Envoy of the workload uses, in OpenSSL's notation. */
 const serialNumberKey = 'CERTIFICATE_SERIAL_NUMBER';
 const serialNumber = /^[0-9A-F]{1,40}$/;
-/** Maximum number of published versions whose ACK is recognized. */
+/** Published versions whose ACK is recognized. */
 const maxVersions = 8;
 
 export class RootsForAgents {
@@ -53,11 +52,7 @@ export class RootsForAgents {
     this.#options = options;
   }
 
-  /**
-   * Distributes these roots if they changed.
-   *
-   * @param tainted hashes of roots whose certificates must be renewed now
-   */
+  /** @param tainted hashes of roots whose certificates must be renewed now */
   publish(bundle: TrustBundle, ids: readonly AuthorityId[], tainted: readonly string[] = []): void {
     const message = create(ProxyConfigSchema, {
       caCertificatesPem: bundle.roots.map(({ pem }) => pem),

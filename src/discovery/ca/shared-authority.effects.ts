@@ -37,7 +37,6 @@ export interface AuthoritySecrets {
   plugged(): KubernetesObject | undefined;
   /** Resolves when both Secrets are listed. */
   readonly synced: Promise<unknown>;
-  /** @param changed called on each change. @returns a stop function */
   watch(changed: () => void): () => void;
 }
 
@@ -116,13 +115,12 @@ export class SharedAuthority implements SigningAuthority {
     return { last: this.#last.read, current: this.#adopted.read };
   }
 
-  /** @param due called when a write may be necessary. @returns a stop function */
+  /** @param due called when a write may be necessary */
   watchDue(due: () => void): () => void {
     this.#dueListeners.add(due);
     return () => void this.#dueListeners.delete(due);
   }
 
-  /** Generates a root with a new key and subject. */
   generateRoot(): Promise<AuthorityMaterial> {
     const { root, trustDomain, now } = this.#options;
     return generateRoot({ ...root, trustDomain: trustDomain() }, now());

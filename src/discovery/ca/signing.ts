@@ -45,9 +45,8 @@ export interface SigningOptions {
   /** Current trust domain of the mesh, followed by its aliases. */
   readonly trustDomains: () => readonly string[];
   readonly mesh: () => RootsInMesh;
-  /** Empty at first. Entries are added later during startup. */
+  /** Entries are added later during startup. */
   readonly authenticators: readonly Authenticator[];
-  /** Called with the changed resource for subscribed clients. */
   readonly rootsChanged: (change: ResourceChange) => void;
   readonly logger: Logger;
   /** Authority shared by replicas, if any. */
@@ -71,9 +70,7 @@ export class Signing {
   readonly #store: AuthorityStore;
   /** Revocations and roots from which {@link revocationLists} were created. */
   #listedFor: { readonly revoked: RevokedCredentials; readonly roots: readonly AuthorityId[] } | undefined;
-  /** Roots that are distributed to agents over xDS. */
   readonly roots: RootsForAgents;
-  /** Roots that the mesh configuration references by URL. */
   readonly bundles: BundleEndpoints;
   readonly #options: SigningOptions;
   #meshRoots:

@@ -4,7 +4,6 @@ import type { ChangesView, NamedItems, PushView } from './change-view.ts';
 /** Maximum number of names per push without `--all`. */
 const shownNames = 10;
 
-/** @param all whether to print all stored names */
 export function changesText({ since, pushes, kept }: ChangesView, all: boolean): string {
   if (since === undefined) return 'no push since the control plane started\n';
   const evicted = kept.configuration.evicted > 0 ? ', earlier ones were evicted' : '';

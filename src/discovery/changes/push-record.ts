@@ -1,7 +1,7 @@
 /** A push in the history: its changes, and the responses of proxies. */
 import type { ConfigKey } from '../../model/config/config.ts';
 
-/** Maximum number of stored names per push. Further names are only counted. */
+/** Stored per push. Further names are only counted. */
 export const maxNames = { objects: 1_000, services: 500, endpoints: 200, proxies: 100, rejections: 20 } as const;
 
 export interface RecordedChange extends ConfigKey {

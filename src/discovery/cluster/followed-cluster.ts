@@ -52,7 +52,7 @@ export interface FollowedClusterOptions {
   readonly signsCertificates?: boolean;
   /** Whether sidecars are injected, which requires the ConfigMap `istio-sidecar-injector`. */
   readonly injectsSidecars?: boolean;
-  /** PILOT_CA_CERT_CONFIGMAP: name of the ConfigMaps with the mesh root. This process writes them if it signs certificates. */
+  /** PILOT_CA_CERT_CONFIGMAP. This process writes these ConfigMaps if it signs certificates. */
   readonly rootConfigMap?: string;
   /** Defaults to the host name. */
   readonly podName?: string;
@@ -80,9 +80,9 @@ export class FollowedCluster {
   readonly settings: ClusterSettings;
   readonly secretAccess: SecretAccess;
   readonly registrations: WorkloadRegistrations;
-  /** Secrets for remote clusters. `undefined` if the cluster is not a registry. */
+  /** `undefined` if the cluster is not a registry. */
   readonly remoteSecrets?: RemoteSecrets;
-  /** Secrets of the shared CA. `undefined` if replicas share none. */
+  /** `undefined` if replicas share no CA. */
   readonly authoritySecrets?: AuthoritySecrets;
   /** Secrets for certificates in the mesh configuration. `undefined` if this process does not sign certificates. */
   readonly dnsSecrets?: DnsSecrets;
@@ -230,11 +230,6 @@ export class FollowedCluster {
     this.referenced.refer('granted Secrets', grantedCredentials(set.KubernetesGateway, context.referenceGrants));
   }
 
-  /**
-   * Calls back when mesh settings change.
-   *
-   * @returns a stop function
-   */
   watchSettings(onChanged: () => void): () => void {
     this.#settingsChanged.add(onChanged);
     return () => void this.#settingsChanged.delete(onChanged);
@@ -274,7 +269,7 @@ export class FollowedCluster {
     return object === undefined || !isOfRevision(object, revision) ? undefined : readGroup(object);
   }
 
-  /** Why the API server is unreachable. `undefined` if it is reachable, or before the first request. */
+  /** `undefined` if the API server is reachable, or before the first request. */
   get unreachable(): string | undefined {
     return this.#outage.reason;
   }

@@ -12,17 +12,13 @@ import { watchEffect } from './files/watch-actor.ts';
 
 export interface SettingsOfCluster {
   readonly read: (name: SettingsName) => Promise<Parameters<SettingsFiles['readTexts']>[1]>;
-  /**
-   * Calls back when settings may have changed.
-   *
-   * @returns a function that ends the watch
-   */
+  /** Calls back when settings may have changed. */
   readonly watch: (changed: () => void) => () => void;
 }
 
 export interface MeshConfigEffects {
   readonly settings: SettingsFiles;
-  /** Settings in the cluster, used if there is no file. `undefined` if no cluster is configured. */
+  /** Used if there is no file. `undefined` if no cluster is configured. */
   readonly cluster: SettingsOfCluster | undefined;
   readonly adopted: () => void;
   readonly log: Logger;

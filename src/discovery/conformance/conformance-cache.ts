@@ -47,7 +47,6 @@ export class ConformanceCache implements ResourceSource {
   /** Number that makes contents unique: a resource that is added again is a changed one, even with equal bytes. */
   #revision = 0;
 
-  /** @param onChanged called after each change that affects clients */
   constructor(onChanged: (change: ResourceChange) => void) {
     this.#onChanged = onChanged;
   }
@@ -97,10 +96,7 @@ export class ConformanceCache implements ResourceSource {
     return true;
   }
 
-  /**
-   * Prepares a change of the resource. The returned function applies the change and returns `true`. If the node's state was replaced or removed, it
-   * returns `false`.
-   */
+  /** The returned function applies the change and returns `true`. If the node's state was replaced or removed, it returns `false`. */
   updateResource({ node, typeUrl, name, version }: ResourceAddress): () => boolean {
     const state = this.#nodes.get(node);
     return () => {

@@ -14,7 +14,7 @@ export interface ConformanceKind {
   nameOf(value: Uint8Array): string;
   /** Creates a message that contains only the name. */
   bare(name: string): Uint8Array;
-  /** Returns a message with the same name that differs for each revision. */
+  /** A message with the same name that differs for each revision. */
   changed(value: Uint8Array, revision: number): Uint8Array;
 }
 

@@ -13,13 +13,13 @@ import type { ConsulInstance } from '../../model/services/consul/consul-instance
 import type { CatalogContent, PartKey } from './catalog-store.ts';
 import type { ConsulClient, ConsulQuery, ConsulResponse } from './consul-client.ts';
 
-/** Lists of the datacenter: all nodes, all services, and all checks that do not pass. */
+/** All nodes, all services, and all checks that do not pass. */
 export type ListKey = 'nodes' | 'services' | 'checks';
 export type QueryKey = ListKey | PartKey;
 
-/** Maximum number of concurrent requests over HTTP/1.1. Thousands would overload the agent. */
+/** Over HTTP/1.1. Thousands would overload the agent. */
 const maxConcurrentReads = 20;
-/** Maximum over HTTP/2, which does not need a connection per request. */
+/** HTTP/2 does not need a connection per request. */
 const maxConcurrentHttp2Reads = 100;
 const failing = 'Status != "passing"';
 

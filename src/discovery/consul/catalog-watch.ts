@@ -36,24 +36,20 @@ export interface CatalogWatchOptions {
   readonly report: (event: CatalogChanged | IndexRegressed | QueryFailed) => void;
 }
 
-/**
- * Minimum duration of a query. A faster response is followed by a delay, so that a server or proxy that does not block is not queried in a tight
- * loop.
- */
+/** A faster response is followed by a delay, so that a server or proxy that does not block is not queried in a tight loop. */
 const minQueryMs = 20;
 const firstPauseMs = 50;
 const maxPauseMs = 5_000;
 /** Rate limit of all responses, for a server whose indexes rise continuously. The burst allows thousands of instances to change together. */
 const responsePace: Pace = { burst: 5_000, perSecond: 500 };
 const paceWaitMs = 100;
-/** Minimum time between two reads of all services (coarse strategy). */
+/** Between two reads of all services. */
 const coarseIntervalMs = 2_000;
 const coarseReads = 20;
 
 export class CatalogWatch {
   readonly #options: CatalogWatchOptions;
   readonly #stopped = new AbortController();
-  /** Controllers that abort the query of each watched part. */
   readonly #partWatches = new Map<PartKey, AbortController>();
   readonly #allowance: Allowance;
   #isReporting = false;

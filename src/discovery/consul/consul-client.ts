@@ -16,8 +16,8 @@ const connectTimeoutMs = 5_000;
 /** A server without a leader does not respond. */
 const plainTimeoutMs = 5_000;
 /**
- * Maximum duration of a blocking query. Lost data or a revoked token is detected only when a query ends. Together with reading the catalog and
- * logging a persistent failure, that must take at most a minute.
+ * Lost data or a revoked token is detected only when a query ends. Together with reading the catalog and logging a persistent failure, that must take
+ * at most a minute.
  */
 export const maxWaitMs = 30_000;
 /** Consul can extend the wait by up to a sixteenth. */
@@ -60,7 +60,7 @@ export class ConsulClient {
     return this.#transport ?? 'HTTP/1.1';
   }
 
-  /** Number of HTTP/1.1 connections with a pending request. */
+  /** HTTP/1.1 connections with a pending request. */
   get usedConnections(): number {
     return this.#http1.usedConnections;
   }

@@ -40,7 +40,7 @@ export interface DatacenterView {
   readonly server: string;
   readonly condition: DatacenterCondition;
   readonly reason: string;
-  /** Time at which `condition` last changed, in ISO 8601. */
+  /** ISO 8601 time at which `condition` last changed. */
   readonly since: string;
   readonly strategy: string;
   readonly transport: string;

@@ -2,7 +2,6 @@ import type { ConsulFailure } from '../../../machines/discovery/consul/consul-pr
 import { InvalidCatalog } from '../../model/services/consul/catalog-json.ts';
 import { CodedError, type ErrorCode, messageOf, withCode } from '../../runtime/errors.ts';
 
-/** Error of a failed request to Consul, for example without a connection, with a rejected token, or without a leader. */
 export class ConsulError extends CodedError {
   override readonly name = 'ConsulError';
   readonly failure: ConsulFailure;

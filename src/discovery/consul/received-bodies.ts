@@ -4,10 +4,7 @@
 export const maxResponseBytes = 32 * 1024 * 1024;
 /** Maximum size of all responses in progress, in bytes. */
 export const maxReceivingBytes = 4 * maxResponseBytes;
-/**
- * Maximum number of JSON values in a response. Parsing 32 MiB of brackets takes several seconds and more than a
- * gigabyte.
- */
+/** Parsing 32 MiB of brackets takes several seconds and more than a gigabyte. */
 export const maxValues = 2_000_000;
 
 /** Contains 1 for each byte after which a JSON value can begin. */

@@ -36,7 +36,6 @@ export interface WrittenCluster {
   readonly informers: InformerEffects;
   readonly sources: ReadonlyMap<string, ClusterSource>;
   readonly workloads?: Pick<ClusterSource, 'onRejected'>;
-  /** Identity of this process as Lease holder. */
   readonly identity: string;
   readonly dnsSecrets?: DnsSecrets;
   readonly authoritySecrets?: AuthoritySecrets;
@@ -52,7 +51,6 @@ export interface ClusterWritesOptions {
   readonly statusInputs: StatusInputs;
   readonly limits: Pick<MeshConfigs, 'onLimited'>;
   readonly mesh: () => MeshConfig;
-  /** @param changed called when the mesh configuration may have changed */
   readonly onMesh: (changed: () => void) => void;
   /** `undefined` without sidecar injection and Gateway deployment. */
   readonly injection?: DutySources['injection'];

@@ -22,7 +22,6 @@ import { DueKeys } from './due-keys.ts';
 export interface DnsSecrets {
   readonly namespace: string;
   readonly store: Pick<ObjectStore, 'get'>;
-  /** Resolves when the Secrets are listed. */
   readonly synced: Promise<unknown>;
   onChanged(changed: () => void): void;
 }
@@ -48,8 +47,8 @@ const graceRatio = 0.5;
 const minGraceMs = 10 * 60_000;
 const checkIntervalMs = 60_000;
 /**
- * Maximum number of writes of a Secret in a period. A write causes another one if the new certificate is due immediately (expiring authority, short
- * lifetime) or another writer overwrites it.
+ * Per Secret in a period. A write causes another one if the new certificate is due immediately (expiring authority, short lifetime) or another writer
+ * overwrites it.
  */
 const maxWrites = 4;
 const writePeriodMs = 60_000;
@@ -151,7 +150,7 @@ export class DnsCertificates implements Duty {
     return store.get(`${namespace}/${secretName}`);
   }
 
-  /** Why the certificate must be reissued. `undefined` if it is valid. */
+  /** `undefined` if the certificate is valid. */
   #problemOf(certificate: DnsCertificate): string | undefined {
     const { roots, now } = this.#options;
     const secret = this.#secretOf(certificate);

@@ -8,7 +8,6 @@ const maxConcurrentWrites = 4;
 
 export class DueKeys {
   readonly #due = new Set<string>();
-  /** Keys to retry. */
   readonly #failed = new Set<string>();
   readonly #watchers = new Set<() => void>();
 

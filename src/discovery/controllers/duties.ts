@@ -18,19 +18,18 @@ import { type StatusDutySources, statusDuties } from './status/status-duties.ts'
 import { WebhookBundles, type WebhookBundlesOptions } from './webhook-bundles.ts';
 
 export interface DutySources {
-  /** Informers of the cluster, which are not started yet, so that readers can be added. */
+  /** Not started yet, so that readers can be added. */
   readonly informers: InformerEffects;
   readonly distribution: ObjectDistribution;
   /** `undefined` if this process signs no certificates. */
   readonly signing?: Signing;
   /** `undefined` if replicas share no authority. */
   readonly shared?: Pick<RootRotationOptions, 'authority' | 'namespace' | 'name' | 'gracePercent' | 'maxLeafMs'>;
-  /** Secrets for certificates in the mesh configuration. `undefined` if this process signs none. */
+  /** `undefined` if this process signs no certificates. */
   readonly dnsSecrets?: DnsSecrets;
   /** If set, signs the DNS certificates instead of the authority. */
   readonly registrar?: Registrar;
   readonly mesh: () => Pick<MeshConfig, 'certificates' | 'discoverySelectors'>;
-  /** @param changed called when the mesh configuration may have changed */
   readonly onMesh: (changed: () => void) => void;
   /** REVISION. Empty for the default revision. */
   readonly revision: string;
@@ -38,7 +37,6 @@ export interface DutySources {
   readonly presence: string;
   readonly orphans: Duty;
   readonly events: Duty;
-  /** Whether this replica holds the Lease. */
   readonly leads: (lease: string) => boolean;
   /** `undefined` if no webhooks are served, or if the authority does not sign their certificate. */
   readonly webhooks?: Pick<WebhookBundlesOptions, 'namespace' | 'hosts'>;

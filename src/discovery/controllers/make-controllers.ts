@@ -14,7 +14,6 @@ export function makeControllers({ isWhole, objects, ...controllerParts }: Contro
   const writes = new ClusterWrites({ ...controllerParts, statusInputs });
   return {
     writes,
-    /** Call when inputs of statuses may have changed. */
     inputsChanged: statusInputs.changed,
     actors: () => ({ elections: writes.elections.machine() }),
   };

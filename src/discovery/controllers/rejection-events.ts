@@ -16,12 +16,12 @@ import type { KubernetesObject } from '../kubernetes/api-server.ts';
 import { StatusQueue } from './status/status-queue.ts';
 import { warningEventOf } from './warning-event.ts';
 
-/** Maximum number of Events of a namespace within {@link periodMs}. The API server stores each for an hour. */
+/** Within {@link periodMs}. The API server stores each for an hour. */
 export const maxEventsOfNamespace = 20;
-/** Separate maximum for warnings, so that they do not displace rejections. */
+/** Separate, so that warnings do not displace rejections. */
 export const maxWarningEventsOfNamespace = 10;
 const periodMs = 600_000;
-/** Maximum length of the queue. Beyond it, an entry of the largest namespace is dropped. */
+/** Beyond it, an entry of the largest namespace is dropped. */
 const maxQueued = 10_000;
 
 export interface RejectionEventsOptions {
@@ -58,7 +58,6 @@ export class RejectionEvents implements Duty {
   /** Times of recent Events, by namespace and whether they are warnings. */
   readonly #times = new Map<string, number[]>();
   readonly #watchers = new Set<() => void>();
-  /** Last warning by object. */
   #warned: ReadonlyMap<string, string> = new Map();
   #isForbidden = false;
 

@@ -16,7 +16,7 @@ import { digestOf } from '../kubernetes/store/trim.ts';
 import { DueKeys } from './due-keys.ts';
 
 export interface RootCertificatesOptions {
-  /** Informers of the cluster, which are not started yet and watch {@link rootConfigMapsOf}. */
+  /** Not started yet. Watch {@link rootConfigMapsOf}. */
   readonly informers: Pick<InformerEffects, 'storeOf' | 'addReader'>;
   /** PILOT_CA_CERT_CONFIGMAP */
   readonly configMap: string;
@@ -26,7 +26,6 @@ export interface RootCertificatesOptions {
   readonly onRoots: (changed: () => void) => void;
   /** Current `discoverySelectors`. Namespaces that they do not select are outside of the mesh. */
   readonly selectors: () => readonly LabelSelector[];
-  /** Calls back when {@link selectors} may have changed. */
   readonly onSelectors: (changed: () => void) => void;
   /** Monotonic clock in milliseconds. */
   readonly now: () => number;
@@ -42,7 +41,7 @@ export function rootConfigMapsOf(name: string): FollowedKind & { readonly name: 
   return { resource: configMaps, name: `v1/configmaps/*/${name}`, selection };
 }
 
-/** Minimum interval between repairs of a ConfigMap, which limits the writes if another writer keeps changing it. */
+/** Between repairs of a ConfigMap, which limits the writes if another writer keeps changing it. */
 const disputeMs = 10_000;
 /** Namespaces without workloads of a mesh. */
 const ignoredNamespaces = ['kube-public', 'kube-node-lease', 'local-path-storage'];
@@ -51,7 +50,6 @@ export class RootCertificates implements Duty {
   readonly lease: string;
   readonly #options: RootCertificatesOptions;
   readonly #due = new DueKeys();
-  /** Time of the last repair by namespace. */
   readonly #repaired = new Map<string, number>();
 
   constructor(options: RootCertificatesOptions) {

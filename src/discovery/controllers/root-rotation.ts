@@ -30,7 +30,6 @@ export interface RootRotationOptions {
   readonly name: string;
   /** The next root is generated when this percentage of the current root's lifetime remains. */
   readonly gracePercent: number;
-  /** Maximum certificate lifetime of this replica. */
   readonly maxLeafMs: number;
   readonly now: () => Date;
 }

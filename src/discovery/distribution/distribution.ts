@@ -169,7 +169,7 @@ export class ObjectDistribution {
     this.#notifyWatchers();
   }
 
-  /** Calls back at most once before each evaluation. @returns a stop function */
+  /** Called at most once before each evaluation. */
   onChange(listener: () => void): () => void {
     this.#watchers.add(listener);
     if (this.#isNotified) listener();

@@ -17,7 +17,6 @@ export interface DistributionParts extends Pick<ObjectDistributionOptions, 'conf
     readonly server: Pick<ApiServer, 'list'>;
     readonly informers: InformerEffects;
     readonly sources: ReadonlyMap<string, ClusterSource>;
-    /** Identity of this process as Lease holder. */
     readonly identity: string;
   };
   readonly options: { readonly namespace: string; readonly revision: string; readonly leaseMs: number };

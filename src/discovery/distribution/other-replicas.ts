@@ -35,19 +35,19 @@ export interface OtherReplicasOptions {
 interface Sighting {
   readonly version: string;
   readonly identity: string;
-  /** Merged counts of all reports. Absent if the replica reports nothing, such as an earlier version. */
+  /** Absent if the replica reports nothing, such as an earlier version. */
   readonly report?: ReplicaReport;
   readonly invalid?: string;
   readonly since: number;
   readonly endedAt?: number;
 }
 
-/** Pattern of valid replica identities. Other texts are ignored, because identities appear in statuses. */
+/** Other identities are ignored, because they appear in statuses. */
 const plainIdentity = /^[A-Za-z0-9][A-Za-z0-9._-]{0,300}$/;
 const minRestMs = 2_000;
 /** Maximum time in which proxies of an exited replica reconnect to another one. */
 const reconnectMs = 60_000;
-/** Maximum number of reports, to limit memory. If it is exceeded, statuses are `Unknown`. */
+/** Limits memory. If it is exceeded, statuses are `Unknown`. */
 export const maxReportingReplicas = 64;
 
 export class OtherReplicas implements OtherReplicaCounts {

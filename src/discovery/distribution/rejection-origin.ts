@@ -41,7 +41,7 @@ export interface RejectedResponse {
 }
 
 const maxCauses = 16;
-/** Maximum number of generated resources if the message names none. */
+/** If the message names no resource. */
 const maxUnnamedResources = 64;
 
 const typeNames: ReadonlyMap<string, string> = new Map([

@@ -19,11 +19,11 @@ export interface ReplicaReport {
 }
 
 export const reportAnnotation = 'chartpilot/distribution';
-/** Maximum size, because the API server stores the Lease at each renewal. */
+/** The API server stores the Lease at each renewal. */
 export const maxReportBytes = 16_384;
-/** Maximum number of objects. Beyond it, the status of an object is `Unknown` until others are complete. */
+/** Beyond it, the status of an object is `Unknown` until others are complete. */
 export const maxReportedObjects = 4_096;
-/** Maximum time for which an object without a status is reported, because the status writer needs at most one of these reports. */
+/** The status writer needs at most one of these reports. */
 const reportWithoutStatusMs = 60_000;
 
 interface OwnCount extends ReportedCount {
@@ -105,7 +105,7 @@ export function mergeCounts(
   return merged;
 }
 
-/** Adds an entry. Beyond {@link maxReportedObjects}, removes the oldest one. */
+/** Beyond {@link maxReportedObjects}, removes the oldest entry. */
 function setLimited<V>(map: Map<string, V>, key: string, value: V): void {
   map.delete(key);
   map.set(key, value);

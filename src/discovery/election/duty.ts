@@ -18,10 +18,10 @@ export interface DutyReport {
 }
 
 export interface Duty {
-  /** Name of the duty's Lease. If Istio has the same duty, the name that Istio uses. */
+  /** If Istio has the same duty, the name that Istio uses. */
   readonly lease: string;
   leaseAnnotations?(): Readonly<Record<string, string>>;
-  /** Calls back when an object becomes due, also during a run. @returns a stop function */
+  /** Calls back when an object becomes due, also during a run. */
   watch(due: () => void): () => void;
   /** Whether an object is due that has not failed before. */
   readonly isDue: boolean;

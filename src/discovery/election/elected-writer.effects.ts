@@ -9,7 +9,6 @@ import {
 import type { DutyDue, LeaseName } from '../../../machines/discovery/election/leader-protocol.ts';
 
 export interface ElectedDuties {
-  /** Calls back when the duty is due. @returns a stop function */
   readonly watch: (lease: LeaseName, due: (event: DutyDue) => void) => () => void;
   readonly write: (run: WriteRun) => Promise<WriteOutcome>;
 }

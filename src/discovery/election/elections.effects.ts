@@ -25,14 +25,14 @@ import { leaseTimesProblem, writeLimitMs } from './lease-times.ts';
 import { WriteGate } from './write-gate.ts';
 
 export interface ElectionsOptions {
-  /** Separate API server connection, because other writes must not delay a renewal. */
+  /** Separate connection, because other writes must not delay a renewal. */
   readonly leaseServer: Pick<ApiServer, 'request'>;
   readonly server: Pick<ApiServer, 'request'>;
   readonly namespace: string;
-  /** Identity as Lease holder, unique over all processes and restarts. */
+  /** Unique over all processes and restarts. */
   readonly identity: string;
   readonly duties: readonly Duty[];
-  /** Presence Lease of this replica, which belongs to one of the duties. */
+  /** Belongs to one of the duties. */
   readonly presence: LeaseName;
   readonly times: LeaseTimes;
   readonly now: () => ClockReading;
@@ -56,7 +56,6 @@ interface Election {
   gate: WriteGate;
   /** Settles with the last run. Two concurrent runs of a duty would write the same objects. */
   running: Promise<unknown>;
-  /** Whether the chart was notified that a write is due. */
   isNotified: boolean;
 }
 
@@ -89,7 +88,7 @@ export class Elections {
     return leaders.length === 0 ? null : { leaders, presence };
   }
 
-  /** Whether this replica may write for the duty now, according to its own clock. */
+  /** According to this replica's own clock. */
   isLeader(lease: LeaseName): boolean {
     return this.#electionOf(lease).gate.isOpen;
   }

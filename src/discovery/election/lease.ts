@@ -6,7 +6,7 @@ import type { KubernetesObject } from '../kubernetes/api-server.ts';
 type Fields = Readonly<Record<string, unknown>>;
 type SeenLease = Omit<Extract<LeaseSighting, { outcome: 'seen' }>, 'draw'>;
 
-/** Maximum duration. Longer ones are reduced, because no replica would lead for too long, and timers have a limit. */
+/** Longer durations are reduced, because no replica would lead for too long, and timers have a limit. */
 const maxLeaseMs = 3_600_000;
 
 /** Maximum of the API's int32. A Lease with a greater value could no longer be acquired. */
@@ -36,14 +36,14 @@ export function sightingOf(lease: KubernetesObject, identity: string, defaultLea
 export interface LeaseHolder {
   readonly identity: string;
   readonly leaseMs: number;
-  /** Unix time, which is only informative for operators. */
+  /** Unix time, only informative for operators. */
   readonly nowMs: number;
   /** Annotations to set. Others are kept. */
   readonly annotations?: Readonly<Record<string, string>>;
 }
 
 /**
- * Builds the Lease that its holder writes. If the holder is unchanged, the acquire time is kept.
+ * If the holder is unchanged, the acquire time is kept.
  *
  * @param previous as last read; absent for a new Lease
  */
@@ -65,7 +65,7 @@ export function heldLease(
   return updatedLease(previous && withAnnotations(previous, annotations), leaseSpec);
 }
 
-/** Builds the Lease that its holder writes to release it, so that others need not wait. */
+/** Others need not wait for its expiry. */
 export function releasedLease(previous: KubernetesObject, nowMs: number): Fields {
   const time = microTime(nowMs);
   return updatedLease(previous, {

@@ -13,7 +13,7 @@ const maxLeasesPerPage = 500;
 const maxPages = 20;
 const listLimitMs = 5_000;
 
-/** Name of the presence Lease. `undefined` if the identity does not belong to chartpilot but, for example, to Istio. */
+/** `undefined` if the identity does not belong to chartpilot but, for example, to Istio. */
 export function presenceLeaseOf(identity: string): string | undefined {
   const [, identityPart] = randomPart.exec(identity) ?? [];
   return identityPart && `${prefix}${identityPart}`;

@@ -66,7 +66,7 @@ export class WriteGate {
   #term: WriteTerm | undefined;
   #running = 0;
   readonly #idle: (() => void)[] = [];
-  /** Number of writes that were not sent or were aborted because they were outside the term. */
+  /** Writes that were not sent or were aborted because they were outside the term. */
   rejected = 0;
 
   constructor(options: WriteGateOptions) {
@@ -91,7 +91,6 @@ export class WriteGate {
     return this.#isWithin(this.#term);
   }
 
-  /** Settles when no write is running. */
   async idle(): Promise<void> {
     if (this.#running > 0) await new Promise<void>((resolve) => this.#idle.push(resolve));
   }

@@ -74,7 +74,7 @@ function parsed(text: string): URL {
   );
 }
 
-/** Path of the URL. Unlike `URL`, keeps dot segments and percent-encoding, because Envoy can match a path before it normalizes them. */
+/** Unlike `URL`, keeps dot segments and percent-encoding, because Envoy can match a path before it normalizes them. */
 function pathOf(text: string, url: URL): string {
   const [, path] = /^[^:]+:\/\/[^/?#]*(\/[\x21-\x7e]*)$/.exec(text) ?? [];
   return path === undefined ? url.pathname + url.search : path.replace(/#.*$/, '');

@@ -5,7 +5,7 @@ import type { Metadata } from '../../gen/envoy/config/core/v3/base_pb.ts';
 import { type Config, type ConfigKey, fieldText, type Origin } from '../../model/config/config.ts';
 import { FieldPositions } from '../../model/config/field-positions.ts';
 
-/** An object or field that caused a part of the configuration. */
+/** Cause of a part of the configuration. */
 export interface ConfigOrigin {
   /** Kind and name, such as `VirtualService shop/cart`. */
   readonly object: string;

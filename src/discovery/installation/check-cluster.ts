@@ -16,7 +16,7 @@ export interface CheckOptions extends Installation {
   readonly now: number;
 }
 
-/** Maximum number of dry runs, each of which calls the cluster's webhooks. */
+/** Each dry run calls the cluster's webhooks. */
 const maxDryRuns = 10;
 
 /** @throws ApiError if nothing can be read from the cluster */

@@ -121,7 +121,7 @@ const serverVersion: ApiResource = { ...core, plural: 'version', kind: 'Info', n
 const apiGroups: ApiResource = { ...core, plural: 'apis', kind: 'APIGroupList', namespaced: false, path: '/apis' };
 
 const pageSize = '200';
-/** Maximum number of pages per kind. Larger clusters are checked only in part. */
+/** Per kind. Larger clusters are checked only in part. */
 const maxPages = 50;
 export const maxObjects = Number(pageSize) * maxPages;
 
@@ -157,7 +157,7 @@ export class FactReader {
   }
 
   /**
-   * @param service name of the control plane's Service
+   * @param service of the control plane
    * @param members namespaces of the mesh
    */
   async installed(
@@ -191,7 +191,7 @@ export class FactReader {
   }
 
   /**
-   * Creates a pod as a dry run.
+   * A dry run.
    *
    * @returns the pod after all admission plugins and webhooks, or why it is rejected
    */

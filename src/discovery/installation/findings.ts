@@ -4,7 +4,7 @@ import { visibleLine } from '../../runtime/visible-text.ts';
 export type FindingLevel = 'ok' | 'warning' | 'error' | 'unknown';
 
 export interface ClusterFinding {
-  /** Stable name of the check, such as `nodes` or `permissions`. */
+  /** Stable name, such as `nodes` or `permissions`. */
   readonly check: string;
   readonly level: FindingLevel;
   readonly message: string;

@@ -28,7 +28,7 @@ interface ForeignInjector {
   readonly isIstioInjector: boolean;
 }
 
-/** @param namespace namespace of the control plane */
+/** @param namespace of the control plane */
 export function injectionConflicts(
   { mutating, namespaces }: Pick<ClusterFacts, 'mutating' | 'namespaces'>,
   { namespace, revision }: { readonly namespace: string; readonly revision: string },

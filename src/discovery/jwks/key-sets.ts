@@ -56,7 +56,7 @@ export class KeySets {
     return sources;
   }
 
-  /** Adds a listener for objects whose issuers start or stop exceeding a limit. */
+  /** Called for objects whose issuers start or stop exceeding a limit. */
   onLimited(listener: IssuerLimitListener): void {
     this.#limitListeners.push(listener);
   }

@@ -11,7 +11,7 @@ import type { Steps } from '../../runtime/turns.ts';
 import type { KeyAddress } from './fetch-key-set.ts';
 
 export const maxSourcesOfNamespace = 200;
-/** Maximum number of key sets in the mesh. Each has an actor and is fetched every 20 minutes. */
+/** Each has an actor and is fetched every 20 minutes. */
 export const maxSourcesOfMesh = 1_000;
 
 const defaultTimeoutMs = 5_000;
@@ -106,7 +106,7 @@ export function keySourceOf(rule: JwtRule): NamedKeySource | undefined {
   return source;
 }
 
-/** Unique name of a URL, without secrets in the URL, for events and logs. */
+/** Unique, without secrets in the URL, for events and logs. */
 function nameOf({ kind, url }: KeyAddress): string {
   const parsed = URL.canParse(url) ? new URL(url) : undefined;
   const role = kind === 'issuer' ? 'issuer ' : '';

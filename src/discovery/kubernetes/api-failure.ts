@@ -11,7 +11,7 @@ export type ApiFailure =
       readonly message: string;
       /** Reasons in the causes of the Status, such as `ResourceVersionTooLarge`. */
       readonly causes: readonly string[];
-      /** Minimum delay before a retry, bounded. Absent if the server specifies none. */
+      /** Bounded. Absent if the server specifies none. */
       readonly retryAfterMs?: number;
     }
   /** The connection failed, for example because of a refusal, no route, an unknown host or a TLS error. */
@@ -70,7 +70,7 @@ export interface Status {
   readonly details?: unknown;
 }
 
-/** Maximum for Retry-After, which exceeds the delays between client-go's retries. */
+/** Exceeds the delays between client-go's retries. */
 const maxRetryAfterMs = 60_000;
 
 const maxMessageCharacters = 1_000;

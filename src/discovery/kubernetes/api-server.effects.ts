@@ -29,13 +29,13 @@ export interface FollowedKind {
   readonly name?: ResourceName;
   /** Equivalent versions, requested if the server does not serve the preferred one. */
   readonly otherVersions?: readonly string[];
-  /** Selects the objects to keep. If absent, all are kept. */
+  /** If absent, all objects are kept. */
   readonly keeps?: (key: ObjectKey) => boolean;
   /** Whether readers fetch objects themselves, and so may know one before its event arrives. */
   readonly isOnDemand?: boolean;
 }
 
-/** A kind whose initial list has not been passed to readers yet. */
+/** Its initial list has not been passed to readers yet. */
 export interface UnsyncedKind {
   readonly name: ResourceName;
   readonly reason?: string;
@@ -72,14 +72,13 @@ export interface InformerCharts {
   readonly informer: typeof informerMachine;
 }
 
-/** Selects the effects for a server, or for a resource of it. */
 export interface EffectsOfServers {
   ofServer(server: string): InformerEffects;
   ofResource(resource: ResourceName): InformerEffects;
 }
 
 const maxPageObjects = 500;
-/** Minimum duration. The actual duration is random, five to ten minutes, so that watches do not end simultaneously. */
+/** The actual duration is random, five to ten minutes, so that watches do not end simultaneously. */
 const minWatchSeconds = 300;
 
 /** Not needed, because the port has its own time limit. */
@@ -145,7 +144,7 @@ export class InformerEffects {
     return { store: kind.store, list, notifyReaders: (changes) => this.#notifyReaders(kind, changes) };
   }
 
-  /** Number of objects that exceed a limit, by kind and namespace. */
+  /** Objects that exceed a limit, by kind and namespace. */
   *refusedObjects(): Iterable<{ readonly kind: string; readonly namespace: string; readonly count: number }> {
     for (const { resources, store } of this.#kinds.values()) {
       for (const [namespace, count] of store.refused) yield { kind: resources[0]!.kind, namespace, count };
@@ -156,7 +155,7 @@ export class InformerEffects {
     return [...this.#kinds.keys()];
   }
 
-  /** The store of a kind, empty until its initial list is complete. */
+  /** Empty until the initial list is complete. */
   storeOf(resource: ApiResource | ResourceName): ObjectStore {
     return this.#kindOf(nameOf(resource)).store;
   }
@@ -166,7 +165,7 @@ export class InformerEffects {
     return this.#kindOf(nameOf(resource)).resources[0]!;
   }
 
-  /** Adds a reader before the chart starts, so that it receives all changes. Readers are called in the order of these calls. */
+  /** Call before the chart starts, so that the reader receives all changes. Readers are called in the order of these calls. */
   addReader(resource: ApiResource | ResourceName, reader: StoreReader): void {
     this.#kindOf(nameOf(resource)).readers.push(reader);
   }
@@ -323,7 +322,7 @@ export class InformerEffects {
   }
 
   /**
-   * Sends a request and reports its failure unless it was aborted.
+   * Reports a failure unless the request was aborted.
    *
    * @returns a function that aborts it
    */

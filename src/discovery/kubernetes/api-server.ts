@@ -41,7 +41,7 @@ export interface Selection {
 export interface ListOptions extends Selection {
   /** `0` allows any version in the server's cache, another value is the minimum version. If absent, the newest version. */
   readonly resourceVersion?: string;
-  /** Number of objects per page. A server can send more: for version `0`, it sends all. */
+  /** Objects per page. A server can send more: for version `0`, it sends all. */
   readonly limit?: number;
   /** Token from the previous page. */
   readonly continue?: string;
@@ -71,7 +71,7 @@ export type WatchEvent =
 
 /** Result of a watch that the server ended without an error. */
 export interface WatchEnd {
-  /** Number of events. If none exists within a second, the server probably cannot serve this version. */
+  /** If none exists within a second, the server probably cannot serve this version. */
   readonly events: number;
   /** Number of skipped events: unknown types, other kinds. */
   readonly skipped: number;
@@ -88,7 +88,7 @@ export interface ApiRequest {
   /** Type of a PATCH body, default: merge patch. An apply needs `fieldManager` in the query. */
   readonly patch?: 'merge' | 'json' | 'apply';
   readonly query?: Readonly<Record<string, string>>;
-  /** Timeout of the response. Also sent to the server, so that it does not apply the write later. */
+  /** Also sent to the server, so that it does not apply the write later. */
   readonly timeoutMs?: number;
   /**
    * Called synchronously before the bytes are sent. If it returns `false`, nothing is sent (`aborted`). Elected writers use it to check their term.
@@ -98,10 +98,8 @@ export interface ApiRequest {
 
 export interface ApiServer {
   /**
-   * Reads a page of objects.
-   *
-   * @param onItem receives each object when it arrives, so that a large page is never completely in memory. The
-   * returned page has no items. Must not throw.
+   * @param onItem receives each object when it arrives, so that a large page is never completely in memory. The returned page has no items. Must not
+   * throw.
    */
   list(
     resource: ApiResource,
@@ -110,7 +108,7 @@ export interface ApiServer {
     onItem?: (object: KubernetesObject) => void,
   ): Promise<ObjectPage>;
   /**
-   * Watches objects, and passes on each event. Resolves when the watch ends or after an ERROR event.
+   * Resolves when the watch ends or after an ERROR event.
    *
    * @param onEvent never called after the promise settles. Must not throw.
    */

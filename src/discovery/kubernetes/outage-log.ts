@@ -1,9 +1,6 @@
 import type { Logger } from '../../runtime/output/log.ts';
 
-/**
- * Delay of the warning about an outage or a series of failed requests, in milliseconds. Allows for restarts of API servers and new CRDs, but is
- * shorter than the expiry of Leases.
- */
+/** Allows for restarts of API servers and new CRDs, but is shorter than the expiry of Leases. */
 export const outageWarningDelayMs = 10_000;
 
 interface ServerFields {

@@ -204,7 +204,7 @@ function reasonOf({ reason }: TracedEvent): object {
   return typeof reason === 'string' && reason !== '' ? { reason } : {};
 }
 
-/** Returns one entry for each object or unparsable file, with all its errors. */
+/** One entry for each object or unparsable file, with all its errors. */
 function problemEntries(problems: readonly ConfigProblem[]): LogEntry[] {
   const groups = Map.groupBy(
     problems,

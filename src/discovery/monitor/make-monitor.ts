@@ -39,7 +39,6 @@ export interface MonitorParts
   readonly authenticators: readonly Authenticator[];
   /** `undefined` if this process signs no certificates. */
   readonly authority: Omit<AuthorityPageSource, 'rotate'> | undefined;
-  /** Accepts a connection of the HTTP port for xDS. */
   readonly grpc: NonNullable<HttpEffectOptions['grpc']>;
   readonly configSources: XdsSources;
   /** `undefined` if Consul is not a registry. */
@@ -47,7 +46,7 @@ export interface MonitorParts
   /** Settings and webhook configurations of the injector; `undefined` without webhooks. */
   readonly describeInjection?: () => object;
   readonly unreadable: () => ReadonlyMap<string, string>;
-  /** Unmet condition of startup in clusters; empty without one. */
+  /** Unmet condition of startup; empty without one. */
   readonly awaited: () => string;
   readonly log: Logger;
 }
@@ -64,7 +63,6 @@ export function makeMonitor(parts: MonitorParts) {
     },
   });
   const progress = new StartProgress();
-  /** Set when the HTTP server is open. */
   let orders: PageOrders | undefined;
   const {
     history,

@@ -23,10 +23,7 @@ interface NamesOfNamespace {
 }
 
 const maxNamespaces = 64;
-/**
- * Maximum age of names after a configuration change, in milliseconds. Building them for each push would cost more
- * than queries do.
- */
+/** Building the names for each push would cost more than queries do. */
 const maxAgeMs = 1_000;
 
 export class MeshNames {

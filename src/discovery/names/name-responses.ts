@@ -16,10 +16,10 @@ const firstMetaType = 128;
 const anyType = 255;
 
 /**
- * Responds to a message with REFUSED for names outside the mesh, and NXDOMAIN for unknown names in `svc.DOMAIN`, so that resolvers continue with
- * their search domains. Names that are not visible to the client do not exist.
+ * Responds with REFUSED for names outside the mesh, and NXDOMAIN for unknown names in `svc.DOMAIN`, so that resolvers continue with their search
+ * domains. Names that are not visible to the client do not exist.
  *
- * @param namespace namespace of the client; `undefined` if unauthenticated
+ * @param namespace `undefined` if the client is unauthenticated
  */
 export async function respondTo(
   message: Buffer,

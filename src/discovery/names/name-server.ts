@@ -11,13 +11,9 @@ import { type NameResult, respondTo } from './name-responses.ts';
 
 export interface NameServerOptions {
   readonly address: ListenAddress;
-  /**
-   * Calls back with the TLS options, immediately and when they change.
-   *
-   * @returns a stop function
-   */
+  /** Calls back immediately and when the options change. */
   readonly followTls: (changed: (options: TlsOptions) => void) => () => void;
-  /** Namespace of a client, `undefined` without a certificate. Throws if the certificate is not accepted. */
+  /** `undefined` without a certificate. Throws if the certificate is not accepted. */
   readonly namespaceOf: (socket: TLSSocket) => string | undefined;
   readonly names: Pick<MeshNames, 'visibleTo' | 'isOfZone'>;
   readonly counts: NameServerCounts;

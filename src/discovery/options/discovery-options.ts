@@ -110,7 +110,7 @@ export interface DiscoveryOptions {
   readonly httpConnections: number;
   readonly configLimits: ConfigLimits;
   readonly xdsSources: XdsSourceLimits;
-  /** Maximum number of entries; 0 disables the cache. By default, only the size is limited. */
+  /** 0 disables the cache. By default, only the size is limited. */
   readonly cacheEntries: number;
   readonly cacheBytes: number;
   readonly keepsClusters: boolean;
@@ -147,7 +147,7 @@ export interface DiscoveryOptions {
   readonly removalDelayMs: number;
   /** PILOT_REMOTE_CLUSTER_TIMEOUT: maximum time that startup waits for the first list of a registry. */
   readonly firstListsMs: number;
-  /** PILOT_JWT_PUB_KEY_REFRESH_INTERVAL: interval at which keys of token issuers are fetched. */
+  /** PILOT_JWT_PUB_KEY_REFRESH_INTERVAL, for keys of token issuers. */
   readonly keyRefreshMs: number;
   /** JWT_RULE as written. Empty if not set. */
   readonly jwtRule: string;
@@ -164,7 +164,7 @@ export interface RegistrationOptions {
   readonly enabled: boolean;
   /** PILOT_ENABLE_WORKLOAD_ENTRY_HEALTHCHECKS: uses the health that workloads report. */
   readonly healthChecks: boolean;
-  /** PILOT_WORKLOAD_ENTRY_GRACE_PERIOD: delay from disconnection to deletion of the entry. */
+  /** PILOT_WORKLOAD_ENTRY_GRACE_PERIOD: from disconnection to deletion of the entry. */
   readonly graceMs: number;
 }
 

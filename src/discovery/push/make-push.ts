@@ -62,7 +62,7 @@ export function makePush({ options, settings, meshConfigs, cluster, keySets, log
       });
       keySets.onLimited(listener);
     },
-    /** @param published called with the build time of each context in milliseconds */
+    /** @param published receives the build time of each context in milliseconds */
     actor: (published: (ms: number) => void) => pushWithEffects(state, published),
   };
 }

@@ -42,10 +42,9 @@ export interface MeshResourcesOptions {
   readonly secretAccess?: SecretReaders;
   /** Called with Secrets and ConfigMaps that a node requests and may receive. Empty for a closed node. */
   readonly onCredentialsNeeded?: (node: object, references: readonly CredentialReference[]) => void;
-  /** State of an object in the API server. If absent, only objects of the push context exist. */
+  /** If absent, only objects of the push context exist. */
   readonly readingOf?: (reference: CredentialReference) => ObjectReading;
   readonly rejections?: RejectionListener;
-  /** Called with each response of a push, and its result. */
   readonly responses?: ResponseListener;
   /** @param node ID */
   readonly warn?: (node: string, message: string) => void;
@@ -63,9 +62,9 @@ export interface RejectionListener {
 
 /** Called for each response of a push, so it must be fast. */
 export interface ResponseListener {
-  /** @param version version of the push context */
+  /** @param version of the push context */
   sent(node: MeshNode, typeUrl: string, version: string): void;
-  /** @param version version of the acknowledged response; later ones may have been sent */
+  /** @param version of the acknowledged response; later ones may have been sent */
   acknowledged(node: MeshNode, typeUrl: string, version: string): void;
   rejected(node: MeshNode, typeUrl: string): void;
   disconnected(node: MeshNode): void;
@@ -306,7 +305,7 @@ export class MeshNode implements NodeResources {
     );
   }
 
-  /** State of a credential's object. `undefined` if it is as in the push context. */
+  /** `undefined` if the object is as in the push context. */
   credentialReading(name: string): CredentialReading | undefined {
     if (this.#permittedByNamespace([name]).length === 0) return 'denied';
     const { secretAccess, readingOf } = this.#options;

@@ -3,7 +3,7 @@ import { fromPromise } from 'xstate';
 import { type PublishedContext, pushMachine } from '../../../machines/discovery/push/push.machine.ts';
 import type { MeshState } from './contexts/mesh-state.ts';
 
-/** @param published called with the milliseconds from order to context */
+/** @param published receives the milliseconds from order to context */
 export function pushWithEffects(state: Pick<MeshState, 'publishContextInTurns'>, published: (ms: number) => void) {
   return pushMachine.provide({
     actors: {

@@ -38,8 +38,8 @@ export class TypesToPushMemo {
   }
 
   /**
-   * Whether the shape of a proxy is the same in both contexts. Only changes of other namespaces' endpoints, the most frequent ones, are decided
-   * here: a proxy's service targets are services of its own namespace.
+   * True if only endpoints of other namespaces have changed, the most frequent case: a proxy's service targets are services of its own namespace.
+   * Otherwise the shape has to be computed.
    */
   keepsShape(namespace: string, now: PushContext, earlier: PushContext, changesOf: () => ChangesBetween): boolean {
     const { endpointNamespaces } = this.#pairFor(now, earlier, changesOf);

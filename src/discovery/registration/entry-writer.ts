@@ -16,7 +16,7 @@ import type { WorkloadClaim } from './workload-claim.ts';
 
 export interface EntryWriterOptions {
   readonly server: Pick<ApiServer, 'request'>;
-  /** Unique name of this replica, which is not reused after a restart. */
+  /** Unique, not reused after a restart. */
   readonly controller: string;
   readonly groupOf: (claim: WorkloadClaim) => ReadGroup | undefined;
   /** Unix time in milliseconds. */
@@ -138,7 +138,7 @@ interface Read {
   readonly where: EntryLocation;
 }
 
-/** Why the group cannot register a workload. `undefined` if it can. */
+/** `undefined` if the group can register the workload. */
 export function groupProblem(read: ReadGroup | undefined, claim: WorkloadClaim): string | undefined {
   const { namespace, group, name } = claim;
   const failed = `auto-registration of WorkloadEntry ${namespace}/${name} failed:`;

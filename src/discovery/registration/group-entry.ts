@@ -18,7 +18,7 @@ export const annotations = {
   healthChecks: 'proxy.istio.io/health-checks-enabled',
 } as const;
 
-/** A valid group, or why it is invalid. */
+/** A problem if the group is invalid. */
 export type ReadGroup = { readonly group: ValidGroup } | { readonly problem: string };
 
 export interface ValidGroup {

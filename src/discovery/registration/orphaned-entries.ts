@@ -15,9 +15,8 @@ import { annotations } from './group-entry.ts';
 
 /** Records of replicas that must be ended when a replica exits. */
 export interface ReplicaRecords {
-  /** Presence Leases of replicas with records that are not ended. */
+  /** Presence Leases with records that are not ended. */
   readonly leases: ReadonlySet<string>;
-  /** Called when the replica of a Lease has exited. */
   ended(lease: string): void;
 }
 
@@ -26,28 +25,26 @@ export interface OrphanedEntriesOptions {
   readonly entries: () => Iterable<KubernetesObject>;
   readonly records?: ReplicaRecords;
   readonly namespace: string;
-  /** Name of this replica, whose entries its own charts manage. */
+  /** The charts of this replica manage its entries. */
   readonly identity: string;
   /** Time after which an unchanged Lease has expired. */
   readonly leaseMs: number;
-  /** Maximum time for which a workload may be disconnected. */
+  /** Time for which a workload may be disconnected. */
   readonly graceMs: number;
   /** Time of a monotonic clock in milliseconds. */
   readonly now: () => number;
 }
 
 interface LeaseObservation {
-  /** Version of the Lease. `undefined` if it does not exist. */
+  /** `undefined` if the Lease does not exist. */
   readonly version: string | undefined;
   readonly since: number;
 }
 
 const workloadEntries = resourceOf('WorkloadEntry');
-/**
- * Maximum number of observed replicas, including exited ones, with a fair share per namespace, because annotations of entries can name any replica.
- */
+/** Observed replicas, including exited ones, with a fair share per namespace, because annotations of entries can name any replica. */
 const maxReplicas = 500;
-/** Maximum number of deletions per run, with a fair share per namespace. The next run continues. */
+/** Per run, with a fair share per namespace. The next run continues. */
 const maxDeletions = 200;
 /** If no other replica has entries, Leases of exited replicas are checked only in one of this many calls. */
 const checksPerLeaseCheck = 12;
@@ -64,10 +61,7 @@ export class OrphanedEntries implements Duty {
     this.#options = options;
   }
 
-  /**
-   * Checks for entries or records of other replicas. Called periodically, because no event reports that a replica
-   * exited.
-   */
+  /** Call periodically, because no event reports that a replica exited. */
   check(): void {
     const hasRecords = (this.#options.records?.leases.size ?? 0) > 0 || this.#entriesOfOthers().next().done !== true;
     this.#isDue = this.#checks++ % checksPerLeaseCheck === 0 || hasRecords;

@@ -23,7 +23,7 @@ export interface WorkloadClaim {
   readonly network: string;
   readonly locality: string;
   readonly labels: Readonly<Record<string, string>>;
-  /** Whether the workload reports its health. It is then unhealthy until the first report. */
+  /** A workload that reports its health is unhealthy until the first report. */
   readonly isProbed: boolean;
 }
 
@@ -33,7 +33,7 @@ export interface RegistrationRejection {
 }
 
 const maxNameLength = 253;
-/** Maximum size of reported labels, which are written to the API server. */
+/** Reported labels are written to the API server. */
 const maxLabelCharacters = 16_384;
 
 export function requestsRegistration({ metadata }: NodeIdentity): boolean {
@@ -41,11 +41,7 @@ export function requestsRegistration({ metadata }: NodeIdentity): boolean {
   return group !== undefined && group !== null && group !== '';
 }
 
-/**
- * The claim of a node that requests registration, or why it is rejected.
- *
- * @param clusterAliases as for any node
- */
+/** @param clusterAliases as for any node */
 export function claimOf(
   node: NodeIdentity,
   clusterAliases: Readonly<Record<string, string>> = {},

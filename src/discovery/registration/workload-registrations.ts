@@ -23,7 +23,7 @@ export interface WorkloadRegistrationsOptions {
   /** The claim's group in the cluster, if it exists. */
   readonly groupOf: (namespace: string, name: string) => ReadGroup | undefined;
   readonly onEntries: (changed: (changes: readonly ObjectChange[]) => void) => void;
-  /** Unique name of this replica, which is not reused after a restart. */
+  /** Unique, not reused after a restart. */
   readonly controller: string;
   readonly limits?: Partial<RegistrationLimits>;
   /** Unix time in milliseconds. */
@@ -31,15 +31,12 @@ export interface WorkloadRegistrationsOptions {
 }
 
 export interface RegistrationLimits {
-  /**
-   * Maximum number of workloads that are connected, or disconnected with an entry to delete. Beyond it, the namespace
-   * with the most workloads loses one.
-   */
+  /** Connected, or disconnected with an entry to delete. Beyond it, the namespace with the most workloads loses one. */
   readonly maxWorkloads: number;
-  /** Maximum number of workloads of a service account, because its token can claim any address. */
+  /** The token of a service account can claim any address. */
   readonly maxOfAccount: number;
   readonly maxWrites: number;
-  /** Maximum number of concurrent writes of a namespace, so that other namespaces can write while the API server is slow. */
+  /** Other namespaces can write while the API server is slow. */
   readonly maxWritesOfNamespace: number;
 }
 
@@ -54,7 +51,7 @@ const registrationLimits: RegistrationLimits = {
   maxWritesOfNamespace: 12,
 };
 
-/** Maximum number of workloads, as a multiple of the slots. Displaced workloads are kept until their entries are deleted. */
+/** A multiple of the slots. Displaced workloads are kept until their entries are deleted. */
 const maxKnownFactor = 2;
 
 /** Maximum length of the reason of a failed health check. */
@@ -105,7 +102,7 @@ export class WorkloadRegistrations {
     options.onEntries((changes) => this.#entriesChanged(changes));
   }
 
-  /** Why a workload must not be registered, if so. Sends no request to the API server. */
+  /** Sends no request to the API server. */
   rejectionOf(claim: WorkloadClaim): RegistrationRejection | undefined {
     const problem = groupProblem(this.#options.groupOf(claim.namespace, claim.group), claim);
     if (problem !== undefined) {
@@ -141,11 +138,7 @@ export class WorkloadRegistrations {
     };
   }
 
-  /**
-   * Reports all connected workloads, then changes.
-   *
-   * @returns a stop function
-   */
+  /** Reports all connected workloads, then changes. */
   watch(report: (report: WorkloadReport) => void): () => void {
     this.#watchers.add(report);
     for (const [entry, { connections }] of this.#workloads) {
@@ -231,7 +224,7 @@ export class WorkloadRegistrations {
     this.#report({ type: 'workload-health.reported', entry, ...health });
   }
 
-  /** Reports entries that were deleted or marked as disconnected, including changes by the workload's own chart. */
+  /** Includes changes by the workload's own chart. */
   #entriesChanged(changes: readonly ObjectChange[]): void {
     for (const change of changes) {
       // Includes briefly disconnected workloads, whose entry must be written again when they reconnect.

@@ -5,10 +5,7 @@ import type { Service } from '../../model/services/service.ts';
 import { AnyRegistry } from './any-registry.ts';
 import type { Registry, RegistryEvents, XdsUpdater } from './registry.ts';
 
-/**
- * Combines several registries. Kubernetes registries come first, beginning with that of the control plane's cluster, then
- * all others in the order of addition.
- */
+/** Kubernetes registries come first, beginning with that of the control plane's cluster, then all others in the order of addition. */
 export class AggregateRegistry extends AnyRegistry {
   readonly provider = 'Aggregate';
   readonly clusterId: string;
@@ -28,7 +25,6 @@ export class AggregateRegistry extends AnyRegistry {
 
   /**
    * @param registry must not run yet. Starts immediately if this registry runs.
-   * @param events listener for the state of the registry
    * @throws Error if a registry of the same provider and cluster exists
    */
   addRegistry(registry: Registry, events?: RegistryEvents): void {

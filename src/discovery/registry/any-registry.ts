@@ -11,7 +11,7 @@ export interface RegistryFeed {
   detach(registry: AnyRegistry): void;
 }
 
-/** Common behavior of all registries: lookups, handlers, and an optional feed. */
+/** Common to all registries: lookups, handlers, and an optional feed. */
 export abstract class AnyRegistry implements Registry {
   abstract readonly provider: string;
   abstract readonly clusterId: string;

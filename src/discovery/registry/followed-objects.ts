@@ -20,6 +20,6 @@ export interface FollowedObjects {
    */
   reading(held: (key: string) => Config | undefined): Steps<ObjectsReading>;
   all(): Steps<readonly Config[]>;
-  /** Current object. `undefined` if it does not exist or never was valid. */
+  /** `undefined` if the object does not exist or never was valid. */
   get(key: string): Config | undefined;
 }

@@ -16,7 +16,7 @@ export class GatewayNames {
     this.#onChanged = onChanged;
   }
 
-  /** Addresses in sorted order. Empty until the name is resolved. */
+  /** Sorted. Empty until the name is resolved. */
   addressesOf(hostname: string): readonly string[] {
     return this.#addresses.get(hostname) ?? [];
   }
@@ -29,11 +29,7 @@ export class GatewayNames {
     for (const listener of this.#listeners) listener(hostnames);
   }
 
-  /**
-   * Calls back immediately if names are tracked, and when they change.
-   *
-   * @returns a function that removes the listener
-   */
+  /** Calls back immediately if names are tracked, and when they change. */
   onTrackedChanged(listener: (hostnames: ReadonlySet<string>) => void): () => void {
     this.#listeners.add(listener);
     if (this.#tracked.size > 0) listener(this.#tracked);

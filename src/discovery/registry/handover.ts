@@ -20,10 +20,7 @@ export class Handover implements XdsUpdater {
   /** Held updates by service. `undefined` while updates are forwarded. */
   #heldUpdates: Map<string, HeldUpdate> | undefined;
 
-  /**
-   * @param onForwarded called after each forwarded change
-   * @param isHeld whether the registry replaces another one
-   */
+  /** @param isHeld whether the registry replaces another one */
   constructor(updater: XdsUpdater, onForwarded: () => void, isHeld: boolean) {
     this.#updater = updater;
     this.#onForwarded = onForwarded;
@@ -104,7 +101,7 @@ export class Handover implements XdsUpdater {
     return this.#heldUpdates !== undefined;
   }
 
-  /** Forwards an update. Until the registry is active, updates that belong to no service are dropped, because they have no effect. */
+  /** Until the registry is active, updates that belong to no service are dropped, because they have no effect. */
   #forward(forward: () => void): void {
     if (this.#heldUpdates !== undefined) return;
     forward();

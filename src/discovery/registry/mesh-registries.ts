@@ -35,7 +35,7 @@ export interface MeshRegistriesOptions extends ServiceObjectsOptions {
   /** Names in `--registries` that are not built from objects: `Mock`, `Memory`. */
   readonly names?: readonly string[];
   readonly observer?: RegistryObserver | undefined;
-  /** Called when host names of gateways have new addresses, which {@link MeshRegistries.take} then returns as a push. */
+  /** {@link MeshRegistries.take} then returns the new addresses as a push. */
   readonly gatewaysResolved?: () => void;
 }
 
@@ -45,7 +45,7 @@ export interface ChangedConfigObject {
 }
 
 export interface RunningRegistry extends RegistryEvents {
-  /** Called after a change of the registry, once before {@link MeshRegistries.take} returns it. */
+  /** Called once before {@link MeshRegistries.take} returns the change. */
   changed(): void;
 }
 
@@ -73,7 +73,7 @@ export class MeshRegistries {
   readonly #services = new ServicesByAge();
   #offers: ReadonlyMap<string, RegistryOffer> = new Map();
   readonly #unpublished = new Set<string>();
-  /** Number of unfinished stepwise operations. Until they finish, the registries are inconsistent. */
+  /** Until the stepwise operations finish, the registries are inconsistent. */
   #unfinished = 0;
   /** Whether addresses of gateway names changed during a stepwise operation. */
   #haveNamesChanged = false;

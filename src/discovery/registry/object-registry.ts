@@ -42,7 +42,7 @@ export abstract class ObjectRegistry extends ShardRegistry {
     return this.#model.lookup;
   }
 
-  /** Applies changes. Changes of one object must be in order. */
+  /** Changes of one object must be in order. */
   objectsChanged(changes: readonly ConfigObjectChange<Config>[]): void {
     atOnce(this.changingObjects(changes));
   }

@@ -17,7 +17,7 @@ export function registryNames(text: string, warn: (warning: LogWarning) => void)
 }
 
 /**
- * Returns the names that add a registry. MCP adds none, because its services arrive as ServiceEntries.
+ * MCP adds no registry, because its services arrive as ServiceEntries.
  *
  * @throws ChartpilotError FLAG_INVALID for an unknown registry
  */

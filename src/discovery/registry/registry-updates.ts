@@ -25,7 +25,7 @@ export class RegistryUpdates implements XdsUpdater {
   #servicesChanged = new Map<string, ServiceName>();
   #allServicesChanged = false;
 
-  /** @param registries returns the merged registries that use this updater. Called for each change. */
+  /** @param registries the merged registries that use this updater. Called for each change. */
   constructor(shards: EndpointShards, registries: () => Pick<ServiceDiscovery, 'servicesOf'>) {
     this.#shards = shards;
     this.#registries = registries;
@@ -77,7 +77,7 @@ export class RegistryUpdates implements XdsUpdater {
     return this.#allServicesChanged || this.#servicesChanged.size > 0;
   }
 
-  /** Names of services that were added, removed or changed since the last call, or `all` if unknown. */
+  /** Added, removed or changed since the last call, or `all` if unknown. */
   takeServicesChanged(): readonly ServiceName[] | 'all' {
     const changedServices = this.#allServicesChanged ? 'all' : [...this.#servicesChanged.values()];
     this.#allServicesChanged = false;

@@ -49,13 +49,13 @@ export interface Controller {
   appendServiceHandler(handler: ServiceHandler): void;
   /** @throws Error if the registry runs */
   appendWorkloadHandler(handler: WorkloadHandler): void;
-  /** @param events listener for the state of the registry, not called after `stop` */
+  /** @param events not called after `stop` */
   run(events?: RegistryEvents): void;
   stop(): void;
   hasSynced(): boolean;
 }
 
-/** State changes of a registry. The registry reports changes of content to its updater instead. */
+/** Changes of content are reported to the registry's updater instead. */
 export interface RegistryEvents {
   /** All initial content was delivered, and `hasSynced()` is true. */
   synced(): void;
@@ -70,18 +70,14 @@ export interface RegistryOffer {
   readonly clusterId: string;
   /** A different revision replaces the running registry, for example after a change of credentials. If absent, the registry is never replaced. */
   readonly revision?: string;
-  /** Creates the registry for a run. An error is handled as a failure of the registry, with a retry. */
+  /** An error is handled as a failure of the registry, with a retry. */
   create(updates: XdsUpdater): Registry;
 }
 
-/**
- * Reports the available registries, immediately and when they change. A registry that is no longer in the list is removed with its endpoints.
- *
- * @returns a stop function
- */
+/** Reports the available registries, immediately and when they change. A registry that is no longer in the list is removed with its endpoints. */
 export type RegistryOffers = (offered: (offers: readonly RegistryOffer[]) => void) => () => void;
 
-/** Merges several lists of registries. Reports nothing until all lists are known, so that startup waits for all of them. */
+/** Reports nothing until all lists are known, so that startup waits for all of them. */
 export function joinOffers(...lists: readonly RegistryOffers[]): RegistryOffers {
   return (offered) => {
     const knownOffers: (readonly RegistryOffer[] | undefined)[] = lists.map(() => undefined);

@@ -16,11 +16,11 @@ import type { KubernetesRegistry } from './kubernetes-registry.ts';
 export interface ServiceObjectsOptions {
   /** Absent without a watched cluster, or if its services are not read. */
   readonly cluster?: FollowedObjects | undefined;
-  /** Maximum number of endpoints per namespace (PILOT_MAX_ENDPOINTS_PER_NAMESPACE). Defaults to the configuration limits. */
+  /** PILOT_MAX_ENDPOINTS_PER_NAMESPACE. Defaults to the configuration limits. */
   readonly maxEndpointsPerNamespace?: number | undefined;
 }
 
-/** An object by key `KIND/NAMESPACE/NAME`. `undefined` if it was deleted. */
+/** `KIND/NAMESPACE/NAME`. `undefined` if the object was deleted. */
 export type KeyedObject = readonly [key: string, current: Config | undefined];
 
 export interface ObjectsUpdate {
@@ -71,7 +71,7 @@ export class ServiceObjects {
     for (const object of this.#registry().objects()) if (!this.#configured.has(configKeyText(object))) yield object;
   }
 
-  /** Adds a listener for changes of the cluster, which the next {@link updating} reads. */
+  /** The next {@link updating} reads the changes. */
   onClusterChanged(listener: () => void): void {
     this.#options.cluster?.onChanged(listener);
   }

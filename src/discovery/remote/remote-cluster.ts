@@ -94,12 +94,12 @@ export class RemoteCluster {
     return `remote cluster ${this.named.cluster}${why === '' ? '' : ` (${why})`}`;
   }
 
-  /** Why the API server of the cluster does not respond. `undefined` if it responds, or before the first request. */
+  /** `undefined` if the API server responds, or before the first request. */
   get unreachable(): string | undefined {
     return this.#outage.reason;
   }
 
-  /** Creates a registry of the cluster's objects, which is synced when all objects are known. */
+  /** Synced when all objects are known. */
   createRegistry(updates: XdsUpdater): Registry {
     const options = { ...this.#options.settings(), clusterId: this.named.cluster };
     return new RemoteRegistry(options, updates, {

@@ -21,7 +21,7 @@ import { type NamedCluster, namedClusters } from './remote-secrets.ts';
 
 export interface RemoteSecrets {
   readonly store: ObjectStore;
-  /** @param changed called when the Secrets are first known, and when they change */
+  /** @param changed also called when the Secrets are first known */
   onChanged(changed: () => void): void;
 }
 
@@ -79,7 +79,7 @@ export class RemoteClusters {
     return this.#activeCluster(cluster)?.api;
   }
 
-  /** Why the API server of a remote cluster does not respond. `undefined` if it responds, or if no Secret defines the cluster. */
+  /** `undefined` if the API server responds, or if no Secret defines the cluster. */
   unreachable(cluster: string): string | undefined {
     const followed =
       this.#activeCluster(cluster) ?? [...this.#clusters.values()].find(({ named }) => named.cluster === cluster);
@@ -91,7 +91,7 @@ export class RemoteClusters {
     return [...this.#clusters.values()].find(({ revision }) => revision === activeRevision);
   }
 
-  /** Clusters that are not completely read, with reasons. Empty if all are. */
+  /** Empty if all clusters are completely read. */
   get unsyncedText(): string {
     const awaited = [...this.#clusters.values()].map((cluster) => cluster.unsyncedText).filter((text) => text !== '');
     const more = awaited.length - maxNamed;

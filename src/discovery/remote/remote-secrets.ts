@@ -24,7 +24,7 @@ export interface NamedClusters {
   readonly problems: readonly string[];
 }
 
-/** Maximum, because each cluster has its own connections and stores. */
+/** Each cluster has its own connections and stores. */
 export const maxRemoteClusters = 100;
 /** A kubeconfig with a CA bundle takes 10 KB. */
 export const maxKubeconfigBytes = 128 * 1024;

@@ -6,7 +6,7 @@ import {
 import { configKeyText } from '../../model/config/config.ts';
 import type { CredentialIndex } from '../../model/push-context/credential-index.ts';
 
-/** @param credentials credentials of the last push context; `undefined` before the first */
+/** @param credentials of the last push context; `undefined` before the first */
 export function credentialDatesWithEffects(credentials: () => CredentialIndex | undefined) {
   return credentialDatesMachine.provide({
     actors: {

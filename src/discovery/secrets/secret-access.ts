@@ -10,8 +10,8 @@ import type { ApiServer } from '../kubernetes/api-server.ts';
 import type { SecretReader, SecretReaders } from '../push/mesh-resources.ts';
 
 /**
- * Maximum number of accounts, each of which is reviewed once a minute. Beyond it, namespaces with few accounts take precedence, so that a tenant with
- * many cannot prevent reviews for others.
+ * Each account is reviewed once a minute. Beyond it, namespaces with few accounts take precedence, so that a tenant with many cannot prevent reviews
+ * for others.
  */
 const maxAccounts = 1_000;
 const responseMs = 5_000;
@@ -19,7 +19,7 @@ const responseMs = 5_000;
 export class SecretAccess implements SecretReaders {
   readonly #server: Pick<ApiServer, 'request'>;
   readonly #log: Pick<Logger, 'warn'>;
-  /** Number of proxies that request Secrets, by namespace and account. */
+  /** Proxies that request Secrets, by namespace and account. */
   readonly #proxies = new Map<string, Map<string, number>>();
   #count = 0;
   #toReview: ReadonlySet<string> = new Set();
@@ -57,11 +57,7 @@ export class SecretAccess implements SecretReaders {
     };
   }
 
-  /**
-   * Reports the accounts to review, immediately and when they change.
-   *
-   * @returns a stop function
-   */
+  /** Reports the accounts to review, immediately and when they change. */
   watch(onChanged: (accounts: string[]) => void): () => void {
     this.#watchers.add(onChanged);
     if (this.#toReview.size > 0) onChanged([...this.#toReview]);

@@ -21,7 +21,6 @@ export interface InjectionCluster {
   readonly namespace: (name: string) => Pick<ObjectMeta, 'labels' | 'annotations'> | undefined;
   /** Kubelet versions by node name. */
   readonly kubelets: () => Iterable<readonly [node: string, version: string]>;
-  /** Calls back when the configurations may have changed. */
   readonly onChanged: (changed: () => void) => void;
 }
 

@@ -12,7 +12,7 @@ import type { Logger } from '../../runtime/output/log.ts';
 export interface InjectorConfigMap {
   /** Location such as `istio-system/istio-sidecar-injector`. */
   readonly place: string;
-  /** Field `data`. `undefined` if the ConfigMap does not exist. */
+  /** `undefined` if the ConfigMap does not exist. */
   readonly data: () => unknown;
   /** Resolves after the first list. */
   readonly known: Promise<void>;

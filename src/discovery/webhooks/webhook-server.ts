@@ -23,11 +23,7 @@ export interface Webhooks {
 
 export interface WebhookServerOptions {
   readonly address: ListenAddress;
-  /**
-   * Calls back with the TLS options, immediately and when they change.
-   *
-   * @returns a stop function
-   */
+  /** Calls back immediately and when the options change. */
   readonly followTls: (changed: (options: TlsOptions) => void) => () => void;
   readonly webhooks: Webhooks;
   readonly counts: WebhookServerCounts;
@@ -39,7 +35,7 @@ export interface WebhookServerOptions {
 
 export type WebhookServerLimits = Partial<HttpLimits> & BodyLimits;
 
-/** Counts of requests without a review, by HTTP status. */
+/** Requests without a review, by HTTP status. */
 export class WebhookServerCounts {
   readonly refused = new Map<number, number>();
 
@@ -63,7 +59,7 @@ export const defaultWebhookLimits: WebhookServerLimits = {
   maxConnections: 512,
 };
 
-/** Maximum depth of an object. Pods and Istio objects have fewer levels, and more could exhaust the stack. */
+/** Pods and Istio objects have fewer levels, and more could exhaust the stack. */
 const maxNesting = 100;
 
 export class WebhookServer {

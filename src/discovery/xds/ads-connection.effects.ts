@@ -13,7 +13,7 @@ export interface ConnectionEffects {
   readonly acknowledged: (connection: number) => void;
 }
 
-/** Creates a machine that all connections share, because each call of `provide` creates one. */
+/** All connections share the machine, because each call of `provide` creates one. */
 export function adsConnectionWithEffects({ streamOf, joined, pushed, responded, acknowledged }: ConnectionEffects) {
   return adsConnectionMachine.provide({
     actors: {

@@ -9,13 +9,13 @@ export interface AdsLimits {
   readonly streamsPerSecond?: number;
   /** Default 4 MiB. */
   readonly maxRequestBytes?: number;
-  /** Maximum for a TCP connection with identified nodes. Default 100 000. */
+  /** Per TCP connection with identified nodes. Default 100 000. */
   readonly maxConcurrentStreams?: number;
-  /** Maximum, with fair shares for namespaces. Default: as many as half of the heap can hold. */
+  /** Namespaces have fair shares. Default: as many as half of the heap can hold. */
   readonly maxServedStreams?: number;
-  /** Maximum number of subscribed names per stream. Default 200 000. */
+  /** Subscribed names per stream. Default 200 000. */
   readonly maxNames?: number;
-  /** Maximum number of characters in subscribed names per stream. Default 16 Mi. */
+  /** Characters of subscribed names per stream. Default 16 Mi. */
   readonly maxNameChars?: number;
   /** Maximum time that a response waits for earlier ones. Default 2 min. */
   readonly congestionMs?: number;

@@ -16,15 +16,15 @@ export interface AdmissionView {
 export interface AdsObserver {
   /** `/package.Service/Method` of an accepted stream (`grpc_server_started_total`). */
   streamOpened?(method: string): void;
-  /** @param code name of the gRPC status code (`grpc_server_handled_total`) */
+  /** @param code gRPC status name (`grpc_server_handled_total`) */
   streamClosed?(method: string, code: string): void;
   /** `grpc_server_msg_received_total`, `pilot_xds_recv_max`. */
   requestReceived?(method: string, bytes: number): void;
   /** `grpc_server_msg_sent_total`. */
   messageSent?(method: string): void;
-  /** @param connections number of accepted clients, including this one */
+  /** @param connections accepted clients, including this one */
   clientConnected?(node: string, connections: number): void;
-  /** @param connections number of accepted clients, without this one */
+  /** @param connections accepted clients, without this one */
   clientDisconnected?(node: string, connections: number): void;
   responseSent?(typeUrl: string, response: { cause: ResponseCause; resources: number; bytes: number }): void;
   /** Time until the last bytes were sent (`pilot_xds_send_time`). */
@@ -73,13 +73,13 @@ export interface WatchView {
   readonly names: readonly string[];
   readonly nonceSent: string;
   readonly nonceAcked: string;
-  /** Nonce of the last rejected response. Empty before the first. */
+  /** Empty before the first rejected response. */
   readonly nonceRejected?: string;
   readonly versionSent: string;
   readonly versionAcked: string;
   /** Error of the last NACK. Empty after an ACK. */
   readonly lastError: string;
-  /** Time of the last response (ISO 8601). `undefined` before the first. */
+  /** Last response (ISO 8601). `undefined` before the first. */
   readonly sentAt: string | undefined;
   readonly resourcesSent?: number;
   /** Content of the next response, for example after the next ACK. */

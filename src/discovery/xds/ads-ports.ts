@@ -32,7 +32,7 @@ export type Accept = (call: AdsCall, kind: StreamKind, security: StreamSecurity)
 /** A unary method on the same ports. */
 export interface UnaryService {
   readonly method: MethodDefinition<Buffer, Buffer>;
-  /** @param known function to call when the client is identified */
+  /** @param known call when the client is identified */
   handle(
     call: ServerUnaryCall<Buffer, Buffer>,
     peer: CallPeer,
@@ -62,7 +62,7 @@ interface Ports {
 const normal: SessionLimits = { maxConcurrentStreams: firstStreams, resetBurst: 250, resetsPerSecond: 250 };
 const suspect: SessionLimits = { maxConcurrentStreams: firstStreams, resetBurst: 20, resetsPerSecond: 5 };
 
-/** Maximum backlog, because all proxies of a mesh can connect to a new server together. */
+/** Backlog, because all proxies of a mesh can connect to a new server together. */
 const maxUnaccepted = 65_535;
 
 export interface AdsPortsOptions {

@@ -19,7 +19,7 @@ export interface AdsServerOptions {
   readonly sender?: AnyActorRef;
   /** Authenticators for clients of TLS ports, in the order in which they are tried. If empty, no identity is required. */
   readonly authenticators?: readonly Authenticator[];
-  /** PILOT_ENABLE_XDS_IDENTITY_CHECK: whether to reject nodes that do not match the client's identity. Default true. */
+  /** PILOT_ENABLE_XDS_IDENTITY_CHECK: rejects nodes that do not match the client's identity. Default true. */
   readonly checksIdentity?: boolean;
   /** PILOT_SECRETS_ON_PLAINTEXT: whether to serve Secrets on plaintext ports. Default false. */
   readonly secretsOnPlaintext?: boolean;
@@ -36,7 +36,7 @@ export interface AdsServerOptions {
   /** Value of `control_plane.identifier` in all responses. */
   readonly identifier?: string;
   readonly limits?: AdsLimits;
-  /** Number of connected proxies that wait for a push. Default: none. */
+  /** Connected proxies that wait for a push. Default: none. */
   readonly waitingProxies?: () => number;
   /** Service that is also available on TLS ports. */
   readonly unary?: UnaryService;

@@ -64,7 +64,7 @@ export interface AdsServer {
   /** Connections in the order of acceptance. */
   connections(): ConnectionView[];
   /**
-   * Ends a client's stream; the client is expected to reconnect.
+   * The client is expected to reconnect.
    *
    * @param id of its ConnectionView
    * @returns false if there is no such client
@@ -104,7 +104,7 @@ class GrpcAdsServer implements AdsServer {
   readonly #joined = new Set<number>();
   /** Connections without any ACK so far. */
   readonly #unacknowledged = new Set<number>();
-  /** Rate-limited log, because unauthenticated clients can cause these lines. */
+  /** Rate-limited, because unauthenticated clients can cause these lines. */
   readonly #repeatedLines: RepeatedLines;
   #count = 0;
   #isDraining = false;

@@ -9,7 +9,7 @@ export interface OneShotRequest {
   readonly names: readonly string[];
   /** Unverified node. */
   readonly node: NodeIdentity;
-  /** Verified identities. Empty on a port without authentication. */
+  /** Empty on a port without authentication. */
   readonly identities: readonly string[];
   readonly isSecure: boolean;
 }
@@ -22,5 +22,5 @@ export type OneShotResponse =
   /** Ends the stream. */
   | { readonly code: EndCode; readonly reason: string };
 
-/** Responds to a debug request. If the type does not exist (`undefined`) or an error occurs, the stream stays open without a response. */
+/** If the type does not exist (`undefined`) or an error occurs, the stream stays open without a response. */
 export type OneShot = (question: OneShotRequest) => OneShotResponse | Promise<OneShotResponse> | undefined;

@@ -68,7 +68,7 @@ export interface NodeIdentity {
   readonly metadata: Readonly<Record<string, unknown>>;
   /** Identity that matches the node. Absent on ports without authentication. */
   readonly verifiedIdentity?: string;
-  /** All verified identities. Absent if the client has none. */
+  /** Absent if the client has no verified identities. */
   readonly identities?: readonly string[];
   /** Set on an unauthenticated port with PILOT_SECRETS_ON_PLAINTEXT. */
   readonly secretsUnverified?: true;
@@ -89,7 +89,7 @@ export type ResponseCause = 'request' | 'push';
 
 /** A resource set that is built in steps. */
 export interface ResourcePreparation {
-  /** Runs one step. May throw. @returns whether there are more */
+  /** May throw. @returns whether there are more steps */
   piece(): boolean;
   /** Resource set as of the start of the preparation. */
   result(): ResourceSet | undefined;
@@ -98,7 +98,7 @@ export interface ResourcePreparation {
 /** Resources for one stream of a connected node. */
 export interface NodeResources {
   /**
-   * Current resources of a type. If it throws, nothing is sent and the client keeps its resources.
+   * If it throws, nothing is sent and the client keeps its resources.
    *
    * @param names subscribed names; `'*'` for all (CDS and LDS without names).
    * @returns `undefined` if the source has no such type; then there is no response.
@@ -108,7 +108,7 @@ export interface NodeResources {
   prepare?(typeUrl: string, names: readonly string[] | '*'): ResourcePreparation | undefined;
   /** Watched types that may differ for this node after the change. If empty, nothing is pushed. */
   typesToPush(change: ResourceChange, watched: readonly string[]): readonly string[];
-  /** @param version version of the {@link ResourceSet} */
+  /** @param version of the {@link ResourceSet} */
   sent?(typeUrl: string, version: string, cause: ResponseCause): void;
   acknowledged?(typeUrl: string, version: string): void;
   /** Called for a NACK. {@link watched} provides the reason. */

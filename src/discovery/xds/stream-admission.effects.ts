@@ -4,9 +4,9 @@ import { measureIntervalMs, streamAdmissionMachine } from '../../../machines/dis
 import { LoadMeter } from './admission/load-meter.ts';
 
 export interface AdmissionEffects {
-  /** Number of received requests that are not processed yet. */
+  /** Received requests that are not processed yet. */
   readonly requests: () => number;
-  /** Number of connected proxies that wait for a push. */
+  /** Connected proxies that wait for a push. */
   readonly proxies: () => number;
   readonly isFull: () => boolean;
   readonly applySlots: (slots: number) => void;

@@ -73,7 +73,6 @@ const proxyConfig: Check = (value) => {
   return path === '' ? first : { ...first, message: `${path}: ${first.message}` };
 };
 
-/** Parses the YAML of annotation `proxy.istio.io/config`. */
 export function parsedProxyConfig(value: string): ReturnType<typeof decodeProxyConfig> {
   const parsed = parseYamlText(value, '');
   return E.isLeft(parsed) ? parsed : decodeProxyConfig(parsed.right, '');

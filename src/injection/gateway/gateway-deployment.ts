@@ -16,7 +16,6 @@ import { healthPort } from '../template/template-input.ts';
 import { parseYamlObject } from '../yaml-text.ts';
 import { defaultNameOf, isServiceName, maxNameCharacters } from './object-names.ts';
 
-/** The fields of a Gateway that affect its objects. */
 export interface DeployedGateway {
   readonly apiVersion: string;
   readonly namespace: string;

@@ -115,7 +115,6 @@ function withoutInjected({ spec, ...pod }: Pod, status: Json, overrides: Contain
     spec: {
       ...remaining,
       containers: [...kept(spec.containers, status.containers), ...overrides.containers],
-      // Removes lists that contained only injected items.
       ...Object.fromEntries(
         Object.entries(lists).filter(([field, list]) => list.length > 0 || isEmptyList(spec[field])),
       ),

@@ -74,7 +74,6 @@ export interface Volume extends Json {
   readonly name: string;
 }
 
-/** Name of the container that runs the agent and Envoy. */
 export const proxyContainerName = 'istio-proxy';
 /** Names of the container that sets up redirection, and of the container that checks redirection by a CNI plugin. */
 export const initContainerName = 'istio-init';

@@ -38,12 +38,10 @@ export function mergesMetrics({ scrape, port }: ScrapeSettings, statusPort: numb
   return booleanOf(scrape ?? '') !== false && port !== String(statusPort);
 }
 
-/** Returns `undefined` for a valid port. */
 export function scrapePortError({ port = '' }: ScrapeSettings): violation.FieldViolation | undefined {
   return reservedPorts.has(Number(port)) ? violation.notAllowed('must not be a port of the sidecar', port) : undefined;
 }
 
-/** Points Prometheus to the status port. */
 export function withMergedMetrics(pod: Pod, statusPort: number): Pod {
   return withScrapeSettings(pod, { scrape: 'true', path: mergedPath, port: String(statusPort) });
 }

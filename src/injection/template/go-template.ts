@@ -21,7 +21,6 @@ export interface GoTemplateCall {
   readonly proxyDefaults: Json;
 }
 
-/** @returns the rendered template, or the reason why rendering failed */
 export type RenderGoTemplate = (call: GoTemplateCall) => Decoded<TemplatePod>;
 
 /** Executes templates outside the main thread. */

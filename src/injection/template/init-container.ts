@@ -79,7 +79,6 @@ function initSecurity(privileged: boolean): Json {
   };
 }
 
-/** Returns the annotations that give a CNI plugin the redirection settings. */
 export function cniAnnotations(input: TemplateInput): Readonly<Record<string, string>> {
   const { pod, settings, statusPort } = input;
   const { values } = settings;

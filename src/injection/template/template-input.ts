@@ -34,7 +34,6 @@ export function annotationOrSetting(pod: Pod, name: string, setting: string): st
   return annotationOf(pod, name) ?? setting;
 }
 
-/** Like {@link annotationOrSetting}, for `true` and `false`. */
 export function booleanAnnotationOrSetting(pod: Pod, name: string, setting: boolean): boolean {
   return booleanOf(annotationOf(pod, name) ?? '') ?? setting;
 }

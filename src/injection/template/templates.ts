@@ -122,7 +122,6 @@ function tlsModeLabel({ pod }: TemplateInput): Readonly<Record<string, string>> 
   return { [name]: labelOf(pod, name) || 'istio' };
 }
 
-/** Service and version for telemetry. */
 function canonicalLabels({ pod, workload, settings }: TemplateInput): Readonly<Record<string, string>> {
   const first = (...names: readonly string[]): string | undefined =>
     names.map((name) => labelOf(pod, name)).find((value) => value !== undefined && value !== '');

@@ -65,7 +65,6 @@ export class FairQueue<Item> {
     return rejected;
   }
 
-  /** Removes and returns the next ready item. */
   next(isReady: (item: Item) => boolean = () => true): Item | undefined {
     const item = firstOf(this.#root, isReady);
     if (item !== undefined) this.remove(item);
@@ -105,7 +104,6 @@ export class FairQueue<Item> {
     share.items.splice(precedes === undefined ? share.items.length : placeFor(item, share.items, precedes), 0, item);
   }
 
-  /** Existing shares from the root to the share of the key. */
   #pathOf(key: ShareKey): Share<Item>[] {
     const path = [this.#root];
     for (const name of key) {

@@ -29,7 +29,6 @@ export interface Envelope {
 
 export interface InvalidEnvelope {
   readonly _tag: 'bad';
-  /** Absent if the object cannot be identified. */
   readonly key?: ConfigKey;
   readonly body?: { readonly kind: KindName; readonly spec: unknown };
   readonly errors: readonly FieldError[];

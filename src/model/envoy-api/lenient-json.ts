@@ -78,7 +78,6 @@ function isWrapper({ typeName }: DescMessage): boolean {
   return /^google\.protobuf\.\w+Value$/.test(typeName);
 }
 
-/** Values that are valid for floating-point fields. */
 const namedNumbers: ReadonlySet<string> = new Set(['NaN', 'Infinity', '-Infinity']);
 
 /** Accepts JSON numbers in strings, as Go's protojson and jsonpb do, as well as protojson's `1e3` for an integer and jsonpb's spaces. */

@@ -18,7 +18,6 @@ const maxProgramSize = 32_768;
 const plain =
   /^\^?(?:(?:[\w/ ~!@%&=:;,'"<>-]|\\[dswDSW./\-+*?()[\]{}^$|]|\.|\[\^?(?:a-z|A-Z|0-9|[\w/.:])+-?\])(?:[*+?]\??)?)*\$?$/;
 
-/** Returns `undefined` for a valid expression. */
 export function re2Violation(regex: string, maxCharacters = maxLength): violation.FieldViolation | undefined {
   if (regex === '') return violation.empty();
   if (regex.length > maxCharacters) return violation.tooLarge(maxCharacters, regex.length);
@@ -66,7 +65,6 @@ export function re2Expression(regex: string): Re2Expression {
   };
 }
 
-/** Left: why RE2 rejects the expression. */
 function compile(regex: string): E.Either<string, RE2JS> {
   const translated = asRe2js(bytesOf(regex));
   if (E.isLeft(translated)) return E.left(textOf(translated.left));

@@ -38,7 +38,6 @@ export function fieldError(path: string, violation: FieldViolation): FieldError 
   return { path, ...violation };
 }
 
-/** Maximum length of a value in a message. */
 export const maxShownCharacters = 100;
 
 /** Formats a value for messages: truncated, escaped, without the content of lists and objects. */

@@ -1,5 +1,3 @@
-/** Validation rules of several kinds. */
-
 import {
   type Decoder,
   dictionary,
@@ -73,7 +71,6 @@ export function scopedHostText(violationOf: (text: string) => violation.FieldVio
   );
 }
 
-/** Converts a host to lower case without validating it. */
 export const uncheckedHost: Decoder<string> = mapped(text, (host) => host.toLowerCase());
 
 export const labels: Decoder<Readonly<Record<string, string>>> = refine(dictionary(text), labelErrors);

@@ -29,7 +29,6 @@ import { lineViolation, scopedHostText } from '../kinds/field-rules.ts';
 import { headerNameViolation } from '../kinds/virtual-service/virtual-service.rules.ts';
 import type { ExtensionProvider } from './mesh-config.ts';
 
-/** The part of the request body that the authorizer receives. */
 export interface ShownBody {
   readonly maxRequestBytes: number;
   /** Truncates a body that is too long; otherwise the request is rejected with 413. */

@@ -1,5 +1,3 @@
-/** Decodes and validates the mesh configuration. */
-
 import * as E from 'fp-ts/lib/Either.js';
 import { certificatesIn } from '../../identity/pem.ts';
 import { isObject } from '../../runtime/json-object.ts';

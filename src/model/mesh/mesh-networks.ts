@@ -1,5 +1,3 @@
-/** Networks of the mesh: their endpoints and gateways. */
-
 import * as E from 'fp-ts/lib/Either.js';
 import { type Problem, violationIn } from '../config/problem.ts';
 import {

@@ -9,7 +9,6 @@ import { SelectingList } from '../services/label-match.ts';
 import type { Service, ServiceTarget } from '../services/service.ts';
 import { type ExportRule, mayExport } from '../services/visibility.ts';
 
-/** Properties of a proxy or its shape that affect the selection. */
 export type GatewaySubject = Pick<Proxy, 'type' | 'labels' | 'configNamespace'> & {
   /** Service ports that the workload serves; absent if none. */
   readonly serviceTargets?: readonly ServiceTarget[];

@@ -1,5 +1,3 @@
-/** Collects all policies of a workload. */
-
 import { identityText, WeakValues } from '../collections/weak-values.ts';
 import type { Config } from '../config/config.ts';
 import type { EnvoyFilter } from '../kinds/envoy-filter/envoy-filter.ts';

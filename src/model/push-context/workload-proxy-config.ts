@@ -1,4 +1,3 @@
-/** Merges a workload's proxy configuration from mesh defaults, ProxyConfig objects and its annotation. */
 import type { Config } from '../config/config.ts';
 import type { ProxyConfigObject } from '../kinds/extensions/proxy-config-object.ts';
 import type { MeshConfig } from '../mesh/mesh-config.ts';

@@ -1,4 +1,3 @@
-/** Computes differences between two states of a registry. */
 import { isDeepStrictEqual } from 'node:util';
 import { isHttp } from '../fields/protocol.ts';
 import type { ServiceName } from './endpoint-shards.ts';

@@ -108,7 +108,6 @@ export class ServiceIndex {
     return this.named(hostname).filter((service) => service.namespace === namespace);
   }
 
-  /** The service that a host name resolves to for a client's namespace. */
   meaningOf(hostname: string, clientNamespace: string): Service | undefined {
     let best: Service | undefined;
     for (const service of this.named(hostname)) {

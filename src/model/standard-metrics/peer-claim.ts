@@ -31,7 +31,6 @@ export function peerClaimText(claim: PeerClaim): string {
   return [version, ...fields.map(plainText)].join(';');
 }
 
-/** @returns `undefined` if the text is not a valid claim */
 export function peerClaimIn(text: string): PeerClaim | undefined {
   if (text.length > maxClaimLength) return undefined;
   const fields = text.split(';');

@@ -70,7 +70,6 @@ function labelIn(label: string, value: unknown): [string, LabelValue][] {
   return typeof tag === 'number' && tag >= 0 && tag < maxExpressions ? [[label, { tag }]] : [];
 }
 
-/** Name of the custom tag with an expression's value. */
 export function expressionTag(tag: number): string {
   return `t${tag}`;
 }

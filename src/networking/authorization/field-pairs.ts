@@ -8,7 +8,6 @@ export interface FieldPair<Of, Matcher> {
   readonly ofRequests?: true;
 }
 
-/** The field pairs that apply to HTTP or to TCP. */
 export function applicablePairs<Pair extends FieldPair<never, unknown>>(
   pairs: readonly Pair[],
   http: boolean,

@@ -1,5 +1,3 @@
-/** Expands trust domains in the principals of policies. */
-
 /** In policies, this name stands for the mesh's own trust domain. */
 const localTrustDomain = 'cluster.local';
 

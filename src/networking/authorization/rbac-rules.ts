@@ -96,7 +96,6 @@ function envoyPolicy(
   };
 }
 
-/** Whether the rule has HTTP conditions. */
 export function needsRequests({ from = [], to = [], when = [] }: AuthorizationRule): boolean {
   return from.some(usesRequestSource) || to.some(isAboutRequests) || when.some(({ key }) => isOfRequests(key));
 }

@@ -6,7 +6,6 @@ import type { WorkloadPolicies } from '../../model/push-context/workload-policie
 import type { ProxyContext } from '../inputs/connection-context.ts';
 import type { TypedExtension } from '../messages/any.ts';
 
-/** All inputs of such filters. */
 export interface PoliciesContext {
   readonly policies: Pick<WorkloadPolicies, 'authorizationPolicies'>;
   readonly push: Pick<PushContext, 'mesh'>;

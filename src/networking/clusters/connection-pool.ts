@@ -1,4 +1,3 @@
-/** Circuit breakers and TCP options of a connection pool. */
 import { create } from '@bufbuild/protobuf';
 import { type CircuitBreakers, CircuitBreakersSchema } from '../../gen/envoy/config/cluster/v3/circuit_breaker_pb.ts';
 import {

@@ -1,4 +1,3 @@
-/** DNS settings of clusters. */
 import { create, toBinary, type UnknownField } from '@bufbuild/protobuf';
 import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
 import { DurationSchema } from '@bufbuild/protobuf/wkt';

@@ -1,5 +1,3 @@
-/** Builds cluster names for statistics. */
-
 import type { Port, Service } from '../../model/services/service.ts';
 import { ownValue } from '../../runtime/json-object.ts';
 

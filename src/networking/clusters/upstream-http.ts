@@ -1,5 +1,3 @@
-/** Sets HTTP version and connection limits of a cluster. */
-
 import type { Any } from '@bufbuild/protobuf/wkt';
 import type { KeepaliveSettingsSchema } from '../../gen/envoy/config/core/v3/protocol_pb.ts';
 import { HttpProtocolOptionsSchema } from '../../gen/envoy/extensions/upstreams/http/v3/http_protocol_options_pb.ts';

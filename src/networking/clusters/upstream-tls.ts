@@ -30,7 +30,6 @@ export interface UpstreamTlsTarget {
   readonly automatic: 'never' | 'by endpoint' | 'always';
   readonly hasCertificate: boolean;
   readonly checksRevocationLists: boolean;
-  /** Whether the proxy may request Secrets from the control plane. */
   readonly mayRequestSecrets: boolean;
   readonly mesh: MeshConfig;
 }

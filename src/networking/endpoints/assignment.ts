@@ -1,4 +1,3 @@
-/** ClusterLoadAssignment of a cluster. */
 import { create, type JsonObject } from '@bufbuild/protobuf';
 import { HealthStatus } from '../../gen/envoy/config/core/v3/health_check_pb.ts';
 import {

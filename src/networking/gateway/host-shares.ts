@@ -20,7 +20,7 @@ export interface ServedHosts {
   readonly shares: readonly HostShare[];
   /** Message about hosts that other servers serve, those of less strict servers first. */
   readonly lost: string | undefined;
-  /** Message about hosts with other settings, or that are exceptions to the requirements of another server. */
+  /** Message about hosts whose settings differ from those of another server, or are weaker than it requires. */
   readonly overlap: string | undefined;
 }
 

@@ -15,7 +15,6 @@ import type { ClientTarget } from './target-name.ts';
 /** gRPC requires this filter as the last one. */
 export const routerFilter = typedExtension('envoy.filters.http.router', RouterSchema);
 
-/** Applies the faults that routes configure. */
 const faults = typedExtension(faultFilter, HTTPFaultSchema);
 
 /** @param name in the form that the client requested */

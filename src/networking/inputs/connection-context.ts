@@ -3,14 +3,12 @@ import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { WorkloadPolicies } from '../../model/push-context/workload-policies.ts';
 import { policiesOutbound } from './policies.ts';
 
-/** A proxy, with the policies of its workload. */
 export interface ProxyContext {
   readonly shape: ProxyShape;
   readonly push: PushContext;
   readonly policies: WorkloadPolicies;
 }
 
-/** All inputs of filters and access logs. */
 export interface ConnectionContext extends ProxyContext {
   /** Whether the client is the workload itself, another workload of the mesh, or outside the mesh. */
   readonly direction: 'outbound' | 'inbound' | 'gateway';

@@ -1,5 +1,3 @@
-/** The HTTP connection manager. */
-
 import type { RouteConfiguration } from '../../gen/envoy/config/route/v3/route_pb.ts';
 import {
   HttpConnectionManager_PathWithEscapedSlashesAction as EscapedSlashes,

@@ -1,4 +1,3 @@
-/** Converts IP addresses and CIDR ranges to Envoy's messages. */
 import { isIP, isIPv6 } from 'node:net';
 import { create } from '@bufbuild/protobuf';
 import {

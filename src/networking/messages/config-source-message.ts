@@ -1,4 +1,3 @@
-/** Config sources of generated resources. */
 import { create } from '@bufbuild/protobuf';
 import {
   AggregatedConfigSourceSchema,

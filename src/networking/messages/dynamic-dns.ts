@@ -46,7 +46,6 @@ export function dynamicDnsFields(shape: Resolving, mesh: MeshConfig): Init<typeo
 
 const listsWithDynamicDns = new WeakMap<readonly Service[], boolean>();
 
-/** Whether any route of the proxy may use a dynamic forward proxy cluster. */
 export function resolvesDynamically(shape: ProxyShape, push: PushContext): boolean {
   const { services, outboundTrafficPolicy } = push.sidecarScopeFor(shape);
   if (shape.type === 'sidecar' && outboundTrafficPolicy.mode === 'ALLOW_ANY_DYNAMIC_DNS') return true;

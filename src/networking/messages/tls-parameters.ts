@@ -52,7 +52,6 @@ export function workloadServerParameters(
   return tlsParameters({ ...mesh, cipherSuites, ecdhCurves: [] }, overrides);
 }
 
-/** Parameters for outbound mutual TLS. */
 export function workloadClientParameters(mesh: TlsDefaults | undefined): Init<typeof TlsParametersSchema> {
   return {
     tlsMinimumProtocolVersion: version(mesh?.minProtocolVersion) ?? TlsVersion.TLSv1_2,

@@ -1,4 +1,3 @@
-/** Adds resources that patches define. */
 import type { DescMessage, Message, MessageShape } from '@bufbuild/protobuf';
 import { configKeyOf } from '../../model/config/config.ts';
 import { withOrigins } from '../inputs/message-origin.ts';

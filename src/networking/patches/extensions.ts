@@ -1,4 +1,3 @@
-/** Adds extension configurations that patches define for ECDS. */
 import { TypedExtensionConfigSchema } from '../../gen/envoy/config/core/v3/extension_pb.ts';
 import type { EnvoyResource } from '../messages/resource.ts';
 import { withAdded } from './additions.ts';

@@ -1,5 +1,3 @@
-/** Patches filter chains and their filters. */
-
 import {
   type Filter,
   type FilterChain,

@@ -1,4 +1,3 @@
-/** Patches HTTP filters and inline routes in an HTTP connection manager. */
 import { fromBinary } from '@bufbuild/protobuf';
 import type { Any } from '@bufbuild/protobuf/wkt';
 import type { RouteConfiguration } from '../../gen/envoy/config/route/v3/route_pb.ts';

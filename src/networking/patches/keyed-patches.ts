@@ -34,7 +34,6 @@ export class KeyedPatches {
   }
 }
 
-/** Key of the first non-empty condition, if any. */
 export function firstConditionKey(
   conditions: Readonly<Record<string, string | number | undefined>>,
 ): string | undefined {

@@ -1,4 +1,3 @@
-/** Patches listeners and their parts. */
 import { TrafficDirection } from '../../gen/envoy/config/core/v3/base_pb.ts';
 import {
   type FilterChain,

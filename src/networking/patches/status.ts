@@ -5,7 +5,6 @@ import { PatchFailure } from './merge-messages.ts';
 
 export interface PatchStatus {
   readonly applied: boolean;
-  /** Why the patch failed for a resource. */
   readonly problem?: string;
 }
 

@@ -1,5 +1,3 @@
-/** Patches virtual hosts and their routes. */
-
 import {
   type Route,
   RouteSchema,

@@ -1,4 +1,3 @@
-/** Types of packed messages in generated resources and EnvoyFilters. */
 import type { DescMessage } from '@bufbuild/protobuf';
 import { envoyApi } from '../../model/envoy-api/envoy-api.ts';
 import { messageNameOf } from '../../model/envoy-api/message-name.ts';

@@ -1,4 +1,3 @@
-/** Route configurations of a gateway. */
 import { create } from '@bufbuild/protobuf';
 import { HeaderValueOptionSchema } from '../../gen/envoy/config/core/v3/base_pb.ts';
 import {

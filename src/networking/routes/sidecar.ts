@@ -102,7 +102,6 @@ function configurationOf(
 
 const withFallbacks = memoizeByObject((_: RoutePlan['blocks']) => new Map<Block, readonly Block[]>());
 
-/** Adds a catch-all virtual host if none exists. */
 function withFallback(plan: RoutePlan, scope: SidecarScope, reach: ProxyReach, memory: Memory): readonly Block[] {
   const { blocks, hasCatchAll } = plan;
   if (hasCatchAll) return blocks;

@@ -1,5 +1,3 @@
-/** Resource names of credentials. */
-
 import { checksClients, clientAuthority } from '../../model/kinds/destinations/client-authority.ts';
 import type { ServerTlsSettings } from '../../model/kinds/gateway/gateway.ts';
 

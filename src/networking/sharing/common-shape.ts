@@ -13,7 +13,6 @@ import { labelsText } from '../inputs/input-text.ts';
 type CommonScope = 'mesh' | 'namespace';
 
 const scopes = new WeakMap<ProxyShape, CommonScope>();
-/** Interns common shapes. */
 const shapes = new WeakValues<ProxyShape>();
 /** Keeps common shapes while a shape uses them. Labels matter only if they order endpoints. */
 const byLabels = memoizeByObject((shape: ProxyShape) => buildCommonShapes(shape, shape.labels));

@@ -48,7 +48,6 @@ export interface ConnectionTelemetry {
    * Equal for proxies with equal telemetry, given the same mesh configuration and Telemetry objects. Empty if telemetry does not depend on the proxy.
    */
   readonly text: string;
-  /** Keys of the providers' services. */
   readonly dependsOn: readonly ConfigKey[];
 }
 

@@ -35,7 +35,6 @@ export interface OutboundClusterParts {
   readonly port: number;
   readonly subset: string;
   readonly host: string;
-  /** Whether the name has the SNI form. */
   readonly sni: boolean;
 }
 
@@ -74,7 +73,6 @@ export function gatewayHttpRouteName(port: number, bind?: string): string {
   return bind === undefined ? `http.${port}` : `http.${port}.${bind}`;
 }
 
-/** Route configuration of a gateway's HTTPS server. */
 export function gatewayHttpsRouteName(
   port: number,
   portName: string,

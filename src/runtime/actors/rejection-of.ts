@@ -1,4 +1,3 @@
-/** Whether a statechart ignores an event in its current state, and why. */
 import type { AnyActorRef, AnyMachineSnapshot, EventObject } from 'xstate';
 
 /**

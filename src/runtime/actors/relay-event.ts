@@ -1,4 +1,3 @@
-/** Delivers an event on behalf of an actor, which the public types of XState do not offer. */
 import type { AnyActorRef, EventObject } from 'xstate';
 import type { Peer } from '../../../machines/peers.ts';
 

@@ -1,4 +1,3 @@
-/** Name servers and search domains of resolv.conf(5). */
 import { isIP } from 'node:net';
 
 export interface ResolvConf {

@@ -24,7 +24,7 @@ export function failedStart({ event, to }: TraceRecord & { kind: 'event' }): str
 /** The errors with which a root actor ended; empty after an ordered end. */
 export function troubleOf(output: unknown): readonly string[] {
   const troubleLines =
-    typeof output === 'object' && output !== null ? (output as { troubleLines?: unknown }).troubleLines : undefined;
+    typeof output === 'object' && output !== null ? (output as { trouble?: unknown }).trouble : undefined;
   return Array.isArray(troubleLines) ? troubleLines.map((line) => text(line)) : [];
 }
 
@@ -41,7 +41,6 @@ export function retriesExhaustedSentence(tries: number, reason: string): string 
   return `retries exhausted after ${count(tries, 'attempt')}; last failure while ${reason}`;
 }
 
-/** Follows the records of one run to describe its end. */
 export class RunEnd {
   readonly #root: string;
   #ordered: (TraceRecord & { kind: 'event' }) | undefined;
@@ -50,7 +49,6 @@ export class RunEnd {
   #sentence: string | undefined;
   #isFailure = false;
 
-  /** @param root the actor whose end is that of the run */
   constructor(root: string) {
     this.#root = root;
   }

@@ -15,5 +15,4 @@ export class TemplateError extends Error {
   }
 }
 
-/** Invalid arguments of a function. */
 export class FunctionError extends Error {}

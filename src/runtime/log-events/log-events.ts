@@ -69,7 +69,6 @@ export function messageText(event: LogEventId, fields: object): string {
   return message.replace(placeholder, (_, name: string) => String((fields as Record<string, unknown>)[name] ?? ''));
 }
 
-/** The fields that are not part of the message. */
 export function fieldsBesideMessage(event: LogEventId, fields: object): object {
   const { message } = logEvents[event];
   if (!message.includes('{')) return fields;

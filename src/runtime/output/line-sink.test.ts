@@ -220,7 +220,7 @@ test('LineSink never throws for any fault of the output, limits its memory, and 
         if (each.does === 'break') outlets.writeFaults.push(...each.faults);
         if (each.does === 'refuse') outlets.openFaults.push(...each.faults);
         if (each.does === 'move') outlets.moveAway();
-        // An interrupted line is complete again for a new file.
+        // A partially written line is buffered again in full for the next file.
         expect(sink.waitingBytes).toBeLessThanOrEqual(100 + maxLineBytes);
       }
       outlets.writeFaults = [];

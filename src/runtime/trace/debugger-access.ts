@@ -17,7 +17,6 @@ import { readDebuggerToken, tokenFile } from './debugger-token.ts';
 export const debuggerModes = ['on', 'open', 'off'] as const;
 export type DebuggerMode = (typeof debuggerModes)[number];
 
-/** Properties of a request that are known before the response. */
 export interface Caller {
   readonly method: string;
   readonly headers: IncomingHttpHeaders;

@@ -8,7 +8,6 @@ const secretWord = new RegExp(`${secretWords}|[_-](?:pass|pwd)$|^pass(?:code)?$`
 /** `tokenFile`, `credentialName`: the location of the secret, not the secret. */
 const reference = /(?:name|file|path|dir|directory|type|policy|provider|audience)s?$/i;
 
-/** Whether a field or variable of this name holds a secret. */
 export function isSecretName(name: string): boolean {
   return secretWord.test(name) && !reference.test(name);
 }

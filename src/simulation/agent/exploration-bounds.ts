@@ -1,4 +1,3 @@
-/** Bounds and settings of an exploration of the agent. */
 import type { InspectionEvent } from 'xstate';
 import { type AgentSettings, defaultSettings } from '../../../machines/agent/settings.ts';
 import type { Invariant } from './invariants/invariant.ts';
@@ -51,7 +50,6 @@ export interface ExplorationOptions {
 
 export const explorationBaseIds: readonly number[] = [7, 8];
 
-/** The binary is watched only if it can be replaced. */
 export const withBinary = (settings: AgentSettings, isReplaced: boolean): AgentSettings => ({
   ...settings,
   binary: { ...settings.binary, path: isReplaced ? '/usr/bin/envoy' : '', first: firstBinary },

@@ -8,7 +8,6 @@ export interface Situation {
   readonly state: WorldState;
   readonly host: SimulatedHost;
   readonly zone: Zone;
-  /** The watch of the certificate directory can fail or hang, and the directory can disappear and reappear. */
   readonly watchFails: boolean;
   readonly mayBeKilled: boolean;
   readonly mayBeSucceeded: boolean;

@@ -39,7 +39,6 @@ export type DirectoryWatchInput = { directory: string; knownHash: string | null 
 
 /** Calls of the effects to the simulation. */
 export interface EffectWorld {
-  /** The agent starts or stops receiving signals. */
   setSignals(self: AnyActorRef | undefined): void;
   /** Returns the base IDs and Envoys with which the agent starts; none if absent. */
   claim?(baseIds: number[]): ClaimedIds;

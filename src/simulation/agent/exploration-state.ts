@@ -20,7 +20,6 @@ export interface WorldState {
   readonly spoiled: boolean;
   /** The last usable contents that the agent has read. */
   readonly filesRead: number;
-  /** Generation that the agent should run. */
   readonly desired: { readonly files: number; readonly orders: number };
   /** Failed starts and lost live epochs since the last trigger or the last minute of health. */
   readonly failures: number;
@@ -31,7 +30,6 @@ export interface WorldState {
   /** Another stop was ordered while the agent waited for the last processes. */
   readonly hurried: boolean;
   readonly stop: 'not ordered' | 'ordered' | 'deadline passed';
-  /** The start that the supervisor has reported as decided, but not as ended. */
   readonly restart: string | undefined;
   /** Pending calls of `prepare`, by epoch: `0`, `0b`. */
   readonly preparing: ReadonlyMap<string, AnyActorRef>;
@@ -56,17 +54,13 @@ export interface WorldState {
   /** Version of the Envoy binary at the path, and whether it is incompatible. */
   readonly binary: number;
   readonly misfit: boolean;
-  /** Binaries that were checked and are compatible. */
   readonly checked: ReadonlySet<string>;
-  /** Withdrawn binaries, and binaries whose Envoy exited without an order within its first minute of serving. */
   readonly failedBinaries: ReadonlySet<string>;
   /** Binaries that the supervisor has reported as withdrawn. */
   readonly withdrawn: ReadonlySet<string>;
   /** Binaries that have served for a minute; always includes the first one. */
   readonly proven: ReadonlySet<string>;
-  /** Whether any Envoy has been live. */
   readonly everLive: boolean;
-  /** Watch of the binary's directory. */
   readonly binaryWatch: AnyActorRef | undefined;
   /** The pending wait for files that the first start requires. */
   readonly waiting: AnyActorRef | undefined;

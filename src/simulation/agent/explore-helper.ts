@@ -1,4 +1,3 @@
-/** The helper thread of an exploration of the agent. */
 import { workerData } from 'node:worker_threads';
 import { type HelperData, runHelper } from '../../debugger/explore/two-explorers.ts';
 import { type ExplorationOrder, exploreAgent } from './explore-agent.ts';

@@ -110,10 +110,8 @@ export const simulatedEnvoyMachine = setup({
   actions: {
     /** Effect: sets the shared flag that an Envoy is initializing. */
     setInitializing: () => {},
-    /** Effect: clears that flag. */
     clearInitializing: () => {},
     takeAdmin: () => {},
-    /** Effect: stops accepting connections. */
     closeListeners: () => {},
     /** Independent of other events: the drain continues in the background. */
     closeAfterDrainTime: raise({ type: 'listeners.close' }, { delay: 'drainTime' }),

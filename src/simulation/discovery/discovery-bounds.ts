@@ -1,4 +1,3 @@
-/** Bounds and settings of an exploration of the push path. */
 import type { InspectionEvent } from 'xstate';
 import type { PushInvariant } from './discovery-invariants.ts';
 import type { MeshEvent, MeshType } from './discovery-mesh.ts';
@@ -12,7 +11,6 @@ export interface PushBounds {
 }
 
 export interface PushWorldOptions {
-  /** Protocols of the clients. */
   readonly clients: readonly ('sotw' | 'delta')[];
   readonly types: readonly MeshType[];
   /** Possible changes. */

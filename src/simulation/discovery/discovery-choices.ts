@@ -1,4 +1,3 @@
-/** The choices on the simulated push path. */
 import { endpointType } from '../../../machines/discovery/xds/ads-types.ts';
 import type { WorldChoice } from '../../debugger/explore/world.ts';
 import type { ClientState } from './discovery-client.ts';

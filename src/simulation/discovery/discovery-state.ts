@@ -1,4 +1,3 @@
-/** The complete state of the simulated push path. */
 import type { AnyActorRef } from 'xstate';
 import type { ProxiesServe } from '../../../machines/discovery/protocol.ts';
 import type { InvariantViolation } from '../../debugger/explore/world.ts';
@@ -41,7 +40,6 @@ export interface PushWorldState {
   readonly effects: ReadonlyMap<number, AnyActorRef>;
   readonly connections: ReadonlyMap<number, AnyActorRef>;
   readonly clients: readonly ClientState[];
-  /** Number of streams so far. */
   readonly streamCount: number;
   /** Number of responses so far. */
   readonly responses: number;

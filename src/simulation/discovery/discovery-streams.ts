@@ -19,7 +19,6 @@ import type { PushWorldState } from './discovery-state.ts';
 import { executeOrder, newStream, type StreamState, type WaitingOrder, type WireResponse } from './discovery-stream.ts';
 import { afterRequest, afterResponse } from './wire-record.ts';
 
-/** An event on a stream. */
 interface StreamHappening {
   readonly connection: number;
   readonly event: ExchangeEvent;
@@ -37,14 +36,12 @@ export class PushStreams {
   /** Empty between choices. */
   readonly #happenings = new OneAtATime<StreamHappening>((happening) => this.#step(happening));
 
-  /** @param effects receives the calls of a connection's effects */
   constructor(moment: PushMoment, charts: ScriptedCharts, effects: PushEffectWorld) {
     this.#moment = moment;
     this.#charts = charts;
     this.#effects = effects;
   }
 
-  /** Executes an order of a connection. */
   execute(connection: number, order: StreamOrder): void {
     switch (order.type) {
       case 'stream.end':

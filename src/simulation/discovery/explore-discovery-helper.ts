@@ -1,4 +1,3 @@
-/** The helper thread of an exploration of the push path. */
 import { workerData } from 'node:worker_threads';
 import { type HelperData, runHelper } from '../../debugger/explore/two-explorers.ts';
 import { explorePush, type PushExplorationOrder } from './explore-discovery.ts';

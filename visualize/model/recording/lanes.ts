@@ -66,7 +66,6 @@ interface ActorLane {
   readonly place: number;
 }
 
-/** Builds lanes, record by record. */
 export class Lanes {
   /** Increases with each visible change. */
   version = 0;
@@ -124,7 +123,7 @@ export class Lanes {
     }
   }
 
-  /** Named lanes with content or that are always shown, followed by lanes of actors in the order of their machines. */
+  /** Named lanes that have content or are always shown, followed by lanes of actors in the order of their machines. */
   get lanes(): readonly Lane[] {
     if (this.#sorted.length !== this.#actors.size) {
       this.#sorted = [...this.#actors.values()].sort(

@@ -153,7 +153,6 @@ export class RecordStore implements RecordList {
     return index < this.#length && this.#seqs[index] === seq ? index : undefined;
   }
 
-  /** Index of the first record after a time. */
   firstAfter(t: number): number {
     return firstIndex(this.#length, (position) => this.#times[position]! > t);
   }

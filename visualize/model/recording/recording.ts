@@ -142,7 +142,6 @@ export class PageRecording implements RecordList {
     return this.#notChecked;
   }
 
-  /** @param lines the records' texts in the current format */
   append(
     records: readonly TraceRecord[],
     lines: readonly string[] = records.map((record) => JSON.stringify(record)),
@@ -172,7 +171,6 @@ export class PageRecording implements RecordList {
     this.findings.take(record);
   }
 
-  /** Index of a record by its `seq`; `undefined` if it is not in the trace. */
   indexOf(seq: number): number | undefined {
     return this.#records.indexOf(seq);
   }

@@ -80,7 +80,6 @@ export function barsOf(lane: Lane, axis: TimeAxis, end: number): Bar[] {
   return barsFrom(lane, axis, end, Math.ceil((2 * axis.width) / maxBars));
 }
 
-/** @param thin width in pixels below which bars are merged */
 function barsFrom({ spans }: Lane, axis: TimeAxis, end: number, thin: number): Bar[] {
   const bars: Bar[] = [];
   /** Duration of each phase in the last bar, if it is merged. */

@@ -1,4 +1,3 @@
-/** The clock of the open live program. */
 import { signal } from '@preact/signals';
 
 /** Maximum difference between two readings of the same clock; the latency of a record is smaller. */

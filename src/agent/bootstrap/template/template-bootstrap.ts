@@ -1,5 +1,3 @@
-/** Builds a bootstrap from a custom template. */
-
 import { type FieldViolation, malformed, wrongType } from '../../../model/fields/violation.ts';
 import { parseYamlDocument } from '../../../model/yaml/yaml-document.ts';
 import { messageOf } from '../../../runtime/errors.ts';

@@ -293,7 +293,6 @@ function writeLock(lock: string): boolean {
   }
 }
 
-/** @returns false if the lock exists */
 function tryLink(draft: string, lock: string): boolean {
   try {
     linkSync(draft, lock);

@@ -143,7 +143,6 @@ export class AgentRecord {
     this.#sources = sources;
   }
 
-  /** Records the state of the supervisor. */
   recordState(knowledge: PersistedState): void {
     const previous = this.#knowledge;
     this.#knowledge = knowledge;

@@ -33,7 +33,6 @@ export interface PullOptions {
 }
 
 export interface ImageLimits {
-  /** Maximum size of a layer as stored. */
   readonly maxLayerBytes: number;
   /** Maximum size of an uncompressed layer. */
   readonly maxArchiveBytes: number;
@@ -139,7 +138,6 @@ class CheckedBlob implements AsyncIterable<Uint8Array> {
   }
 }
 
-/** Reads a repository of a registry. */
 class Registry {
   readonly #image: ImageReference;
   readonly #options: PullOptions;

@@ -15,7 +15,7 @@ export interface KubernetesSignerOptions {
   readonly server: Pick<ApiServer, 'request'>;
   /** K8S_SIGNER, such as `example.com/mesh`. */
   readonly signerName: string;
-  /** Whether this control plane approves its requests. Otherwise, an operator or another approver does. */
+  /** If false, another approver approves requests. */
   readonly approvesRequests: boolean;
   /** Issued certificates must chain to one of these. */
   readonly roots: () => readonly Certificate[];

@@ -41,7 +41,6 @@ export interface IssuedLeaf {
   readonly endsAt: number;
 }
 
-/** Rejection of a request, with a gRPC status. */
 export class IssuanceRefusal extends Error {
   readonly code: status;
   readonly metadata: Metadata | undefined;

@@ -47,7 +47,7 @@ interface Thread {
 const threadModule = new URL(`./signing-helper${extname(import.meta.filename)}`, import.meta.url);
 
 export const signingLimits: SigningLimits = { maxWaiting: 4_000, maxOfConnection: 16 };
-/** Maximum number of requests in progress per thread. Two keep a thread busy, and an urgent request waits for no more than these. */
+/** Two keep a thread busy, and an urgent request waits for no more than these. */
 const maxJobsPerThread = 2;
 /** Assumed rate, for retry delays. */
 const signaturesPerThreadAndSecond = 200;
@@ -89,11 +89,7 @@ export class CertificateSigner {
     return this.#queued<SigningOutcome>(order, { endsAt, client }, signal);
   }
 
-  /**
-   * Verifies a CSR for another signer.
-   *
-   * @param signal aborts a queued request when its client cancels
-   */
+  /** Verifies a CSR for another signer. */
   verify({ endsAt, client, ...order }: VerifyRequest, signal?: AbortSignal): Promise<VerifiedRequest | Busy> {
     return this.#queued<VerifiedRequest>(order, { endsAt, client }, signal);
   }
@@ -143,7 +139,7 @@ export class CertificateSigner {
     }
   }
 
-  /** Returns the least busy thread. If all are busy, starts another one. */
+  /** The least busy thread. If all are busy, starts another one. */
   #availableThread(): Thread | undefined {
     const idlest = this.#threads.toSorted((a, b) => a.jobs.size - b.jobs.size)[0];
     if (idlest?.jobs.size === 0) return idlest;

@@ -9,7 +9,7 @@ export interface CertificateOrder {
   readonly key: KeyObject;
   /** The certificate must contain exactly these names. */
   readonly names: Names;
-  /** Whether the certificate allows client authentication in addition to server authentication. */
+  /** Whether the certificate also allows client authentication. */
   readonly isForClients: boolean;
   readonly lifetimeMs: number;
 }

@@ -5,7 +5,6 @@ import type { FairQueueOptions, ShareKey } from '../../../model/collections/fair
 export interface SigningLimits {
   /** Maximum number of queued requests, all namespaces together. */
   readonly maxWaiting: number;
-  /** Maximum number of queued requests per connection. */
   readonly maxOfConnection: number;
 }
 

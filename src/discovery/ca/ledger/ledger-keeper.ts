@@ -39,7 +39,7 @@ type Order = BundleAwait | LeafCertificatesAwait;
 export class LedgerKeeper {
   readonly #options: LedgerKeeperOptions;
   #onChange = (): void => {};
-  /** Time at which the distribution of each set of roots started. */
+  /** Start of the distribution of each set of roots. */
   readonly #since = new Map<string, number>();
   #isLogBroken = false;
   /** Workloads that the current stage waits for. */

@@ -54,7 +54,7 @@ export interface WorkloadEnds {
 
 export interface WorkloadLedgerOptions {
   readonly maxLeafMs: number;
-  /** Maximum number of workloads. Beyond it, an entry of the largest namespace is evicted. */
+  /** Beyond it, an entry of the largest namespace is evicted. */
   readonly maxEntries?: number;
   readonly maxOfIdentity?: number;
   /** Unix time in milliseconds. */
@@ -64,9 +64,9 @@ export interface WorkloadLedgerOptions {
 /** Added to the maximum lifetime for workloads that do not report. */
 const unconfirmedGraceMs = 24 * 3_600_000;
 const maxListedNames = 10;
-/** Maximum number of certificates per workload. Only the expiry of older ones is kept. */
+/** Per workload. Only the expiry of older ones is kept. */
 const maxCertificates = 8;
-/** Minimum interval between removals of expired entries from a full ledger. */
+/** Between removals of expired entries from a full ledger. */
 const sweepIntervalMs = 60_000;
 
 export class WorkloadLedger {

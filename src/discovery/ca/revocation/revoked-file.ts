@@ -26,7 +26,7 @@ export class RevokedFile {
   #revokedIds = nothing;
   /** File identity at the last reading. `undefined` before the first. */
   #stamp: string | undefined;
-  /** Last reported error. Empty if none existed. */
+  /** Empty if no error was reported. */
   #failure = '';
 
   /** @param file empty if revocation is disabled */

@@ -98,7 +98,6 @@ export class PortCertificate {
     };
   }
 
-  /** Issues a certificate if the current one is due. */
   #currentOrIssued(): Presented {
     const { port, names, activeAuthority } = this.#options;
     if (port.files !== undefined) {

@@ -9,7 +9,7 @@ import type { Steps } from '../../../runtime/turns.ts';
 import { ConfigSnapshot } from '../snapshots/config-snapshot.ts';
 import { compareWalked, walkKeyOf } from './directory-walk.ts';
 
-/** Objects and problems of a file. An unreadable file has only problems. */
+/** An unreadable file has only problems. */
 export interface FileContent {
   readonly configs: readonly Config[];
   readonly problems: readonly Problem[];

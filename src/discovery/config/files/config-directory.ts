@@ -44,13 +44,13 @@ interface KnownFile {
 /** Fingerprint of a path that may be a directory. It is checked only when all files are read. */
 const unknownFingerprint = '';
 
-/** Maximum number of unreadable files that each read retries. Further ones are retried when all files are read. */
+/** Unreadable files that each read retries. Further ones are retried when all files are read. */
 const maxRetriedFiles = 16;
 
 /** Age of objects without a creation time. It is equal for all, so that precedence depends on the files and not on when they were first read. */
 const unknownAge = 0;
 
-/** Maximum number of attempts to read a directory while Kubernetes switches its mount. */
+/** Attempts to read a directory while Kubernetes switches its mount. */
 const maxReadings = 10;
 
 /** For more changed files, reading all files costs no more and misses no change. */

@@ -6,14 +6,11 @@ export interface ConfigLimits {
   readonly maxFileBytes: number;
   /** Maximum total size of all files in bytes (PILOT_CONFIG_MAX_BYTES). */
   readonly maxBytes: number;
-  /** Maximum number of directory entries of any type (PILOT_CONFIG_MAX_ENTRIES). */
+  /** Directory entries of any type (PILOT_CONFIG_MAX_ENTRIES). */
   readonly maxEntries: number;
-  /**
-   * Maximum number of clusters and routes that a namespace adds to sidecars of other namespaces
-   * (PILOT_MAX_EXPORTED_PER_NAMESPACE).
-   */
+  /** Clusters and routes that a namespace adds to sidecars of other namespaces (PILOT_MAX_EXPORTED_PER_NAMESPACE). */
   readonly maxExportedPerNamespace: number;
-  /** Maximum number of routes that a namespace adds to gateways, and maximum number of its Ingress paths (PILOT_MAX_GATEWAY_ROUTES_PER_NAMESPACE). */
+  /** Routes that a namespace adds to gateways, and its Ingress paths (PILOT_MAX_GATEWAY_ROUTES_PER_NAMESPACE). */
   readonly maxGatewayRoutesPerNamespace: number;
   /** Maximum number of endpoints of a namespace's services (PILOT_MAX_ENDPOINTS_PER_NAMESPACE). */
   readonly maxEndpointsPerNamespace: number;

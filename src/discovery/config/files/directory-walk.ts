@@ -50,7 +50,6 @@ export function isMissingPath(error: unknown): boolean {
   return isSystemError(error, 'ENOENT') || isSystemError(error, 'ENOTDIR');
 }
 
-/** Differs if the file was replaced, or its size or times changed. */
 export function fingerprintOf({ dev, ino, size, mtimeMs, ctimeMs }: Stats): string {
   return `${dev}:${ino}:${size}:${mtimeMs}:${ctimeMs}`;
 }

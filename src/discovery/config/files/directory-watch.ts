@@ -18,14 +18,14 @@ const maxWatches = 8_192;
 
 const entriesAtOnce = 256;
 
-/** Maximum duration of one step, after which other work can run. */
+/** Duration of one step, after which other work can run. */
 const turnMs = 10;
 
 /** More events than this within {@link burstMs} are a burst. Saving a few files causes fewer. */
 const burstEvents = 16;
 const burstMs = 100;
 
-/** Maximum number of paths that are reported individually per step. Beyond it, the whole directory is reported. */
+/** Paths that are reported individually. Beyond it, the whole directory is reported. */
 const maxPathsPerTurn = 256;
 
 /**

@@ -53,9 +53,9 @@ interface NamespaceEndpoints {
 /** Upper bounds for a namespace, without evaluating selectors. */
 interface Sums {
   listed: number;
-  /** Maximum number of endpoints per WorkloadEntry of the namespace, if all selectors match it. */
+  /** Endpoints per WorkloadEntry of the namespace, if all selectors match it. */
   clusters: number;
-  /** Maximum number of endpoints per pod, if all selectors match it. */
+  /** Endpoints per pod, if all selectors match it. */
   clustersOfPods: number;
 }
 

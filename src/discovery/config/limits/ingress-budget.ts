@@ -21,8 +21,8 @@ export class IngressBudget implements NamespaceBudget {
   readonly #namespaces = new Map<string, Map<string, LimitShare>>();
 
   /**
-   * @param maxPaths maximum number of paths and TLS hosts per namespace (PILOT_MAX_GATEWAY_ROUTES_PER_NAMESPACE). The same number of further paths
-   * can respond with 503.
+   * @param maxPaths paths and TLS hosts per namespace (PILOT_MAX_GATEWAY_ROUTES_PER_NAMESPACE). The same number of further paths can respond with
+   * 503.
    */
   constructor(maxPaths: number) {
     this.#maxPaths = maxPaths;

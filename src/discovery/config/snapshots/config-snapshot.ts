@@ -101,7 +101,7 @@ export class ConfigSnapshot {
   }
 }
 
-/** Maximum number of edits per step. Larger edits rebuild a kind's list several times. */
+/** Larger edits rebuild a kind's list several times. */
 const editsPerStep = 64;
 
 function* inParts<T>(items: readonly T[], length: number): Generator<readonly T[]> {

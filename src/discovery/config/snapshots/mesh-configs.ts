@@ -160,8 +160,6 @@ export class MeshConfigs {
   }
 
   /**
-   * Reads and merges directories.
-   *
    * @param directories in order of precedence
    * @param paths changed paths, or empty for all files
    */

@@ -21,7 +21,7 @@ export function problemOf(
 /** Limits memory, logs and statuses for an object with, for example, a list of 100,000 invalid ports. */
 const maxProblemsOfObject = 50;
 
-/** Returns at most {@link maxProblemsOfObject} problems. Errors come first, because they reject the object. */
+/** Errors come first, because they reject the object. */
 export function boundedProblems(problems: readonly Problem[]): readonly Problem[] {
   if (problems.length <= maxProblemsOfObject) return problems;
   const errors = problems.filter(({ severity }) => severity === 'error');

@@ -2,7 +2,6 @@ import { type Config, configKeyOf } from '../../../model/config/config.ts';
 import type { Problem } from '../../../model/config/problem.ts';
 import { writtenKind } from '../../../model/kinds/index.ts';
 
-/** Identifies and locates an object in a problem. */
 export function aboutObject(config: Config): Pick<Problem, 'file' | 'line' | 'key'> & { readonly object: string } {
   const { source } = config;
   return {

@@ -16,7 +16,7 @@ export interface ControlPlaneIdentity {
 
 export interface SourceCredentials {
   readonly tls: ConfigSourceTls | undefined;
-  /** Value of PILOT_XDS_SOURCE_TOKEN_FILE. Empty if no token is sent. */
+  /** PILOT_XDS_SOURCE_TOKEN_FILE. Empty if no token is sent. */
   readonly tokenFile: string;
   /** Identity for ISTIO_MUTUAL. `undefined` without a CA. */
   readonly ownIdentity: () => ControlPlaneIdentity | undefined;

@@ -57,7 +57,7 @@ export interface SourceStreamOptions {
   readonly random?: () => number;
 }
 
-/** Maximum number of errors in a rejection message. Log and status contain all errors. */
+/** Log and status contain all errors. */
 const maxListedErrors = 10;
 
 type SourceStreamReport = SourceStreamOpened | SourceResponseReceived | SourceStreamEnded;

@@ -4,15 +4,15 @@ import type { ConfigLimits } from '../files/config-limits.ts';
 export interface XdsSourceLimits {
   readonly maxMessageBytes: number;
   readonly maxObjects: number;
-  /** Maximum size of all objects of a source in bytes, as for files (PILOT_CONFIG_MAX_BYTES). */
+  /** All objects of a source, as for files (PILOT_CONFIG_MAX_BYTES). */
   readonly maxBytes: number;
-  /** Responses read per second, after a burst of five times as many (PILOT_XDS_SOURCE_MAX_RESPONSES). */
+  /** PILOT_XDS_SOURCE_MAX_RESPONSES, after a burst of five times as many. */
   readonly maxResponsesPerSecond: number;
   /** Delay of paused deletions in milliseconds (PILOT_XDS_SOURCE_GRACE). */
   readonly pauseMs: number;
-  /** Directory of the saved state (PILOT_XDS_SOURCE_STATE_DIR). If empty, no state is saved. */
+  /** PILOT_XDS_SOURCE_STATE_DIR. If empty, no state is saved. */
   readonly stateDirectory: string;
-  /** File with a bearer token (PILOT_XDS_SOURCE_TOKEN_FILE). If empty, no token is sent. */
+  /** Bearer token (PILOT_XDS_SOURCE_TOKEN_FILE). If empty, no token is sent. */
   readonly tokenFile: string;
 }
 

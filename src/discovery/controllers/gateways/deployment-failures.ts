@@ -1,6 +1,6 @@
 /** Failed deployments of Gateways. The deploying duty reports them, and the status duty reads them. */
 
-/** Failure that the Gateway's condition `Programmed` reports. */
+/** Reported by the Gateway's condition `Programmed`. */
 export interface DeploymentFailure {
   /** `NoResources` if a quota is exceeded, `Invalid` if the Gateway or its parameters are invalid, otherwise `DeploymentFailed`. */
   readonly reason: 'NoResources' | 'Invalid' | 'DeploymentFailed';

@@ -36,7 +36,6 @@ export interface GatewayDeploymentsOptions {
   readonly lease: string;
   /** The injector with current settings, or the reason why it is unavailable. */
   readonly injector: () => E.Either<string, SidecarInjector>;
-  /** Calls back when {@link injector} may have changed. */
   readonly onInjector: (changed: () => void) => void;
   /** Empty for the default revision. */
   readonly revision: string;
@@ -51,15 +50,15 @@ const services = resourceOf('Service');
 const deployments: ApiResource = {
   ...{ group: 'apps', version: 'v1', plural: 'deployments', kind: 'Deployment', namespaced: true },
 };
-/** Timeout of reads. Writes use the timeout of the gate. */
+/** Writes use the timeout of the gate. */
 const readMs = 5_000;
 /**
- * Maximum number of Gateways that are compared with their objects in an interval, because Deployments and ServiceAccounts are not watched. At three
- * reads each, this takes ten requests a second.
+ * Gateways that are compared with their objects in an interval, because Deployments and ServiceAccounts are not watched. At three reads each, this
+ * takes ten requests a second.
  */
 const maxComparedAtOnce = 100;
 const comparisonMs = 30_000;
-/** HTTP statuses of failures that the Gateway's owner can correct. */
+/** Failures that the Gateway's owner can correct. */
 const reportedStatuses: ReadonlySet<number> = new Set([400, 403, 422]);
 
 interface Applied {

@@ -16,7 +16,6 @@ import type { StatusFields } from './status-writer.ts';
 
 export interface AddressDerivationOptions {
   readonly objects: () => Pick<ConfigSet, 'ServiceEntry'>;
-  /** Calls back when objects may have changed. @returns a stop function */
   readonly onChanged: (changed: () => void) => () => void;
   /** Whether the object is in the cluster, so that its status is written. */
   readonly isWritten: (object: Config) => boolean;

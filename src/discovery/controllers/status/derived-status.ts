@@ -25,7 +25,6 @@ export interface StatusDerivation {
   inputs(): readonly unknown[];
   /** Runs in short steps. @returns statuses by object key */
   derive(turns: Turns): Promise<ReadonlyMap<string, DerivedStatus>>;
-  /** Calls back when inputs may have changed. @returns a stop function */
   onChanged(changed: () => void): () => void;
 }
 

@@ -148,16 +148,14 @@ export class FollowerStatus extends ReportingStatus {
 export interface StatusWriterSources {
   readonly distribution: ObjectDistribution;
   readonly reports: RejectionReports;
-  /** Determines the served version of a kind. */
   readonly informers: Pick<InformerEffects, 'servedResource'>;
   readonly server: Pick<ApiServer, 'request'>;
   readonly log: Pick<Logger, 'warn'>;
   readonly presence: string;
-  /** Whether this replica holds the Lease. */
   readonly leads: (lease: string) => boolean;
 }
 
-/** Minimum interval between non-urgent writes of an object. */
+/** Between non-urgent writes of an object. */
 const pauseMs = 10_000;
 
 export function statusDutiesOf(sources: StatusWriterSources): readonly [leading: StatusWriter, follower: StatusWriter] {

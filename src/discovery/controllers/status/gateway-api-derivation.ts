@@ -23,7 +23,6 @@ import type { StatusFields } from './status-writer.ts';
 
 export interface GatewayApiDerivationOptions {
   readonly objects: () => GatewayApiStatusSources;
-  /** Calls back when objects may have changed. @returns a stop function */
   readonly onChanged: (changed: () => void) => () => void;
   /** Cluster domain, such as `cluster.local`. */
   readonly domain: string;

@@ -10,9 +10,8 @@ import type { StatusFields } from './status-writer.ts';
 
 export interface IngressDerivationOptions {
   readonly objects: () => Pick<ConfigSet, 'Ingress' | 'IngressClass' | 'Service' | 'Pod' | 'Node'>;
-  /** Settings. Immutable: each change replaces the object. */
+  /** Immutable: each change replaces the object. */
   readonly settings: () => Omit<IngressSettings, 'ingressSelector'> & AddressSettings;
-  /** Calls back when objects or settings may have changed. @returns a stop function */
   readonly onChanged: (changed: () => void) => () => void;
   /** Namespace of the control plane and the gateway. */
   readonly namespace: string;

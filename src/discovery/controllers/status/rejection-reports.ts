@@ -104,7 +104,6 @@ export class RejectionReports {
     return new Set(otherReports.map(({ identity }) => presenceLeaseOf(identity)!));
   }
 
-  /** Call when the replica of a Lease has exited. */
   ended(lease: string): void {
     for (const [key, report] of this.#reports) {
       if (this.isOwn(report) || this.#ended.has(report) || presenceLeaseOf(report.identity) !== lease) continue;

@@ -3,7 +3,7 @@ import { type ConfigSet, configSetOf } from '../../../model/config/config-set.ts
 import type { MeshConfig } from '../../../model/mesh/mesh-config.ts';
 
 export interface StatusInputsOptions {
-  /** Whether all sources were read. Partial input would result in wrong statuses. */
+  /** Partial input would result in wrong statuses. */
   readonly isComplete: () => boolean;
   readonly objects: () => ConfigSet;
   readonly settings: () => MeshConfig;

@@ -4,11 +4,11 @@
  */
 import { FairQueue, type ShareKey } from '../../../model/collections/fair-queue.ts';
 
-/** Maximum length of the queue. Beyond it, an object of the largest namespace is dropped and counted, and its status is not written. */
+/** Beyond it, an object of the largest namespace is dropped and counted, and its status is not written. */
 const maxQueued = 100_000;
 
 export interface StatusQueueOptions<Item> {
-  /** Minimum interval between writes of an object, unless the second one is urgent. 0 means no minimum. */
+  /** Between writes of an object, unless the second one is urgent. 0 means no minimum. */
   readonly pauseMs: number;
   readonly maxItems?: number;
   /** By default, all items have one share. */
@@ -38,7 +38,7 @@ export class StatusQueue<Item> {
   #nextUntil = Number.POSITIVE_INFINITY;
   /** Time of the last write of each object, until its minimum interval ends, oldest first. */
   readonly #written = new Map<string, number>();
-  /** Number of objects that were dropped because the queue was full. */
+  /** Objects dropped because the queue was full. */
   dropped = 0;
 
   constructor({ pauseMs, maxItems = maxQueued, namespaceOf = () => '' }: StatusQueueOptions<Item>) {
@@ -89,7 +89,7 @@ export class StatusQueue<Item> {
     return this.#waitingQueue.size > 0;
   }
 
-  /** Time at which the next delay ends. `undefined` if no object is delayed. */
+  /** `undefined` if no object is delayed. */
   nextAt(now: number): number | undefined {
     this.#wake(now);
     return this.#pausing.size === 0 ? undefined : this.#nextUntil;

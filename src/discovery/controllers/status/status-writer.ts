@@ -25,7 +25,7 @@ export type StatusRef = ConfigKey;
 export type StatusFields = Readonly<Record<string, unknown>>;
 
 export interface DesiredStatus {
-  /** Generation of the object that the status applies to. `undefined` if the kind has no generation. */
+  /** `undefined` if the kind has no generation. */
   readonly generation?: number;
   /**
    * Pure.
@@ -38,7 +38,7 @@ export interface DesiredStatus {
 }
 
 export interface StatusSource {
-  /** Desired status. `undefined` if the object needs none. */
+  /** `undefined` if the object needs none. */
   desired(of: StatusRef): DesiredStatus | undefined;
   /** All objects that may need a status, for a new leader. */
   all(): Iterable<StatusRef>;
@@ -51,20 +51,20 @@ export interface StatusWriterOptions {
   readonly server: Pick<ApiServer, 'request'>;
   /** Resource of a kind, in the served version. */
   readonly resourceOf: (kind: string) => ApiResource;
-  /** Minimum interval between non-urgent writes of an object; default 0. */
+  /** Between non-urgent writes of an object; default 0. */
   readonly pauseMs?: number;
-  /** Maximum number of concurrent writes. Defaults to {@link maxConcurrentWrites}. */
+  /** Concurrent writes. Defaults to {@link maxConcurrentWrites}. */
   readonly atOnce?: number;
   readonly log: Pick<Logger, 'warn'>;
   /** Whether to end the run early, so that the remaining objects wait for the next run. Defaults to never. */
   readonly isInterrupted?: () => boolean;
   /** Whether another duty of this process writes the same statuses, so that due objects wait. Defaults to never. */
   readonly isHeld?: () => boolean;
-  /** Annotations of the Lease, read at each renewal. Defaults to none. */
+  /** Read at each renewal. Defaults to none. */
   readonly leaseAnnotations?: () => Readonly<Record<string, string>>;
   /** Monotonic clock in milliseconds. */
   readonly now?: () => number;
-  /** Time in RFC 3339 format without fractions of seconds, because custom resources would store them. */
+  /** RFC 3339 without fractions of seconds, because custom resources would store them. */
   readonly time?: () => string;
   /** @returns a cancel function */
   readonly after?: (ms: number, then: () => void) => () => void;

@@ -19,7 +19,7 @@ export interface ClusterAccess {
    */
   tls(signal: AbortSignal): Promise<TlsMaterial>;
   /**
-   * Headers of a request. Their values are secret.
+   * The values are secret.
    *
    * @throws ApiError `credentials`
    */

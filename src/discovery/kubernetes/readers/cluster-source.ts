@@ -25,7 +25,7 @@ export interface ClusterSourceOptions {
   readonly kinds: readonly KindName[];
   /** Kinds of other readers that the first read also waits for. */
   readonly awaitedKinds?: readonly KindName[];
-  /** Revision of this control plane. Istio objects with the label of another revision are ignored. Empty means `default`. */
+  /** Istio objects with the label of another revision are ignored. Empty means `default`. */
   readonly revision: string;
   readonly maxReadMs?: number;
   /** Reads only Secrets and ConfigMaps that an object refers to. If absent, informers watch all of them. */
@@ -39,9 +39,9 @@ export interface ClusterSourceOptions {
 export interface RejectedObject {
   readonly kind: KindName;
   readonly key: ObjectKey;
-  /** Generation of the version that was read. Absent if the object was deleted. */
+  /** Absent if the object was deleted. */
   readonly generation?: number;
-  /** Why the object is rejected. Empty if it is valid again. */
+  /** Empty if the object is valid again. */
   readonly errors: readonly ConfigProblem[];
 }
 
@@ -121,7 +121,7 @@ export class ClusterSource implements ConfigSource {
     }
   }
 
-  /** @param takenObjects receives the objects that were read, so that they can be read again after a failure */
+  /** @param takenObjects receives the read objects, so that they can be read again after a failure */
   async #read(takenObjects: UnreadObject[]): Promise<SourceReading> {
     const workTurns = new Turns();
     const edits = new Map<string, Config | undefined>();

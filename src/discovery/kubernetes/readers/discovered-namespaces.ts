@@ -41,7 +41,7 @@ export class DiscoveredNamespaces {
 
   readonly keeps = (key: ObjectKey): boolean => !this.#undiscovered.has(key.slice(0, key.indexOf('/')));
 
-  /** @param selectors selectors of the mesh configuration, as the same list while they are unchanged */
+  /** @param selectors of the mesh configuration, as the same list while they are unchanged */
   select(selectors: readonly LabelSelector[]): void {
     if (selectors === this.#selectors) return;
     this.#selectors = selectors;

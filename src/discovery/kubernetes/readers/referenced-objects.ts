@@ -23,15 +23,15 @@ export interface ObjectReference {
 /** `refused` means that the object exceeds a limit, `unread` that it has no reference or that no read has succeeded yet. */
 export type ObjectReading = 'present' | 'absent' | 'refused' | 'unread';
 
-/** Owner of references: an object by its key, or a connected proxy. */
+/** An object by its key, or a connected proxy. */
 export type Referrer = string | object;
 
 /** Twice the size of all public CA certificates (220 KB). */
 export const maxReferencedObjectBytes = 512 * 1024;
 export const maxReferencedNamespaceBytes = 16 * 1024 * 1024;
-/** Maximum number of referenced objects per namespace, including missing ones, because each is read once. */
+/** Includes missing objects, because each is read once. */
 export const maxReferencesOfNamespace = 2_000;
-/** Maximum number of concurrent reads. Because of the limit per namespace, some remain for other namespaces. */
+/** Concurrent reads. Because of the limit per namespace, some remain for other namespaces. */
 const maxReads = 8;
 const maxReadsOfNamespace = 4;
 
@@ -62,7 +62,7 @@ export class ReferencedObjects {
   readonly #readers = new Map<ReferencedDataKind, StoreReader[]>();
   /** Objects to read, by namespace. The first namespace is read next. */
   readonly #pending = new Map<string, Set<ReferenceKey>>();
-  /** Objects that are being read. `true` if the object has changed and must be read again. */
+  /** `true` if the object has changed and must be read again. */
   readonly #runningReads = new Map<ReferenceKey, boolean>();
   /** Objects for which no read has completed or failed yet. */
   readonly #unattempted = new Set<ReferenceKey>();

@@ -16,8 +16,8 @@ import { decodedObject } from './decoded-object.ts';
 import { defaultMaxReadMs, UnreadObjects } from './unread-objects.ts';
 
 /**
- * Minimum time between the starts of two reads, in milliseconds. A single change is reported immediately. Frequent changes are read together, because
- * each read causes a push, whose cost hardly depends on the number of changes.
+ * Between the starts of two reads. A single change is reported immediately. Frequent changes are read together, because each read causes a push,
+ * whose cost hardly depends on the number of changes.
  */
 export const readingIntervalMs = 50;
 
@@ -25,7 +25,7 @@ export interface StoredObjectsOptions {
   readonly address: string;
   readonly informers: Pick<InformerEffects, 'addReader' | 'storeOf'>;
   readonly kinds: readonly KindName[];
-  /** Name of a kind's informer. Default: the name of its resource. */
+  /** Default: the name of the kind's resource. */
   readonly nameOf?: (kind: KindName) => ResourceName;
   readonly maxReadMs?: number;
 }
@@ -33,7 +33,7 @@ export interface StoredObjectsOptions {
 /** An object whose newest version has errors or warnings. */
 interface Problematic {
   readonly problems: readonly ConfigProblem[];
-  /** The last version without errors. `undefined` if no such version exists, or if the newest version has only warnings. */
+  /** `undefined` if no version without errors exists, or if the newest version has only warnings. */
   readonly lastGood: Config | undefined;
 }
 
@@ -60,7 +60,7 @@ export class StoredObjects implements FollowedObjects {
     }
   }
 
-  /** Adds a listener. It is called once after changes until the next read, and at least {@link readingIntervalMs} after the previous call. */
+  /** Called once after changes until the next read, and at least {@link readingIntervalMs} after the previous call. */
   onChanged(listener: () => void): void {
     this.#changedListeners.push(listener);
   }
@@ -107,7 +107,7 @@ export class StoredObjects implements FollowedObjects {
     return objectsReading;
   }
 
-  /** All objects. Rejected ones have their last valid version. */
+  /** Rejected objects have their last valid version. */
   *all(): Steps<readonly Config[]> {
     const configs: Config[] = [];
     for (const kind of this.#options.kinds) {

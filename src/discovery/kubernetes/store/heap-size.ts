@@ -9,7 +9,7 @@ const slotBytes = 8;
 const textBytes = 24;
 
 /**
- * Heap bytes of a value from JSON.parse. Field names are not included, because V8 stores each only once.
+ * Field names are not included, because V8 stores each only once.
  *
  * @param value without cycles, and not deeper than JSON.parse accepts
  */

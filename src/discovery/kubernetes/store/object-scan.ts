@@ -8,10 +8,7 @@ import type { KubernetesObject } from '../api-server.ts';
 
 /** Smaller objects are not scanned. */
 const minScannedBytes = 64 * 1024;
-/**
- * Maximum number of distinct field names and short strings in an object. A list of 4,096 items with two short names
- * each has 8,192.
- */
+/** Field names and short strings in an object. A list of 4,096 items with two short names each has 8,192. */
 export const maxDistinctTexts = 32_768;
 export const maxContainers = 262_144;
 
@@ -25,7 +22,7 @@ const [quote, backslash, openBrace, close, openList, closeList, colon, comma] = 
 const identifyingFields: ReadonlySet<string> = new Set([
   ...['name', 'namespace', 'uid', 'resourceVersion', 'generation', 'creationTimestamp', 'deletionTimestamp', 'labels'],
 ]);
-/** Maximum size of identifying values. Longer ones are omitted. Labels are included, because they assign an object to a revision. */
+/** Longer identifying values are omitted. Labels are included, because they assign an object to a revision. */
 const maxIdentifyingBytes = 16 * 1024;
 
 interface ByteRange {
@@ -46,8 +43,6 @@ export function withExcess<T extends object>(object: T, reason: string): T {
 }
 
 /**
- * Scans the received bytes of an object when it becomes large.
- *
  * @param scan scan of previously received bytes
  * @param all received bytes, including `part`
  * @param level number of containers around the object

@@ -27,7 +27,7 @@ export interface ObjectStoreOptions {
   readonly shares?: NamespaceShares;
   /** Called when a version of an object is rejected for the first time. */
   readonly refused?: (key: ObjectKey, reason: string) => void;
-  /** Selects the objects to keep. Changes of other objects are not reported. If absent, all are kept. */
+  /** Changes of other objects are not reported. If absent, all are kept. */
   readonly keeps?: (key: ObjectKey) => boolean;
   /** Whether to report deletions of objects that are not in the store, because readers may know them. */
   readonly isOnDemand?: boolean;
@@ -159,7 +159,7 @@ export class ObjectStore {
     return (object) => (deleted.has(keyOf(object)) ? [] : this.apply({ type: 'MODIFIED', object }));
   }
 
-  /** Applies a watch event. Ignores an event that is older than the stored version. */
+  /** Ignores an event that is older than the stored version. */
   apply({ type, object }: Exclude<WatchEvent, { type: 'ERROR' | 'BOOKMARK' }>): ObjectChange[] {
     const key = keyOf(object);
     const previous = this.#objects.get(key);

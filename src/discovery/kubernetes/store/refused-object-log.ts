@@ -2,10 +2,10 @@
 import type { ObjectKey } from './object-store.ts';
 
 const minIntervalMs = 60_000;
-/** Maximum number of cached kinds and namespaces. Beyond it, the cache is cleared and warnings may be repeated. */
+/** Kinds and namespaces. Beyond it, the cache is cleared and warnings may be repeated. */
 const maxRemembered = 1_000;
 
-/** Fields of a warning. `similar` is the number of rejected objects with the same kind and namespace since the last warning. */
+/** `similar` is the number of rejected objects with the same kind and namespace since the last warning. */
 interface RejectionFields {
   readonly kind: string;
   readonly object: string;
@@ -19,7 +19,7 @@ export class RefusedObjectLog {
   /** Time of the last warning by kind and namespace, and the number of objects rejected since then. */
   readonly #lastWarnings = new Map<string, { readonly at: number; suppressed: number }>();
 
-  /** @param now time of a monotonic clock in milliseconds */
+  /** @param now monotonic clock in milliseconds */
   constructor(warn: (fields: RejectionFields) => void, now: () => number = () => performance.now()) {
     this.#warn = warn;
     this.#now = now;

@@ -9,11 +9,11 @@ import type { KubernetesObject, ObjectMeta, Selection } from '../api-server.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Annotation in which kubectl stores a copy of the object as text. */
+/** kubectl stores a copy of the object in it. */
 const lastAppliedAnnotation = 'kubectl.kubernetes.io/last-applied-configuration';
 /** Domains of used annotations. Annotations of other domains can contain 256 KiB of text. */
 const keptAnnotations = /^(?:(?:[^/]*\.)?(?:istio|kubernetes|k8s)\.io|chartpilot)\//;
-/** Annotations with users and groups that OpenShift assigns to a namespace. The injection uses them. */
+/** Users and groups that OpenShift assigns to a namespace. The injection uses them. */
 const keptNamespaceAnnotations = /^openshift\.io\/sa\.scc\./;
 /** Used metadata. Controllers write other fields of any size. */
 const keptMetadata = [
@@ -33,7 +33,7 @@ const keptFieldsByKind = new Map<string, (object: Fields, shared: SharedTexts) =
 
 /** Longer texts rarely repeat, and a shared copy would only add to the memory. */
 const maxSharedCharacters = 1_000;
-/** Maximum total length of shared texts. Beyond it, storing them could need more memory than sharing saves. */
+/** Beyond it, storing shared texts could need more memory than sharing saves. */
 const maxAllSharedCharacters = 4_000_000;
 
 /** Stores values that many objects contain, such as node names, label sets and container ports, only once. Shared values must not be modified. */
@@ -90,7 +90,7 @@ export class SharedTexts {
 }
 
 /**
- * @param object received object of the resource's kind
+ * @param object of the resource's kind
  * @param selection with `metadataOnly`, only metadata is kept, even if the server sends more
  */
 export function trimmed(

@@ -32,8 +32,7 @@ export class ConnectionPool {
   }
 
   /**
-   * Sends a request and reads its response. Repeats a request that the server refused without processing (for example after GOAWAY) on another
-   * connection, as RFC 9113 §8.7 allows.
+   * Repeats a request that the server refused without processing (for example after GOAWAY) on another connection, as RFC 9113 §8.7 allows.
    *
    * @throws ApiError. The connection accepts no more requests after a `timeout`, because it can look open for a quarter of an hour after its peer
    * disappeared, and after a 401 if its client certificate may have expired.

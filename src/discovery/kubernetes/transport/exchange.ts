@@ -11,7 +11,7 @@ export type ResponseHeaders = IncomingHttpHeaders & IncomingHttpStatusHeader;
 export interface ExchangeLimits {
   readonly responseMs: number;
   readonly totalMs: number;
-  /** Maximum time between two chunks while {@link ResponseReader.isMidway}, in milliseconds. */
+  /** Between two chunks while {@link ResponseReader.isMidway}. */
   readonly idleMs: number;
 }
 
@@ -24,7 +24,7 @@ export interface ResponseReader {
   readonly hasTextErrors?: boolean;
 }
 
-/** Maximum work per iteration of the event loop, for all streams together, in milliseconds. */
+/** Work per iteration of the event loop, for all streams together. */
 const maxReadMs = 5;
 
 const maxErrorBytes = 64 * 1024;

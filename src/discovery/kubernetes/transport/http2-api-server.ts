@@ -25,7 +25,7 @@ import { ListItems } from './list-items.ts';
 
 /** Timeouts for an unresponsive server, in milliseconds. Charts with a shorter timeout abort. */
 export interface ApiServerLimits {
-  /** Timeout for opening a connection: DNS, TCP, TLS and the server's SETTINGS. */
+  /** DNS, TCP, TLS and the server's SETTINGS. */
   readonly connectMs: number;
   readonly responseMs: number;
   readonly listMs: number;
@@ -290,7 +290,7 @@ function selectionQuery({ fieldSelector, labelSelector }: Selection): Record<str
   return { fieldSelector, labelSelector };
 }
 
-/** Timeout for the server, which writes contain so that the server does not apply them after the client's timeout. */
+/** Writes contain it, so that the server does not apply them after the client's timeout. */
 function serverLimit(method: ApiRequest['method'], timeoutMs: number): Record<string, string> {
   return method === 'GET' ? {} : { timeout: timeoutMs % 1_000 === 0 ? `${timeoutMs / 1_000}s` : `${timeoutMs}ms` };
 }

@@ -20,8 +20,8 @@ const streamWindowBytes = 1024 * 1024;
 const connectionWindowBytes = 8 * 1024 * 1024;
 
 /**
- * Minimum age of a connection before a rejected certificate is attributed to its age. Otherwise a server that always
- * rejects the certificate would cause a new connection for each request.
+ * Below it, a rejected certificate is not attributed to the connection's age. Otherwise a server that always rejects the certificate would cause a
+ * new connection for each request.
  */
 const minAgeForNewerCertificateMs = 1_000;
 

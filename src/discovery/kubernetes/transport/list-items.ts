@@ -6,7 +6,7 @@ import { invalid } from '../api-failure.ts';
 import { type ObjectScan, scanned } from '../store/object-scan.ts';
 import { maxObjectBytes, parsedJson } from './json-lines.ts';
 
-/** Maximum size of the text outside the items: a few hundred bytes and a continue token. */
+/** Text outside the items: a few hundred bytes and a continue token. */
 const maxFrameBytes = 64 * 1024;
 
 const [quote, backslash, openBrace, close, openList, closeList] = Buffer.from('"\\{}[]');

@@ -13,7 +13,7 @@ export const authorityPages: readonly DebugPage[] = [
   {
     path: 'authorityz',
     description:
-      'certificate authority: signer, trusted roots, workloads that a rotation waits for; POST ?order=rotate starts a rotation, taint renews all certificates at once, revert undoes the last step, proceed&force=true continues without the awaited workloads',
+      'certificate authority: signer, trusted roots, workloads that a rotation waits for; POST ?order=rotate starts a rotation, taint renews the certificates of the tainted root as soon as the next root signs, revert undoes the last step, proceed&force=true continues without the awaited workloads',
     changes: (query) => query.has('order'),
     respond: ({ authority }, request) => {
       if (authority === undefined)

@@ -4,7 +4,7 @@ import type { HttpReply, HttpRequest } from '../http/http-server.ts';
 import { type DebugPage, type PageCaller, tokenRequired } from './debug-page.ts';
 
 export interface DebugAccess {
-  /** Returns the Kubernetes namespace of a remote caller, or `undefined` if authentication fails. Absent without an authenticator. */
+  /** Kubernetes namespace of a remote caller, or `undefined` if authentication fails. Absent without an authenticator. */
   readonly namespaceOf?: (request: HttpRequest) => Promise<string | undefined>;
   /** `ENABLE_DEBUG_ENDPOINT_AUTH`. If false, authenticated callers have full access. */
   readonly checksNamespace: boolean;

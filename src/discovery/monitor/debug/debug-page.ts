@@ -1,4 +1,3 @@
-/** Debug pages and their inputs. */
 import type { OperatorOrder } from '../../../../machines/discovery/ca/authority-protocol.ts';
 import { tokenChallenge } from '../../../runtime/trace/debugger-access.ts';
 import type { MissingWorkloads } from '../../ca/ledger/workload-ledger.ts';
@@ -20,7 +19,7 @@ export interface DebugSources {
   /** @param max limit of listed workloads */
   readonly certificateSources: (max: number) => Omit<CertificateSources, 'secrets'>;
   readonly connections: () => readonly ConnectionView[];
-  /** Closes a stream, so that its proxy reconnects. @returns `false` if the stream was already closed */
+  /** The proxy reconnects. @returns `false` if the stream was already closed */
   readonly disconnect: (connection: ConnectionView) => boolean;
   readonly pushAll: () => void;
   /** `undefined` if this process signs no certificates. */
@@ -32,7 +31,7 @@ export interface DebugSources {
   readonly clusterId: string;
   /** `namespace/name` of the Secret that configures a remote cluster; empty without one. */
   readonly secretOfCluster?: (clusterId: string) => string;
-  /** Why the API server of a cluster is unreachable; `undefined` if it is reachable. */
+  /** `undefined` if the API server of the cluster is reachable. */
   readonly unreachableCluster?: (clusterId: string) => string | undefined;
   /** Settings and webhook configurations of the injector; `undefined` without webhooks. */
   readonly describeInjection?: () => object;

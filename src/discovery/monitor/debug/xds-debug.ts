@@ -84,7 +84,7 @@ export class XdsDebug {
     );
   }
 
-  /** Responds with a page. The resource name is its path with query, such as `syncz` or `config_dump?proxyID=x`. */
+  /** The resource name is the page's path with query, such as `syncz` or `config_dump?proxyID=x`. */
   async #page(names: readonly string[], permission: DebugPermission): Promise<DebugResult> {
     const [command, ...extraNames] = names;
     if (command === undefined || extraNames.length > 0) {
@@ -102,7 +102,7 @@ export class XdsDebug {
     return { resources: [{ name: command, typeUrl: debugType, value: Buffer.from(text) }] };
   }
 
-  /** Reports all proxies if no name is given. */
+  /** All proxies if no name is given. */
   #syncStatus(names: readonly string[], permission: DebugPermission): DebugResult {
     const page = debugPages.find(({ path }) => path === 'syncz')!;
     const refusal = pageRefusal(page, permission);

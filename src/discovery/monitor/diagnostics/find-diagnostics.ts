@@ -13,7 +13,7 @@ export interface ServedProxy {
   readonly context: PushContext;
   /** Configured features that gRPC does not support, for proxyless clients. */
   readonly grpcLimitations?: readonly Limitation[];
-  /** State of the credential for this client; `undefined` if it is as in the push context. */
+  /** `undefined` if the credential is as in the push context. */
   credentialReading?(name: string): CredentialReading | undefined;
 }
 
@@ -43,7 +43,7 @@ export interface DiagnosticSubject {
 
 export type NoteDiagnostic = (key: string, message: string, subject?: DiagnosticSubject) => void;
 
-/** Finds diagnostics. Yields after each item, so that the caller can pause. */
+/** Yields after each item, so that the caller can pause. */
 export type FindDiagnostics = (sources: FinderInput, note: NoteDiagnostic) => Iterable<void>;
 
 export const policyKinds = ['AuthorizationPolicy', 'PeerAuthentication', 'RequestAuthentication'] as const;

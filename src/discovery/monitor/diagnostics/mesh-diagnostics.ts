@@ -61,10 +61,8 @@ export class MeshDiagnostics {
   #phase: Phase = { at: 'rest' };
   #dependsOnReplicas = false;
   #startedScans = 0;
-  /** Duration of the last scan. */
   #spentMs = 0;
   #nextStartAt = 0;
-  /** State at the last scan. */
   #scannedState: { readonly context: unknown; readonly objects: unknown } | undefined;
   #scan: Iterator<void, MeshFindings> | undefined;
   readonly #slices = new Slices(() => this.#runSlice());

@@ -172,7 +172,7 @@ export const pushStatusMetrics: readonly string[] = Object.keys(finders);
 type DiagnosedState = Pick<MeshState, 'context' | 'configs' | 'unreadable'> &
   Partial<Pick<MeshState, 'translationProblems' | 'objects'>>;
 
-/** Computes all diagnostics. Empty before the first push context. */
+/** Empty before the first push context. */
 export function diagnosticsOf(state: DiagnosedState, proxies: Iterable<ServedProxy>): PushStatus {
   return atOnce(diagnosticSteps(state, proxies));
 }

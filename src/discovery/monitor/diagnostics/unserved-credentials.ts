@@ -87,7 +87,7 @@ function mayKnow(
   );
 }
 
-/** Yields one connected gateway for each proxy shape, because equal shapes have equal diagnostics. */
+/** One connected gateway for each proxy shape, because equal shapes have equal diagnostics. */
 export function* routers(proxies: Iterable<ServedProxy>): Iterable<ServedProxy> {
   const seenShapes = new Set<ProxyShape>();
   for (const servedProxy of proxies) {

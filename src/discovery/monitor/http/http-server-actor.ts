@@ -41,7 +41,6 @@ export interface PageOrders {
   readonly pushAll: () => void;
   /** @returns the reason if the authority cannot execute the order in its state */
   readonly rotateRoot: (order: OperatorOrder['type']) => string | undefined;
-  /** Applies Consul's held-back response. */
   readonly acceptCatalog: (datacenter: string) => void;
 }
 

@@ -72,7 +72,7 @@ export class HttpServers {
     return opened;
   }
 
-  /** Stops accepting connections. Resolves when running requests are finished. */
+  /** Resolves when running requests are finished. */
   async close(): Promise<void> {
     this.#closing ??= Promise.withResolvers<void>();
     for (const listener of this.#listeners.splice(0)) listener.close();

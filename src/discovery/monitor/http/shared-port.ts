@@ -9,11 +9,7 @@ const http2Preface = 'PRI * HTTP/2.0';
 
 const firstByteMs = 10_000;
 
-/**
- * Passes HTTP/1 connections to `http` and HTTP/2 connections to `grpc`.
- *
- * @param grpc returns `false` if it cannot accept connections yet, which closes the connection
- */
+/** @param grpc returns `false` if it cannot accept connections yet, which closes the connection */
 export function sharedPort(http: HttpServer, grpc: (socket: Socket) => boolean): Server {
   const bounds = new ConnectionBounds<Socket>(silentConnections());
   return createServer((socket) => {
@@ -37,7 +33,7 @@ export function sharedPort(http: HttpServer, grpc: (socket: Socket) => boolean):
   });
 }
 
-/** Maximum number of connections without received bytes. Lower if the limit of open files is low. */
+/** Connections without received bytes. Lower if the limit of open files is low. */
 const maxSilent = 4_096;
 const minSilent = 4;
 

@@ -44,7 +44,7 @@ export function labelNamesOf(first: string, second?: string): KeyLabels {
   };
 }
 
-/** Adds a counter whose values are stored elsewhere and read on each scrape. */
+/** The values are stored elsewhere and read on each scrape. */
 export function readCounter(registry: Registry, description: Description, values: () => Value[]): void {
   register(registry, description, 'counter', values);
 }

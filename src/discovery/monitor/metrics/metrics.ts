@@ -42,7 +42,7 @@ export interface MetricsOptions {
   readonly webhooks?: WebhookCounts;
   /** `undefined` if this process signs no certificates. */
   readonly certificates?: CertificateMetricsOptions;
-  /** Objects beyond the memory limit of their namespace; `undefined` without a cluster. */
+  /** Beyond the memory limit of their namespace; `undefined` without a cluster. */
   readonly refusedObjects?: () => Iterable<{ readonly kind: string; readonly count: number }>;
 }
 
@@ -138,7 +138,7 @@ export class DiscoveryMetrics extends XdsMetrics {
     this.#uncaught.inc({ origin, cost });
   }
 
-  /** @returns gauge of connected proxies, whose size depends on the mesh */
+  /** The gauge's size depends on the mesh. */
   #addProgram(): Gauge<'version'> {
     const { version } = this.#options;
     this.#gauge('pilot_info', 'Version of this control plane', ['version']).set({ version }, 1);

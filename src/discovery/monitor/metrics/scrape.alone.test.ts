@@ -11,7 +11,7 @@ const [few, many] = [50, 400];
 
 const times = <T>(size: number, make: (index: number) => T): T[] => Array.from({ length: size }, (_, i) => make(i));
 
-/** Creates a mesh in which each object causes a diagnostic, or none does. */
+/** Creates a mesh of servers whose credentials and hosts are checked by diagnostics. */
 function meshOf(size: number): Config[] {
   const host = (index: number): string => `s${index}.edge.svc.cluster.local`;
   const servers = times(size, (i) => ({

@@ -16,7 +16,7 @@ const registryKinds: ReadonlySet<string> = new Set(
   Object.keys(kubernetesKinds).filter((kind) => !['Secret', 'ConfigMap', 'Ingress', 'IngressClass'].includes(kind)),
 );
 
-/** Maximum number of services that are looked up one by one. Beyond it, a set of all names is built. */
+/** Services that are looked up one by one. Beyond it, a set of all names is built. */
 const maxSearched = 16;
 
 export class SourceMetrics {
@@ -75,9 +75,9 @@ export class SourceMetrics {
   }
 
   /**
-   * Counts each rejected gateway server once.
+   * Counts each server once.
    *
-   * @param servers servers that are now rejected, as `Gateway/namespace/name server port`
+   * @param servers now rejected, as `Gateway/namespace/name server port`
    */
   gatewayServersRejected(servers: readonly string[]): void {
     for (const server of servers) {
@@ -133,7 +133,7 @@ export class SourceMetrics {
     else this.#updates.add('config');
   }
 
-  /** @param count number of services to look up */
+  /** @param count services to look up */
   #isServed(count: number): (namespace: string, hostname: string) => boolean {
     const { registry } = this.#state;
     return count <= maxSearched

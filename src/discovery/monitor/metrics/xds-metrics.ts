@@ -1,5 +1,3 @@
-/** Metrics of xDS streams and pushes. */
-
 import { status } from '@grpc/grpc-js';
 import { Gauge, type Registry } from 'prom-client';
 import { isOneTimeType, isWatchable } from '../../../../machines/discovery/xds/ads-types.ts';
@@ -13,7 +11,7 @@ const pushBounds = [0.01, 0.1, 0.5, 1, 3, 5, 10, 20, 30];
 const sendBounds = [0.01, 0.1, 1, 3, 5, 10, 20, 30];
 const waitBounds = [0.1, 0.5, 1, 3, 5, 10, 20, 30];
 const sizeBounds = [1, 10_000, 1_000_000, 4_000_000, 10_000_000, 40_000_000];
-/** Maximum number of label sets, because a thousand proxies can reject a thousand different resources. */
+/** Label sets, because a thousand proxies can reject a thousand different resources. */
 const maxRejections = 10_000;
 /** Longer errors are truncated. */
 const maxReasonLength = 200;

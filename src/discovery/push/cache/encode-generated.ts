@@ -5,7 +5,7 @@ import { ResourceOfParts } from '../../../networking/messages/resource.ts';
 import type { EncodedResource } from '../../xds/resource-source.ts';
 import { encodeValue, versionOf } from '../../xds/responses/encoding.ts';
 
-/** Encodes a resource. Its bytes then exist only in the encoded frame and in shared blocks. */
+/** The bytes then exist only in the encoded frame and in shared blocks. */
 export function encodeGenerated(resource: EnvoyResource): EncodedResource {
   const { name, schema, chunks } = resource;
   const typeUrl = `type.googleapis.com/${schema.typeName}`;

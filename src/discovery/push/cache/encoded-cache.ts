@@ -39,7 +39,7 @@ import { WholeListBuild } from './whole-list-build.ts';
 export interface EncodedCacheOptions {
   readonly encode?: Encode;
   readonly generators?: ReadonlyMap<string, Generator>;
-  /** PILOT_XDS_CACHE_SIZE: maximum number of cached values, without lists. 0 disables the cache (PILOT_ENABLE_XDS_CACHE). */
+  /** PILOT_XDS_CACHE_SIZE: cached values, without lists. 0 disables the cache (PILOT_ENABLE_XDS_CACHE). */
   readonly maxEntries: number;
   /** PILOT_XDS_CACHE_BYTES: approximate maximum size of cached values. Default: unlimited. */
   readonly maxBytes?: number;
@@ -56,9 +56,9 @@ type AllGenerator = Extract<Generator, { scope: 'all' }>;
 type NamedGenerator = Extract<Generator, { scope: 'named' }>;
 
 const maxShortWholeList = 64;
-/** Maximum number of changed objects and services. Beyond it, lists are built ahead in pieces. */
+/** Objects and services. Beyond it, lists are built ahead in pieces. */
 const defaultMaxChangesAtOnce = 64;
-/** Maximum number of values in changed objects. Beyond it, lists are built ahead in pieces. */
+/** Values in changed objects. Beyond it, lists are built ahead in pieces. */
 const maxChangeSizeAtOnce = 10_000;
 
 export class EncodedCache {
@@ -97,7 +97,7 @@ export class EncodedCache {
     });
   }
 
-  /** Hits and misses. A cached list is counted as one hit. */
+  /** A cached list is counted as one hit. */
   get counts(): Readonly<MemoryCounts> {
     return this.#memory.counts;
   }
@@ -135,7 +135,7 @@ export class EncodedCache {
     return (proxyless ? grpcGenerators : this.#generators).get(typeUrl);
   }
 
-  /** Resources by name; `undefined` if there is no generator for the type. */
+  /** `undefined` if there is no generator for the type. */
   get(
     context: PushContext,
     typeUrl: string,

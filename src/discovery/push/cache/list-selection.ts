@@ -2,7 +2,7 @@ import type { ResourceMap } from './list-build.ts';
 
 const selections = new WeakMap<ResourceMap, WeakMap<readonly string[], ResourceMap>>();
 
-/** Selects resources by name. Returns the same map for the same list and array. */
+/** Returns the same map for the same list and array. */
 export function selectFrom(all: ResourceMap, names: readonly string[]): ResourceMap {
   const selectionsOfList = selections.get(all) ?? new WeakMap<readonly string[], ResourceMap>();
   selections.set(all, selectionsOfList);

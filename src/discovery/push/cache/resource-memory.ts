@@ -19,7 +19,7 @@ export interface ResourceMemoryOptions {
 }
 
 export interface ThrashingFigures {
-  /** Number of repeated builds since the last call. */
+  /** Repeated builds since the last call. */
   readonly remade: number;
   readonly entries: number;
   readonly bytes: number;
@@ -36,7 +36,7 @@ export interface MemoryCounts {
 const entryBytes = 300;
 /** Entries are measured after their resources are encoded. */
 const maxUnmeasured = 8_192;
-/** Maximum number of dropped keys. The same number of older ones is kept too. */
+/** Dropped keys. The same number of older ones is kept too. */
 const maxDropped = 32_768;
 /** A listener may depend on all services. */
 const maxDependencies = 256;

@@ -7,7 +7,7 @@ export interface ChangesBetween {
   readonly changed: ReadonlySet<string>;
 }
 
-/** Maximum number of steps. Between contexts that are further apart, anything may differ. */
+/** Between contexts that are further apart, anything may differ. */
 const maxSteps = 256;
 const everything: ChangesBetween = { forced: true, changed: new Set() };
 
@@ -30,7 +30,7 @@ export class ContextHistory {
     return this.#numbers.get(context);
   }
 
-  /** Changes between two contexts. `undefined` if the history does not contain both. */
+  /** `undefined` if the history does not contain both contexts. */
   between(previous: PushContext, current: PushContext): ChangesBetween | undefined {
     return this.since(this.#numbers.get(previous), current);
   }

@@ -122,7 +122,7 @@ export class MeshState {
     return this.#options.meshConfigs?.snapshot ?? ConfigSnapshot.empty;
   }
 
-  /** All objects, including Pods and Nodes that only the registry reads. The set is the same object until a change. */
+  /** Includes Pods and Nodes that only the registry reads. The set is the same object until a change. */
   get objects(): ConfigSet {
     const { set } = this.configs;
     if (this.#options.cluster === undefined) return set;
@@ -132,7 +132,7 @@ export class MeshState {
     return this.#objects.set;
   }
 
-  /** All objects, including those that only the registry reads. */
+  /** Includes objects that only the registry reads. */
   get allObjects(): readonly Config[] {
     return [...this.configs.byKey.values(), ...this.registries.objects.clusterObjects()];
   }
@@ -173,10 +173,7 @@ export class MeshState {
     this.#reportListeners.push(listener);
   }
 
-  /**
-   * Calls back when the host name of a gateway resolves to new addresses. {@link computeServices} then reports the change.
-   * @returns a stop function
-   */
+  /** Calls back when the host name of a gateway resolves to new addresses. {@link computeServices} then reports the change. */
   onGatewaysResolved(listener: () => void): () => void {
     this.#gatewayListeners.add(listener);
     return () => void this.#gatewayListeners.delete(listener);
@@ -242,8 +239,8 @@ export class MeshState {
   }
 
   /**
-   * Builds and publishes a context. Its changes include objects and services that changed since the order. Otherwise, a later order could contain an
-   * object that no longer differs, and proxies would not receive the change.
+   * Changes include objects and services that changed since the order. Otherwise, a later order could contain an object that no longer differs, and
+   * proxies would not receive the change.
    */
   publishContext(order: ContextOrder): PushContext {
     return atOnce(this.#publishContextInSteps(order));
@@ -296,8 +293,7 @@ export class MeshState {
   }
 
   /**
-   * Returns the objects for the next context. A RequestAuthentication that is not in the order keeps its previous version, because its push waits for
-   * the keys of its issuers.
+   * A RequestAuthentication that is not in the order keeps its previous version, because its push waits for the keys of its issuers.
    *
    * @param namedKeys keys of the order; `undefined` if anything may differ
    */

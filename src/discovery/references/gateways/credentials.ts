@@ -72,9 +72,9 @@ function* clientCredentials({
 }
 
 /**
- * Location of a server's credential; `undefined` if no user-written object contains it.
+ * `undefined` if no user-written object contains the credential.
  *
- * @param field field of the TLS settings
+ * @param field of the TLS settings
  */
 export function credentialPlace(
   config: Config<Gateway>,

@@ -158,7 +158,7 @@ function tlsPlaces({ trafficPolicy, subsets = [] }: DestinationRule): readonly T
   ];
 }
 
-/** Returns the TLS settings of a policy. A port level replaces the settings of its policy, even without `tls`. The first level for a port applies. */
+/** A port level replaces the settings of its policy, even without `tls`. The first level for a port applies. */
 function placesOfPolicy(policy: TrafficPolicy | undefined, path: string, labels: Labels): TlsPlace[] {
   const { tls, portLevelSettings: levels = [] } = policy ?? {};
   const first = new Map<number, number>();

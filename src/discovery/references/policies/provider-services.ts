@@ -86,7 +86,7 @@ interface ProviderProblem extends Pick<ConfigWarning, 'code' | 'message' | 'fiel
   readonly reason: string;
 }
 
-/** @param namespace namespace of the clients; empty for any */
+/** @param namespace of the clients; empty for any */
 function problemOf(
   { service: written, port }: ProviderAddress,
   namespace: string,

@@ -19,7 +19,7 @@ import { isInjected } from '../services/injected-pods.ts';
 type Labels = Readonly<Record<string, string>>;
 type CheckSourcesOfFiles = Pick<CheckSources, 'context' | 'configs' | 'known'>;
 
-/** Maximum number of generated proxies. EnvoyFilters that apply to more are not checked. */
+/** EnvoyFilters that apply to more proxies are not checked. */
 const maxProxies = 16;
 
 /** Contexts for which files suffice. Inbound listeners of a sidecar depend on its workload. */

@@ -47,7 +47,7 @@ export const checkUnservedRoutes: ConfigCheck = function* (sources) {
   }
 };
 
-/** Returns all ports to which the routes may apply; `undefined` if there may be further ones. */
+/** `undefined` if there may be further ports. */
 function portsOf(
   config: Config<VirtualService>,
   gateways: ReadonlyMap<string, Config<Gateway>>,

@@ -20,13 +20,12 @@ import { packageRoot } from '../../../runtime/package-root.ts';
 import { compile, withMemoryLimit } from './web-assembly.ts';
 
 export interface GoTemplateLimits {
-  /** Timeout of an execution. */
   readonly renderMs: number;
   readonly startMs: number;
-  /** Memory limit of the WebAssembly. The program itself uses 40 MiB. */
+  /** The program itself uses 40 MiB. */
   readonly maxMebibytes: number;
   readonly maxOutputBytes: number;
-  /** Maximum number of queued executions. A review needs at most one per template of its pod. */
+  /** Queued executions. A review needs at most one per template of its pod. */
   readonly maxWaiting: number;
 }
 
@@ -43,14 +42,10 @@ export interface GoTemplateWork {
   readonly module: WebAssembly.Module;
 }
 
-/** Messages of the thread: first `ready`, then a response to each request. */
+/** First `ready`, then a response to each request. */
 export type GoTemplateMessage = { readonly ready: true } | { readonly output: string } | { readonly error: string };
 
-/**
- * Path of the package's WebAssembly.
- *
- * @returns `undefined` if the package is not installed
- */
+/** @returns `undefined` if the package is not installed */
 export function installedGoTemplates(root = packageRoot()): string | undefined {
   try {
     return createRequire(join(root, 'package.json')).resolve(`${goTemplatesPackage}/go-templates.wasm`);

@@ -28,7 +28,7 @@ const memorySection = 5;
 const pagesOfMebibyte = 16;
 
 /**
- * Sets the maximum of the module's only memory. Growing beyond it fails within the module.
+ * Growing beyond the limit fails within the module.
  *
  * @throws Error if the module does not have exactly one memory without a maximum, or starts with more
  */

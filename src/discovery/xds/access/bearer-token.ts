@@ -25,7 +25,6 @@ export interface BearerTokenOptions {
   /** Trust domain of the mesh, because tokens contain none. */
   readonly trustDomain: () => string;
   readonly now?: () => Date;
-  /** Whether the token with this ID is revoked. */
   readonly isRevoked?: (id: string) => boolean;
   /** Called for a valid token whose start is so far in the future that clocks must differ. */
   readonly reportNotYetValid?: (report: NotYetValid) => void;

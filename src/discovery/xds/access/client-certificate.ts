@@ -7,7 +7,7 @@ import { setBounded } from '../../../model/collections/set-bounded.ts';
 import { messageOf } from '../../../runtime/errors.ts';
 import type { Authentication, Authenticator } from './authenticator.ts';
 
-/** Maximum number of cached results: parsing takes about a millisecond, and a connection opens many streams. */
+/** Parsing takes about a millisecond, and a connection opens many streams. */
 const maxCachedResults = 1_024;
 
 /**

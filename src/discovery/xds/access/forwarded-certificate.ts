@@ -66,7 +66,7 @@ function valuesOf(element: string, key: string): string[] {
   });
 }
 
-/** Why the certificate is not an X.509-SVID, if so. The proxy has verified the chain, but possibly not that. */
+/** Returns why the certificate is not a valid X.509-SVID. The proxy verifies the chain, but possibly not the rules of SVIDs. */
 function certificateProblem(forwarded: readonly string[], uris: readonly string[]): string | undefined {
   const [first, ...more] = forwarded;
   if (first === undefined) return undefined;

@@ -39,7 +39,7 @@ const maxKeyAgeMs = 10 * 60_000;
 /** Minimum interval between fetches, also for unknown key IDs. */
 const minFetchIntervalMs = 30_000;
 
-/** Fetches keys from the issuer, and uses the last response until a newer one arrives. */
+/** Uses the last response of the issuer until a newer one arrives. */
 export class FetchedKeys implements IssuerKeys {
   readonly #options: FetchedKeysOptions;
   #keys: JWTVerifyGetKey | undefined;

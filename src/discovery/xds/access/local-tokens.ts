@@ -29,7 +29,7 @@ export interface TokenOrder {
 const maxKeyFileBytes = 64 * 1024;
 
 /**
- * Reads the key, or creates the file if it does not exist.
+ * Creates the file if it does not exist.
  *
  * @throws ChartpilotError if other users can read the file, or if it contains no P-256 key
  */

@@ -24,19 +24,16 @@ export interface TokenReviewOptions {
   readonly audience: string;
   /** Trust domain of the mesh, because tokens contain none. */
   readonly trustDomain: () => string;
-  /** Whether the token with this ID is revoked. */
   readonly isRevoked?: (id: string) => boolean;
 }
 
-/** Timeout of a review. The client waits for it, as for a handshake. */
+/** The client waits for it, as for a handshake. */
 const reviewTimeoutMs = 5_000;
-/**
- * Maximum number of concurrent reviews per API server, so that unknown clients cannot overload it. A slow server does not delay reviews by others.
- */
+/** Per API server, so that unknown clients cannot overload it. A slow server does not delay reviews by others. */
 const maxReviews = 64;
 /** Leaves capacity for other addresses while the API server is slow. */
 const maxReviewsOfAddress = 48;
-/** Maximum number of queued reviews. Beyond it, a review of the address with the most reviews is rejected. */
+/** Beyond it, a review of the address with the most reviews is rejected. */
 const maxWaitingReviews = 1_000;
 /** Timeout of clients. */
 const maxWaitMs = 10_000;

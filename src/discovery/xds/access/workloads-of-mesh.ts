@@ -5,8 +5,6 @@ import type { Authenticator } from './authenticator.ts';
 /**
  * Accepts only identities of the mesh's trust domain and its aliases. A root that signs for several domains, or a gateway that forwards any
  * certificate, must not authenticate workloads of other domains.
- *
- * @param trustDomains returns the mesh's current ones
  */
 export function workloadsOfMesh(authenticator: Authenticator, trustDomains: () => readonly string[]): Authenticator {
   return {

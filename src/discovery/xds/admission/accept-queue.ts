@@ -10,14 +10,14 @@ import { letEscape } from '../../../runtime/fences/uncaught.ts';
 import { setNewest } from './drop-oldest.ts';
 
 export interface AcceptQueueLimits {
-  /** Minimum interval between accepted connections of an address. Default 5 ms. */
+  /** Between accepted connections of an address. Default 5 ms. */
   readonly spacingMs: number;
-  /** Maximum number of waiting connections per address. All are accepted within a second. Default 192. */
+  /** Per address. All are accepted within a second. Default 192. */
   readonly maxWaiting: number;
   /** Divisor of the rate and of `maxWaiting` after {@link AcceptQueue.slowDown}, and its duration. Default 4, 5 s. */
   readonly slowFactor: number;
   readonly slowMs: number;
-  /** Maximum number of waiting connections for all addresses. Default 1024. */
+  /** Waiting connections of all addresses. Default 1024. */
   readonly maxTotal: number;
 }
 

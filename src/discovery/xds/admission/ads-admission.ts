@@ -21,13 +21,13 @@ import { type Slot, Slots } from './slots.ts';
 
 /** Maximum wait. With a rate, it is the same as in Istio. */
 const maxWaitMs = { withRate: 1_000, byLoad: 30_000 } as const;
-/** Minimum interval between admissions with priority for one node ID. Envoy retries after 500 ms. */
+/** Between admissions with priority for one node ID. Envoy retries after 500 ms. */
 const priorityIntervalMs = 250;
 /** Every fourth round starts with unknown addresses. */
 const turnOfUnknown = 4;
-/** Maximum number of streams whose first request is read ahead. Beyond it, reading ahead ends for the oldest one. */
+/** Streams whose first request is read ahead. Beyond it, reading ahead ends for the oldest one. */
 const maxReadAhead = 2_000;
-/** Maximum number of waiting and admitted streams without an identified node per address. */
+/** Waiting and admitted streams without an identified node. */
 const maxUnidentifiedOfAddress = 1_000;
 /** Additional streams per address with known nodes, one for each connection, for clients that reconnect during a flood. */
 const reservedForReconnects = 200;
@@ -61,7 +61,7 @@ export interface Admission {
 }
 
 export interface AdmissionOptions {
-  /** Maximum number of streams per second. If 0 or less, only the load limits them. */
+  /** If 0 or less, only the load limits streams. */
   readonly perSecond: number;
   /** Time of a monotonic clock in milliseconds. */
   readonly now: () => number;
@@ -76,7 +76,7 @@ export interface AdmissionOptions {
 interface WaitingStream {
   readonly group: string;
   readonly peer: string;
-  /** Number of earlier waiting streams of the same connection or node. */
+  /** Earlier waiting streams of the same connection or node. */
   round: number;
   /** Time of the first attempt of this connection. */
   readonly since: number;
@@ -109,7 +109,7 @@ class FairAdmission implements Admission {
   readonly #knownNodes: AddressQueue = new Map();
   readonly #knownAddresses: AddressQueue = new Map();
   readonly #unknownAddresses: AddressQueue = new Map();
-  /** Waiting streams, oldest first. Streams that no longer wait are removed only when they are the oldest. */
+  /** Oldest first. Streams that no longer wait are removed only when they are the oldest. */
   #waiting: WaitingStream[] = [];
   /** Waiting streams whose first request is read ahead, oldest first. */
   readonly #readAhead = new Set<WaitingStream>();
@@ -117,7 +117,7 @@ class FairAdmission implements Admission {
   readonly #nextWithPriority = new Map<string, WaitingStream>();
   /** Time until which each node has no priority. */
   readonly #priorityUntil = new Map<string, number>();
-  /** Number of admitted streams without an identified node by address, and by connection. */
+  /** Admitted streams, by address and by connection. */
   readonly #unidentifiedByAddress = new Map<string, number>();
   readonly #unidentifiedByPeer = new Map<string, number>();
   /** Time of the first attempt of each rejected connection, until one of its streams is admitted. */
@@ -399,7 +399,6 @@ function nextStreamOf(queue: AddressQueue): WaitingStream | undefined {
   return undefined;
 }
 
-/** Serves the address after all others. */
 function moveAddressToEnd({ queue, group }: WaitingStream): void {
   const remainingStreams = queue.get(group);
   if (remainingStreams === undefined) return;

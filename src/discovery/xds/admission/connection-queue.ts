@@ -16,8 +16,8 @@ export interface ConnectionQueueOptions {
   readonly maxPerAddress: number;
   readonly maxTotal: number;
   /**
-   * Limit of the first bytes of all waiting connections. No more connections are read when they exceed half of it, or at addresses with known nodes
-   * three quarters. Clients that send late can exceed the limit, and are closed.
+   * First bytes of all waiting connections. No more connections are read when they exceed half of it, or at addresses with known nodes three
+   * quarters. Clients that send late can exceed the limit, and are closed.
    */
   readonly maxTotalBytes: number;
   /** Maximum wait for the first bytes, and maximum wait in total. */
@@ -32,7 +32,7 @@ export interface ConnectionQueueOptions {
 
 interface Entry {
   readonly group: string;
-  /** Number of first bytes that are buffered in the socket. */
+  /** First bytes that are buffered in the socket. */
   bytes: number;
   readonly socket: Socket;
   readonly begin: () => void;
@@ -73,7 +73,7 @@ export class ConnectionQueue {
   #readTimer: NodeJS.Timeout | undefined;
 
   /**
-   * @param slots maximum number of connections that are being set up
+   * @param slots connections that are being set up
    * @param setUpMs time after which a connection without a stream frees its slot
    */
   constructor(options: ConnectionQueueOptions, slots: number, setUpMs = maxSlotMs) {
@@ -101,7 +101,7 @@ export class ConnectionQueue {
   }
 
   /**
-   * Adds a connection. If a limit is reached, it replaces a silent one or is closed.
+   * If a limit is reached, replaces a silent connection or closes this one.
    *
    * @param begin sets the connection up; not called if it is closed first
    * @returns false if the connection was closed

@@ -28,12 +28,12 @@ export interface Http2Watch {
 export interface SessionLimits {
   /** Initial maximum of concurrent streams of a session. */
   readonly maxConcurrentStreams: number;
-  /** Burst, and rate per second, of streams that the client resets. */
+  /** Streams that the client resets: burst, and rate per second. */
   readonly resetBurst: number;
   readonly resetsPerSecond: number;
 }
 
-/** Maximum number of invalid frames, and of rejected streams, per session. */
+/** Invalid frames, and rejected streams, per session. */
 const maxInvalid = 100;
 /** Maximum time until the client closes a rejected call. */
 const refusedLingerMs = 5_000;
@@ -120,8 +120,8 @@ function hasExpired(certificate: Uint8Array): boolean {
 }
 
 /**
- * Returns certificates as DER, leaf first. Empty without a client certificate. Some versions of Node omit intermediates that the client sends
- * (nodejs/node#65579). A chain that needs them is then rejected.
+ * DER, leaf first. Empty without a client certificate. Some versions of Node omit intermediates that the client sends (nodejs/node#65579). A chain
+ * that needs them is then rejected.
  */
 export function chainOf(socket: Pick<SecureSocket, 'getPeerCertificate'>): Uint8Array[] {
   const chain: Uint8Array[] = [];

@@ -41,7 +41,7 @@ export interface LoadAdmissionOptions {
   readonly known: KnownNodes;
   readonly logger: Logger;
   readonly recorder?: Recorder;
-  /** Number of received requests that are not processed yet. */
+  /** Received requests that are not processed yet. */
   readonly requests: () => number;
   readonly proxies: () => number;
   /** Called with each measurement, and when no client is waiting. */
@@ -53,7 +53,7 @@ export type FirstRequestReader = (seen: (first: FirstRequest) => void) => void;
 
 export class LoadAdmission {
   readonly #admission: Admission;
-  /** Admission of returning clients. `undefined` if a rate limits all streams. */
+  /** `undefined` if a rate limits all streams. */
   readonly #returning: Admission | undefined;
   readonly #actor: Actor<typeof streamAdmissionMachine>;
   readonly #options: LoadAdmissionOptions;

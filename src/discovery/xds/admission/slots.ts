@@ -18,7 +18,7 @@ export class Slots {
 
   /**
    * @param now monotonic clock in milliseconds
-   * @param onFree called when a slot is released, and after {@link resize}
+   * @param onFree also called after {@link resize}
    */
   constructor(count: number, now: () => number, onFree: () => void, maxMs = maxSlotMs) {
     this.#count = count;
@@ -32,7 +32,7 @@ export class Slots {
     this.#onFree();
   }
 
-  /** Takes a slot. Exceeds the limit if none is free. */
+  /** Exceeds the limit if no slot is free. */
   take(): Slot {
     const slot: Slot = {
       release: () => {
@@ -43,7 +43,7 @@ export class Slots {
     return slot;
   }
 
-  /** Milliseconds until a slot expires. 0 if one is free. */
+  /** 0 if a slot is free. */
   get freeInMs(): number {
     const now = this.#now();
     for (const [slot, since] of this.#takenSlots) {

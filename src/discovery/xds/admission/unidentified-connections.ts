@@ -19,10 +19,10 @@ export interface UnidentifiedLimits {
   readonly silentMs: number;
   /** Maximum data received in this time. Default 16 MiB. */
   readonly maxSilentBytes: number;
-  /** Maximum number of unidentified connections per address and in total. Default 512 and 4096. */
+  /** Unidentified connections. Default 512 per address and 4096 in total. */
   readonly maxIdlePerAddress: number;
   readonly maxIdleConnections: number;
-  /** Maximum number of connections per address and in total, including those of served clients. Default 10 000 and 60 000. */
+  /** Includes connections of served clients. Default 10 000 per address and 60 000 in total. */
   readonly maxPerAddress: number;
   readonly maxConnections: number;
 }
@@ -41,20 +41,20 @@ const sweepMs = 1_000;
 const statusLingerMs = 1_000;
 /** Cost of a connection, in streams. Refunded when a node is identified. A TLS handshake takes one millisecond of CPU time. */
 const connectionCosts = { plaintext: 2, tls: 8 } as const;
-/** Number of received bytes that costs as much as a stream. Rejected compressed headers are the most expensive frames. */
+/** Received bytes that cost as much as a stream. Rejected compressed headers are the most expensive frames. */
 const bytesPerUnit = 4 * 1024;
 /** Cost of a session that is closed because of pings or settings, in streams. */
 const busySessionCost = 400;
-/** Maximum number of useless streams per connection at a throttled address. */
+/** Useless streams per connection at a throttled address. */
 const maxWasted = 20;
-/** Maximum cost of a connection before identification, in streams. A large node takes half a MiB. */
+/** Per connection before identification, in streams. A large node takes half a MiB. */
 const maxCharged = 160;
 /** Factor by which {@link TrackedConnection.wasted} decays each second. */
 const wasteDecay = 0.9;
 
 /** A socket before its handshake or session costs a few KiB. */
 const maxQueuedConnections = 8_192;
-/** Maximum size of the data that queued connections have received. */
+/** Data that queued connections have received. */
 const maxQueuedBytes = 64 * 1024 * 1024;
 
 export type ConnectionRefusal = 'address held off' | 'too many connections' | 'too busy' | 'waited too long';
@@ -70,7 +70,7 @@ export interface UnidentifiedOptions {
   readonly pace: AddressPace;
   readonly known: KnownNodes;
   readonly isSecure: boolean;
-  /** Maximum number of concurrent streams of a connection with identified nodes. */
+  /** Concurrent streams of a connection with identified nodes. */
   readonly maxStreams: number;
   readonly setUp: ConnectionSetUp;
   readonly refused: (why: ConnectionRefusal) => void;
@@ -86,7 +86,7 @@ interface TrackedConnection {
   /** Time since which there is no identified node, and the number of bytes received before. */
   since: number;
   bytes: number;
-  /** Number of streams in the admission queue, and the time since which there is at least one. */
+  /** Streams in the admission queue, and the time since which there is at least one. */
   waitingStreams: number;
   waitingSince: number;
   /** Cost charged before identification, and the part of received bytes that it includes. */
@@ -94,7 +94,7 @@ interface TrackedConnection {
   chargedBytes: number;
   session: PacedSession | undefined;
   allowance: StreamAllowance | undefined;
-  /** Number of useless or unidentified streams, which decays over time. */
+  /** Useless or unidentified streams, which decay over time. */
   wasted: number;
 }
 
@@ -295,7 +295,7 @@ export class UnidentifiedConnections {
     if (forMs > 0) this.#options.onThrottled(group, forMs);
   }
 
-  /** Closes the connection if it is busy. Other connections of its address continue. */
+  /** Other connections of its address continue. */
   #closeIfBusy(connection: TrackedConnection): void {
     if (connection.wasted <= maxWasted && connection.charged <= maxCharged) return;
     if (!this.#options.pace.isThrottled(connection.group)) return;

@@ -30,7 +30,7 @@ export class RequestReader {
   readonly #maxNames: number;
   readonly #lastLists = new Map<string, WireNames>();
 
-  /** @param maxNames maximum number of names; a request with more is not read completely */
+  /** @param maxNames a request with more is not read completely */
   constructor(lists: RequestNameLists, maxNames: number) {
     this.#lists = lists;
     this.#maxNames = maxNames;
@@ -144,7 +144,7 @@ class GatheredNames {
     return this.run !== undefined && this.#separateNames.length === 0;
   }
 
-  /** Reads the next names. The field begins at `start` and its tag has been read. Throws if there are too many. */
+  /** The field begins at `start` and its tag has been read. Throws if there are too many names. */
   take(reader: BinaryReader, start: number, read: () => WireNames): void {
     if (this.run === undefined) {
       this.run = read();

@@ -15,20 +15,19 @@ export interface WireNames {
   readonly names: readonly string[];
 }
 
-/** Maximum size of cached lists, which is enough for a hundred kinds of clients with a thousand names each. */
+/** Enough for a hundred kinds of clients with a thousand names each. */
 const maxKeptBytes = 8 * 1024 * 1024;
-/** Approximate memory of a list, and of each reference in it, in bytes. */
+/** Approximate memory of a list, and of each reference in it. */
 const listBytes = 200;
 const nameBytes = 32;
-/** Number of recent lists with which a message is compared before its names are parsed. */
+/** A message is compared with these recent lists before its names are parsed. */
 const maxLatest = 4;
 const latestBytes = { least: 1024, most: 1024 * 1024 } as const;
-/** Maximum number of interned names. Beyond it, all are dropped, but lists keep their names. */
+/** Beyond it, all are dropped, but lists keep their names. */
 const maxKnownNames = 100_000;
-/** Maximum length of interned names. */
 const maxInternedNameLength = 512;
 
-/** Lists that all streams of a server share. */
+/** Shared by all streams of a server. */
 export class RequestNameLists {
   readonly #byBytes = keepRecentlyUsed<string, WireNames>(
     maxKeptBytes,

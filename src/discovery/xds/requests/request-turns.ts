@@ -5,9 +5,9 @@ import { isTurnFull, Slices } from '../turns/slices.ts';
 
 /** Maximum time for requests in an iteration of the event loop. */
 const turnMs = 5;
-/** After a longer request, its stream pauses for this multiple of the request's duration. */
+/** After a longer request, its stream pauses for this multiple of its duration. */
 const restFactor = 3;
-/** Minimum size of requests that always wait in the queue, because they may be slow. */
+/** Larger requests always wait in the queue, because they may be slow. */
 const largeBytes = 32 * 1024;
 
 /** Work in small steps. Each call returns whether there are more. An error ends the work. */

@@ -22,7 +22,7 @@ export interface ResponseParts {
 
 export type ResponseResources = ReadonlyMap<string, EncodedResource> | readonly EncodedResource[];
 
-/** Field numbers, which are equal in DiscoveryResponse and DeltaDiscoveryResponse, except for removed names. */
+/** Equal in DiscoveryResponse and DeltaDiscoveryResponse, except for removed names. */
 const field = { version: 1, typeUrl: 4, nonce: 5, removed: 6 } as const;
 
 /** In one piece, because protobuf fields may have any order. */
@@ -70,10 +70,7 @@ export function bytesIn({ head, shared }: ResponseParts): number {
   return length;
 }
 
-/**
- * Maximum size of cached joined frames, which is enough for some complete types, for a few proxy shapes and both protocols. Their sources stay in
- * memory too.
- */
+/** Cached joined frames: enough for some complete types, for a few proxy shapes and both protocols. Their sources stay in memory too. */
 const maxKeptBytes = 32 * 1024 * 1024;
 
 /** Number of sends in pieces after which a response is joined, because each piece costs every stream a write. */

@@ -49,7 +49,7 @@ interface CachedOutcome extends Outcome {
 }
 
 export interface ResourceDifference {
-  /** Names that are new or have another version in the new map. */
+  /** New, or with another version in the new map. */
   readonly changed: readonly string[];
   /** Changed names that are not in the old map. */
   readonly added: readonly string[];
@@ -108,7 +108,7 @@ export class SentResources {
   }
 
   /**
-   * Selects resources to send, and records them as sent. Returns `undefined` if there is nothing to send.
+   * Returns `undefined` if there is nothing to send.
    *
    * A subscription always gets a response, even if none of its resources exist: an empty list, or in delta the removed names.
    */
@@ -181,7 +181,7 @@ interface Step {
   readonly outcomes: WeakRef<CachedOutcome>[];
 }
 
-/** Maximum number of cached orders per pair of maps. */
+/** Cached orders per pair of maps. */
 const maxOutcomes = 16;
 const steps = new WeakMap<ResourceMap, WeakMap<ResourceMap, Step>>();
 

@@ -39,7 +39,7 @@ export class WireWriter {
   readonly #buffer: Buffer;
   #position = 0;
 
-  /** @param buffer buffer of the final length; see {@link keptBuffer} */
+  /** @param buffer of the final length; see {@link keptBuffer} */
   constructor(buffer: Buffer) {
     this.#buffer = buffer;
   }
@@ -70,7 +70,7 @@ export class WireWriter {
     this.#position += content.length;
   }
 
-  /** Returns the buffer. Throws if it is not full. */
+  /** Throws if the buffer is not full. */
   finish(): Buffer {
     if (this.#position !== this.#buffer.length) {
       throw new Error(`wrote ${this.#position} of ${this.#buffer.length} bytes`);

@@ -23,7 +23,7 @@ export interface RoutedStream {
   generating(typeUrl: string): Steps<void>;
 }
 
-/** Cached by listener maps. */
+/** Names of route configurations that the listeners reference, cached by listener map. */
 const fetchedBy = memoizeByObject((references: ResourceReferences) =>
   memoizeByObject(
     (listeners: ResourceMap): ReadonlySet<string> =>
@@ -61,8 +61,6 @@ export class DepartedConfigurations {
   }
 
   /**
-   * Returns the order and its set without configurations of removed listeners.
-   *
    * @param isReturning whether the client has configurations of a previous stream
    * @returns `undefined` if nothing remains
    */

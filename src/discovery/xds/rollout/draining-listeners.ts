@@ -25,17 +25,17 @@ export interface RemovalTimes {
 
 interface ReplacedResources {
   readonly typeUrl: string;
-  /** Previous resources. `undefined` if they are from a previous stream and unknown. */
+  /** `undefined` if the resources are from a previous stream and unknown. */
   readonly previous: ResourceMap | undefined;
   readonly names: readonly string[];
   /** End of draining. `undefined` while draining may not have started. */
   until: number | undefined;
 }
 
-/** Maximum number of replacements. Beyond it, all removed clusters are treated as draining. */
+/** Beyond it, all removed clusters are treated as draining. */
 const maxReplacements = 16;
 
-/** Envoy's default limit for a missing certificate of a new listener. */
+/** Envoy's default for a missing certificate of a new listener. */
 export const maxListenerWarmingMs = 15_000;
 
 const noNames: readonly string[] = [];
@@ -88,7 +88,7 @@ export class DrainingListeners {
     this.#replaced = drainingListeners.length === 0 ? undefined : drainingListeners;
   }
 
-  /** Drain time of a listener that is replaced now, in multiples of the removal delay. */
+  /** Drain time of a listener that is replaced now, in removal delays. */
   get steps(): number {
     return Math.ceil(this.#drainMs / this.#stream.removal.delayMs) + 1;
   }

@@ -55,7 +55,6 @@ export class HeldResources {
     });
   }
 
-  /** Drops the delayed resources of the order. */
   skip(order: ResponseOrder): void {
     this.#hold(order, [], noNames, new Set());
     if (!this.#record.current.held.some(({ typeUrl }) => typeUrl === order.typeUrl)) this.drop(order.typeUrl);
@@ -66,7 +65,7 @@ export class HeldResources {
   }
 
   /**
-   * Returns the part of a set that can be sent now. Delayed resources are replaced by those of the client.
+   * Delayed resources are replaced by those of the client.
    *
    * @param unsent configured clusters that were not sent
    * @returns `undefined` if everything is delayed

@@ -100,7 +100,7 @@ function countOf({ retained }: Rollout, state: RetentionState): number {
   return count;
 }
 
-/** Returns a report for each state that clusters have entered. */
+/** One report for each state that clusters have entered. */
 function* retainedBetween(previous: Rollout, { retained }: Rollout): Generator<ClustersRetained> {
   if (previous.retained === retained || retained.length === 0) return;
   const previousStates = new Map(previous.retained.map(({ name, state }) => [name, state]));

@@ -72,7 +72,7 @@ export class RolloutGate {
   #clustersVersion = '';
   /** Clusters of the current CDS response with an earlier version that the client may warm indefinitely. */
   #updated: readonly string[] = noNames;
-  /** Number of steps until more suspects are given up for the current CDS response. 0 means at the limit. */
+  /** Steps until more suspects are given up for the current CDS response. 0 means at the limit. */
   #searchSteps = 0;
   #evicted = 0;
   /** Consecutive steps in which nothing could be sent. */

@@ -20,7 +20,7 @@ export class RolloutRecord {
   }
 
   /**
-   * Updates the record. A report may cause further updates.
+   * A report may cause further updates.
    *
    * @param currentType type of the order being processed, whose outcome reports what it waits for
    * @param first event that precedes the others

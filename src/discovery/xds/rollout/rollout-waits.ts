@@ -28,7 +28,7 @@ export interface KeptWait {
   readonly unacknowledged: readonly string[];
   /** Whether connections of a replaced listener drain. Only in state `lingering`. */
   readonly drains: boolean;
-  /** Maximum milliseconds until the removal; `undefined` while the client uses the cluster. */
+  /** `undefined` while the client uses the cluster. */
   readonly maxMs: number | undefined;
 }
 

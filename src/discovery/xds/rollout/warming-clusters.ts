@@ -50,11 +50,11 @@ export interface SentResponse {
   readonly order: ResponseOrder;
   readonly selection: ResponseSelection;
   readonly nonce: string;
-  /** Whether this is the first CDS response on the stream. */
+  /** The first CDS response on the stream. */
   readonly isFirst: boolean;
   /** Clusters that the client has in an earlier version and may warm indefinitely. */
   readonly updated: readonly string[];
-  /** Number of steps of the limit until more suspects are given up. 0 means at the limit. */
+  /** Steps of the limit until more suspects are given up. 0 means at the limit. */
   readonly searchSteps: number;
 }
 
@@ -308,7 +308,7 @@ function* readingSuspects(stream: WarmingStream, rollout: Rollout, clusters: Res
 }
 
 /**
- * Prepares the references for a CDS response in steps.
+ * Prepares references in steps.
  *
  * @param reading.isKnown whether the resources of the client are known
  * @param reading.isFirst whether this is the first CDS response on the stream

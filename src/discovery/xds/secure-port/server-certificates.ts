@@ -78,7 +78,6 @@ function pathProblem(
  */
 export interface OtherClients {
   accepts(chain: readonly Uint8Array[]): boolean;
-  /** Roots of accepted clients. */
   readonly roots: readonly Certificate[];
 }
 

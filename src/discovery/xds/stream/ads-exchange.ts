@@ -21,7 +21,7 @@ export interface AdsExchangeOptions {
   readonly rules: () => ExchangeRules;
   /** Reports events to the chart of the stream. */
   readonly report: (report: AdsStreamReport) => void;
-  /** Sends responses. The outcome of each order must be reported to the exchange. */
+  /** The outcome of each order must be reported to the exchange. */
   readonly send: (orders: readonly ResponseOrder[]) => void;
   readonly routine: RoutineListener | undefined;
 }

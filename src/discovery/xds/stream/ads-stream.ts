@@ -52,7 +52,7 @@ export class AdsStream {
   #life: StreamLife = { is: 'arriving' };
   #listener = noListener;
   readonly #exchange: AdsExchange;
-  /** Owner of this stream's tasks. An uncaught error in one of them closes only this stream. */
+  /** An uncaught error in one of this stream's tasks closes only this stream. */
   readonly #owner: FaultOwner;
 
   constructor(
@@ -359,7 +359,7 @@ export class AdsStream {
     }
   }
 
-  /** Processes reported health. Ignored until the client is accepted. */
+  /** Ignored until the client is accepted. */
   #processHealth({ rejection }: AdsRequest): void {
     clientOf(this.#life)?.resources.healthReported?.(rejection === null ? undefined : shortened(rejection));
   }

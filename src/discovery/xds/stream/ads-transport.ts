@@ -28,7 +28,7 @@ export interface AdsTransport {
   finish(): void;
   /** Discards unsent data. */
   cut(): void;
-  /** Code in the sent status, such as one of grpc-js; `undefined` if no status was sent or it is unknown. */
+  /** `undefined` if no status was sent or its code is unknown. */
   readonly sentCode: string | undefined;
   /** Whether everything including the status was sent or can never be sent. */
   readonly isDone: boolean;

@@ -23,7 +23,7 @@ export interface StreamKind {
 
 export interface IncomingStream {
   readonly call: AdsCall;
-  /** Requests of the stream. The first may have been read ahead. */
+  /** The first request may have been read ahead. */
   readonly intake: RequestIntake;
   readonly kind: StreamKind;
 }
@@ -35,6 +35,5 @@ export interface StreamListener {
   pushed(order: ConnectionPush): void;
   /** Called when a response was written or the client has all requested resources. */
   responded(): void;
-  /** Called when the client has acknowledged a response. */
   acknowledged(): void;
 }

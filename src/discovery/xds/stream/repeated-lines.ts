@@ -2,9 +2,9 @@
 import type { EventOfLevel } from '../../../runtime/log-events/log-events.ts';
 import type { Logger } from '../../../runtime/output/log.ts';
 
-/** Minimum interval between two lines of one kind. */
+/** Between two lines of one kind. */
 const repeatAfterMs = 60_000;
-/** Maximum number of kinds. All further kinds are treated as one. */
+/** All further kinds are treated as one. */
 const maxKinds = 32;
 
 type Warning = EventOfLevel<'warn'>;
@@ -33,7 +33,7 @@ export class RepeatedLines {
 
   readonly #persistsMs: number;
 
-  /** @param persistsMs minimum duration of failures that are written */
+  /** @param persistsMs shorter failures are not written */
   constructor(logger: Pick<Logger, 'warn'>, now: () => number, persistsMs = 0) {
     this.#logger = logger;
     this.#now = now;

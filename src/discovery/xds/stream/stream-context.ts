@@ -11,7 +11,7 @@ import type { DepartedClusters } from '../rollout/departed-clusters.ts';
 import type { RemovalTimes } from '../rollout/draining-listeners.ts';
 import type { StreamShares } from './stream-shares.ts';
 
-/** Context that all streams of a server share. */
+/** Shared by all streams of a server. */
 export interface StreamContext {
   readonly source: ResourceSource;
   readonly shares: StreamShares;

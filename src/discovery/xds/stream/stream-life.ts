@@ -6,9 +6,10 @@ export interface ServedClient {
 }
 
 /**
- * State of a stream. `client` is served until the stream is disposed, because its last responses may be in flight. `code` is the status with which
- * the server ended the stream, if any.
+ * `client` is served until the stream is disposed, because its last responses may be in flight. `code` is the status with which the server ended the
+ * stream, if any.
  */
+/** In this order: arriving, admitted, serving, ending or gone, over, disposed. Any may be skipped. */
 export type StreamLife =
   /** The stream is not authenticated yet. */
   | { readonly is: 'arriving' }

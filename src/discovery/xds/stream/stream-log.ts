@@ -19,7 +19,7 @@ export class StreamLog {
   readonly #node: () => string;
   readonly #repeatedLines: RepeatedLines;
 
-  /** @param node node ID; empty while it is unknown */
+  /** @param node ID; empty while it is unknown */
   constructor(context: StreamContext, peer: string, node: () => string) {
     this.#context = context;
     this.#peer = peer;

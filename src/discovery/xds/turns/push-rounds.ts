@@ -11,7 +11,7 @@ export interface PushRoundsOptions {
   readonly finished?: (durationMs: number, clients: number) => void;
 }
 
-/** Runs rounds. Changes during a round are combined into the next one. */
+/** Changes during a round are combined into the next one. */
 export class PushRounds {
   readonly #options: PushRoundsOptions;
   #next: ResourceChange | undefined;

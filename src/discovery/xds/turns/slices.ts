@@ -1,11 +1,11 @@
 import { letEscape } from '../../../runtime/fences/uncaught.ts';
 
-/** Maximum duration of a slice, so that requests, ACKs and health checks are processed in between. */
+/** Requests, ACKs and health checks are processed between slices. */
 export const sliceMs = 5;
 
 /**
- * Maximum bytes written to sockets in one iteration of the event loop. The kernel copies them at its end, which takes a few milliseconds that no
- * slice measures.
+ * Written to sockets in one iteration of the event loop. The kernel copies the bytes at its end, which takes a few milliseconds that no slice
+ * measures.
  */
 const maxTurnBytes = 2 * 1024 * 1024;
 

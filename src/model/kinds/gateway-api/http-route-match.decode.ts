@@ -103,7 +103,6 @@ export const httpRouteMatch: Decoder<HttpRouteMatch> = struct<HttpRouteMatch>(
   }),
 );
 
-/** Warns of literal `*` in paths, at the path of the rule. */
 export function literalStars(matches: readonly HttpRouteMatch[], fieldAt: string): FieldError[] {
   return matches.flatMap(({ path: { type, value } }, index) =>
     type === 'RegularExpression'

@@ -1,4 +1,3 @@
-/** Kubernetes' EndpointSlice. */
 import {
   boolean,
   type Decoder,

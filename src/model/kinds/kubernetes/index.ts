@@ -1,4 +1,3 @@
-/** Kubernetes' own kinds. */
 import { type Decoder, decodeWith } from '../../fields/decode.ts';
 import type { Kind } from '../kind.ts';
 import { type ConfigMap, configMap } from './config-map.ts';

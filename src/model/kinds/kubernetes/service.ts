@@ -1,4 +1,3 @@
-/** Kubernetes' Service. */
 import * as E from 'fp-ts/lib/Either.js';
 import {
   boolean,

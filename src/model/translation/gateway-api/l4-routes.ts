@@ -37,7 +37,6 @@ export function* l4VirtualServices(
   return all;
 }
 
-/** The match of every TCPRoute. */
 const everyConnection = 'every connection';
 
 function matchKeysOf({ route, hosts }: ListenerAttachment): readonly string[] {

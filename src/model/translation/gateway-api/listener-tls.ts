@@ -25,7 +25,6 @@ const cipherSuitesOption = `${prefix}tls-cipher-suites`;
 const protocolOption = `${prefix}listener-protocol`;
 const knownOptions: readonly string[] = [terminateModeOption, cipherSuitesOption, protocolOption];
 
-/** Default port of a network gateway. */
 const defaultNetworkPort = 15_443;
 
 function refuse(

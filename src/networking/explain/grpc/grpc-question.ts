@@ -1,4 +1,3 @@
-/** A call from or to a proxyless gRPC program, and its explanation. */
 import type { Cluster } from '../../../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import type { ClusterLoadAssignment } from '../../../gen/envoy/config/endpoint/v3/endpoint_pb.ts';
 import type { Listener } from '../../../gen/envoy/config/listener/v3/listener_pb.ts';

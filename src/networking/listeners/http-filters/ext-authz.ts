@@ -1,4 +1,3 @@
-/** Builds filters for external authorization of requests. */
 import { ApiVersion } from '../../../gen/envoy/config/core/v3/config_source_pb.ts';
 import { ExtAuthzSchema } from '../../../gen/envoy/extensions/filters/http/ext_authz/v3/ext_authz_pb.ts';
 import { RBACSchema } from '../../../gen/envoy/extensions/filters/http/rbac/v3/rbac_pb.ts';

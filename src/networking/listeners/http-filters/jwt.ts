@@ -1,4 +1,3 @@
-/** Verifies tokens of requests. */
 import { JwtAuthenticationSchema } from '../../../gen/envoy/extensions/filters/http/jwt_authn/v3/config_pb.ts';
 import { jwtAuthentication } from '../../authentication/jwt.ts';
 import { tokenMetadata } from '../../authentication/token-metadata.ts';

@@ -1,4 +1,3 @@
-/** Builds filters for external authorization of connections. */
 import { ApiVersion } from '../../../gen/envoy/config/core/v3/config_source_pb.ts';
 import { ExtAuthzSchema } from '../../../gen/envoy/extensions/filters/network/ext_authz/v3/ext_authz_pb.ts';
 import { RBACSchema } from '../../../gen/envoy/extensions/filters/network/rbac/v3/rbac_pb.ts';

@@ -1,5 +1,3 @@
-/** Forwards a TCP connection to a cluster. */
-
 import { TcpProxySchema } from '../../../gen/envoy/extensions/filters/network/tcp_proxy/v3/tcp_proxy_pb.ts';
 import type { ConnectionContext } from '../../inputs/connection-context.ts';
 import { bracketed } from '../../messages/address.ts';

@@ -1,4 +1,3 @@
-/** Formats of access log entries. */
 import type { JsonObject, JsonValue } from '@bufbuild/protobuf';
 import type { SubstitutionFormatStringSchema } from '../../../gen/envoy/config/core/v3/substitution_format_string_pb.ts';
 import { ReqWithoutQuerySchema } from '../../../gen/envoy/extensions/formatter/req_without_query/v3/req_without_query_pb.ts';

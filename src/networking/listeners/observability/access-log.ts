@@ -1,5 +1,3 @@
-/** Configures access logs of connections. */
-
 import { create } from '@bufbuild/protobuf';
 import {
   type AccessLog,

@@ -1,4 +1,3 @@
-/** Configures tracing of a connection manager. */
 import type { HttpConnectionManager_TracingSchema } from '../../../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.ts';
 import type { CustomTagSchema } from '../../../gen/envoy/type/tracing/v3/custom_tag_pb.ts';
 import type { CustomTag } from '../../../model/kinds/extensions/telemetry.ts';

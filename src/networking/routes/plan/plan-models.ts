@@ -42,7 +42,6 @@ export function hostsResolvedDifferently({ shape, push }: PlanContext): Readonly
 
 /** Compares the client's plan with the model of another client. */
 export interface Similarity {
-  /** Whether an unchanged virtual host of the model can be reused. */
   readonly isReusable: IsReusable;
   /** Hosts that may resolve differently for the two clients; `undefined` if all may. */
   readonly differing: ReadonlySet<string> | undefined;

@@ -26,7 +26,6 @@ export class VirtualHostPart implements NamedPart {
   readonly number = ++lastNumber;
   readonly name: string;
   readonly domains: readonly string[];
-  /** All fields except name and domains. */
   readonly rest: Encodable;
   #head: Uint8Array | undefined;
 

@@ -54,7 +54,6 @@ interface IndexedVirtualServices {
   readonly firstOfAll: VirtualServicesByHost;
   /** VirtualServices with routes only for some clients or ports. */
   readonly conditional: readonly ResolvedVirtualService[];
-  /** Whether any of {@link conditional} has a port condition. */
   readonly matchesPort: boolean;
   /** Results by the {@link conditional} VirtualServices that have no route. */
   readonly byExcluded: Map<string, VirtualServicesByHost>;

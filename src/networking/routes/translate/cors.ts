@@ -1,4 +1,3 @@
-/** Cross-origin policy of a route. */
 import type { Any } from '@bufbuild/protobuf/wkt';
 import { CorsPolicySchema } from '../../../gen/envoy/extensions/filters/http/cors/v3/cors_pb.ts';
 import type { CorsPolicy } from '../../../model/kinds/virtual-service/virtual-service.ts';

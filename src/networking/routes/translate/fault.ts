@@ -1,4 +1,3 @@
-/** Configures injected delays and aborts. */
 import type { Any } from '@bufbuild/protobuf/wkt';
 import {
   type FaultAbortSchema,

@@ -1,4 +1,3 @@
-/** Translates header operations. */
 import { create } from '@bufbuild/protobuf';
 import {
   HeaderValueOption_HeaderAppendAction as Append,

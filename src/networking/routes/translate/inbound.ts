@@ -1,11 +1,9 @@
-/** Inline route configurations of inbound listeners. */
 import { create } from '@bufbuild/protobuf';
 import { type RouteConfiguration, RouteConfigurationSchema } from '../../../gen/envoy/config/route/v3/route_pb.ts';
 import { duration } from '../../messages/protobuf-duration.ts';
 import type { InboundTarget } from '../../traffic/inbound-target.ts';
 import { inboundClusterName, inboundPassthroughCluster } from '../../traffic/resource-names.ts';
 
-/** Forwards all requests of the port to the application. */
 export function inboundRoutes(target: InboundTarget): RouteConfiguration {
   const host = target.services[0]?.hostname ?? '';
   const operation = `${host}:${target.servicePort?.number ?? target.port}/*`;

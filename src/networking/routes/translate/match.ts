@@ -1,4 +1,3 @@
-/** Translates conditions of a route. */
 import { create } from '@bufbuild/protobuf';
 import {
   type HeaderMatcher,

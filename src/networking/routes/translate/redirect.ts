@@ -1,4 +1,3 @@
-/** Translates redirects and direct responses. */
 import { create } from '@bufbuild/protobuf';
 import {
   RedirectAction_RedirectResponseCode as Code,

@@ -1,4 +1,3 @@
-/** Builds retry policies. */
 import { create } from '@bufbuild/protobuf';
 import { type RetryPolicy, RetryPolicySchema } from '../../../gen/envoy/config/route/v3/route_components_pb.ts';
 import { PreviousHostsPredicateSchema } from '../../../gen/envoy/extensions/retry/host/previous_hosts/v3/previous_hosts_pb.ts';

@@ -1,4 +1,3 @@
-/** Common parts of RDS route configurations. */
 import { create } from '@bufbuild/protobuf';
 import type {
   Route,

@@ -1,4 +1,3 @@
-/** Translates routes of a VirtualService. */
 import { create } from '@bufbuild/protobuf';
 import type { Any } from '@bufbuild/protobuf/wkt';
 import { type Route, type RouteMatch, RouteSchema } from '../../../gen/envoy/config/route/v3/route_components_pb.ts';
@@ -77,7 +76,6 @@ export function* buildingVirtualServiceRoutes(
 
 interface PlacedMatch {
   readonly http: HttpRoute;
-  /** Index of the HTTP route in the VirtualService. */
   readonly index: number;
   readonly match: HttpMatchRequest;
 }

@@ -25,7 +25,6 @@ export function serverText(virtualService: ResolvedVirtualService, { gateway, se
   return `${gateways.has(name) ? name : ''} ${ports.has(number) ? number : ''}`;
 }
 
-/** Server ports in matches of VirtualServices. */
 export const matchedPorts = memoizeByObject(
   (virtualServices: readonly ResolvedVirtualService[]): ReadonlySet<number> =>
     new Set(virtualServices.flatMap((virtualService) => [...conditionsOf(virtualService).ports])),

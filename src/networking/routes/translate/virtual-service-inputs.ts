@@ -35,7 +35,6 @@ const anyMatchesSources = memoizeByObject((virtualServices: readonly ResolvedVir
   virtualServices.some((virtualService) => facts(virtualService).matchesSources),
 );
 
-/** The shape's labels if any of the VirtualServices matches labels. */
 export function labelsIfMatched(virtualServices: readonly ResolvedVirtualService[], shape: ProxyShape): string {
   return anyMatchesSources(virtualServices) ? labelsText(shape.labels) : '';
 }

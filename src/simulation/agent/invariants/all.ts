@@ -20,7 +20,6 @@ import {
 } from './reporting.ts';
 import { fewProcesses, noDrainCutByStart, noGap, noSecondEpochZero, oneNotLive } from './starting.ts';
 
-/** Invariants of the agent. */
 export const invariants: readonly Invariant[] = [
   noChartFails,
   oneNotLive,

@@ -50,13 +50,11 @@ export interface Invariant {
   spawning?(order: { epoch: number; baseId: number; binary?: string }, observed: Observed): string | undefined;
   /** The agent is about to send a signal. */
   signalling?(process: SimulatedProcess, signal: EnvoySignal, observed: Observed): string | undefined;
-  /** The agent orders an Envoy to drain. */
   draining?(process: SimulatedProcess, observed: Observed): string | undefined;
   /** A process has exited. */
   leaving?(process: SimulatedProcess, end: ProcessEnd, observed: Observed): string | undefined;
   /** The supervisor reports a start to the agent. */
   reporting?(type: 'restart.decided' | 'restart.ended', name: string, observed: Observed): string | undefined;
-  /** A readiness request got a response. */
   respondingReadiness?(response: ReadinessRespond, observed: Observed): string | undefined;
   /** Runs after every choice, when all actors are idle. */
   always?(observed: Observed): string | undefined;
