@@ -3,7 +3,7 @@
  *
  * A stream occupies a slot until its first response is written, for at most one second. The number of slots depends on the load
  * (machines/discovery/xds/stream-admission.machine.ts). With a rate (`PILOT_MAX_REQUESTS_PER_SECOND`), streams are also
- * spaced evenly. A stream waits for a slot for at most 30 s, or 1 s with a rate, and is then rejected. Known nodes (see KnownNodes) are admitted
+ * spaced evenly. A stream waits for a slot for at most 60 s, or 1 s with a rate, and is then rejected. Known nodes (see KnownNodes) are admitted
  * first, then addresses with known nodes, then all others, which come first in every fourth round.
  *
  * Only the first request identifies the node of a stream. It is read ahead for the first waiting stream of each connection. A node ID is neither
@@ -20,7 +20,7 @@ import type { KnownNodes } from './known-nodes.ts';
 import { type Slot, Slots } from './slots.ts';
 
 /** Maximum wait. With a rate, it is the same as in Istio. */
-const maxWaitMs = { withRate: 1_000, byLoad: 30_000 } as const;
+const maxWaitMs = { withRate: 1_000, byLoad: 60_000 } as const;
 /** Between admissions with priority for one node ID. Envoy retries after 500 ms. */
 const priorityIntervalMs = 250;
 /** Every fourth round starts with unknown addresses. */

@@ -122,13 +122,13 @@ test('LoadAdmission logs once when clients wait longer than 1 s, and when the wa
   expect(views.at(-1)).toEqual({ streams: 0, connections: 0, slots: initialSlots });
 });
 
-test('LoadAdmission delays new connections while 1,024 streams wait', async () => {
+test('LoadAdmission delays new connections while 3,500 streams wait', async () => {
   const { admission, ask, fill } = given();
   let woken = 0;
   const ports = { waiting: 0, isFull: false, setSlots: () => {}, wake: () => void woken++ };
   admission.setPorts(ports);
   fill();
-  const leave = Array.from({ length: 1_024 }, (_, i) => ask(`stream ${i}`));
+  const leave = Array.from({ length: 3_500 }, (_, i) => ask(`stream ${i}`));
   expect(admission.setUp.isOpen()).toBe(false);
   for (const each of leave.slice(0, 10)) each();
   expect(admission.setUp.isOpen()).toBe(true);

@@ -21,8 +21,11 @@ import { type Admission, type Admitted, createAdmission, type NodeReader } from 
 import type { KnownNodes } from './known-nodes.ts';
 import type { ConnectionSetUp } from './unidentified-connections.ts';
 
-/** While this many streams wait, no connection is set up, because one without a session costs less. */
-const maxWaitingStreams = 1_024;
+/**
+ * While this many streams wait, no connection is set up, because one without a session costs less. Below the limit of unidentified connections
+ * (4,096). High, because clients give up if a handshake takes longer than 20 s (gRPC for Go), but wait for their streams.
+ */
+const maxWaitingStreams = 3_500;
 /** Longer waits are logged. */
 const loggedAfterMs = 1_000;
 
