@@ -12,7 +12,7 @@ export const recordExitOutcome = {
   params: ({ event }: { event: ClassifiedExit }) => ({ lastFailure: event.lastFailure }),
 } as const;
 
-export const reportEnvoyEnded = [{ type: 'reportNotServing', params: { reason: 'Envoy ended' } }] as const;
+export const reportEnvoyEnded = { type: 'reportNotServing', params: { reason: 'Envoy ended' } } as const;
 
 /** The serving epoch failed: `deciding` decides which epoch to start and why. */
 export const onServingFailure = [
@@ -21,7 +21,7 @@ export const onServingFailure = [
   'clearFailedAttempts',
   'countFailure',
   'recordExitReason',
-  ...reportEnvoyEnded,
+  reportEnvoyEnded,
 ] as const;
 
 const onCandidateFailure = ['reportRestartEnded', 'withdrawBinary', 'countFailure'] as const;

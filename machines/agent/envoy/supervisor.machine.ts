@@ -348,7 +348,7 @@ export const supervisorMachine = supervisorSetup.createMachine({
               description: 'The serving epoch finishes its requests.',
               entry: 'drainServing',
               after: { fullRestartDrain: 'killing' },
-              on: { 'epoch.failed': { guard: 'isServingEpoch', actions: [...reportEnvoyEnded, 'removeEpoch'] } },
+              on: { 'epoch.failed': { guard: 'isServingEpoch', actions: [reportEnvoyEnded, 'removeEpoch'] } },
             },
             killing: {
               tags: 'killing',

@@ -28,9 +28,9 @@ import type {
   ResponseCause,
 } from '../xds/resource-source.ts';
 import type { EncodedCache } from './cache/encoded-cache.ts';
-import { type ChangesBetween, ContextHistory } from './contexts/context-history.ts';
+import { ContextHistory } from './contexts/context-history.ts';
 import type { ContextPublication, Publication } from './contexts/mesh-state.ts';
-import { TypesToPushMemo } from './types-to-push-memo.ts';
+import { keepsShape, TypesToPushMemo } from './types-to-push-memo.ts';
 
 export interface MeshResourcesOptions {
   /** `undefined` until the first context is built. */
@@ -328,17 +328,13 @@ export class MeshNode implements NodeResources {
     if (context === previous.context && !change.forced) return [];
     const { shapes, history, typesToPush } = this.#shared;
     // The order can contain fewer changes than there are since the node's context.
-    const between = history.between(previous.context, context);
-    const changes = (): ChangesBetween => between ?? { forced: false, changed: change.configs };
-    const { configNamespace } = this.proxy;
+    const pair = typesToPush.pairOf(context, previous.context, history, change.configs);
     this.#context = context;
-    if (between === undefined || !typesToPush.keepsShape(configNamespace, context, previous.context, changes)) {
+    if (!keepsShape(pair, this.proxy.configNamespace)) {
       this.#shape = shapes.shapeOf(this.proxy, context, previous.shape);
       this.#warn();
     }
-    const types = change.forced
-      ? everyType
-      : typesToPush.typesToPush({ context, shape: this.#shape }, previous, changes);
+    const types = change.forced ? everyType : typesToPush.typesOf(pair, this.#shape, previous.shape);
     return watched.filter((typeUrl) => {
       const type = pushedTypeOf(typeUrl);
       return type === undefined ? types.size > 0 : types.has(type);

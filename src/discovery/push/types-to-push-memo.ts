@@ -2,11 +2,11 @@
 
 import { type ConfigKey, parseConfigKey } from '../../model/config/config.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
-import { type ProxyInContext, type PushedType, typesToPush } from '../../model/proxy/types-to-push.ts';
+import { type PushedType, typesToPush } from '../../model/proxy/types-to-push.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
-import type { ChangesBetween } from './contexts/context-history.ts';
+import type { ChangesBetween, ContextHistory } from './contexts/context-history.ts';
 
-interface ContextPair {
+export interface ContextPair {
   readonly current: PushContext;
   readonly previous: PushContext;
   readonly changes: ChangesBetween;
@@ -24,41 +24,49 @@ export class TypesToPushMemo {
   /** Most recent first. */
   #pairs: readonly ContextPair[] = [];
 
-  /** @param changesOf called on a cache miss */
-  typesToPush(now: ProxyInContext, earlier: ProxyInContext, changesOf: () => ChangesBetween): ReadonlySet<PushedType> {
-    const { changes, keys, resultsByShape } = this.#pairFor(now.context, earlier.context, changesOf);
-    const resultsOfShape = resultsByShape.get(now.shape) ?? new Map<ProxyShape, ReadonlySet<PushedType>>();
-    resultsByShape.set(now.shape, resultsOfShape);
-    let types = resultsOfShape.get(earlier.shape);
+  typesOf(
+    { current, previous, changes, keys, resultsByShape }: ContextPair,
+    shape: ProxyShape,
+    previousShape: ProxyShape,
+  ): ReadonlySet<PushedType> {
+    const resultsOfShape = resultsByShape.get(shape) ?? new Map<ProxyShape, ReadonlySet<PushedType>>();
+    resultsByShape.set(shape, resultsOfShape);
+    let types = resultsOfShape.get(previousShape);
     if (types === undefined) {
-      types = typesToPush({ forced: changes.forced, keys }, now, earlier);
-      resultsOfShape.set(earlier.shape, types);
+      const change = { forced: changes.forced, keys };
+      types = typesToPush(change, { shape, context: current }, { shape: previousShape, context: previous });
+      resultsOfShape.set(previousShape, types);
     }
     return types;
   }
 
-  /**
-   * True if only endpoints of other namespaces have changed, the most frequent case: a proxy's service targets are services of its own namespace.
-   * Otherwise the shape has to be computed.
-   */
-  keepsShape(namespace: string, now: PushContext, earlier: PushContext, changesOf: () => ChangesBetween): boolean {
-    const { endpointNamespaces } = this.#pairFor(now, earlier, changesOf);
-    return endpointNamespaces?.has(namespace) === false;
-  }
-
-  #pairFor(now: PushContext, earlier: PushContext, changesOf: () => ChangesBetween): ContextPair {
-    const cachedPair = this.#pairs.find((pair) => pair.current === now && pair.previous === earlier);
+  /** @param ordered changed objects if the history does not contain both contexts */
+  pairOf(
+    current: PushContext,
+    previous: PushContext,
+    history: Pick<ContextHistory, 'between'>,
+    ordered: ReadonlySet<string>,
+  ): ContextPair {
+    const cachedPair = this.#pairs.find((pair) => pair.current === current && pair.previous === previous);
     if (cachedPair !== undefined) return cachedPair;
-    const changes = changesOf();
+    const recorded = history.between(previous, current);
+    const changes = recorded ?? { forced: false, changed: ordered };
     const keys = [...changes.changed].map(parseConfigKey);
-    const onlyEndpoints = !changes.forced && keys.every(({ kind }) => kind === 'Endpoints');
+    const onlyEndpoints = recorded !== undefined && !changes.forced && keys.every(({ kind }) => kind === 'Endpoints');
     const pair: ContextPair = {
-      ...{ current: now, previous: earlier, changes, keys, resultsByShape: new Map() },
+      ...{ current, previous, changes, keys, resultsByShape: new Map() },
       endpointNamespaces: onlyEndpoints ? new Set(keys.map(({ namespace }) => namespace)) : undefined,
     };
     // Removes older pairs, which would keep their contexts in memory.
-    const remaining = this.#pairs.filter((other) => other.current === now);
+    const remaining = this.#pairs.filter((other) => other.current === current);
     this.#pairs = [pair, ...remaining.slice(0, maxPairs - 1)];
     return pair;
   }
 }
+
+/**
+ * True if only endpoints of other namespaces have changed, the most frequent case: a proxy's service targets are services of its own namespace.
+ * Otherwise the shape has to be computed.
+ */
+export const keepsShape = ({ endpointNamespaces }: ContextPair, namespace: string): boolean =>
+  endpointNamespaces?.has(namespace) === false;

@@ -53,7 +53,7 @@ const readShares = { known: 0.75, unknown: 0.5 } as const;
 export class ConnectionQueue {
   readonly #options: ConnectionQueueOptions;
   readonly #knownTurns: TurnOrder = new Map();
-  readonly #unknown: TurnOrder = new Map();
+  readonly #unknownTurns: TurnOrder = new Map();
   /** Connections that are not read yet, oldest first. */
   readonly #unread = { known: new Set<Entry>(), unknown: new Set<Entry>() };
   readonly #readingSlots: Slots;
@@ -150,9 +150,11 @@ export class ConnectionQueue {
   }
 
   clear(): void {
+    for (const unread of Object.values(this.#unread)) unread.clear();
+    for (const entry of [...this.#entries]) this.#close(entry);
     clearTimeout(this.#timer);
     clearTimeout(this.#readTimer);
-    for (const entry of [...this.#entries]) this.#close(entry);
+    this.#readTimer = undefined;
   }
 
   #enforceLimits(group: string): boolean {
@@ -177,8 +179,10 @@ export class ConnectionQueue {
         if (this.#bytes >= this.#options.maxTotalBytes * readShares[kind]) break;
         const waitMs = this.#readingSlots.freeInMs;
         if (waitMs > 0) {
-          clearTimeout(this.#readTimer);
-          this.#readTimer = setTimeout(() => this.#readNext(), Math.ceil(waitMs)).unref();
+          this.#readTimer ??= setTimeout(() => {
+            this.#readTimer = undefined;
+            this.#readNext();
+          }, Math.ceil(waitMs)).unref();
           return;
         }
         this.#unread[kind].delete(entry);
@@ -209,7 +213,7 @@ export class ConnectionQueue {
   }
 
   #enqueue(entry: Entry): void {
-    const turnOrder = this.#options.isKnown(entry.group) ? this.#knownTurns : this.#unknown;
+    const turnOrder = this.#options.isKnown(entry.group) ? this.#knownTurns : this.#unknownTurns;
     const entries = turnOrder.get(entry.group);
     if (entries === undefined) turnOrder.set(entry.group, [entry]);
     else entries.push(entry);
@@ -221,7 +225,7 @@ export class ConnectionQueue {
   /** @returns whether another connection may start */
   #beginNext(): boolean {
     if (!this.#mayBegin()) return false;
-    const order = [this.#knownTurns, this.#unknown];
+    const order = [this.#knownTurns, this.#unknownTurns];
     if (++this.#begun % turnOfUnknown === 0) order.reverse();
     const turnOrder = order.find(({ size }) => size > 0)!;
     const [group, [entry]] = turnOrder.entries().next().value as [string, [Entry]];
@@ -275,7 +279,7 @@ export class ConnectionQueue {
     if (count > 0) this.#counts.set(group, count);
     else this.#counts.delete(group);
     this.#removeSilent(entry);
-    for (const turnOrder of [this.#knownTurns, this.#unknown]) {
+    for (const turnOrder of [this.#knownTurns, this.#unknownTurns]) {
       const entries = turnOrder.get(group);
       const entryIndex = entries?.indexOf(entry) ?? -1;
       if (entries === undefined || entryIndex < 0) continue;

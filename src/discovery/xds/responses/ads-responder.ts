@@ -49,7 +49,6 @@ export class AdsResponder implements GatedStream {
   #unflushedBytes = 0;
   #isCongested = false;
   #responses = 0;
-  #awaitsNothing = false;
   #wasRefusedSecrets = false;
   /** Removal times, computed on first use. */
   #removal: RemovalTimes | undefined;
@@ -109,13 +108,8 @@ export class AdsResponder implements GatedStream {
     return this.#options.delta;
   }
 
-  /** The client sends no more ACKs, so no response waits for one. */
-  awaitNothing(): void {
-    this.#awaitsNothing = true;
-  }
-
-  get awaitsNothing(): boolean {
-    return this.#awaitsNothing;
+  get isHalfClosed(): boolean {
+    return this.#options.isHalfClosed();
   }
 
   watchOf(typeUrl: string): Watch | undefined {

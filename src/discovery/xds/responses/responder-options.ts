@@ -31,4 +31,5 @@ export interface AdsResponderOptions {
   readonly onBroken: (error: Error) => void;
   readonly onRolloutEvent: (event: RolloutEvent) => void;
   readonly watchOf: (typeUrl: string) => Watch | undefined;
+  readonly isHalfClosed: () => boolean;
 }

@@ -21,7 +21,7 @@ it('RolloutGate reads the new clusters of a response in small steps', () => {
   const gate = new RolloutGate({
     takesUnrequested: true,
     isCongested: false,
-    awaitsNothing: false,
+    isHalfClosed: false,
     isDelta: true,
     limitMs: 5_000,
     references: {

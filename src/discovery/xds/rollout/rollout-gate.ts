@@ -51,7 +51,7 @@ export interface GatedStream extends RetainingStream, WarmingStream, HoldingStre
   /** Whether reading of requests is paused. */
   readonly isCongested: boolean;
   /** The client has half-closed the stream: it acknowledges no clusters. */
-  readonly awaitsNothing: boolean;
+  readonly isHalfClosed: boolean;
 }
 
 /** `by name` delays nothing, because such clients request routes before their clusters. */
@@ -139,7 +139,7 @@ export class RolloutGate {
     const { typeUrl } = order;
     if (typeUrl === clusterType) return this.#clusters(order, set);
     if (typeUrl === endpointType) return this.#endpoints(order, set);
-    if (!isGated(typeUrl) || this.#subscription === 'by name' || this.#stream.awaitsNothing) return { order, set };
+    if (!isGated(typeUrl) || this.#subscription === 'by name' || this.#stream.isHalfClosed) return { order, set };
     if (isReturning(order)) this.#retention.returning();
     if (typeUrl === listenerType && order.names === '*') this.#requestsNoClusters(order);
     if (this.#subscription === 'none' && this.#isWarming && isReturning(order)) {

@@ -46,6 +46,10 @@ export class AdsExchange {
     return this.#exchange.watches;
   }
 
+  get isHalfClosed(): boolean {
+    return this.#exchange.isHalfClosed;
+  }
+
   take(event: ExchangeEvent): void {
     this.#inbox.add(event);
   }

@@ -94,6 +94,7 @@ export class AdsStream {
       onBroken: (error) => this.#fail(error),
       onRolloutEvent: (event) => this.#exchange.take(event),
       watchOf: (typeUrl) => ownValue(this.watches, typeUrl),
+      isHalfClosed: () => this.#exchange.isHalfClosed,
     });
     this.#exchange = new AdsExchange({
       rules: () => this.#rules,
@@ -227,7 +228,6 @@ export class AdsStream {
   #onHalfClosed(): void {
     // A lost connection ends the requests too.
     if (this.#transport.isDone) return;
-    this.responder.awaitNothing();
     this.#exchange.take({ type: 'peer.half-closed' });
   }
 
