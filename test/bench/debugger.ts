@@ -26,8 +26,6 @@ many streams: the records of a push × the cost of one record, as a share of the
 Exit code 1 if a goal was missed or a process or file was left behind.
 `;
 
-/** All streams open together, so the control plane must not limit their rate. */
-const env = { PILOT_MAX_REQUESTS_PER_SECOND: '100000' };
 const times = { watchDelayMs: 100, drainMs: 1_000, parentShutdownMs: 2_000, terminationDrainMs: 1_000 };
 const untraced = ['--trace=', '--debugger', 'off', '--configPath', 'untraced'];
 const traced = ['--debugger', 'open', '--configPath', 'traced'];
@@ -65,7 +63,7 @@ async function main(): Promise<number> {
     return 0;
   }
   const run: { -readonly [Key in keyof DebuggerRun]?: DebuggerRun[Key] } = { connections: settings.connections };
-  const { problems } = await runBench({ ...times, env }, async ({ mesh }) => {
+  const { problems } = await runBench(times, async ({ mesh }) => {
     writeServices(mesh, settings.services);
     await mesh.startSamples();
     const discovery = await mesh.startDiscovery(['--debugger', 'open', '--traceLevel', 'standard']);

@@ -38,7 +38,7 @@ beforeEach(async () => {
       ...['discovery', '--registries=', '--configDir', config, '--trace', trace, '--monitoringAddr='],
       ...['--grpcAddr', `127.0.0.1:${xds}`, '--httpAddr', `127.0.0.1:${http}`, '--shutdownDuration', `${shutdownMs}ms`],
     ],
-    env: { ...process.env, PILOT_MAX_REQUESTS_PER_SECOND: '1000' },
+    env: process.env,
     cwd: root,
   });
   await eventually('it is ready', async () => (await fetch(`http://127.0.0.1:${http}/ready`)).status === 200, {

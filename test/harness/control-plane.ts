@@ -81,7 +81,7 @@ export class ControlPlane {
         shutdownDuration: '2s',
         ...flags,
       },
-      { PILOT_MAX_REQUESTS_PER_SECOND: '1000', ...env },
+      env,
     );
     const log = createLogger({ write: (line) => this.lines.push(line.trimEnd()) });
     this.ended = runDiscovery({

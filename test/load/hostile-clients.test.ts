@@ -97,11 +97,7 @@ class WellBehaved extends EndpointClient {
 }
 
 async function startServer(): Promise<void> {
-  server = await startAttackedServer(
-    root,
-    { port, http },
-    { PILOT_MAX_REQUESTS_PER_SECOND: '100000', NODE_OPTIONS: `--import=${meter}` },
-  );
+  server = await startAttackedServer(root, { port, http }, { NODE_OPTIONS: `--import=${meter}` });
 }
 
 beforeAll(async () => {

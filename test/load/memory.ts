@@ -43,7 +43,7 @@ async function measure(server: Program): Promise<RemainingMemory> {
 const meter = pathToFileURL(join(import.meta.dirname, 'heap-meter.mjs')).href;
 const root = makeRoot();
 const [port, http] = (await freePorts(2)) as [number, number];
-const env = { PILOT_MAX_REQUESTS_PER_SECOND: '100000', NODE_OPTIONS: `--import=${meter}` };
+const env = { NODE_OPTIONS: `--import=${meter}` };
 const server = await startAttackedServer(root, { port, http }, env);
 const left = [await measure(server)];
 try {

@@ -31,7 +31,7 @@ export const adsEvents = {
     level: 'warn',
     message: 'streams rejected, too many wait to be admitted',
     meaning:
-      'Streams waited for 30 s without a free slot (with `PILOT_MAX_REQUESTS_PER_SECOND`: for a second), or too many of one address waited. Their clients retry.',
+      'Streams waited for 60 s without a free slot, or for 1 s because of `PILOT_MAX_REQUESTS_PER_SECOND`, or too many of one address waited. Their clients retry.',
     action:
       'Raise or remove `PILOT_MAX_REQUESTS_PER_SECOND` if it is set; else add replicas or processors. See `pilot_xds_refused_streams_total`.',
   },

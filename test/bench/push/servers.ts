@@ -65,8 +65,6 @@ export async function startPilot(programs: Programs, mesh: ServedMesh, options: 
   const startedAtMs = nowMs();
   const program = programs.start('pilot-discovery', command[0]!, command.slice(1), {
     PILOT_DEBOUNCE_AFTER: options.debounce,
-    // All streams open together, so the control plane must not limit their rate.
-    PILOT_MAX_REQUESTS_PER_SECOND: '100000',
     ...options.env,
   });
   return {

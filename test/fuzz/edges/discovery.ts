@@ -120,7 +120,7 @@ class DiscoverySubject implements FuzzSubject {
   }
 
   static async start(): Promise<DiscoverySubject> {
-    const mesh = await Mesh.create({ sidecar: false, env: { PILOT_MAX_REQUESTS_PER_SECOND: '100000' } });
+    const mesh = await Mesh.create({ sidecar: false });
     try {
       return new DiscoverySubject(mesh, await mesh.startDiscovery(['--traceLevel', 'standard']));
     } catch (error) {

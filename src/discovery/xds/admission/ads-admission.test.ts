@@ -318,6 +318,13 @@ test('Admission rejects a stream after 60 s if no rate is configured', () => {
   expect(admission.waiting).toBe(0);
 });
 
+test('Admission with a rate does not reject a stream that waits for a slot, even after 1 s', () => {
+  const { ask: open, told: outcomes } = given(100_000, { slots: 1 });
+  for (const name of ['a', 'b', 'c', 'd']) open(name, `10.0.0.${name.charCodeAt(0)}:1`);
+  vi.advanceTimersByTime(5_000);
+  expect(outcomes).toEqual(['a at 0', 'b at 1000', 'c at 2000', 'd at 3000']);
+});
+
 test('Admission reports when streams start and stop waiting', () => {
   const outcomes: string[] = [];
   const options = {

@@ -3,7 +3,7 @@
  *
  * A stream occupies a slot until its first response is written, for at most one second. The number of slots depends on the load
  * (machines/discovery/xds/stream-admission.machine.ts). With a rate (`PILOT_MAX_REQUESTS_PER_SECOND`), streams are also
- * spaced evenly. A stream waits for a slot for at most 60 s, or 1 s with a rate, and is then rejected. Known nodes (see KnownNodes) are admitted
+ * spaced evenly. A stream waits at most 60 s for a slot and at most 1 s for the rate, and is then rejected. Known nodes (see KnownNodes) are admitted
  * first, then addresses with known nodes, then all others, which come first in every fourth round.
  *
  * Only the first request identifies the node of a stream. It is read ahead for the first waiting stream of each connection. A node ID is neither
@@ -19,8 +19,10 @@ import { dropOldest } from './drop-oldest.ts';
 import type { KnownNodes } from './known-nodes.ts';
 import { type Slot, Slots } from './slots.ts';
 
-/** Maximum wait. With a rate, it is the same as in Istio. */
-const maxWaitMs = { withRate: 1_000, byLoad: 60_000 } as const;
+/** Maximum wait for a slot. */
+const maxWaitForSlotMs = 60_000;
+/** Maximum wait for the rate, as in Istio. */
+const maxWaitForRateMs = 1_000;
 /** Between admissions with priority for one node ID. Envoy retries after 500 ms. */
 const priorityIntervalMs = 250;
 /** Every fourth round starts with unknown addresses. */
@@ -80,7 +82,7 @@ interface WaitingStream {
   round: number;
   /** Time of the first attempt of this connection. */
   readonly since: number;
-  readonly until: number;
+  readonly queuedAt: number;
   readonly begin: (admitted: Admitted) => void;
   readonly refuse: () => void;
   queue: AddressQueue;
@@ -98,7 +100,6 @@ export function createAdmission(options: AdmissionOptions): Admission {
 
 class FairAdmission implements Admission {
   readonly #spacingMs: number;
-  readonly #maxWaitMs: number;
   readonly #now: () => number;
   readonly #known: KnownNodes;
   readonly #options: AdmissionOptions;
@@ -130,7 +131,6 @@ class FairAdmission implements Admission {
     const { perSecond, now, known, slots = Number.POSITIVE_INFINITY } = options;
     this.#options = options;
     this.#spacingMs = perSecond > 0 ? 1_000 / perSecond : 0;
-    this.#maxWaitMs = perSecond > 0 ? maxWaitMs.withRate : maxWaitMs.byLoad;
     this.#now = now;
     this.#known = known;
     this.#slots = new Slots(slots, now, () => this.#waiting.length > 0 && this.#reschedule());
@@ -159,13 +159,12 @@ class FairAdmission implements Admission {
     const maxOfAddress = maxUnidentifiedOfAddress + (isFirst && isKnown ? reservedForReconnects : 0);
     const maxOfAll = maxWaiting + (isKnown ? reservedForKnown : 0);
     const since = round === 0 ? (this.#rejectedSince.get(peer) ?? time) : time;
-    const until = time + this.#maxWaitMs;
     const stream: WaitingStream = {
       group,
       peer,
       round,
       since,
-      until,
+      queuedAt: time,
       begin,
       refuse,
       queue,
@@ -262,7 +261,7 @@ class FairAdmission implements Admission {
         : all.filter(
             (waitingStream) => !this.#readAhead.has(waitingStream) && !this.#isNextWithPriority(waitingStream),
           );
-    if (queue.length * this.#spacingMs < this.#maxWaitMs) return true;
+    if (queue.length * this.#spacingMs < maxWaitForRateMs) return true;
     const last = queue.at(-1)!;
     if (!precedes(stream, last)) return false;
     this.#remove(last);
@@ -364,8 +363,10 @@ class FairAdmission implements Admission {
   }
 
   #rejectLate(time: number): void {
+    const isForSlot = this.#spacingMs === 0 || this.isFull;
+    const oldestMs = time - (isForSlot ? maxWaitForSlotMs : maxWaitForRateMs);
     for (const stream of this.#waiting) {
-      if (stream.until >= time) return;
+      if (stream.queuedAt >= oldestMs) return;
       if (stream.isDone) continue;
       this.#remove(stream);
       this.#reject(stream);
