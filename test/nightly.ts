@@ -85,6 +85,13 @@ const parts: readonly Part[] = [
     resultPattern: /^churn: /,
   },
   {
+    name: 'churn-restarts',
+    command: 'npm run test:churn -- --minutes 60 --services 200 --proxies 50 --changes 1 --restart-every 300',
+    short:
+      'npm run test:churn -- --minutes 1 --services 60 --proxies 20 --changes 1 --restart-every 20 --removal-delay 200',
+    resultPattern: /^churn: /,
+  },
+  {
     name: 'mutation',
     command: 'npm run test:mutation',
     short: 'npm run test:mutation -- --mutate machines/agent/envoy/start-limiter.machine.ts',

@@ -1,44 +1,28 @@
 /** Proxies of each namespace and protocol, their disturbances, and responses that they should not have received. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { eventually } from '../harness/eventually.ts';
 import { encodeNode } from '../sidecars/node.ts';
 import { ResourceBatches } from '../sidecars/resource-batches.ts';
 import { type ReceivedResponse, Sidecar } from '../sidecars/sidecar.ts';
-import { type Kind, kinds, type XdsProtocol } from '../sidecars/xds-types.ts';
+import type { Kind, XdsProtocol } from '../sidecars/xds-types.ts';
 import { edgeNamespace, namespaces, wideNamespace } from './churn-model.ts';
+import {
+  type ChurnProxy,
+  few,
+  hasArrived,
+  holdingsOf,
+  isNamed,
+  mayKeep,
+  proxyName,
+  recordTrouble,
+  removedInUse,
+  seconds,
+} from './churn-proxy.ts';
 import { clusterContent, givenUpBetween, limitedClusters } from './fetch-limits.ts';
-import { differences, type Holdings } from './final-checks.ts';
+import { differences } from './final-checks.ts';
 import { namedClusters } from './named-clusters.ts';
-import { lateMs, type Oracle } from './oracle.ts';
+import { type DueEffect, lateMs, type Oracle } from './oracle.ts';
 import { UnroutedClusters } from './unrouted-clusters.ts';
-
-export interface ChurnProxy {
-  readonly name: string;
-  readonly number: number;
-  readonly namespace: string;
-  readonly protocol: XdsProtocol;
-  readonly sidecar: Sidecar;
-  /** Time since which only a change may cause a response; Infinity while there are other causes. */
-  quietSinceMs: number;
-  /** Clusters of its routes, by route configuration. */
-  readonly named: Map<string, ReadonlySet<string>>;
-  /** New clusters that no route of the sidecar names yet. */
-  readonly unrouted: UnroutedClusters;
-  /** Types whose last response it rejected. It may need all clusters that it had. */
-  readonly rejecting: Set<Kind>;
-  /** Time of the first accepted routes or listeners after a rejection. The server removes clusters that it kept for the rejection later. */
-  acceptedMs: number;
-  /** Time of the last new content of each resource, by type and name. */
-  readonly lastNewContentAtMs: Map<string, number>;
-  /** Current disturbance. */
-  disturbance: 'none' | 'away' | 'stalled';
-  lastResponseMs: number;
-  /**
-   * Time of the last CDS response, and number of CDS responses without a later EDS response: Envoy warms new clusters.
-   */
-  clustersAtMs: number;
-  clustersToWarm: number;
-  /** Last disturbance, for the report of a failure. */
-  lastDisturbance: { readonly event: string; readonly atMs: number };
-}
 
 /** Counters of the complete run. */
 export interface ChurnCounts {
@@ -65,6 +49,8 @@ export interface ChurnCounts {
 export const settlingMs = 2_500;
 /** Drain time of replaced listeners that the agents of these proxies report. */
 export const drainMs = 400;
+/** Maximum number of fresh proxies at a time. */
+const maxFresh = 16;
 /** Shares of proxies without a Sidecar object, and of gateways. */
 const wideShare = 0.15;
 const edgeShare = 0.05;
@@ -79,6 +65,9 @@ export class ChurnProxies {
     delta: new ResourceBatches(true, {}, clusterContent),
   };
   readonly #timers = new Set<NodeJS.Timeout>();
+  /** Number of restarts of the server, and whether one is in progress. */
+  #life = 0;
+  #isRestarting = false;
   readonly #counts = {
     responses: 0,
     redundant: 0,
@@ -105,7 +94,7 @@ export class ChurnProxies {
     const wide = Math.round(count * wideShare);
     const edge = wide + Math.ceil(count * edgeShare);
     const namespaceOf = (number: number): string =>
-      number < wide ? wideNamespace : number < edge ? edgeNamespace : namespaces[number % namespaces.length]!;
+      number < wide ? wideNamespace : number < edge ? edgeNamespace : namespaces[(number - edge) % namespaces.length]!;
     this.all = Array.from({ length: count }, (_, number) => this.#proxy(number, namespaceOf(number)));
   }
 
@@ -135,19 +124,45 @@ export class ChurnProxies {
 
   /** Checks that effects of changes arrived at all affected proxies without a later disturbance. */
   checkEffects(ofAll = false): void {
-    for (const { sinceMs, kind, name, how, namespaces: affected } of this.#oracle.takeDue(this.#now(), ofAll)) {
-      for (const proxy of this.all) {
-        const { name: proxyLabel, namespace, quietSinceMs, lastNewContentAtMs } = proxy;
-        if (!affected.has(namespace) || quietSinceMs > sinceMs) continue;
-        if (how === 'removal' && mayKeep(proxy, name)) continue;
-        // A kept cluster already exists when its service returns.
-        if (how === 'arrival' && isNamed(proxy, name) && proxy.sidecar.resources('CDS').has(name)) continue;
+    for (const effect of this.#oracle.takeDue(this.#now(), ofAll)) {
+      for (const proxy of this.#affectedBy(effect)) {
         this.#counts.judged++;
-        const atMs = lastNewContentAtMs.get(`${kind} ${name}`) ?? Number.NEGATIVE_INFINITY;
-        if (atMs < sinceMs)
-          this.#counts.missed.push(`${proxyLabel} was not sent ${kind} ${name} within ${seconds(lateMs)}`);
+        if (hasArrived(proxy, effect)) continue;
+        this.#counts.missed.push(`${proxy.name} was not sent ${effect.kind} ${effect.name} within ${seconds(lateMs)}`);
       }
     }
+  }
+
+  /** Whether all has arrived that {@link checkEffects} and {@link checkRoutes} have not checked. */
+  hasAllEffects(): boolean {
+    if (this.all.some(({ unrouted }) => unrouted.size > 0)) return false;
+    return this.#oracle.pending.every((effect) => this.#affectedBy(effect).every((proxy) => hasArrived(proxy, effect)));
+  }
+
+  /** Proxies without a later disturbance that must be sent the effect. */
+  #affectedBy(effect: DueEffect): ChurnProxy[] {
+    const { sinceMs, name, how, namespaces: affected } = effect;
+    return this.all.filter((proxy) => {
+      if (!affected.has(proxy.namespace) || proxy.quietSinceMs > sinceMs) return false;
+      if (how === 'removal' && mayKeep(proxy, name)) return false;
+      // A cluster that was kept is not sent again when its service returns.
+      return !(how === 'arrival' && proxy.sidecar.resources('CDS').has(name) && !hasArrived(proxy, effect));
+    });
+  }
+
+  /**
+   * Runs a restart of the server. Proxies reconnect, and the first responses of the next process must be explained by changes since shortly before
+   * the stream ended.
+   *
+   * @param restart calls its argument between the two processes
+   * @throws Error if a proxy does not have everything again in time
+   */
+  async reconnectDuring(restart: (stopped: () => void) => Promise<unknown>, timeoutMs: number): Promise<void> {
+    this.#isRestarting = true;
+    await restart(() => void this.#life++);
+    const isBack = ({ completeLife }: ChurnProxy): boolean => completeLife === this.#life;
+    await eventually('every proxy has everything again', () => this.all.every(isBack), { deadlineMs: timeoutMs });
+    this.#isRestarting = false;
   }
 
   leave(proxy: ChurnProxy, ms: number): void {
@@ -166,6 +181,8 @@ export class ChurnProxies {
     proxy.unrouted.clear();
     proxy.sidecar.stall();
     this.#after(ms, () => {
+      // A restart of the server ended the stream.
+      if (proxy.disturbance !== 'stalled') return;
       proxy.disturbance = 'none';
       proxy.quietSinceMs = this.#now() + settlingMs;
       recordTrouble(proxy, 'it read on', this.#now());
@@ -191,7 +208,7 @@ export class ChurnProxies {
     const fresh = this.#proxy(proxy.number, proxy.namespace, proxy.protocol);
     const deadline = this.#now() + timeoutMs;
     this.#open(fresh);
-    while (!fresh.sidecar.isFull && this.#now() < deadline) await new Promise((done) => setTimeout(done, 5));
+    while (!fresh.sidecar.isFull && this.#now() < deadline) await sleep(5);
     const found = fresh.sidecar.isFull
       ? differences(holdingsOf(proxy.sidecar), holdingsOf(fresh.sidecar), (cluster) => mayKeep(proxy, cluster))
       : [`a fresh proxy has not everything after ${timeoutMs} ms`];
@@ -200,6 +217,42 @@ export class ChurnProxies {
     fresh.disturbance = 'away';
     fresh.sidecar.close();
     return found.map((line) => `${proxy.name}: ${line}`);
+  }
+
+  /** Compares each of these proxies with a fresh one, some at a time. @returns differences */
+  async compareAll(proxies: readonly ChurnProxy[], timeoutMs: number): Promise<string[]> {
+    const found: string[] = [];
+    for (let from = 0; from < proxies.length; from += maxFresh) {
+      const some = proxies.slice(from, from + maxFresh);
+      found.push(...(await Promise.all(some.map((proxy) => this.compareWithFresh(proxy, timeoutMs)))).flat());
+    }
+    return found;
+  }
+
+  /**
+   * Compares each proxy with a fresh one while changes continue, as soon as it is not disturbed.
+   *
+   * @param limitMs time in which each update must arrive
+   * @returns differences that existed for this time
+   */
+  async lastingDifferences(limitMs: number, timeoutMs: number): Promise<string[]> {
+    const begunMs = this.#now();
+    const differing = new Map<ChurnProxy, string[] | undefined>(this.all.map((proxy) => [proxy, undefined]));
+    for (;;) {
+      for (const [proxy, known] of differing) {
+        if (!proxy.sidecar.isFull || proxy.disturbance !== 'none' || this.#now() < proxy.quietSinceMs) continue;
+        const found = await this.compareWithFresh(proxy, timeoutMs);
+        const lasting = found.filter((line) => known?.includes(line) ?? true);
+        if (lasting.length === 0) differing.delete(proxy);
+        else differing.set(proxy, lasting);
+      }
+      if (differing.size === 0) return [];
+      if (this.#now() - begunMs > limitMs)
+        return [...differing].flatMap(
+          ([{ name }, lines]) => lines ?? [`${name} was not settled for ${seconds(limitMs)}`],
+        );
+      await sleep(500);
+    }
   }
 
   close(): void {
@@ -219,6 +272,8 @@ export class ChurnProxies {
       onResponse: (_, response) => this.#note(proxy, response),
       onFull: () => {
         proxy.quietSinceMs = this.#now() + settlingMs;
+        proxy.acceptedMs = this.#now();
+        proxy.completeLife = proxy.life;
       },
       onEnd: (_, reason) => this.#onStreamLost(proxy, reason),
     });
@@ -239,6 +294,9 @@ export class ChurnProxies {
       rejecting: new Set(),
       acceptedMs: Number.NEGATIVE_INFINITY,
       lastDisturbance: { event: 'it was created', atMs: this.#now() },
+      life: this.#life,
+      completeLife: -1,
+      returnsSinceMs: undefined,
     };
     return proxy;
   }
@@ -247,6 +305,7 @@ export class ChurnProxies {
     proxy.disturbance = 'none';
     proxy.quietSinceMs = Number.POSITIVE_INFINITY;
     recordTrouble(proxy, 'it came', this.#now());
+    proxy.life = this.#life;
     proxy.sidecar.open();
   }
 
@@ -281,18 +340,28 @@ export class ChurnProxies {
       recordTrouble(proxy, 'it rejected a response', this.#now());
       proxy.quietSinceMs = now + settlingMs;
     }
-    if (now < proxy.quietSinceMs) return;
+    const isRemoved = (name: string): boolean => kind !== 'RDS' && !proxy.sidecar.resources('CDS').has(name);
+    const left = news.filter((name) => !isRemoved(name));
+    if (now < proxy.quietSinceMs) {
+      // A new process does not know the clusters that the previous one kept.
+      if (proxy.returnsSinceMs !== undefined) this.#explain(proxy, kind, left, proxy.returnsSinceMs);
+      return;
+    }
+    proxy.returnsSinceMs = undefined;
     for (const line of unordered) this.#report('unordered', proxy, line);
     if (!isChanged) {
       if (isWarming) return;
       this.#report('unexplained', proxy, `${kind} that it had: ${few([...batch.keys()])}`);
       return;
     }
-    // Clusters that were kept because of rejected routes are removed long after the change.
+    // Clusters that were kept because of rejected routes or a reconnect are removed long after the change.
     const isAwaited = this.#oracle.isRemovalDue(proxy.acceptedMs, now);
-    const isRemoved = (name: string): boolean => kind !== 'RDS' && !proxy.sidecar.resources('CDS').has(name);
-    const unawaited = isAwaited ? news.filter((name) => !isRemoved(name)) : news;
-    const { unexplained, late } = this.#oracle.explain(proxy.namespace, kind, unawaited, now);
+    this.#explain(proxy, kind, isAwaited ? left : news, now);
+  }
+
+  /** @param atMs time until which older changes must have arrived at the proxy */
+  #explain(proxy: ChurnProxy, kind: Kind, news: readonly string[], atMs: number): void {
+    const { unexplained, late } = this.#oracle.explain(proxy.namespace, kind, news, atMs);
     if (unexplained.length > 0)
       this.#report('unexplained', proxy, `${kind} that no change explains: ${few(unexplained)}`);
     if (late.length > 0) this.#report('late', proxy, `${kind} long after the change: ${few(late)}`);
@@ -332,7 +401,9 @@ export class ChurnProxies {
 
   #onStreamLost(proxy: ChurnProxy, reason: string): void {
     if (proxy.disturbance === 'away') return;
-    this.#counts.lost.push(`${proxy.name} lost its stream: ${reason}`);
+    if (this.#isRestarting || proxy.life < this.#life) proxy.returnsSinceMs ??= this.#now();
+    else this.#counts.lost.push(`${proxy.name} lost its stream: ${reason}`);
+    proxy.disturbance = 'away';
     proxy.unrouted.clear();
     proxy.quietSinceMs = Number.POSITIVE_INFINITY;
     this.#after(200, () => this.#open(proxy));
@@ -345,45 +416,4 @@ export class ChurnProxies {
     }, ms);
     this.#timers.add(timer);
   }
-}
-
-const few = (names: readonly string[]): string =>
-  `${names.slice(0, 3).join(', ')}${names.length > 3 ? ` and ${names.length - 3} more` : ''}`;
-const seconds = (ms: number): string => `${(ms / 1_000).toFixed(1)} s`;
-
-function recordTrouble(proxy: ChurnProxy, event: string, atMs: number): void {
-  proxy.lastDisturbance = { event, atMs };
-}
-
-/** Requested resources of a proxy; clusters without fetch timeouts. */
-export function holdingsOf(sidecar: Sidecar): Holdings {
-  return Object.fromEntries(
-    kinds.map((kind) => {
-      const { names } = sidecar.names(kind);
-      const all = [...sidecar.resources(kind).values()];
-      const requested = kind === 'EDS' || kind === 'RDS' ? all.filter(({ name }) => names.has(name)) : all;
-      return [kind, new Map(requested.map(({ name, digest, content }) => [name, content?.digest ?? digest]))];
-    }),
-  );
-}
-
-/** Name of its workload, including the namespace. */
-export const proxyName = ({ number, namespace }: Pick<ChurnProxy, 'number' | 'namespace'>): string =>
-  `app-${number}.${namespace}`;
-
-/** Whether a route of the proxy names the cluster. */
-function isNamed({ named }: ChurnProxy, cluster: string): boolean {
-  return [...named.values()].some((clusters) => clusters.has(cluster));
-}
-
-/** Whether the proxy may have a cluster that is no longer configured for it. */
-export function mayKeep(proxy: ChurnProxy, cluster: string): boolean {
-  return proxy.rejecting.size > 0 || isNamed(proxy, cluster);
-}
-
-/** @param news names of changed resources */
-function removedInUse(proxy: ChurnProxy, kind: Kind, news: readonly string[]): string[] {
-  if (kind !== 'CDS') return [];
-  const removed = news.filter((name) => !proxy.sidecar.resources('CDS').has(name) && isNamed(proxy, name));
-  return removed.length === 0 ? [] : [`the removal of clusters that its routes name: ${few(removed)}`];
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { differences, growthProblems, hostDifferences, type MemorySample } from './final-checks.ts';
+import { differences, growthOverLives, growthProblems, hostDifferences, type ResourceSample } from './final-checks.ts';
 
 test('differences between two proxies name the type and the resource', () => {
   const has = {
@@ -52,8 +52,15 @@ test('a proxy can keep an unconfigured cluster and its endpoints while a route n
 });
 
 describe('growth of memory', () => {
-  const minutes = (heapOf: (minute: number) => number, rssOf = heapOf): MemorySample[] =>
-    Array.from({ length: 120 }, (_, i) => ({ atMs: i * 5_000, heapMib: heapOf(i / 12), rssMib: rssOf(i / 12) }));
+  const minutes = (
+    heapOf: (minute: number) => number,
+    { count = 10, descriptorsOf = () => 80 }: { count?: number; descriptorsOf?: (minute: number) => number } = {},
+  ): ResourceSample[] =>
+    Array.from({ length: count * 12 }, (_, i) => {
+      const minute = i / 12;
+      const mib = heapOf(minute);
+      return { atMs: i * 5_000, heapMib: mib, rssMib: mib, descriptors: descriptorsOf(minute) };
+    });
 
   test('memory that is constant after the first minute has not grown', () => {
     expect(
@@ -71,6 +78,33 @@ describe('growth of memory', () => {
         600_000,
       ),
     ).toEqual(['the heap grew from 107.1 to 143.3 MiB', 'resident memory grew from 107.1 to 143.3 MiB']);
+    const leaking = minutes(() => 100, { descriptorsOf: (minute) => 80 + Math.round(minute * 2) });
+    expect(growthProblems(leaking, 600_000)).toEqual(['the number of descriptors grew from 83.0 to 97.0 descriptors']);
+  });
+
+  test('processes that follow each other are compared at equal age, and each of them may grow up to this age', () => {
+    const lives = (startOf: (life: number) => number): ResourceSample[][] =>
+      Array.from({ length: 12 }, (_, life) => minutes((minute) => startOf(life) + minute * 10, { count: 5 }));
+    expect(
+      growthOverLives(
+        lives(() => 100),
+        300_000,
+      ),
+    ).toEqual([]);
+    expect(
+      growthOverLives(
+        lives((life) => 100 + life * 5),
+        300_000,
+      ),
+    ).toEqual([
+      'the heap grew over the restarts from 141.7 to 186.7 MiB',
+      'resident memory grew over the restarts from 141.7 to 186.7 MiB',
+    ]);
+    expect(growthOverLives([], 59_000)).toEqual([]);
+    const tooShort = lives(() => 100).map((samples) => samples.slice(0, 20));
+    expect(growthOverLives(tooShort, 300_000)).toEqual([
+      'too few restarted processes were sampled in the second half of their time',
+    ]);
   });
 
   test('an increase below the allowance is no growth', () => {

@@ -16,6 +16,10 @@ interface RecordedChange {
   readonly affected: Affected;
 }
 
+interface ChangeWithEffect extends RecordedChange {
+  readonly effect: ChangeEffect;
+}
+
 /** Content that each affected proxy must have received by now. */
 export interface DueEffect extends ChangeEffect {
   /** Time of the change. */
@@ -39,7 +43,7 @@ export class Oracle {
   readonly #lateRemovalMs: number;
   /** Changes by host, oldest first. */
   readonly #changes = new Map<string, RecordedChange[]>();
-  #due: (RecordedChange & { readonly effect: NonNullable<Affected['effect']> })[] = [];
+  #due: ChangeWithEffect[] = [];
 
   /** @param removalLagMs additional time for the removal of a cluster, beyond {@link lateMs} */
   constructor(removalLagMs = 0) {
@@ -81,7 +85,17 @@ export class Oracle {
     const isRipe = (change: RecordedChange): boolean => ofAll || nowMs - change.atMs >= this.#lateAfterMs(change);
     const ripe = this.#due.filter(isRipe);
     this.#due = this.#due.filter((change) => !isRipe(change));
-    return ripe.flatMap((change) => {
+    return this.#certain(ripe);
+  }
+
+  /** Effects of all changes that {@link takeDue} has not taken. */
+  get pending(): DueEffect[] {
+    return this.#certain(this.#due);
+  }
+
+  /** Omits what {@link takeDue} omits. */
+  #certain(changes: readonly ChangeWithEffect[]): DueEffect[] {
+    return changes.flatMap((change) => {
       const { atMs, affected, effect } = change;
       if (this.#nearTo(change, affected.host ?? ofMany).length > 0) return [];
       const uncertain = new Set(this.#nearTo(change, ofMany).flatMap((other) => [...other.affected.namespaces]));

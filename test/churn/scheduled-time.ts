@@ -10,17 +10,17 @@ const rereadMs = 50;
 const minShare = 0.1;
 
 /**
- * @param pid PID of the server
+ * @param pid PID of the server; a restart changes it
  * @returns milliseconds of the host's clock, less the time that threads of both processes waited for a CPU
  */
-export function scheduledTime(pid: number): () => number {
-  let read = { atMs: performance.now(), waitedMs: waitingMs(pid) + waitingMs('self') };
+export function scheduledTime(pid: () => number): () => number {
+  let read = { atMs: performance.now(), waitedMs: waitingMs(pid()) + waitingMs('self') };
   let time = 0;
   return () => {
     const atMs = performance.now();
     const passedMs = atMs - read.atMs;
     if (passedMs < rereadMs) return time;
-    const waitedMs = waitingMs(pid) + waitingMs('self');
+    const waitedMs = waitingMs(pid()) + waitingMs('self');
     // The next thread often waits for the result of the previous one, so their waiting times add up.
     time += Math.max(passedMs * minShare, passedMs - Math.max(0, waitedMs - read.waitedMs));
     read = { atMs, waitedMs };

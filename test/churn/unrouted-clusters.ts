@@ -5,6 +5,10 @@
 export class UnroutedClusters {
   readonly #sinceMs = new Map<string, number>();
 
+  get size(): number {
+    return this.#sinceMs.size;
+  }
+
   added(cluster: string, atMs: number): void {
     if (!this.#sinceMs.has(cluster)) this.#sinceMs.set(cluster, atMs);
   }

@@ -11,7 +11,7 @@ test('a few seconds of churn lose no update and send proxies only updates that a
   const churn = Program.run('churn', process.execPath, {
     args: [
       join(packageRoot(), 'test/churn/churn.ts'),
-      ...['--minutes', minutes, '--services', '200', '--proxies', '50', '--removal-delay', '200'],
+      ...['--minutes', minutes, '--services', '200', '--proxies', '30', '--removal-delay', '200'],
     ],
     env: process.env,
     cwd: packageRoot(),

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { packageRoot } from '../../../src/runtime/package-root.ts';
 import { eventually } from '../../harness/eventually.ts';
 import { freePorts } from '../../harness/free-ports.ts';
+import type { Exit } from '../../harness/program.ts';
 import { nowMs } from '../../sidecars/fleet.ts';
 import { FleetProcess } from '../../sidecars/fleet-process.ts';
 import type { Programs } from '../programs.ts';
@@ -23,7 +24,7 @@ export interface PushServer {
   xdsloadTrigger(change: MeshChange): string;
   /** Returns why the server cannot become ready, if so. */
   hopeless(): string | undefined;
-  stop(): Promise<void>;
+  stop(): Promise<unknown>;
 }
 
 /** Starts a server, which may not listen yet. */
@@ -50,6 +51,7 @@ export type ServedMesh = Pick<BenchMesh, 'configDirectory' | 'meshConfigFile'> &
 export interface PilotServer extends PushServer {
   /** Port of the trace. */
   readonly httpPort: number;
+  stop(): Promise<Exit>;
 }
 
 export async function startPilot(programs: Programs, mesh: ServedMesh, options: PilotOptions): Promise<PilotServer> {
@@ -79,7 +81,7 @@ export async function startPilot(programs: Programs, mesh: ServedMesh, options: 
       return at;
     },
     xdsloadTrigger: (change) => mesh.shellChange?.(change) ?? 'false',
-    stop: async () => void (await program.stop({ deadlineMs: 15_000 })),
+    stop: () => program.stop({ deadlineMs: 15_000 }),
   };
 }
 
@@ -111,7 +113,7 @@ export async function startGoControlPlane(
       return at;
     },
     xdsloadTrigger: (change) => url(change, '{mark}'),
-    stop: async () => void (await program.stop({ deadlineMs: 5_000 })),
+    stop: () => program.stop({ deadlineMs: 5_000 }),
   };
 }
 
