@@ -3,7 +3,7 @@
 {{- $proxies := int64 .proxies -}}
 {{- $services := int64 .services -}}
 {{- $seen := div (mul $services (int64 .namespaces) 25) 10 -}}
-{{- $kib := add (mul 130 1024) (mul $services 70) $seen (mul $proxies 175) -}}
+{{- $kib := add (mul 150 1024) (mul $services 70) $seen (mul $proxies 175) -}}
 {{- mul 64 (div (add $kib 65535) 65536) -}}
 {{- end }}
 

@@ -24,6 +24,8 @@ export interface ConnectionMemoryPlan {
   readonly streams: number;
   readonly hasTls: boolean;
   readonly protocol: XdsProtocol;
+  /** Replaces bin/pilot-discovery. */
+  readonly pilot?: string | undefined;
 }
 
 /** Resident memory in MiB. No garbage collection is forced before the figures of `served` and `disconnected`. */
@@ -35,8 +37,9 @@ export interface ConnectionMemory {
   readonly heapMib: number;
   readonly buffersMib: number;
   readonly disconnectedMib: number;
-  /** Live heap at the time of `disconnected`. */
+  /** Live heap and resident memory after `disconnected` and a forced garbage collection. */
   readonly restHeapMib: number;
+  readonly restMib: number;
 }
 
 /** Changes of an endpoint and a route, alternately. */
@@ -49,7 +52,7 @@ const serverName = 'istiod.istio-system.svc';
 
 export async function measureConnectionMemory(
   programs: Programs,
-  { services, streams, hasTls, protocol }: ConnectionMemoryPlan,
+  { services, streams, hasTls, protocol, pilot }: ConnectionMemoryPlan,
 ): Promise<ConnectionMemory> {
   const root = join(programs.root, `memory-${nextMark()}`);
   const mesh = new BenchMesh(root, { services, endpoints: endpointsEach, flavor: 'istio' });
@@ -57,6 +60,7 @@ export async function measureConnectionMemory(
   const { tls, args } = certificatesIn(root, securePort!);
   const server = await startPilot(programs, mesh, {
     debounce: '100ms',
+    executable: pilot,
     args: hasTls ? args : [],
     env: { NODE_OPTIONS: `--inspect=127.0.0.1:${inspectorPort}` },
   });
@@ -92,6 +96,7 @@ export async function measureConnectionMemory(
     buffersMib: mib(backingStorageSize),
     disconnectedMib,
     restHeapMib: rest.heapMib,
+    restMib: rest.rssMib,
   };
 }
 
