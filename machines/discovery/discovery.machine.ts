@@ -171,7 +171,7 @@ export const discoveryMachine = discoverySetup.createMachine({
             'authority.changed': { description: 'Recorded only: the signer and the distributed roots.' },
             'authority.failed': { description: 'Recorded only: the current signer continues to sign.' },
             'shared-authority.pending': { description: 'Recorded only: /ready reports it.' },
-            'bundle.pending': { description: 'Recorded only: workloads that have not acknowledged the roots.' },
+            'roots.pending': { description: 'Recorded only: workloads that have not acknowledged the roots.' },
             'certificate.changed': { description: 'Recorded only: new handshakes use the certificate.' },
             'certificate.rejected': { description: 'Recorded only: the current certificate is kept.' },
           },

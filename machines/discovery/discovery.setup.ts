@@ -7,9 +7,9 @@ import type {
   AuthorityFailed,
   AuthorityLoad,
   AuthorityLoaded,
-  BundlePending,
   CertificateChanged,
   CertificateRejected,
+  RootsPending,
   SharedAuthorityPending,
 } from './ca/authority-protocol.ts';
 import { serverCertificateMachine } from './ca/server-certificate.machine.ts';
@@ -89,7 +89,7 @@ type StageReport =
   | AuthorityChanged
   | AuthorityFailed
   | SharedAuthorityPending
-  | BundlePending
+  | RootsPending
   | CertificateChanged
   | CertificateRejected;
 

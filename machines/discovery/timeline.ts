@@ -142,7 +142,7 @@ export const authorityTimeline: Timeline = {
     failed('authority.failed'),
     { event: 'rotation.start', kind: 'request', text: 'Rotation of the root requested by {from}' },
     { event: 'rotation.taint', kind: 'request', text: 'Root marked as tainted by {from}' },
-    { event: 'rotation.force', kind: 'request', text: 'Rotation forced by {from}, without waiting for all proxies' },
+    { event: 'rotation.proceed', kind: 'request', text: 'Rotation forced by {from}, without waiting for all proxies' },
     { event: 'authority.changed', kind: 'change', text: 'Authority: {stage}, signed by {signer}' },
   ],
 };

@@ -14,7 +14,7 @@ import type { OperatorOrder } from '../../machines/discovery/ca/authority-protoc
 import { rejectionOf } from '../../src/runtime/actors/rejection-of.ts';
 import { leaves } from './chart.ts';
 
-const orders = ['rotation.start', 'rotation.revert', 'rotation.taint', 'rotation.force'] as const;
+const orders = ['rotation.start', 'rotation.revert', 'rotation.taint', 'rotation.proceed'] as const;
 const steady: Journal = { stage: 'steady', signer: 'a', other: null, tainted: null };
 const during = (stage: Journal['stage'], tainted: string | null = null): Journal => ({
   ...{ stage, tainted },
@@ -294,7 +294,7 @@ describe('the authority', () => {
     await loaded(during('dropping'), { preparing: async () => ({ id: 'c' }) });
     await run.send('rotation.taint');
     expect(run.journal).toEqual(during('dropping', 'b'));
-    await run.send('rotation.force');
+    await run.send('rotation.proceed');
     expect(run.journal).toEqual({ stage: 'trusting', signer: 'b', other: 'c', tainted: 'b' });
   });
 
@@ -303,7 +303,7 @@ describe('the authority', () => {
     await run.send('rotation.taint');
     await run.send('rotation.revert');
     expect(run.journal).toEqual({ stage: 'trusting', signer: 'b', other: 'a', tainted: 'b' });
-    await run.send('rotation.force');
+    await run.send('rotation.proceed');
     expect(run.journal).toEqual({ stage: 'signing', signer: 'a', other: 'b', tainted: 'b' });
     expect(run.applied).toEqual({ roots: ['a', 'b'], tainted: 'b' });
     expect(run.rejection('rotation.revert')).toContain('must not sign again');

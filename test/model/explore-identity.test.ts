@@ -110,7 +110,7 @@ describe('a root rotation', () => {
       'signs before all workloads trust the next root',
       {
         authority: authorityMachine.provide({
-          actions: { awaitBundle: raise({ type: 'bundle.trusted', roots: [] }) },
+          actions: { awaitBundle: raise({ type: 'roots.trusted', roots: [] }) },
           guards: { isCurrentBundle: () => true, isSignerBundle: () => true },
         }),
       },

@@ -12,9 +12,9 @@ import {
   type Journal,
 } from '../../machines/discovery/ca/authority.machine.ts';
 import type {
-  BundleAwait,
   LeafCertificatesAwait,
   OperatorOrder,
+  RootsAwait,
 } from '../../machines/discovery/ca/authority-protocol.ts';
 import { type LedgerLine, WorkloadLedger } from '../../src/discovery/ca/ledger/workload-ledger.ts';
 
@@ -72,24 +72,24 @@ class World {
     let roots: readonly string[] = [];
     const authority = authorityMachine.provide({
       actors: {
-        workloadLedger: fromCallback<BundleAwait | LeafCertificatesAwait, undefined>(({ receive, sendBack }) => {
-          let awaited: BundleAwait | LeafCertificatesAwait | undefined;
+        workloadLedger: fromCallback<RootsAwait | LeafCertificatesAwait, undefined>(({ receive, sendBack }) => {
+          let awaited: RootsAwait | LeafCertificatesAwait | undefined;
           let since = 0;
           this.#checkAge = () => {
             if (awaited === undefined) return;
             const order = awaited;
             const now = this.now;
-            if (order.type === 'bundle.await') {
+            if (order.type === 'roots.await') {
               const missing = this.#ledger.missingTrust(order.roots, since, now).count;
               const isEarly = this.#mutant === (order.roots.length > 1 ? 'signs at once' : 'drops at once');
               if (missing > 0 && !isEarly) return;
               awaited = undefined;
-              sendBack({ type: 'bundle.trusted', roots: order.roots });
+              sendBack({ type: 'roots.trusted', roots: order.roots });
             } else {
               if (this.#ledger.missingRenewal([order.authority], now).count > 0 && this.#mutant !== 'drops at once')
                 return;
               awaited = undefined;
-              sendBack({ type: 'leaf-certificates.ended', authority: order.authority });
+              sendBack({ type: 'leaf-certificates.unused', authority: order.authority });
             }
           };
           receive((order) => {
@@ -362,11 +362,11 @@ describe('a root rotation', () => {
 
   it('skips workloads that it waits for, one stage at a time, if an operator forces it', async () => {
     const world = await run([]);
-    await world.order('rotation.force');
+    await world.order('rotation.proceed');
     expect(world.stages).toEqual(['steady']);
     await world.order('rotation.start');
     for (const stage of ['signing', 'dropping', 'steady']) {
-      await world.order('rotation.force');
+      await world.order('rotation.proceed');
       expect(world.stages.at(-1)).toBe(stage);
     }
     expect(world.broken()).toContain('trusts root-1 and refuses');

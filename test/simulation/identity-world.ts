@@ -25,7 +25,7 @@ import {
   type Candidate,
   type Journal,
 } from '../../machines/discovery/ca/authority.machine.ts';
-import type { BundleAwait, LeafCertificatesAwait } from '../../machines/discovery/ca/authority-protocol.ts';
+import type { LeafCertificatesAwait, RootsAwait } from '../../machines/discovery/ca/authority-protocol.ts';
 import { report, scriptedCallback, scriptedPromise, settle } from '../../src/debugger/explore/scripted-effect.ts';
 import { SymbolicSystem } from '../../src/debugger/explore/symbolic-system.ts';
 import type { InvariantViolation, World, WorldChoice } from '../../src/debugger/explore/world.ts';
@@ -82,7 +82,7 @@ interface State {
   readonly roots: readonly string[];
   readonly tainted: string | null;
   readonly signer: string;
-  readonly awaited: BundleAwait | LeafCertificatesAwait | undefined;
+  readonly awaited: RootsAwait | LeafCertificatesAwait | undefined;
   readonly ledger: AnyActorRef | undefined;
   readonly isUp: boolean;
   readonly workloads: readonly Workload[];
@@ -312,7 +312,7 @@ export class IdentityWorld implements World {
   #controlPlane(authority: typeof authorityMachine) {
     const scripted = authority.provide({
       actors: {
-        workloadLedger: scriptedCallback<BundleAwait | LeafCertificatesAwait, undefined>({
+        workloadLedger: scriptedCallback<RootsAwait | LeafCertificatesAwait, undefined>({
           start: ({ self }) => this.#set({ ledger: self }),
           receive: (_, awaited) => this.#set({ awaited }),
         }),
@@ -366,7 +366,7 @@ export class IdentityWorld implements World {
       if (word !== undefined) ledger.apply({ trusted: { ...name, roots: word.split('+') } });
     }
     const missing =
-      awaited.type === 'bundle.await'
+      awaited.type === 'roots.await'
         ? ledger.missingTrust(awaited.roots, 0, 0)
         : ledger.missingRenewal([awaited.authority], 0);
     return missing.count === 0;
@@ -377,9 +377,9 @@ export class IdentityWorld implements World {
     this.#set({ awaited: undefined });
     if (awaited === undefined) return;
     const result: AnyEventObject =
-      awaited.type === 'bundle.await'
-        ? { type: 'bundle.trusted', roots: awaited.roots }
-        : { type: 'leaf-certificates.ended', authority: awaited.authority };
+      awaited.type === 'roots.await'
+        ? { type: 'roots.trusted', roots: awaited.roots }
+        : { type: 'leaf-certificates.unused', authority: awaited.authority };
     report(ledger!, result);
   }
 

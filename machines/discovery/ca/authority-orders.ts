@@ -6,7 +6,7 @@ export function rejectsUnrecorded() {
   return {
     'rotation.start': { description },
     'rotation.revert': { description },
-    'rotation.force': { description },
+    'rotation.proceed': { description },
   };
 }
 
@@ -17,6 +17,6 @@ export function rejectsOrders() {
     'rotation.start': { description },
     'rotation.revert': { description },
     'rotation.taint': { description },
-    'rotation.force': { description },
+    'rotation.proceed': { description },
   };
 }

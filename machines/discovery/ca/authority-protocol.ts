@@ -43,22 +43,22 @@ export type RotationRevert = { type: 'rotation.revert' };
  */
 export type RotationTaint = { type: 'rotation.taint' };
 /** discovery/http → authority. Proceed without the missing workloads, which may lose connections. */
-export type RotationForce = { type: 'rotation.force' };
-export type OperatorOrder = RotationStart | RotationRevert | RotationTaint | RotationForce;
+export type RotationProceed = { type: 'rotation.proceed' };
+export type OperatorOrder = RotationStart | RotationRevert | RotationTaint | RotationProceed;
 
 /** authority → authority/ledger. Report when every workload trusts exactly these roots of this authority. */
-export type BundleAwait = { type: 'bundle.await'; roots: AuthorityId[] };
+export type RootsAwait = { type: 'roots.await'; roots: AuthorityId[] };
 /** authority/ledger → authority. All live workloads have acknowledged the roots. */
-export type BundleTrusted = { type: 'bundle.trusted'; roots: AuthorityId[] };
+export type RootsTrusted = { type: 'roots.trusted'; roots: AuthorityId[] };
 /**
  * authority/ledger → authority → discovery. Workloads that the stage waits for: number, and some names. They have not acknowledged the
  * roots, or use a certificate of the previous authority.
  */
-export type BundlePending = { type: 'bundle.pending'; missing: number; workloads: string[] };
+export type RootsPending = { type: 'roots.pending'; missing: number; workloads: string[] };
 /** authority → authority/ledger. Report when no certificate of this authority is in use. */
 export type LeafCertificatesAwait = { type: 'leaf-certificates.await'; authority: AuthorityId };
 /** authority/ledger → authority. No certificate of the authority is in use. */
-export type LeafCertificatesEnded = { type: 'leaf-certificates.ended'; authority: AuthorityId };
+export type LeafCertificatesUnused = { type: 'leaf-certificates.unused'; authority: AuthorityId };
 
 /** discovery → server-certificate. The certificate of the secure port was read: keep it up to date. */
 export type CertificateWatch = { type: 'certificate.watch' };
@@ -76,14 +76,14 @@ export const authorityCatalogue: readonly CatalogueRow<Diagram>[] = [
   { type: 'rotation.start', from: 'discovery/http', to: 'authority', diagram: 'authority', seeds: [] },
   { type: 'rotation.revert', from: 'discovery/http', to: 'authority', diagram: 'authority', seeds: [] },
   { type: 'rotation.taint', from: 'discovery/http', to: 'authority', diagram: 'authority', seeds: [] },
-  { type: 'rotation.force', from: 'discovery/http', to: 'authority', diagram: 'authority', seeds: [] },
+  { type: 'rotation.proceed', from: 'discovery/http', to: 'authority', diagram: 'authority', seeds: [] },
   { type: 'files.changed', from: 'authority/directory', to: 'authority', diagram: 'authority', seeds: [] },
-  { type: 'bundle.await', from: 'authority', to: 'authority/ledger', diagram: 'authority', seeds: [] },
-  { type: 'bundle.trusted', from: 'authority/ledger', to: 'authority', diagram: 'authority', seeds: [] },
-  { type: 'bundle.pending', from: 'authority/ledger', to: 'authority', diagram: 'authority', seeds: [] },
-  { type: 'bundle.pending', from: 'authority', to: 'discovery', diagram: 'authority', seeds: [] },
+  { type: 'roots.await', from: 'authority', to: 'authority/ledger', diagram: 'authority', seeds: [] },
+  { type: 'roots.trusted', from: 'authority/ledger', to: 'authority', diagram: 'authority', seeds: [] },
+  { type: 'roots.pending', from: 'authority/ledger', to: 'authority', diagram: 'authority', seeds: [] },
+  { type: 'roots.pending', from: 'authority', to: 'discovery', diagram: 'authority', seeds: [] },
   { type: 'leaf-certificates.await', from: 'authority', to: 'authority/ledger', diagram: 'authority', seeds: [] },
-  { type: 'leaf-certificates.ended', from: 'authority/ledger', to: 'authority', diagram: 'authority', seeds: [] },
+  { type: 'leaf-certificates.unused', from: 'authority/ledger', to: 'authority', diagram: 'authority', seeds: [] },
   {
     type: 'certificate.watch',
     from: 'discovery',

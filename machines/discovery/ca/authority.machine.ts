@@ -52,10 +52,10 @@ export const authorityMachine = authoritySetup.createMachine({
         'rotation.revert': {
           description: 'There is no step to revert, or the previous root is tainted and must not sign again.',
         },
-        'rotation.force': { description: 'No step waits for workloads.' },
-        'bundle.trusted': { description: 'The event belongs to an earlier step.' },
-        'bundle.pending': { actions: { type: 'reportPending', params: ({ event }) => event } },
-        'leaf-certificates.ended': { description: 'The event belongs to an earlier step.' },
+        'rotation.proceed': { description: 'No step waits for workloads.' },
+        'roots.trusted': { description: 'The event belongs to an earlier step.' },
+        'roots.pending': { actions: { type: 'reportPending', params: ({ event }) => event } },
+        'leaf-certificates.unused': { description: 'The event belongs to an earlier step.' },
       },
       initial: 'loading',
       states: {
@@ -256,12 +256,12 @@ export const authorityMachine = authoritySetup.createMachine({
                 { type: 'awaitBundle', params: ({ context }) => ({ roots: rootsOf(context) }) },
               ],
               on: {
-                'bundle.trusted': {
+                'roots.trusted': {
                   guard: { type: 'isCurrentBundle', params: ({ event }) => event },
                   target: '#authority.active.signing',
                   actions: 'switchSigner',
                 },
-                'rotation.force': { target: '#authority.active.signing', actions: 'switchSigner' },
+                'rotation.proceed': { target: '#authority.active.signing', actions: 'switchSigner' },
                 'rotation.revert': {
                   description:
                     'Only the signer remains, and no taint. The other root is new, or it signed before this rotation was reverted.',
@@ -291,11 +291,11 @@ export const authorityMachine = authoritySetup.createMachine({
               meta: { waitsFor: 'the expiry or renewal of the last certificate of the previous authority' },
               entry: [...appliedState('signing'), 'awaitLeafCertificates'],
               on: {
-                'leaf-certificates.ended': {
+                'leaf-certificates.unused': {
                   guard: { type: 'isOtherAuthority', params: ({ event }) => event },
                   target: '#authority.active.dropping',
                 },
-                'rotation.force': '#authority.active.dropping',
+                'rotation.proceed': '#authority.active.dropping',
                 'rotation.revert': {
                   guard: 'isOtherUntainted',
                   description:
@@ -340,12 +340,12 @@ export const authorityMachine = authoritySetup.createMachine({
                 { type: 'awaitBundle', params: ({ context }) => ({ roots: [context.signer] }) },
               ],
               on: {
-                'bundle.trusted': {
+                'roots.trusted': {
                   guard: { type: 'isSignerBundle', params: ({ event }) => event },
                   target: '#authority.active.steady',
                   actions: 'clearOther',
                 },
-                'rotation.force': { target: '#authority.active.steady', actions: 'clearOther' },
+                'rotation.proceed': { target: '#authority.active.steady', actions: 'clearOther' },
                 'rotation.revert': {
                   guard: 'isOtherUntainted',
                   description:

@@ -8,12 +8,12 @@ import type {
   AuthorityId,
   AuthorityLoad,
   AuthorityLoaded,
-  BundleAwait,
-  BundlePending,
-  BundleTrusted,
   LeafCertificatesAwait,
-  LeafCertificatesEnded,
-  RotationForce,
+  LeafCertificatesUnused,
+  RootsAwait,
+  RootsPending,
+  RootsTrusted,
+  RotationProceed,
   RotationRevert,
   RotationStage,
   RotationStart,
@@ -70,10 +70,10 @@ type Event =
   | RotationStart
   | RotationRevert
   | RotationTaint
-  | RotationForce
-  | BundleTrusted
-  | BundlePending
-  | LeafCertificatesEnded;
+  | RotationProceed
+  | RootsTrusted
+  | RootsPending
+  | LeafCertificatesUnused;
 
 export const authoritySetup = setup({
   types: {
@@ -92,7 +92,7 @@ export const authoritySetup = setup({
   },
   actors: {
     /** Records workloads' certificates, and the roots that each has acknowledged. */
-    workloadLedger: callbackEffect<BundleAwait | LeafCertificatesAwait, undefined>('workloadLedger'),
+    workloadLedger: callbackEffect<RootsAwait | LeafCertificatesAwait, undefined>('workloadLedger'),
     /** Watches the directory of a plugged-in authority, if there is one. */
     watchAuthority: callbackEffect<{ type: never }, undefined>('watchAuthority'),
     loadAuthority: promiseEffect<AuthorityReading, undefined>('loadAuthority'),
@@ -156,7 +156,7 @@ export const authoritySetup = setup({
     signWith: (_, _params: { signer: AuthorityId }) => {},
     awaitBundle: sendTo(
       'ledger',
-      (_, params: { roots: AuthorityId[] }): BundleAwait => ({ type: 'bundle.await', roots: params.roots }),
+      (_, params: { roots: AuthorityId[] }): RootsAwait => ({ type: 'roots.await', roots: params.roots }),
     ),
     awaitLeafCertificates: sendTo(
       'ledger',
@@ -177,7 +177,7 @@ export const authoritySetup = setup({
     reportFailed: sendParent(
       (_, params: { reason: string }): AuthorityFailed => ({ type: 'authority.failed', reason: params.reason }),
     ),
-    reportPending: sendParent((_, params: BundlePending) => params),
+    reportPending: sendParent((_, params: RootsPending) => params),
   },
 });
 

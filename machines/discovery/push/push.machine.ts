@@ -183,7 +183,9 @@ export const pushMachine = setup({
     failures: 0,
   }),
   on: {
-    'clients.served': { description: 'The event is late: the push was of urgent endpoints, or its limit has passed.' },
+    'clients.served': {
+      description: 'The event is late: the push was of undebounced endpoints, or its limit has passed.',
+    },
   },
   initial: 'waiting for sources',
   states: {
@@ -364,7 +366,7 @@ export const pushMachine = setup({
             },
           },
         },
-        'urgent endpoints': {
+        'undebounced endpoints': {
           initial: 'none',
           states: {
             none: {

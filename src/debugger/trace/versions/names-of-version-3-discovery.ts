@@ -4,7 +4,9 @@ import type { Renamed, RenamedInMachine } from './renamed.ts';
 export const renamedDiscoveryEvents: Renamed = {
   'access.unanswered': 'access.unavailable',
   'accounts.wanted': 'accounts.listed',
-  'bundle.awaited': 'bundle.pending',
+  'bundle.await': 'roots.await',
+  'bundle.awaited': 'roots.pending',
+  'bundle.trusted': 'roots.trusted',
   'client.settled': 'client.idle',
   'clusters.awaited': 'clusters.pending',
   'clusters.kept': 'clusters.lingering',
@@ -21,7 +23,7 @@ export const renamedDiscoveryEvents: Renamed = {
   'leaders.resigned': 'elections.resigned',
   'leaders.stand': 'elections.join',
   'leaves.await': 'leaf-certificates.await',
-  'leaves.ended': 'leaf-certificates.ended',
+  'leaves.ended': 'leaf-certificates.unused',
   'names.exceeded': 'subscription-limit.exceeded',
   'node.refused': 'node.invalid',
   'page.taken': 'page.received',
@@ -34,6 +36,7 @@ export const renamedDiscoveryEvents: Renamed = {
   'request.refused': 'request.denied',
   'request.unreadable': 'request.invalid',
   'responses.ordered': 'responses.scheduled',
+  'rotation.force': 'rotation.proceed',
   'rotation.order': 'rotation.start',
   'server.answers': 'server.reachable',
   'server.missed': 'server.unresponsive',
@@ -48,6 +51,7 @@ export const renamedDiscoveryEvents: Renamed = {
   'streams.refused': 'streaming-lists.disabled',
   'workload.displaced': 'workload.evicted',
   'workload.health': 'workload-health.reported',
+  'workload.rejected': 'stream.rejected',
 };
 
 export const renamedInDiscoveryMachines: Readonly<Record<string, RenamedInMachine>> = {

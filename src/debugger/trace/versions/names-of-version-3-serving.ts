@@ -104,6 +104,7 @@ export const renamedInServingMachines: Readonly<Record<string, RenamedInMachine>
       settling: 'debouncing',
       'settling shared': 'debouncing shared',
       'waiting for the sources': 'waiting for sources',
+      'urgent endpoints': 'undebounced endpoints',
     },
     guards: {
       asksForNothing: 'isEmptyRequest',

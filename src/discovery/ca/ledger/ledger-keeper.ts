@@ -3,11 +3,11 @@
 import { fromCallback } from 'xstate';
 import type {
   AuthorityId,
-  BundleAwait,
-  BundlePending,
-  BundleTrusted,
   LeafCertificatesAwait,
-  LeafCertificatesEnded,
+  LeafCertificatesUnused,
+  RootsAwait,
+  RootsPending,
+  RootsTrusted,
 } from '../../../../machines/discovery/ca/authority-protocol.ts';
 import { messageOf } from '../../../runtime/errors.ts';
 import type { Logger } from '../../../runtime/output/log.ts';
@@ -34,7 +34,7 @@ export interface LedgerKeeperOptions {
 const settleMs = 200;
 const progressIntervalMs = 10_000;
 
-type Order = BundleAwait | LeafCertificatesAwait;
+type Order = RootsAwait | LeafCertificatesAwait;
 
 export class LedgerKeeper {
   readonly #options: LedgerKeeperOptions;
@@ -106,10 +106,10 @@ export class LedgerKeeper {
         if (now - lastProgressAt >= progressIntervalMs) {
           lastProgressAt = now;
           sendBack({
-            type: 'bundle.pending',
+            type: 'roots.pending',
             missing: missingWorkloads.count,
             workloads: [...missingWorkloads.workloads],
-          } satisfies BundlePending);
+          } satisfies RootsPending);
         }
         checkAfter(missingWorkloads.checkAgainAt - now);
       };
@@ -125,7 +125,7 @@ export class LedgerKeeper {
         awaited = order;
         lastProgressAt = Number.NEGATIVE_INFINITY;
         const now = this.#options.now();
-        if (order.type === 'bundle.await') this.#since.set(rootsText(order.roots), now);
+        if (order.type === 'roots.await') this.#since.set(rootsText(order.roots), now);
         // Calculates the workloads now, because the cached ones belong to the previous stage.
         this.#missingWorkloads = this.#missingFor(order, now);
         checkAfter(settleMs);
@@ -157,8 +157,8 @@ export class LedgerKeeper {
   }
 }
 
-function stageReachedBy(order: Order): BundleTrusted | LeafCertificatesEnded {
-  return order.type === 'bundle.await'
-    ? { type: 'bundle.trusted', roots: order.roots }
-    : { type: 'leaf-certificates.ended', authority: order.authority };
+function stageReachedBy(order: Order): RootsTrusted | LeafCertificatesUnused {
+  return order.type === 'roots.await'
+    ? { type: 'roots.trusted', roots: order.roots }
+    : { type: 'leaf-certificates.unused', authority: order.authority };
 }

@@ -6,7 +6,7 @@ const orders: Readonly<Record<string, OperatorOrder['type']>> = {
   rotate: 'rotation.start',
   revert: 'rotation.revert',
   taint: 'rotation.taint',
-  proceed: 'rotation.force',
+  proceed: 'rotation.proceed',
 };
 
 export const authorityPages: readonly DebugPage[] = [
