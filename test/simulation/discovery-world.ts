@@ -379,7 +379,7 @@ export class DiscoveryWorld {
           },
         }),
         listSources: this.#sources(),
-        joinSources: fromPromise<ConfigReading, { sources: string[]; known: string[] }>(async ({ input }) => {
+        mergeSources: fromPromise<ConfigReading, { sources: string[]; known: string[] }>(async ({ input }) => {
           this.joins.push(input.sources);
           this.known.push(input.known);
           return orThrow(this.joined ?? this.directory);

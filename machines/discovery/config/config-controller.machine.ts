@@ -102,7 +102,7 @@ export const configControllerMachine = setup({
       | SourceRead
       | SourceMissing
       | SourceFailed,
-    children: {} as { sources: 'listSources'; joining: 'joinSources' } & Record<
+    children: {} as { sources: 'listSources'; joining: 'mergeSources' } & Record<
       `config-source-${number}`,
       'configSource'
     >,
@@ -112,7 +112,7 @@ export const configControllerMachine = setup({
     /** Reports the sources of the flags and of the current mesh configuration on request. */
     listSources: callbackEffect<SourcesList, undefined>('listSources'),
     /** Merges the objects of `sources` into the store; removes objects of sources that are not in `known`. */
-    joinSources: promiseEffect<ConfigReading, { sources: string[]; known: string[] }>('joinSources'),
+    mergeSources: promiseEffect<ConfigReading, { sources: string[]; known: string[] }>('mergeSources'),
   },
   delays: { retryDelay: ({ context }) => retryDelayMs(context.failures) },
   guards: {
@@ -328,7 +328,7 @@ export const configControllerMachine = setup({
       entry: 'markCurrent',
       invoke: {
         id: 'joining',
-        src: 'joinSources',
+        src: 'mergeSources',
         input: ({ context }) => joinedOf(context),
         onDone: {
           target: 'current',
@@ -356,7 +356,7 @@ export const configControllerMachine = setup({
       entry: 'markCurrent',
       invoke: {
         id: 'joining',
-        src: 'joinSources',
+        src: 'mergeSources',
         input: ({ context }) => joinedOf(context),
         onDone: {
           target: 'current',

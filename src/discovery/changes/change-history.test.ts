@@ -33,20 +33,20 @@ class Given {
   readonly history: ChangeHistory;
   #count = 0;
   #previousContext: Publication['context'] | undefined;
-  #shown = ConfigSnapshot.empty;
+  #applied = ConfigSnapshot.empty;
 
   constructor(limits?: ConstructorParameters<typeof ChangeHistory>[0]) {
     this.history = new ChangeHistory({ now: () => this.time, ...limits });
     this.push();
   }
 
-  push(shown = this.#shown, changed: readonly string[] = []): string {
+  push(applied = this.#applied, changed: readonly string[] = []): string {
     const version = `2026-11-29T14:05:00.000Z/${++this.#count}`;
     const context = { version, mesh: settings } as Publication['context'];
     const head = { previous: this.#previousContext, forced: false, changed: new Set(changed) };
-    this.history.published({ context, ...head, configs: shown, shown, objects: [...shown.differingKeys(this.#shown)] });
+    this.history.published({ context, ...head, configs: applied, applied, objects: [...applied.differingKeys(this.#applied)] });
     this.#previousContext = context;
-    this.#shown = shown;
+    this.#applied = applied;
     return version;
   }
 

@@ -93,7 +93,7 @@ export class ChangeHistory implements ResponseListener {
     for (const event of events) this.#events.add(event);
   }
 
-  published({ context, previous, forced, changed, shown, objects }: Publication): void {
+  published({ context, previous, forced, changed, applied, objects }: Publication): void {
     const record = newRecord({
       version: context.version,
       publishedAt: this.#now(),
@@ -102,15 +102,15 @@ export class ChangeHistory implements ResponseListener {
       ...(this.#firstChangeAt !== undefined && { firstChangeAt: this.#firstChangeAt }),
     });
     this.#firstChangeAt = undefined;
-    if (previous === undefined) record.objects.count = shown.byKey.size;
+    if (previous === undefined) record.objects.count = applied.byKey.size;
     else {
       if (previous.mesh !== context.mesh) {
         keep(record, record.objects, { kind: 'MeshConfig', namespace: '', name: 'mesh', change: 'changed' });
       }
-      this.#addObjects(record, objects, shown);
+      this.#addObjects(record, objects, applied);
       this.#addNames(record, changed);
     }
-    this.#lastObjects = shown;
+    this.#lastObjects = applied;
     this.#events = new BoundedList(maxNames.objects);
     record.isOfEndpoints = hasOnlyEndpoints(record);
     this.#ringOf(record).add(record);

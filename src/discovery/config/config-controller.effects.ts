@@ -38,7 +38,7 @@ export function configControllerWithEffects({ configs, listSources, log }: Confi
       listSources: fromCallback<SourcesList, undefined>(({ sendBack, receive }) => {
         receive(() => sendBack(list()));
       }),
-      joinSources: fromPromise<ConfigReading, { sources: string[]; known: string[] }>(({ input, signal }) =>
+      mergeSources: fromPromise<ConfigReading, { sources: string[]; known: string[] }>(({ input, signal }) =>
         configs.join(input.sources, input.known, signal),
       ),
     },

@@ -113,8 +113,8 @@ export interface DiscoveryOptions {
   /** 0 disables the cache. By default, only the size is limited. */
   readonly cacheEntries: number;
   readonly cacheBytes: number;
-  readonly keepsClusters: boolean;
-  readonly keepsRoutes: boolean;
+  readonly cachesCds: boolean;
+  readonly cachesRds: boolean;
   readonly servesDebug: boolean;
   /** Whether `/debug/pprof` is served. */
   readonly profile: boolean;
@@ -374,8 +374,8 @@ function cacheOptionsOf(environment: Environment) {
   return {
     cacheEntries: environment.boolean('PILOT_ENABLE_XDS_CACHE', true) ? cacheEntries : 0,
     cacheBytes: environment.number('PILOT_XDS_CACHE_BYTES', quarterOfMemory(), 1),
-    keepsClusters: environment.boolean('PILOT_ENABLE_CDS_CACHE', true),
-    keepsRoutes: environment.boolean('PILOT_ENABLE_RDS_CACHE', true),
+    cachesCds: environment.boolean('PILOT_ENABLE_CDS_CACHE', true),
+    cachesRds: environment.boolean('PILOT_ENABLE_RDS_CACHE', true),
   };
 }
 

@@ -34,8 +34,8 @@ export function makePush({ options, settings, meshConfigs, cluster, keySets, log
     onUnencodable: ({ name, schema }, error) => {
       log.error('resource.unencodable', { resource: name, type: schema.typeName, error: messageOf(error) });
     },
-    keepsClusters: options.keepsClusters,
-    keepsRoutes: options.keepsRoutes,
+    cachesCds: options.cachesCds,
+    cachesRds: options.cachesRds,
   });
   const resources = new MeshResources({
     context: () => state.context,

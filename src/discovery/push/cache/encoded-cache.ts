@@ -47,8 +47,8 @@ export interface EncodedCacheOptions {
   readonly onThrashing?: (figures: ThrashingFigures) => void;
   readonly onUnencodable?: (resource: EnvoyResource, error: unknown) => void;
   /** PILOT_ENABLE_CDS_CACHE and PILOT_ENABLE_RDS_CACHE; default true. */
-  readonly keepsClusters?: boolean;
-  readonly keepsRoutes?: boolean;
+  readonly cachesCds?: boolean;
+  readonly cachesRds?: boolean;
   readonly maxChangesAtOnce?: number;
 }
 
@@ -75,13 +75,13 @@ export class EncodedCache {
   readonly #ahead: ListsAhead;
   readonly #models = new ModelLists();
   constructor(options: EncodedCacheOptions) {
-    const { maxEntries, maxBytes, onThrashing: thrashing, keepsClusters = true, keepsRoutes = true } = options;
+    const { maxEntries, maxBytes, onThrashing: thrashing, cachesCds = true, cachesRds = true } = options;
     this.#options = options;
     this.#encoder = new ResourceEncoder(options.encode, options.onUnencodable);
     this.#generators = options.generators ?? generators;
     const types: [string, RememberedType, boolean][] = [
-      [clusterType, 'CDS', keepsClusters],
-      [routeType, 'RDS', keepsRoutes],
+      [clusterType, 'CDS', cachesCds],
+      [routeType, 'RDS', cachesRds],
     ];
     const off = types.filter(([, , keeps]) => !keeps);
     this.#notKept = new Set(off.map(([typeUrl]) => typeUrl));

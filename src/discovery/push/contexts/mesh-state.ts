@@ -60,7 +60,7 @@ export interface ContextPublication {
 export interface Publication extends ContextPublication {
   readonly configs: ConfigSnapshot;
   /** Like `configs`, but for a RequestAuthentication that waits for keys, its previous version. */
-  readonly shown: ConfigSnapshot;
+  readonly applied: ConfigSnapshot;
   /** Keys of changed objects. Empty in the first publication. */
   readonly objects: readonly string[];
 }
@@ -72,7 +72,7 @@ export interface ContextOrder {
 }
 
 interface NextObjects {
-  readonly shown: ConfigSnapshot;
+  readonly applied: ConfigSnapshot;
   /** Keys of changed objects that the order does not contain. */
   readonly differing: readonly string[];
   readonly objects: readonly string[];
@@ -261,7 +261,10 @@ export class MeshState {
     const { services, endpoints, workloads, gateways } = this.registry;
     const { registries, features } = this.#options;
     const { configs } = this;
-    const { shown, differing, objects } = yield* this.#nextObjects(configs, everything ? undefined : new Set(changed));
+    const { applied, differing, objects } = yield* this.#nextObjects(
+      configs,
+      everything ? undefined : new Set(changed),
+    );
     // Shared resources do not depend on a single proxy's workload.
     const namedKeys = changed.filter((key) => !key.startsWith('Proxy/'));
     const shared = [...new Set([...namedKeys, ...differing, ...this.registries.unpublished])];
@@ -272,13 +275,13 @@ export class MeshState {
         domain: this.#options.domain,
         ...(features && { features }),
         ...(registries && { kubernetes: registries.includes('Kubernetes') }),
-        configs: this.#options.keySets?.resolve(shown.set) ?? shown.set,
+        configs: this.#options.keySets?.resolve(applied.set) ?? applied.set,
         ...{ services, endpoints, workloads, gateways },
       },
       forced || previous === undefined ? undefined : { context: previous, changed: shared.map(parseConfigKey) },
     );
     this.#context = context;
-    this.#contextConfigs = shown;
+    this.#contextConfigs = applied;
     this.registries.published();
     const renamed = context.renamed.map(configKeyText);
     const published = {
@@ -286,7 +289,7 @@ export class MeshState {
       previous,
       forced: everything,
       changed: new Set([...shared, ...renamed]),
-      ...{ configs, shown, objects },
+      ...{ configs, applied, objects },
     };
     for (const listener of this.#listeners) listener(published);
     return context;
@@ -301,7 +304,7 @@ export class MeshState {
     const earlier = this.#contextConfigs;
     const differing: string[] = [];
     const objects: string[] = [];
-    if (earlier === undefined) return { shown: configs, differing, objects };
+    if (earlier === undefined) return { applied: configs, differing, objects };
     const waiting = new Map<string, Config | undefined>();
     for (const key of configs.differingKeys(earlier)) {
       yield;
@@ -313,7 +316,7 @@ export class MeshState {
       if (kind === 'RequestAuthentication') waiting.set(key, previousObject);
       else differing.push(key);
     }
-    return { shown: waiting.size === 0 ? configs : yield* configs.editing(waiting), differing, objects };
+    return { applied: waiting.size === 0 ? configs : yield* configs.editing(waiting), differing, objects };
   }
 
   get registrySettings(): RegistryOptions {
