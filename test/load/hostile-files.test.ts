@@ -78,7 +78,7 @@ async function expectEditsBeside(appear: () => void, refused?: string, maxMs = m
 }
 
 describe('configuration folder with hostile files', () => {
-  beforeAll(() => serve({}), 60_000);
+  beforeAll(() => serve({}));
   afterAll(end, 30_000);
 
   // The files are created one after the other and stay.
@@ -109,7 +109,7 @@ describe('configuration folder with hostile files', () => {
 });
 
 describe('configuration folder with a limit of entries', () => {
-  beforeAll(() => serve({ PILOT_CONFIG_MAX_ENTRIES: String(maxEntries) }), 60_000);
+  beforeAll(() => serve({ PILOT_CONFIG_MAX_ENTRIES: String(maxEntries) }));
   afterAll(end, 30_000);
 
   test(

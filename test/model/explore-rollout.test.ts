@@ -61,7 +61,7 @@ describe.each(protocols)('%s', (_, delta) => {
       expect(outcome).toBe('complete');
       expect(states).toBeGreaterThan(10);
     },
-    sized({ short: 60_000, full: 3_600_000 }),
+    sized({ short: 600_000, full: 3_600_000 }),
   );
 });
 

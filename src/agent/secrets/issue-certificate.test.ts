@@ -27,4 +27,4 @@ test("reports an error if reading files times out, so that the certificate's exp
   const metadata = issue({ ...order, parts: { authorities: '', bundle: '' } }, new AbortController().signal);
   await expect(metadata).rejects.toThrow(NotObtained);
   await expect(metadata).rejects.toThrow('not read within 10000 ms');
-}, 20_000);
+});

@@ -90,7 +90,7 @@ it('a slow response times out like a missing response', async () => {
   await expect(get(client)).rejects.toMatchObject({
     failure: { reason: expect.stringMatching(/no complete response in 5000 ms/) },
   });
-}, 30_000);
+});
 
 it('concurrent responses share a size limit until they end', () => {
   const bodies = new ReceivedBodies();

@@ -35,7 +35,7 @@ describe('readTogether', () => {
       seen.add(first);
     }
     expect(seen.size).toBeGreaterThan(20);
-  }, 60_000);
+  });
 
   it('returns files of a single version to asynchronous readers', async () => {
     mount = await switchedMount(folder, versions);
@@ -48,7 +48,7 @@ describe('readTogether', () => {
       const [first, second] = await read.catch((error: NodeJS.ErrnoException) => [error.code, error.code]);
       expect(second).toBe(first);
     }
-  }, 60_000);
+  });
 
   it('follows links of any kind, and throws the file system’s error for a missing file', async () => {
     mkdirSync(join(folder, 'x/y'), { recursive: true });

@@ -125,7 +125,7 @@ it.each(Object.keys(kinds))(
     const write = (timeout: string): void =>
       writeFileSync(file, Array.from({ length: 3_000 }, (_, i) => kinds[kind]!(i, timeout)).join('---\n'));
     const generated: Record<string, number> = {};
-    for (const timeout of ['1s', '2s']) {
+    for (const timeout of ['1s', '2s', '3s']) {
       write(timeout);
       expect(await configs.readSource(source(), [])).toMatchObject({ problems: 0 });
       // Each step must see all VirtualServices with one timeout, never a mixture.
@@ -141,9 +141,10 @@ it.each(Object.keys(kinds))(
       );
       const previous = timeout === '1s' ? '0 false false' : '3000 false false';
       expect([...seen]).toEqual([previous, '3000 true true']);
-      expect(turnMs, `${timeout}: ${turnMs} of ${sumMs} ms`).toBeLessThan(sumMs / 4);
+      // While the first one is read, the heap grows: a garbage collection takes as long as several steps.
+      if (timeout !== '1s') expect(turnMs, `${timeout}: ${turnMs} of ${sumMs} ms`).toBeLessThan(sumMs / 4);
       generated[timeout] = configs.snapshot.set.VirtualService.length;
     }
-    expect(generated).toEqual({ '1s': 3_000, '2s': 3_000 });
+    expect(generated).toEqual({ '1s': 3_000, '2s': 3_000, '3s': 3_000 });
   },
 );
